@@ -1,0 +1,1 @@
+//! The control plane an AS offers its hosts: path segments and the daemon API.

@@ -1,0 +1,1 @@
+//! A SCION network on one machine.

@@ -1,0 +1,1 @@
+//! Link limits as kernel state, by netlink.

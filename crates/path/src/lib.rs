@@ -1,0 +1,1 @@
+//! What a path is, how paths are compared and chosen, and why.

@@ -1,0 +1,1 @@
+//! QUIC connections, each pinned to one SCION path.

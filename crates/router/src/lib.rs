@@ -1,0 +1,1 @@
+//! A SCION border router.
