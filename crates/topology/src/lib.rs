@@ -1,1 +1,38 @@
 //! What a SCION network, and one AS of it, look like on disk.
+//!
+//! A [`Network`] is a whole network: its ASes, its links and what each link is
+//! to behave like. It is read from a `.topo` file (scionproto's format with
+//! the link keys `rate`, `delay`, `jitter`, `loss` and `queue` added) and kept
+//! as JSON beside the ASes' folders. An [`AsDir`] is the folder of one AS:
+//! `topology.json` and `keys/` in scionproto's layout, and the state of its
+//! links.
+
+mod as_dir;
+mod as_topology;
+mod network;
+mod quantity;
+mod ready;
+mod topo;
+
+pub use as_dir::{AsDir, AsDirError, LinkState};
+pub use as_topology::{AsTopology, BorderRouter, Interface, LinkTo};
+pub use network::{As, End, Link, LinkKind, Network, Shape, Side};
+pub use quantity::{
+    QuantityError, format_duration, format_rate, parse_duration, parse_loss, parse_rate,
+};
+pub use sciparse::identifier::isd_asn::IsdAsn;
+pub use topo::TopologyError;
+
+/// ISD-AS numbers as text in JSON, the way every SCION file writes them.
+mod isd_as_text {
+    use super::IsdAsn;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(isd_as: &IsdAsn, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(isd_as)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<IsdAsn, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}

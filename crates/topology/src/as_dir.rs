@@ -1,0 +1,266 @@
+//! The folder of one AS.
+
+use crate::{AsTopology, Shape};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+/// The folder of one AS: `topology.json` and `keys/master0.key` as scionproto
+/// lays them out, and `links.json`, what its links are to behave like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AsDir(PathBuf);
+
+/// What a border router makes of an external interface.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LinkState {
+    /// Whether packets pass at all.
+    pub up: bool,
+    /// Rate, delay, jitter and loss.
+    #[serde(flatten)]
+    pub shape: Shape,
+}
+
+/// A file of an AS's folder that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AsDirError {
+    /// Cannot be read or written.
+    #[error("cannot use {path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Not what it should be.
+    #[error("{path} is not valid: {reason}", path = path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// scionproto `scrypto.HFMacFactory`: the hop-field key is PBKDF2-HMAC-SHA256
+/// of the master key with this salt and number of rounds, 16 bytes long.
+const HOP_KEY_SALT: &[u8] = b"Derive OF Key";
+const HOP_KEY_ROUNDS: u32 = 1000;
+
+impl AsDir {
+    /// The folder at `path`; nothing is read yet.
+    pub fn new(path: impl Into<PathBuf>) -> AsDir {
+        AsDir(path.into())
+    }
+
+    /// Where the folder is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Reads `topology.json`.
+    pub fn topology(&self) -> Result<AsTopology, AsDirError> {
+        read_json(&self.0.join("topology.json"))
+    }
+
+    /// Writes `topology.json`.
+    pub fn write_topology(&self, topology: &AsTopology) -> Result<(), AsDirError> {
+        write_json(&self.0.join("topology.json"), topology)
+    }
+
+    /// Reads `links.json`: the state of each external interface.
+    pub fn links(&self) -> Result<BTreeMap<u16, LinkState>, AsDirError> {
+        read_json(&self.0.join("links.json"))
+    }
+
+    /// Writes `links.json`.
+    pub fn write_links(&self, links: &BTreeMap<u16, LinkState>) -> Result<(), AsDirError> {
+        write_json(&self.0.join("links.json"), links)
+    }
+
+    /// The key of the AS's hop-field MACs, derived from `keys/master0.key`.
+    pub fn hop_key(&self) -> Result<[u8; 16], AsDirError> {
+        let path = self.master_key_path();
+        let text = std::fs::read_to_string(&path).map_err(io(&path))?;
+        let master = BASE64_STANDARD
+            .decode(text.trim())
+            .map_err(|e| AsDirError::Format {
+                path: path.clone(),
+                reason: e.to_string(),
+            })?;
+        if master.len() != 16 {
+            return Err(AsDirError::Format {
+                path,
+                reason: format!("the key has {} bytes instead of 16", master.len()),
+            });
+        }
+        Ok(derive_hop_key(&master))
+    }
+
+    /// Writes `keys/master0.key`, readable by its owner only.
+    pub fn write_master_key(&self, key: &[u8; 16]) -> Result<(), AsDirError> {
+        let path = self.master_key_path();
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(io(folder))?;
+        }
+        std::fs::OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|mut file| file.write_all(BASE64_STANDARD.encode(key).as_bytes()))
+            .map_err(io(&path))
+    }
+
+    fn master_key_path(&self) -> PathBuf {
+        self.0.join("keys").join("master0.key")
+    }
+
+    /// The Unix socket on which the AS's border router takes live changes.
+    pub fn router_socket(&self) -> PathBuf {
+        self.0.join("router.sock")
+    }
+
+    /// The Unix socket on which the AS's control service takes live changes.
+    pub fn control_socket(&self) -> PathBuf {
+        self.0.join("control.sock")
+    }
+}
+
+fn derive_hop_key(master: &[u8]) -> [u8; 16] {
+    pbkdf2::pbkdf2_hmac_array::<sha2::Sha256, 16>(master, HOP_KEY_SALT, HOP_KEY_ROUNDS)
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> AsDirError {
+    move |source| AsDirError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, AsDirError> {
+    let bytes = std::fs::read(path).map_err(io(path))?;
+    serde_json::from_slice(&bytes).map_err(|e| AsDirError::Format {
+        path: path.to_owned(),
+        reason: e.to_string(),
+    })
+}
+
+/// Writes beside and renames, so that a reader never sees half a file.
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), AsDirError> {
+    let bytes = serde_json::to_vec_pretty(value).map_err(|e| AsDirError::Format {
+        path: path.to_owned(),
+        reason: e.to_string(),
+    })?;
+    let beside = path.with_extension("json.new");
+    std::fs::write(&beside, bytes).map_err(io(&beside))?;
+    std::fs::rename(&beside, path).map_err(io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BorderRouter, Interface, LinkTo};
+
+    fn folder() -> (tempfile::TempDir, AsDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = AsDir::new(folder.path());
+        (folder, dir)
+    }
+
+    #[test]
+    fn topology_keeps_scionproto_layout() {
+        let (_keep, dir) = folder();
+        let topology = AsTopology {
+            isd_as: "1-ff00:0:110".parse().unwrap(),
+            mtu: 1472,
+            core: true,
+            dispatched_ports: (31000, 32767),
+            control_service: [("cs1".to_owned(), "10.0.1.254:30252".parse().unwrap())].into(),
+            border_routers: [(
+                "br1".to_owned(),
+                BorderRouter {
+                    internal_addr: "10.0.1.254:30042".parse().unwrap(),
+                    interfaces: [(
+                        1,
+                        Interface {
+                            local: "10.128.0.0:50000".parse().unwrap(),
+                            remote: "10.128.0.1:50000".parse().unwrap(),
+                            isd_as: "1-ff00:0:111".parse().unwrap(),
+                            remote_id: 41,
+                            link_to: LinkTo::Child,
+                            mtu: 1472,
+                        },
+                    )]
+                    .into(),
+                },
+            )]
+            .into(),
+        };
+        dir.write_topology(&topology).unwrap();
+        assert_eq!(dir.topology().unwrap(), topology);
+        let text = std::fs::read_to_string(dir.path().join("topology.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json["attributes"][0], "core");
+        let interface = &json["border_routers"]["br1"]["interfaces"]["1"];
+        assert_eq!(interface["underlay"]["local"], "10.128.0.0:50000");
+        assert_eq!(interface["link_to"], "CHILD");
+        assert_eq!(json["dispatched_ports"], "31000-32767");
+    }
+
+    #[test]
+    fn hop_key_is_pbkdf2_of_the_master_key() {
+        let (_keep, dir) = folder();
+        dir.write_master_key(&[7; 16]).unwrap();
+        // Made with Python's hashlib.pbkdf2_hmac("sha256", bytes([7]) * 16,
+        // b"Derive OF Key", 1000, 16).
+        let expected = HOP_KEY_OF_SEVENS;
+        assert_eq!(dir.hop_key().unwrap(), expected);
+    }
+
+    const HOP_KEY_OF_SEVENS: [u8; 16] = [
+        0x7c, 0x07, 0xa5, 0xb4, 0x5c, 0x19, 0xbe, 0x7a, 0x49, 0xfd, 0x82, 0x1e, 0x59, 0x88, 0x2f,
+        0xb7,
+    ];
+
+    #[test]
+    fn a_short_key_is_refused() {
+        let (_keep, dir) = folder();
+        std::fs::create_dir(dir.path().join("keys")).unwrap();
+        std::fs::write(dir.path().join("keys/master0.key"), "AAAA").unwrap();
+        let error = dir.hop_key().unwrap_err().to_string();
+        assert!(error.contains("3 bytes instead of 16"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let (_keep, dir) = folder();
+        let error = dir.topology().unwrap_err().to_string();
+        assert!(error.contains("topology.json"), "{error}");
+    }
+
+    #[test]
+    fn links_are_written_whole() {
+        let (_keep, dir) = folder();
+        let links = [(
+            3,
+            LinkState {
+                up: false,
+                shape: Shape {
+                    rate: Some(5_000_000),
+                    loss: 0.25,
+                    ..Shape::default()
+                },
+            },
+        )]
+        .into();
+        dir.write_links(&links).unwrap();
+        assert_eq!(dir.links().unwrap(), links);
+    }
+}

@@ -1,0 +1,155 @@
+//! Rates, times and losses as `tc` and `ip` users write them.
+
+use std::time::Duration;
+
+/// A text that is no rate, time or loss.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QuantityError {
+    /// Not a rate.
+    #[error("{0:?} is not a rate: write for example 10mbit, 2.5gbit or 800kbit")]
+    Rate(String),
+    /// Not a time.
+    #[error("{0:?} is not a time: write for example 20ms, 500us or 1s")]
+    Duration(String),
+    /// Not a loss.
+    #[error("{0:?} is not a loss: write a share between 0% and 100%, for example 0.1%")]
+    Loss(String),
+}
+
+/// Splits a text into its number and its unit, in lower case.
+fn split(text: &str) -> Option<(f64, String)> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    number
+        .is_finite()
+        .then(|| (number, text[end..].trim().to_ascii_lowercase()))
+}
+
+/// Reads a rate in bit/s: `10mbit`, `2.5gbit`, `800kbit`, `1000bit`, or a bare
+/// number of bit/s. Units are decimal, as in `tc`. Zero is refused.
+pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
+    let wrong = || QuantityError::Rate(text.to_owned());
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    let unit = unit.strip_suffix("/s").unwrap_or(&unit);
+    let scale = match unit {
+        "" | "bit" => 1.0,
+        "kbit" => 1e3,
+        "mbit" => 1e6,
+        "gbit" => 1e9,
+        "tbit" => 1e12,
+        _ => return Err(wrong()),
+    };
+    let rate = number * scale;
+    // A limit below one byte a second cannot be told from no link at all.
+    if !(8.0..=1e15).contains(&rate) {
+        return Err(wrong());
+    }
+    Ok(rate.round() as u64)
+}
+
+/// Reads a time: `20ms`, `500us`, `1s`. A bare number is refused, since `tc`
+/// and `ip` differ on its unit; `0` is accepted.
+pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
+    let wrong = || QuantityError::Duration(text.to_owned());
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    let scale = match unit.as_str() {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" | "µs" => 1e-6,
+        "" if number == 0.0 => 0.0,
+        _ => return Err(wrong()),
+    };
+    let seconds = number * scale;
+    // One hour: far above any link, far below any overflow.
+    if seconds > 3600.0 {
+        return Err(wrong());
+    }
+    Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
+}
+
+/// Reads a loss as a share between 0 and 1: `0.1%`, `100%`, or a bare `0`.
+pub fn parse_loss(text: &str) -> Result<f64, QuantityError> {
+    let wrong = || QuantityError::Loss(text.to_owned());
+    let (number, unit) = split(text).ok_or_else(wrong)?;
+    match unit.as_str() {
+        "%" if (0.0..=100.0).contains(&number) => Ok(number / 100.0),
+        "" if number == 0.0 => Ok(0.0),
+        _ => Err(wrong()),
+    }
+}
+
+/// Writes a rate so that [`parse_rate`] reads it back.
+pub fn format_rate(rate: u64) -> String {
+    for (scale, unit) in [(1_000_000_000, "gbit"), (1_000_000, "mbit"), (1000, "kbit")] {
+        if rate >= scale {
+            let value = rate as f64 / scale as f64;
+            return format!("{value}{unit}");
+        }
+    }
+    format!("{rate}bit")
+}
+
+/// Writes a time so that [`parse_duration`] reads it back (to the microsecond).
+pub fn format_duration(time: Duration) -> String {
+    let micros = time.as_micros();
+    if micros == 0 {
+        "0".to_owned()
+    } else if micros.is_multiple_of(1_000_000) {
+        format!("{}s", micros / 1_000_000)
+    } else if micros.is_multiple_of(1000) {
+        format!("{}ms", micros / 1000)
+    } else {
+        format!("{micros}us")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_decimal_bits() {
+        assert_eq!(parse_rate("10mbit"), Ok(10_000_000));
+        assert_eq!(parse_rate("2.5Gbit"), Ok(2_500_000_000));
+        assert_eq!(parse_rate("800 kbit"), Ok(800_000));
+        assert_eq!(parse_rate("10mbit/s"), Ok(10_000_000));
+        assert_eq!(parse_rate("1000"), Ok(1000));
+        for wrong in ["", "0", "0mbit", "fast", "10mb", "-1mbit", "mbit", "1e9"] {
+            assert!(parse_rate(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn times_carry_their_unit() {
+        assert_eq!(parse_duration("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(parse_duration("0.5ms"), Ok(Duration::from_micros(500)));
+        assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
+        for wrong in ["20", "ms", "-5ms", "2h", "99999s"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn losses_are_percentages() {
+        assert_eq!(parse_loss("0.1%"), Ok(0.001));
+        assert_eq!(parse_loss("100%"), Ok(1.0));
+        for wrong in ["101%", "0.5", "-1%", "%", "NaN%"] {
+            assert!(parse_loss(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for rate in [8, 999, 1000, 10_000_000, 2_500_000_000, 123_456_789] {
+            assert_eq!(parse_rate(&format_rate(rate)), Ok(rate));
+        }
+        for micros in [0, 1, 1500, 20_000, 3_000_000] {
+            let time = Duration::from_micros(micros);
+            assert_eq!(parse_duration(&format_duration(time)), Ok(time));
+        }
+    }
+}
