@@ -1,0 +1,150 @@
+//! SCION socket addresses.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+use thiserror::Error;
+
+/// Where a program in a SCION network is reached: its AS, its IP address there, its UDP port.
+///
+/// Prints as `1-ff00:0:110,10.0.0.1:6881` (an IPv6 host in brackets). Parsing accepts that and
+/// `1-ff00:0:110,[10.0.0.1]:6881`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ScionAddr {
+    /// The AS the host is in.
+    pub isd_as: IsdAsn,
+    /// The host's IP address and UDP port inside its AS.
+    pub host: SocketAddr,
+}
+
+impl ScionAddr {
+    /// Puts an address together.
+    pub fn new(isd_as: IsdAsn, host: SocketAddr) -> Self {
+        Self { isd_as, host }
+    }
+}
+
+/// Why a text is not a SCION address.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AddrError {
+    /// There is no comma between AS and host.
+    #[error(
+        "`{0}` is not a SCION address: write ISD-AS,HOST:PORT, as in 1-ff00:0:110,10.0.0.1:6881"
+    )]
+    Shape(String),
+    /// The part before the comma names no AS.
+    #[error("`{part}` in `{text}` is not an ISD-AS: write it as in 1-ff00:0:110")]
+    IsdAs {
+        /// The whole text.
+        text: String,
+        /// The part before the comma.
+        part: String,
+    },
+    /// The part after the comma is no IP address with a port from 1 to 65535.
+    #[error(
+        "`{part}` in `{text}` is not HOST:PORT: write it as in 10.0.0.1:6881 or [fd00::1]:6881"
+    )]
+    Host {
+        /// The whole text.
+        text: String,
+        /// The part after the comma.
+        part: String,
+    },
+}
+
+impl fmt::Display for ScionAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{},{}", self.isd_as, self.host)
+    }
+}
+
+impl fmt::Debug for ScionAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for ScionAddr {
+    type Err = AddrError;
+
+    fn from_str(text: &str) -> Result<Self, AddrError> {
+        let (isd_as, host) = text
+            .split_once(',')
+            .ok_or_else(|| AddrError::Shape(text.into()))?;
+        let bad_as = || AddrError::IsdAs {
+            text: text.into(),
+            part: isd_as.into(),
+        };
+        let isd_as: IsdAsn = isd_as.parse().map_err(|_| bad_as())?;
+        if isd_as.is_wildcard() {
+            return Err(bad_as());
+        }
+        match parse_host(host) {
+            Some(host) => Ok(Self { isd_as, host }),
+            None => Err(AddrError::Host {
+                text: text.into(),
+                part: host.into(),
+            }),
+        }
+    }
+}
+
+/// Reads `10.0.0.1:1`, `[fd00::1]:1` and the SCION habit of `[10.0.0.1]:1`. No port 0: nothing
+/// can be reached there.
+fn parse_host(text: &str) -> Option<SocketAddr> {
+    let addr = match text.parse::<SocketAddr>() {
+        Ok(addr) => addr,
+        Err(_) => {
+            let (ip, port) = text.strip_prefix('[')?.split_once("]:")?;
+            SocketAddr::new(ip.parse::<IpAddr>().ok()?, port.parse().ok()?)
+        }
+    };
+    (addr.port() != 0).then_some(addr)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn accepts_the_forms_in_use() {
+        let v4: ScionAddr = "1-ff00:0:110,10.0.0.1:6881".parse().unwrap();
+        assert_eq!(v4, "1-ff00:0:110,[10.0.0.1]:6881".parse().unwrap());
+        assert_eq!(v4.to_string(), "1-ff00:0:110,10.0.0.1:6881");
+        let v6: ScionAddr = "1-ff00:0:110,[fd00::1]:6881".parse().unwrap();
+        assert_eq!(v6.to_string(), "1-ff00:0:110,[fd00::1]:6881");
+    }
+
+    #[test]
+    fn names_the_wrong_part() {
+        for (text, part) in [
+            ("10.0.0.1:6881", "write ISD-AS,HOST:PORT"),
+            ("nonsense,10.0.0.1:6881", "`nonsense` in"),
+            ("1-0,10.0.0.1:6881", "`1-0` in"),
+            ("1-ff00:0:110,10.0.0.1", "`10.0.0.1` in"),
+            ("1-ff00:0:110,10.0.0.1:0", "`10.0.0.1:0` in"),
+            ("1-ff00:0:110,fd00::1:6881", "`fd00::1:6881` in"),
+        ] {
+            let error = text.parse::<ScionAddr>().unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered(text in "\\PC*") {
+            let _ = text.parse::<ScionAddr>();
+        }
+
+        #[test]
+        fn prints_what_it_parses(isd in 1u64..=0xffff, asn in 1u64..1 << 48, ip: IpAddr, port in 1u16..) {
+            let addr = ScionAddr::new(IsdAsn(isd << 48 | asn), SocketAddr::new(ip, port));
+            prop_assert_eq!(addr.to_string().parse::<ScionAddr>(), Ok(addr));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A path as the daemon hands it out: what it is, and the bytes that make routers follow it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hawser_path::{Fingerprint, Interface, Metadata};
+use sciparse::identifier::isd_asn::IsdAsn;
+use thiserror::Error;
+
+use crate::dataplane;
+
+/// A path that packets can be sent on. Cloning shares it.
+#[derive(Clone)]
+pub struct Path(Arc<Inner>);
+
+struct Inner {
+    info: hawser_path::Path,
+    raw: Box<[u8]>,
+    next_hop: Option<SocketAddr>,
+    fingerprint: Fingerprint,
+}
+
+/// Why what was given is no path.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// The data-plane bytes are not a standard SCION path of exactly that length.
+    #[error("the path's data-plane bytes are malformed: {0}")]
+    Malformed(String),
+    /// A path to another AS must name the border router to hand packets to.
+    #[error("the path to {0} names no border router to send to")]
+    NoNextHop(IsdAsn),
+    /// A path inside one AS has no bytes, interfaces or router; one between two has all of them.
+    #[error("a path from {src} to {dst} cannot {what}")]
+    Ends {
+        /// The AS the path begins in.
+        src: IsdAsn,
+        /// The AS the path ends in.
+        dst: IsdAsn,
+        /// What is wrong about it.
+        what: &'static str,
+    },
+    /// The list of interfaces contradicts the data-plane bytes.
+    #[error("the path's interfaces {listed:?} are not those of its data-plane bytes {carried:?}")]
+    Interfaces {
+        /// Interface ids as listed.
+        listed: Vec<u16>,
+        /// Interface ids the data-plane bytes lead over.
+        carried: Vec<u16>,
+    },
+}
+
+impl Path {
+    /// Puts a path together after checking that its parts say the same thing.
+    ///
+    /// `raw` is the data-plane path header (SCION header specification, "SCION Path Type"), empty
+    /// inside one AS; `next_hop` the underlay address of the border router at its first interface.
+    ///
+    /// # Errors
+    /// [`PathError`] when the parts contradict each other.
+    pub fn new(
+        info: hawser_path::Path,
+        raw: Vec<u8>,
+        next_hop: Option<SocketAddr>,
+    ) -> Result<Self, PathError> {
+        let (src, dst) = (info.src, info.dst);
+        let ends = |what| PathError::Ends { src, dst, what };
+        if src == dst {
+            if !raw.is_empty() || !info.interfaces.is_empty() {
+                return Err(ends("leave the AS"));
+            }
+        } else {
+            if raw.is_empty() {
+                return Err(ends("be empty"));
+            }
+            if next_hop.is_none() {
+                return Err(PathError::NoNextHop(dst));
+            }
+            let carried = dataplane::interface_ids(&raw)
+                .map_err(|error| PathError::Malformed(error.to_string()))?;
+            let listed: Vec<u16> = info.interfaces.iter().map(|i| i.id).collect();
+            if carried != listed {
+                return Err(PathError::Interfaces { listed, carried });
+            }
+        }
+        let fingerprint = info.fingerprint();
+        Ok(Self(Arc::new(Inner {
+            info,
+            raw: raw.into(),
+            next_hop,
+            fingerprint,
+        })))
+    }
+
+    /// The path between two hosts of one AS: no bytes, no router, never expires.
+    ///
+    /// `mtu` counts the SCION packet, in bytes.
+    pub fn within(isd_as: IsdAsn, mtu: u16) -> Self {
+        let info = hawser_path::Path {
+            src: isd_as,
+            dst: isd_as,
+            interfaces: Vec::new(),
+            metadata: Metadata {
+                mtu,
+                expiry: u64::MAX,
+                ..Metadata::default()
+            },
+        };
+        let fingerprint = info.fingerprint();
+        Self(Arc::new(Inner {
+            info,
+            raw: Box::default(),
+            next_hop: None,
+            fingerprint,
+        }))
+    }
+
+    /// What the path is: its ends, its interfaces, its metadata.
+    pub fn info(&self) -> &hawser_path::Path {
+        &self.0.info
+    }
+
+    /// The data-plane path header as it leaves this host; empty inside one AS.
+    pub fn raw(&self) -> &[u8] {
+        &self.0.raw
+    }
+
+    /// The border router packets go to; none inside one AS.
+    pub fn next_hop(&self) -> Option<SocketAddr> {
+        self.0.next_hop
+    }
+
+    /// The path's identity: the same for every refresh of it.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.0.fingerprint
+    }
+
+    /// The largest SCION packet the path takes, in bytes, common header included.
+    pub fn mtu(&self) -> u16 {
+        self.0.info.metadata.mtu
+    }
+
+    /// When routers stop accepting the path, in seconds since the Unix epoch.
+    pub fn expiry(&self) -> u64 {
+        self.0.info.metadata.expiry
+    }
+
+    /// Whether the path leads over `interface`.
+    pub fn crosses(&self, interface: &Interface) -> bool {
+        self.0.info.interfaces.contains(interface)
+    }
+}
+
+impl AsRef<hawser_path::Path> for Path {
+    fn as_ref(&self) -> &hawser_path::Path {
+        &self.0.info
+    }
+}
+
+impl PartialEq for Path {
+    /// The same path with the same bytes; a refreshed path is a different value.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.0.raw == other.0.raw
+                && self.0.next_hop == other.0.next_hop
+                && self.0.info == other.0.info)
+    }
+}
+
+impl fmt::Debug for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Path")
+            .field("dst", &self.0.info.dst)
+            .field("fingerprint", &self.0.fingerprint)
+            .field("next_hop", &self.0.next_hop)
+            .finish_non_exhaustive()
+    }
+}
