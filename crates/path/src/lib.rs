@@ -1,1 +1,22 @@
 //! What a path is, how paths are compared and chosen, and why.
+//!
+//! Everything here is a plain function over plain values: no I/O, no clock, no async. The words are
+//! those of SCION: a path crosses ASes from interface to interface, and its [`Fingerprint`] names
+//! the sequence of interfaces.
+//!
+//! - [`Path`], [`Interface`], [`Fingerprint`], [`Metadata`]: what a path is.
+//! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`].
+//! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.
+
+mod fingerprint;
+mod interface;
+mod metadata;
+mod path;
+mod select;
+pub mod show;
+
+pub use fingerprint::{Fingerprint, FingerprintParseError};
+pub use interface::{Interface, InterfaceParseError};
+pub use metadata::{Geo, LinkType, Metadata};
+pub use path::{Path, PathError};
+pub use select::{Decision, Reason, Selection, Strategy, StrategyParseError, Verdict, select};

@@ -1,0 +1,67 @@
+//! What ASes announce about a path.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What the control plane knows about a path. The lists have the lengths that scionproto's
+/// `daemon.proto` gives them; with `n` interfaces on the path, each is that long or empty.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Metadata {
+    /// Bytes of the largest SCION packet that fits, from the common header on.
+    pub mtu: u16,
+    /// When the path expires, in seconds of Unix time.
+    pub expiry: u64,
+    /// Entry `i`: delay between interfaces `i` and `i + 1`, `None` where not announced; `n - 1`.
+    pub latency: Vec<Option<Duration>>,
+    /// Entry `i`: bit/s between interfaces `i` and `i + 1`, `None` where not announced; `n - 1`.
+    pub bandwidth: Vec<Option<u64>>,
+    /// Entry `i`: where the router of interface `i` stands, `None` where not announced; `n`.
+    pub geo: Vec<Option<Geo>>,
+    /// Entry `i`: what the link between interfaces `2i` and `2i + 1` is; `n / 2`.
+    pub link_types: Vec<LinkType>,
+    /// Entry `i`: hops inside the AS between interfaces `2i + 1` and `2i + 2`; `n / 2 - 1`.
+    pub internal_hops: Vec<u32>,
+    /// Entry `i`: the note of the `i`-th AS on the path, empty if it has none; `n / 2 + 1`.
+    pub notes: Vec<String>,
+}
+
+/// Where a border router stands, as its AS announces it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Geo {
+    /// Degrees north (WGS 84).
+    pub latitude: f32,
+    /// Degrees east (WGS 84).
+    pub longitude: f32,
+    /// Civic address; empty if none is announced.
+    pub address: String,
+}
+
+/// The network underneath a link between two ASes, as announced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum LinkType {
+    /// Not announced.
+    #[default]
+    Unset,
+    /// A direct physical connection.
+    Direct,
+    /// A connection with local routing or switching.
+    MultiHop,
+    /// A connection over the public Internet.
+    OpenNet,
+}
+
+impl fmt::Display for LinkType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // scionproto's words.
+        f.write_str(match self {
+            Self::Unset => "unset",
+            Self::Direct => "direct",
+            Self::MultiHop => "multihop",
+            Self::OpenNet => "opennet",
+        })
+    }
+}

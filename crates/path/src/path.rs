@@ -1,0 +1,346 @@
+//! A path from one AS to another.
+
+use std::fmt;
+use std::time::Duration;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::{Fingerprint, Interface, Metadata};
+
+/// A path from one AS to another, as the control plane describes it.
+///
+/// Printed as scionproto prints it: `1-ff00:0:111 1>2 1-ff00:0:110`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// The AS the path begins in.
+    pub src: IsdAsn,
+    /// The AS the path ends in.
+    pub dst: IsdAsn,
+    /// The interfaces it crosses: out of `src`, into the next AS, out of that one, and so on, into
+    /// `dst`. An even number; none when `src` is `dst`.
+    pub interfaces: Vec<Interface>,
+    /// What is announced about it.
+    pub metadata: Metadata,
+}
+
+/// Parts do not make a path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// The number of interfaces is odd: a link has two ends.
+    #[error(
+        "a path from {src} to {dst} has {count} interfaces, an odd number: a link has two ends"
+    )]
+    Odd {
+        /// Where the path should begin.
+        src: IsdAsn,
+        /// Where the path should end.
+        dst: IsdAsn,
+        /// How many interfaces there are.
+        count: usize,
+    },
+    /// An interface is in another AS than the one the path is in at that point.
+    #[error(
+        "a path from {src} to {dst} is broken at {interface}: expected an interface of {expected}"
+    )]
+    Broken {
+        /// Where the path should begin.
+        src: IsdAsn,
+        /// Where the path should end.
+        dst: IsdAsn,
+        /// The interface that does not fit.
+        interface: Interface,
+        /// The AS the path is in there.
+        expected: IsdAsn,
+    },
+    /// There are no interfaces, but two different ASes.
+    #[error("a path from {src} to {dst} has no interfaces: only a path inside one AS has none")]
+    Empty {
+        /// Where the path should begin.
+        src: IsdAsn,
+        /// Where the path should end.
+        dst: IsdAsn,
+    },
+    /// A list of the metadata has neither the length that belongs to the path nor none.
+    #[error(
+        "a path from {src} to {dst} has {count} entries of {list}: expected {expected} or none"
+    )]
+    Metadata {
+        /// Where the path should begin.
+        src: IsdAsn,
+        /// Where the path should end.
+        dst: IsdAsn,
+        /// The list's name.
+        list: &'static str,
+        /// How many entries it has.
+        count: usize,
+        /// How many belong to the path.
+        expected: usize,
+    },
+}
+
+impl Path {
+    /// Puts a path together, after checking that the interfaces lead from `src` to `dst`, AS by AS,
+    /// and that the lists of `metadata` are as long as [`Metadata`] says, or empty.
+    ///
+    /// # Errors
+    /// What does not fit, as [`PathError`] says.
+    pub fn new(
+        src: IsdAsn,
+        dst: IsdAsn,
+        interfaces: Vec<Interface>,
+        metadata: Metadata,
+    ) -> Result<Self, PathError> {
+        let count = interfaces.len();
+        let (Some(first), Some(last)) = (interfaces.first(), interfaces.last()) else {
+            if src != dst {
+                return Err(PathError::Empty { src, dst });
+            }
+            // A path without interfaces crosses nothing that metadata could describe but its AS.
+            let path = Self {
+                src,
+                dst,
+                interfaces,
+                metadata,
+            };
+            return path.check_lengths();
+        };
+        if !count.is_multiple_of(2) {
+            return Err(PathError::Odd { src, dst, count });
+        }
+        let inner = interfaces[1..count - 1].chunks_exact(2);
+        let misplaced = [(*first, src)]
+            .into_iter()
+            .chain(inner.map(|pair| (pair[1], pair[0].isd_as)))
+            .chain([(*last, dst)])
+            .find(|(interface, expected)| interface.isd_as != *expected);
+        if let Some((interface, expected)) = misplaced {
+            return Err(PathError::Broken {
+                src,
+                dst,
+                interface,
+                expected,
+            });
+        }
+        Self {
+            src,
+            dst,
+            interfaces,
+            metadata,
+        }
+        .check_lengths()
+    }
+
+    fn check_lengths(self) -> Result<Self, PathError> {
+        let Metadata {
+            latency,
+            bandwidth,
+            geo,
+            link_types,
+            internal_hops,
+            notes,
+            ..
+        } = &self.metadata;
+        let count = self.interfaces.len();
+        let links = count / 2;
+        for (list, count, expected) in [
+            ("latency", latency.len(), count.saturating_sub(1)),
+            ("bandwidth", bandwidth.len(), count.saturating_sub(1)),
+            ("geo", geo.len(), count),
+            ("link types", link_types.len(), links),
+            (
+                "internal hops",
+                internal_hops.len(),
+                links.saturating_sub(1),
+            ),
+            ("notes", notes.len(), links + 1),
+        ] {
+            if count != expected && count != 0 {
+                let (src, dst) = (self.src, self.dst);
+                return Err(PathError::Metadata {
+                    src,
+                    dst,
+                    list,
+                    count,
+                    expected,
+                });
+            }
+        }
+        Ok(self)
+    }
+
+    /// The path's name, the same in every refreshed copy of it.
+    pub fn fingerprint(&self) -> Fingerprint {
+        if self.interfaces.is_empty() {
+            Fingerprint::local(self.src)
+        } else {
+            Fingerprint::of(&self.interfaces)
+        }
+    }
+
+    /// How many ASes the path crosses after the first: its links.
+    pub fn hops(&self) -> usize {
+        self.interfaces.len() / 2
+    }
+
+    /// When the path expires, in seconds of Unix time.
+    pub fn expiry(&self) -> u64 {
+        self.metadata.expiry
+    }
+
+    /// The announced one-way delay from the first interface to the last; `None` when a part of it
+    /// is not announced.
+    pub fn latency(&self) -> Option<Duration> {
+        if self.metadata.latency.len() != self.interfaces.len().saturating_sub(1) {
+            return None;
+        }
+        self.metadata.latency.iter().copied().sum()
+    }
+
+    /// The path as scionproto's `sequence` policies see it, one `ISD-AS#IN,OUT` for each AS, with 0
+    /// for the missing interface at both ends: `1-ff00:0:111#0,1 1-ff00:0:110#2,3
+    /// 1-ff00:0:112#1,0`. Empty for a path inside one AS.
+    pub fn sequence(&self) -> String {
+        let Some((first, rest)) = self.interfaces.split_first() else {
+            return String::new();
+        };
+        let mut text = format!("{}#0,{}", first.isd_as, first.id);
+        for pair in rest.chunks(2) {
+            let out = pair.get(1).map_or(0, |interface| interface.id);
+            text += &format!(" {}#{},{out}", pair[0].isd_as, pair[0].id);
+        }
+        text
+    }
+}
+
+impl AsRef<Path> for Path {
+    fn as_ref(&self) -> &Path {
+        self
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.src)?;
+        for link in self.interfaces.chunks_exact(2) {
+            write!(f, " {}>{} {}", link[0].id, link[1].id, link[1].isd_as)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn isd_as(text: &str) -> IsdAsn {
+        text.parse().unwrap()
+    }
+
+    fn interfaces(text: &str) -> Vec<Interface> {
+        text.split_whitespace()
+            .map(|one| one.parse().unwrap())
+            .collect()
+    }
+
+    fn path(src: &str, dst: &str, over: &str) -> Result<Path, PathError> {
+        Path::new(
+            isd_as(src),
+            isd_as(dst),
+            interfaces(over),
+            Metadata::default(),
+        )
+    }
+
+    const THREE: &str = "1-ff00:0:111#1 1-ff00:0:110#2 1-ff00:0:110#3 1-ff00:0:112#1";
+
+    #[test]
+    fn prints_like_scionproto() {
+        let path = path("1-ff00:0:111", "1-ff00:0:112", THREE).unwrap();
+        assert_eq!(
+            path.sequence(),
+            "1-ff00:0:111#0,1 1-ff00:0:110#2,3 1-ff00:0:112#1,0"
+        );
+        assert_eq!(
+            path.to_string(),
+            "1-ff00:0:111 1>2 1-ff00:0:110 3>1 1-ff00:0:112"
+        );
+        assert_eq!(path.hops(), 2);
+        assert_eq!(path.fingerprint(), Fingerprint::of(&interfaces(THREE)));
+    }
+
+    #[test]
+    fn a_path_inside_one_as_crosses_nothing() {
+        let path = path("1-ff00:0:111", "1-ff00:0:111", "").unwrap();
+        assert_eq!(path.hops(), 0);
+        assert_eq!(path.sequence(), "");
+        assert_eq!(path.latency(), Some(Duration::ZERO));
+        assert_eq!(path.fingerprint(), Fingerprint::local(path.src));
+        assert_ne!(path.fingerprint(), Fingerprint::of(&[]));
+    }
+
+    #[test]
+    fn refuses_interfaces_that_do_not_lead_there() {
+        let refused = |src, dst, over| path(src, dst, over).unwrap_err().to_string();
+        assert_eq!(
+            refused("1-ff00:0:111", "1-ff00:0:112", ""),
+            "a path from 1-ff00:0:111 to 1-ff00:0:112 has no interfaces: \
+             only a path inside one AS has none"
+        );
+        assert!(refused("1-ff00:0:111", "1-ff00:0:110", "1-ff00:0:111#1").contains("odd"));
+        for (src, dst, over, at) in [
+            ("1-ff00:0:113", "1-ff00:0:112", THREE, "1-ff00:0:111#1"),
+            ("1-ff00:0:111", "1-ff00:0:113", THREE, "1-ff00:0:112#1"),
+            (
+                "1-ff00:0:111",
+                "1-ff00:0:112",
+                "1-ff00:0:111#1 1-ff00:0:110#2 1-ff00:0:119#3 1-ff00:0:112#1",
+                "1-ff00:0:119#3",
+            ),
+        ] {
+            assert!(refused(src, dst, over).contains(&format!("broken at {at}")));
+        }
+    }
+
+    #[test]
+    fn refuses_lists_of_another_length() {
+        let new = |metadata| {
+            let (src, dst) = (isd_as("1-ff00:0:111"), isd_as("1-ff00:0:112"));
+            Path::new(src, dst, interfaces(THREE), metadata)
+        };
+        let whole = Metadata {
+            latency: vec![None; 3],
+            bandwidth: vec![None; 3],
+            geo: vec![None; 4],
+            link_types: vec![Default::default(); 2],
+            internal_hops: vec![0; 1],
+            notes: vec![String::new(); 3],
+            ..Metadata::default()
+        };
+        assert!(new(whole.clone()).is_ok());
+        let longer: [fn(&mut Metadata); 6] = [
+            |m| m.latency.push(None),
+            |m| m.bandwidth.push(None),
+            |m| m.geo.push(None),
+            |m| m.link_types.push(Default::default()),
+            |m| m.internal_hops.push(0),
+            |m| m.notes.push(String::new()),
+        ];
+        for lengthen in longer {
+            let mut metadata = whole.clone();
+            lengthen(&mut metadata);
+            assert!(matches!(new(metadata), Err(PathError::Metadata { .. })));
+        }
+    }
+
+    #[test]
+    fn latency_is_known_only_when_all_of_it_is() {
+        let mut path = path("1-ff00:0:111", "1-ff00:0:112", THREE).unwrap();
+        assert_eq!(path.latency(), None);
+        let ms = |ms| Some(Duration::from_millis(ms));
+        path.metadata.latency = vec![ms(5), ms(0), ms(7)];
+        assert_eq!(path.latency(), ms(12));
+        path.metadata.latency[1] = None;
+        assert_eq!(path.latency(), None);
+    }
+}

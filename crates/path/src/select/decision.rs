@@ -1,0 +1,124 @@
+//! What was decided about each path, and why.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::{Fingerprint, Interface};
+
+/// What [`select`](super::select()) decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// Indices of the paths taken, best first.
+    pub taken: Vec<usize>,
+    /// One for each path, in the order in which they were given.
+    pub decisions: Vec<Decision>,
+    /// The interfaces that were not counted when paths were compared, because every path has to
+    /// use them.
+    pub ignored: Vec<Interface>,
+}
+
+/// What was decided about one path. Printed as `left: limit of 2 paths reached`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// Whether it is used.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Decision {
+    pub(super) fn taken(reason: Reason) -> Self {
+        Self {
+            verdict: Verdict::Taken,
+            reason,
+        }
+    }
+
+    pub(super) fn left(reason: Reason) -> Self {
+        Self {
+            verdict: Verdict::Left,
+            reason,
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.verdict, self.reason)
+    }
+}
+
+/// Whether a path is used. Printed as, and in serde: `taken`, `left`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It is used.
+    Taken,
+    /// It is not.
+    Left,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Taken => "taken",
+            Self::Left => "left",
+        })
+    }
+}
+
+/// Why a path was taken or left. Printed as a short line for people; serde uses that line too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Taken: no path ranked before it was left.
+    ShortestLeft {
+        /// Its hops.
+        hops: usize,
+    },
+    /// Taken: one of the largest set of paths without a common interface.
+    Disjoint {
+        /// Its hops.
+        hops: usize,
+    },
+    /// Left: overlaps with a path that was taken.
+    Shares {
+        /// The first interface on the way that both cross.
+        interface: Interface,
+        /// The path that was taken.
+        with: Fingerprint,
+    },
+    /// Left: as many paths as wanted were taken.
+    Limit {
+        /// How many were wanted.
+        max: usize,
+    },
+    /// Left: another copy of the same path expires later, or was given first.
+    Copy,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |n: usize| if n == 1 { "" } else { "s" };
+        match self {
+            Self::ShortestLeft { hops } => {
+                write!(f, "shortest left: {hops} hop{}", plural(*hops))
+            }
+            Self::Disjoint { hops } => {
+                write!(f, "shares no interface: {hops} hop{}", plural(*hops))
+            }
+            Self::Shares { interface, with } => {
+                write!(f, "shares {interface} with path {}", with.short())
+            }
+            Self::Limit { max } => write!(f, "limit of {max} path{} reached", plural(*max)),
+            Self::Copy => f.write_str("another copy of this path is preferred"),
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,168 @@
+//! The largest set of paths of which no two share an interface.
+
+use std::collections::HashMap;
+
+use super::set::{CAPACITY, Set};
+use crate::Interface;
+
+/// How many sets of paths the search tries before it ends with the best so far: 15 paths have fewer
+/// subsets than that, so their answer is always exact, and in a network, where few links leave an
+/// AS, far more paths than that are. The worst case is some tens of milliseconds.
+const STEPS: u32 = 1 << 16;
+
+/// A path as the search sees it.
+pub(super) struct Open {
+    pub hops: usize,
+    /// What no other path of the set may cross, in the order of the path.
+    pub interfaces: Vec<Interface>,
+}
+
+impl Open {
+    fn is_apart(&self, other: &Self) -> bool {
+        self.interfaces
+            .iter()
+            .all(|interface| !other.interfaces.contains(interface))
+    }
+}
+
+/// The largest set of at most `max` paths of which no two share an interface; of these the one with
+/// the fewest hops in all; of these the lexicographically first. `ranked` has the paths by hops,
+/// fewest first; the answer has indices into it, ascending.
+pub(super) fn largest_disjoint(ranked: &[Open], max: usize) -> Vec<usize> {
+    let mut search = Search::new(&ranked[..ranked.len().min(CAPACITY)], max);
+    let mut all = Set::default();
+    for index in 0..search.paths.len() {
+        all.insert(index);
+    }
+    search.descend(all);
+
+    // There may be room left: for paths beyond the search's capacity, or when it ended early.
+    let mut best = search.best;
+    for (index, path) in ranked.iter().enumerate() {
+        if best.len() == max {
+            break;
+        }
+        if best
+            .iter()
+            .all(|&one| one != index && path.is_apart(&ranked[one]))
+        {
+            best.push(index);
+        }
+    }
+    best.sort_unstable();
+    best
+}
+
+/// Branch and bound. Its first way down takes the best path, then the best that is apart from it,
+/// and so on, as the paper does (001, section VI); all else improves on that.
+struct Search {
+    paths: Vec<Node>,
+    max: usize,
+    steps: u32,
+    chosen: Vec<usize>,
+    hops: usize,
+    best: Vec<usize>,
+    best_hops: usize,
+}
+
+struct Node {
+    hops: usize,
+    /// The paths ranked after this one that share no interface with it.
+    apart: Set,
+    /// Paths that begin with the same interface have the same number here. Paths that cross
+    /// nothing have each their own.
+    first: usize,
+    /// The same for the last interface.
+    last: usize,
+}
+
+impl Search {
+    fn new(ranked: &[Open], max: usize) -> Self {
+        let first = groups(ranked, |interfaces| interfaces.first());
+        let last = groups(ranked, |interfaces| interfaces.last());
+        let paths = ranked
+            .iter()
+            .enumerate()
+            .map(|(index, path)| {
+                let mut apart = Set::default();
+                for (later, other) in ranked.iter().enumerate().skip(index + 1) {
+                    if path.is_apart(other) {
+                        apart.insert(later);
+                    }
+                }
+                Node {
+                    hops: path.hops,
+                    apart,
+                    first: first[index],
+                    last: last[index],
+                }
+            })
+            .collect();
+        Self {
+            paths,
+            max,
+            steps: STEPS,
+            chosen: Vec::new(),
+            hops: 0,
+            best: Vec::new(),
+            best_hops: 0,
+        }
+    }
+
+    /// Looks at every set that adds paths of `open`, each apart from all chosen, to those chosen.
+    fn descend(&mut self, mut open: Set) {
+        let (size, best) = (self.chosen.len(), self.best.len());
+        if size > best || (size == best && self.hops < self.best_hops) {
+            self.best.clone_from(&self.chosen);
+            self.best_hops = self.hops;
+        }
+        while self.steps > 0 && self.can_improve(&open) {
+            let Some(next) = open.iter().next() else {
+                return;
+            };
+            open.remove(next);
+            self.steps -= 1;
+            self.chosen.push(next);
+            self.hops += self.paths[next].hops;
+            self.descend(open.and(&self.paths[next].apart));
+            self.hops -= self.paths[next].hops;
+            self.chosen.pop();
+        }
+    }
+
+    /// Whether adding paths of `open` can give a set that beats the best so far.
+    fn can_improve(&self, open: &Set) -> bool {
+        let room = (self.max - self.chosen.len()).min(self.ways(open));
+        let most = self.chosen.len() + room;
+        if most != self.best.len() {
+            return most > self.best.len();
+        }
+        let fewest = open.iter().take(room).map(|one| self.paths[one].hops);
+        self.hops + fewest.sum::<usize>() < self.best_hops
+    }
+
+    /// An upper bound for how many of `open` can be chosen together: of the paths with the same
+    /// first interface one, of those with the same last interface one.
+    fn ways(&self, open: &Set) -> usize {
+        let distinct = |group: fn(&Node) -> usize| {
+            let mut seen = Set::default();
+            open.iter()
+                .filter(|&one| seen.insert(group(&self.paths[one])))
+                .count()
+        };
+        distinct(|path| path.first).min(distinct(|path| path.last))
+    }
+}
+
+/// For each path a number that it has in common with exactly those that have the same `end`.
+fn groups(paths: &[Open], end: fn(&[Interface]) -> Option<&Interface>) -> Vec<usize> {
+    let mut known = HashMap::new();
+    paths
+        .iter()
+        .enumerate()
+        .map(|(index, path)| match end(&path.interfaces) {
+            Some(interface) => *known.entry(interface).or_insert(index),
+            None => index,
+        })
+        .collect()
+}

@@ -1,0 +1,261 @@
+//! Paths as JSON, with the field names of `scion showpaths --format json`.
+//!
+//! Where that format says nothing (`bandwidth`, `geo`, `link_type`, `internal_hops`, `notes`),
+//! fields are added with the meaning of [`Metadata`](crate::Metadata).
+
+use std::net::{IpAddr, SocketAddr};
+
+use sciparse::identifier::isd_asn::IsdAsn;
+use serde::Serialize;
+
+use crate::{Fingerprint, Geo, LinkType, Path};
+
+/// All paths from the local AS to another: the whole answer of `hawser paths --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listing {
+    /// The AS the paths begin in.
+    pub local_isd_as: IsdAsn,
+    /// The AS they lead to.
+    pub destination: IsdAsn,
+    /// The paths, in the order in which they are to be shown.
+    pub paths: Vec<Entry>,
+}
+
+/// One path of a [`Listing`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entry {
+    /// All 64 digits; `scion showpaths` prints the first 16 of them.
+    pub fingerprint: Fingerprint,
+    /// Every interface on the way.
+    pub hops: Vec<Hop>,
+    /// As [`Path::sequence`].
+    pub sequence: String,
+    /// The underlay address of the border router that packets on this path are sent to; empty for
+    /// a path inside the AS.
+    pub next_hop: String,
+    /// When the path expires, as RFC 3339 has it, in UTC.
+    pub expiry: String,
+    /// Bytes of the largest SCION packet that fits.
+    pub mtu: u16,
+    /// Nanoseconds between each interface and the next, -1 where not announced.
+    pub latency: Vec<i64>,
+    /// Bit/s between each interface and the next, null where not announced.
+    pub bandwidth: Vec<Option<u64>>,
+    /// Where the router of each interface stands, null where not announced.
+    pub geo: Vec<Option<Geo>>,
+    /// What each link is.
+    pub link_type: Vec<LinkType>,
+    /// Hops inside each AS between the two ends.
+    pub internal_hops: Vec<u32>,
+    /// The note of each AS.
+    pub notes: Vec<String>,
+    /// What a probe over the path found; absent when none was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// What more there is to say about `status`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_info: Option<String>,
+    /// The local address the probe was sent from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_ip: Option<IpAddr>,
+}
+
+/// One interface of an [`Entry`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Hop {
+    /// Its number.
+    pub interface: u16,
+    /// Its AS.
+    pub isd_as: IsdAsn,
+}
+
+/// What a probe over a path found, in the words of `scion showpaths`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Status {
+    /// It was answered.
+    Alive,
+    /// It was not answered in time.
+    Timeout,
+    /// A router answered with an SCMP error.
+    Scmp,
+    /// It could not be told.
+    Unknown,
+}
+
+impl Entry {
+    /// Describes a path whose packets are sent to `next_hop`, not probed.
+    pub fn new(path: &Path, next_hop: Option<SocketAddr>) -> Self {
+        let metadata = &path.metadata;
+        let nanoseconds =
+            |latency: std::time::Duration| i64::try_from(latency.as_nanos()).unwrap_or(i64::MAX);
+        Self {
+            fingerprint: path.fingerprint(),
+            hops: path
+                .interfaces
+                .iter()
+                .map(|interface| Hop {
+                    interface: interface.id,
+                    isd_as: interface.isd_as,
+                })
+                .collect(),
+            sequence: path.sequence(),
+            next_hop: next_hop.map_or_else(String::new, |address| address.to_string()),
+            expiry: rfc3339(metadata.expiry),
+            mtu: metadata.mtu,
+            latency: metadata
+                .latency
+                .iter()
+                .map(|latency| latency.map_or(-1, nanoseconds))
+                .collect(),
+            bandwidth: metadata.bandwidth.clone(),
+            geo: metadata.geo.clone(),
+            link_type: metadata.link_types.clone(),
+            internal_hops: metadata.internal_hops.clone(),
+            notes: metadata.notes.clone(),
+            status: None,
+            status_info: None,
+            local_ip: None,
+        }
+    }
+
+    /// Adds what a probe sent from `local_ip` found.
+    #[must_use]
+    pub fn with_status(mut self, status: Status, info: Option<String>, local_ip: IpAddr) -> Self {
+        self.status = Some(status);
+        self.status_info = info;
+        self.local_ip = Some(local_ip);
+        self
+    }
+}
+
+/// The last second that RFC 3339 can write: 9999-12-31T23:59:59Z.
+const LAST_SECOND: u64 = 253_402_300_799;
+
+/// A second of Unix time as `2026-08-19T10:27:29Z`; later than the format can say is its last
+/// second.
+fn rfc3339(unix: u64) -> String {
+    let unix = unix.min(LAST_SECOND);
+    let (days, second) = (unix / 86_400, unix % 86_400);
+    // The Gregorian calendar repeats every 400 years of 146,097 days. Years are counted from
+    // March, so that the leap day is the last of its year.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Interface, Metadata};
+
+    #[test]
+    fn field_names_are_those_of_showpaths() {
+        let interface = |text: &str| text.parse::<Interface>().unwrap();
+        let path = Path {
+            src: "1-ff00:0:111".parse().unwrap(),
+            dst: "1-ff00:0:110".parse().unwrap(),
+            interfaces: vec![interface("1-ff00:0:111#1"), interface("1-ff00:0:110#2")],
+            metadata: Metadata {
+                mtu: 1472,
+                expiry: 1_787_135_249,
+                latency: vec![Some(Duration::from_millis(20))],
+                bandwidth: vec![None],
+                geo: vec![
+                    Some(Geo {
+                        latitude: 47.5,
+                        longitude: 8.5,
+                        address: "Zurich".into(),
+                    }),
+                    None,
+                ],
+                link_types: vec![LinkType::MultiHop],
+                internal_hops: vec![],
+                notes: vec!["one".into(), String::new()],
+            },
+        };
+        let entry = Entry::new(&path, Some("10.0.1.254:30042".parse().unwrap()));
+        let listing = Listing {
+            local_isd_as: path.src,
+            destination: path.dst,
+            paths: vec![
+                entry.clone(),
+                entry.with_status(Status::Timeout, None, "10.0.1.1".parse().unwrap()),
+            ],
+        };
+        let mut expected = json!({
+            "fingerprint": path.fingerprint().to_string(),
+            "hops": [
+                {"interface": 1, "isd_as": "1-ff00:0:111"},
+                {"interface": 2, "isd_as": "1-ff00:0:110"},
+            ],
+            "sequence": "1-ff00:0:111#0,1 1-ff00:0:110#2,0",
+            "next_hop": "10.0.1.254:30042",
+            "expiry": "2026-08-19T10:27:29Z",
+            "mtu": 1472,
+            "latency": [20_000_000],
+            "bandwidth": [null],
+            "geo": [{"latitude": 47.5, "longitude": 8.5, "address": "Zurich"}, null],
+            "link_type": ["multihop"],
+            "internal_hops": [],
+            "notes": ["one", ""],
+        });
+        let json = serde_json::to_value(&listing).unwrap();
+        assert_eq!(json["local_isd_as"], "1-ff00:0:111");
+        assert_eq!(json["destination"], "1-ff00:0:110");
+        assert_eq!(json["paths"][0], expected);
+        expected["status"] = "timeout".into();
+        expected["local_ip"] = "10.0.1.1".into();
+        assert_eq!(json["paths"][1], expected);
+    }
+
+    #[test]
+    fn a_latency_nobody_announced_is_minus_one() {
+        let path = Path {
+            src: "1-ff00:0:111".parse().unwrap(),
+            dst: "1-ff00:0:111".parse().unwrap(),
+            interfaces: vec![],
+            metadata: Metadata {
+                latency: vec![None],
+                ..Metadata::default()
+            },
+        };
+        let entry = Entry::new(&path, None);
+        assert_eq!(entry.latency, [-1]);
+        assert_eq!(entry.next_hop, "");
+    }
+
+    #[test]
+    fn dates() {
+        // Each as `date -u -d @N +%FT%TZ` prints it.
+        for (unix, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (951_868_800, "2000-03-01T00:00:00Z"),
+            (1_709_164_800, "2024-02-29T00:00:00Z"),
+            (1_767_225_599, "2025-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (LAST_SECOND, "9999-12-31T23:59:59Z"),
+            (u64::MAX, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(rfc3339(unix), text);
+        }
+    }
+}
