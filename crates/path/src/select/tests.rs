@@ -327,8 +327,8 @@ proptest! {
             match decision.reason {
                 Reason::Limit { .. } => prop_assert_eq!(selection.taken.len(), max),
                 Reason::Shares { interface, with } => {
-                    let other = selection.taken.iter().map(|&i| &paths[i]);
-                    let other = other.filter(|path| path.fingerprint() == with).next_back().unwrap();
+                    let mut taken = selection.taken.iter().map(|&i| &paths[i]);
+let other = taken.find(|path| path.fingerprint() == with).unwrap();
                     prop_assert!(other.interfaces.contains(&interface));
                     prop_assert!(paths[index].interfaces.contains(&interface));
                     prop_assert!(!selection.ignored.contains(&interface));
