@@ -1,1 +1,24 @@
 //! The BitTorrent engine.
+//!
+//! A torrent is fetched from and served to *path-level peers*: every pair of a peer's address and
+//! a path to it is a peer of its own, with a connection of its own (001, section IV).
+//!
+//! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
+//! - [`Download`]: fetches a torrent over the paths a strategy selects, verified piece by piece.
+//! - [`Seed`]: serves a torrent to every peer that connects.
+
+mod bitfield;
+mod download;
+pub mod metainfo;
+mod progress;
+mod seed;
+mod storage;
+
+pub use download::{Download, DownloadError, DownloadOptions};
+pub use hawser_endhost::ScionAddr;
+pub use metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
+pub use progress::{
+    PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress, Summary,
+};
+pub use seed::{Seed, SeedError};
+pub use storage::StorageError;

@@ -1,0 +1,139 @@
+//! Which pieces somebody has, one bit each, in the order of the wire (BEP 3): the high bit of the
+//! first byte is piece 0.
+
+/// A set of pieces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bitfield {
+    bytes: Vec<u8>,
+    len: u32,
+    ones: u32,
+}
+
+impl Bitfield {
+    /// No piece of `len`.
+    pub fn empty(len: u32) -> Bitfield {
+        Bitfield {
+            bytes: vec![0; Bitfield::byte_len(len)],
+            len,
+            ones: 0,
+        }
+    }
+
+    /// All of `len` pieces.
+    pub fn full(len: u32) -> Bitfield {
+        let mut field = Bitfield::empty(len);
+        (0..len).for_each(|piece| {
+            field.set(piece);
+        });
+        field
+    }
+
+    /// How many bytes `len` pieces take.
+    pub fn byte_len(len: u32) -> usize {
+        (len as usize).div_ceil(8)
+    }
+
+    /// As received; `None` when the length is wrong or a spare bit is set.
+    pub fn from_wire(bytes: &[u8], len: u32) -> Option<Bitfield> {
+        let spare = (bytes.len() * 8).checked_sub(len as usize)?;
+        if bytes.len() != Bitfield::byte_len(len) {
+            return None;
+        }
+        if bytes
+            .last()
+            .is_some_and(|last| last & ((1u16 << spare) - 1) as u8 != 0)
+        {
+            return None;
+        }
+        Some(Bitfield {
+            bytes: bytes.to_vec(),
+            len,
+            ones: bytes.iter().map(|byte| byte.count_ones()).sum(),
+        })
+    }
+
+    /// As sent.
+    pub fn as_wire(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether `piece` is in it; `false` past the end.
+    pub fn has(&self, piece: u32) -> bool {
+        piece < self.len && self.bytes[piece as usize / 8] & (0x80 >> (piece % 8)) != 0
+    }
+
+    /// Puts `piece` in; whether it is new. Does nothing past the end.
+    pub fn set(&mut self, piece: u32) -> bool {
+        let new = piece < self.len && !self.has(piece);
+        if new {
+            self.bytes[piece as usize / 8] |= 0x80 >> (piece % 8);
+            self.ones += 1;
+        }
+        new
+    }
+
+    /// How many pieces there could be.
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// How many are in it.
+    pub fn count(&self) -> u32 {
+        self.ones
+    }
+
+    /// Whether none is in it.
+    pub fn is_empty(&self) -> bool {
+        self.ones == 0
+    }
+
+    /// Whether all are in it.
+    pub fn is_full(&self) -> bool {
+        self.ones == self.len
+    }
+
+    /// The pieces in it, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.len).filter(|piece| self.has(*piece))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_set_is_there_and_nothing_else(len in 1u32..100, picks in proptest::collection::vec(0u32..120, 0..60)) {
+            let mut field = Bitfield::empty(len);
+            let mut expected = std::collections::BTreeSet::new();
+            for pick in picks {
+                let new = pick < len && expected.insert(pick);
+                prop_assert_eq!(field.set(pick), new);
+            }
+            prop_assert_eq!(field.iter().collect::<Vec<_>>(), expected.iter().copied().collect::<Vec<_>>());
+            prop_assert_eq!(field.count() as usize, expected.len());
+            let again = Bitfield::from_wire(field.as_wire(), len);
+            prop_assert_eq!(again, Some(field));
+        }
+
+        #[test]
+        fn from_wire_never_panics_and_is_strict(bytes in proptest::collection::vec(any::<u8>(), 0..20), len in 0u32..200) {
+            if let Some(field) = Bitfield::from_wire(&bytes, len) {
+                prop_assert_eq!(bytes.len(), Bitfield::byte_len(len));
+                prop_assert_eq!(field.iter().count() as u32, field.count());
+            }
+        }
+    }
+
+    #[test]
+    fn spare_bits_and_wrong_lengths_are_refused() {
+        assert!(Bitfield::from_wire(&[0xff, 0x80], 9).is_some());
+        assert!(Bitfield::from_wire(&[0xff, 0xc0], 9).is_none());
+        assert!(Bitfield::from_wire(&[0xff], 9).is_none());
+        assert!(Bitfield::from_wire(&[0xff, 0, 0], 9).is_none());
+        assert!(Bitfield::full(9).is_full());
+    }
+}

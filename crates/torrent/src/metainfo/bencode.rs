@@ -1,0 +1,451 @@
+//! Bencode, read strictly (BEP 3): one canonical form, keys sorted and unique, nothing left over.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+/// Deepest nesting read. A metainfo file needs six levels; the bound keeps the recursion off the
+/// end of the stack.
+const MAX_DEPTH: usize = 24;
+
+/// Most values read from one document, so that two-byte values cannot turn a small file into a
+/// large tree: 200,000 files need about a million.
+const MAX_VALUES: usize = 1_500_000;
+
+/// Why bytes are not bencode.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BencodeError {
+    /// The bytes end inside a value.
+    #[error("it ends at byte {0}, in the middle of a value: the file is cut short")]
+    CutShort(usize),
+    /// A byte that cannot be there.
+    #[error("byte {0} does not belong there: this is no bencode")]
+    Unexpected(usize),
+    /// An integer that is not in canonical form or does not fit 64 bits.
+    #[error("the number at byte {0} is malformed or too large")]
+    Number(usize),
+    /// Dictionary keys out of order or repeated.
+    #[error("the dictionary key at byte {0} is repeated or out of order")]
+    KeyOrder(usize),
+    /// More nesting or more values than any real document has.
+    #[error("it is nested deeper or holds more values than any real torrent (byte {0})")]
+    TooComplex(usize),
+    /// Bytes after the end of the document.
+    #[error("{0} bytes follow the end of the document")]
+    Trailing(usize),
+}
+
+/// One bencoded value, borrowing its strings from the input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// `i…e`
+    Int(i64),
+    /// `N:…`
+    Bytes(&'a [u8]),
+    /// `l…e`
+    List(Vec<Value<'a>>),
+    /// `d…e`
+    Dict(Dict<'a>),
+}
+
+/// A dictionary in the order of its keys.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dict<'a> {
+    entries: Vec<Entry<'a>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry<'a> {
+    key: &'a [u8],
+    value: Value<'a>,
+    span: (usize, usize),
+}
+
+impl<'a> Dict<'a> {
+    /// The value under `key`.
+    pub fn find(&self, key: &str) -> Option<&Value<'a>> {
+        self.entry(key).map(|entry| &entry.value)
+    }
+
+    /// Where in the input the value under `key` stands, first byte to past the last.
+    pub fn span(&self, key: &str) -> Option<Range<usize>> {
+        self.entry(key).map(|entry| entry.span.0..entry.span.1)
+    }
+
+    /// All keys with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &Value<'a>)> {
+        self.entries.iter().map(|entry| (entry.key, &entry.value))
+    }
+
+    fn entry(&self, key: &str) -> Option<&Entry<'a>> {
+        self.entries
+            .binary_search_by(|entry| entry.key.cmp(key.as_bytes()))
+            .ok()
+            .map(|at| &self.entries[at])
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The integer, if it is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Value::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The string, if it is one.
+    pub fn as_bytes(&self) -> Option<&'a [u8]> {
+        match self {
+            Value::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The list, if it is one.
+    pub fn as_list(&self) -> Option<&[Value<'a>]> {
+        match self {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The dictionary, if it is one.
+    pub fn as_dict(&self) -> Option<&Dict<'a>> {
+        match self {
+            Value::Dict(dict) => Some(dict),
+            _ => None,
+        }
+    }
+}
+
+/// Reads one document that fills `input` to the last byte.
+///
+/// # Errors
+/// [`BencodeError`] at the first byte that breaks the form.
+pub fn parse(input: &[u8]) -> Result<Value<'_>, BencodeError> {
+    let (value, end) = parse_prefix(input)?;
+    match input.len() - end {
+        0 => Ok(value),
+        left => Err(BencodeError::Trailing(left)),
+    }
+}
+
+/// Reads one document from the front of `input`; also returns where it ends.
+fn parse_prefix(input: &[u8]) -> Result<(Value<'_>, usize), BencodeError> {
+    let mut reader = Reader {
+        input,
+        at: 0,
+        values: 0,
+    };
+    let value = reader.value(0)?;
+    Ok((value, reader.at))
+}
+
+struct Reader<'a> {
+    input: &'a [u8],
+    at: usize,
+    values: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Result<u8, BencodeError> {
+        self.input
+            .get(self.at)
+            .copied()
+            .ok_or(BencodeError::CutShort(self.at))
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Value<'a>, BencodeError> {
+        self.values += 1;
+        if depth > MAX_DEPTH || self.values > MAX_VALUES {
+            return Err(BencodeError::TooComplex(self.at));
+        }
+        match self.peek()? {
+            b'i' => {
+                self.at += 1;
+                let start = self.at;
+                let number = self.number(b'e')?;
+                if number == 0 && self.input[start] == b'-' {
+                    return Err(BencodeError::Number(start));
+                }
+                Ok(Value::Int(number))
+            }
+            b'0'..=b'9' => self.string().map(Value::Bytes),
+            b'l' => {
+                self.at += 1;
+                let mut list = Vec::new();
+                while self.peek()? != b'e' {
+                    list.push(self.value(depth + 1)?);
+                }
+                self.at += 1;
+                Ok(Value::List(list))
+            }
+            b'd' => {
+                self.at += 1;
+                self.dict(depth).map(Value::Dict)
+            }
+            _ => Err(BencodeError::Unexpected(self.at)),
+        }
+    }
+
+    fn dict(&mut self, depth: usize) -> Result<Dict<'a>, BencodeError> {
+        let mut entries: Vec<Entry<'a>> = Vec::new();
+        while self.peek()? != b'e' {
+            let key_at = self.at;
+            if !self.peek()?.is_ascii_digit() {
+                return Err(BencodeError::Unexpected(key_at));
+            }
+            let key = self.string()?;
+            if entries.last().is_some_and(|last| last.key >= key) {
+                return Err(BencodeError::KeyOrder(key_at));
+            }
+            let start = self.at;
+            let value = self.value(depth + 1)?;
+            let span = (start, self.at);
+            entries.push(Entry { key, value, span });
+        }
+        self.at += 1;
+        Ok(Dict { entries })
+    }
+
+    fn string(&mut self) -> Result<&'a [u8], BencodeError> {
+        let start = self.at;
+        let length = self.number(b':')?;
+        let length = usize::try_from(length).map_err(|_| BencodeError::Number(start))?;
+        let left = self.input.len() - self.at;
+        if length > left {
+            return Err(BencodeError::CutShort(self.input.len()));
+        }
+        let bytes = &self.input[self.at..self.at + length];
+        self.at += length;
+        Ok(bytes)
+    }
+
+    /// Digits up to `end`, without leading zeros; steps over `end`.
+    fn number(&mut self, end: u8) -> Result<i64, BencodeError> {
+        let start = self.at;
+        let negative = self.peek()? == b'-';
+        if negative {
+            self.at += 1;
+        }
+        let digits_at = self.at;
+        let mut number: i64 = 0;
+        loop {
+            let byte = self.peek()?;
+            if byte == end {
+                break;
+            }
+            if !byte.is_ascii_digit() {
+                return Err(BencodeError::Number(start));
+            }
+            let digit = i64::from(byte - b'0');
+            number = number
+                .checked_mul(10)
+                .and_then(|n| {
+                    if negative {
+                        n.checked_sub(digit)
+                    } else {
+                        n.checked_add(digit)
+                    }
+                })
+                .ok_or(BencodeError::Number(start))?;
+            self.at += 1;
+        }
+        let digits = &self.input[digits_at..self.at];
+        if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') {
+            return Err(BencodeError::Number(start));
+        }
+        self.at += 1;
+        Ok(number)
+    }
+}
+
+/// Writes bencode; the caller gives dictionary keys in order.
+#[derive(Debug, Default)]
+pub struct Writer {
+    out: Vec<u8>,
+}
+
+impl Writer {
+    /// `i…e`
+    pub fn int(&mut self, number: i64) -> &mut Self {
+        self.out.extend_from_slice(format!("i{number}e").as_bytes());
+        self
+    }
+
+    /// `N:…`
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
+        self.out
+            .extend_from_slice(format!("{}:", bytes.len()).as_bytes());
+        self.out.extend_from_slice(bytes);
+        self
+    }
+
+    /// A dictionary; `fill` writes keys and values in turn, keys sorted.
+    pub fn dict(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
+        self.out.push(b'd');
+        fill(self);
+        self.out.push(b'e');
+        self
+    }
+
+    /// A list; `fill` writes its values.
+    pub fn list(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
+        self.out.push(b'l');
+        fill(self);
+        self.out.push(b'e');
+        self
+    }
+
+    /// What was written.
+    pub fn finish(self) -> Vec<u8> {
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn write(value: &Owned, out: &mut Writer) {
+        match value {
+            Owned::Int(n) => {
+                out.int(*n);
+            }
+            Owned::Bytes(b) => {
+                out.bytes(b);
+            }
+            Owned::List(l) => {
+                out.list(|w| l.iter().for_each(|v| write(v, w)));
+            }
+            Owned::Dict(d) => {
+                out.dict(|w| {
+                    for (k, v) in d {
+                        w.bytes(k);
+                        write(v, w);
+                    }
+                });
+            }
+        }
+    }
+
+    fn same(value: &Value<'_>, owned: &Owned) -> bool {
+        match (value, owned) {
+            (Value::Int(a), Owned::Int(b)) => a == b,
+            (Value::Bytes(a), Owned::Bytes(b)) => *a == b.as_slice(),
+            (Value::List(a), Owned::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            }
+            (Value::Dict(a), Owned::Dict(b)) => {
+                a.entries.len() == b.len()
+                    && a.iter()
+                        .zip(b)
+                        .all(|((ak, av), (bk, bv))| ak == bk.as_slice() && same(av, bv))
+            }
+            _ => false,
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Owned {
+        Int(i64),
+        Bytes(Vec<u8>),
+        List(Vec<Owned>),
+        Dict(std::collections::BTreeMap<Vec<u8>, Owned>),
+    }
+
+    fn any_value() -> impl Strategy<Value = Owned> {
+        let leaf = prop_oneof![
+            any::<i64>().prop_map(Owned::Int),
+            proptest::collection::vec(any::<u8>(), 0..20).prop_map(Owned::Bytes),
+        ];
+        leaf.prop_recursive(5, 40, 6, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..6).prop_map(Owned::List),
+                proptest::collection::btree_map(
+                    proptest::collection::vec(any::<u8>(), 0..6),
+                    inner,
+                    0..6
+                )
+                .prop_map(Owned::Dict),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(value in any_value()) {
+            let mut writer = Writer::default();
+            write(&value, &mut writer);
+            let bytes = writer.finish();
+            let read = parse(&bytes);
+            prop_assert!(read.is_ok_and(|read| same(&read, &value)));
+        }
+
+        #[test]
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = parse(&bytes);
+        }
+
+        #[test]
+        fn random_bencode_letters_never_panic(text in "[ilde0-9:-]{0,60}") {
+            let _ = parse(text.as_bytes());
+        }
+
+        #[test]
+        fn every_proper_prefix_is_refused(value in any_value(), cut in any::<prop::sample::Index>()) {
+            let mut writer = Writer::default();
+            write(&value, &mut writer);
+            let bytes = writer.finish();
+            prop_assert!(parse(&bytes[..cut.index(bytes.len())]).is_err());
+        }
+    }
+
+    #[test]
+    fn only_the_canonical_form_is_read() {
+        for bad in [
+            "i-0e",
+            "i01e",
+            "ie",
+            "i-e",
+            "i9223372036854775808e",
+            "01:a",
+            "-1:a",
+            "d1:bi1e1:ai1ee",
+            "d1:ai1e1:ai1ee",
+            "di1ei1ee",
+            "i1ei1e",
+            "x",
+            "",
+            "l",
+            "2:a",
+            "i 1e",
+            "99999999999999999999:",
+        ] {
+            assert!(parse(bad.as_bytes()).is_err(), "{bad} was read");
+        }
+        assert_eq!(parse(b"i-9223372036854775808e"), Ok(Value::Int(i64::MIN)));
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_instead_of_overflowing_the_stack() {
+        let deep = "l".repeat(100_000);
+        assert!(matches!(
+            parse(deep.as_bytes()),
+            Err(BencodeError::TooComplex(_))
+        ));
+    }
+
+    #[test]
+    fn the_span_of_a_value_is_its_bytes() {
+        let text = b"d1:ai7e4:infod1:xi1eee";
+        let Ok(Value::Dict(dict)) = parse(text) else {
+            panic!("not read")
+        };
+        assert_eq!(&text[dict.span("info").unwrap()], b"d1:xi1ee");
+    }
+}

@@ -1,0 +1,152 @@
+//! What a `.torrent` file says (BEP 3): the files, their order, the hash of every piece.
+
+pub(crate) mod bencode;
+mod create;
+mod error;
+mod name;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use bencode::BencodeError;
+pub use create::{CreateError, CreateOptions, create};
+pub use error::MetainfoError;
+
+/// Largest `.torrent` read, in bytes.
+pub const MAX_METAINFO_BYTES: usize = 16 << 20;
+/// Largest `.torrent` made, in bytes.
+pub const MAX_CREATED_BYTES: usize = 10 << 20;
+/// Smallest piece length accepted, in bytes.
+pub const MIN_PIECE_LENGTH: u32 = 1 << 10;
+/// Largest piece length accepted, in bytes.
+pub const MAX_PIECE_LENGTH: u32 = 128 << 20;
+
+/// The SHA-1 of the info dictionary: what names a torrent on the wire. Displayed as hex.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InfoHash(pub [u8; 20]);
+
+impl fmt::Display for InfoHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for InfoHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "InfoHash({self})")
+    }
+}
+
+/// One file of a torrent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Where it goes, relative to the download folder. It begins with the torrent's name and has
+    /// only plain components: no `..`, no root, nothing that leaves the folder.
+    pub path: PathBuf,
+    /// Length in bytes.
+    pub length: u64,
+    /// A padding file (BEP 47): zeros that align the next file, never written to disk.
+    pub padding: bool,
+}
+
+/// A checked `.torrent` file.
+///
+/// [`Metainfo::parse`] is the only way to one, so every value of this type has a sane piece
+/// length, the right number of piece hashes and files that stay inside the download folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metainfo {
+    info_hash: InfoHash,
+    name: String,
+    piece_length: u32,
+    total_length: u64,
+    pieces: Vec<u8>,
+    files: Vec<File>,
+    multi_file: bool,
+    comment: Option<String>,
+    created_by: Option<String>,
+    creation_date: Option<i64>,
+}
+
+impl Metainfo {
+    /// Reads the bytes of a `.torrent` file.
+    ///
+    /// # Errors
+    /// [`MetainfoError`] when they are no bencode, cut short, contradict themselves, or name a
+    /// file outside the download folder.
+    pub fn parse(bytes: &[u8]) -> Result<Metainfo, MetainfoError> {
+        parse::parse(bytes)
+    }
+
+    /// SHA-1 over the info dictionary exactly as it stood in the file (BEP 3).
+    pub fn info_hash(&self) -> InfoHash {
+        self.info_hash
+    }
+
+    /// The name of the file, or of the folder when there are several files.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes per piece; the last piece may be shorter.
+    pub fn piece_length(&self) -> u32 {
+        self.piece_length
+    }
+
+    /// How many pieces there are, at least one.
+    pub fn piece_count(&self) -> u32 {
+        // `parse` holds the count below `MAX_METAINFO_BYTES / 20`.
+        (self.pieces.len() / 20) as u32
+    }
+
+    /// Bytes of all files together, padding included, at least one.
+    pub fn total_length(&self) -> u64 {
+        self.total_length
+    }
+
+    /// The files, in the order in which their bytes make up the pieces.
+    pub fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// Whether the content is a folder (also with one file in it) rather than a single file.
+    pub fn is_multi_file(&self) -> bool {
+        self.multi_file
+    }
+
+    /// The free text its maker left.
+    pub fn comment(&self) -> Option<&str> {
+        self.comment.as_deref()
+    }
+
+    /// The program that made it.
+    pub fn created_by(&self) -> Option<&str> {
+        self.created_by.as_deref()
+    }
+
+    /// When it was made, in Unix seconds.
+    pub fn creation_date(&self) -> Option<i64> {
+        self.creation_date
+    }
+
+    /// The SHA-1 of a piece; `None` past the last piece.
+    pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
+        let start = piece as usize * 20;
+        self.pieces.get(start..start + 20)?.try_into().ok()
+    }
+
+    /// The length of a piece in bytes; 0 past the last piece.
+    pub fn piece_size(&self, piece: u32) -> u32 {
+        let start = u64::from(piece) * u64::from(self.piece_length);
+        let left = self.total_length.saturating_sub(start);
+        // The minimum with a u32 fits.
+        left.min(u64::from(self.piece_length)) as u32
+    }
+
+    /// Where the content stands inside a download folder: the file or the folder of this name.
+    pub fn content_path(&self, dir: &Path) -> PathBuf {
+        dir.join(&self.name)
+    }
+}

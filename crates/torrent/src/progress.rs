@@ -1,0 +1,173 @@
+//! What a download or a seeder tells of itself, about ten times a second.
+
+use std::fmt;
+use std::time::Duration;
+
+use hawser_endhost::ScionAddr;
+use hawser_path::{Decision, Fingerprint};
+
+/// What a download is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Hashing what is on disk already.
+    Checking,
+    /// Fetching pieces, or waiting for a peer.
+    Downloading,
+    /// Every piece is on disk and verified.
+    Done,
+    /// Stopped before the end, by [`crate::Download::stop`] or an error.
+    Stopped,
+}
+
+/// How far a download is.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// What it is doing.
+    pub phase: Phase,
+    /// Bytes hashed so far while [`Phase::Checking`], of `total_bytes`.
+    pub checked_bytes: u64,
+    /// Bytes on disk whose piece is verified.
+    pub verified_bytes: u64,
+    /// Bytes of all files.
+    pub total_bytes: u64,
+    /// Bytes that were verified on disk at the start and so not fetched.
+    pub resumed_bytes: u64,
+    /// Bytes of blocks received since the start, duplicates and bad pieces included.
+    pub fetched_bytes: u64,
+    /// Bytes of blocks thrown away: duplicates of the end game, and pieces that failed their hash.
+    pub wasted_bytes: u64,
+    /// All paths together, in bits of blocks per second, averaged over about a second.
+    pub rate: u64,
+    /// Since the start.
+    pub elapsed: Duration,
+    /// Every path that is offered to every peer, taken or left, and every path in use. Grouped by
+    /// peer in the order given to [`crate::Download::start`], then taken before left.
+    pub paths: Vec<PathProgress>,
+    /// Peers to which no path is known, banned peers, and others without a line in `paths`: each
+    /// with the reason.
+    pub idle_peers: Vec<(ScionAddr, String)>,
+}
+
+/// How one path-level peer is doing.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PathProgress {
+    /// The address-level peer.
+    pub peer: ScionAddr,
+    /// The path.
+    pub fingerprint: Fingerprint,
+    /// Links on the path.
+    pub hops: usize,
+    /// What the connection over it is doing.
+    pub state: PathState,
+    /// Bytes of blocks received over it, over all its connections.
+    pub bytes: u64,
+    /// Bits of blocks per second, averaged over about a second.
+    pub rate: u64,
+    /// Smoothed round-trip time as QUIC measures it; `None` while not connected.
+    pub rtt: Option<Duration>,
+    /// Why the path was taken or left; `None` for a path that is in use but no longer offered, and
+    /// for a connection the peer opened.
+    pub decision: Option<Decision>,
+    /// Why the last connection or attempt over it ended, if one did.
+    pub last_error: Option<String>,
+}
+
+/// What the connection over a path is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PathState {
+    /// Not taken by the selection, not in use.
+    Left,
+    /// Being dialed.
+    Dialing,
+    /// Connected; the peer sends no blocks because it chokes us or has nothing we lack.
+    Idle,
+    /// Connected and asked for blocks.
+    Active,
+    /// Connected, but nothing came for long although blocks were asked for; those are asked for
+    /// elsewhere.
+    Stalled,
+    /// Taken, but not connected; dialed again after a pause.
+    Waiting,
+}
+
+impl fmt::Display for PathState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PathState::Left => "left",
+            PathState::Dialing => "dialing",
+            PathState::Idle => "idle",
+            PathState::Active => "active",
+            PathState::Stalled => "stalled",
+            PathState::Waiting => "waiting",
+        })
+    }
+}
+
+/// What a finished download did.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Bytes of verified pieces that were fetched.
+    pub fetched_bytes: u64,
+    /// Bytes that were on disk before and not fetched.
+    pub resumed_bytes: u64,
+    /// Bytes of blocks thrown away: duplicates of the end game, and pieces that failed their hash.
+    pub wasted_bytes: u64,
+    /// From the end of checking what was on disk to the last verified piece: path lookup, dialing
+    /// and handshakes included.
+    pub download_time: Duration,
+    /// How long checking what was on disk took.
+    pub check_time: Duration,
+    /// Every path that carried blocks.
+    pub paths: Vec<PathSummary>,
+}
+
+/// What one path carried.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PathSummary {
+    /// The address-level peer.
+    pub peer: ScionAddr,
+    /// The path.
+    pub fingerprint: Fingerprint,
+    /// Links on the path.
+    pub hops: usize,
+    /// Bytes of blocks received over it.
+    pub bytes: u64,
+}
+
+/// How a seeder is doing.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SeedProgress {
+    /// Bytes sent in blocks since the start, to everyone.
+    pub uploaded_bytes: u64,
+    /// All peers together, in bits of blocks per second, averaged over about a second.
+    pub rate: u64,
+    /// The path-level peers connected now.
+    pub peers: Vec<SeedPeer>,
+    /// Connections since the start.
+    pub connections: u64,
+}
+
+/// A path-level peer connected to a seeder.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SeedPeer {
+    /// Where it speaks from.
+    pub peer: ScionAddr,
+    /// The path, as seen from here.
+    pub fingerprint: Fingerprint,
+    /// The key of its certificate: the same for all path-level peers of one peer.
+    pub key: [u8; 32],
+    /// Bytes sent to it in blocks.
+    pub bytes: u64,
+    /// Bits of blocks per second, averaged over about a second.
+    pub rate: u64,
+    /// Smoothed round-trip time.
+    pub rtt: Option<Duration>,
+}

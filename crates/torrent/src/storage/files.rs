@@ -1,0 +1,322 @@
+//! The files of a torrent as one run of bytes, read and written at any place.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, SeekFrom};
+use rustix::io::Errno;
+
+use super::error::StorageError;
+use super::layout::{Layout, Span};
+
+/// Files held open at once: below the usual limit of 1024 with room for sockets and others.
+const MAX_OPEN: usize = 128;
+
+/// The files of a torrent below one folder. Reads and writes go to byte positions of the whole;
+/// any number of threads may use it at once.
+#[derive(Debug)]
+pub(crate) struct Files {
+    layout: Layout,
+    root: PathBuf,
+    /// The folder, held open so that every write resolves beneath it; `None` for reading only.
+    beneath: Option<OwnedFd>,
+    handles: Mutex<Handles>,
+}
+
+#[derive(Debug, Default)]
+struct Handles {
+    open: HashMap<usize, (Arc<File>, u64)>,
+    clock: u64,
+}
+
+impl Files {
+    /// For reading only, wherever the paths lead. Nothing is opened yet.
+    pub fn read_only(root: PathBuf, layout: Layout) -> Files {
+        Files {
+            layout,
+            root,
+            beneath: None,
+            handles: Mutex::default(),
+        }
+    }
+
+    /// For writing below `root`, which is created when it is not there. Every file is created and
+    /// given its length without taking space (sparse); what is there already stays.
+    ///
+    /// # Errors
+    /// When something else is in the way, a file is longer than it should be, or a symbolic link
+    /// leads out of `root`. All that is looked at before the first change.
+    pub fn writable(root: PathBuf, layout: Layout) -> Result<Files, StorageError> {
+        std::fs::create_dir_all(&root)
+            .map_err(|error| StorageError::io("create the folder", &root, error))?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let beneath = rustix::fs::open(&root, flags, Mode::empty())
+            .map_err(|errno| StorageError::io("open the folder", &root, errno.into()))?;
+        let files = Files {
+            layout,
+            root,
+            beneath: Some(beneath),
+            handles: Mutex::default(),
+        };
+        let wanted = || {
+            let entries = files.layout.entries().iter().enumerate();
+            entries.filter(|(_, entry)| !entry.padding)
+        };
+        for (index, _) in wanted() {
+            files.look_at(index)?;
+        }
+        for (index, _) in wanted() {
+            files.make_room(index)?;
+        }
+        Ok(files)
+    }
+
+    /// How the files lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Fills `buffer` with the bytes from `start` on.
+    ///
+    /// # Errors
+    /// When a file is not there, too short, or cannot be read.
+    pub fn read_at(&self, start: u64, buffer: &mut [u8]) -> Result<(), StorageError> {
+        let mut rest = buffer;
+        for span in self.layout.spans(start, rest.len() as u64) {
+            let (part, next) = rest.split_at_mut(span.length as usize);
+            rest = next;
+            if self.layout.entries()[span.entry].padding {
+                part.fill(0);
+                continue;
+            }
+            let file = self.handle(span.entry)?;
+            file.read_exact_at(part, span.offset)
+                .map_err(|error| self.failed("read", span, error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes `bytes` from `start` on.
+    ///
+    /// # Errors
+    /// When the disk is full or a file cannot be written.
+    pub fn write_at(&self, start: u64, bytes: &[u8]) -> Result<(), StorageError> {
+        let mut rest = bytes;
+        for span in self.layout.spans(start, rest.len() as u64) {
+            let (part, next) = rest.split_at(span.length as usize);
+            rest = next;
+            if self.layout.entries()[span.entry].padding {
+                continue;
+            }
+            let file = self.handle(span.entry)?;
+            file.write_all_at(part, span.offset)
+                .map_err(|error| self.failed("write", span, error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether all `length` bytes from `start` on lie in holes, and so are zeros that were never
+    /// written.
+    ///
+    /// # Errors
+    /// When a file cannot be opened.
+    pub fn is_hole(&self, start: u64, length: u64) -> Result<bool, StorageError> {
+        for span in self.layout.spans(start, length) {
+            if self.layout.entries()[span.entry].padding {
+                continue;
+            }
+            let file = self.handle(span.entry)?;
+            match rustix::fs::seek(&*file, SeekFrom::Data(span.offset)) {
+                Ok(data) if data < span.offset + span.length => return Ok(false),
+                // ENXIO: no data from there to the end.
+                Ok(_) | Err(Errno::NXIO) => {}
+                // A file system that cannot tell has no holes.
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where a file is, for messages and for reading it by name.
+    pub fn path_of(&self, entry: usize) -> PathBuf {
+        self.root.join(&self.layout.entries()[entry].path)
+    }
+
+    fn failed(&self, action: &'static str, span: Span, error: io::Error) -> StorageError {
+        let path = self.path_of(span.entry);
+        if error.raw_os_error() == Some(Errno::FBIG.raw_os_error()) {
+            let length = self.layout.entries()[span.entry].length;
+            return StorageError::FileTooLarge { path, length };
+        }
+        StorageError::io(action, &path, error)
+    }
+
+    /// The open file of an entry, from the cache or opened now.
+    fn handle(&self, entry: usize) -> Result<Arc<File>, StorageError> {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles.clock += 1;
+        let now = handles.clock;
+        if let Some((file, used)) = handles.open.get_mut(&entry) {
+            *used = now;
+            return Ok(Arc::clone(file));
+        }
+        if handles.open.len() >= MAX_OPEN {
+            let oldest = handles.open.iter().min_by_key(|(_, (_, used))| *used);
+            if let Some(oldest) = oldest.map(|(entry, _)| *entry) {
+                handles.open.remove(&oldest);
+            }
+        }
+        let file = Arc::new(self.open(entry, OFlags::empty())?);
+        handles.open.insert(entry, (Arc::clone(&file), now));
+        Ok(file)
+    }
+
+    fn open(&self, entry: usize, more: OFlags) -> Result<File, StorageError> {
+        let path = &self.layout.entries()[entry].path;
+        let Some(beneath) = &self.beneath else {
+            let full = self.root.join(path);
+            return File::open(&full).map_err(|error| StorageError::io("open", &full, error));
+        };
+        // NONBLOCK: opening a FIFO somebody put there must not hang.
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
+        open_beneath(beneath, path, flags)
+            .map(File::from)
+            .map_err(|errno| self.open_error("open", path, errno))
+    }
+
+    fn open_error(&self, action: &'static str, path: &Path, errno: Errno) -> StorageError {
+        let root = self.root.clone();
+        let path = self.root.join(path);
+        match errno {
+            Errno::XDEV | Errno::LOOP => StorageError::LeadsOut { path, root },
+            Errno::ISDIR | Errno::NXIO => StorageError::NotAFile { path },
+            Errno::NOTDIR => {
+                // The innermost part of the path that is there is what is in the way.
+                let blocker = path
+                    .ancestors()
+                    .skip(1)
+                    .find(|part| part.symlink_metadata().is_ok());
+                let path = blocker.unwrap_or(&path).to_owned();
+                StorageError::NotAFolder { path }
+            }
+            _ => StorageError::io(action, &path, errno.into()),
+        }
+    }
+
+    /// Refuses what stands where entry `index` has to go, without changing anything.
+    fn look_at(&self, index: usize) -> Result<(), StorageError> {
+        let Some(beneath) = &self.beneath else {
+            return Ok(());
+        };
+        let entry = &self.layout.entries()[index];
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let found = match open_beneath(beneath, &entry.path, flags) {
+            Ok(found) => File::from(found),
+            Err(Errno::NOENT) => return self.refuse_dangling_link(entry.path.as_path()),
+            Err(errno) => return Err(self.open_error("open", &entry.path, errno)),
+        };
+        let path = self.root.join(&entry.path);
+        let metadata = found
+            .metadata()
+            .map_err(|error| StorageError::io("look at", &path, error))?;
+        if !metadata.is_file() {
+            return Err(StorageError::NotAFile { path });
+        }
+        if metadata.len() > entry.length {
+            return Err(StorageError::TooLong {
+                path,
+                found: metadata.len(),
+                expected: entry.length,
+            });
+        }
+        Ok(())
+    }
+
+    /// A link to nothing inside the folder would be created through: refuse it too.
+    fn refuse_dangling_link(&self, path: &Path) -> Result<(), StorageError> {
+        let mut at = self.root.clone();
+        for part in path.components() {
+            at.push(part);
+            match at.symlink_metadata() {
+                Ok(metadata) if metadata.is_symlink() && at.metadata().is_err() => {
+                    return Err(StorageError::NotAFile { path: at });
+                }
+                Ok(_) => {}
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates the folders and the file of entry `index`, and gives it its length.
+    fn make_room(&self, index: usize) -> Result<(), StorageError> {
+        let Some(beneath) = &self.beneath else {
+            return Ok(());
+        };
+        let entry = &self.layout.entries()[index];
+        let parents: Vec<&Path> = entry.path.ancestors().skip(1).collect();
+        for folder in parents.into_iter().rev() {
+            self.make_folder(beneath, folder)?;
+        }
+        let file = self.open(index, OFlags::CREATE)?;
+        let path = self.root.join(&entry.path);
+        let length = file
+            .metadata()
+            .map_err(|error| StorageError::io("look at", &path, error))?
+            .len();
+        if length < entry.length {
+            file.set_len(entry.length).map_err(|error| {
+                let span = Span {
+                    entry: index,
+                    offset: 0,
+                    length: entry.length,
+                };
+                self.failed("grow", span, error)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn make_folder(&self, beneath: &OwnedFd, folder: &Path) -> Result<(), StorageError> {
+        let Some(name) = folder.file_name() else {
+            return Ok(());
+        };
+        let parent = match folder.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = open_beneath(beneath, parent, flags)
+            .map_err(|errno| self.open_error("create the folder", folder, errno))?;
+        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(self.open_error("create the folder", folder, errno)),
+        }
+    }
+}
+
+/// Opens `path` so that the kernel lets no step of it, symbolic links included, leave `root`
+/// (openat2, RESOLVE_BENEATH).
+fn open_beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mode = if flags.contains(OFlags::CREATE) {
+        Mode::from_raw_mode(0o666)
+    } else {
+        Mode::empty()
+    };
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    loop {
+        match rustix::fs::openat2(root, path, flags, mode, resolve) {
+            // EAGAIN: something was renamed meanwhile, the kernel could not be sure.
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
