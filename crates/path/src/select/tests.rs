@@ -328,7 +328,7 @@ proptest! {
                 Reason::Limit { .. } => prop_assert_eq!(selection.taken.len(), max),
                 Reason::Shares { interface, with } => {
                     let mut taken = selection.taken.iter().map(|&i| &paths[i]);
-let other = taken.find(|path| path.fingerprint() == with).unwrap();
+                    let other = taken.find(|path| path.fingerprint() == with).unwrap();
                     prop_assert!(other.interfaces.contains(&interface));
                     prop_assert!(paths[index].interfaces.contains(&interface));
                     prop_assert!(!selection.ignored.contains(&interface));
