@@ -1,0 +1,241 @@
+//! Where labs keep their state, and the lock that keeps commands apart.
+
+use crate::name::{self, NameError};
+use rustix::fs::FlockOperation;
+use std::{
+    fs::{DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+/// Longest path of a Unix socket in bytes: `sun_path` of unix(7) has 108, the
+/// last one for the closing zero.
+pub(crate) const SOCKET_PATH_MAX: usize = 107;
+
+/// Why the state of labs cannot be kept or found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// A wrong name.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// A folder or file cannot be used.
+    #[error("cannot use {path}: {source}; set XDG_RUNTIME_DIR to a folder of your own", path = path.display())]
+    Io {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A folder that another user could have put there.
+    #[error(
+        "{path} is not a folder of your own, closed to others: remove it, or set XDG_RUNTIME_DIR to one that is", path = path.display()
+    )]
+    NotOwned {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
+    move |source| PlaceError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// The folder of all labs of this user.
+#[derive(Debug, Clone)]
+pub(crate) struct Root(PathBuf);
+
+impl Root {
+    /// `$XDG_RUNTIME_DIR/hawser/lab` when that is set and the user's own, else
+    /// `/run/hawser/lab` for root and `/tmp/hawser-UID/lab` for others.
+    pub fn find() -> Root {
+        let uid = rustix::process::geteuid().as_raw();
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        Root(root_for(uid, runtime.filter(|dir| is_own(dir, uid))))
+    }
+
+    /// Makes the folder, and checks that nobody else could have made it.
+    fn create(&self) -> Result<(), PlaceError> {
+        let uid = rustix::process::geteuid().as_raw();
+        // `hawser` (or `hawser-UID`) and `lab`: what is above is the system's.
+        let ours: Vec<&Path> = self.0.ancestors().take(2).collect();
+        for dir in ours.into_iter().rev() {
+            match DirBuilder::new().mode(0o700).create(dir) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(io_at(dir)(e)),
+                _ => {}
+            }
+            let meta = dir.symlink_metadata().map_err(io_at(dir))?;
+            if !meta.is_dir() || meta.uid() != uid || meta.mode() & 0o022 != 0 {
+                return Err(PlaceError::NotOwned {
+                    path: dir.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder of the lab of that name, whether it is there or not.
+    pub fn lab(&self, name: &str) -> Result<PathBuf, PlaceError> {
+        name::check(name)?;
+        Ok(self.0.join(name))
+    }
+
+    /// Waits for other commands on the lab of that name, and holds off the
+    /// next until the lock is dropped.
+    pub fn lock(&self, name: &str) -> Result<Lock, PlaceError> {
+        name::check(name)?;
+        self.create()?;
+        Lock::take(self.0.join(format!(".{name}.lock")))
+    }
+
+    /// The names of all labs that have a folder, in order.
+    pub fn names(&self) -> Result<Vec<String>, PlaceError> {
+        let entries = match std::fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(io_at(&self.0)(e)),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(io_at(&self.0))?;
+            if let Ok(name) = entry.file_name().into_string()
+                && name::check(&name).is_ok()
+                && entry.path().is_dir()
+            {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
+fn root_for(uid: u32, runtime: Option<PathBuf>) -> PathBuf {
+    match runtime {
+        Some(dir) => dir.join("hawser/lab"),
+        None if uid == 0 => PathBuf::from("/run/hawser/lab"),
+        None => PathBuf::from(format!("/tmp/hawser-{uid}/lab")),
+    }
+}
+
+/// The XDG specification asks that the folder belongs to the user and is open
+/// to nobody else; one that does not (left over by `su`) is not meant for us.
+fn is_own(dir: &Path, uid: u32) -> bool {
+    dir.is_absolute()
+        && dir
+            .metadata()
+            .is_ok_and(|meta| meta.is_dir() && meta.uid() == uid)
+        && rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// The lock of one lab, held until dropped; its file goes with it.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+    // Closing it gives the lock back.
+    _file: File,
+}
+
+impl Lock {
+    fn take(path: PathBuf) -> Result<Lock, PlaceError> {
+        loop {
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path)
+                .map_err(io_at(&path))?;
+            rustix::io::retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockExclusive))
+                .map_err(|e| io_at(&path)(e.into()))?;
+            // The command before us removed the file while we waited: then
+            // this lock keeps nobody off.
+            let held = file.metadata().map_err(io_at(&path))?.ino();
+            if path.metadata().is_ok_and(|there| there.ino() == held) {
+                return Ok(Lock { path, _file: file });
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Before the lock is given back, so that whoever waits for it sees
+        // that it is gone. Failing leaves an empty file, which does no harm.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{os::unix::fs::PermissionsExt, sync::mpsc, time::Duration};
+
+    fn root() -> (tempfile::TempDir, Root) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root(dir.path().join("hawser/lab"));
+        (dir, root)
+    }
+
+    #[test]
+    fn the_place_depends_on_the_user() {
+        let runtime = Some(PathBuf::from("/run/user/7"));
+        assert_eq!(root_for(7, runtime), Path::new("/run/user/7/hawser/lab"));
+        assert_eq!(root_for(7, None), Path::new("/tmp/hawser-7/lab"));
+        assert_eq!(root_for(0, None), Path::new("/run/hawser/lab"));
+    }
+
+    #[test]
+    fn a_folder_of_someone_else_is_no_runtime_folder() {
+        let uid = rustix::process::geteuid().as_raw();
+        let dir = tempfile::tempdir().unwrap();
+        assert!(is_own(dir.path(), uid));
+        assert!(!is_own(dir.path(), uid + 1));
+        assert!(!is_own(Path::new("relative"), uid));
+        assert!(!is_own(&dir.path().join("missing"), uid));
+    }
+
+    #[test]
+    fn a_folder_open_to_others_is_refused() {
+        let (dir, root) = root();
+        drop(root.lock("x").unwrap());
+        let open = dir.path().join("hawser");
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+        let error = root.lock("x").unwrap_err().to_string();
+        assert!(error.contains("not a folder of your own"), "{error}");
+    }
+
+    #[test]
+    fn the_lock_waits_and_leaves_no_file() {
+        let (_dir, root) = root();
+        let first = root.lock("x").unwrap();
+        let (send, receive) = mpsc::channel();
+        let other = root.clone();
+        let waiting = std::thread::spawn(move || {
+            let second = other.lock("x").unwrap();
+            send.send(()).unwrap();
+            drop(second);
+        });
+        assert!(receive.recv_timeout(Duration::from_millis(100)).is_err());
+        drop(first);
+        receive.recv().unwrap();
+        waiting.join().unwrap();
+        assert_eq!(std::fs::read_dir(&root.0).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn only_labs_are_listed() {
+        let (_dir, root) = root();
+        assert!(root.names().unwrap().is_empty());
+        let _lock = root.lock("b").unwrap();
+        for name in ["b", "a", ".c"] {
+            std::fs::create_dir(root.0.join(name)).unwrap();
+        }
+        std::fs::write(root.0.join("file"), "").unwrap();
+        assert_eq!(root.names().unwrap(), ["a", "b"]);
+    }
+}

@@ -1,0 +1,196 @@
+//! Processes that are known by more than a number that the system may reuse.
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::{AsFd, OwnedFd},
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+use serde::{Deserialize, Serialize};
+use std::{io, time::Instant};
+
+/// A process, safe against its number being given to another: the pair is
+/// unique from boot to boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProcessId {
+    pub pid: i32,
+    /// When it started, in clock ticks since boot: field 22 of proc_pid_stat(5).
+    pub started: u64,
+}
+
+/// What `/proc/PID/stat` tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    zombie: bool,
+    started: u64,
+}
+
+impl ProcessId {
+    /// The process with that number, if there is one.
+    pub fn of(pid: i32) -> io::Result<ProcessId> {
+        let started = read_stat(pid)?.started;
+        Ok(ProcessId { pid, started })
+    }
+
+    /// This process.
+    pub fn own() -> io::Result<ProcessId> {
+        ProcessId::of(rustix::process::getpid().as_raw_nonzero().get())
+    }
+
+    /// Whether it runs. One that has ended and waits for its parent does not.
+    pub fn is_alive(&self) -> bool {
+        read_stat(self.pid).is_ok_and(|stat| !stat.zombie && stat.started == self.started)
+    }
+
+    /// Resident memory in bytes: RSS in proc_pid_statm(5).
+    pub fn resident(&self) -> Option<u64> {
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.pid)).ok()?;
+        let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+        let page = rustix::param::page_size() as u64;
+        self.is_alive().then_some(pages * page)
+    }
+
+    /// A handle that stays with this process, if it still runs.
+    pub fn open(&self) -> io::Result<Option<Handle>> {
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return Ok(None);
+        };
+        let fd = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::SRCH) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        // After opening: the number cannot change hands between the two.
+        Ok(self.is_alive().then_some(Handle(fd)))
+    }
+}
+
+/// A running process that can be signalled and waited for without a race.
+#[derive(Debug)]
+pub(crate) struct Handle(OwnedFd);
+
+impl Handle {
+    /// Sends a signal; one that has ended is no error.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        match pidfd_send_signal(&self.0, signal) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Waits until it has ended; false when `deadline` came first.
+    pub fn wait_until(&self, deadline: Instant) -> io::Result<bool> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+            let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) => return Ok(false),
+                Ok(_) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+}
+
+impl AsFd for Handle {
+    fn as_fd(&self) -> rustix::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The numbers of all processes.
+pub(crate) fn all() -> io::Result<Vec<i32>> {
+    let mut pids = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        if let Some(pid) = entry?.file_name().to_str().and_then(|n| n.parse().ok()) {
+            pids.push(pid);
+        }
+    }
+    Ok(pids)
+}
+
+/// Differs from boot to boot: start times count from boot, so that after the
+/// next one they say nothing.
+pub(crate) fn boot_id() -> io::Result<String> {
+    Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?
+        .trim()
+        .to_owned())
+}
+
+fn read_stat(pid: i32) -> io::Result<Stat> {
+    let text = std::fs::read(format!("/proc/{pid}/stat"))?;
+    parse_stat(&String::from_utf8_lossy(&text)).ok_or_else(|| {
+        let message = format!("/proc/{pid}/stat is not as proc_pid_stat(5) says");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
+}
+
+/// The second field is the program's name in brackets and may hold anything,
+/// brackets and spaces too; the rest begins after the last one.
+fn parse_stat(text: &str) -> Option<Stat> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let started = fields.nth(18)?.parse().ok()?;
+    Some(Stat {
+        zombie: matches!(state, "Z" | "X" | "x"),
+        started,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::{process::Command, time::Duration};
+
+    #[test]
+    fn names_with_brackets_do_not_mislead() {
+        let text = "7 (a) S (b) R 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
+        let expected = Stat {
+            zombie: false,
+            started: 4242,
+        };
+        assert_eq!(parse_stat(text), Some(expected));
+    }
+
+    #[test]
+    fn this_process_is_known() {
+        let own = ProcessId::own().unwrap();
+        assert!(own.is_alive());
+        assert!(own.resident().unwrap() > 0);
+        let earlier = ProcessId {
+            started: own.started + 1,
+            ..own
+        };
+        assert!(!earlier.is_alive());
+        assert!(earlier.open().unwrap().is_none());
+        assert_eq!(earlier.resident(), None);
+    }
+
+    #[test]
+    fn a_child_is_ended_through_its_handle() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let id = ProcessId::of(child.id() as i32).unwrap();
+        assert!(all().unwrap().contains(&id.pid));
+        let handle = id.open().unwrap().unwrap();
+        assert!(!handle.wait_until(Instant::now()).unwrap());
+        handle.signal(Signal::KILL).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        assert!(handle.wait_until(deadline).unwrap());
+        // Ended, though its parent has not asked after it yet.
+        assert!(!id.is_alive());
+        child.wait().unwrap();
+        handle.signal(Signal::KILL).unwrap();
+        assert!(id.open().unwrap().is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_survived(text in "\\PC*") {
+            let _ = parse_stat(&text);
+        }
+    }
+}
