@@ -1,1 +1,32 @@
-//! A SCION border router.
+//! A SCION border router: one process per AS.
+//!
+//! [`Forwarder`] is the router without I/O: what is to be done with one
+//! packet. [`Router`] puts sockets around it: it receives and sends packets in
+//! batches, and makes each link behave as `links.json` or a later
+//! [`live::Request::SetLink`] says.
+
+mod budget;
+mod counters;
+mod deliver;
+mod emulate;
+mod engine;
+mod forward;
+mod io;
+pub mod live;
+mod mac;
+mod pace;
+mod port;
+mod reason;
+mod router;
+mod run;
+mod scmp;
+mod server;
+mod wire;
+
+pub use counters::{Counters, InterfaceCounters};
+pub use deliver::ENDHOST_PORT;
+pub use forward::{Answer, CLOCK_SKEW, Face, Forwarder, Verdict};
+pub use mac::{HopKey, MacInput};
+pub use reason::Reason;
+pub use router::{Router, RouterError};
+pub use scmp::Problem;

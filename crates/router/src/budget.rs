@@ -1,0 +1,52 @@
+//! How many SCMP messages may be sent: a token bucket.
+
+use std::time::Instant;
+
+/// Tokens come at a steady rate, up to `burst`; each message takes one.
+pub(crate) struct Budget {
+    rate: f64,
+    burst: f64,
+    tokens: f64,
+    last: Instant,
+}
+
+impl Budget {
+    /// A full bucket of `burst` tokens that gets `rate` tokens a second.
+    pub fn new(rate: u32, burst: u32, now: Instant) -> Budget {
+        Budget {
+            rate: rate.into(),
+            burst: burst.into(),
+            tokens: burst.into(),
+            last: now,
+        }
+    }
+
+    /// Takes a token, if there is one at `now`.
+    pub fn take(&mut self, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.last).as_secs_f64();
+        self.last = now;
+        self.tokens = (self.tokens + passed * self.rate).min(self.burst);
+        let enough = self.tokens >= 1.0;
+        if enough {
+            self.tokens -= 1.0;
+        }
+        enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Budget;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_burst_passes_then_the_rate() {
+        let start = Instant::now();
+        let mut budget = Budget::new(100, 10, start);
+        assert_eq!((0..50).filter(|_| budget.take(start)).count(), 10);
+        let later = start + Duration::from_millis(55);
+        assert_eq!((0..50).filter(|_| budget.take(later)).count(), 5);
+        let much_later = start + Duration::from_secs(60);
+        assert_eq!((0..50).filter(|_| budget.take(much_later)).count(), 10);
+    }
+}

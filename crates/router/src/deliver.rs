@@ -1,0 +1,121 @@
+//! Where in the AS a packet is delivered: the host's IP, and the UDP port
+//! that its transport header names.
+
+use crate::{
+    forward::{Forwarder, Verdict},
+    reason::Reason,
+    scmp::{self, Problem, code},
+    wire::{self, Header, Host, Path, u16_at},
+};
+use std::net::{IpAddr, SocketAddr};
+
+/// The port that the shim dispatcher of a host listens on: for whatever has
+/// no port in the dispatched range (scionproto `topology.EndhostPort`).
+pub const ENDHOST_PORT: u16 = 30041;
+
+/// Service address of the control service; the top bit means multicast.
+const CONTROL_SERVICE: u16 = 0x0002;
+const SERVICE_MULTICAST: u16 = 0x8000;
+
+/// The underlay address that `packet`, destined to this AS, goes to.
+pub(crate) fn resolve(
+    router: &Forwarder,
+    packet: &[u8],
+    header: &Header,
+) -> Result<SocketAddr, Verdict> {
+    match header.dst_host(packet) {
+        Some(Host::Service(service)) if service & !SERVICE_MULTICAST == CONTROL_SERVICE => {
+            router.control_service.ok_or(no_service())
+        }
+        Some(Host::Service(_)) => Err(no_service()),
+        Some(Host::Ip(ip)) if deliverable(router, ip) => {
+            if ip == router.host && scmp::asks_echo(packet, header) {
+                return Err(Verdict::Answer(crate::forward::Answer::Echo));
+            }
+            if ip.is_ipv4() != router.host.is_ipv4() {
+                return Err(Verdict::Refuse {
+                    reason: Reason::Unreachable,
+                    problem: Problem::Unreachable(code::NO_ROUTE),
+                });
+            }
+            let port = port(packet, header).ok_or(Verdict::Drop(Reason::UnknownPort))?;
+            let (first, last) = router.dispatched_ports;
+            let port = if (first..=last).contains(&port) {
+                port
+            } else {
+                ENDHOST_PORT
+            };
+            Ok(SocketAddr::new(ip, port))
+        }
+        _ => Err(Verdict::Refuse {
+            reason: Reason::InvalidDestination,
+            problem: Problem::parameter(code::INVALID_DESTINATION, header.dst_host_at()),
+        }),
+    }
+}
+
+fn no_service() -> Verdict {
+    Verdict::Refuse {
+        reason: Reason::NoService,
+        problem: Problem::Unreachable(code::NO_ROUTE),
+    }
+}
+
+/// Whether a packet from elsewhere may be handed to `ip`: one host, and none
+/// of the router's own machine unless the whole AS lives there.
+fn deliverable(router: &Forwarder, ip: IpAddr) -> bool {
+    let single = match ip {
+        IpAddr::V4(ip) => !ip.is_multicast() && !ip.is_broadcast() && !ip.is_unspecified(),
+        IpAddr::V6(ip) => {
+            !ip.is_multicast() && !ip.is_unspecified() && ip.to_ipv4_mapped().is_none()
+        }
+    };
+    single && (!ip.is_loopback() || router.host.is_loopback())
+}
+
+/// The port that the transport header asks for (scionproto `dstScionPort`).
+/// None: it is cut short, or an SCMP message that nobody can be found for.
+fn port(packet: &[u8], header: &Header) -> Option<u16> {
+    let (kind, at) = header.transport(packet)?;
+    let rest = &packet[at..];
+    match kind {
+        wire::UDP if rest.len() >= 8 => Some(u16_at(rest, 2)),
+        wire::TCP if rest.len() >= 20 => Some(u16_at(rest, 2)),
+        wire::UDP | wire::TCP => None,
+        wire::SCMP => scmp_port(rest),
+        _ => Some(ENDHOST_PORT),
+    }
+}
+
+/// Requests go to whoever answers for the host; replies to who asked, by the
+/// identifier; errors to the sender of what they quote.
+fn scmp_port(message: &[u8]) -> Option<u16> {
+    if message.len() < 4 {
+        return None;
+    }
+    match message[0] {
+        scmp::ECHO_REQUEST | scmp::TRACEROUTE_REQUEST => Some(ENDHOST_PORT),
+        scmp::ECHO_REPLY | scmp::TRACEROUTE_REPLY if message.len() >= 8 => Some(u16_at(message, 4)),
+        kind => quoted_port(message.get(4 + scmp::info_length(kind)?..)?),
+    }
+}
+
+/// The port that the quoted packet, perhaps cut short, was sent from.
+fn quoted_port(quote: &[u8]) -> Option<u16> {
+    let header = Header::parse(quote).ok()?;
+    if header.path_type == wire::STANDARD_PATH {
+        Path::parse(quote, &header).ok()?;
+    }
+    let (kind, at) = header.transport(quote)?;
+    let rest = &quote[at..];
+    match kind {
+        wire::UDP if rest.len() >= 2 => Some(u16_at(rest, 0)).filter(|port| *port != 0),
+        wire::SCMP
+            if rest.len() >= 6
+                && matches!(rest[0], scmp::ECHO_REQUEST | scmp::TRACEROUTE_REQUEST) =>
+        {
+            Some(u16_at(rest, 4))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! A link's delay, jitter and loss, before its rate limit.
+
+use hawser_topology::Shape;
+use std::{collections::VecDeque, time::Instant};
+
+/// Most bytes on their way over one emulated link: 250 ms at 1 Gbit/s.
+const MAX_HELD: usize = 32 << 20;
+
+/// Places of an empty queue that are kept for the next packets.
+const KEPT: usize = 256;
+
+/// One direction of a link as it is to behave.
+///
+/// Loss is drawn per packet. Delay is `delay` plus a uniform draw of up to
+/// `jitter` either way, per group of packets that came together, and never
+/// overtakes: like a real link it keeps the order of packets, so a draw that
+/// would overtake is raised to the one before. A draw per packet would,
+/// with the order kept, move every burst to the upper end of the jitter.
+pub(crate) struct Emulator {
+    shape: Shape,
+    random: fastrand::Rng,
+    queue: VecDeque<Held>,
+    held: usize,
+    last_due: Option<Instant>,
+}
+
+/// Packets on their way: to be sent, in one send, when due.
+pub(crate) struct Held {
+    pub due: Instant,
+    /// Length of each packet but the last.
+    pub segment: usize,
+    pub data: Vec<u8>,
+}
+
+impl Emulator {
+    pub fn new(shape: Shape, seed: u64) -> Emulator {
+        Emulator {
+            shape,
+            random: fastrand::Rng::with_seed(seed),
+            queue: VecDeque::new(),
+            held: 0,
+            last_due: None,
+        }
+    }
+
+    /// Takes effect for packets from now on; those on their way stay so.
+    pub fn set_shape(&mut self, shape: Shape) {
+        self.shape = shape;
+    }
+
+    /// Whether the next packet is lost.
+    #[inline]
+    pub fn loses(&mut self) -> bool {
+        self.shape.loss > 0.0 && self.random.f64() < self.shape.loss
+    }
+
+    /// Whether packets must be [held](Self::hold) at all.
+    #[inline]
+    pub fn delays(&self) -> bool {
+        !self.queue.is_empty() || !self.shape.delay.is_zero() || !self.shape.jitter.is_zero()
+    }
+
+    /// Holds packets of `segment` bytes each, the last perhaps shorter, until
+    /// they are due; gives the data back when there is no room.
+    pub fn hold(&mut self, now: Instant, segment: usize, data: Vec<u8>) -> Result<(), Vec<u8>> {
+        if self.held + data.len() > MAX_HELD {
+            return Err(data);
+        }
+        let draw = self.random.f64() * 2.0 - 1.0;
+        let shift = self.shape.jitter.mul_f64(draw.abs());
+        let delay = if draw < 0.0 {
+            self.shape.delay.saturating_sub(shift)
+        } else {
+            self.shape.delay.saturating_add(shift)
+        };
+        let due = self
+            .last_due
+            .map_or(now + delay, |last| last.max(now + delay));
+        self.last_due = Some(due);
+        self.held += data.len();
+        self.queue.push_back(Held { due, segment, data });
+        Ok(())
+    }
+
+    /// When the next packets are due.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.queue.front().map(|held| held.due)
+    }
+
+    /// The next packets that are due at `now`.
+    pub fn take_due(&mut self, now: Instant) -> Option<Held> {
+        if self.queue.front()?.due > now {
+            return None;
+        }
+        let held = self.queue.pop_front()?;
+        self.held -= held.data.len();
+        if self.queue.is_empty() && self.queue.capacity() > KEPT {
+            self.queue = VecDeque::new();
+        }
+        Some(held)
+    }
+
+    /// Forgets everything on its way; returns how many packets that were.
+    pub fn clear(&mut self) -> u64 {
+        let packets = self
+            .queue
+            .drain(..)
+            .map(|held| held.data.len().div_ceil(held.segment.max(1)) as u64)
+            .sum();
+        self.held = 0;
+        packets
+    }
+}

@@ -1,0 +1,268 @@
+//! The forwarding step between the ports: receive, decide, send.
+
+use crate::{
+    counters::{Counters, Drops},
+    forward::{Answer, Forwarder, Verdict},
+    io::{Inbox, dropped},
+    port::{NoWay, Port},
+    reason::Reason,
+    scmp::{Problem, code},
+};
+use hawser_topology::LinkState;
+use std::{
+    io::ErrorKind,
+    net::SocketAddr,
+    ops::Range,
+    os::fd::{AsRawFd, RawFd},
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// The inside's place among the ports.
+const INSIDE: usize = 0;
+
+/// A router without its waiting and its control.
+pub(crate) struct Engine {
+    forwarder: Forwarder,
+    /// The inside first, then the interfaces by number.
+    ports: Vec<Port>,
+    inbox: Inbox,
+    drops: Drops,
+    /// Where an SCMP message is written before it leaves.
+    scratch: Vec<u8>,
+}
+
+/// A message back to where a packet came from.
+enum Message {
+    Error(Problem),
+    Reply(Answer),
+}
+
+impl Engine {
+    pub fn new(forwarder: Forwarder, ports: Vec<Port>) -> Engine {
+        Engine {
+            forwarder,
+            ports,
+            inbox: Inbox::new(),
+            drops: Drops::default(),
+            scratch: Vec::with_capacity(2048),
+        }
+    }
+
+    /// The ports' sockets.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.ports.iter().map(|port| port.socket.as_raw_fd())
+    }
+
+    /// When the next held packets are due.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.ports
+            .iter()
+            .filter_map(|port| port.emulator.next_due())
+            .min()
+    }
+
+    /// Sends the held packets that are due.
+    pub fn send_due(&mut self, now: Instant) {
+        for port in &mut self.ports {
+            port.send_due(now, &mut self.drops);
+        }
+    }
+
+    /// Makes interface `id` behave as `state` says; false when there is none.
+    pub fn set_link(&mut self, id: u16, state: &LinkState) -> bool {
+        let Some(port) = self.ports[1..].iter_mut().find(|port| port.id == id) else {
+            return false;
+        };
+        port.set_link(state, &mut self.drops);
+        self.forwarder.set_up(id, state.up)
+    }
+
+    pub fn counters(&self) -> Counters {
+        let mut drops = self.drops.by_name();
+        let unread = self
+            .ports
+            .iter()
+            .filter_map(|port| dropped(&port.socket).ok());
+        match unread.sum() {
+            0 => {}
+            unread => drop(drops.insert(Reason::ReceiveBufferFull.name().to_owned(), unread)),
+        }
+        Counters {
+            interfaces: self
+                .ports
+                .iter()
+                .map(|port| (port.id, port.counters))
+                .collect(),
+            drops,
+        }
+    }
+
+    /// Receives at each port that is ready, in turns until none has more than
+    /// it gave, but a bounded number of turns. Returns how many packets came.
+    pub fn receive(&mut self, is_ready: impl Fn(usize) -> bool, now: Instant) -> usize {
+        /// Then held packets and callers get their turn.
+        const TURNS: usize = 8;
+        let mut packets = 0;
+        // Ports beyond 64 get one turn a round.
+        let mut more = u64::MAX;
+        for _ in 0..TURNS {
+            let mut full = 0u64;
+            for port in (0..self.ports.len()).filter(|port| is_ready(*port)) {
+                let bit = 1u64.checked_shl(port as u32).unwrap_or(0);
+                if more != u64::MAX && more & bit == 0 {
+                    continue;
+                }
+                let (came, is_full) = self.turn(port, now);
+                packets += came;
+                if is_full {
+                    full |= bit;
+                }
+            }
+            more = full;
+            if more == 0 {
+                break;
+            }
+        }
+        packets
+    }
+
+    /// One call's worth of packets from `port`. Returns how many, and whether
+    /// there may be more.
+    fn turn(&mut self, port: usize, now: Instant) -> (usize, bool) {
+        let count = match self.inbox.receive(&self.ports[port].socket) {
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return (0, false),
+            Err(error) => {
+                // An ICMP message for a packet sent before: reported once.
+                tracing::debug!(%error, interface = self.ports[port].id, "cannot receive");
+                return (0, true);
+            }
+        };
+        let time = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |time| time.as_secs());
+        let mut packets = 0;
+        for slot in 0..count {
+            for place in self.inbox.datagrams(slot) {
+                packets += 1;
+                self.packet(port, slot, place, time, now);
+            }
+        }
+        for to in 0..self.ports.len() {
+            self.flush(to, port, now);
+        }
+        (packets, Inbox::is_full(count))
+    }
+
+    #[inline]
+    fn packet(&mut self, port: usize, slot: usize, place: Range<usize>, time: u64, now: Instant) {
+        let from = &mut self.ports[port];
+        from.counters.rx_packets += 1;
+        from.counters.rx_bytes += place.len() as u64;
+        if !from.up {
+            self.drops.add(Reason::InterfaceDown, 1);
+            return;
+        }
+        let packet = &mut self.inbox.data_mut()[place.clone()];
+        match self.forwarder.process(time, from.id, packet) {
+            Verdict::Forward { egress } => {
+                match self.ports[1..].binary_search_by_key(&egress, |port| port.id) {
+                    Ok(to) => self.enqueue(to + 1, port, None, place, now),
+                    Err(_) => self.drops.add(Reason::UnknownEgress, 1),
+                }
+            }
+            Verdict::Deliver { to } => self.enqueue(INSIDE, port, Some(to), place, now),
+            Verdict::Drop(reason) => self.drops.add(reason, 1),
+            Verdict::Refuse { reason, problem } => {
+                self.drops.add(reason, 1);
+                let from = self.inbox.from(slot);
+                self.send_back(port, from, place, Message::Error(problem), now);
+            }
+            Verdict::Answer(answer) => {
+                let from = self.inbox.from(slot);
+                self.send_back(port, from, place, Message::Reply(answer), now);
+            }
+        }
+    }
+
+    /// Puts a packet among those that leave next by port `to`.
+    #[inline]
+    fn enqueue(
+        &mut self,
+        to: usize,
+        from: usize,
+        address: Option<SocketAddr>,
+        place: Range<usize>,
+        now: Instant,
+    ) {
+        let port = &mut self.ports[to];
+        if port.emulator.loses() {
+            self.drops.add(Reason::EmulatedLoss, 1);
+        } else if !port.add(address, place.clone()) {
+            self.flush(to, from, now);
+            // An empty run takes any packet.
+            self.ports[to].add(address, place);
+        }
+    }
+
+    /// Sends what is to leave by port `to`, all of which came in by `from`.
+    #[inline]
+    fn flush(&mut self, to: usize, from: usize, now: Instant) {
+        let port = &mut self.ports[to];
+        if port.run.is_empty() {
+            return;
+        }
+        if let Err(NoWay) = port.send_run(self.inbox.data(), now, &mut self.drops) {
+            self.no_way(to, from, now);
+        }
+        self.ports[to].run.clear();
+    }
+
+    /// The host of a delivered packet cannot be reached: tells the sources.
+    #[cold]
+    fn no_way(&mut self, to: usize, from: usize, now: Instant) {
+        let places: Vec<_> = self.ports[to].run.packets().collect();
+        self.drops.add(Reason::Unreachable, places.len() as u64);
+        if to != INSIDE {
+            return;
+        }
+        let id = self.ports[from].id;
+        for place in places {
+            self.forwarder
+                .take_back(id, &mut self.inbox.data_mut()[place.clone()]);
+            let problem = Problem::Unreachable(code::ADDRESS_UNREACHABLE);
+            self.send_back(from, None, place, Message::Error(problem), now);
+        }
+    }
+
+    /// Sends a message back to where the packet at `place` came from.
+    #[cold]
+    fn send_back(
+        &mut self,
+        port: usize,
+        from: Option<SocketAddr>,
+        place: Range<usize>,
+        message: Message,
+        now: Instant,
+    ) {
+        let to = &mut self.ports[port];
+        let packet = &self.inbox.data()[place];
+        let written = match message {
+            Message::Error(problem) if to.errors.take(now) => {
+                self.forwarder
+                    .write_error(to.id, packet, problem, &mut self.scratch)
+            }
+            Message::Reply(answer) if to.replies.take(now) => {
+                self.forwarder
+                    .write_answer(to.id, packet, answer, &mut self.scratch)
+            }
+            Message::Error(_) | Message::Reply(_) => Err(Reason::ScmpRateLimited),
+        };
+        // Interfaces are connected to their neighbour; the inside is not.
+        let address = from.filter(|_| port == INSIDE);
+        match written {
+            Ok(()) => to.send_one(&self.scratch, address, now, &mut self.drops),
+            Err(reason) => self.drops.add(reason, 1),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Receiving many datagrams in one call.
+
+use super::{checked, from_raw};
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    ops::Range,
+    os::fd::AsRawFd,
+};
+
+/// Buffers filled in one call. Each holds up to 64 KiB of merged datagrams;
+/// more buffers did not make a chain of routers faster.
+const SLOTS: usize = 8;
+const SLOT: usize = 1 << 16;
+
+/// Room for the one control message asked for: a UDP_GRO of one c_int.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; 64]);
+
+/// Buffers for one call's worth of datagrams.
+pub(crate) struct Inbox {
+    data: Vec<u8>,
+    slots: [Slot; SLOTS],
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    length: usize,
+    /// Length of each datagram but the last, which may be shorter.
+    stride: usize,
+    from: libc::sockaddr_storage,
+}
+
+impl Inbox {
+    pub fn new() -> Inbox {
+        Inbox {
+            data: vec![0; SLOTS * SLOT],
+            slots: [Slot {
+                length: 0,
+                stride: 0,
+                // SAFETY: plain data, for which all zeros is a value.
+                from: unsafe { std::mem::zeroed() },
+            }; SLOTS],
+        }
+    }
+
+    /// Fills slots from `socket`; returns how many.
+    pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
+        let mut control = [Control([0; 64]); SLOTS];
+        // SAFETY: plain data, for which all zeros is a value.
+        let mut vectors: [libc::iovec; SLOTS] = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let mut heads: [libc::mmsghdr; SLOTS] = unsafe { std::mem::zeroed() };
+        for (i, buffer) in self.data.chunks_exact_mut(SLOT).enumerate() {
+            vectors[i] = libc::iovec {
+                iov_base: buffer.as_mut_ptr().cast(),
+                iov_len: SLOT,
+            };
+            let head = &mut heads[i].msg_hdr;
+            head.msg_name = (&raw mut self.slots[i].from).cast();
+            head.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            head.msg_iov = &raw mut vectors[i];
+            head.msg_iovlen = 1;
+            head.msg_control = control[i].0.as_mut_ptr().cast();
+            head.msg_controllen = size_of::<Control>() as _;
+        }
+        // SAFETY: every pointer in `heads` is to memory that lives until the
+        // end of this function, with its true length.
+        let count = checked(unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                heads.as_mut_ptr(),
+                SLOTS as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        })? as usize;
+        for (slot, head) in self.slots.iter_mut().zip(&heads).take(count) {
+            slot.length = head.msg_len as usize;
+            slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
+        }
+        Ok(count)
+    }
+
+    /// Whether `count` means that there may be more to receive.
+    pub fn is_full(count: usize) -> bool {
+        count == SLOTS
+    }
+
+    /// Where the datagrams of slot `slot` lie in [`data`](Self::data).
+    pub fn datagrams(&self, slot: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let Slot { length, stride, .. } = self.slots[slot];
+        let start = slot * SLOT;
+        let end = start + length;
+        // An empty datagram is a datagram too.
+        (0..length.div_ceil(stride).max(1)).map(move |i| {
+            let at = start + i * stride;
+            at..(at + stride).min(end)
+        })
+    }
+
+    /// Who sent the datagrams of slot `slot`.
+    pub fn from(&self, slot: usize) -> Option<SocketAddr> {
+        from_raw(&self.slots[slot].from)
+    }
+
+    /// The bytes of all slots.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The bytes of all slots.
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        &mut self.data
+    }
+}
+
+/// The length of the merged datagrams, if the kernel merged any.
+fn stride(head: &libc::msghdr) -> Option<usize> {
+    // SAFETY: the kernel has written whole control messages into the buffer
+    // and their length into the header; the CMSG functions stay within it.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(head);
+        while let Some(found) = message.as_ref() {
+            if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
+                let size = libc::CMSG_DATA(found)
+                    .cast::<libc::c_int>()
+                    .read_unaligned();
+                return usize::try_from(size).ok();
+            }
+            message = libc::CMSG_NXTHDR(head, found);
+        }
+    }
+    None
+}

@@ -1,0 +1,55 @@
+//! SIGTERM and SIGINT as something to poll.
+
+use super::checked;
+use std::{
+    io,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+};
+
+/// Holds SIGTERM and SIGINT back from this thread while it lives; the
+/// descriptor becomes ready when one arrives.
+pub(crate) struct Signals {
+    descriptor: OwnedFd,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    pub fn hold() -> io::Result<Signals> {
+        // SAFETY: sigset_t is plain data that sigemptyset initialises; the
+        // pointers are to live locals.
+        unsafe {
+            let mut held: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            checked(libc::sigemptyset(&mut held))?;
+            checked(libc::sigaddset(&mut held, libc::SIGTERM))?;
+            checked(libc::sigaddset(&mut held, libc::SIGINT))?;
+            let descriptor = checked(libc::signalfd(
+                -1,
+                &held,
+                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+            ))?;
+            // Fresh from the kernel, so nobody else owns it.
+            let descriptor = OwnedFd::from_raw_fd(descriptor);
+            match libc::pthread_sigmask(libc::SIG_BLOCK, &held, &mut before) {
+                0 => Ok(Signals { descriptor, before }),
+                error => Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+
+    pub fn descriptor(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // A signal that has ended the wait must not strike once let through.
+        let mut taken = [0u8; size_of::<libc::signalfd_siginfo>()];
+        // SAFETY: the kernel writes at most the buffer's length into it.
+        while unsafe { libc::read(self.descriptor(), taken.as_mut_ptr().cast(), taken.len()) > 0 } {
+        }
+        // SAFETY: `before` is the mask that pthread_sigmask returned.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}

@@ -1,0 +1,153 @@
+//! Why a packet was not passed on.
+
+/// Why a packet was not passed on; the name is the key in the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Cut short, or header lengths that contradict each other.
+    Malformed,
+    /// A SCION version other than 0.
+    UnknownVersion,
+    /// A path type the router does not forward (one-hop, EPIC, unknown).
+    UnsupportedPathType,
+    /// Segment lengths or current fields that contradict each other.
+    MalformedPath,
+    /// An empty path, which is for hosts of one AS among themselves.
+    EmptyPath,
+    /// The payload length differs from what arrived.
+    PacketSize,
+    /// The hop's time is over.
+    ExpiredHop,
+    /// The segment's timestamp lies in the future.
+    NotYetValid,
+    /// Came in over another interface than the hop says.
+    WrongIngress,
+    /// The hop's egress interface does not exist.
+    UnknownEgress,
+    /// The hop's MAC is not this AS's.
+    InvalidMac,
+    /// Source ISD-AS or host not possible on this interface.
+    InvalidSource,
+    /// Destination ISD-AS or host not possible on this interface.
+    InvalidDestination,
+    /// From a host of this AS, yet in the middle of a path.
+    TransitFromInside,
+    /// Interfaces that no single segment connects.
+    InvalidPath,
+    /// Segments that may not follow each other here.
+    InvalidSegmentChange,
+    /// The interface is down.
+    InterfaceDown,
+    /// Larger than the egress link's MTU.
+    PacketTooBig,
+    /// No service of that kind in this AS.
+    NoService,
+    /// The destination host cannot be reached.
+    Unreachable,
+    /// The transport header does not say which port to deliver to.
+    UnknownPort,
+    /// Lost on purpose, by the link's emulated loss.
+    EmulatedLoss,
+    /// The link's delay queue is full.
+    DelayQueueFull,
+    /// The socket's send buffer is full.
+    SendBufferFull,
+    /// The system refused to send.
+    SendFailed,
+    /// Arrived faster than the router reads (counted by the kernel).
+    ReceiveBufferFull,
+    /// An SCMP message not sent, to stay within the rate limit.
+    ScmpRateLimited,
+    /// An SCMP message not sent, because what caused it must not be answered.
+    ScmpNotAnswered,
+}
+
+impl Reason {
+    /// Every reason.
+    pub const ALL: [Reason; 28] = [
+        Reason::Malformed,
+        Reason::UnknownVersion,
+        Reason::UnsupportedPathType,
+        Reason::MalformedPath,
+        Reason::EmptyPath,
+        Reason::PacketSize,
+        Reason::ExpiredHop,
+        Reason::NotYetValid,
+        Reason::WrongIngress,
+        Reason::UnknownEgress,
+        Reason::InvalidMac,
+        Reason::InvalidSource,
+        Reason::InvalidDestination,
+        Reason::TransitFromInside,
+        Reason::InvalidPath,
+        Reason::InvalidSegmentChange,
+        Reason::InterfaceDown,
+        Reason::PacketTooBig,
+        Reason::NoService,
+        Reason::Unreachable,
+        Reason::UnknownPort,
+        Reason::EmulatedLoss,
+        Reason::DelayQueueFull,
+        Reason::SendBufferFull,
+        Reason::SendFailed,
+        Reason::ReceiveBufferFull,
+        Reason::ScmpRateLimited,
+        Reason::ScmpNotAnswered,
+    ];
+
+    /// The name in the counters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Malformed => "malformed",
+            Reason::UnknownVersion => "unknown-version",
+            Reason::UnsupportedPathType => "unsupported-path-type",
+            Reason::MalformedPath => "malformed-path",
+            Reason::EmptyPath => "empty-path",
+            Reason::PacketSize => "packet-size",
+            Reason::ExpiredHop => "expired-hop",
+            Reason::NotYetValid => "not-yet-valid",
+            Reason::WrongIngress => "wrong-ingress",
+            Reason::UnknownEgress => "unknown-egress",
+            Reason::InvalidMac => "invalid-mac",
+            Reason::InvalidSource => "invalid-source",
+            Reason::InvalidDestination => "invalid-destination",
+            Reason::TransitFromInside => "transit-from-inside",
+            Reason::InvalidPath => "invalid-path",
+            Reason::InvalidSegmentChange => "invalid-segment-change",
+            Reason::InterfaceDown => "interface-down",
+            Reason::PacketTooBig => "packet-too-big",
+            Reason::NoService => "no-service",
+            Reason::Unreachable => "unreachable",
+            Reason::UnknownPort => "unknown-port",
+            Reason::EmulatedLoss => "emulated-loss",
+            Reason::DelayQueueFull => "delay-queue-full",
+            Reason::SendBufferFull => "send-buffer-full",
+            Reason::SendFailed => "send-failed",
+            Reason::ReceiveBufferFull => "receive-buffer-full",
+            Reason::ScmpRateLimited => "scmp-rate-limited",
+            Reason::ScmpNotAnswered => "scmp-not-answered",
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reason;
+    use std::collections::HashSet;
+
+    #[test]
+    fn each_reason_has_its_own_place_and_name() {
+        let names: HashSet<_> = Reason::ALL.iter().map(|r| r.name()).collect();
+        assert_eq!(names.len(), Reason::ALL.len());
+        for (place, reason) in Reason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, place);
+        }
+    }
+}

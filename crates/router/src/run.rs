@@ -1,0 +1,146 @@
+//! Consecutive packets that leave as one send.
+
+use std::{net::SocketAddr, ops::Range};
+
+/// Most segments the kernel cuts one send into (UDP_MAX_SEGMENTS; 128 since
+/// Linux 6.9).
+const MAX_PACKETS: usize = 64;
+/// Most bytes of one send: an IPv4 datagram's largest payload.
+pub(crate) const MAX_BYTES: usize = 65507;
+
+/// Packets of one size, but for a shorter last one, to one address: what UDP
+/// segmentation offload can send in one call. They stay where they were
+/// received; a run is only a list of places.
+#[derive(Default)]
+pub(crate) struct Run {
+    to: Option<SocketAddr>,
+    segment: usize,
+    bytes: usize,
+    packets: usize,
+    ended: bool,
+    parts: Vec<Range<usize>>,
+}
+
+impl Run {
+    /// Adds the packet at `place`, unless the run cannot take it: it goes
+    /// elsewhere, is larger, or the run would exceed `cap` bytes. An empty
+    /// run takes any packet.
+    #[inline]
+    pub fn add(&mut self, to: Option<SocketAddr>, place: Range<usize>, cap: usize) -> bool {
+        let length = place.len();
+        if self.packets == 0 {
+            self.to = to;
+            self.segment = length;
+        } else if self.ended
+            || length > self.segment
+            || self.packets == MAX_PACKETS
+            || self.bytes + length > cap.min(MAX_BYTES)
+            || self.to != to
+        {
+            return false;
+        }
+        self.ended = length < self.segment;
+        self.bytes += length;
+        self.packets += 1;
+        match self.parts.last_mut() {
+            Some(last) if last.end == place.start => last.end = place.end,
+            _ => self.parts.push(place),
+        }
+        true
+    }
+
+    pub fn clear(&mut self) {
+        self.parts.clear();
+        (self.bytes, self.packets, self.ended) = (0, 0, false);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+
+    /// Where the packets go; None: to whom the socket is connected to.
+    pub fn to(&self) -> Option<SocketAddr> {
+        self.to
+    }
+
+    /// Length of each packet but the last.
+    pub fn segment(&self) -> usize {
+        self.segment
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The places of the packets' bytes, adjoining packets as one. At most 64.
+    pub fn parts(&self) -> &[Range<usize>] {
+        &self.parts
+    }
+
+    /// The places of the packets, one by one.
+    pub fn packets(&self) -> impl Iterator<Item = Range<usize>> {
+        self.parts.iter().flat_map(move |part| {
+            (part.start..part.end)
+                .step_by(self.segment.max(1))
+                .map(move |at| at..(at + self.segment).min(part.end))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run_of(places: &[Range<usize>]) -> (Run, usize) {
+        let mut run = Run::default();
+        let taken = places
+            .iter()
+            .take_while(|place| run.add(None, (*place).clone(), MAX_BYTES))
+            .count();
+        (run, taken)
+    }
+
+    #[test]
+    fn adjoining_packets_become_one_part() {
+        let (run, taken) = run_of(&[0..10, 10..20, 64..74, 74..77]);
+        assert_eq!(taken, 4);
+        assert_eq!(run.parts(), [0..20, 64..77]);
+        assert_eq!(
+            run.packets().collect::<Vec<_>>(),
+            [0..10, 10..20, 64..74, 74..77]
+        );
+        assert_eq!((run.bytes(), run.segment()), (33, 10));
+    }
+
+    #[test]
+    fn a_shorter_packet_is_the_last() {
+        assert_eq!(run_of(&[0..10, 10..19, 20..30]).1, 2);
+        assert_eq!(run_of(&[0..10, 10..21]).1, 1);
+    }
+
+    #[test]
+    fn another_address_begins_another_run() {
+        let mut run = Run::default();
+        let (a, b) = ("10.0.0.1:1".parse().ok(), "10.0.0.2:1".parse().ok());
+        assert!(run.add(a, 0..10, MAX_BYTES));
+        assert!(!run.add(b, 10..20, MAX_BYTES));
+        run.clear();
+        assert!(run.add(b, 10..20, MAX_BYTES));
+        assert_eq!(run.to(), b);
+    }
+
+    #[test]
+    fn a_cap_below_one_packet_lets_single_packets_through() {
+        let mut run = Run::default();
+        assert!(run.add(None, 0..1400, 1));
+        assert!(!run.add(None, 1400..2800, 1));
+    }
+
+    #[test]
+    fn the_kernels_limits_hold() {
+        let small: Vec<_> = (0..100).map(|i| i * 50..(i + 1) * 50).collect();
+        assert_eq!(run_of(&small).1, MAX_PACKETS);
+        let large: Vec<_> = (0..20).map(|i| i * 8000..(i + 1) * 8000).collect();
+        assert_eq!(run_of(&large).1, 8);
+    }
+}
