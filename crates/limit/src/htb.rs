@@ -1,0 +1,192 @@
+//! The attributes of HTB, which the netlink crates do not know (`linux/pkt_sched.h`).
+
+use netlink_packet_core::{DefaultNla, NlasIterator};
+
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
+const TCA_HTB_RATE64: u16 = 6;
+const TCA_HTB_CEIL64: u16 = 7;
+
+/// The version of HTB's interface that kernels check for: 3.
+const VERSION: u32 = 3;
+/// From which HTB would derive a class's quantum, had it none: the kernel's own default.
+const RATE_TO_QUANTUM: u32 = 10;
+/// `TC_LINKLAYER_ETHERNET`: frames count as they are. Without it the kernel would want a table of
+/// transmission times with every rate.
+const LINK_LAYER: u8 = 1;
+
+/// Nanoseconds in a tick, the kernel's unit for bursts (`PSCHED_SHIFT`, the same on all machines).
+const TICK: u128 = 64;
+
+/// The length of `struct tc_ratespec` and of `struct tc_htb_opt`.
+const RATE_LENGTH: usize = 12;
+const PARMS_LENGTH: usize = 2 * RATE_LENGTH + 20;
+
+/// How many ticks it takes to send so many bytes, rounded up.
+pub(crate) fn ticks(bytes: u64, bytes_per_second: u64) -> u32 {
+    let nanoseconds = u128::from(bytes) * 1_000_000_000;
+    let ticks = nanoseconds.div_ceil(u128::from(bytes_per_second.max(1)) * TICK);
+    u32::try_from(ticks).unwrap_or(u32::MAX)
+}
+
+/// What one HTB class is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Class {
+    /// Bytes per second it is due.
+    pub rate: u64,
+    /// Bytes per second it may send while others do not use theirs.
+    pub ceil: u64,
+    /// How much it may send at once, in ticks at its rate.
+    pub burst: u32,
+    /// The same at its ceil.
+    pub ceil_burst: u32,
+    /// Bytes it sends before the next class of its parent has its turn.
+    pub quantum: u32,
+}
+
+/// The options of an HTB whose packets all go to the class with this minor number.
+pub(crate) fn qdisc_options(default_class: u16) -> Vec<DefaultNla> {
+    // struct tc_htb_glob; debug and direct_pkts mean nothing when set.
+    let words = [VERSION, RATE_TO_QUANTUM, u32::from(default_class), 0, 0];
+    let bytes = words.into_iter().flat_map(u32::to_ne_bytes).collect();
+    vec![DefaultNla::new(TCA_HTB_INIT, bytes)]
+}
+
+impl Class {
+    pub fn options(&self) -> Vec<DefaultNla> {
+        let mut parms = Vec::with_capacity(PARMS_LENGTH);
+        for rate in [self.rate, self.ceil] {
+            // struct tc_ratespec; only link layer and rate mean something here.
+            parms.extend([0, LINK_LAYER, 0, 0, 0, 0, 0, 0]);
+            // What does not fit is in its own 64-bit attribute.
+            let low = u32::try_from(rate).unwrap_or(u32::MAX);
+            parms.extend(low.to_ne_bytes());
+        }
+        let (level, priority) = (0, 0);
+        for word in [self.burst, self.ceil_burst, self.quantum, level, priority] {
+            parms.extend(u32::to_ne_bytes(word));
+        }
+        let long = |kind, rate: u64| DefaultNla::new(kind, rate.to_ne_bytes().to_vec());
+        vec![
+            DefaultNla::new(TCA_HTB_PARMS, parms),
+            long(TCA_HTB_RATE64, self.rate),
+            long(TCA_HTB_CEIL64, self.ceil),
+        ]
+    }
+
+    /// Reads a class's options as the kernel gives them; `None` if they are not as documented.
+    pub fn from_options(options: &[u8]) -> Option<Self> {
+        let mut parms = None;
+        let (mut rate, mut ceil) = (None, None);
+        for attribute in NlasIterator::new(options) {
+            let attribute = attribute.ok()?;
+            let value = attribute.value();
+            match attribute.kind() {
+                TCA_HTB_PARMS => parms = Some(<[u8; PARMS_LENGTH]>::try_from(value).ok()?),
+                TCA_HTB_RATE64 => rate = Some(u64::from_ne_bytes(value.try_into().ok()?)),
+                TCA_HTB_CEIL64 => ceil = Some(u64::from_ne_bytes(value.try_into().ok()?)),
+                _ => {}
+            }
+        }
+        let parms = parms?;
+        let word = |at: usize| {
+            let mut bytes = [0; 4];
+            bytes.copy_from_slice(&parms[at..at + 4]);
+            u32::from_ne_bytes(bytes)
+        };
+        Some(Self {
+            // Without the 64-bit attribute the rate fits into 32 bits.
+            rate: rate.unwrap_or(word(RATE_LENGTH - 4).into()),
+            ceil: ceil.unwrap_or(word(2 * RATE_LENGTH - 4).into()),
+            burst: word(2 * RATE_LENGTH),
+            ceil_burst: word(2 * RATE_LENGTH + 4),
+            quantum: word(2 * RATE_LENGTH + 8),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_core::{Emitable, Nla};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn emit(options: &[DefaultNla]) -> Vec<u8> {
+        let mut bytes = vec![0; options.buffer_len()];
+        options.emit(&mut bytes);
+        bytes
+    }
+
+    fn any_class() -> impl Strategy<Value = Class> {
+        let rate = prop_oneof![0..1_u64 << 33, any::<u64>()];
+        (rate.clone(), rate, any::<[u32; 3]>()).prop_map(
+            |(rate, ceil, [burst, ceil_burst, quantum])| Class {
+                rate,
+                ceil,
+                burst,
+                ceil_burst,
+                quantum,
+            },
+        )
+    }
+
+    #[test]
+    fn ticks_are_64_nanoseconds() {
+        assert_eq!(ticks(1_250_000, 1_250_000), 1_000_000_000 / 64);
+        assert_eq!(ticks(1, 1_000_000_000), 1);
+        assert_eq!(ticks(u64::MAX, 1), u32::MAX);
+    }
+
+    #[test]
+    fn parms_are_laid_out_as_in_tc_htb_opt() {
+        let class = Class {
+            rate: 1_250_000,
+            ceil: 1_250_000,
+            burst: 20_000,
+            ceil_burst: 20_000,
+            quantum: 1,
+        };
+        let [parms, ..] = &class.options()[..] else {
+            panic!("no parms");
+        };
+        let mut bytes = vec![0; parms.value_len()];
+        parms.emit_value(&mut bytes);
+        assert_eq!(bytes.len(), 44);
+        assert_eq!(bytes[1], 1);
+        assert_eq!(bytes[8..12], 1_250_000_u32.to_ne_bytes());
+        assert_eq!(bytes[13], 1);
+        assert_eq!(bytes[20..24], 1_250_000_u32.to_ne_bytes());
+        assert_eq!(bytes[24..28], 20_000_u32.to_ne_bytes());
+        assert_eq!(bytes[32..36], 1_u32.to_ne_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn reads_what_it_writes(class in any_class()) {
+            prop_assert_eq!(Class::from_options(&emit(&class.options())), Some(class));
+        }
+
+        /// Kernels leave the 64-bit attributes out where they are not needed.
+        #[test]
+        fn reads_small_rates_without_their_long_form(class in any_class()) {
+            let fits = u32::try_from(class.rate.max(class.ceil)).is_ok();
+            let read = Class::from_options(&emit(&class.options()[..1])).unwrap();
+            prop_assert_eq!(read == class, fits);
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            class in any_class(),
+            random in prop::collection::vec(any::<u8>(), 0..100),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let _ = Class::from_options(&random);
+            let whole = emit(&class.options());
+            let cut = &whole[..cut.index(whole.len())];
+            if let Some(read) = Class::from_options(cut) {
+                prop_assert_eq!(read.burst, class.burst);
+            }
+        }
+    }
+}
