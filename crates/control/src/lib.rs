@@ -1,1 +1,35 @@
 //! The control plane an AS offers its hosts: path segments and the daemon API.
+//!
+//! A [`Control`] knows the whole network and every AS's hop key, and makes the
+//! segments that SCION's beaconing would bring to its AS: the same routes, each
+//! hop field with the MAC of its own AS. It makes them when they are asked
+//! for, so a service at rest does nothing, and a large network costs no more
+//! than what is asked of it.
+//!
+//! Hosts are served as by scionproto: `proto.daemon.v1.DaemonService` on the
+//! loopback address, `proto.control_plane.v1.SegmentLookupService` on the
+//! address of the control service, both as gRPC (h2c) and as Connect.
+//!
+//! Segments are not signed, since the network has no PKI yet; end hosts do not
+//! verify signatures.
+
+mod combine;
+mod control;
+mod daemon;
+mod graph;
+mod keys;
+mod lookup;
+mod plane;
+mod routes;
+mod segment;
+mod serve;
+mod signed;
+#[cfg(test)]
+mod testing;
+mod wire;
+
+pub mod live;
+
+pub use control::{Control, DAEMON_ADDRESS, OpenError};
+pub use keys::{Keys, as_folder};
+pub use serve::{Bound, RunError};

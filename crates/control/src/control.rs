@@ -1,0 +1,195 @@
+//! The control plane of one AS, before it serves.
+
+use crate::{
+    daemon::Shared,
+    graph::Graph,
+    keys::{Keys, as_folder},
+    plane::Plane,
+    segment::{MAX_LIFETIME, MIN_LIFETIME},
+    serve::{Bound, RunError},
+};
+use hawser_topology::{AsDir, AsDirError, IsdAsn, LinkState, Network, TopologyError};
+use std::{
+    collections::BTreeMap,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Where SCION programs look for the daemon when nothing else is said.
+pub const DAEMON_ADDRESS: SocketAddr =
+    SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 30255));
+
+/// Life of segments when nothing else is said: 64 units of a hop field's
+/// `ExpTime`, scionproto's default.
+const LIFETIME: Duration = Duration::from_secs(6 * 3600);
+
+/// The control plane of one AS.
+pub struct Control {
+    pub(crate) plane: Plane,
+    pub(crate) daemon: SocketAddr,
+    pub(crate) services: Vec<SocketAddr>,
+    pub(crate) socket: PathBuf,
+}
+
+/// Why a control plane cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A file of an AS's folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] AsDirError),
+    /// The network cannot be read.
+    #[error(transparent)]
+    Network(#[from] TopologyError),
+    /// The folder has no parent.
+    #[error("{dir} is not in a lab's folder: name the AS's folder inside it", dir = dir.display())]
+    NoLab {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The network does not have the AS of the folder.
+    #[error("the network has no AS {0}: topology.json is of another network")]
+    NotInNetwork(IsdAsn),
+    /// An AS has no key.
+    #[error("there is no hop key of AS {0}: every AS of the network needs one")]
+    NoKey(IsdAsn),
+    /// A life that segments cannot have.
+    #[error("segments cannot live for {0:?}: at least {MIN_LIFETIME:?}, at most {MAX_LIFETIME:?}")]
+    Lifetime(Duration),
+}
+
+impl Control {
+    /// The control plane of the AS whose folder is `dir`, inside its lab's
+    /// folder: reads the network, every AS's key, and the state of the links
+    /// (`links.json` of each AS; where there is none, its links are up and as
+    /// the network says).
+    ///
+    /// # Errors
+    /// When a file is missing or not valid, or they do not fit together.
+    pub fn load(dir: &AsDir) -> Result<Control, OpenError> {
+        let lab = match dir.path().parent() {
+            Some(lab) if lab != Path::new("") => lab,
+            _ => {
+                return Err(OpenError::NoLab {
+                    dir: dir.path().to_owned(),
+                });
+            }
+        };
+        let network = Network::read_json(&lab.join("network.json"))?;
+        let keys = Keys::read(lab, &network)?;
+        let mut states = BTreeMap::new();
+        for r#as in &network.ases {
+            for (id, state) in read_links(&AsDir::new(as_folder(lab, r#as.isd_as)))? {
+                states.insert((r#as.isd_as, id), state);
+            }
+        }
+        let mut control = Control::open(dir, network, keys)?;
+        control.restore(&states);
+        Ok(control)
+    }
+
+    /// The control plane of the AS whose folder is `dir`, in a given network
+    /// with all links up. Of the folder, `topology.json` is read.
+    ///
+    /// # Errors
+    /// When `topology.json` is missing or not valid, its AS is not in the
+    /// network, or an AS of the network has no key.
+    pub fn open(dir: &AsDir, network: Network, keys: Keys) -> Result<Control, OpenError> {
+        let topology = dir.topology()?;
+        let keys = network
+            .ases
+            .iter()
+            .map(|r#as| keys.of(r#as.isd_as).ok_or(OpenError::NoKey(r#as.isd_as)))
+            .collect::<Result<_, _>>()?;
+        let graph = Graph::new(network);
+        let local = graph
+            .find(topology.isd_as)
+            .ok_or(OpenError::NotInNetwork(topology.isd_as))?;
+        Ok(Control {
+            daemon: DAEMON_ADDRESS,
+            services: topology.control_service.values().copied().collect(),
+            socket: dir.control_socket(),
+            plane: Plane::new(graph, keys, topology, local, LIFETIME),
+        })
+    }
+
+    /// Serves the daemon API on another address than [`DAEMON_ADDRESS`]; port
+    /// 0 takes a free one.
+    pub fn with_daemon_address(mut self, address: SocketAddr) -> Control {
+        self.daemon = address;
+        self
+    }
+
+    /// Serves segment lookups on other addresses than those of
+    /// `topology.json`; port 0 takes a free one.
+    pub fn with_service_addresses(mut self, addresses: Vec<SocketAddr>) -> Control {
+        self.services = addresses;
+        self
+    }
+
+    /// Makes segments that live for `lifetime`, in whole seconds, instead of 6
+    /// hours. They are made anew after half of it, so a path given out always
+    /// has the other half left.
+    ///
+    /// # Errors
+    /// When it is shorter than 2 s or longer than 24 h.
+    pub fn with_segment_lifetime(mut self, lifetime: Duration) -> Result<Control, OpenError> {
+        if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
+            return Err(OpenError::Lifetime(lifetime));
+        }
+        self.plane.set_lifetime(lifetime);
+        Ok(self)
+    }
+
+    /// Takes all addresses and the live socket.
+    ///
+    /// # Errors
+    /// When one of them cannot be taken.
+    pub async fn bind(self) -> Result<Bound, RunError> {
+        Bound::new(
+            Shared::new(self.plane),
+            self.daemon,
+            &self.services,
+            self.socket,
+        )
+        .await
+    }
+
+    /// Serves until `shutdown` is ready or [`live::Request::Stop`] comes.
+    ///
+    /// [`live::Request::Stop`]: crate::live::Request::Stop
+    ///
+    /// # Errors
+    /// When an address cannot be taken, or serving fails.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
+        self.bind().await?.run(shutdown).await
+    }
+
+    /// A link is up if both ends say so; its shape is that of end `a`.
+    fn restore(&mut self, states: &BTreeMap<(IsdAsn, u16), LinkState>) {
+        let graph = &self.plane.graph;
+        let links: Vec<_> = (0..graph.links())
+            .filter_map(|at| {
+                let link = graph.link(at);
+                let [a, b] = [&link.a, &link.b].map(|end| states.get(&(end.isd_as, end.id)));
+                let shape = a.or(b)?.shape;
+                let up = [a, b].into_iter().flatten().all(|state| state.up);
+                Some((at, up, shape))
+            })
+            .collect();
+        for (at, up, shape) in links {
+            self.plane.set_link(at, up, shape);
+        }
+    }
+}
+
+/// The state of an AS's links; nothing where none was ever written.
+fn read_links(dir: &AsDir) -> Result<BTreeMap<u16, LinkState>, AsDirError> {
+    match dir.links() {
+        Err(AsDirError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(BTreeMap::new())
+        }
+        links => links,
+    }
+}

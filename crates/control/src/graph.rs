@@ -1,0 +1,186 @@
+//! The network as a graph: ASes by number, the links of each, and which are up.
+
+use crate::combine::Combined;
+use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Shape, Side};
+use std::collections::HashMap;
+
+/// A network whose links can go down and up and change their shape.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    network: Network,
+    up: Vec<bool>,
+    index: HashMap<IsdAsn, usize>,
+    /// The links of each AS, as places in `network.links`.
+    links: Vec<Vec<(usize, Side)>>,
+}
+
+/// A step over a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// The link, as its place in the network.
+    pub link: usize,
+    /// The AS it leads to.
+    pub to: usize,
+}
+
+/// Which links a segment is made of, in the direction of beaconing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Along {
+    /// Links between core ASes, either way.
+    Core,
+    /// Links from parent to child.
+    Children,
+}
+
+impl Graph {
+    /// The graph of a network, every link up.
+    ///
+    /// Links to ASes that the network does not list are left out; a network
+    /// read from a `.topo` file has none.
+    pub fn new(network: Network) -> Graph {
+        let index: HashMap<_, _> = network
+            .ases
+            .iter()
+            .enumerate()
+            .map(|(at, r#as)| (r#as.isd_as, at))
+            .collect();
+        let mut links = vec![Vec::new(); network.ases.len()];
+        for (at, link) in network.links.iter().enumerate() {
+            let ends = [Side::A, Side::B].map(|side| index.get(&link.end(side).isd_as));
+            if let [Some(&a), Some(&b)] = ends {
+                links[a].push((at, Side::A));
+                links[b].push((at, Side::B));
+            }
+        }
+        Graph {
+            up: vec![true; network.links.len()],
+            network,
+            index,
+            links,
+        }
+    }
+
+    /// How many ASes there are.
+    pub fn len(&self) -> usize {
+        self.network.ases.len()
+    }
+
+    /// The place of an AS.
+    pub fn find(&self, isd_as: IsdAsn) -> Option<usize> {
+        self.index.get(&isd_as).copied()
+    }
+
+    /// The AS at a place.
+    pub fn r#as(&self, at: usize) -> &As {
+        &self.network.ases[at]
+    }
+
+    /// How many links there are.
+    pub fn links(&self) -> usize {
+        self.network.links.len()
+    }
+
+    /// The link at a place.
+    pub fn link(&self, at: usize) -> &Link {
+        &self.network.links[at]
+    }
+
+    /// The place of the link at an interface.
+    pub fn link_at(&self, isd_as: IsdAsn, id: u16) -> Option<usize> {
+        self.network.link_at(isd_as, id).map(|(at, _)| at)
+    }
+
+    /// Takes a link down or up and gives it a shape. Returns whether anything
+    /// changed.
+    pub fn set_link(&mut self, at: usize, up: bool, shape: Shape) -> bool {
+        let changed = self.up[at] != up || self.network.links[at].shape != shape;
+        self.up[at] = up;
+        self.network.links[at].shape = shape;
+        changed
+    }
+
+    /// The links that are down.
+    pub fn down(&self) -> impl Iterator<Item = &Link> {
+        self.network
+            .links
+            .iter()
+            .zip(&self.up)
+            .filter_map(|(link, &up)| (!up).then_some(link))
+    }
+
+    /// An AS's own end of one of its links.
+    pub fn end(&self, link: usize, of: usize) -> &End {
+        let link = &self.network.links[link];
+        if link.a.isd_as == self.network.ases[of].isd_as {
+            &link.a
+        } else {
+            &link.b
+        }
+    }
+
+    /// The links of an AS, also those that are down.
+    pub fn all(&self, of: usize) -> impl Iterator<Item = usize> {
+        self.links[of].iter().map(|&(link, _)| link)
+    }
+
+    /// The steps a beacon can take from an AS, over links that are up.
+    pub fn forward(&self, from: usize, along: Along) -> impl Iterator<Item = Step> {
+        self.steps(from, move |kind, side| match along {
+            Along::Core => kind == LinkKind::Core,
+            Along::Children => kind == LinkKind::Child && side == Side::A,
+        })
+    }
+
+    /// The steps a beacon can have come over to an AS, reversed.
+    pub fn backward(&self, from: usize, along: Along) -> impl Iterator<Item = Step> {
+        self.steps(from, move |kind, side| match along {
+            Along::Core => kind == LinkKind::Core,
+            Along::Children => kind == LinkKind::Child && side == Side::B,
+        })
+    }
+
+    /// The peering links of an AS that are up.
+    pub fn peers(&self, of: usize) -> impl Iterator<Item = Step> {
+        self.steps(of, |kind, _| kind == LinkKind::Peer)
+    }
+
+    fn steps(
+        &self,
+        from: usize,
+        wanted: impl Fn(LinkKind, Side) -> bool,
+    ) -> impl Iterator<Item = Step> {
+        self.links[from].iter().filter_map(move |&(link, side)| {
+            let kind = self.network.links[link].kind;
+            if !self.up[link] || !wanted(kind, side) {
+                return None;
+            }
+            let far = &self.network.links[link].end(side.other()).isd_as;
+            Some(Step {
+                link,
+                to: self.index[far],
+            })
+        })
+    }
+}
+
+/// What a path tells of the graph.
+impl Graph {
+    /// The interfaces a path crosses, two for each link.
+    pub fn interfaces(&self, path: &Combined) -> Vec<(IsdAsn, u16)> {
+        let mut interfaces = Vec::with_capacity(2 * path.links.len());
+        for (&link, ases) in path.links.iter().zip(path.ases.windows(2)) {
+            for &at in ases {
+                let end = self.end(link, at);
+                interfaces.push((end.isd_as, end.id));
+            }
+        }
+        interfaces
+    }
+
+    /// The largest packet that every AS and link of a path carries, in bytes.
+    pub fn mtu(&self, path: &Combined) -> u16 {
+        let ases = path.ases.iter().map(|&at| self.r#as(at).mtu);
+        let links = path.links.iter().map(|&at| self.link(at).mtu);
+        ases.chain(links).min().unwrap_or(0)
+    }
+}

@@ -1,0 +1,162 @@
+//! The ways beacons take: loop-free routes between two ASes, the shortest
+//! ones, and of many the most diverse.
+
+use crate::graph::{Along, Graph};
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, VecDeque},
+};
+
+/// Most links in a segment. Three segments of this length still fit the 64 hop
+/// fields that the path header can count (SCION data plane, path meta header).
+pub(crate) const MAX_SEGMENT_LINKS: u32 = 20;
+
+/// Routes that are looked at for each pair, shortest first, before the most
+/// diverse are chosen.
+const MAX_CANDIDATES: usize = 256;
+
+/// Bound on the search's memory: about 1 MiB while it runs.
+const MAX_NODES: usize = 1 << 15;
+
+/// A loop-free way through the network, in the direction of beaconing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Route {
+    /// The links, as places in the network.
+    pub links: Vec<usize>,
+    /// The ASes, one more than links.
+    pub ases: Vec<usize>,
+}
+
+/// For each AS, how many links lie between it and `to` at least.
+pub(crate) fn distances(graph: &Graph, to: usize, along: Along) -> Vec<Option<u32>> {
+    let mut distance = vec![None; graph.len()];
+    distance[to] = Some(0);
+    let mut queue = VecDeque::from([(to, 0)]);
+    while let Some((at, so_far)) = queue.pop_front() {
+        for step in graph.backward(at, along) {
+            if distance[step.to].is_none() {
+                distance[step.to] = Some(so_far + 1);
+                queue.push_back((step.to, so_far + 1));
+            }
+        }
+    }
+    distance
+}
+
+/// One more link on a partial route; the route is the chain of parents.
+struct Node {
+    parent: Option<usize>,
+    link: usize,
+    at: usize,
+    links: u32,
+}
+
+/// Up to `limit` routes from `from` to `to`, ordered by length and links.
+///
+/// `distance` is what [`distances`] gives for `to`. The search takes partial
+/// routes in the order of the least length they can still have, so the
+/// candidates are the shortest routes there are.
+pub(crate) fn routes(
+    graph: &Graph,
+    from: usize,
+    to: usize,
+    along: Along,
+    distance: &[Option<u32>],
+    limit: usize,
+) -> Vec<Route> {
+    let Some(least) = distance[from] else {
+        return Vec::new();
+    };
+    let mut nodes = vec![Node {
+        parent: None,
+        link: usize::MAX,
+        at: from,
+        links: 0,
+    }];
+    // Of equal length the newest first: it is the nearest to its end.
+    let mut open = BinaryHeap::from([Reverse((least, Reverse(0)))]);
+    let mut found = Vec::new();
+    while let Some(Reverse((_, Reverse(node)))) = open.pop() {
+        let (at, links) = (nodes[node].at, nodes[node].links);
+        if at == to {
+            found.push(unwind(&nodes, node));
+            if found.len() == MAX_CANDIDATES {
+                break;
+            }
+            continue;
+        }
+        for step in graph.forward(at, along) {
+            let Some(rest) = distance[step.to] else {
+                continue;
+            };
+            let total = links + 1 + rest;
+            if total > MAX_SEGMENT_LINKS
+                || nodes.len() == MAX_NODES
+                || visited(&nodes, node, step.to)
+            {
+                continue;
+            }
+            open.push(Reverse((total, Reverse(nodes.len()))));
+            nodes.push(Node {
+                parent: Some(node),
+                link: step.link,
+                at: step.to,
+                links: links + 1,
+            });
+        }
+    }
+    let mut chosen = most_diverse(found, limit);
+    chosen.sort_by(|a, b| (a.links.len(), &a.links).cmp(&(b.links.len(), &b.links)));
+    chosen
+}
+
+fn visited(nodes: &[Node], mut node: usize, r#as: usize) -> bool {
+    loop {
+        if nodes[node].at == r#as {
+            return true;
+        }
+        match nodes[node].parent {
+            Some(parent) => node = parent,
+            None => return false,
+        }
+    }
+}
+
+fn unwind(nodes: &[Node], mut node: usize) -> Route {
+    let mut links = Vec::with_capacity(nodes[node].links as usize);
+    let mut ases = Vec::with_capacity(nodes[node].links as usize + 1);
+    ases.push(nodes[node].at);
+    while let Some(parent) = nodes[node].parent {
+        links.push(nodes[node].link);
+        ases.push(nodes[parent].at);
+        node = parent;
+    }
+    links.reverse();
+    ases.reverse();
+    Route { links, ases }
+}
+
+/// Takes `limit` of the routes: always the one with the least sum of its length
+/// and of how often its links are in the routes taken before.
+fn most_diverse(mut routes: Vec<Route>, limit: usize) -> Vec<Route> {
+    if routes.len() <= limit {
+        return routes;
+    }
+    let mut used: HashMap<usize, usize> = HashMap::new();
+    let mut taken = Vec::with_capacity(limit);
+    while taken.len() < limit {
+        let cost = |route: &Route| -> usize {
+            let shared = |link| used.get(link).copied().unwrap_or(0);
+            route.links.len() + route.links.iter().map(shared).sum::<usize>()
+        };
+        let Some(best) = (0..routes.len()).min_by_key(|&at| (cost(&routes[at]), at)) else {
+            break;
+        };
+        let route = routes.remove(best);
+        for &link in &route.links {
+            *used.entry(link).or_default() += 1;
+        }
+        taken.push(route);
+    }
+    taken
+}

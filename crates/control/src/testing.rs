@@ -1,0 +1,163 @@
+//! Networks for tests: folders as the lab writes them, and a router that walks
+//! paths hop by hop.
+
+use crate::{Control, Keys, as_folder};
+use hawser_topology::{
+    AsDir, AsTopology, BorderRouter, Interface, IsdAsn, LinkKind, LinkTo, Network, Side,
+};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+pub(crate) fn ia(text: &str) -> IsdAsn {
+    text.parse().unwrap()
+}
+
+/// A network with a core AS and ASes below it in each of two ISDs, with
+/// shortcuts, peering inside an ISD and across, and two ways between the ISDs:
+///
+/// ```text
+///   1-ff00:0:110 ===== 1-ff00:0:120 ----- 2-ff00:0:210      core
+///        |        \       /   |      \________/  |
+///   1-ff00:0:111   1-ff00:0:112      2-ff00:0:211
+///        |     \__ __/    |   ~~~~~~~~/    |   \
+///   1-ff00:0:113   1-ff00:0:114 ~~~~ 2-ff00:0:212 2-ff00:0:213
+/// ```
+pub(crate) const TWO_ISDS: &str = r#"
+ASes:
+  "1-ff00:0:110": {core: true, note: "one"}
+  "1-ff00:0:120": {core: true}
+  "1-ff00:0:111": {}
+  "1-ff00:0:112": {mtu: 1400}
+  "1-ff00:0:113": {}
+  "1-ff00:0:114": {}
+  "2-ff00:0:210": {core: true}
+  "2-ff00:0:211": {}
+  "2-ff00:0:212": {}
+  "2-ff00:0:213": {}
+links:
+  - {a: "1-ff00:0:110-A#1", b: "1-ff00:0:120#1", linkAtoB: CORE, rate: 10mbit, delay: 5ms}
+  - {a: "1-ff00:0:110-B#2", b: "1-ff00:0:120#2", linkAtoB: CORE, delay: 7ms}
+  - {a: "1-ff00:0:120#3", b: "2-ff00:0:210#1", linkAtoB: CORE}
+  - {a: "1-ff00:0:120#4", b: "2-ff00:0:210#2", linkAtoB: CORE, mtu: 1300}
+  - {a: "1-ff00:0:110-A#5", b: "1-ff00:0:111#1", linkAtoB: CHILD}
+  - {a: "1-ff00:0:110-B#6", b: "1-ff00:0:112#1", linkAtoB: CHILD}
+  - {a: "1-ff00:0:120#5", b: "1-ff00:0:112#2", linkAtoB: CHILD}
+  - {a: "1-ff00:0:111#3", b: "1-ff00:0:113#1", linkAtoB: CHILD}
+  - {a: "1-ff00:0:111#4", b: "1-ff00:0:114#1", linkAtoB: CHILD}
+  - {a: "1-ff00:0:112#4", b: "1-ff00:0:114#2", linkAtoB: CHILD}
+  - {a: "2-ff00:0:210#5", b: "2-ff00:0:211#1", linkAtoB: CHILD}
+  - {a: "2-ff00:0:211#2", b: "2-ff00:0:212#1", linkAtoB: CHILD}
+  - {a: "2-ff00:0:211#3", b: "2-ff00:0:213#1", linkAtoB: CHILD}
+  - {a: "1-ff00:0:112#9", b: "2-ff00:0:211#9", linkAtoB: PEER, rate: 2mbit, delay: 3ms}
+  - {a: "1-ff00:0:114#9", b: "2-ff00:0:212#9", linkAtoB: PEER}
+  - {a: "1-ff00:0:113#8", b: "1-ff00:0:114#8", linkAtoB: PEER}
+"#;
+
+/// The key that [`Lab`] gives an AS.
+pub(crate) fn master_key(isd_as: IsdAsn) -> [u8; 16] {
+    u128::from(isd_as.to_u64()).to_be_bytes()
+}
+
+/// A lab's folder with a network, keys and topologies; gone when dropped.
+pub(crate) struct Lab {
+    pub folder: tempfile::TempDir,
+    pub network: Network,
+}
+
+impl Lab {
+    pub fn new(network: Network) -> Lab {
+        let folder = tempfile::tempdir().unwrap();
+        network
+            .write_json(&folder.path().join("network.json"))
+            .unwrap();
+        let lab = Lab { folder, network };
+        for r#as in &lab.network.ases {
+            let dir = lab.dir(r#as.isd_as);
+            std::fs::create_dir(dir.path()).unwrap();
+            dir.write_master_key(&master_key(r#as.isd_as)).unwrap();
+            dir.write_topology(&topology(&lab.network, r#as.isd_as))
+                .unwrap();
+        }
+        lab
+    }
+
+    pub fn ready(name: &str) -> Lab {
+        Lab::new(Network::ready(name).unwrap())
+    }
+
+    pub fn two_isds() -> Lab {
+        Lab::new(Network::parse(TWO_ISDS).unwrap())
+    }
+
+    pub fn dir(&self, isd_as: IsdAsn) -> AsDir {
+        AsDir::new(as_folder(self.folder.path(), isd_as))
+    }
+
+    pub fn keys(&self) -> Keys {
+        Keys::read(self.folder.path(), &self.network).unwrap()
+    }
+
+    /// A control plane on free ports.
+    pub fn control(&self, isd_as: &str) -> Control {
+        let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        Control::load(&self.dir(ia(isd_as)))
+            .unwrap()
+            .with_daemon_address(any)
+            .with_service_addresses(vec![any])
+    }
+}
+
+/// `topology.json` of an AS: a border router for each letter.
+pub(crate) fn topology(network: &Network, isd_as: IsdAsn) -> AsTopology {
+    let number = 1 + network
+        .ases
+        .iter()
+        .position(|a| a.isd_as == isd_as)
+        .unwrap();
+    let r#as = network.find(isd_as).unwrap();
+    let mut topology = AsTopology {
+        isd_as,
+        mtu: r#as.mtu,
+        core: r#as.core,
+        dispatched_ports: (31000, 32767),
+        control_service: [(
+            "cs1".to_owned(),
+            format!("10.0.{number}.254:30252").parse().unwrap(),
+        )]
+        .into(),
+        border_routers: [].into(),
+    };
+    for (link, side) in network.links_of(isd_as) {
+        let (own, far) = (link.end(side), link.end(side.other()));
+        let port = 30042
+            + own
+                .router
+                .bytes()
+                .next()
+                .map_or(0, |letter| u16::from(letter - b'A'));
+        topology
+            .border_routers
+            .entry(format!("br{}", own.router))
+            .or_insert_with(|| BorderRouter {
+                internal_addr: format!("10.0.{number}.254:{port}").parse().unwrap(),
+                interfaces: [].into(),
+            })
+            .interfaces
+            .insert(
+                own.id,
+                Interface {
+                    local: "10.128.0.0:50000".parse().unwrap(),
+                    remote: "10.128.0.1:50000".parse().unwrap(),
+                    isd_as: far.isd_as,
+                    remote_id: far.id,
+                    link_to: match (link.kind, side) {
+                        (LinkKind::Core, _) => LinkTo::Core,
+                        (LinkKind::Peer, _) => LinkTo::Peer,
+                        (LinkKind::Child, Side::A) => LinkTo::Child,
+                        (LinkKind::Child, Side::B) => LinkTo::Parent,
+                    },
+                    mtu: link.mtu,
+                },
+            );
+    }
+    topology
+}
