@@ -13,6 +13,7 @@ pub mod metainfo;
 mod progress;
 mod seed;
 mod storage;
+mod wire;
 
 pub use download::{Download, DownloadError, DownloadOptions};
 pub use hawser_endhost::ScionAddr;

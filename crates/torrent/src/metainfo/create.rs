@@ -139,7 +139,7 @@ pub fn create(
 }
 
 /// The smallest power of two that makes no more than [`MOST_PIECES`] pieces, within bounds.
-fn auto_length(total: u64) -> u32 {
+pub(super) fn auto_length(total: u64) -> u32 {
     let mut length = *AUTO.start();
     while length < *AUTO.end() && total.div_ceil(u64::from(length)) > MOST_PIECES {
         length *= 2;

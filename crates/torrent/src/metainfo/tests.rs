@@ -1,1 +1,369 @@
+use std::fs;
+use std::path::Path;
 
+use proptest::prelude::*;
+
+use super::bencode::Writer;
+use super::*;
+
+/// A torrent to be broken in one place.
+struct Torrent {
+    name: Vec<u8>,
+    piece_length: i64,
+    hashes: usize,
+    length: Option<i64>,
+    files: Vec<(Vec<Vec<u8>>, i64, &'static str)>,
+}
+
+impl Torrent {
+    fn single() -> Torrent {
+        Torrent {
+            name: b"file".to_vec(),
+            piece_length: 16384,
+            hashes: 3,
+            length: Some(40_000),
+            files: Vec::new(),
+        }
+    }
+
+    fn several(paths: &[&[&str]]) -> Torrent {
+        let files = paths.iter().map(|path| {
+            let path = path.iter().map(|part| part.as_bytes().to_vec()).collect();
+            (path, 20_000, "")
+        });
+        Torrent {
+            length: None,
+            hashes: (20_000 * paths.len()).div_ceil(16384),
+            files: files.collect(),
+            ..Torrent::single()
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.dict(|top| {
+            top.bytes(b"comment").bytes(b"made by hand");
+            top.bytes(b"info").dict(|info| {
+                if !self.files.is_empty() {
+                    info.bytes(b"files").list(|list| {
+                        for (path, length, attr) in &self.files {
+                            list.dict(|file| {
+                                if !attr.is_empty() {
+                                    file.bytes(b"attr").bytes(attr.as_bytes());
+                                }
+                                file.bytes(b"length").int(*length);
+                                file.bytes(b"path").list(|parts| {
+                                    path.iter().for_each(|part| {
+                                        parts.bytes(part);
+                                    });
+                                });
+                            });
+                        }
+                    });
+                }
+                if let Some(length) = self.length {
+                    info.bytes(b"length").int(length);
+                }
+                info.bytes(b"name").bytes(&self.name);
+                info.bytes(b"piece length").int(self.piece_length);
+                info.bytes(b"pieces").bytes(&vec![7; self.hashes * 20]);
+            });
+        });
+        writer.finish()
+    }
+
+    fn parse(&self) -> Result<Metainfo, MetainfoError> {
+        Metainfo::parse(&self.bytes())
+    }
+}
+
+#[test]
+fn a_single_file_is_read() {
+    let metainfo = Torrent::single().parse().unwrap();
+    assert_eq!(metainfo.piece_count(), 3);
+    assert_eq!(metainfo.piece_size(2), 40_000 - 2 * 16384);
+    assert_eq!(metainfo.piece_hash(2), Some([7; 20]));
+    assert_eq!(metainfo.piece_hash(3), None);
+    assert_eq!(metainfo.comment(), Some("made by hand"));
+    assert_eq!(metainfo.files()[0].path, Path::new("file"));
+}
+
+#[test]
+fn the_info_hash_is_over_the_bytes_as_they_stand() {
+    // SHA-1 of `d6:lengthi1e4:name1:a12:piece lengthi16384e6:pieces20:aaaaaaaaaaaaaaaaaaaae`,
+    // worked out with sha1sum.
+    let text =
+        b"d4:infod6:lengthi1e4:name1:a12:piece lengthi16384e6:pieces20:aaaaaaaaaaaaaaaaaaaaee";
+    let metainfo = Metainfo::parse(text).unwrap();
+    assert_eq!(
+        metainfo.info_hash().to_string(),
+        "4de9b0e9855b349178fb7a42f37dc0f2fac3018d"
+    );
+}
+
+#[test]
+fn paths_that_leave_the_folder_are_refused() {
+    for bad in [
+        "..",
+        ".",
+        "",
+        "/etc",
+        "a/b",
+        "a\\b",
+        "nul\0byte",
+        &"x".repeat(256),
+    ] {
+        let unsafe_path = |torrent: Torrent| {
+            let error = torrent.parse().unwrap_err();
+            assert!(
+                matches!(error, MetainfoError::UnsafePath { .. }),
+                "{bad:?}: {error}"
+            );
+            assert_eq!(error.to_string().lines().count(), 1);
+        };
+        unsafe_path(Torrent {
+            name: bad.into(),
+            ..Torrent::single()
+        });
+        unsafe_path(Torrent::several(&[&["ok", bad]]));
+        unsafe_path(Torrent::several(&[&[bad, "ok"]]));
+    }
+    let name = vec![0xff, 0xfe];
+    let error = Torrent {
+        name,
+        ..Torrent::single()
+    }
+    .parse()
+    .unwrap_err();
+    assert!(matches!(error, MetainfoError::UnsafePath { .. }), "{error}");
+    let deep = vec!["long-enough-name"; 400];
+    let error = Torrent::several(&[&deep]).parse().unwrap_err();
+    assert!(matches!(error, MetainfoError::UnsafePath { .. }), "{error}");
+    let empty: &[&str] = &[];
+    assert!(Torrent::several(&[empty]).parse().is_err());
+}
+
+#[test]
+fn two_files_cannot_take_one_place() {
+    for paths in [
+        [&["a"][..], &["a"][..]],
+        [&["a"], &["a", "b"]],
+        [&["a", "b"], &["a"]],
+        [&["a", "b", "c"], &["a", "b"]],
+    ] {
+        let error = Torrent::several(&paths).parse().unwrap_err();
+        assert!(
+            matches!(error, MetainfoError::Duplicate { .. }),
+            "{paths:?}: {error}"
+        );
+    }
+    assert!(
+        Torrent::several(&[&["a", "b"], &["a", "c"], &["b"]])
+            .parse()
+            .is_ok()
+    );
+}
+
+#[test]
+fn padding_is_kept_apart_and_links_are_refused() {
+    let mut torrent = Torrent::several(&[&["a"], &[".pad", "1"], &["b"], &[".pad", "1"]]);
+    torrent.files[1].2 = "p";
+    torrent.files[3].2 = "p";
+    let metainfo = torrent.parse().unwrap();
+    let padding: Vec<bool> = metainfo.files().iter().map(|file| file.padding).collect();
+    assert_eq!(padding, [false, true, false, true]);
+    torrent.files[0].2 = "l";
+    assert!(matches!(
+        torrent.parse(),
+        Err(MetainfoError::Symlink { .. })
+    ));
+}
+
+#[test]
+fn lengths_and_counts_must_agree() {
+    let with = |change: fn(&mut Torrent)| {
+        let mut torrent = Torrent::single();
+        change(&mut torrent);
+        torrent.parse().unwrap_err()
+    };
+    for absurd in [
+        0,
+        -1,
+        1023,
+        i64::from(MAX_PIECE_LENGTH) + 1,
+        i64::MAX,
+        i64::MIN,
+    ] {
+        let torrent = Torrent {
+            piece_length: absurd,
+            ..Torrent::single()
+        };
+        assert_eq!(torrent.parse(), Err(MetainfoError::PieceLength(absurd)));
+    }
+    assert!(matches!(
+        with(|t| t.hashes = 2),
+        MetainfoError::PieceCount { .. }
+    ));
+    assert!(matches!(
+        with(|t| t.hashes = 4),
+        MetainfoError::PieceCount { .. }
+    ));
+    assert!(matches!(
+        with(|t| t.length = Some(-1)),
+        MetainfoError::FileLength { .. }
+    ));
+    assert!(matches!(with(|t| t.length = Some(0)), MetainfoError::Empty));
+    assert!(matches!(
+        with(|t| t.length = None),
+        MetainfoError::OneOrSeveral
+    ));
+    let mut huge = Torrent::several(&[&["a"], &["b"]]);
+    huge.files[0].1 = i64::MAX;
+    assert!(matches!(
+        huge.parse(),
+        Err(MetainfoError::FileLength { .. })
+    ));
+}
+
+#[test]
+fn a_file_cut_short_is_told_so() {
+    let whole = Torrent::several(&[&["a"], &["b"]]).bytes();
+    for cut in 0..whole.len() {
+        let error = Metainfo::parse(&whole[..cut]).unwrap_err();
+        assert_eq!(error.to_string().lines().count(), 1);
+        assert!(
+            matches!(error, MetainfoError::Bencode(BencodeError::CutShort(_))),
+            "{error}"
+        );
+    }
+    let mut hashes_cut = Torrent::single().bytes();
+    let at = hashes_cut
+        .windows(9)
+        .position(|w| w == b"6:pieces6")
+        .unwrap();
+    hashes_cut.splice(at + 8..at + 10, *b"59");
+    let last = hashes_cut.len() - 3;
+    hashes_cut.remove(last);
+    assert_eq!(
+        Metainfo::parse(&hashes_cut),
+        Err(MetainfoError::PiecesCut(59))
+    );
+}
+
+#[test]
+fn version_two_alone_is_refused_by_name() {
+    let text = b"d4:infod12:meta versioni2e4:name1:a12:piece lengthi16384eee";
+    assert_eq!(Metainfo::parse(text), Err(MetainfoError::VersionTwoOnly));
+}
+
+proptest! {
+    #[test]
+    fn parsing_a_damaged_torrent_never_panics(
+        at in any::<prop::sample::Index>(),
+        with in proptest::collection::vec(any::<u8>(), 0..8),
+        remove in 0usize..8,
+    ) {
+        let mut bytes = Torrent::several(&[&["a"], &["b", "c"]]).bytes();
+        let at = at.index(bytes.len());
+        let end = (at + remove).min(bytes.len());
+        bytes.splice(at..end, with);
+        if let Ok(metainfo) = Metainfo::parse(&bytes) {
+            let sum: u64 = (0..metainfo.piece_count()).map(|p| u64::from(metainfo.piece_size(p))).sum();
+            prop_assert_eq!(sum, metainfo.total_length());
+            for file in metainfo.files() {
+                let plain = file.path.components().all(|c| matches!(c, std::path::Component::Normal(_)));
+                prop_assert!(plain);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_made_is_read_back(
+        lengths in proptest::collection::vec(0u64..60_000, 1..8),
+        power in 14u32..18,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("content");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        for (i, length) in lengths.iter().enumerate() {
+            let path = if i % 2 == 0 { root.join(format!("f{i}")) } else { root.join(format!("sub/f{i}")) };
+            fs::write(path, vec![i as u8; *length as usize]).unwrap();
+        }
+        let total: u64 = lengths.iter().sum();
+        let options = CreateOptions::new().with_piece_length(1 << power);
+        let mut last = 0;
+        let made = create(&root, &options, |done, of| {
+            assert_eq!(of, total);
+            last = done;
+        });
+        if total == 0 {
+            let empty = matches!(made, Err(CreateError::Empty { .. }));
+            prop_assert!(empty);
+            return Ok(());
+        }
+        prop_assert_eq!(last, total);
+        let metainfo = Metainfo::parse(&made.unwrap()).unwrap();
+        prop_assert_eq!(metainfo.total_length(), total);
+        prop_assert_eq!(metainfo.files().len(), lengths.len());
+        prop_assert!(metainfo.files().is_sorted_by(|a, b| a.path < b.path));
+        for file in metainfo.files() {
+            let on_disk = fs::metadata(dir.path().join(&file.path)).unwrap().len();
+            prop_assert_eq!(on_disk, file.length);
+        }
+    }
+}
+
+#[test]
+fn one_file_makes_a_single_file_torrent_with_the_right_hashes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("one.bin");
+    fs::write(&path, b"abc").unwrap();
+    let metainfo =
+        Metainfo::parse(&create(&path, &CreateOptions::new(), |_, _| {}).unwrap()).unwrap();
+    assert!(!metainfo.is_multi_file());
+    assert_eq!(metainfo.name(), "one.bin");
+    assert_eq!(metainfo.piece_length(), 16384);
+    let sha1_of_abc = [
+        0xa9, 0x99, 0x3e, 0x36, 0x47, 0x06, 0x81, 0x6a, 0xba, 0x3e, 0x25, 0x71, 0x78, 0x50, 0xc2,
+        0x6c, 0x9c, 0xd0, 0xd8, 0x9d,
+    ];
+    assert_eq!(metainfo.piece_hash(0), Some(sha1_of_abc));
+}
+
+#[test]
+fn links_and_odd_names_are_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("content");
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("a"), b"abc").unwrap();
+    let link = root.join("link");
+    std::os::unix::fs::symlink("a", &link).unwrap();
+    let error = create(&root, &CreateOptions::new(), |_, _| {}).unwrap_err();
+    assert!(
+        matches!(&error, CreateError::Symlink { path } if path.ends_with("content/link")),
+        "{error}"
+    );
+    fs::remove_file(link).unwrap();
+    let odd = root.join("back\\slash");
+    fs::write(&odd, b"abc").unwrap();
+    let error = create(&root, &CreateOptions::new(), |_, _| {}).unwrap_err();
+    assert!(matches!(error, CreateError::Name { .. }), "{error}");
+    fs::remove_file(odd).unwrap();
+    let socket = root.join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let error = create(&root, &CreateOptions::new(), |_, _| {}).unwrap_err();
+    assert!(matches!(error, CreateError::Special { .. }), "{error}");
+}
+
+#[test]
+fn the_piece_length_grows_with_the_content() {
+    for (total, expected) in [
+        (1u64, 16 << 10),
+        (30 << 20, 16 << 10),
+        (100_000_000, 64 << 10),
+        (4 << 30, 4 << 20),
+        (1 << 40, 16 << 20),
+    ] {
+        assert_eq!(create::auto_length(total), expected, "{total}");
+    }
+}

@@ -1,0 +1,61 @@
+//! The extended handshake (BEP 10).
+
+use super::WireError;
+use crate::metainfo::bencode::{self, Value, Writer};
+
+/// The extended message that is the handshake.
+pub(crate) const EXTENDED_HANDSHAKE: u8 = 0;
+
+/// Longest client name kept, in bytes.
+const MAX_NAME: usize = 128;
+
+/// What each side says of itself in its first extended message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ExtendedHandshake {
+    /// The client's name and version (`v`).
+    pub client: Option<String>,
+    /// How many requests it keeps waiting before it drops some (`reqq`).
+    pub request_queue: Option<u32>,
+    /// The port it listens on (`p`).
+    pub port: Option<u16>,
+}
+
+impl ExtendedHandshake {
+    /// As sent.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.dict(|top| {
+            // No extension messages are understood yet.
+            top.bytes(b"m").dict(|_| {});
+            if let Some(port) = self.port {
+                top.bytes(b"p").int(i64::from(port));
+            }
+            if let Some(queue) = self.request_queue {
+                top.bytes(b"reqq").int(i64::from(queue));
+            }
+            if let Some(client) = &self.client {
+                top.bytes(b"v").bytes(client.as_bytes());
+            }
+        });
+        writer.finish()
+    }
+
+    /// As received; what is unknown or of another kind is passed over (BEP 10).
+    ///
+    /// # Errors
+    /// When it is no bencoded dictionary.
+    pub fn decode(payload: &[u8]) -> Result<ExtendedHandshake, WireError> {
+        let document = bencode::parse(payload).map_err(WireError::BadExtended)?;
+        let top = document.as_dict().ok_or(WireError::ExtendedNoDict)?;
+        let int = |key| top.find(key).and_then(Value::as_int);
+        let client = top.find("v").and_then(Value::as_bytes).map(|bytes| {
+            let bytes = &bytes[..bytes.len().min(MAX_NAME)];
+            String::from_utf8_lossy(bytes).escape_debug().to_string()
+        });
+        Ok(ExtendedHandshake {
+            client,
+            request_queue: int("reqq").and_then(|n| u32::try_from(n).ok()),
+            port: int("p").and_then(|n| u16::try_from(n).ok()),
+        })
+    }
+}

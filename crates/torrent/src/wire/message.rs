@@ -1,0 +1,225 @@
+//! Messages after the handshake (BEP 3): four bytes of length, one of kind, the rest.
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use super::{BLOCK, MAX_EXTENDED, MAX_REQUEST, WireError};
+use crate::bitfield::Bitfield;
+
+/// A run of bytes of a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Request {
+    pub piece: u32,
+    /// First byte within the piece.
+    pub begin: u32,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Message {
+    KeepAlive,
+    Choke,
+    Unchoke,
+    Interested,
+    NotInterested,
+    Have(u32),
+    Bitfield(Bytes),
+    Request(Request),
+    Piece {
+        piece: u32,
+        begin: u32,
+        data: Bytes,
+    },
+    Cancel(Request),
+    /// BEP 10.
+    Extended {
+        id: u8,
+        payload: Bytes,
+    },
+}
+
+mod id {
+    pub const CHOKE: u8 = 0;
+    pub const UNCHOKE: u8 = 1;
+    pub const INTERESTED: u8 = 2;
+    pub const NOT_INTERESTED: u8 = 3;
+    pub const HAVE: u8 = 4;
+    pub const BITFIELD: u8 = 5;
+    pub const REQUEST: u8 = 6;
+    pub const PIECE: u8 = 7;
+    pub const CANCEL: u8 = 8;
+    pub const EXTENDED: u8 = 20;
+}
+
+/// Appends `message` to `out`.
+pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) {
+    let mut put = |id: u8, parts: &[&[u8]]| {
+        let length = 1 + parts.iter().map(|part| part.len()).sum::<usize>() as u32;
+        out.extend_from_slice(&length.to_be_bytes());
+        out.push(id);
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+    };
+    match message {
+        Message::KeepAlive => out.extend_from_slice(&[0; 4]),
+        Message::Choke => put(id::CHOKE, &[]),
+        Message::Unchoke => put(id::UNCHOKE, &[]),
+        Message::Interested => put(id::INTERESTED, &[]),
+        Message::NotInterested => put(id::NOT_INTERESTED, &[]),
+        Message::Have(piece) => put(id::HAVE, &[&piece.to_be_bytes()]),
+        Message::Bitfield(bits) => put(id::BITFIELD, &[bits]),
+        Message::Request(request) => put(id::REQUEST, &[&request.encode()]),
+        Message::Piece { piece, begin, data } => put(
+            id::PIECE,
+            &[&piece.to_be_bytes(), &begin.to_be_bytes(), data],
+        ),
+        Message::Cancel(request) => put(id::CANCEL, &[&request.encode()]),
+        Message::Extended { id, payload } => put(id::EXTENDED, &[&[*id], payload]),
+    }
+}
+
+/// What stands before the data of a block, so that the data can be read from disk in its place.
+pub(crate) fn encode_piece_header(request: Request) -> [u8; super::PIECE_HEADER] {
+    let mut out = [0; super::PIECE_HEADER];
+    out[..4].copy_from_slice(&(9 + request.length).to_be_bytes());
+    out[4] = id::PIECE;
+    out[5..9].copy_from_slice(&request.piece.to_be_bytes());
+    out[9..].copy_from_slice(&request.begin.to_be_bytes());
+    out
+}
+
+impl Request {
+    fn encode(&self) -> [u8; 12] {
+        let mut out = [0; 12];
+        out[..4].copy_from_slice(&self.piece.to_be_bytes());
+        out[4..8].copy_from_slice(&self.begin.to_be_bytes());
+        out[8..].copy_from_slice(&self.length.to_be_bytes());
+        out
+    }
+
+    fn decode(mut body: Bytes) -> Request {
+        Request {
+            piece: body.get_u32(),
+            begin: body.get_u32(),
+            length: body.get_u32(),
+        }
+    }
+
+    /// Whether these bytes are within a piece of `size` bytes, and not more than may be asked for
+    /// at once.
+    pub fn fits(&self, size: u32) -> bool {
+        let end = u64::from(self.begin) + u64::from(self.length);
+        (1..=MAX_REQUEST).contains(&self.length) && end <= u64::from(size)
+    }
+}
+
+/// Cuts a stream of bytes into messages. Its buffer never holds more than one message and what was
+/// read in one go.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    buffer: BytesMut,
+    pieces: u32,
+}
+
+impl Decoder {
+    /// For a torrent of so many pieces.
+    pub fn new(pieces: u32) -> Decoder {
+        Decoder {
+            buffer: BytesMut::new(),
+            pieces,
+        }
+    }
+
+    /// Where to read to, with room for at least `room` bytes.
+    pub fn buffer(&mut self, room: usize) -> &mut BytesMut {
+        if self.buffer.capacity() - self.buffer.len() < room / 4 {
+            self.buffer.reserve(room);
+        }
+        &mut self.buffer
+    }
+
+    /// The next whole message, if there is one. Lengths are judged as soon as they are known, so
+    /// that nothing oversized is ever waited for.
+    ///
+    /// # Errors
+    /// When the peer breaks the protocol; the stream is of no use after that.
+    pub fn next(&mut self) -> Result<Option<Message>, WireError> {
+        let Some(head) = self.buffer.first_chunk::<4>() else {
+            return Ok(None);
+        };
+        let length = u32::from_be_bytes(*head);
+        if length == 0 {
+            self.buffer.advance(4);
+            return Ok(Some(Message::KeepAlive));
+        }
+        let most = self.most();
+        if length > most {
+            return Err(WireError::Oversize {
+                length,
+                limit: most,
+            });
+        }
+        let Some(&id) = self.buffer.get(4) else {
+            return Ok(None);
+        };
+        self.judge(id, length)?;
+        if self.buffer.len() < 4 + length as usize {
+            return Ok(None);
+        }
+        self.buffer.advance(5);
+        let mut body = self.buffer.split_to(length as usize - 1).freeze();
+        Ok(Some(match id {
+            id::CHOKE => Message::Choke,
+            id::UNCHOKE => Message::Unchoke,
+            id::INTERESTED => Message::Interested,
+            id::NOT_INTERESTED => Message::NotInterested,
+            id::HAVE => Message::Have(body.get_u32()),
+            id::BITFIELD => Message::Bitfield(body),
+            id::REQUEST => Message::Request(Request::decode(body)),
+            id::PIECE => Message::Piece {
+                piece: body.get_u32(),
+                begin: body.get_u32(),
+                data: body,
+            },
+            id::CANCEL => Message::Cancel(Request::decode(body)),
+            id::EXTENDED => Message::Extended {
+                id: body.get_u8(),
+                payload: body,
+            },
+            _ => return Err(WireError::UnknownMessage(id)),
+        }))
+    }
+
+    fn bitfield_length(&self) -> u32 {
+        1 + Bitfield::byte_len(self.pieces) as u32
+    }
+
+    /// The longest message of any kind.
+    fn most(&self) -> u32 {
+        (9 + BLOCK).max(MAX_EXTENDED).max(self.bitfield_length())
+    }
+
+    /// Whether a message of kind `id` may be `length` bytes long.
+    fn judge(&self, id: u8, length: u32) -> Result<(), WireError> {
+        let (least, most) = match id {
+            id::CHOKE..=id::NOT_INTERESTED => (1, 1),
+            id::HAVE => (5, 5),
+            id::BITFIELD => (self.bitfield_length(), self.bitfield_length()),
+            id::REQUEST | id::CANCEL => (13, 13),
+            id::PIECE => (10, 9 + BLOCK),
+            id::EXTENDED => (2, MAX_EXTENDED),
+            _ => return Err(WireError::UnknownMessage(id)),
+        };
+        match length {
+            _ if id == id::BITFIELD && length != most => Err(WireError::BadBitfield {
+                pieces: self.pieces,
+            }),
+            _ if length > most && id != id::HAVE => Err(WireError::Oversize {
+                length,
+                limit: most,
+            }),
+            _ if length < least || length > most => Err(WireError::WrongLength { id, length }),
+            _ => Ok(()),
+        }
+    }
+}
