@@ -2,7 +2,7 @@
 
 use std::io;
 
-use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, Nla};
+use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, Nla};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
@@ -98,12 +98,7 @@ impl Link {
     }
 
     pub fn root(&mut self) -> Result<Root, LimitError> {
-        let question = RouteNetlinkMessage::GetQueueDiscipline(self.message(
-            TcHandle::UNSPEC,
-            TcHandle::ROOT,
-            Vec::new(),
-        ));
-        let Some(root) = self.look(question)? else {
+        let Some(root) = self.qdisc(TcHandle::ROOT)? else {
             return Ok(Root::Free);
         };
         let kind = kind(&root).unwrap_or_default().to_owned();
@@ -149,8 +144,10 @@ impl Link {
 
     /// The class below our HTB that everything goes through.
     pub fn class(&mut self) -> Result<Option<(Class, Counters)>, LimitError> {
-        let message = self.message(CLASS, TcHandle::UNSPEC, Vec::new());
-        let Some(class) = self.look(RouteNetlinkMessage::GetTrafficClass(message))? else {
+        let question = self.message(TcHandle::UNSPEC, TcHandle::UNSPEC, Vec::new());
+        let classes = self.dump(RouteNetlinkMessage::GetTrafficClass(question))?;
+        let ours = |class: &TcMessage| class.header.handle == CLASS;
+        let Some(class) = classes.into_iter().find(ours) else {
             return Ok(None);
         };
         match options(&class).and_then(|options| Class::from_options(&options)) {
@@ -176,8 +173,7 @@ impl Link {
 
     /// How many bytes the queue below our class holds; `None` if there is none of ours.
     pub fn queue(&mut self) -> Result<Option<u32>, LimitError> {
-        let message = self.message(TcHandle::UNSPEC, CLASS, Vec::new());
-        let Some(queue) = self.look(RouteNetlinkMessage::GetQueueDiscipline(message))? else {
+        let Some(queue) = self.qdisc(CLASS)? else {
             return Ok(None);
         };
         if queue.header.handle != QUEUE || kind(&queue) != Some(BFIFO) {
@@ -243,22 +239,29 @@ impl Link {
         message
     }
 
-    /// Asks for one discipline or class; `None` if it is not there.
-    fn look(&mut self, question: RouteNetlinkMessage) -> Result<Option<TcMessage>, LimitError> {
-        let answer = match self.netlink.request(question, 0) {
-            Err(Failure::Refused(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
-                return Ok(None);
-            }
-            other => other.map_err(|failure| failed("look at", &self.name, failure))?,
-        };
-        match answer.into_iter().next() {
-            None => Ok(None),
-            Some(
-                RouteNetlinkMessage::NewQueueDiscipline(found)
-                | RouteNetlinkMessage::NewTrafficClass(found),
-            ) => Ok(Some(found)),
-            Some(_) => Err(self.unreadable("an answer to another question")),
-        }
+    /// The link's queueing discipline below `parent`.
+    fn qdisc(&mut self, parent: TcHandle) -> Result<Option<TcMessage>, LimitError> {
+        let question = self.message(TcHandle::UNSPEC, TcHandle::UNSPEC, Vec::new());
+        let all = self.dump(RouteNetlinkMessage::GetQueueDiscipline(question))?;
+        Ok(all.into_iter().find(|one| one.header.parent == parent))
+    }
+
+    /// Asks for all disciplines, or all classes, of this link. Kernels do not answer a question
+    /// for a single discipline, unless somebody listens to changes.
+    fn dump(&mut self, question: RouteNetlinkMessage) -> Result<Vec<TcMessage>, LimitError> {
+        let answer = self
+            .netlink
+            .request(question, NLM_F_DUMP)
+            .map_err(|failure| failed("look at", &self.name, failure))?;
+        let of_this_link = answer.into_iter().filter_map(|message| match message {
+            RouteNetlinkMessage::NewQueueDiscipline(found)
+            | RouteNetlinkMessage::NewTrafficClass(found) => Some(found),
+            _ => None,
+        });
+        // Of disciplines the kernel lists those of all links.
+        Ok(of_this_link
+            .filter(|found| found.header.index == self.index)
+            .collect())
     }
 
     /// Asks for a change; `missing` is what it means when the kernel does not find something.

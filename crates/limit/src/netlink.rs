@@ -38,7 +38,7 @@ impl Netlink {
     }
 
     /// Sends one request and waits until it is done. The answer to a request that changes
-    /// something is empty.
+    /// something is empty; with `NLM_F_DUMP` it is all there is of a kind.
     pub fn request(
         &mut self,
         request: RouteNetlinkMessage,
@@ -69,6 +69,7 @@ impl Netlink {
                 match message.payload {
                     NetlinkPayload::InnerMessage(message) => answer.push(message),
                     NetlinkPayload::Error(error) if error.code.is_none() => return Ok(answer),
+                    NetlinkPayload::Done(done) if done.code == 0 => return Ok(answer),
                     NetlinkPayload::Error(error) => return Err(Failure::Refused(error.to_io())),
                     other => {
                         return Err(Failure::Unreadable(format!("an unexpected {other:?}")));
