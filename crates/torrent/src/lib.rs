@@ -10,6 +10,7 @@
 mod bitfield;
 mod download;
 pub mod metainfo;
+mod picker;
 mod progress;
 mod seed;
 mod storage;

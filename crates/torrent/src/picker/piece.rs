@@ -1,0 +1,110 @@
+//! A piece being fetched.
+
+use super::{ConnId, GroupId};
+use crate::wire::BLOCK;
+
+/// How far one block is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Block {
+    /// To be asked for.
+    Free,
+    /// Asked for over one connection.
+    Asked(ConnId),
+    /// Asked for over several, near the end.
+    Shared(Vec<ConnId>),
+    /// Here, from a peer of this group.
+    Received(GroupId),
+}
+
+/// Whether a piece has to come from one peer alone, so that a bad hash names the culprit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sole {
+    /// From anybody.
+    No,
+    /// From one peer, whoever asks first.
+    Wanted,
+    /// From this one.
+    By(GroupId),
+}
+
+/// A piece being fetched.
+#[derive(Debug)]
+pub(super) struct Begun {
+    pub blocks: Vec<Block>,
+    /// How many are [`Block::Free`].
+    pub free: u32,
+    /// How many are [`Block::Received`].
+    pub received: u32,
+    pub sole: Sole,
+    /// No block before this one is free.
+    cursor: u32,
+}
+
+impl Begun {
+    pub fn new(size: u32) -> Begun {
+        let count = size.div_ceil(BLOCK);
+        Begun {
+            blocks: vec![Block::Free; count as usize],
+            free: count,
+            received: 0,
+            sole: Sole::No,
+            cursor: 0,
+        }
+    }
+
+    /// Takes the next free block in order, if `group` may.
+    pub fn take(&mut self, conn: ConnId, group: GroupId) -> Option<u32> {
+        if !self.open_to(group) {
+            return None;
+        }
+        let at = (self.cursor..self.blocks.len() as u32)
+            .find(|block| self.blocks[*block as usize] == Block::Free)?;
+        self.cursor = at + 1;
+        self.free -= 1;
+        self.blocks[at as usize] = Block::Asked(conn);
+        if self.sole == Sole::Wanted {
+            self.sole = Sole::By(group);
+        }
+        Some(at)
+    }
+
+    /// Whether a peer of `group` may send blocks of it.
+    pub fn open_to(&self, group: GroupId) -> bool {
+        match self.sole {
+            Sole::No | Sole::Wanted => true,
+            Sole::By(only) => only == group,
+        }
+    }
+
+    /// `conn` will not send `block` after all.
+    pub fn give_back(&mut self, conn: ConnId, block: u32) {
+        let state = &mut self.blocks[block as usize];
+        match state {
+            Block::Asked(holder) if *holder == conn => {
+                *state = Block::Free;
+                self.free += 1;
+                self.cursor = self.cursor.min(block);
+            }
+            Block::Shared(holders) => {
+                holders.retain(|holder| *holder != conn);
+                if let [last] = holders[..] {
+                    *state = Block::Asked(last);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets all blocks: the piece is to be fetched from one peer, whoever asks first.
+    pub fn restart(&mut self) {
+        *self = Begun {
+            sole: Sole::Wanted,
+            ..Begun::new(self.blocks.len() as u32 * BLOCK)
+        };
+    }
+
+    /// Whether any block is asked for.
+    pub fn is_asked(&self) -> bool {
+        self.blocks.len() as u32 > self.free + self.received
+    }
+}

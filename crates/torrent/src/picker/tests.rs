@@ -1,0 +1,379 @@
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn layout(piece_length: u32, total: u64) -> Layout {
+    Layout::new(piece_length, [(PathBuf::from("f"), total, false)])
+}
+
+fn picker(pieces: u64, blocks_per_piece: u32) -> Picker {
+    let layout = layout(
+        blocks_per_piece * BLOCK,
+        pieces * u64::from(blocks_per_piece * BLOCK) - 7,
+    );
+    let none = Bitfield::empty(layout.piece_count());
+    Picker::new(layout, none, 1)
+}
+
+fn add(picker: &mut Picker, conn: ConnId, group: GroupId, pieces: impl IntoIterator<Item = u32>) {
+    let mut has = Bitfield::empty(picker.layout.piece_count());
+    pieces.into_iter().for_each(|piece| {
+        has.set(piece);
+    });
+    picker.add_conn(conn, group);
+    picker.set_has(conn, has);
+}
+
+fn key(request: &Request) -> (u32, u32) {
+    (request.piece, request.begin)
+}
+
+/// The counters must say what the blocks say.
+fn check_counters(picker: &Picker) {
+    let all = || picker.begun.values().flat_map(|begun| begun.blocks.iter());
+    let free = all().filter(|b| **b == Block::Free).count() as u64;
+    let received = all().filter(|b| matches!(b, Block::Received(_))).count() as u64;
+    assert_eq!(picker.free, free);
+    assert_eq!(picker.unverified, received);
+    let untouched: u32 = (0..picker.layout.piece_count())
+        .filter(|piece| picker.rarity.contains(*piece))
+        .map(|piece| picker.layout.piece_size(piece).div_ceil(BLOCK))
+        .sum();
+    assert_eq!(picker.untouched, u64::from(untouched));
+    for (piece, begun) in &picker.begun {
+        assert!(!picker.verified.has(*piece));
+        assert!(!picker.rarity.contains(*piece));
+        assert_eq!(picker.open.contains(piece), begun.free > 0, "piece {piece}");
+        for (block, state) in begun.blocks.iter().enumerate() {
+            let holders: BTreeSet<ConnId> = match state {
+                Block::Asked(one) => [*one].into(),
+                Block::Shared(several) => several.iter().copied().collect(),
+                _ => BTreeSet::new(),
+            };
+            let asked: BTreeSet<ConnId> = picker
+                .conns
+                .iter()
+                .filter(|(_, c)| c.asked.contains(&(*piece, block as u32)))
+                .map(|(conn, _)| *conn)
+                .collect();
+            assert_eq!(holders, asked, "piece {piece} block {block}");
+        }
+    }
+    for conn in picker.conns.values() {
+        let wanted = conn.has.iter().filter(|piece| !picker.verified.has(*piece));
+        assert_eq!(conn.wanted as usize, wanted.count());
+        let unique: BTreeSet<_> = conn.asked.iter().collect();
+        assert_eq!(unique.len(), conn.asked.len());
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Join { conn: u64, group: u32, has: u32 },
+    Leave(u64),
+    Have(u64, u32),
+    Pick(u64, usize),
+    Arrive(u64, usize),
+    ArriveLate(u64),
+    Release(u64),
+    Duplicate(u64),
+}
+
+fn any_op() -> impl Strategy<Value = Op> {
+    let conn = 0u64..4;
+    prop_oneof![
+        1 => (conn.clone(), 0u32..3, any::<u32>()).prop_map(|(conn, group, has)| Op::Join { conn, group, has }),
+        1 => conn.clone().prop_map(Op::Leave),
+        1 => (conn.clone(), 0u32..8).prop_map(|(c, p)| Op::Have(c, p)),
+        4 => (conn.clone(), 0usize..9).prop_map(|(c, n)| Op::Pick(c, n)),
+        6 => (conn.clone(), 0usize..5).prop_map(|(c, n)| Op::Arrive(c, n)),
+        1 => conn.clone().prop_map(Op::ArriveLate),
+        1 => conn.clone().prop_map(Op::Release),
+        2 => conn.prop_map(Op::Duplicate),
+    ]
+}
+
+struct Run {
+    picker: Picker,
+    /// Pieces complete whose hash is to be judged wrong, as often as said here.
+    bad: HashMap<u32, u32>,
+    fetched: u64,
+}
+
+impl Run {
+    fn arrive(&mut self, conn: ConnId, request: Request) {
+        let before = self.picker.begun.get(&request.piece).map(|b| b.received);
+        match self.picker.receive(conn, request) {
+            Arrival::New { cancel, complete } => {
+                for (other, cancelled) in cancel {
+                    assert_ne!(other, conn);
+                    assert_eq!(cancelled, request);
+                }
+                assert_eq!(
+                    Some(self.picker.begun[&request.piece].received),
+                    before.map(|received| received + 1)
+                );
+                if complete {
+                    self.judge(request.piece);
+                }
+            }
+            Arrival::Duplicate => {}
+            Arrival::Unrequested => panic!("{request:?} was asked for"),
+        }
+    }
+
+    fn judge(&mut self, piece: u32) {
+        match self.bad.get_mut(&piece) {
+            Some(times) if *times > 0 => {
+                *times -= 1;
+                let senders = self.picker.fail(piece);
+                assert_eq!(
+                    senders.len() as u32,
+                    self.picker.layout.piece_size(piece).div_ceil(BLOCK)
+                );
+            }
+            _ => {
+                self.picker.verify(piece);
+                self.fetched += u64::from(self.picker.layout.piece_size(piece));
+            }
+        }
+    }
+
+    fn apply(&mut self, op: Op) {
+        let picker = &mut self.picker;
+        match op {
+            Op::Join { conn, group, has } => {
+                if !picker.conns.contains_key(&conn) {
+                    let count = picker.layout.piece_count();
+                    add(
+                        picker,
+                        conn,
+                        group,
+                        (0..count).filter(|p| has >> (p % 32) & 1 == 1),
+                    );
+                }
+            }
+            Op::Leave(conn) => picker.remove_conn(conn),
+            Op::Have(conn, piece) => {
+                if piece < picker.layout.piece_count() {
+                    picker.add_has(conn, piece);
+                }
+            }
+            Op::Pick(conn, most) => {
+                let asked: BTreeSet<_> = picker
+                    .conns
+                    .values()
+                    .flat_map(|c| c.asked.clone())
+                    .collect();
+                let group = picker.conns.get(&conn).map(|c| c.group);
+                let picked = picker.pick(conn, most);
+                assert!(picked.len() <= most);
+                for request in &picked {
+                    assert!(
+                        !asked.contains(&(request.piece, request.begin / BLOCK)),
+                        "asked twice"
+                    );
+                    assert!(picker.has(conn, request.piece));
+                    if let Sole::By(only) = picker.begun[&request.piece].sole {
+                        assert_eq!(Some(only), group);
+                    }
+                }
+                let unique: BTreeSet<_> = picked.iter().map(key).collect();
+                assert_eq!(unique.len(), picked.len());
+            }
+            Op::Arrive(conn, nth) => {
+                let block = picker
+                    .conns
+                    .get(&conn)
+                    .and_then(|c| c.asked.get(nth).copied());
+                if let Some(block) = block {
+                    let request = request(&picker.layout, block);
+                    self.arrive(conn, request);
+                }
+            }
+            Op::ArriveLate(conn) => {
+                let block = picker
+                    .conns
+                    .get(&conn)
+                    .and_then(|c| c.late.iter().min().copied());
+                if let Some(block) = block {
+                    let request = request(&picker.layout, block);
+                    self.arrive(conn, request);
+                }
+            }
+            Op::Release(conn) => {
+                picker.release(conn);
+                assert_eq!(picker.asked(conn), 0);
+            }
+            Op::Duplicate(conn) => {
+                if let Some(request) = picker.duplicate(conn, |_, place| Some(place as f64)) {
+                    assert!(picker.has(conn, request.piece));
+                    let holders = picker
+                        .conns
+                        .values()
+                        .filter(|c| c.asked.contains(&(request.piece, request.begin / BLOCK)))
+                        .count();
+                    assert!((2..=MOST_HOLDERS).contains(&holders));
+                }
+            }
+        }
+        check_counters(&self.picker);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn whatever_happens_all_blocks_are_fetched(
+        ops in proptest::collection::vec(any_op(), 0..120),
+        bad in proptest::collection::hash_map(0u32..6, 1u32..3, 0..3),
+    ) {
+        let mut run = Run { picker: picker(6, 3), bad, fetched: 0 };
+        for op in ops {
+            run.apply(op);
+        }
+        // Then one good peer comes, everybody else goes, and all must come to an end.
+        for conn in 0..4 {
+            run.apply(Op::Leave(conn));
+        }
+        add(&mut run.picker, 9, 9, 0..6);
+        for _ in 0..200 {
+            run.apply(Op::Pick(9, 4));
+            run.apply(Op::Arrive(9, 0));
+        }
+        prop_assert!(run.picker.verified().is_full());
+        prop_assert_eq!(run.fetched, run.picker.layout.total());
+        prop_assert_eq!(run.picker.free_blocks(), 0);
+        prop_assert_eq!(run.picker.asked_blocks(), 0);
+    }
+}
+
+#[test]
+fn the_rarest_piece_comes_first_once_one_is_whole() {
+    let mut picker = picker(8, 1);
+    add(&mut picker, 1, 1, 0..8);
+    let first = picker.pick(1, 1)[0];
+    picker.receive(1, first);
+    picker.verify(first.piece);
+    let rare = (first.piece + 1) % 8;
+    add(&mut picker, 2, 2, (0..8).filter(|piece| *piece != rare));
+    add(&mut picker, 3, 3, (0..8).filter(|piece| *piece != rare));
+    assert_eq!(picker.pick(1, 1)[0].piece, rare);
+}
+
+#[test]
+fn the_first_piece_is_random_and_not_the_rarest() {
+    let first = |seed| {
+        let layout = layout(BLOCK, 64 * u64::from(BLOCK));
+        let mut picker = Picker::new(layout, Bitfield::empty(64), seed);
+        add(&mut picker, 1, 1, 0..64);
+        add(&mut picker, 2, 2, 1..64);
+        picker.pick(1, 1)[0].piece
+    };
+    let firsts: BTreeSet<u32> = (0..20).map(first).collect();
+    assert!(firsts.len() > 10, "{firsts:?}");
+}
+
+#[test]
+fn connections_share_a_piece_before_another_is_begun() {
+    let mut picker = picker(4, 4);
+    add(&mut picker, 1, 1, 0..4);
+    add(&mut picker, 2, 1, 0..4);
+    let one = picker.pick(1, 2);
+    let two = picker.pick(2, 2);
+    assert!(
+        one.iter()
+            .chain(&two)
+            .all(|request| request.piece == one[0].piece)
+    );
+    assert_ne!(picker.pick(2, 1)[0].piece, one[0].piece);
+}
+
+#[test]
+fn what_is_released_is_taken_first_and_in_order() {
+    let mut picker = picker(4, 4);
+    add(&mut picker, 1, 1, 0..4);
+    add(&mut picker, 2, 2, 0..4);
+    let lost = picker.pick(1, 6);
+    picker.release(1);
+    assert_eq!(picker.pick(2, 6), lost);
+    // It comes after all, and is not asked for over the other any more.
+    let late = picker.receive(1, lost[0]);
+    let cancel = vec![(2, lost[0])];
+    assert_eq!(
+        late,
+        Arrival::New {
+            cancel,
+            complete: false
+        }
+    );
+    assert_eq!(picker.receive(2, lost[0]), Arrival::Duplicate);
+    assert_eq!(picker.receive(1, lost[0]), Arrival::Unrequested);
+}
+
+#[test]
+fn a_failed_piece_comes_from_one_peer_over_all_its_paths() {
+    let mut picker = picker(1, 4);
+    add(&mut picker, 1, 1, 0..1);
+    add(&mut picker, 2, 2, 0..1);
+    add(&mut picker, 3, 2, 0..1);
+    for (conn, most) in [(1, 2), (2, 2)] {
+        for request in picker.pick(conn, most) {
+            picker.receive(conn, request);
+        }
+    }
+    assert_eq!(picker.fail(0), [1, 1, 2, 2]);
+    assert_eq!(picker.pick(2, 1).len(), 1);
+    assert_eq!(picker.pick(1, 4), []);
+    assert_eq!(picker.pick(3, 1).len(), 1);
+    assert_eq!(picker.duplicate(1, |_, _| Some(1.0)), None);
+    // It leaves: somebody else gets the whole piece.
+    picker.remove_conn(2);
+    picker.remove_conn(3);
+    assert_eq!(picker.pick(1, 9).len(), 4);
+}
+
+#[test]
+fn blocks_that_were_never_asked_for_are_told_apart() {
+    let mut picker = picker(2, 2);
+    add(&mut picker, 1, 1, 0..2);
+    let asked = picker.pick(1, 1)[0];
+    for (piece, begin, length) in [
+        (asked.piece, asked.begin, BLOCK - 1),
+        (asked.piece, asked.begin + 1, BLOCK),
+        (asked.piece, BLOCK, BLOCK),
+        (1 - asked.piece, 0, BLOCK),
+        (9, 0, BLOCK),
+        (u32::MAX, u32::MAX, u32::MAX),
+    ] {
+        let request = Request {
+            piece,
+            begin,
+            length,
+        };
+        assert_eq!(
+            picker.receive(1, request),
+            Arrival::Unrequested,
+            "{request:?}"
+        );
+    }
+    assert!(matches!(picker.receive(1, asked), Arrival::New { .. }));
+}
+
+#[test]
+fn duplicates_take_what_comes_last_from_the_slowest() {
+    let mut picker = picker(1, 8);
+    for conn in 1..=3 {
+        add(&mut picker, conn, 1, 0..1);
+    }
+    picker.pick(1, 4);
+    let last_of_two = *picker.pick(2, 4).last().unwrap();
+    let gain = |holder, place| (holder == 2).then_some(place as f64);
+    assert_eq!(picker.duplicate(3, gain), Some(last_of_two));
+    let next = picker.duplicate(3, gain).unwrap();
+    assert_eq!(next.begin, last_of_two.begin - BLOCK);
+    assert_eq!(picker.duplicate(3, |_, _| None), None);
+}
