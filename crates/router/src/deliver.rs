@@ -64,13 +64,8 @@ fn no_service() -> Verdict {
 /// Whether a packet from elsewhere may be handed to `ip`: one host, and none
 /// of the router's own machine unless the whole AS lives there.
 fn deliverable(router: &Forwarder, ip: IpAddr) -> bool {
-    let single = match ip {
-        IpAddr::V4(ip) => !ip.is_multicast() && !ip.is_broadcast() && !ip.is_unspecified(),
-        IpAddr::V6(ip) => {
-            !ip.is_multicast() && !ip.is_unspecified() && ip.to_ipv4_mapped().is_none()
-        }
-    };
-    single && (!ip.is_loopback() || router.host.is_loopback())
+    let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
+    scmp::is_single(ip) && !mapped && (!ip.is_loopback() || router.host.is_loopback())
 }
 
 /// The port that the transport header asks for (scionproto `dstScionPort`).

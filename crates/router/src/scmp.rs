@@ -199,7 +199,7 @@ impl Forwarder {
         out: &mut Vec<u8>,
     ) -> Result<usize, Reason> {
         match header.src_host(packet) {
-            Some(Host::Ip(ip)) if !ip.is_multicast() && !ip.is_unspecified() => {}
+            Some(Host::Ip(ip)) if is_single(ip) => {}
             _ => return Err(Reason::ScmpNotAnswered),
         }
         out.clear();
@@ -221,6 +221,14 @@ impl Forwarder {
         }
         out[5] = u8::try_from(out.len() / 4).map_err(|_| Reason::ScmpNotAnswered)?;
         Ok(out.len())
+    }
+}
+
+/// Whether `ip` is the address of one host, so that it can be answered.
+pub(crate) fn is_single(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => !ip.is_multicast() && !ip.is_broadcast() && !ip.is_unspecified(),
+        IpAddr::V6(ip) => !ip.is_multicast() && !ip.is_unspecified(),
     }
 }
 

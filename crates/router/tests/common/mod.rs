@@ -1,0 +1,355 @@
+//! A small SCION network of routers without sockets.
+//!
+//! ```text
+//!   1-1 core ───#1 #1─── 1-2 core
+//!   │#2    │#3            │#2
+//!   │#1    │#1            │#1
+//!   1-3    1-4           1-7
+//!   │#2 └#3  └peering──┐  │#2      1-3#4 and 1-7#3 are peers
+//!   │#1   │#1             │#1
+//!   1-5   1-6            1-8
+//! ```
+#![allow(dead_code, reason = "each test and benchmark uses a part")]
+
+use hawser_router::{Face, Forwarder, Verdict};
+use hawser_topology::{IsdAsn, LinkTo};
+use sciparse::{
+    address::{addr::ScionAddr, socket_addr::ScionSocketAddr},
+    core::encode::WireEncode,
+    dataplane_path::{
+        model::DpPath,
+        standard::{
+            model::{HopField, InfoField, Segment, StandardPath},
+            types::{HopFieldFlags, HopFieldMac, InfoFieldFlags},
+        },
+    },
+    packet::model::{ScionScmpPacket, ScionUdpPacket},
+    payload::scmp::model::ScmpMessage,
+    util::test_builder::TestPathBuilder,
+};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
+
+/// The time of every test.
+pub const NOW: u32 = 1_900_000_000;
+/// Largest packet of every link.
+pub const MTU: u16 = 1472;
+/// Ports of the sending and receiving host.
+pub const SRC_PORT: u16 = 31_111;
+pub const DST_PORT: u16 = 32_222;
+
+/// Both ends of each link, and what the second is to the first.
+const LINKS: [((u16, u16), (u16, u16), LinkTo); 7] = [
+    ((1, 1), (2, 1), LinkTo::Core),
+    ((1, 2), (3, 1), LinkTo::Child),
+    ((1, 3), (4, 1), LinkTo::Child),
+    ((3, 2), (5, 1), LinkTo::Child),
+    ((3, 3), (6, 1), LinkTo::Child),
+    ((2, 2), (7, 1), LinkTo::Child),
+    ((7, 2), (8, 1), LinkTo::Child),
+];
+const PEERS: ((u16, u16), (u16, u16)) = ((3, 4), (7, 3));
+
+pub fn ia(number: u16) -> IsdAsn {
+    format!("1-{number}").parse().unwrap()
+}
+
+pub fn key(number: u16) -> [u8; 16] {
+    [number as u8; 16]
+}
+
+pub fn host(number: u16) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, number as u8, 1)
+}
+
+pub fn router_host(number: u16) -> IpAddr {
+    Ipv4Addr::new(10, 0, number as u8, 254).into()
+}
+
+pub fn addr(number: u16) -> ScionAddr {
+    ScionAddr::new(ia(number), IpAddr::from(host(number)).into())
+}
+
+pub struct World {
+    pub routers: BTreeMap<u16, Forwarder>,
+    links: BTreeMap<(u16, u16), (u16, u16)>,
+}
+
+/// How a packet's way ended.
+#[derive(Debug)]
+pub struct End {
+    /// The AS of the router that decided.
+    pub at: u16,
+    /// The interface it came in by there.
+    pub ingress: u16,
+    pub verdict: Verdict,
+    pub packet: Vec<u8>,
+    /// Interfaces it left by: AS and number.
+    pub way: Vec<(u16, u16)>,
+    /// The packet at each router, as it came.
+    pub stops: Vec<Stop>,
+}
+
+/// A packet that arrives at a router.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    pub at: u16,
+    pub ingress: u16,
+    pub packet: Vec<u8>,
+}
+
+impl World {
+    pub fn new() -> World {
+        let mut links = BTreeMap::new();
+        let mut routers: BTreeMap<u16, Forwarder> = (1..=8)
+            .map(|n| (n, Forwarder::new(ia(n), &key(n), router_host(n))))
+            .collect();
+        let mut connect = |a: (u16, u16), b: (u16, u16), to_b, to_a| {
+            links.insert(a, b);
+            links.insert(b, a);
+            for ((number, id), link_to) in [(a, to_b), (b, to_a)] {
+                let router = routers.remove(&number).unwrap();
+                let face = Face {
+                    link_to,
+                    mtu: MTU,
+                    up: true,
+                };
+                routers.insert(number, router.with_interface(id, face));
+            }
+        };
+        for (a, b, to_b) in LINKS {
+            let to_a = if to_b == LinkTo::Core {
+                LinkTo::Core
+            } else {
+                LinkTo::Parent
+            };
+            connect(a, b, to_b, to_a);
+        }
+        connect(PEERS.0, PEERS.1, LinkTo::Peer, LinkTo::Peer);
+        World { routers, links }
+    }
+
+    /// The other end of a link.
+    pub fn across(&self, end: (u16, u16)) -> (u16, u16) {
+        self.links[&end]
+    }
+
+    /// Takes `packet` from a host in `from` through routers until one does
+    /// not forward it.
+    pub fn send(&self, from: u16, packet: Vec<u8>) -> End {
+        self.carry(from, 0, packet)
+    }
+
+    /// Takes `packet`, arriving at `at` by `ingress`, through routers until
+    /// one does not forward it.
+    pub fn carry(&self, mut at: u16, mut ingress: u16, mut packet: Vec<u8>) -> End {
+        let mut way = Vec::new();
+        let mut stops = Vec::new();
+        loop {
+            stops.push(Stop {
+                at,
+                ingress,
+                packet: packet.clone(),
+            });
+            let verdict = self.routers[&at].process(NOW.into(), ingress, &mut packet);
+            if let Verdict::Forward { egress } = verdict {
+                way.push((at, egress));
+                (at, ingress) = self.across((at, egress));
+                continue;
+            }
+            if !matches!(verdict, Verdict::Deliver { .. }) {
+                assert_eq!(
+                    Some(&packet),
+                    stops.last().map(|stop| &stop.packet),
+                    "changed"
+                );
+            }
+            return End {
+                at,
+                ingress,
+                verdict,
+                packet,
+                way,
+                stops,
+            };
+        }
+    }
+
+    /// Takes an SCMP message of the router that `end` was decided by back to
+    /// the host that sent the packet. Only the host of the first router's AS
+    /// gets it without another router.
+    pub fn send_back(&self, end: &End, message: Vec<u8>) -> Option<End> {
+        (end.ingress != 0).then(|| {
+            let (at, ingress) = self.across((end.at, end.ingress));
+            self.carry(at, ingress, message)
+        })
+    }
+}
+
+/// Hops of a segment in direction of travel: AS, ingress, egress.
+pub type Hops<'a> = &'a [(u16, u16, u16)];
+
+/// A path of the three kinds of segments, any of them empty.
+pub fn segments(src: u16, dst: u16, up: Hops, core: Hops, down: Hops) -> StandardPath {
+    let mut builder = TestPathBuilder::new(addr(src), addr(dst)).using_info_timestamp(NOW - 60);
+    for (kind, hops) in [up, core, down].into_iter().enumerate() {
+        if hops.is_empty() {
+            continue;
+        }
+        builder = match kind {
+            0 => builder.up(),
+            1 => builder.core(),
+            _ => builder.down(),
+        };
+        for (number, ingress, egress) in hops {
+            builder = builder
+                .using_forwarding_key(key(*number))
+                .add_hop(*ingress, *egress);
+        }
+    }
+    match builder.build(NOW).data_plane_path {
+        DpPath::Standard(path) => path,
+        other => panic!("not a standard path: {other:?}"),
+    }
+}
+
+/// A hop in construction direction, with its MAC.
+fn peer_hop(number: u16, cons_ingress: u16, cons_egress: u16, beta: u16) -> HopField {
+    HopField {
+        cons_ingress,
+        cons_egress,
+        mac: HopFieldMac::zero(),
+        expiration_units: 63,
+        flags: HopFieldFlags::empty(),
+    }
+    .with_calculated_mac(beta, NOW - 60, &key(number))
+}
+
+fn peer_segment(cons_dir: bool, beta: u16, hops: Vec<HopField>) -> Segment {
+    let mut flags = InfoFieldFlags::PEERING;
+    flags.set(InfoFieldFlags::CONS_DIR, cons_dir);
+    Segment {
+        info_field: InfoField {
+            flags,
+            segment_id: beta,
+            timestamp: NOW - 60,
+        },
+        hop_fields: hops.into_iter().collect(),
+    }
+}
+
+/// 1-5 over the peering link between 1-3 and 1-7 to 1-8: the peering hop's
+/// MAC chains to the same parent as the hop below it.
+pub fn peering() -> StandardPath {
+    let (up, down) = (0xabcd, 0x1234);
+    let mut path = StandardPath::new_empty();
+    path.segments.push(peer_segment(
+        false,
+        up,
+        vec![peer_hop(5, 1, 0, up), peer_hop(3, 4, 2, up)],
+    ));
+    path.segments.push(peer_segment(
+        true,
+        down,
+        vec![peer_hop(7, 3, 2, down), peer_hop(8, 1, 0, down)],
+    ));
+    path
+}
+
+/// 1-3 straight over its peering link to 1-7: segments of one hop.
+pub fn short_peering() -> StandardPath {
+    let mut path = StandardPath::new_empty();
+    path.segments
+        .push(peer_segment(false, 7, vec![peer_hop(3, 4, 0, 7)]));
+    path.segments
+        .push(peer_segment(true, 9, vec![peer_hop(7, 3, 0, 9)]));
+    path
+}
+
+/// Name, source, destination, path and the interfaces it leaves by.
+pub type Route = (&'static str, u16, u16, StandardPath, &'static [(u16, u16)]);
+
+/// Every kind of path there is.
+pub fn routes() -> Vec<Route> {
+    let up: Hops = &[(5, 0, 1), (3, 2, 1), (1, 2, 0)];
+    let down: Hops = &[(2, 0, 2), (7, 1, 2), (8, 1, 0)];
+    vec![
+        (
+            "core",
+            1,
+            2,
+            segments(1, 2, &[], &[(1, 0, 1), (2, 1, 0)], &[]),
+            &[(1, 1)],
+        ),
+        ("up", 5, 1, segments(5, 1, up, &[], &[]), &[(5, 1), (3, 1)]),
+        (
+            "down",
+            2,
+            8,
+            segments(2, 8, &[], &[], down),
+            &[(2, 2), (7, 2)],
+        ),
+        (
+            "up, core, down",
+            5,
+            8,
+            segments(5, 8, up, &[(1, 0, 1), (2, 1, 0)], down),
+            &[(5, 1), (3, 1), (1, 1), (2, 2), (7, 2)],
+        ),
+        (
+            "up, down at a core AS",
+            5,
+            4,
+            segments(5, 4, up, &[], &[(1, 0, 3), (4, 1, 0)]),
+            &[(5, 1), (3, 1), (1, 3)],
+        ),
+        (
+            "shortcut",
+            5,
+            6,
+            segments(5, 6, &[(5, 0, 1), (3, 2, 1)], &[], &[(3, 1, 3), (6, 1, 0)]),
+            &[(5, 1), (3, 3)],
+        ),
+        ("peering", 5, 8, peering(), &[(5, 1), (3, 4), (7, 2)]),
+        ("short peering", 3, 7, short_peering(), &[(3, 4)]),
+    ]
+}
+
+/// The route named `name`.
+pub fn route(name: &str) -> Route {
+    routes().into_iter().find(|route| route.0 == name).unwrap()
+}
+
+pub fn udp(src: u16, dst: u16, path: StandardPath, payload: usize) -> Vec<u8> {
+    udp_between(addr(src), addr(dst), DST_PORT, path, payload)
+}
+
+pub fn udp_between(
+    src: ScionAddr,
+    dst: ScionAddr,
+    port: u16,
+    path: StandardPath,
+    payload: usize,
+) -> Vec<u8> {
+    ScionUdpPacket::new(
+        ScionSocketAddr::new(src.isd_asn(), src.host(), SRC_PORT),
+        ScionSocketAddr::new(dst.isd_asn(), dst.host(), port),
+        path.into(),
+        vec![0x5a; payload],
+    )
+    .try_encode_to_vec()
+    .unwrap()
+}
+
+pub fn scmp(src: u16, dst: ScionAddr, path: StandardPath, message: ScmpMessage) -> Vec<u8> {
+    ScionScmpPacket::new(addr(src), dst, path.into(), message)
+        .try_encode_to_vec()
+        .unwrap()
+}
+
+/// Underlay address of a host of AS `number`.
+pub fn at(number: u16, port: u16) -> SocketAddr {
+    SocketAddr::new(host(number).into(), port)
+}

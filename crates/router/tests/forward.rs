@@ -1,0 +1,481 @@
+//! Packets through a network of routers, without sockets.
+
+mod common;
+
+use common::*;
+use hawser_router::{CLOCK_SKEW, Face, Problem, Reason, Verdict};
+use hawser_topology::LinkTo;
+use sciparse::{
+    address::addr::ScionAddr,
+    core::convert::TryFromView as _,
+    dataplane_path::{model::DpPath, standard::model::StandardPath},
+    packet::model::ScionRawPacket,
+};
+use std::net::IpAddr;
+
+/// Offset of the path in packets between IPv4 hosts.
+const PATH: u16 = 12 + 16 + 8;
+
+fn info_at(info: u16) -> u16 {
+    PATH + 4 + 8 * info
+}
+
+fn hop_at(infos: u16, hop: u16) -> u16 {
+    PATH + 4 + 8 * infos + 12 * hop
+}
+
+fn parameter(code: u8, pointer: u16) -> Problem {
+    Problem::Parameter { code, pointer }
+}
+
+/// Sends a packet over the route and returns where and why it was refused.
+fn refusal(world: &World, route: Route) -> (u16, Reason, Problem) {
+    let (_, src, dst, path, _) = route;
+    let end = world.send(src, udp(src, dst, path, 100));
+    match end.verdict {
+        Verdict::Refuse { reason, problem } => (end.at, reason, problem),
+        other => panic!("{other:?} at {}", end.at),
+    }
+}
+
+/// The route `name` with `change` made to its path.
+fn changed(name: &str, change: impl FnOnce(&mut StandardPath)) -> Route {
+    let mut route = route(name);
+    change(&mut route.3);
+    route
+}
+
+#[test]
+fn every_kind_of_path_is_followed_there_and_back() {
+    let world = World::new();
+    for (name, src, dst, path, way) in routes() {
+        let there = world.send(src, udp(src, dst, path, 100));
+        let to = at(dst, DST_PORT);
+        assert_eq!(there.verdict, Verdict::Deliver { to }, "{name}");
+        assert_eq!((there.at, &there.way[..]), (dst, way), "{name}");
+
+        // The receiver turns the path it got around.
+        let (got, _) = ScionRawPacket::try_from_slice(&there.packet).unwrap();
+        let DpPath::Standard(mut path) = got.header.path else {
+            panic!("{name}")
+        };
+        path.try_reverse().unwrap();
+        let back = world.send(dst, udp(dst, src, path, 100));
+        let to = at(src, DST_PORT);
+        assert_eq!(back.verdict, Verdict::Deliver { to }, "{name}");
+        let expected: Vec<_> = way.iter().rev().map(|end| world.across(*end)).collect();
+        assert_eq!(back.way, expected, "{name}");
+    }
+}
+
+#[test]
+fn a_wrong_mac_is_refused_where_it_is_used() {
+    let world = World::new();
+    let mut refused = 0;
+    for (name, src, dst, path, _) in routes() {
+        let hops: usize = path.iter_hop_fields().count();
+        for hop in 0..hops {
+            let mut path = path.clone();
+            let field = path
+                .segments
+                .iter_mut()
+                .flat_map(|segment| segment.hop_fields.iter_mut())
+                .nth(hop)
+                .unwrap();
+            field.mac.0[5] ^= 1;
+            let infos = path.segments.len() as u16;
+            let (_, reason, problem) = refusal(&world, (name, src, dst, path, &[]));
+            assert_eq!(reason, Reason::InvalidMac, "{name}");
+            assert_eq!(problem, parameter(51, hop_at(infos, hop as u16)), "{name}");
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 31);
+}
+
+#[test]
+fn a_hop_is_valid_from_the_timestamp_until_it_expires() {
+    let world = World::new();
+    let (_, src, dst, path, _) = route("up, core, down");
+    let start = u64::from(NOW) - 60;
+    // 256 units of 337.5 s.
+    let end = start + 24 * 3600;
+    for (now, expected) in [
+        (start - CLOCK_SKEW - 1, Some(Reason::NotYetValid)),
+        (start - CLOCK_SKEW, None),
+        (start, None),
+        (end, None),
+        (end + 1, Some(Reason::ExpiredHop)),
+    ] {
+        let mut packet = udp(src, dst, path.clone(), 10);
+        match (world.routers[&src].process(now, 0, &mut packet), expected) {
+            (Verdict::Forward { .. }, None) => {}
+            (Verdict::Refuse { reason, problem }, Some(expected)) => {
+                assert_eq!(reason, expected);
+                let expected = match reason {
+                    Reason::ExpiredHop => parameter(52, hop_at(3, 0)),
+                    _ => parameter(48, info_at(0)),
+                };
+                assert_eq!(problem, expected);
+            }
+            (verdict, _) => panic!("{verdict:?} at {now}"),
+        }
+    }
+}
+
+#[test]
+fn the_shortest_hop_lives_337_and_a_half_seconds() {
+    let world = World::new();
+    let mut path = route("core").3;
+    let hop = &mut path.segments[0].hop_fields[0];
+    hop.expiration_units = 0;
+    *hop = (*hop).with_calculated_mac(0, NOW - 60, &key(1));
+    let start = u64::from(NOW) - 60;
+    for (now, valid) in [(start + 337, true), (start + 338, false)] {
+        let verdict = world.routers[&1].process(now, 0, &mut udp(1, 2, path.clone(), 0));
+        assert_eq!(
+            matches!(verdict, Verdict::Forward { .. }),
+            valid,
+            "{verdict:?}"
+        );
+    }
+}
+
+#[test]
+fn both_hops_of_a_segment_change_must_be_valid() {
+    let world = World::new();
+    for (segment, router, hop) in [(1, 1, 3), (2, 2, 5)] {
+        let route = changed("up, core, down", |path| {
+            path.segments[segment].info_field.timestamp = NOW - 100_000;
+        });
+        assert_eq!(
+            refusal(&world, route),
+            (router, Reason::ExpiredHop, parameter(52, hop_at(3, hop)))
+        );
+    }
+}
+
+#[test]
+fn the_ingress_interface_must_be_the_hops() {
+    let world = World::new();
+    let end = world.send(5, udp(5, 8, route("up, core, down").3, 10));
+    // In construction direction, and against it.
+    for (stop, wrong, code, hop) in [(1, 3, 50, 1), (4, 2, 49, 6)] {
+        let stop = &end.stops[stop];
+        let mut packet = stop.packet.clone();
+        let verdict = world.routers[&stop.at].process(NOW.into(), wrong, &mut packet);
+        let problem = parameter(code, hop_at(3, hop));
+        let reason = Reason::WrongIngress;
+        assert_eq!(verdict, Verdict::Refuse { reason, problem });
+    }
+}
+
+#[test]
+fn the_egress_interface_must_exist() {
+    let world = World::new();
+    let unknown = segments(5, 1, &[(5, 0, 99), (3, 2, 1), (1, 2, 0)], &[], &[]);
+    assert_eq!(
+        refusal(&world, ("", 5, 1, unknown, &[])),
+        (5, Reason::UnknownEgress, parameter(49, hop_at(1, 0)))
+    );
+    let unknown = segments(1, 2, &[], &[(1, 0, 99), (2, 1, 0)], &[]);
+    assert_eq!(
+        refusal(&world, ("", 1, 2, unknown, &[])),
+        (1, Reason::UnknownEgress, parameter(50, hop_at(1, 0)))
+    );
+}
+
+/// A route through a router whose links are `ingress` and `egress`, crossing
+/// from one segment to another there or not.
+fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
+    let face = |link_to| Face {
+        link_to,
+        mtu: MTU,
+        up: true,
+    };
+    let router = hawser_router::Forwarder::new(ia(1), &key(1), router_host(1))
+        .with_interface(1, face(ingress))
+        .with_interface(2, face(egress));
+    let path = if crossing {
+        segments(8, 9, &[(8, 0, 9), (1, 1, 7)], &[], &[(1, 6, 2), (9, 9, 0)])
+    } else {
+        segments(8, 9, &[], &[(8, 0, 9), (1, 1, 2), (9, 9, 0)], &[])
+    };
+    let mut packet = udp(8, 9, path, 10);
+    // As the router before would have left it.
+    let hops = if crossing { 2 } else { 1 };
+    let first = usize::from(hop_at(hops, 0));
+    let mac = [packet[first + 6], packet[first + 7]];
+    packet[usize::from(PATH)] = 1;
+    if !crossing {
+        let segment_id = usize::from(info_at(0)) + 2;
+        packet[segment_id] ^= mac[0];
+        packet[segment_id + 1] ^= mac[1];
+    }
+    router.process(NOW.into(), 1, &mut packet)
+}
+
+#[test]
+fn links_must_fit_together() {
+    use LinkTo::{Child, Core, Parent, Peer};
+    let kinds = [Core, Parent, Child, Peer];
+    let within = [
+        (Core, Core),
+        (Child, Parent),
+        (Parent, Child),
+        (Child, Peer),
+        (Peer, Child),
+    ];
+    let across = [(Core, Child), (Child, Core), (Child, Child)];
+    for ingress in kinds {
+        for egress in kinds {
+            let pair = (ingress, egress);
+            let expected = if within.contains(&pair) {
+                Verdict::Forward { egress: 2 }
+            } else {
+                Verdict::Refuse {
+                    reason: Reason::InvalidPath,
+                    problem: parameter(48, hop_at(1, 1)),
+                }
+            };
+            assert_eq!(through(ingress, egress, false), expected, "{pair:?}");
+            let expected = if across.contains(&pair) {
+                Verdict::Forward { egress: 2 }
+            } else {
+                Verdict::Refuse {
+                    reason: Reason::InvalidSegmentChange,
+                    problem: parameter(53, info_at(1)),
+                }
+            };
+            assert_eq!(
+                through(ingress, egress, true),
+                expected,
+                "{pair:?} crossing"
+            );
+        }
+    }
+}
+
+#[test]
+fn source_and_destination_must_be_possible() {
+    let world = World::new();
+    let (_, src, dst, path, _) = route("up, core, down");
+    let source = parameter(33, 12 + 8);
+    let destination = parameter(34, 12);
+    let at = |number: u16, from: u16, to: u16| {
+        let packet = udp(from, to, path.clone(), 10);
+        let end = world.send(src, udp(src, dst, path.clone(), 10));
+        let stop = end.stops.iter().find(|stop| stop.at == number).unwrap();
+        let mut changed = stop.packet.clone();
+        changed[12..28].copy_from_slice(&packet[12..28]);
+        match world.routers[&number].process(NOW.into(), stop.ingress, &mut changed) {
+            Verdict::Refuse { problem, .. } => Some(problem),
+            Verdict::Forward { .. } | Verdict::Deliver { .. } => None,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(at(5, 5, 8), None);
+    assert_eq!(at(5, 6, 8), Some(source), "another AS's source from inside");
+    assert_eq!(at(5, 5, 5), Some(destination), "to the AS it comes from");
+    assert_eq!(at(3, 3, 8), Some(source), "this AS's source from outside");
+    assert_eq!(at(3, 5, 3), Some(destination), "to this AS in mid-path");
+    assert_eq!(at(8, 5, 4), Some(destination), "to another AS at the end");
+    assert_eq!(at(8, 5, 8), None);
+}
+
+#[test]
+fn only_the_start_of_a_path_comes_from_inside() {
+    let world = World::new();
+    let end = world.send(5, udp(5, 8, route("up, core, down").3, 10));
+    let mut packet = end.stops[1].packet.clone();
+    assert_eq!(
+        world.routers[&3].process(NOW.into(), 0, &mut packet),
+        Verdict::Drop(Reason::TransitFromInside)
+    );
+}
+
+#[test]
+fn the_start_of_a_path_does_not_come_from_outside() {
+    let world = World::new();
+    // The first hop of 1-5 is made to look as if it led in from outside.
+    let path = segments(9, 1, &[(5, 1, 1), (3, 2, 1), (1, 2, 0)], &[], &[]);
+    let mut packet = udp(9, 1, path, 10);
+    assert_eq!(
+        world.routers[&5].process(NOW.into(), 1, &mut packet),
+        Verdict::Drop(Reason::MalformedPath)
+    );
+}
+
+#[test]
+fn a_neighbour_does_not_change_segments_for_this_as() {
+    let world = World::new();
+    let end = world.send(5, udp(5, 6, route("shortcut").3, 10));
+    let mut packet = end.stops[1].packet.clone();
+    // The second of the two hops at 1-3, in by its parent.
+    packet[usize::from(PATH)] = 1 << 6 | 2;
+    assert_eq!(
+        world.routers[&3].process(NOW.into(), 1, &mut packet),
+        Verdict::Drop(Reason::MalformedPath)
+    );
+}
+
+#[test]
+fn what_is_down_or_too_small_is_told() {
+    let mut world = World::new();
+    let (name, src, dst, path, way) = route("up, core, down");
+    let fits = usize::from(MTU) - udp(src, dst, path.clone(), 0).len();
+    let end = world.send(src, udp(src, dst, path.clone(), fits));
+    assert_eq!(end.at, dst, "{name}");
+    let end = world.send(src, udp(src, dst, path.clone(), fits + 1));
+    let reason = Reason::PacketTooBig;
+    let problem = Problem::PacketTooBig(MTU);
+    assert_eq!(
+        (end.at, end.verdict),
+        (src, Verdict::Refuse { reason, problem })
+    );
+
+    for (number, id) in way {
+        assert!(world.routers.get_mut(number).unwrap().set_up(*id, false));
+        let end = world.send(src, udp(src, dst, path.clone(), 10));
+        let reason = Reason::InterfaceDown;
+        let problem = Problem::InterfaceDown(*id);
+        assert_eq!(
+            (end.at, end.verdict),
+            (*number, Verdict::Refuse { reason, problem })
+        );
+        assert!(world.routers.get_mut(number).unwrap().set_up(*id, true));
+    }
+    assert!(!world.routers.get_mut(&1).unwrap().set_up(77, false));
+}
+
+#[test]
+fn the_header_must_be_of_one_piece() {
+    let world = World::new();
+    let packet = udp(5, 8, route("up, core, down").3, 10);
+    let process = |packet: &[u8]| world.routers[&5].process(NOW.into(), 0, &mut packet.to_vec());
+    assert!(matches!(process(&packet), Verdict::Forward { .. }));
+    for length in 0..packet.len() {
+        let verdict = process(&packet[..length]);
+        if length < usize::from(packet[5]) * 4 {
+            assert_eq!(verdict, Verdict::Drop(Reason::Malformed), "{length}");
+        } else {
+            let reason = Reason::PacketSize;
+            let problem = parameter(19, 0);
+            assert_eq!(verdict, Verdict::Refuse { reason, problem });
+        }
+    }
+    let with = |changes: &[(usize, u8)]| {
+        let mut packet = packet.clone();
+        for (at, value) in changes {
+            packet[*at] = *value;
+        }
+        match process(&packet) {
+            Verdict::Drop(reason) => reason,
+            other => panic!("{other:?} after {changes:?}"),
+        }
+    };
+    let path = usize::from(PATH);
+    assert_eq!(with(&[(0, 0x10)]), Reason::UnknownVersion);
+    assert_eq!(
+        with(&[(5, packet[5] - 1)]),
+        Reason::MalformedPath,
+        "a header too short"
+    );
+    assert_eq!(
+        with(&[(5, packet[5] + 1)]),
+        Reason::MalformedPath,
+        "a header too long"
+    );
+    assert_eq!(with(&[(5, 8)]), Reason::Malformed, "no room for addresses");
+    assert_eq!(with(&[(5, 9)]), Reason::MalformedPath, "no room for a path");
+    assert_eq!(with(&[(8, 0)]), Reason::EmptyPath);
+    for kind in [2, 3, 4, 255] {
+        assert_eq!(with(&[(8, kind)]), Reason::UnsupportedPathType);
+    }
+    assert_eq!(
+        with(&[(path, 1 << 6)]),
+        Reason::MalformedPath,
+        "info of another hop"
+    );
+    assert_eq!(
+        with(&[(path, 3 << 6 | 9)]),
+        Reason::MalformedPath,
+        "a hop too many"
+    );
+    let segments = |lengths: [u32; 3]| {
+        let meta = lengths.iter().fold(0, |meta, length| meta << 6 | length);
+        let [_, a, b, c] = meta.to_be_bytes();
+        with(&[(path + 1, a), (path + 2, b), (path + 3, c)])
+    };
+    for lengths in [
+        [3, 2, 4],
+        [3, 2, 2],
+        [3, 5, 0],
+        [0, 3, 5],
+        [3, 0, 5],
+        [0, 0, 0],
+    ] {
+        assert_eq!(segments(lengths), Reason::MalformedPath, "{lengths:?}");
+    }
+}
+
+#[test]
+fn a_single_hop_is_a_segment_only_at_a_peering_link() {
+    let world = World::new();
+    let end = world.send(3, udp(3, 7, route("short peering").3, 10));
+    assert_eq!(end.at, 7);
+    let path = changed("short peering", |path| {
+        for segment in &mut path.segments {
+            segment
+                .info_field
+                .flags
+                .remove(sciparse::dataplane_path::standard::types::InfoFieldFlags::PEERING);
+        }
+    });
+    let end = world.send(3, udp(3, 7, path.3, 10));
+    assert_eq!(end.verdict, Verdict::Drop(Reason::MalformedPath));
+}
+
+#[test]
+fn a_peering_path_has_two_segments() {
+    use sciparse::dataplane_path::standard::types::InfoFieldFlags;
+    let world = World::new();
+    for name in ["core", "up, core, down"] {
+        let (_, src, dst, path, _) = changed(name, |path| {
+            for segment in &mut path.segments {
+                segment.info_field.flags.insert(InfoFieldFlags::PEERING);
+            }
+        });
+        let end = world.send(src, udp(src, dst, path, 10));
+        assert_eq!(end.verdict, Verdict::Drop(Reason::MalformedPath), "{name}");
+    }
+}
+
+#[test]
+fn only_one_host_can_be_delivered_to() {
+    let world = World::new();
+    for (ip, delivered) in [
+        ("10.0.2.1", true),
+        ("127.0.0.1", false),
+        ("0.0.0.0", false),
+        ("255.255.255.255", false),
+        ("224.0.0.1", false),
+        ("::ffff:10.0.2.1", false),
+        ("ff02::1", false),
+        ("::", false),
+    ] {
+        let ip: IpAddr = ip.parse().unwrap();
+        let dst = ScionAddr::new(ia(2), ip.into());
+        let packet = udp_between(addr(1), dst, DST_PORT, route("core").3, 10);
+        let end = world.send(1, packet);
+        let reason = Reason::InvalidDestination;
+        let problem = parameter(34, 12 + 16);
+        let refused = Verdict::Refuse { reason, problem };
+        assert_eq!(end.at, 2);
+        if delivered {
+            assert!(matches!(end.verdict, Verdict::Deliver { .. }));
+        } else {
+            assert_eq!(end.verdict, refused, "{ip}");
+        }
+    }
+}
