@@ -1,9 +1,52 @@
 //! A SCION network on one machine.
+//!
+//! A [`Lab`] is a [`Network`] made real: a network namespace per AS, a veth
+//! pair per link with limits on both ends, a border router and a control
+//! service per AS. It can be changed while traffic crosses it, and leaves
+//! nothing behind.
+//!
+//! Everything of a lab is held by processes, none of it by files: namespaces
+//! live as long as a process is in them, devices and limits as long as their
+//! namespace, the services as long as the lab's supervisor. The folder of a
+//! lab only says where things are. Without root a lab has a user namespace of
+//! its own; the namespaces of the machine are never touched.
+//!
+//! Addresses: the host of the AS that the topology lists as number n has
+//! `10.0.n.1`, its router `10.0.n.254:30042`, its control service
+//! `10.0.n.254:30252`, its daemon `127.0.0.1:30255`. Links have pairs of
+//! `10.128.0.0/9`. Hosts reach each other by plain IP too, over the fewest
+//! links, so that TCP can be measured beside SCION.
+//!
+//! [`Network`]: hawser_topology::Network
 
+mod build;
+mod dir;
+mod down;
+mod enter;
+mod lab;
+mod link;
 mod name;
 mod netlink;
 mod netns;
 mod place;
 mod plan;
 mod process;
+mod protocol;
+mod reap;
 mod routes;
+mod status;
+mod supervisor;
+mod up;
+
+pub use dir::StateError;
+pub use down::DownError;
+pub use enter::EnterError;
+pub use lab::{Lab, Listed, OpenError};
+pub use link::{LinkChange, LinkError};
+pub use name::{DEFAULT_NAME, NameError};
+pub use place::PlaceError;
+pub use plan::PlanError;
+pub use protocol::{LimitState, SupervisorError};
+pub use status::{AsStatus, EndStatus, LinkStatus, ProcessStatus, Status, StatusError};
+pub use supervisor::supervise;
+pub use up::{Options, UpError};

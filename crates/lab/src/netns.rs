@@ -128,6 +128,15 @@ pub(crate) fn inode_of(pid: i32, kind: &str) -> Option<u64> {
         .map(|meta| meta.ino())
 }
 
+/// The network namespace of this process; none where `/proc` does not show it.
+pub(crate) fn own() -> io::Result<Option<NetNsId>> {
+    let Some(inode) = inode_of(std::process::id() as i32, "net") else {
+        return Ok(None);
+    };
+    let cookie = own_cookie()?;
+    Ok(Some(NetNsId { inode, cookie }))
+}
+
 /// The cookie of the calling thread's network namespace.
 fn own_cookie() -> io::Result<u64> {
     let socket = rustix::net::socket_with(

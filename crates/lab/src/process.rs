@@ -70,6 +70,12 @@ impl ProcessId {
 pub(crate) struct Handle(OwnedFd);
 
 impl Handle {
+    /// A handle on a child that has not been reaped; it may have ended.
+    pub fn of_child(child: ProcessId) -> io::Result<Handle> {
+        let pid = Pid::from_raw(child.pid).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Handle(pidfd_open(pid, PidfdFlags::empty())?))
+    }
+
     /// Sends a signal; one that has ended is no error.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.0, signal) {

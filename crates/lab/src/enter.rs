@@ -1,0 +1,106 @@
+//! Running programs inside an AS.
+
+use crate::{
+    Lab,
+    dir::StateError,
+    netns,
+    protocol::{self, Reply, Request, SupervisorError},
+};
+use hawser_topology::IsdAsn;
+use rustix::fd::AsFd;
+use std::{
+    convert::Infallible, io, os::unix::process::CommandExt, process::Command, time::Duration,
+};
+
+/// The variable by which SCION programs find the daemon, and its value.
+const DAEMON: (&str, &str) = ("SCION_DAEMON", "127.0.0.1:30255");
+/// How long the supervisor may take, which answers commands one by one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why nothing can be run inside an AS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnterError {
+    /// What runs for the lab cannot be read.
+    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down`")]
+    State(#[from] StateError),
+    /// The lab has no such AS.
+    #[error("the lab has no AS {isd_as}: there are {there}")]
+    UnknownAs {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// Those that it has.
+        there: String,
+    },
+    /// The lab does not answer.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+    /// The program could not be run.
+    #[error("cannot run {program:?} in AS {isd_as}: {source}")]
+    Run {
+        /// The program.
+        program: String,
+        /// The AS.
+        isd_as: IsdAsn,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Lab {
+    /// A command that, once started, runs inside the namespace of an AS, with
+    /// the daemon's address in its environment.
+    ///
+    /// It is started and waited for like any other; of tokio's kind it becomes
+    /// by `tokio::process::Command::from`. It ends with the lab at the latest.
+    ///
+    /// # Errors
+    /// When the lab has no such AS, or does not run.
+    pub fn command(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, EnterError> {
+        let state = self.dir.read_state()?;
+        let Some(owner) = state.find(isd_as) else {
+            let there: Vec<String> = state.ases.iter().map(|a| a.isd_as.to_string()).collect();
+            return Err(EnterError::UnknownAs {
+                isd_as,
+                there: there.join(", "),
+            });
+        };
+        let request = Request::Enter { owner };
+        let (reply, fds) = protocol::call(&self.dir.socket(), &request, PATIENCE)?;
+        let mut fds = fds.into_iter();
+        let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {
+            return Err(SupervisorError::Confused.into());
+        };
+        command.env(DAEMON.0, DAEMON.1);
+        // SAFETY: between fork and exec it only makes system calls; nothing
+        // allocates or locks.
+        unsafe {
+            command.pre_exec(move || {
+                if let Some(user) = &user {
+                    netns::enter_user(user.as_fd())?;
+                }
+                netns::enter_net(net.as_fd())
+            })
+        };
+        Ok(command)
+    }
+
+    /// Runs a command inside the namespace of an AS, in the place of this
+    /// process: what it writes, how it takes signals and how it ends is then
+    /// all its own.
+    ///
+    /// Of a lab without root, user_namespaces(7) demands that this process has
+    /// one thread: call it before any other is started.
+    ///
+    /// # Errors
+    /// Returns only when the command could not be run.
+    pub fn exec(&self, isd_as: IsdAsn, command: Command) -> Result<Infallible, EnterError> {
+        let mut command = self.command(isd_as, command)?;
+        let source = command.exec();
+        Err(EnterError::Run {
+            program: command.get_program().to_string_lossy().into_owned(),
+            isd_as,
+            source,
+        })
+    }
+}

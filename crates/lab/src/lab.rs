@@ -1,0 +1,142 @@
+//! A lab as commands see it.
+
+use crate::{
+    Options, UpError,
+    dir::{LabDir, StateError},
+    down::{self, DownError},
+    place::{PlaceError, Root},
+    up,
+};
+use hawser_topology::{IsdAsn, Network, TopologyError};
+use std::{net::Ipv4Addr, path::Path};
+
+/// A SCION network on this machine.
+///
+/// It lives in processes of its own: dropping this value changes nothing, and
+/// another process may open the same lab by its name.
+#[derive(Debug, Clone)]
+pub struct Lab {
+    pub(crate) name: String,
+    pub(crate) root: Root,
+    pub(crate) dir: LabDir,
+}
+
+/// There is no lab to open.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// A wrong name, or a folder that cannot be read.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// None of that name.
+    #[error("there is no lab {name:?}: bring it up with `hawser lab up`{others}")]
+    NotThere {
+        /// The name.
+        name: String,
+        /// What labs there are.
+        others: String,
+    },
+}
+
+/// A lab that is there.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Whether it runs; if not, `down` clears it away.
+    pub running: bool,
+    /// How many ASes it has.
+    pub ases: usize,
+}
+
+impl Lab {
+    pub(crate) fn new(name: String, root: Root, dir: LabDir) -> Lab {
+        Lab { name, root, dir }
+    }
+
+    /// Brings a network up. Returns once every router and control service
+    /// answers; the lab then stays until it is taken down.
+    ///
+    /// # Errors
+    /// When it cannot be; then nothing of it is left.
+    pub fn up(network: &Network, options: &Options) -> Result<Lab, UpError> {
+        up::up(network, options)
+    }
+
+    /// The lab of that name, whether it still runs or has to be cleared away.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn open(name: &str) -> Result<Lab, OpenError> {
+        let root = Root::find();
+        let dir = LabDir::new(root.lab(name)?);
+        if !dir.path().is_dir() {
+            let there = root.names()?;
+            return Err(OpenError::NotThere {
+                name: name.to_owned(),
+                others: match there.is_empty() {
+                    true => String::new(),
+                    false => format!(", or name one of: {}", there.join(", ")),
+                },
+            });
+        }
+        Ok(Lab::new(name.to_owned(), root, dir))
+    }
+
+    /// All labs of this user, by name.
+    ///
+    /// # Errors
+    /// When their folder cannot be read.
+    pub fn list() -> Result<Vec<Listed>, PlaceError> {
+        let root = Root::find();
+        let mut labs = Vec::new();
+        for name in root.names()? {
+            let state = LabDir::new(root.lab(&name)?).read_state().ok();
+            labs.push(Listed {
+                name,
+                running: state.as_ref().is_some_and(|state| state.is_running()),
+                ases: state.map_or(0, |state| state.ases.len()),
+            });
+        }
+        Ok(labs)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its folder, with `network.json`, the supervisor's log, and one folder
+    /// per AS.
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The network as it is now, changes of links included.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn network(&self) -> Result<Network, TopologyError> {
+        Network::read_json(&self.dir.network())
+    }
+
+    /// The address of an AS's host; none when there is no such AS.
+    ///
+    /// # Errors
+    /// When what runs cannot be read.
+    pub fn host(&self, isd_as: IsdAsn) -> Result<Option<Ipv4Addr>, StateError> {
+        let state = self.dir.read_state()?;
+        Ok(state.find(isd_as).map(|at| state.ases[at].host))
+    }
+
+    /// Takes the lab down: ends all its processes, those that were started
+    /// inside it too, and removes its folder. Does nothing when that has been
+    /// done.
+    ///
+    /// # Errors
+    /// When something of it is left, which [`Lab::down`] may be tried on again.
+    pub fn down(&self) -> Result<(), DownError> {
+        let _lock = self.root.lock(&self.name)?;
+        down::clear(&self.dir)
+    }
+}

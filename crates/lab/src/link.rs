@@ -1,0 +1,236 @@
+//! Changing links while traffic crosses them.
+
+use crate::{
+    Lab,
+    build::limit_of,
+    dir::{State, StateError},
+    place::PlaceError,
+    protocol::{self, Request, SupervisorError},
+};
+use hawser_topology::{AsDirError, IsdAsn, Link, LinkState, Network, Shape, Side, TopologyError};
+use std::time::Duration;
+
+/// How long the supervisor may take, which answers commands one by one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is to change of a link; what is `None` stays.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LinkChange {
+    /// Another limit in bit/s, or with `Some(None)` none.
+    pub rate: Option<Option<u64>>,
+    /// Another one-way delay.
+    pub delay: Option<Duration>,
+    /// Another jitter, either way of the delay.
+    pub jitter: Option<Duration>,
+    /// Another share of packets lost, 0 to 1.
+    pub loss: Option<f64>,
+    /// Another time that a full queue takes to drain.
+    pub queue: Option<Duration>,
+    /// Down or up.
+    pub up: Option<bool>,
+}
+
+impl LinkChange {
+    fn apply(&self, to: LinkState) -> LinkState {
+        let shape = to.shape;
+        LinkState {
+            up: self.up.unwrap_or(to.up),
+            shape: Shape {
+                rate: self.rate.unwrap_or(shape.rate),
+                delay: self.delay.unwrap_or(shape.delay),
+                jitter: self.jitter.unwrap_or(shape.jitter),
+                loss: self.loss.unwrap_or(shape.loss),
+                queue: self.queue.unwrap_or(shape.queue),
+            },
+        }
+    }
+}
+
+/// Why a link could not be changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// The lab's folder cannot be locked.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// What runs for the lab cannot be read.
+    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down`")]
+    State(#[from] StateError),
+    /// The network cannot be read or written.
+    #[error(transparent)]
+    Network(#[from] TopologyError),
+    /// The link's state cannot be read or written.
+    #[error(transparent)]
+    AsDir(#[from] AsDirError),
+    /// No link has that interface.
+    #[error("no link of the lab has the interface {isd_as}#{id}: it has {there}")]
+    UnknownInterface {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// The interface's number in it.
+        id: u16,
+        /// The interfaces that the AS has.
+        there: String,
+    },
+    /// A loss that is no share.
+    #[error("a loss of {0} is not between 0 and 1")]
+    Loss(f64),
+    /// The limit could not be changed; nothing else was.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+    /// Some of the lab's processes did not take the change.
+    #[error("the link is changed, but not for all: {}", .0.join("; "))]
+    Partly(Vec<String>),
+}
+
+impl Lab {
+    /// Changes the link at an interface, in both directions, at once for
+    /// packets on their way too.
+    ///
+    /// # Errors
+    /// When there is no such link, the change is none, or the lab does not run.
+    /// [`LinkError::Partly`] when a router or control service has died: the
+    /// others have taken the change.
+    pub fn set_link(
+        &self,
+        isd_as: IsdAsn,
+        id: u16,
+        change: &LinkChange,
+    ) -> Result<LinkState, LinkError> {
+        if let Some(loss) = change.loss
+            && !(0.0..=1.0).contains(&loss)
+        {
+            return Err(LinkError::Loss(loss));
+        }
+        let _lock = self.root.lock(&self.name)?;
+        let state = self.dir.read_state()?;
+        let mut network = Network::read_json(&self.dir.network())?;
+        let Some((index, _)) = network.link_at(isd_as, id) else {
+            return Err(unknown(&network, isd_as, id));
+        };
+        let link = &mut network.links[index];
+        let folder = |side: Side| {
+            self.dir
+                .as_dir(&crate::name::as_folder(link.end(side).isd_as))
+        };
+        let was = folder(Side::A)
+            .links()?
+            .get(&link.a.id)
+            .is_none_or(|state| state.up);
+        let wanted = change.apply(LinkState {
+            up: was,
+            shape: link.shape,
+        });
+
+        // First what can be refused.
+        let limit = limit_of(&wanted.shape);
+        let request = Request::SetLimit { link: index, limit };
+        protocol::call(&self.dir.socket(), &request, PATIENCE)?;
+        for side in [Side::A, Side::B] {
+            let mut links = folder(side).links()?;
+            links.insert(link.end(side).id, wanted);
+            folder(side).write_links(&links)?;
+        }
+        link.shape = wanted.shape;
+        let link = link.clone();
+        network.write_json(&self.dir.network())?;
+
+        let failures = self.tell(&state, &link, wanted);
+        match failures.is_empty() {
+            true => Ok(wanted),
+            false => Err(LinkError::Partly(failures)),
+        }
+    }
+
+    /// Tells the routers at both ends, and every control service.
+    fn tell(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
+        let mut failures = Vec::new();
+        for side in [Side::A, Side::B] {
+            use hawser_router::live::{Reply, Request, call};
+            let end = link.end(side);
+            let dir = self.dir.as_dir(&crate::name::as_folder(end.isd_as));
+            let request = Request::SetLink {
+                id: end.id,
+                state: wanted,
+            };
+            match call(&dir.router_socket(), &request) {
+                Ok(Reply::Done) => {}
+                Ok(other) => failures.push(format!("router of {}: {other:?}", end.isd_as)),
+                Err(e) => failures.push(e.to_string()),
+            }
+        }
+        for as_ in &state.ases {
+            use hawser_control::live::{Reply, Request, call};
+            let request = Request::SetLink {
+                a: (link.a.isd_as, link.a.id),
+                up: wanted.up,
+                shape: wanted.shape,
+            };
+            match call(&self.dir.as_dir(&as_.folder).control_socket(), &request) {
+                Ok(Reply::Done) => {}
+                Ok(other) => failures.push(format!("control of {}: {other:?}", as_.isd_as)),
+                Err(e) => failures.push(e.to_string()),
+            }
+        }
+        failures
+    }
+}
+
+fn unknown(network: &Network, isd_as: IsdAsn, id: u16) -> LinkError {
+    let mut ids: Vec<u16> = network
+        .links_of(isd_as)
+        .map(|(link, side)| link.end(side).id)
+        .collect();
+    ids.sort_unstable();
+    let there: Vec<String> = ids.iter().map(|id| format!("{isd_as}#{id}")).collect();
+    LinkError::UnknownInterface {
+        isd_as,
+        id,
+        there: match there.is_empty() {
+            true => format!("none in {isd_as}"),
+            false => there.join(", "),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_said_changes() {
+        let before = LinkState {
+            up: false,
+            shape: Shape {
+                rate: Some(1_000_000),
+                delay: Duration::from_millis(5),
+                loss: 0.5,
+                ..Shape::default()
+            },
+        };
+        assert_eq!(LinkChange::default().apply(before), before);
+        let change = LinkChange {
+            rate: Some(None),
+            loss: Some(0.0),
+            up: Some(true),
+            ..LinkChange::default()
+        };
+        let after = change.apply(before);
+        assert!(after.up);
+        assert_eq!((after.shape.rate, after.shape.loss), (None, 0.0));
+        assert_eq!(after.shape.delay, before.shape.delay);
+    }
+
+    #[test]
+    fn an_unknown_interface_is_told_from_those_there() {
+        let network = Network::ready("fig4").unwrap();
+        let end = &network.links[0].a;
+        let error = unknown(&network, end.isd_as, 999).to_string();
+        assert!(
+            error.contains(&format!("{}#{}", end.isd_as, end.id)),
+            "{error}"
+        );
+        let nowhere = unknown(&network, "9-ff00:0:9".parse().unwrap(), 1).to_string();
+        assert!(nowhere.contains("none in 9-ff00:0:9"), "{nowhere}");
+    }
+}

@@ -1,0 +1,165 @@
+//! Ending processes for good.
+
+use crate::{
+    netns::{self, NetNsId},
+    process::{self, Handle, ProcessId},
+};
+use rustix::process::Signal;
+use std::{
+    io,
+    time::{Duration, Instant},
+};
+
+/// How long a process has to end by itself after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long a process may take to go after SIGKILL: it is writing out memory,
+/// or hangs in the kernel.
+const KILL: Duration = Duration::from_secs(10);
+
+/// How a process is known to be inside a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// By the inode: the caller holds the namespaces, so that no other has it.
+    Held,
+    /// By the cookie: the namespaces may have gone, and others may have their
+    /// inodes.
+    Cookie,
+}
+
+/// The processes inside the given network namespaces.
+pub(crate) fn inside(
+    namespaces: &[NetNsId],
+    certainty: Certainty,
+) -> io::Result<Vec<(ProcessId, Handle)>> {
+    let mut found = Vec::new();
+    for pid in process::all()? {
+        let is_inside = || {
+            let inode = netns::inode_of(pid, "net")?;
+            let id = namespaces.iter().find(|id| id.inode == inode)?;
+            let sure = certainty == Certainty::Held || netns::cookie_of(pid)? == id.cookie;
+            sure.then_some(())
+        };
+        // The handle first: what is then seen of the number is its process's.
+        let Ok(process) = ProcessId::of(pid) else {
+            continue;
+        };
+        if is_inside().is_some()
+            && let Some(handle) = process.open()?
+            && is_inside().is_some()
+        {
+            found.push((process, handle));
+        }
+    }
+    Ok(found)
+}
+
+/// Handles on those of the processes that still run.
+pub(crate) fn open(processes: impl IntoIterator<Item = ProcessId>) -> io::Result<Vec<Handle>> {
+    processes
+        .into_iter()
+        .filter_map(|process| process.open().transpose())
+        .collect()
+}
+
+/// Ends processes: asks with SIGTERM, then kills. Returns once all have gone.
+pub(crate) fn end(handles: &[Handle]) -> io::Result<()> {
+    for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, KILL)] {
+        let deadline = Instant::now() + patience;
+        let mut left = false;
+        for handle in handles {
+            handle.signal(signal)?;
+        }
+        for handle in handles {
+            left |= !handle.wait_until(deadline)?;
+        }
+        if !left {
+            return Ok(());
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "a process does not end, even when killed",
+    ))
+}
+
+/// Ends everything inside the given namespaces, what it starts meanwhile too.
+/// `spare` is left alone.
+pub(crate) fn clear(
+    namespaces: &[NetNsId],
+    certainty: Certainty,
+    spare: &[ProcessId],
+) -> io::Result<()> {
+    // Each round is whatever the last one's processes started while it ran; a
+    // program that keeps ahead of SIGKILL for this many is hostile.
+    const ROUNDS: usize = 20;
+    for _ in 0..ROUNDS {
+        let handles: Vec<Handle> = inside(namespaces, certainty)?
+            .into_iter()
+            .filter(|(process, _)| !spare.contains(process))
+            .map(|(_, handle)| handle)
+            .collect();
+        if handles.is_empty() {
+            return Ok(());
+        }
+        end(&handles)?;
+    }
+    Err(io::Error::other(
+        "programs inside the lab start others faster than they can be ended",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netns::{NetNs, is_privileged};
+    use std::process::Command;
+
+    #[test]
+    fn a_process_that_ignores_sigterm_is_killed() {
+        let mut child = Command::new("sh")
+            .args(["-c", "trap '' TERM; while :; do sleep 0.05; done"])
+            .spawn()
+            .unwrap();
+        let id = ProcessId::of(child.id() as i32).unwrap();
+        end(&open([id]).unwrap()).unwrap();
+        assert!(!id.is_alive());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn only_what_is_inside_is_ended() {
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let (ours, other) = (NetNs::create().unwrap(), NetNs::create().unwrap());
+        let sleeper = |ns: &NetNs| {
+            ns.run(|| Command::new("sleep").arg("1000").spawn())
+                .unwrap()
+                .unwrap()
+        };
+        let mut inner = sleeper(&ours);
+        let mut outer = sleeper(&other);
+        let id = |child: &std::process::Child| ProcessId::of(child.id() as i32).unwrap();
+        let (inner_id, outer_id) = (id(&inner), id(&outer));
+
+        // The same inode with another cookie is another namespace.
+        let recycled = NetNsId {
+            cookie: u64::MAX,
+            ..ours.id().unwrap()
+        };
+        clear(&[recycled], Certainty::Cookie, &[]).unwrap();
+        assert!(inner_id.is_alive());
+
+        let namespaces = [ours.id().unwrap()];
+        clear(&namespaces, Certainty::Held, &[inner_id]).unwrap();
+        assert!(inner_id.is_alive());
+
+        clear(&namespaces, Certainty::Cookie, &[]).unwrap();
+        assert!(!inner_id.is_alive());
+        assert!(outer_id.is_alive());
+        outer.kill().unwrap();
+        inner.wait().unwrap();
+        outer.wait().unwrap();
+    }
+}

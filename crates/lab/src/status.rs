@@ -1,0 +1,248 @@
+//! How a lab goes.
+
+use crate::{
+    Lab,
+    dir::{Device, Service, State, StateError, isd_as_text},
+    process::ProcessId,
+    protocol::{self, Ended, LimitState, Reply, Request},
+};
+use hawser_router::{Counters, InterfaceCounters};
+use hawser_topology::{
+    AsDirError, IsdAsn, LinkKind, LinkState, Network, Shape, Side, TopologyError,
+};
+use serde::Serialize;
+use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, time::Duration};
+
+/// How long the supervisor may take, which answers commands one by one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a lab goes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its folder, with the ASes' and their logs.
+    pub dir: PathBuf,
+    /// Whether it runs: if not, nothing of it does, and `down` clears it away.
+    pub running: bool,
+    /// Whether it has a user namespace of its own.
+    pub rootless: bool,
+    /// The process that holds it.
+    pub supervisor: ProcessStatus,
+    /// In the topology's order.
+    pub ases: Vec<AsStatus>,
+    /// In the topology's order.
+    pub links: Vec<LinkStatus>,
+}
+
+/// How one process goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProcessStatus {
+    /// Its number; none when it was never started.
+    pub pid: Option<i32>,
+    /// Whether it runs.
+    pub alive: bool,
+    /// Its resident memory in bytes, parts shared with others included.
+    pub resident: Option<u64>,
+    /// How it ended, if it has: `signal: 9 (SIGKILL)`.
+    pub ended: Option<String>,
+}
+
+/// How an AS goes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AsStatus {
+    /// The AS.
+    #[serde(with = "isd_as_text")]
+    pub isd_as: IsdAsn,
+    /// What the topology says of it.
+    pub note: Option<String>,
+    /// Whether it is a core AS.
+    pub core: bool,
+    /// The address of its host.
+    pub host: Ipv4Addr,
+    /// Its border router.
+    pub router: ProcessStatus,
+    /// Its control service and daemon.
+    pub control: ProcessStatus,
+    /// Packets that its router did not pass on, by reason; none when the
+    /// router does not answer.
+    pub drops: Option<BTreeMap<String, u64>>,
+}
+
+/// How a link goes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LinkStatus {
+    /// One end.
+    pub a: EndStatus,
+    /// The other.
+    pub b: EndStatus,
+    /// What it is in SCION's routing.
+    pub kind: LinkKind,
+    /// Largest SCION packet on it, in bytes.
+    pub mtu: u16,
+    /// Whether packets pass.
+    pub up: bool,
+    /// Rate, delay, jitter, loss and queue.
+    pub shape: Shape,
+}
+
+/// How one end of a link goes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EndStatus {
+    /// The AS.
+    #[serde(with = "isd_as_text")]
+    pub isd_as: IsdAsn,
+    /// The interface's number in it.
+    pub id: u16,
+    /// The device in the AS's namespace.
+    pub device: String,
+    /// Its address there.
+    pub address: Ipv4Addr,
+    /// What the router counts; none when it does not answer.
+    pub counters: Option<InterfaceCounters>,
+    /// The limit on what this end sends, as the kernel has it.
+    pub limit: Option<LimitState>,
+}
+
+/// Why it cannot be told how a lab goes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StatusError {
+    /// What runs for it cannot be read.
+    #[error("{0}: is the lab coming up right now? if not, clear up with `hawser lab down`")]
+    State(#[from] StateError),
+    /// Its network cannot be read.
+    #[error(transparent)]
+    Network(#[from] TopologyError),
+    /// The state of its links cannot be read.
+    #[error(transparent)]
+    AsDir(#[from] AsDirError),
+}
+
+impl Lab {
+    /// How the lab goes. What does not answer is reported dead or left out.
+    ///
+    /// # Errors
+    /// When its files cannot be read.
+    pub fn status(&self) -> Result<Status, StatusError> {
+        let state = self.dir.read_state()?;
+        let network = Network::read_json(&self.dir.network())?;
+        let running = state.is_running();
+        let ended = match running.then(|| self.ask(&Request::Ended)) {
+            Some(Some(Reply::Ended(ended))) => ended,
+            _ => Vec::new(),
+        };
+        let limits = match running.then(|| self.ask(&Request::Limits)) {
+            Some(Some(Reply::Limits(limits))) => limits,
+            _ => Vec::new(),
+        };
+        let counters: Vec<Option<Counters>> = state
+            .ases
+            .iter()
+            .map(|as_| running.then(|| self.counters(&as_.folder))?)
+            .collect();
+
+        let ases = (0..)
+            .zip(state.ases.iter().zip(&network.ases))
+            .map(|(owner, (at, as_))| AsStatus {
+                isd_as: as_.isd_as,
+                note: as_.note.clone(),
+                core: as_.core,
+                host: at.host,
+                router: process(&state, at.router, owner, Service::Router, &ended),
+                control: process(&state, at.control, owner, Service::Control, &ended),
+                drops: counters[owner].as_ref().map(|c| c.drops.clone()),
+            })
+            .collect();
+        let mut links = Vec::with_capacity(network.links.len());
+        for (i, link) in network.links.iter().enumerate() {
+            let end = |side: Side, device: &Device| {
+                let end = link.end(side);
+                EndStatus {
+                    isd_as: end.isd_as,
+                    id: end.id,
+                    device: device.name.clone(),
+                    address: device.address,
+                    counters: counters[device.owner]
+                        .as_ref()
+                        .and_then(|c| c.interfaces.get(&end.id).copied()),
+                    limit: limits.get(i).and_then(|ends| match side {
+                        Side::A => ends[0],
+                        Side::B => ends[1],
+                    }),
+                }
+            };
+            let devices = &state.links[i];
+            let folder = &state.ases[devices.a.owner].folder;
+            let at_a: BTreeMap<u16, LinkState> = self.dir.as_dir(folder).links()?;
+            links.push(LinkStatus {
+                a: end(Side::A, &devices.a),
+                b: end(Side::B, &devices.b),
+                kind: link.kind,
+                mtu: link.mtu,
+                up: at_a.get(&link.a.id).is_none_or(|state| state.up),
+                shape: link.shape,
+            });
+        }
+        let supervisor = process_status(Some(state.supervisor), running, None);
+        Ok(Status {
+            name: self.name.clone(),
+            dir: self.dir.path().to_owned(),
+            running,
+            rootless: state.rootless,
+            supervisor,
+            ases,
+            links,
+        })
+    }
+
+    fn ask(&self, request: &Request) -> Option<Reply> {
+        match protocol::call(&self.dir.socket(), request, PATIENCE) {
+            Ok((reply, _)) => Some(reply),
+            Err(error) => {
+                tracing::warn!("{error}");
+                None
+            }
+        }
+    }
+
+    fn counters(&self, folder: &str) -> Option<Counters> {
+        use hawser_router::live::{Reply, Request, call};
+        match call(&self.dir.as_dir(folder).router_socket(), &Request::Counters) {
+            Ok(Reply::Counters(counters)) => Some(counters),
+            Ok(_) => None,
+            Err(error) => {
+                tracing::debug!("{error}");
+                None
+            }
+        }
+    }
+}
+
+fn process(
+    state: &State,
+    process: Option<ProcessId>,
+    owner: usize,
+    service: Service,
+    ended: &[Ended],
+) -> ProcessStatus {
+    let how = ended
+        .iter()
+        .find(|e| e.owner == owner && e.service == service)
+        .map(|e| e.how.clone());
+    process_status(process, state.is_of_this_boot().unwrap_or(false), how)
+}
+
+fn process_status(
+    process: Option<ProcessId>,
+    of_this_boot: bool,
+    ended: Option<String>,
+) -> ProcessStatus {
+    let alive = process.filter(|p| of_this_boot && p.is_alive());
+    ProcessStatus {
+        pid: process.map(|p| p.pid),
+        alive: alive.is_some(),
+        resident: alive.and_then(|p| p.resident()),
+        ended,
+    }
+}
