@@ -88,3 +88,20 @@ pub fn reverse(raw: &mut [u8]) -> Result<(), DataplaneError> {
         StandardPathView::try_from_mut_slice(raw).map_err(|_| DataplaneError::Truncated)?;
     view.try_reverse().map_err(|_| DataplaneError::Position)
 }
+
+/// Whether two forms of a path, taken at any two points of it, have the same hop fields: routers
+/// change only the position and the segment identifiers on the way.
+pub fn same_hops(one: &[u8], other: &[u8]) -> bool {
+    match (standard(one), standard(other)) {
+        (Ok(one), Ok(other)) => {
+            let macs = |view: &StandardPathView| -> Vec<_> {
+                view.hop_fields().iter().map(|hop| hop.mac()).collect()
+            };
+            macs(one) == macs(other)
+        }
+        _ => one.is_empty() && other.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

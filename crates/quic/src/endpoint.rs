@@ -1,45 +1,113 @@
 //! An endpoint: one socket, many connections.
 
-use std::net::SocketAddr;
+mod accept;
 
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hawser_endhost::socket::{self, DropCounters, Socket};
+use hawser_endhost::wire::{Route, RouteError};
 use hawser_endhost::{Endhost, Path, ScionAddr};
+use noq::{ClientConfig, EndpointConfig, ServerConfig, TokioRuntime};
 use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::connection::{CloseReason, Connection};
+use crate::connection::{CloseReason, Connection, Parts, PeerKey, close_reason};
+use crate::faults::{self, Fate, Fates};
+use crate::routes::{InUse, Routes};
+use crate::socket::QuicSocket;
+use crate::tls::{Identity, SERVER_NAME};
+use crate::transport::{MIN_MTU, Mtu, transport};
+
+/// How long closing waits for the last packets to leave.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// QUIC's limit, and what a receive buffer of it holds: everything the kernel hands over in one
+/// piece.
+const MAX_PAYLOAD: u16 = 65527;
 
 /// One socket, many connections, in and out. Cloning shares it.
 #[derive(Clone)]
-pub struct Endpoint {}
+pub struct Endpoint(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    accepted: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
+    tasks: Arc<Tasks>,
+}
+
+/// What connections in and out need.
+struct Shared {
+    quic: noq::Endpoint,
+    socket: Arc<Socket>,
+    routes: Arc<Routes>,
+    fates: Arc<Fates>,
+    identity: Identity,
+    config: Config,
+}
+
+/// Tasks that end when nothing of the endpoint is left: neither itself nor a connection.
+#[derive(Default)]
+pub(crate) struct Tasks(Mutex<Vec<AbortHandle>>);
+
+impl Tasks {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let handle = tokio::spawn(task).abort_handle();
+        let mut tasks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.push(handle);
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        let tasks = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        tasks.iter().for_each(AbortHandle::abort);
+    }
+}
 
 /// Why an endpoint could not be bound.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
+    /// There is no socket.
+    #[error(transparent)]
+    Socket(#[from] socket::BindError),
     /// No certificate could be made.
     #[error("cannot make a certificate: {0}")]
     Certificate(String),
+    /// QUIC does not start.
+    #[error("cannot start QUIC at {addr}: {source}")]
+    Start {
+        /// The socket's address.
+        addr: ScionAddr,
+        /// What is wrong.
+        source: io::Error,
+    },
 }
 
 /// Why a connection could not be set up.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The path does not lead to the peer's AS.
-    #[error("the path leads to {leads_to}, the peer {peer} is elsewhere")]
-    WrongPath {
-        /// Where the path ends.
-        leads_to: hawser_endhost::IsdAsn,
+    /// The path does not lead to the peer, or is too long.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// The path takes no packets as large as QUIC needs.
+    #[error(
+        "the path to {peer} takes SCION packets of {mtu} bytes: QUIC needs {needed} ({MIN_MTU} after headers)"
+    )]
+    MtuTooSmall {
         /// Who was to be reached.
         peer: ScionAddr,
-    },
-    /// The path takes no packets as large as QUIC needs.
-    #[error("the path takes SCION packets of {mtu} bytes: QUIC needs {needed} on it")]
-    MtuTooSmall {
         /// The path's MTU, in bytes.
         mtu: u16,
-        /// What 1200 bytes of QUIC need on this path, in bytes.
-        needed: u16,
+        /// What QUIC needs on this path, in bytes.
+        needed: usize,
     },
     /// Nobody answered.
     #[error("no answer from {peer} within {timeout:?}")]
@@ -47,7 +115,7 @@ pub enum ConnectError {
         /// Who was to be reached.
         peer: ScionAddr,
         /// How long was waited.
-        timeout: std::time::Duration,
+        timeout: Duration,
     },
     /// The connection ended before it was set up.
     #[error("cannot connect to {peer}: {reason}")]
@@ -67,35 +135,168 @@ impl Endpoint {
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// When the socket or the endpoint's certificate cannot be made.
+    /// [`BindError`] when the socket or the endpoint's certificate cannot be made.
     pub fn bind(
-        _host: Endhost,
-        _listen: Option<SocketAddr>,
-        _config: Config,
+        host: Endhost,
+        listen: Option<SocketAddr>,
+        config: Config,
     ) -> Result<Self, BindError> {
-        unimplemented!()
+        let socket = Arc::new(Socket::bind(&host, listen)?);
+        let identity = Identity::new(&config.alpn).map_err(BindError::Certificate)?;
+        let routes = Arc::new(Routes::default());
+        let fates = Arc::new(Fates::default());
+        let (faults, pending_faults) = mpsc::channel(faults::PENDING);
+        let quic_socket = QuicSocket::new(Arc::clone(&socket), Arc::clone(&routes), faults);
+        let start = |source| BindError::Start {
+            addr: socket.local_addr(),
+            source,
+        };
+        let mut quic_config = EndpointConfig::default();
+        quic_config
+            .max_udp_payload_size(MAX_PAYLOAD)
+            .map_err(|error| start(io::Error::other(error)))?;
+        // Replaced for every connection by one that knows its path's MTU.
+        let server = server_config(&identity, &config, Mtu::UpTo(MIN_MTU));
+        let quic = noq::Endpoint::new_with_abstract_socket(
+            quic_config,
+            Some(server),
+            Box::new(quic_socket),
+            Arc::new(TokioRuntime),
+        )
+        .map_err(start)?;
+        let shared = Arc::new(Shared {
+            quic,
+            socket: Arc::clone(&socket),
+            routes,
+            fates: Arc::clone(&fates),
+            identity,
+            config,
+        });
+        let tasks = Arc::new(Tasks::default());
+        let watch_over = faults::watch_over(Arc::clone(&fates), host.outages(), pending_faults);
+        tasks.spawn(watch_over);
+        tasks.spawn(faults::keep_fresh(fates, socket));
+        let (sender, accepted) = mpsc::channel(accept::WAITING);
+        let weak = Arc::downgrade(&tasks);
+        tasks.spawn(accept::run(Arc::clone(&shared), weak, sender));
+        Ok(Self(Arc::new(Inner {
+            shared,
+            accepted: tokio::sync::Mutex::new(accepted),
+            tasks,
+        })))
     }
 
     /// Where peers reach this endpoint.
     pub fn local_addr(&self) -> ScionAddr {
-        unimplemented!()
+        self.0.shared.socket.local_addr()
+    }
+
+    /// The key this endpoint shows to peers.
+    pub fn key(&self) -> PeerKey {
+        self.0.shared.identity.key
+    }
+
+    /// How many packets that arrived were dropped before QUIC saw them, by reason.
+    pub fn drops(&self) -> DropCounters {
+        self.0.shared.socket.drops()
     }
 
     /// Connects to `peer` over `path`, and only over it.
     ///
     /// # Errors
-    /// When the path does not fit, nobody answers, or the path is down.
-    pub async fn connect(&self, _peer: ScionAddr, _path: Path) -> Result<Connection, ConnectError> {
-        unimplemented!()
+    /// [`ConnectError`] when the path does not fit, nobody answers, or the path is down.
+    pub async fn connect(&self, peer: ScionAddr, path: Path) -> Result<Connection, ConnectError> {
+        let shared = &self.0.shared;
+        let local = self.local_addr();
+        let route = Route::new(local, peer, &path)?;
+        let quic_mtu = payload(path.mtu(), &route).ok_or_else(|| ConnectError::MtuTooSmall {
+            peer,
+            mtu: path.mtu(),
+            needed: route.overhead() + usize::from(MIN_MTU),
+        })?;
+        let ids: Vec<u16> = path.info().interfaces.iter().map(|one| one.id).collect();
+        let way = shared.routes.take(route, &ids, path.expiry());
+        let fate = Arc::new(Fate::new(Arc::clone(way.way()), Some(path), true));
+        shared.fates.add(&fate);
+        let mut client = ClientConfig::new(Arc::clone(&shared.identity.client) as _);
+        client.transport_config(transport(&shared.config, Mtu::Known(quic_mtu)));
+        let closed = |reason| ConnectError::Closed { peer, reason };
+        let connecting = shared
+            .quic
+            .connect_with(client, way.way().addr(), SERVER_NAME)
+            .map_err(|error| match error {
+                noq::ConnectError::EndpointStopping => ConnectError::EndpointClosed,
+                error => closed(CloseReason::Protocol(error.to_string())),
+            })?;
+        let timeout = shared.config.handshake_timeout;
+        let timed_out = ConnectError::TimedOut { peer, timeout };
+        let quic = tokio::select! {
+            quic = connecting => quic.map_err(|error| match error {
+                noq::ConnectionError::TimedOut => timed_out,
+                error => closed(close_reason(&error, shared.config.idle_timeout)),
+            })?,
+            reason = fate.ended() => return Err(closed(reason)),
+            () = tokio::time::sleep(timeout) => return Err(timed_out),
+        };
+        let tasks = Arc::clone(&self.0.tasks);
+        shared.connection(quic, fate, way, tasks).map_err(closed)
     }
 
     /// Waits for the next connection a peer has set up; `None` once the endpoint is closed.
     pub async fn accept(&self) -> Option<Connection> {
-        unimplemented!()
+        self.0.accepted.lock().await.recv().await
     }
 
-    /// Closes all connections and waits until peers were told.
+    /// Closes all connections, and waits until peers were told.
     pub async fn close(&self) {
-        unimplemented!()
+        let quic = &self.0.shared.quic;
+        quic.close(0u32.into(), b"the endpoint was closed");
+        // What does not leave within this time will not leave at all.
+        let _ = tokio::time::timeout(FAREWELL, quic.wait_all_draining()).await;
+    }
+}
+
+impl Shared {
+    /// A connection that QUIC has set up.
+    fn connection(
+        &self,
+        quic: noq::Connection,
+        fate: Arc<Fate>,
+        way: InUse,
+        tasks: Arc<Tasks>,
+    ) -> Result<Connection, CloseReason> {
+        Connection::new(Parts {
+            quic,
+            fate,
+            way,
+            local: self.socket.local_addr(),
+            idle_timeout: self.config.idle_timeout,
+            tasks,
+        })
+    }
+}
+
+/// What a path of `mtu` leaves to QUIC, if that is enough.
+fn payload(mtu: u16, route: &Route) -> Option<u16> {
+    let payload = usize::from(mtu).checked_sub(route.overhead())?;
+    u16::try_from(payload)
+        .ok()
+        .filter(|payload| *payload >= MIN_MTU)
+}
+
+fn server_config(identity: &Identity, config: &Config, mtu: Mtu) -> ServerConfig {
+    let mut server = ServerConfig::with_crypto(Arc::clone(&identity.server) as _);
+    server.transport_config(transport(config, mtu));
+    // A connection stays on its path.
+    server.migration(false);
+    server.max_incoming(accept::HANDSHAKES * 2);
+    server
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("local", &self.local_addr())
+            .finish_non_exhaustive()
     }
 }

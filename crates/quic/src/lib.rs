@@ -1,9 +1,18 @@
 //! QUIC connections, each pinned to one SCION path.
+//!
+//! An [`Endpoint`] is one UDP socket of a host in a SCION AS. A [`Connection`] leads to one peer
+//! over one path and never leaves it: who wants two paths opens two connections. When a router says
+//! that the path is down, the connection closes at once, with the reason.
 
 mod config;
 mod connection;
 mod endpoint;
+mod faults;
+mod routes;
+mod socket;
 mod stream;
+mod tls;
+mod transport;
 
 pub use config::Config;
 pub use connection::{CloseReason, Connection, OpenStreamError, PeerKey, SetPathError, Stats};

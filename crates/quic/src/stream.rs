@@ -1,20 +1,28 @@
-//! Streams.
+//! Streams: bytes in order, one direction each.
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connection::CloseReason;
+use crate::connection::{CloseReason, Inner};
 
-/// The sending half of a stream.
-pub struct SendStream(noq::SendStream);
+/// The sending half of a stream. Dropping it finishes it.
+pub struct SendStream {
+    stream: noq::SendStream,
+    connection: Arc<Inner>,
+}
 
-/// The receiving half of a stream.
-pub struct RecvStream(noq::RecvStream);
+/// The receiving half of a stream. Dropping it before the end tells the peer to stop.
+pub struct RecvStream {
+    stream: noq::RecvStream,
+    connection: Arc<Inner>,
+}
 
 /// Why bytes could not be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -23,7 +31,7 @@ pub enum WriteError {
     /// The peer reads no more of this stream.
     #[error("the peer reads no more of this stream")]
     Stopped,
-    /// The stream was finished or reset here.
+    /// The stream was finished here.
     #[error("the stream was finished here before")]
     Finished,
     /// The connection is closed.
@@ -52,46 +60,99 @@ pub enum ReadError {
 pub struct FinishError;
 
 impl SendStream {
+    pub(crate) fn new(stream: noq::SendStream, connection: Arc<Inner>) -> Self {
+        Self { stream, connection }
+    }
+
     /// Sends all of `bytes`, waiting for room.
     ///
     /// # Errors
-    /// When the peer reads no more, or the connection is closed.
-    pub async fn write_all(&mut self, _bytes: &[u8]) -> Result<(), WriteError> {
-        unimplemented!()
+    /// [`WriteError`] when the peer reads no more, or the connection is closed.
+    pub async fn write_all(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        let result = self.stream.write_all(bytes).await;
+        result.map_err(|error| self.error(error))
     }
 
-    /// Sends all of `bytes` without copying them.
+    /// Sends all of `bytes` without copying them, waiting for room.
     ///
     /// # Errors
-    /// When the peer reads no more, or the connection is closed.
-    pub async fn write_chunk(&mut self, _bytes: Bytes) -> Result<(), WriteError> {
-        unimplemented!()
+    /// [`WriteError`] when the peer reads no more, or the connection is closed.
+    pub async fn write_chunk(&mut self, bytes: Bytes) -> Result<(), WriteError> {
+        let result = self.stream.write_chunk(bytes).await;
+        result.map_err(|error| self.error(error))
     }
 
     /// Says that no more bytes follow; those written are still delivered.
     ///
     /// # Errors
-    /// When that was said before.
+    /// [`FinishError`] when that was said before.
     pub fn finish(&mut self) -> Result<(), FinishError> {
-        unimplemented!()
+        self.stream.finish().map_err(|_| FinishError)
+    }
+
+    /// Waits until the peer has received everything up to the end, or reads no more.
+    ///
+    /// # Errors
+    /// [`WriteError::Stopped`] when it reads no more, [`WriteError::Closed`] when the connection
+    /// closes before.
+    pub async fn delivered(&self) -> Result<(), WriteError> {
+        match self.stream.stopped().await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err(WriteError::Stopped),
+            Err(error) => Err(self.error(error.into())),
+        }
+    }
+
+    fn error(&self, error: noq::WriteError) -> WriteError {
+        match error {
+            noq::WriteError::Stopped(_) => WriteError::Stopped,
+            noq::WriteError::ClosedStream => WriteError::Finished,
+            noq::WriteError::ConnectionLost(error) => {
+                WriteError::Closed(self.connection.reason(&error))
+            }
+            // Early data is never sent.
+            error @ noq::WriteError::ZeroRttRejected => {
+                WriteError::Closed(CloseReason::Protocol(error.to_string()))
+            }
+        }
     }
 }
 
 impl RecvStream {
+    pub(crate) fn new(stream: noq::RecvStream, connection: Arc<Inner>) -> Self {
+        Self { stream, connection }
+    }
+
     /// The next bytes in order, at most `max`, without copying them; `None` at the end.
     ///
     /// # Errors
-    /// When the peer broke the stream off, or the connection is closed.
-    pub async fn read_chunk(&mut self, _max: usize) -> Result<Option<Bytes>, ReadError> {
-        unimplemented!()
+    /// [`ReadError`] when the peer broke the stream off, or the connection is closed.
+    pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
+        let result = self.stream.read_chunk(max).await;
+        result.map_err(|error| self.error(error))
     }
 
     /// The next bytes in order, as many as are there and fit; `None` at the end.
     ///
     /// # Errors
-    /// When the peer broke the stream off, or the connection is closed.
-    pub async fn read(&mut self, _buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
-        unimplemented!()
+    /// [`ReadError`] when the peer broke the stream off, or the connection is closed.
+    pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
+        let result = self.stream.read(buf).await;
+        result.map_err(|error| self.error(error))
+    }
+
+    fn error(&self, error: noq::ReadError) -> ReadError {
+        match error {
+            noq::ReadError::Reset(_) => ReadError::Reset,
+            noq::ReadError::ClosedStream => ReadError::Stopped,
+            noq::ReadError::ConnectionLost(error) => {
+                ReadError::Closed(self.connection.reason(&error))
+            }
+            // Early data is never sent.
+            error @ noq::ReadError::ZeroRttRejected => {
+                ReadError::Closed(CloseReason::Protocol(error.to_string()))
+            }
+        }
     }
 }
 
@@ -101,15 +162,24 @@ impl AsyncWrite for SendStream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        AsyncWrite::poll_write(Pin::new(&mut self.0), cx, buf)
+        let result = Pin::new(&mut self.stream).poll_write(cx, buf);
+        result.map_err(|error| {
+            let error = self.error(error);
+            let kind = match error {
+                WriteError::Stopped => io::ErrorKind::ConnectionReset,
+                WriteError::Finished | WriteError::Closed(_) => io::ErrorKind::NotConnected,
+            };
+            io::Error::new(kind, error)
+        })
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_flush(Pin::new(&mut self.0), cx)
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // What is written is sent as soon as the network takes it.
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        AsyncWrite::poll_shutdown(Pin::new(&mut self.0), cx)
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.finish().map_err(io::Error::other))
     }
 }
 
@@ -119,6 +189,29 @@ impl AsyncRead for RecvStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        AsyncRead::poll_read(Pin::new(&mut self.0), cx, buf)
+        let result = AsyncRead::poll_read(Pin::new(&mut self.stream), cx, buf);
+        result.map_err(|error| match error.downcast::<noq::ReadError>() {
+            Ok(error) => {
+                let error = self.error(error);
+                let kind = match error {
+                    ReadError::Reset => io::ErrorKind::ConnectionReset,
+                    ReadError::Stopped | ReadError::Closed(_) => io::ErrorKind::NotConnected,
+                };
+                io::Error::new(kind, error)
+            }
+            Err(error) => error,
+        })
+    }
+}
+
+impl fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SendStream({})", self.stream.id())
+    }
+}
+
+impl fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RecvStream({})", self.stream.id())
     }
 }

@@ -1,0 +1,151 @@
+//! The daemon's messages turned into values. They come from another program, maybe another
+//! implementation: everything is checked, nothing may panic.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use hawser_path::{Geo, Interface, LinkType, Metadata};
+use scion_protobuf::buffa::EnumValue;
+use scion_protobuf::proto::daemon::v1 as pb;
+use sciparse::identifier::isd_asn::IsdAsn;
+use thiserror::Error;
+
+use crate::dataplane;
+use crate::path::{Path, PathError};
+
+/// Why an entry of the daemon's answer is no path.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(super) enum Fault {
+    #[error("interface {0} is none: ids go from 1 to 65535")]
+    InterfaceId(u64),
+    #[error("a path of MTU {0}")]
+    Mtu(u32),
+    #[error("a path without expiry")]
+    NoExpiry,
+    #[error("`{0}` is no router address")]
+    Router(String),
+    #[error("ports {0} to {1} are no range")]
+    Ports(u32, u32),
+    #[error(transparent)]
+    Info(#[from] hawser_path::PathError),
+    #[error(transparent)]
+    Path(#[from] PathError),
+}
+
+/// Packets larger than 65535 bytes do not exist in SCION; a daemon may announce more all the same.
+pub(super) fn mtu(mtu: u32) -> Result<u16, Fault> {
+    match u16::try_from(mtu) {
+        Ok(0) => Err(Fault::Mtu(mtu)),
+        Ok(mtu) => Ok(mtu),
+        Err(_) => Ok(u16::MAX),
+    }
+}
+
+fn interface_id(id: u64) -> Result<u16, Fault> {
+    match u16::try_from(id) {
+        Ok(id) if id != 0 => Ok(id),
+        _ => Err(Fault::InterfaceId(id)),
+    }
+}
+
+fn router(interface: &pb::Interface) -> Result<SocketAddr, Fault> {
+    let address = &interface.address.address;
+    address.parse().map_err(|_| Fault::Router(address.clone()))
+}
+
+pub(super) fn interfaces(
+    answer: pb::InterfacesResponse,
+) -> Result<BTreeMap<u16, SocketAddr>, Fault> {
+    answer
+        .interfaces
+        .iter()
+        .map(|(id, interface)| Ok((interface_id(*id)?, router(interface)?)))
+        .collect()
+}
+
+/// An empty range (0 to 0) is what an AS without dispatched ports announces.
+pub(super) fn port_range(answer: pb::PortRangeResponse) -> Result<RangeInclusive<u16>, Fault> {
+    let (start, end) = (answer.dispatched_port_start, answer.dispatched_port_end);
+    match (u16::try_from(start), u16::try_from(end)) {
+        (Ok(start), Ok(end)) if start <= end => Ok(start..=end),
+        _ => Err(Fault::Ports(start, end)),
+    }
+}
+
+/// One path from `src` to `dst`. Lists of metadata that have not one entry per hop say nothing and
+/// are left out; everything else must be right.
+pub(super) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fault> {
+    if src == dst {
+        return Ok(Path::within(src, mtu(path.mtu)?));
+    }
+    let interfaces = path
+        .interfaces
+        .iter()
+        .map(|interface| {
+            Ok(Interface {
+                isd_as: IsdAsn::from_u64(interface.isd_as),
+                id: interface_id(interface.id)?,
+            })
+        })
+        .collect::<Result<Vec<_>, Fault>>()?;
+    let expiration = path.expiration.as_option().ok_or(Fault::NoExpiry)?;
+    let announced = u64::try_from(expiration.seconds).map_err(|_| Fault::NoExpiry)?;
+    // Routers go by the hop fields, whatever is announced.
+    let carried = dataplane::expiry(&path.raw)
+        .map_err(|error| Fault::Path(PathError::Malformed(error.to_string())))?;
+    let (ends, links) = (interfaces.len(), interfaces.len() / 2);
+    let metadata = Metadata {
+        mtu: mtu(path.mtu)?,
+        expiry: announced.min(carried),
+        latency: list(path.latency, ends.saturating_sub(1), |latency| {
+            let seconds = u64::try_from(latency.seconds).ok()?;
+            let nanos = u32::try_from(latency.nanos).ok()?;
+            Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos.into()))
+        }),
+        // The daemon counts kbit/s; none announced is zero.
+        bandwidth: list(path.bandwidth, ends.saturating_sub(1), |kbit| {
+            (kbit != 0).then(|| kbit.saturating_mul(1000))
+        }),
+        geo: list(path.geo, ends, geo),
+        link_types: list(path.link_type, links, link_type),
+        internal_hops: list(path.internal_hops, links.saturating_sub(1), |hops| hops),
+        notes: list(path.notes, links + 1, |note| note),
+    };
+    let next_hop = path.interface.as_option().map(router).transpose()?;
+    let info = hawser_path::Path::new(src, dst, interfaces, metadata)?;
+    Ok(Path::new(info, path.raw, next_hop)?)
+}
+
+/// `entries` converted, or nothing when they are not `expected` many.
+fn list<T, U>(entries: Vec<T>, expected: usize, convert: impl Fn(T) -> U) -> Vec<U> {
+    if entries.len() == expected {
+        entries.into_iter().map(convert).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// A position of all zeroes is none announced.
+fn geo(geo: pb::GeoCoordinates) -> Option<Geo> {
+    let known = geo.latitude != 0.0 || geo.longitude != 0.0 || !geo.address.is_empty();
+    let sane = geo.latitude.abs() <= 90.0 && geo.longitude.abs() <= 180.0;
+    (known && sane).then_some(Geo {
+        latitude: geo.latitude,
+        longitude: geo.longitude,
+        address: geo.address,
+    })
+}
+
+fn link_type(kind: EnumValue<pb::LinkType>) -> LinkType {
+    match kind.as_known() {
+        Some(pb::LinkType::Direct) => LinkType::Direct,
+        Some(pb::LinkType::MultiHop) => LinkType::MultiHop,
+        Some(pb::LinkType::OpenNet) => LinkType::OpenNet,
+        _ => LinkType::Unset,
+    }
+}
+
+#[cfg(test)]
+mod tests;

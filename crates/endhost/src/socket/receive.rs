@@ -1,0 +1,246 @@
+//! Packets as the kernel hands them over, taken apart one by one.
+
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use noq_udp::RecvMeta;
+
+use super::Socket;
+use crate::addr::ScionAddr;
+use crate::dataplane::{self, DataplaneError};
+use crate::wire::{Malformed, Packet, Quote, Route, RouteError, Scmp, ScmpError};
+
+/// What the kernel hands over at most in one piece.
+const PIECE: usize = 65536;
+/// Pieces received with one system call. More only fill the caches.
+const PIECES: usize = 8;
+
+/// Room for the packets of one receive, kept to be used again.
+pub struct ReceiveBuffer {
+    bytes: Box<[u8]>,
+    meta: [RecvMeta; PIECES],
+    pieces: usize,
+    /// Where the next packet begins: piece, and offset in it.
+    next: (usize, usize),
+    /// Where the last packet taken began.
+    last: (usize, usize),
+}
+
+/// A packet for us.
+#[derive(Debug)]
+pub enum Arrival<'a> {
+    /// Data from a peer.
+    Datagram(Datagram<'a>),
+    /// A router or host tells that a packet of ours did not get through.
+    Report(Report<'a>),
+    /// An SCMP message that is no error.
+    Scmp(Packet<'a>, Scmp<'a>),
+}
+
+/// Data from a peer.
+#[derive(Debug, Clone, Copy)]
+pub struct Datagram<'a> {
+    packet: Packet<'a>,
+    from: SocketAddr,
+    /// The peer's port.
+    pub port: u16,
+    /// What it sent.
+    pub payload: &'a [u8],
+}
+
+/// The way back to where a packet came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WayBack {
+    /// The headers that lead there.
+    pub route: Route,
+    /// The interfaces on the way, from here to there; empty inside one AS.
+    pub interfaces: Vec<u16>,
+    /// When the path expires, in seconds since the Unix epoch.
+    pub expiry: u64,
+}
+
+/// News about a packet of ours that did not get through.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// What is wrong.
+    pub error: ScmpError,
+    /// The packet it is about.
+    pub quote: Quote<'a>,
+}
+
+impl<'a> Datagram<'a> {
+    /// The same for all packets of one peer host over one path, and (as far as routers check) for no
+    /// others; the port comes on top.
+    #[inline]
+    pub fn route_bytes(&self) -> &'a [u8] {
+        self.packet.route_bytes()
+    }
+
+    /// The packet's congestion mark.
+    #[inline]
+    pub fn ecn(&self) -> u8 {
+        self.packet.ecn()
+    }
+
+    /// The way back to the sender over the packet's own path, reversed, through this AS's router at
+    /// the interface the packet came in by.
+    ///
+    /// # Errors
+    /// [`RouteError`] when the path cannot be turned round, or the router is not one of this AS.
+    pub fn way_back(&self, socket: &Socket) -> Result<WayBack, RouteError> {
+        let (packet, local) = (&self.packet, socket.local_addr());
+        let no_way_back = |reason| RouteError::NoWayBack {
+            peer: ScionAddr::new(packet.src_as(), (self.from.ip(), self.port).into()),
+            reason,
+        };
+        if packet.path_type() == 0 {
+            if packet.src_as() != local.isd_as {
+                return Err(no_way_back(
+                    "it comes from another AS without a path".into(),
+                ));
+            }
+            let host = packet.src_host();
+            let host = host.map_err(|error| no_way_back(error.to_string()))?;
+            return Ok(WayBack {
+                route: Route::back(local, packet, self.port, (host, self.port).into())?,
+                interfaces: Vec::new(),
+                expiry: u64::MAX,
+            });
+        }
+        // Only through a router of this AS, so that nobody can turn answers on others.
+        if !socket
+            .host()
+            .routers()
+            .values()
+            .any(|router| *router == self.from)
+        {
+            let reason = format!("{} is no border router of {}", self.from, local.isd_as);
+            return Err(no_way_back(reason));
+        }
+        // Refuses path types other than the standard one.
+        let route = Route::back(local, packet, self.port, self.from)?;
+        let unreadable = |error: DataplaneError| no_way_back(error.to_string());
+        Ok(WayBack {
+            interfaces: dataplane::interface_ids(route.path()).map_err(unreadable)?,
+            expiry: dataplane::expiry(route.path()).map_err(unreadable)?,
+            route,
+        })
+    }
+}
+
+impl Default for ReceiveBuffer {
+    fn default() -> Self {
+        Self {
+            bytes: vec![0; PIECES * PIECE].into(),
+            meta: [RecvMeta::default(); PIECES],
+            pieces: 0,
+            next: (0, 0),
+            last: (0, 0),
+        }
+    }
+}
+
+impl ReceiveBuffer {
+    /// An empty buffer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn fill(
+        &mut self,
+        receive: impl FnOnce(&mut [IoSliceMut<'_>], &mut [RecvMeta]) -> io::Result<usize>,
+    ) -> io::Result<()> {
+        let mut pieces = self.bytes.chunks_exact_mut(PIECE);
+        let mut bufs: [IoSliceMut<'_>; PIECES] =
+            std::array::from_fn(|_| IoSliceMut::new(pieces.next().unwrap_or_default()));
+        self.pieces = 0;
+        self.next = (0, 0);
+        self.pieces = receive(&mut bufs, &mut self.meta)?;
+        Ok(())
+    }
+
+    /// Takes the next packet that is for `socket` and in order; drops and counts the others.
+    #[inline]
+    pub fn next<'a>(&'a mut self, socket: &Socket) -> Option<Arrival<'a>> {
+        // Field by field, so that what is returned borrows only the bytes.
+        let Self {
+            bytes,
+            meta,
+            pieces,
+            next,
+            last,
+        } = self;
+        let bytes: &'a [u8] = bytes;
+        while next.0 < *pieces {
+            let (piece, at) = *next;
+            let meta = &meta[piece];
+            let end = (at + meta.stride.max(1)).min(meta.len);
+            *last = *next;
+            *next = if end >= meta.len {
+                (piece + 1, 0)
+            } else {
+                (piece, end)
+            };
+            let packet = &bytes[piece * PIECE + at..piece * PIECE + end];
+            if let Some(arrival) = socket.accept(packet, meta.addr) {
+                return Some(arrival);
+            }
+        }
+        None
+    }
+
+    /// Puts the packet taken last back.
+    #[inline]
+    pub fn put_back(&mut self) {
+        self.next = self.last;
+    }
+}
+
+impl Socket {
+    /// Reads a packet; none when it is not for us or broken, which is counted.
+    #[inline]
+    fn accept<'a>(&self, bytes: &'a [u8], from: SocketAddr) -> Option<Arrival<'a>> {
+        match self.read(bytes, from) {
+            Ok(arrival) => arrival,
+            Err(why) => {
+                self.drops.malformed(why);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn read<'a>(
+        &self,
+        bytes: &'a [u8],
+        from: SocketAddr,
+    ) -> Result<Option<Arrival<'a>>, Malformed> {
+        let packet = Packet::parse(bytes)?;
+        let local = self.local_addr();
+        let for_us = packet.dst_as() == local.isd_as && packet.dst_host()? == local.host.ip();
+        if !for_us {
+            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            return Ok(None);
+        }
+        if packet.is_scmp() {
+            return Ok(match Scmp::parse(&packet)? {
+                Scmp::Error { error, quote } => quote
+                    .filter(|quote| self.heard(error, quote))
+                    .map(|quote| Arrival::Report(Report { error, quote })),
+                other => Some(Arrival::Scmp(packet, other)),
+            });
+        }
+        let udp = packet.udp()?;
+        if udp.dst_port != local.host.port() {
+            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            return Ok(None);
+        }
+        Ok(Some(Arrival::Datagram(Datagram {
+            packet,
+            from,
+            port: udp.src_port,
+            payload: udp.payload,
+        })))
+    }
+}

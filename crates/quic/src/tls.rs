@@ -1,0 +1,205 @@
+//! Who an endpoint is: a key pair of its own, in a certificate nobody has to know beforehand.
+//!
+//! Any certificate is accepted, on both sides: what content is right, its info-hash says. What TLS
+//! proves here is that the peer holds the certificate's key, so that connections of one peer can be
+//! told to belong together.
+
+use std::sync::Arc;
+
+use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CipherSuite, DigitallySignedStruct, DistinguishedName, Error, PeerMisbehaved, SignatureScheme,
+};
+use sha2::{Digest, Sha256};
+
+use crate::connection::PeerKey;
+
+/// The name in all certificates; it means nothing.
+pub(crate) const SERVER_NAME: &str = "hawser";
+
+/// TLS for connections in and out, with one key.
+pub(crate) struct Identity {
+    pub(crate) client: Arc<QuicClientConfig>,
+    pub(crate) server: Arc<QuicServerConfig>,
+    pub(crate) key: PeerKey,
+}
+
+impl Identity {
+    /// Makes a key and a certificate, and configurations that speak `alpn` with them.
+    pub(crate) fn new(alpn: &[u8]) -> Result<Self, String> {
+        let text = |error: &dyn std::error::Error| error.to_string();
+        let made = rcgen::generate_simple_self_signed(vec![SERVER_NAME.into()])
+            .map_err(|error| text(&error))?;
+        let certificate = made.cert.der().clone();
+        let secret = || PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
+        let key = peer_key(&certificate).map_err(|error| text(&error))?;
+        let provider = Arc::new(provider());
+        let any = Arc::new(AnyPeer(Arc::clone(&provider)));
+        let tls13 = &[&rustls::version::TLS13];
+
+        let mut client = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(tls13)
+            .map_err(|error| text(&error))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::clone(&any) as _)
+            .with_client_auth_cert(vec![certificate.clone()], secret())
+            .map_err(|error| text(&error))?;
+        client.alpn_protocols = vec![alpn.to_vec()];
+        client.resumption = rustls::client::Resumption::disabled();
+
+        let mut server = rustls::ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(tls13)
+            .map_err(|error| text(&error))?
+            .with_client_cert_verifier(any)
+            .with_single_cert(vec![certificate], secret())
+            .map_err(|error| text(&error))?;
+        server.alpn_protocols = vec![alpn.to_vec()];
+        // Nothing is resumed, so tickets would be waste.
+        server.send_tls13_tickets = 0;
+
+        Ok(Self {
+            client: Arc::new(QuicClientConfig::try_from(client).map_err(|error| text(&error))?),
+            server: Arc::new(QuicServerConfig::try_from(server).map_err(|error| text(&error))?),
+            key,
+        })
+    }
+}
+
+/// `ring`, preferring the cipher that is fastest where the processor has AES instructions.
+fn provider() -> CryptoProvider {
+    let mut provider = ring::default_provider();
+    let first = if has_aes() {
+        CipherSuite::TLS13_AES_128_GCM_SHA256
+    } else {
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256
+    };
+    provider
+        .cipher_suites
+        .sort_by_key(|suite| suite.suite() != first);
+    provider
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_aes() -> bool {
+    std::arch::is_x86_feature_detected!("aes")
+}
+
+#[cfg(target_arch = "aarch64")]
+fn has_aes() -> bool {
+    std::arch::is_aarch64_feature_detected!("aes")
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn has_aes() -> bool {
+    false
+}
+
+/// The key of the peer that presented `certificate`.
+pub(crate) fn peer_key(certificate: &CertificateDer<'_>) -> Result<PeerKey, Error> {
+    let parsed = ParsedCertificate::try_from(certificate)?;
+    Ok(PeerKey(
+        Sha256::digest(parsed.subject_public_key_info()).into(),
+    ))
+}
+
+/// Accepts every certificate whose key the peer proves to hold.
+#[derive(Debug)]
+struct AnyPeer(Arc<CryptoProvider>);
+
+impl AnyPeer {
+    fn verify(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// There is no TLS 1.2 in QUIC (RFC 9001, 4.2).
+fn no_tls12() -> Error {
+    Error::PeerMisbehaved(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)
+}
+
+impl ServerCertVerifier for AnyPeer {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        peer_key(certificate).map(|_| ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(no_tls12())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verify(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes()
+    }
+}
+
+impl ClientCertVerifier for AnyPeer {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        peer_key(certificate).map(|_| ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(no_tls12())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.verify(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes()
+    }
+}
