@@ -286,3 +286,6 @@ impl Plane {
         self.kept = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;

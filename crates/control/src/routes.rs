@@ -160,3 +160,6 @@ fn most_diverse(mut routes: Vec<Route>, limit: usize) -> Vec<Route> {
     }
     taken
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,18 @@
 //! Networks for tests: folders as the lab writes them, and a router that walks
 //! paths hop by hop.
 
-use crate::{Control, Keys, as_folder};
+use crate::{Control, as_folder, graph::Graph, plane::Plane};
 use hawser_topology::{
     AsDir, AsTopology, BorderRouter, Interface, IsdAsn, LinkKind, LinkTo, Network, Side,
 };
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+mod walk;
+pub(crate) use walk::walk;
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
 
 pub(crate) fn ia(text: &str) -> IsdAsn {
     text.parse().unwrap()
@@ -52,7 +59,22 @@ links:
   - {a: "1-ff00:0:113#8", b: "1-ff00:0:114#8", linkAtoB: PEER}
 "#;
 
-/// The key that [`Lab`] gives an AS.
+/// The hop key of an AS of a [`plane`]: no derivation, so that property tests
+/// are quick.
+pub(crate) fn hop_key(isd_as: IsdAsn) -> [u8; 16] {
+    u128::from(isd_as.to_u64()).to_le_bytes()
+}
+
+/// The control plane of an AS without a folder.
+pub(crate) fn plane(network: &Network, isd_as: IsdAsn) -> Plane {
+    let keys = network.ases.iter().map(|a| hop_key(a.isd_as)).collect();
+    let graph = Graph::new(network.clone());
+    let local = graph.find(isd_as).unwrap();
+    let lifetime = Duration::from_secs(6 * 3600);
+    Plane::new(graph, keys, topology(network, isd_as), local, lifetime)
+}
+
+/// The master key that [`Lab`] gives an AS.
 pub(crate) fn master_key(isd_as: IsdAsn) -> [u8; 16] {
     u128::from(isd_as.to_u64()).to_be_bytes()
 }
@@ -90,10 +112,6 @@ impl Lab {
 
     pub fn dir(&self, isd_as: IsdAsn) -> AsDir {
         AsDir::new(as_folder(self.folder.path(), isd_as))
-    }
-
-    pub fn keys(&self) -> Keys {
-        Keys::read(self.folder.path(), &self.network).unwrap()
     }
 
     /// A control plane on free ports.

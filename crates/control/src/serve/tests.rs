@@ -1,17 +1,36 @@
 //! The services as programs see them: through a gRPC client over TCP.
 
 use super::*;
-use crate::testing::{Lab, ia};
+use crate::{
+    Control, OpenError, as_folder,
+    live::{LiveError, call},
+    testing::{Lab, ia},
+};
 use connectrpc::{
     ErrorCode, Protocol,
     client::{ClientConfig, HttpClient},
 };
-use scion_protobuf::proto::daemon::v1::{DaemonServiceClient, Path, PathsRequest};
+use hawser_topology::{AsDir, LinkState, Shape};
+use scion_protobuf::{
+    buffa::Message,
+    proto::{
+        control_plane::v1::{
+            ASEntrySignedBody, PathSegment, SegmentLookupServiceClient, SegmentsRequest,
+        },
+        crypto::v1::HeaderAndBodyInternal,
+        daemon::v1::{
+            ASRequest, DRKeyASHostRequest, DRKeyHostASRequest, DRKeyHostHostRequest,
+            DaemonServiceClient, InterfacesRequest, NotifyInterfaceDownRequest,
+            Path as PathMessage, PathsRequest, ServicesRequest,
+        },
+    },
+};
 use tokio::task::JoinHandle;
 
 /// A control service that runs until it is dropped.
 struct Running {
     daemon: DaemonServiceClient<HttpClient>,
+    control: SocketAddr,
     socket: PathBuf,
     task: JoinHandle<Result<(), RunError>>,
 }
@@ -34,15 +53,17 @@ async fn run(lab: &Lab, isd_as: &str) -> Running {
     );
     Running {
         daemon,
+        control: bound.service_addresses()[0],
         socket: lab.dir(ia(isd_as)).control_socket(),
         task: tokio::spawn(bound.run(std::future::pending())),
     }
 }
 
 impl Running {
-    async fn paths(&self, dst: &str) -> Result<Vec<Path>, ErrorCode> {
+    async fn paths(&self, dst: &str) -> Result<Vec<PathMessage>, ErrorCode> {
         let request = PathsRequest {
             destination_isd_as: ia(dst).to_u64(),
+            refresh: true,
             ..PathsRequest::default()
         };
         match self.daemon.paths(request).await {
@@ -50,10 +71,17 @@ impl Running {
             Err(error) => Err(error.code),
         }
     }
+
+    async fn live(&self, request: Request) -> Result<Reply, LiveError> {
+        let socket = self.socket.clone();
+        tokio::task::spawn_blocking(move || call(&socket, &request))
+            .await
+            .unwrap()
+    }
 }
 
 /// The interfaces of a path as `4#1 2#2 …`, for ASes `1-ff00:0:x`.
-fn short(path: &Path) -> String {
+fn short(path: &PathMessage) -> String {
     path.interfaces
         .iter()
         .map(|i| format!("{:x}#{}", i.isd_as & 0xffff, i.id))
@@ -84,4 +112,368 @@ async fn fig7a_has_its_three_paths_both_ways() {
             "1#2 5#1 5#2 6#1 6#2 7#1 7#2 4#3",
         ]
     );
+    // What an end host's library makes of it.
+    for path in paths {
+        let (src, dst) = (ia("1-ff00:0:1"), ia("1-ff00:0:4"));
+        let read = sciparse::path::ScionPath::try_from_rpc(path, src, dst).unwrap();
+        assert_eq!(read.next_hop(), Some("10.0.1.254:30042".parse().unwrap()));
+        assert!(read.is_expired(u32::try_from(crate::daemon::now()).unwrap()) == Some(false));
+    }
+}
+
+#[tokio::test]
+async fn a_host_learns_of_its_as() {
+    let lab = Lab::two_isds();
+    let running = run(&lab, "1-ff00:0:110").await;
+    let daemon = &running.daemon;
+
+    let local = daemon
+        .r#as(ASRequest::default())
+        .await
+        .unwrap()
+        .into_owned();
+    assert_eq!(
+        (local.isd_as, local.core),
+        (ia("1-ff00:0:110").to_u64(), true)
+    );
+    assert_eq!(local.mtu, 1472);
+    let other = ia("1-ff00:0:112").to_u64();
+    let other = daemon.r#as(ASRequest { isd_as: other }).await.unwrap();
+    let other = other.into_owned();
+    assert_eq!((other.core, other.mtu), (false, 1400));
+    let unknown = ia("9-ff00:0:112").to_u64();
+    let error = daemon
+        .r#as(ASRequest { isd_as: unknown })
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(error.code, ErrorCode::NotFound);
+
+    let interfaces = daemon
+        .interfaces(InterfacesRequest::default())
+        .await
+        .unwrap();
+    let addresses: Vec<_> = interfaces
+        .into_owned()
+        .interfaces
+        .into_iter()
+        .map(|(id, interface)| (id, interface.address.address.clone()))
+        .collect();
+    let at = |port| format!("10.0.1.254:{port}");
+    assert_eq!(
+        addresses,
+        [
+            (1, at(30042)),
+            (2, at(30043)),
+            (5, at(30042)),
+            (6, at(30043))
+        ]
+    );
+
+    let services = daemon.services(ServicesRequest::default()).await.unwrap();
+    let services = services.into_owned().services;
+    assert_eq!(services["control"].services[0].uri, "10.0.1.254:30252");
+
+    let range = daemon
+        .port_range(Default::default())
+        .await
+        .unwrap()
+        .into_owned();
+    let ports = (range.dispatched_port_start, range.dispatched_port_end);
+    assert_eq!(ports, (31000, 32767));
+
+    let down = NotifyInterfaceDownRequest {
+        isd_as: local.isd_as,
+        id: 1,
+    };
+    assert!(daemon.notify_interface_down(down).await.is_ok());
+}
+
+#[tokio::test]
+async fn refusals_have_their_code() {
+    let lab = Lab::two_isds();
+    let running = run(&lab, "1-ff00:0:110").await;
+    assert_eq!(
+        running.paths("0-0").await.err(),
+        Some(ErrorCode::InvalidArgument)
+    );
+    assert_eq!(
+        running.paths("2-0").await.err(),
+        Some(ErrorCode::InvalidArgument)
+    );
+    assert_eq!(
+        running.paths("2-ff00:0:999").await.err(),
+        Some(ErrorCode::NotFound)
+    );
+    let daemon = &running.daemon;
+    let error = daemon
+        .paths(PathsRequest {
+            source_isd_as: ia("1-ff00:0:120").to_u64(),
+            destination_isd_as: ia("1-ff00:0:111").to_u64(),
+            ..PathsRequest::default()
+        })
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(error.code, ErrorCode::InvalidArgument);
+    let text = error.message.unwrap();
+    assert!(text.contains("1-ff00:0:110, not in 1-ff00:0:120"), "{text}");
+    let hidden = PathsRequest {
+        destination_isd_as: ia("1-ff00:0:111").to_u64(),
+        hidden: true,
+        ..PathsRequest::default()
+    };
+    let codes = [
+        daemon.paths(hidden).await.err(),
+        daemon
+            .dr_key_as_host(DRKeyASHostRequest::default())
+            .await
+            .err(),
+        daemon
+            .dr_key_host_as(DRKeyHostASRequest::default())
+            .await
+            .err(),
+        daemon
+            .dr_key_host_host(DRKeyHostHostRequest::default())
+            .await
+            .err(),
+    ];
+    for error in codes {
+        assert_eq!(error.unwrap().code, ErrorCode::Unimplemented);
+    }
+}
+
+fn body(segment: &PathSegment, at: usize) -> ASEntrySignedBody {
+    let signed = &segment.as_entries[at].signed;
+    let inner = HeaderAndBodyInternal::decode_from_slice(&signed.header_and_body).unwrap();
+    ASEntrySignedBody::decode_from_slice(&inner.body).unwrap()
+}
+
+#[tokio::test]
+async fn segments_are_looked_up_by_grpc_and_connect() {
+    let lab = Lab::two_isds();
+    let running = run(&lab, "1-ff00:0:114").await;
+    let grpc = SegmentLookupServiceClient::new(
+        HttpClient::plaintext_http2_only(),
+        config(running.control).with_protocol(Protocol::Grpc),
+    );
+    let connect = SegmentLookupServiceClient::new(
+        HttpClient::plaintext(),
+        config(running.control)
+            .with_protocol(Protocol::Connect)
+            .json(),
+    );
+    let request = SegmentsRequest {
+        src_isd_as: ia("1-ff00:0:114").to_u64(),
+        dst_isd_as: ia("2-ff00:0:212").to_u64(),
+    };
+    let found = grpc.segments(request.clone()).await.unwrap().into_owned();
+    let same = connect.segments(request).await.unwrap().into_owned();
+    assert_eq!(found, same);
+    let counts: Vec<_> = found
+        .segments
+        .iter()
+        .map(|(&kind, s)| (kind, s.segments.len()))
+        .collect();
+    assert_eq!(counts, [(1, 3), (2, 1), (3, 6)]);
+
+    // 210#5 211#1, 211#2 212#1, with peering entries at 211 and 212.
+    let down = &found.segments[&2].segments[0];
+    let bodies = [0, 1, 2].map(|at| body(down, at));
+    assert_eq!(bodies[0].isd_as, ia("2-ff00:0:210").to_u64());
+    assert_eq!(bodies[0].next_isd_as, ia("2-ff00:0:211").to_u64());
+    assert_eq!(bodies[2].next_isd_as, 0);
+    assert_eq!(bodies[1].hop_entry.ingress_mtu, 1472);
+    let peer = &bodies[1].peer_entries[0];
+    assert_eq!(peer.peer_isd_as, ia("1-ff00:0:112").to_u64());
+    assert_eq!((peer.peer_interface, peer.hop_field.ingress), (9, 9));
+    let info = &bodies[1].extensions.static_info;
+    assert_eq!(info.latency.inter[&9], 3000);
+    assert_eq!(info.bandwidth.inter[&9], 2000);
+    assert!(!info.bandwidth.inter.contains_key(&2), "it has no limit");
+    assert_eq!(info.internal_hops[&1], 0);
+    // From one router of the AS to the other.
+    let core = found.segments[&3].segments.iter().map(|s| body(s, 1));
+    assert!(
+        core.into_iter()
+            .all(|b| b.isd_as == ia("1-ff00:0:120").to_u64())
+    );
+    let up = found.segments[&1].segments.iter().map(|s| body(s, 0));
+    let info = up
+        .filter(|b| b.hop_entry.hop_field.egress == 5 && b.isd_as == ia("1-ff00:0:110").to_u64())
+        .map(|b| b.extensions.static_info.clone())
+        .next()
+        .unwrap();
+    assert_eq!(info.note, "one");
+    assert_eq!((info.internal_hops[&1], info.internal_hops[&6]), (0, 1));
+
+    let wrong = SegmentsRequest {
+        src_isd_as: ia("1-ff00:0:113").to_u64(),
+        dst_isd_as: ia("2-ff00:0:212").to_u64(),
+    };
+    let error = grpc.segments(wrong).await.err().unwrap();
+    assert_eq!(error.code, ErrorCode::InvalidArgument);
+}
+
+#[tokio::test]
+async fn links_go_down_and_up_live() {
+    let lab = Lab::ready("fig7a");
+    let running = run(&lab, "1-ff00:0:4").await;
+    assert_eq!(running.paths("1-ff00:0:1").await.unwrap().len(), 3);
+    let shape = Shape {
+        rate: Some(5_000_000),
+        ..Shape::default()
+    };
+    // A - B, named by its end in B.
+    let set = |up| Request::SetLink {
+        a: (ia("1-ff00:0:2"), 1),
+        up,
+        shape,
+    };
+    assert_eq!(running.live(set(false)).await.unwrap(), Reply::Done);
+    let left = running.paths("1-ff00:0:1").await.unwrap();
+    assert_eq!(
+        left.iter().map(short).collect::<Vec<_>>(),
+        ["4#3 7#2 7#1 6#2 6#1 5#2 5#1 1#2"]
+    );
+    let Reply::Status(status) = running.live(Request::Status).await.unwrap() else {
+        panic!("no status");
+    };
+    assert_eq!(status.isd_as, ia("1-ff00:0:4"));
+    assert_eq!(status.control, [running.control]);
+    assert_eq!(status.down, [(ia("1-ff00:0:1"), 1)]);
+    assert_eq!(running.live(set(true)).await.unwrap(), Reply::Done);
+    let again = running.paths("1-ff00:0:1").await.unwrap();
+    assert_eq!(again.len(), 3);
+    assert_eq!(again[0].bandwidth, [100_000, 0, 5000]);
+
+    let unknown = Request::SetLink {
+        a: (ia("1-ff00:0:2"), 77),
+        up: false,
+        shape,
+    };
+    let Reply::Error { message } = running.live(unknown).await.unwrap() else {
+        panic!("an unknown link was accepted");
+    };
+    assert!(message.contains("1-ff00:0:2#77"), "{message}");
+}
+
+#[tokio::test]
+async fn garbage_on_the_live_socket_is_answered_and_ends_nothing() {
+    let lab = Lab::ready("fig4");
+    let running = run(&lab, "1-ff00:0:110").await;
+    let mut stream = UnixStream::connect(&running.socket).await.unwrap();
+    stream.write_all(b"\xc3\x28 hello\nhello\n").await.unwrap();
+    stream.write_all(&vec![b'x'; 100_000]).await.unwrap_or(());
+    drop(stream);
+    let mut stream = UnixStream::connect(&running.socket).await.unwrap();
+    stream
+        .write_all(b"{\"SetLink\":5}\n\"Status\"\n")
+        .await
+        .unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    let first = lines.next_line().await.unwrap().unwrap();
+    assert!(first.contains("not a request"), "{first}");
+    let second = lines.next_line().await.unwrap().unwrap();
+    assert!(second.contains("1-ff00:0:110"), "{second}");
+}
+
+#[tokio::test]
+async fn a_request_to_stop_ends_the_service_and_removes_the_socket() {
+    let lab = Lab::ready("fig4");
+    let mut running = run(&lab, "1-ff00:0:110").await;
+    assert_eq!(running.live(Request::Stop).await.unwrap(), Reply::Done);
+    assert!((&mut running.task).await.unwrap().is_ok());
+    assert!(!running.socket.exists());
+    let error = running.live(Request::Status).await.unwrap_err();
+    assert!(matches!(error, LiveError::Unreachable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn the_caller_ends_the_service() {
+    let lab = Lab::ready("fig4");
+    let control = lab.control("1-ff00:0:110");
+    control.run(std::future::ready(())).await.unwrap();
+    assert!(!lab.dir(ia("1-ff00:0:110")).control_socket().exists());
+}
+
+#[tokio::test]
+async fn one_service_runs_for_an_as_and_a_dead_ones_socket_is_taken_over() {
+    let lab = Lab::ready("fig4");
+    let socket = lab.dir(ia("1-ff00:0:110")).control_socket();
+    // Left by a service that was killed.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    assert!(socket.exists());
+    let running = run(&lab, "1-ff00:0:110").await;
+    assert!(running.live(Request::Status).await.is_ok());
+    let second = lab.control("1-ff00:0:110").bind().await.err().unwrap();
+    assert!(matches!(second, RunError::Runs { .. }), "{second}");
+    // Nor can two have one address.
+    let taken = lab
+        .control("1-ff00:0:111")
+        .with_daemon_address(running.control)
+        .bind()
+        .await
+        .err()
+        .unwrap();
+    assert!(
+        taken.to_string().contains(&running.control.to_string()),
+        "{taken}"
+    );
+}
+
+#[tokio::test]
+async fn a_service_that_starts_anew_knows_the_links_states() {
+    let lab = Lab::ready("fig4");
+    let shape = Shape {
+        rate: Some(8_000_000),
+        ..Shape::default()
+    };
+    let state = |up| LinkState { up, shape };
+    // One end says that link 1 is down; both have another rate for link 2.
+    for (isd_as, up) in [("1-ff00:0:110", false), ("1-ff00:0:111", true)] {
+        let links = [(1, state(up)), (2, state(true))].into();
+        lab.dir(ia(isd_as)).write_links(&links).unwrap();
+    }
+    let running = run(&lab, "1-ff00:0:110").await;
+    let paths = running.paths("1-ff00:0:111").await.unwrap();
+    assert_eq!(paths.iter().map(short).collect::<Vec<_>>(), ["110#2 111#2"]);
+    assert_eq!(paths[0].bandwidth, [8000]);
+
+    std::fs::write(lab.dir(ia("1-ff00:0:111")).path().join("links.json"), "{").unwrap();
+    let error = Control::load(&lab.dir(ia("1-ff00:0:110"))).err().unwrap();
+    assert!(error.to_string().contains("links.json"), "{error}");
+}
+
+#[test]
+fn what_does_not_fit_together_is_not_opened() {
+    let lab = Lab::ready("fig4");
+    let dir = lab.dir(ia("1-ff00:0:110"));
+    let lifetime = |seconds| {
+        lab.control("1-ff00:0:110")
+            .with_segment_lifetime(Duration::from_secs(seconds))
+    };
+    assert!(matches!(lifetime(1).err(), Some(OpenError::Lifetime(_))));
+    assert!(matches!(
+        lifetime(86_401).err(),
+        Some(OpenError::Lifetime(_))
+    ));
+    assert!(lifetime(10).is_ok());
+
+    let other = hawser_topology::Network::ready("fig9").unwrap();
+    let keys = || other.ases.iter().map(|a| (a.isd_as, [0; 16])).collect();
+    let error = Control::open(&dir, other.clone(), keys()).err();
+    assert!(matches!(error, Some(OpenError::NotInNetwork(_))));
+    let error = Control::open(&dir, lab.network.clone(), keys()).err();
+    assert!(matches!(error, Some(OpenError::NoKey(_))));
+    assert!(matches!(
+        Control::load(&AsDir::new("1-ff00_0_110")).err(),
+        Some(OpenError::NoLab { .. })
+    ));
+    std::fs::remove_dir_all(as_folder(lab.folder.path(), ia("1-ff00:0:111"))).unwrap();
+    let error = Control::load(&dir).err().unwrap().to_string();
+    assert!(error.contains("master0.key"), "{error}");
+    std::fs::remove_file(lab.folder.path().join("network.json")).unwrap();
+    let error = Control::load(&dir).err().unwrap().to_string();
+    assert!(error.contains("network.json"), "{error}");
 }

@@ -1,0 +1,531 @@
+use super::*;
+use crate::testing::{TWO_ISDS, ia, plane, walk};
+use hawser_topology::{As, End, Link, LinkKind, Network};
+use proptest::prelude::*;
+use scion_protobuf::proto::daemon::v1::Path;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Some time in 2033.
+const NOW: u64 = 2_000_000_000;
+
+type Interfaces = Vec<(IsdAsn, u16)>;
+
+fn ask(plane: &mut Plane, dst: IsdAsn, now: u64) -> Vec<Path> {
+    let answer = plane.paths(IsdAsn::WILDCARD, dst, now).unwrap();
+    let bytes =
+        connectrpc::Encodable::<PathsResponse>::encode(&answer, connectrpc::CodecFormat::Proto)
+            .unwrap();
+    PathsResponse::decode_from_slice(&bytes).unwrap().paths
+}
+
+fn interfaces(path: &Path) -> Interfaces {
+    path.interfaces
+        .iter()
+        .map(|i| (IsdAsn::from_u64(i.isd_as), u16::try_from(i.id).unwrap()))
+        .collect()
+}
+
+fn listed(plane: &mut Plane, dst: IsdAsn, now: u64) -> Vec<Interfaces> {
+    ask(plane, dst, now).iter().map(interfaces).collect()
+}
+
+/// The paths as `113#1 111#3 …`, the AS by its last part.
+fn texts(network: &Network, src: &str, dst: &str) -> Vec<String> {
+    let show = |path: Interfaces| {
+        path.iter()
+            .map(|(isd_as, id)| format!("{:x}#{id}", isd_as.asn().to_u64() & 0xffff))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let found = listed(&mut plane(network, ia(src)), ia(dst), NOW);
+    found.into_iter().map(show).collect()
+}
+
+fn two_isds() -> Network {
+    Network::parse(TWO_ISDS).unwrap()
+}
+
+/// Checks every path between every two ASes: its MACs there and back, that the
+/// interfaces named are those crossed, that no two are the same and none has a
+/// loop, the order, and that the way back has the same ones. Returns how many
+/// there are.
+fn check_all(network: &Network) -> usize {
+    let mut count = 0;
+    let mut all = BTreeSet::new();
+    for src in network.ases.iter().map(|a| a.isd_as) {
+        let mut plane = plane(network, src);
+        for dst in network.ases.iter().map(|a| a.isd_as).filter(|&d| d != src) {
+            let paths = ask(&mut plane, dst, NOW);
+            let lists: Vec<_> = paths.iter().map(interfaces).collect();
+            for (path, list) in paths.iter().zip(&lists) {
+                let crossed = walk(network, &path.raw, src, dst, NOW);
+                assert_eq!(crossed.as_ref(), Ok(list), "{src} to {dst}");
+                let ases: BTreeSet<_> = list.iter().map(|i| i.0).collect();
+                assert_eq!(ases.len(), list.len() / 2 + 1, "a loop in {list:?}");
+            }
+            let keys: Vec<_> = lists.iter().map(|list| (list.len(), list)).collect();
+            assert!(keys.is_sorted(), "{src} to {dst}: {keys:?}");
+            assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
+            count += paths.len();
+            if paths.len() < MAX_PATHS {
+                all.extend(lists);
+            }
+        }
+    }
+    for path in &all {
+        let back: Vec<_> = path.iter().rev().copied().collect();
+        assert!(all.contains(&back), "no way back for {path:?}");
+    }
+    count
+}
+
+#[test]
+fn ready_topologies_have_the_papers_paths() {
+    let fig4 = Network::ready("fig4").unwrap();
+    assert_eq!(
+        texts(&fig4, "1-ff00:0:110", "1-ff00:0:111"),
+        ["110#1 111#1", "110#2 111#2"]
+    );
+    let fig7a = Network::ready("fig7a").unwrap();
+    assert_eq!(
+        texts(&fig7a, "1-ff00:0:4", "1-ff00:0:1"),
+        [
+            "4#1 2#2 2#1 1#1",
+            "4#2 3#2 3#1 2#3 2#1 1#1",
+            "4#3 7#2 7#1 6#2 6#1 5#2 5#1 1#2",
+        ]
+    );
+    let fig9 = Network::ready("fig9").unwrap();
+    assert_eq!(
+        texts(&fig9, "1-ff00:0:5", "1-ff00:0:1"),
+        ["5#1 2#3 2#1 1#1", "5#2 3#3 3#1 1#2"]
+    );
+    assert_eq!(
+        texts(&fig9, "1-ff00:0:5", "1-ff00:0:4"),
+        ["5#1 2#3 2#2 4#1", "5#2 3#3 3#2 4#2"]
+    );
+    for network in [fig4, fig7a, fig9] {
+        assert!(check_all(&network) > 0);
+    }
+}
+
+#[test]
+fn segments_join_by_shortcut_and_peering_and_over_the_core() {
+    let network = two_isds();
+    // Siblings: over their peering link, over their parent, and the long ways.
+    let siblings = texts(&network, "1-ff00:0:113", "1-ff00:0:114");
+    assert_eq!(siblings[..2], ["113#8 114#8", "113#1 111#3 111#4 114#1"]);
+    assert!(siblings.contains(&"113#1 111#3 111#1 110#5 110#6 112#1 112#4 114#2".to_owned()));
+    // Across ISDs: leaves that peer, and ASes above them that peer.
+    let across = texts(&network, "1-ff00:0:114", "2-ff00:0:212");
+    assert_eq!(
+        across[..2],
+        ["114#9 212#9", "114#2 112#4 112#9 211#9 211#2 212#1"]
+    );
+    let over_core = "114#2 112#4 112#2 120#5 120#3 210#1 210#5 211#1 211#2 212#1";
+    assert!(across.contains(&over_core.to_owned()));
+    // A peering link serves what lies below its ends only.
+    assert_eq!(
+        texts(&network, "1-ff00:0:113", "2-ff00:0:211")[0],
+        "113#1 111#3 111#1 110#5 110#1 120#1 120#3 210#1 210#5 211#1"
+    );
+    // An AS above the source or below it.
+    assert_eq!(
+        texts(&network, "1-ff00:0:113", "1-ff00:0:111"),
+        ["113#1 111#3"]
+    );
+    assert_eq!(
+        texts(&network, "1-ff00:0:110", "1-ff00:0:113")[0],
+        "110#5 111#1 111#3 113#1"
+    );
+    // As many as sciparse makes of the same segments, see below.
+    assert_eq!(check_all(&network), 352);
+}
+
+/// The paths that sciparse makes of the looked-up segments, which went over
+/// the wire.
+fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
+    let src = plane.isd_as();
+    let found = plane.lookup(src, dst, NOW).unwrap();
+    let read = |list: &[Segment]| -> Vec<_> {
+        list.iter()
+            .map(|segment| {
+                let bytes = crate::signed::segment(&plane.graph, segment).encode_to_vec();
+                let message = Message::decode_from_slice(&bytes).unwrap();
+                sciparse::segment::SignedPathSegment::try_from_rpc(message).unwrap()
+            })
+            .collect()
+    };
+    let (up, core, down) = (read(&found.up), read(&found.core), read(&found.down));
+    let paths = sciparse::path::combinator::combine(src, dst, core.iter(), up.iter().chain(&down));
+    paths
+        .iter()
+        .map(|path| {
+            let interfaces = path.metadata().unwrap().interfaces.as_ref().unwrap();
+            interfaces
+                .iter()
+                .map(|i| (i.interface.isd_asn, i.interface.id))
+                .collect()
+        })
+        .collect()
+}
+
+fn compare_with_sciparse(network: &Network) {
+    for src in network.ases.iter().map(|a| a.isd_as) {
+        let mut plane = plane(network, src);
+        for dst in network.ases.iter().map(|a| a.isd_as).filter(|&d| d != src) {
+            let ours: BTreeSet<_> = listed(&mut plane, dst, NOW).into_iter().collect();
+            let theirs = by_sciparse(&mut plane, dst);
+            if theirs.len() <= MAX_PATHS {
+                assert_eq!(ours, theirs, "{src} to {dst}");
+            } else {
+                assert_eq!(ours.len(), MAX_PATHS);
+                assert!(ours.is_subset(&theirs), "{src} to {dst}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_that_combines_segments_itself_finds_the_same_paths() {
+    compare_with_sciparse(&two_isds());
+    compare_with_sciparse(&Network::ready("fig9").unwrap());
+}
+
+#[test]
+fn metadata_is_that_of_the_network() {
+    let network = two_isds();
+    let mut plane = plane(&network, ia("1-ff00:0:110"));
+    let path = &ask(&mut plane, ia("2-ff00:0:212"), NOW)[0];
+    // 110#1 120#1, 120#3 210#1, 210#5 211#1, 211#2 212#1.
+    assert_eq!(path.mtu, 1472);
+    let millis: Vec<_> = path.latency.iter().map(|l| l.nanos / 1_000_000).collect();
+    assert_eq!(millis, [5, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(path.bandwidth, [10_000, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(path.notes, ["one", "", "", "", ""]);
+    assert_eq!(path.internal_hops, [0, 0, 0]);
+    assert_eq!(path.link_type.len(), 4);
+    assert_eq!(path.geo.len(), 8);
+    assert_eq!(path.interface.address.address, "10.0.1.254:30042");
+    // The other router of the AS; a narrower AS and a narrower link on the way.
+    let path = &ask(&mut plane, ia("1-ff00:0:112"), NOW)[0];
+    assert_eq!(path.mtu, 1400);
+    assert_eq!(path.interface.address.address, "10.0.1.254:30043");
+    let narrow = ask(&mut plane, ia("2-ff00:0:210"), NOW)
+        .into_iter()
+        .find(|path| path.interfaces[2].id == 4);
+    assert_eq!(narrow.unwrap().mtu, 1300);
+    // Through the AS from one of its routers to the other.
+    let mut plane = super::tests::plane(&network, ia("1-ff00:0:111"));
+    let path = &ask(&mut plane, ia("1-ff00:0:112"), NOW)[0];
+    assert_eq!(path.interfaces[1].id, 5);
+    assert_eq!(path.internal_hops, [1]);
+}
+
+/// The paths from an AS to all others.
+fn to_all(plane: &mut Plane, network: &Network) -> BTreeMap<IsdAsn, Vec<Path>> {
+    let ends = network.ases.iter().map(|a| a.isd_as);
+    ends.map(|dst| (dst, ask(plane, dst, NOW))).collect()
+}
+
+/// Takes each link down in turn: what is left are the paths of a network
+/// without it. Returns how many paths were lost though they do not cross the
+/// link, because their segments reach the core over it only.
+fn take_each_link_down(network: &Network) -> usize {
+    let mut lost = 0;
+    for src in network.ases.iter().map(|a| a.isd_as) {
+        let mut plane = plane(network, src);
+        let before = to_all(&mut plane, network);
+        for (at, link) in network.links.iter().enumerate() {
+            plane.set_link(at, false, link.shape);
+            let mut without = network.clone();
+            without.links.remove(at);
+            let mut without = crate::testing::plane(&without, src);
+            let over = (link.a.isd_as, link.a.id);
+            for (&dst, paths) in &before {
+                let after = listed(&mut plane, dst, NOW);
+                assert_eq!(after, listed(&mut without, dst, NOW));
+                let mut rest: Vec<_> = paths.iter().map(interfaces).collect();
+                rest.retain(|path| !path.contains(&over));
+                assert!(after.iter().all(|path| rest.contains(path)));
+                lost += rest.len() - after.len();
+            }
+            plane.set_link(at, true, link.shape);
+        }
+        assert_eq!(to_all(&mut plane, network), before);
+    }
+    lost
+}
+
+#[test]
+fn a_link_that_is_down_takes_exactly_its_paths() {
+    for name in Network::ready_names() {
+        assert_eq!(
+            take_each_link_down(&Network::ready(name).unwrap()),
+            0,
+            "{name}"
+        );
+    }
+    // A shortcut is part of a segment from the core: it goes with the segment.
+    assert!(take_each_link_down(&two_isds()) > 0);
+}
+
+#[test]
+fn metadata_follows_a_links_shape() {
+    let network = Network::ready("fig4").unwrap();
+    let mut plane = plane(&network, ia("1-ff00:0:110"));
+    let before = ask(&mut plane, ia("1-ff00:0:111"), NOW);
+    assert_eq!(before[0].bandwidth, [300_000]);
+    let shape = Shape {
+        rate: Some(500),
+        delay: Duration::from_millis(1500),
+        ..Shape::default()
+    };
+    plane.set_link(0, true, shape);
+    let after = ask(&mut plane, ia("1-ff00:0:111"), NOW);
+    assert_eq!(after[0].latency[0], Duration::from_millis(1500).into());
+    // Below the unit, but not "no limit".
+    assert_eq!(after[0].bandwidth, [1]);
+    assert_eq!(after[0].raw, before[0].raw);
+    assert_eq!(after[1], before[1]);
+}
+
+#[test]
+fn paths_expire_and_are_made_anew_at_half_their_life() {
+    let network = Network::ready("fig7a").unwrap();
+    let (src, dst) = (ia("1-ff00:0:4"), ia("1-ff00:0:1"));
+    for lifetime in [2, 10, 337, 338, 675, 21_600, 86_400] {
+        let mut plane = plane(&network, src);
+        plane.set_lifetime(Duration::from_secs(lifetime));
+        let first = ask(&mut plane, dst, NOW);
+        let expiry = NOW + lifetime;
+        assert_eq!(first[0].expiration.seconds, i64::try_from(expiry).unwrap());
+        assert!(walk(&network, &first[0].raw, src, dst, NOW).is_ok());
+        assert!(walk(&network, &first[0].raw, src, dst, expiry - 1).is_ok());
+        // A hop field's life may be half a second longer than whole seconds.
+        let late = walk(&network, &first[0].raw, src, dst, expiry + 1);
+        assert!(late.unwrap_err().contains("expired"));
+
+        let half = NOW + lifetime / 2;
+        assert_eq!(ask(&mut plane, dst, half - 1), first);
+        let second = ask(&mut plane, dst, half);
+        assert_eq!(
+            second[0].expiration.seconds,
+            i64::try_from(half + lifetime).unwrap()
+        );
+        assert_ne!(second[0].raw, first[0].raw);
+        assert!(walk(&network, &second[0].raw, src, dst, half).is_ok());
+        let lists = |paths: &[Path]| paths.iter().map(interfaces).collect::<Vec<_>>();
+        assert_eq!(lists(&second), lists(&first));
+        // A clock set back: the paths must not be from the future.
+        let third = ask(&mut plane, dst, NOW - 100);
+        assert!(walk(&network, &third[0].raw, src, dst, NOW - 100).is_ok());
+    }
+}
+
+#[test]
+fn a_path_altered_anywhere_is_refused_by_the_walk() {
+    // The walk proves MACs only if it notices.
+    let network = two_isds();
+    let (src, dst) = (ia("1-ff00:0:114"), ia("2-ff00:0:212"));
+    for path in ask(&mut plane(&network, src), dst, NOW) {
+        for at in 4..path.raw.len() {
+            let mut raw = path.raw.clone();
+            raw[at] ^= 0x80;
+            let walked = walk(&network, &raw, src, dst, NOW);
+            // Reserved bits and those of other flags are not authenticated.
+            let infos = path.raw[..4].len() + 8 * info_fields(&path.raw);
+            let free = if at < infos {
+                (at - 4) % 8 < 2
+            } else {
+                (at - infos).is_multiple_of(12)
+            };
+            assert!(free || walked.is_err(), "byte {at} of {:?}", path.raw);
+        }
+    }
+}
+
+/// How many info fields a raw path has: segments with a length.
+fn info_fields(raw: &[u8]) -> usize {
+    let meta = u32::from_be_bytes(raw[..4].try_into().unwrap());
+    [12, 6, 0]
+        .iter()
+        .filter(|&&at| meta >> at & 0x3f > 0)
+        .count()
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused() {
+    let network = two_isds();
+    let mut plane = plane(&network, ia("1-ff00:0:114"));
+    let (own, core) = (ia("1-ff00:0:114"), ia("1-ff00:0:110"));
+    for (src, dst, error) in [
+        (own, ia("1-0"), LookupError::Wildcard(ia("1-0"))),
+        (own, ia("0-0"), LookupError::Wildcard(ia("0-0"))),
+        (
+            own,
+            ia("1-ff00:0:999"),
+            LookupError::Unknown(ia("1-ff00:0:999")),
+        ),
+        (
+            core,
+            own,
+            LookupError::Foreign {
+                local: own,
+                asked: core,
+            },
+        ),
+    ] {
+        assert_eq!(plane.paths(src, dst, NOW).unwrap_err(), error);
+    }
+    for (src, dst, error) in [
+        (own, ia("0-0"), LookupError::Wildcard(ia("0-0"))),
+        (own, ia("3-0"), LookupError::Unknown(ia("3-0"))),
+        (
+            ia("1-ff00:0:113"),
+            core,
+            LookupError::Foreign {
+                local: own,
+                asked: ia("1-ff00:0:113"),
+            },
+        ),
+    ] {
+        assert_eq!(plane.lookup(src, dst, NOW).unwrap_err(), error);
+    }
+}
+
+#[test]
+fn the_own_as_is_reached_by_one_empty_path() {
+    let network = two_isds();
+    let own = ia("1-ff00:0:112");
+    let paths = ask(&mut plane(&network, own), own, NOW);
+    assert_eq!(paths.len(), 1);
+    assert!(paths[0].raw.is_empty() && paths[0].interfaces.is_empty());
+    assert_eq!(paths[0].mtu, 1400);
+    let day = i64::try_from(NOW + 24 * 3600).unwrap();
+    assert_eq!(paths[0].expiration.seconds, day);
+}
+
+#[test]
+fn lookups_name_the_segments_they_need() {
+    let network = two_isds();
+    let mut plane = plane(&network, ia("1-ff00:0:114"));
+    let mut count = |src: &str, dst: &str| {
+        let found = plane.lookup(ia(src), ia(dst), NOW).unwrap();
+        (found.up.len(), found.core.len(), found.down.len())
+    };
+    // Three ways up: over 111, and over 112 to either core AS.
+    assert_eq!(count("0-0", "1-0"), (3, 0, 0));
+    assert_eq!(count("1-ff00:0:114", "1-0"), (3, 0, 0));
+    assert_eq!(count("1-0", "2-0"), (0, 2 + 4, 0));
+    assert_eq!(count("2-0", "2-ff00:0:212"), (0, 0, 1));
+    assert_eq!(count("2-ff00:0:210", "2-ff00:0:212"), (0, 0, 1));
+    assert_eq!(count("1-ff00:0:114", "2-ff00:0:210"), (3, 2 + 4, 0));
+    assert_eq!(count("1-ff00:0:114", "2-ff00:0:212"), (3, 2 + 4, 1));
+    assert_eq!(count("1-ff00:0:110", "1-ff00:0:120"), (0, 2, 0));
+    assert_eq!(count("1-0", "1-0"), (0, 0, 0));
+}
+
+#[test]
+fn answers_are_kept_within_bounds() {
+    // 32 core ASes, each joined to the next three, twice.
+    let name = |at: usize| format!("1-ff00:0:{:x}", 1 + at % 32);
+    let mut text = "ASes:\n".to_owned();
+    for at in 0..32 {
+        text += &format!("  \"{}\": {{core: true}}\n", name(at));
+    }
+    text += "links:\n";
+    for at in 0..32 {
+        for (n, far) in [1, 1, 2, 2, 3, 3].into_iter().enumerate() {
+            text += &format!(
+                "  - {{a: \"{}#{}\", b: \"{}#{}\", linkAtoB: CORE}}\n",
+                name(at),
+                n + 1,
+                name(at + far),
+                n + 11,
+            );
+        }
+    }
+    let network = Network::parse(&text).unwrap();
+    let src = ia(&name(0));
+    let mut plane = plane(&network, src);
+    for at in 1..32 {
+        let dst = ia(&name(at));
+        let paths = ask(&mut plane, dst, NOW);
+        assert_eq!(paths.len(), SEGMENTS_PER_PAIR);
+        for path in &paths {
+            assert_eq!(
+                walk(&network, &path.raw, src, dst, NOW),
+                Ok(interfaces(path))
+            );
+        }
+        assert!(plane.kept <= MAX_KEPT);
+    }
+    // A size that fits once only.
+    assert_eq!(plane.answers.len(), 31);
+    plane.kept = MAX_KEPT;
+    let shape = network.links[0].shape;
+    plane.answers.remove(&1);
+    ask(&mut plane, ia(&name(1)), NOW);
+    assert_eq!(plane.answers.len(), 1);
+    plane.set_link(0, true, shape);
+    assert_eq!(plane.answers.len(), 1, "nothing changed");
+    plane.set_link(0, false, shape);
+    assert_eq!((plane.answers.len(), plane.kept), (0, 0));
+}
+
+/// Networks of a few ASes with links of all kinds between any two of them.
+fn networks() -> impl Strategy<Value = Network> {
+    let cores = prop::collection::vec(any::<bool>(), 2..8);
+    let links = prop::collection::vec((any::<usize>(), any::<usize>(), any::<bool>()), 1..14);
+    (cores, links).prop_map(|(cores, links)| {
+        let count = cores.len();
+        let ases: Vec<_> = cores
+            .iter()
+            .enumerate()
+            .map(|(at, &core)| As {
+                isd_as: ia(&format!("{}-ff00:0:{:x}", 1 + at % 2, at + 1)),
+                core,
+                mtu: 1472,
+                note: None,
+            })
+            .collect();
+        let links = links
+            .into_iter()
+            .enumerate()
+            .filter_map(|(at, (a, b, peer))| {
+                let (a, b) = (a % count, b % count);
+                // A parent comes first, so there is no circle.
+                let (a, b) = (a.min(b), a.max(b));
+                let kind = match (cores[a], cores[b]) {
+                    (true, true) => LinkKind::Core,
+                    (_, false) if !peer => LinkKind::Child,
+                    _ => LinkKind::Peer,
+                };
+                let end = |of: usize| End {
+                    isd_as: ases[of].isd_as,
+                    router: String::new(),
+                    id: u16::try_from(at + 1).unwrap(),
+                };
+                (a != b).then(|| Link {
+                    a: end(a),
+                    b: end(b),
+                    kind,
+                    mtu: 1472,
+                    shape: Shape::default(),
+                })
+            });
+        let links = links.collect();
+        Network { ases, links }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn paths_of_any_network_pass_every_router(network in networks()) {
+        check_all(&network);
+        compare_with_sciparse(&network);
+    }
+}

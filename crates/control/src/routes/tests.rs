@@ -1,0 +1,110 @@
+use super::*;
+use crate::testing::ia;
+use hawser_topology::{As, End, Link, LinkKind, Network, Shape};
+
+/// Core ASes, joined as listed.
+fn core_network(ases: usize, links: &[(usize, usize)]) -> Graph {
+    let isd_as = |at: usize| ia(&format!("1-ff00:0:{:x}", at + 1));
+    let end = |at: usize, id: usize| End {
+        isd_as: isd_as(at),
+        router: String::new(),
+        id: u16::try_from(id + 1).unwrap(),
+    };
+    Graph::new(Network {
+        ases: (0..ases)
+            .map(|at| As {
+                isd_as: isd_as(at),
+                core: true,
+                mtu: 1472,
+                note: None,
+            })
+            .collect(),
+        links: links
+            .iter()
+            .enumerate()
+            .map(|(id, &(a, b))| Link {
+                a: end(a, id),
+                b: end(b, id),
+                kind: LinkKind::Core,
+                mtu: 1472,
+                shape: Shape::default(),
+            })
+            .collect(),
+    })
+}
+
+fn core_routes(graph: &Graph, from: usize, to: usize, limit: usize) -> Vec<Route> {
+    let distance = distances(graph, to, Along::Core);
+    routes(graph, from, to, Along::Core, &distance, limit)
+}
+
+#[test]
+fn few_routes_are_found_all_and_shortest_first() {
+    // A square with a diagonal.
+    let graph = core_network(4, &[(0, 1), (1, 3), (0, 2), (2, 3), (1, 2)]);
+    let found: Vec<_> = core_routes(&graph, 0, 3, 20)
+        .into_iter()
+        .map(|route| route.links)
+        .collect();
+    assert_eq!(
+        found,
+        [vec![0, 1], vec![2, 3], vec![0, 4, 3], vec![2, 4, 1]]
+    );
+}
+
+#[test]
+fn of_many_routes_the_most_diverse_are_taken() {
+    // Five links, then five links: 25 routes of the same length.
+    let links: Vec<_> = (0..10).map(|at| (at / 5, at / 5 + 1)).collect();
+    let graph = core_network(3, &links);
+    let found = core_routes(&graph, 0, 2, 10);
+    assert_eq!(found.len(), 10);
+    for link in 0..10 {
+        let uses = found.iter().filter(|r| r.links.contains(&link)).count();
+        assert!((1..=3).contains(&uses), "link {link} in {found:?}");
+    }
+    // A short way with many parallel links does not hide the longer one.
+    let mut links: Vec<_> = (0..30).map(|_| (0, 1)).collect();
+    links.extend([(1, 3), (0, 2), (2, 4), (4, 3)]);
+    let graph = core_network(5, &links);
+    let found = core_routes(&graph, 0, 3, 4);
+    assert!(found.iter().any(|r| r.links == [31, 32, 33]), "{found:?}");
+    assert_eq!(found[0].links.len(), 2);
+}
+
+#[test]
+fn segments_are_not_longer_than_the_bound() {
+    let longest = MAX_SEGMENT_LINKS as usize;
+    let chain: Vec<_> = (0..longest + 1).map(|at| (at, at + 1)).collect();
+    let graph = core_network(longest + 2, &chain);
+    assert_eq!(core_routes(&graph, 0, longest, 20).len(), 1);
+    assert_eq!(core_routes(&graph, 0, longest + 1, 20), []);
+}
+
+#[test]
+fn a_dense_network_is_searched_within_bounds() {
+    // Every two of 30 ASes joined: 30! routes, of which few are looked at.
+    let mesh: Vec<_> = (0..30)
+        .flat_map(|a| (a + 1..30).map(move |b| (a, b)))
+        .collect();
+    let graph = core_network(30, &mesh);
+    let found = core_routes(&graph, 0, 29, 20);
+    assert_eq!(found.len(), 20);
+    assert_eq!(found[0].links.len(), 1);
+    // Those over one AS each share no link with another.
+    assert!(found.iter().all(|route| route.links.len() <= 2));
+}
+
+#[test]
+fn a_dead_end_that_looks_near_does_not_hide_the_way() {
+    // 0 - 1 is the only way on; a large clique hangs at 0.
+    let mut links = vec![(0, 1), (1, 2)];
+    for a in 3..15 {
+        links.push((0, a));
+        links.extend((a + 1..15).map(|b| (a, b)));
+    }
+    let graph = core_network(15, &links);
+    let found = core_routes(&graph, 0, 2, 20);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].ases, [0, 1, 2]);
+}
