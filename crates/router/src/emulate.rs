@@ -111,3 +111,6 @@ impl Emulator {
         packets
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,7 @@ use sciparse::{
     dataplane_path::{
         model::DpPath,
         standard::{
+            mac::algo::mac_beta_step,
             model::{HopField, InfoField, Segment, StandardPath},
             types::{HopFieldFlags, HopFieldMac, InfoFieldFlags},
         },
@@ -320,6 +321,66 @@ pub fn routes() -> Vec<Route> {
 /// The route named `name`.
 pub fn route(name: &str) -> Route {
     routes().into_iter().find(|route| route.0 == name).unwrap()
+}
+
+/// The AS of each hop field of the route named `name`.
+fn hop_fields(name: &str) -> &'static [u16] {
+    match name {
+        "core" => &[1, 2],
+        "up" => &[5, 3, 1],
+        "down" => &[2, 7, 8],
+        "up, core, down" => &[5, 3, 1, 1, 2, 2, 7, 8],
+        "up, down at a core AS" => &[5, 3, 1, 1, 4],
+        "shortcut" => &[5, 3, 3, 6],
+        "peering" => &[5, 3, 7, 8],
+        "short peering" => &[3, 7],
+        other => panic!("no route {other}"),
+    }
+}
+
+/// What may differ between paths over the same interfaces.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    /// By segment, in order of travel: the identifier it was begun with.
+    pub segment_ids: [u16; 3],
+    /// By segment: seconds since it was begun.
+    pub ages: [u32; 3],
+    /// By hop field.
+    pub exp_times: [u8; 8],
+}
+
+/// The route `name` as another beacon would have made it.
+pub fn route_with(name: &str, fields: &Fields) -> Route {
+    let mut route = route(name);
+    let mut at = 0;
+    for (number, segment) in route.3.segments.iter_mut().enumerate() {
+        let info = &mut segment.info_field;
+        let peering = info.flags.contains(InfoFieldFlags::PEERING);
+        info.timestamp = NOW - fields.ages[number];
+        let mut beta = fields.segment_ids[number];
+        info.segment_id = beta;
+        let count = segment.hop_fields.len();
+        for i in 0..count {
+            // In construction direction.
+            let i = if info.flags.cons_dir() {
+                i
+            } else {
+                count - 1 - i
+            };
+            let hop = &mut segment.hop_fields[i];
+            hop.expiration_units = fields.exp_times[at + i];
+            let key = key(hop_fields(name)[at + i]);
+            *hop = (*hop).with_calculated_mac(beta, info.timestamp, &key);
+            if !info.flags.cons_dir() {
+                info.segment_id = beta;
+            }
+            if !peering {
+                beta = mac_beta_step(beta, hop.mac.0);
+            }
+        }
+        at += count;
+    }
+    route
 }
 
 pub fn udp(src: u16, dst: u16, path: StandardPath, payload: usize) -> Vec<u8> {
