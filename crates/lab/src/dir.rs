@@ -5,7 +5,7 @@ use crate::{
     plan::Plan,
     process::{self, ProcessId},
 };
-use hawser_topology::{AsDir, IsdAsn};
+use hawser_topology::{AsDir, IsdAsn, Network, TopologyError};
 use serde::{Deserialize, Serialize};
 use std::{
     io,
@@ -37,7 +37,7 @@ impl LabDir {
     }
 
     /// The network as it is now, in JSON.
-    pub fn network(&self) -> PathBuf {
+    fn network(&self) -> PathBuf {
         self.0.join("network.json")
     }
 
@@ -70,6 +70,22 @@ impl LabDir {
             .chain([self.socket()])
             .max_by_key(|path| path.as_os_str().len())
             .unwrap_or_default()
+    }
+
+    /// Reads the network as it is now.
+    pub fn read_network(&self) -> Result<Network, TopologyError> {
+        Network::read_json(&self.network())
+    }
+
+    /// Writes it beside and renames, so that a reader never sees half of it.
+    pub fn write_network(&self, network: &Network) -> Result<(), TopologyError> {
+        let path = self.network();
+        let beside = path.with_extension("json.new");
+        network.write_json(&beside)?;
+        std::fs::rename(&beside, &path).map_err(|e| TopologyError::File {
+            path,
+            reason: e.to_string(),
+        })
     }
 
     pub fn read_state(&self) -> Result<State, StateError> {
@@ -122,8 +138,6 @@ pub(crate) struct State {
     pub supervisor: ProcessId,
     /// Whether the lab has a user namespace of its own.
     pub rootless: bool,
-    /// Whether all services have answered.
-    pub ready: bool,
     /// In the order of the network.
     pub ases: Vec<AsState>,
     /// In the order of the network.
@@ -170,7 +184,6 @@ impl State {
             boot_id: process::boot_id()?,
             supervisor: ProcessId::own()?,
             rootless,
-            ready: false,
             ases: plan
                 .ases
                 .iter()
@@ -240,7 +253,6 @@ pub(crate) mod isd_as_text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hawser_topology::Network;
 
     fn state() -> State {
         let plan = Plan::of(&Network::ready("fig7a").unwrap()).unwrap();
@@ -261,6 +273,16 @@ mod tests {
         assert_eq!(dir.read_state().unwrap(), state);
         assert_eq!(state.namespaces().len(), 1);
         assert_eq!(state.services().count(), 1);
+    }
+
+    #[test]
+    fn the_network_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = LabDir::new(folder.path());
+        let network = Network::ready("fig9").unwrap();
+        dir.write_network(&network).unwrap();
+        assert_eq!(dir.read_network().unwrap(), network);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

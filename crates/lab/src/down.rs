@@ -76,7 +76,7 @@ fn end(dir: &LabDir, state: &State) -> Result<(), DownError> {
     let end = || {
         reap::end(&reap::open([state.supervisor])?)?;
         reap::end(&reap::open(state.services())?)?;
-        reap::clear(&namespaces, Certainty::Cookie, &[])
+        reap::clear(&namespaces, Certainty::Cookie)
     };
     end().map_err(DownError::Process)
 }

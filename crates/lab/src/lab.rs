@@ -117,7 +117,7 @@ impl Lab {
     /// # Errors
     /// When it cannot be read.
     pub fn network(&self) -> Result<Network, TopologyError> {
-        Network::read_json(&self.dir.network())
+        self.dir.read_network()
     }
 
     /// The address of an AS's host; none when there is no such AS.

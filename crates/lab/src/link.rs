@@ -104,7 +104,7 @@ impl Lab {
         }
         let _lock = self.root.lock(&self.name)?;
         let state = self.dir.read_state()?;
-        let mut network = Network::read_json(&self.dir.network())?;
+        let mut network = self.dir.read_network()?;
         let Some((index, _)) = network.link_at(isd_as, id) else {
             return Err(unknown(&network, isd_as, id));
         };
@@ -133,7 +133,7 @@ impl Lab {
         }
         link.shape = wanted.shape;
         let link = link.clone();
-        network.write_json(&self.dir.network())?;
+        self.dir.write_network(&network)?;
 
         let failures = self.tell(&state, &link, wanted);
         match failures.is_empty() {

@@ -27,10 +27,7 @@ pub(crate) enum Certainty {
 }
 
 /// The processes inside the given network namespaces.
-pub(crate) fn inside(
-    namespaces: &[NetNsId],
-    certainty: Certainty,
-) -> io::Result<Vec<(ProcessId, Handle)>> {
+pub(crate) fn inside(namespaces: &[NetNsId], certainty: Certainty) -> io::Result<Vec<Handle>> {
     let mut found = Vec::new();
     for pid in process::all()? {
         let is_inside = || {
@@ -47,7 +44,7 @@ pub(crate) fn inside(
             && let Some(handle) = process.open()?
             && is_inside().is_some()
         {
-            found.push((process, handle));
+            found.push(handle);
         }
     }
     Ok(found)
@@ -83,21 +80,12 @@ pub(crate) fn end(handles: &[Handle]) -> io::Result<()> {
 }
 
 /// Ends everything inside the given namespaces, what it starts meanwhile too.
-/// `spare` is left alone.
-pub(crate) fn clear(
-    namespaces: &[NetNsId],
-    certainty: Certainty,
-    spare: &[ProcessId],
-) -> io::Result<()> {
+pub(crate) fn clear(namespaces: &[NetNsId], certainty: Certainty) -> io::Result<()> {
     // Each round is whatever the last one's processes started while it ran; a
     // program that keeps ahead of SIGKILL for this many is hostile.
     const ROUNDS: usize = 20;
     for _ in 0..ROUNDS {
-        let handles: Vec<Handle> = inside(namespaces, certainty)?
-            .into_iter()
-            .filter(|(process, _)| !spare.contains(process))
-            .map(|(_, handle)| handle)
-            .collect();
+        let handles = inside(namespaces, certainty)?;
         if handles.is_empty() {
             return Ok(());
         }
@@ -148,14 +136,10 @@ mod tests {
             cookie: u64::MAX,
             ..ours.id().unwrap()
         };
-        clear(&[recycled], Certainty::Cookie, &[]).unwrap();
+        clear(&[recycled], Certainty::Cookie).unwrap();
         assert!(inner_id.is_alive());
 
-        let namespaces = [ours.id().unwrap()];
-        clear(&namespaces, Certainty::Held, &[inner_id]).unwrap();
-        assert!(inner_id.is_alive());
-
-        clear(&namespaces, Certainty::Cookie, &[]).unwrap();
+        clear(&[ours.id().unwrap()], Certainty::Cookie).unwrap();
         assert!(!inner_id.is_alive());
         assert!(outer_id.is_alive());
         outer.kill().unwrap();

@@ -7,9 +7,7 @@ use crate::{
     protocol::{self, Ended, LimitState, Reply, Request},
 };
 use hawser_router::{Counters, InterfaceCounters};
-use hawser_topology::{
-    AsDirError, IsdAsn, LinkKind, LinkState, Network, Shape, Side, TopologyError,
-};
+use hawser_topology::{AsDirError, IsdAsn, LinkKind, LinkState, Shape, Side, TopologyError};
 use serde::Serialize;
 use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, time::Duration};
 
@@ -126,7 +124,7 @@ impl Lab {
     /// When its files cannot be read.
     pub fn status(&self) -> Result<Status, StatusError> {
         let state = self.dir.read_state()?;
-        let network = Network::read_json(&self.dir.network())?;
+        let network = self.dir.read_network()?;
         let running = state.is_running();
         let ended = match running.then(|| self.ask(&Request::Ended)) {
             Some(Some(Reply::Ended(ended))) => ended,

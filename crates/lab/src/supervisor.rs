@@ -15,7 +15,7 @@ use crate::{
     protocol::{self, LimitState, Reply, Request},
     reap::{self, Certainty},
 };
-use hawser_topology::{Network, Side};
+use hawser_topology::Side;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::AsFd,
@@ -123,7 +123,7 @@ struct Supervisor {
 
 impl Supervisor {
     fn start(dir: &LabDir) -> Result<Supervisor, Report> {
-        let network = Network::read_json(&dir.network())?;
+        let network = dir.read_network()?;
         let plan = Plan::of(&network)?;
         let rootless = !netns::is_privileged();
         let mut state = State::new(&plan, rootless)?;
@@ -148,8 +148,11 @@ impl Supervisor {
         let mut services = Services::spawn(dir, &mut state, &namespaces)?;
         dir.write_state(&state)?;
         services.wait_ready()?;
-        state.ready = true;
-        dir.write_state(&state)?;
+        tracing::info!(
+            "{} ASes and {} links are up",
+            plan.ases.len(),
+            plan.links.len()
+        );
         Ok(Supervisor {
             plan,
             state,
@@ -273,7 +276,7 @@ impl Supervisor {
     fn stop(&mut self) -> io::Result<()> {
         // Own children first reaped here, so that none is left a zombie.
         let services: Vec<ProcessId> = self.state.services().collect();
-        reap::clear(&self.state.namespaces(), Certainty::Held, &[])?;
+        reap::clear(&self.state.namespaces(), Certainty::Held)?;
         reap::end(&reap::open(services)?)?;
         self.services.reap()
     }

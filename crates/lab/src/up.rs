@@ -97,7 +97,7 @@ pub enum UpError {
     },
     /// An ordinary user may not have namespaces here.
     #[error(
-        "user namespaces are not allowed here ({0}): run as root, or allow them (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu also kernel.apparmor_restrict_unprivileged_userns=0; in a container give it CAP_SYS_ADMIN)"
+        "user namespaces are not allowed here ({0}): run as root, or allow them (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 on Debian, kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu; give a container CAP_SYS_ADMIN and CAP_NET_ADMIN)"
     )]
     NoUserNamespace(String),
     /// A router or control service ended, or did not answer.
@@ -190,7 +190,7 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network) -> Result<(), UpError> {
             .map_err(failed(path))
     };
     make(dir.path())?;
-    network.write_json(&dir.network())?;
+    dir.write_network(network)?;
     for as_ in &plan.ases {
         let as_dir = dir.as_dir(&as_.folder);
         make(as_dir.path())?;
