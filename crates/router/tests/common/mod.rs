@@ -11,6 +11,8 @@
 //! ```
 #![allow(dead_code, reason = "each test and benchmark uses a part")]
 
+pub mod net;
+
 use hawser_router::{Face, Forwarder, Verdict};
 use hawser_topology::{IsdAsn, LinkTo};
 use sciparse::{

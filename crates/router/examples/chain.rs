@@ -1,0 +1,241 @@
+//! Packets a second through host, router, router, host, over loopback, beside
+//! plain UDP forwarding over the same number of steps in the same run.
+//!
+//! `cargo run --release -p hawser-router --example chain [SECONDS]`
+//!
+//! The sender keeps a window of packets on their way, so that what is counted
+//! arrives and nothing is sent to be dropped. CPU is that of each forwarding
+//! thread.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{
+    DST_PORT, SRC_PORT,
+    net::{Net, burst},
+};
+use noq_udp::{RecvMeta, Transmit, UdpSocketState};
+use std::{
+    io::IoSliceMut,
+    net::{SocketAddr, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Packets on their way.
+const WINDOW: u64 = 512;
+
+fn main() {
+    let seconds = std::env::args().nth(1).map_or(3.0, |text| {
+        text.parse()
+            .expect("the first argument is a number of seconds")
+    });
+    let time = Duration::from_secs_f64(seconds);
+    println!(
+        "{:44} {:>12} {:>9} {:>18}",
+        "", "packets/s", "Mbit/s", "CPU/packet and hop"
+    );
+    for (batch, size) in [(1, 1200), (40, 1200), (40, 400)] {
+        let how = if batch == 1 {
+            "one by one"
+        } else {
+            "GSO of 40"
+        };
+        println!("{size} bytes of payload, sent {how}");
+        routers(batch, size, time);
+        forwarders(
+            "  plain UDP, GRO and GSO",
+            forward_merged,
+            batch,
+            size,
+            time,
+        );
+        forwarders(
+            "  plain UDP, a call per packet",
+            forward_single,
+            batch,
+            size,
+            time,
+        );
+    }
+}
+
+fn routers(batch: usize, size: usize, time: Duration) {
+    let net = Net::up();
+    let (from, to) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
+    let packets: Vec<_> = (0..batch)
+        .map(|i| net.packet(i as u16, DST_PORT, size))
+        .collect();
+    let names = ["router-1", "router-2"];
+    measure(
+        "  hawser-router",
+        &from,
+        net.router(1),
+        to,
+        &packets,
+        &names,
+        time,
+    );
+}
+
+/// Two threads that forward whatever comes to a fixed address.
+fn forwarders(
+    name: &str,
+    forward: fn(&UdpSocket, SocketAddr, &AtomicBool),
+    batch: usize,
+    size: usize,
+    time: Duration,
+) {
+    let net = Net::new();
+    let bind = || UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (from, first, second, to) = (bind(), bind(), bind(), bind());
+    let packets: Vec<_> = (0..batch)
+        .map(|i| net.packet(i as u16, DST_PORT, size))
+        .collect();
+    let start = first.local_addr().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let hops = [
+        ("plain-1", first, second.local_addr().unwrap()),
+        ("plain-2", second, to.local_addr().unwrap()),
+    ];
+    let threads: Vec<_> = hops
+        .into_iter()
+        .map(|(name, socket, to)| {
+            let stop = stop.clone();
+            socket
+                .set_read_timeout(Some(Duration::from_millis(100)))
+                .unwrap();
+            thread::Builder::new()
+                .name(name.into())
+                .spawn(move || forward(&socket, to, &stop))
+                .unwrap()
+        })
+        .collect();
+    measure(
+        name,
+        &from,
+        start,
+        to,
+        &packets,
+        &["plain-1", "plain-2"],
+        time,
+    );
+    stop.store(true, Relaxed);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+fn forward_single(socket: &UdpSocket, to: SocketAddr, stop: &AtomicBool) {
+    let mut buffer = vec![0; 65536];
+    while !stop.load(Relaxed) {
+        if let Ok(length) = socket.recv(&mut buffer) {
+            socket.send_to(&buffer[..length], to).unwrap();
+        }
+    }
+}
+
+fn forward_merged(socket: &UdpSocket, to: SocketAddr, stop: &AtomicBool) {
+    let state = UdpSocketState::new(socket.into()).unwrap();
+    socket.set_nonblocking(false).unwrap();
+    let mut buffer = vec![0; 65536];
+    let mut meta = [RecvMeta::default()];
+    while !stop.load(Relaxed) {
+        let slices = &mut [IoSliceMut::new(&mut buffer)];
+        if state.recv(socket.into(), slices, &mut meta).is_ok() {
+            let transmit = Transmit {
+                destination: to,
+                ecn: None,
+                contents: &buffer[..meta[0].len],
+                segment_size: Some(meta[0].stride),
+                src_ip: None,
+            };
+            state.try_send(socket.into(), &transmit).unwrap();
+        }
+    }
+}
+
+fn measure(
+    name: &str,
+    from: &UdpSocket,
+    start: SocketAddr,
+    to: UdpSocket,
+    packets: &[Vec<u8>],
+    hops: &[&str],
+    time: Duration,
+) {
+    let arrived = Arc::new(AtomicU64::new(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let sink = {
+        let (arrived, stop) = (arrived.clone(), stop.clone());
+        thread::spawn(move || receive(&to, &arrived, &stop))
+    };
+    let (begin, cpu) = (Instant::now(), cpu_of(hops));
+    let mut sent = 0;
+    let mut last = (0, begin);
+    while begin.elapsed() < time {
+        let now = arrived.load(Relaxed);
+        if now != last.0 {
+            last = (now, Instant::now());
+        } else if last.1.elapsed() > Duration::from_millis(50) {
+            // Lost: what is on its way is counted anew.
+            sent = now;
+        }
+        if sent + packets.len() as u64 > now + WINDOW {
+            thread::sleep(Duration::from_micros(20));
+            continue;
+        }
+        if packets.len() == 1 {
+            from.send_to(&packets[0], start).unwrap();
+        } else {
+            burst(from, start, packets);
+        }
+        sent += packets.len() as u64;
+    }
+    let (seconds, cpu) = (begin.elapsed().as_secs_f64(), cpu_of(hops) - cpu);
+    let count = arrived.load(Relaxed) as f64;
+    let rate = count / seconds;
+    println!(
+        "{name:44} {rate:12.0} {:9.0} {:15.0} ns",
+        rate * packets[0].len() as f64 * 8.0 / 1e6,
+        cpu.as_nanos() as f64 / count / hops.len() as f64,
+    );
+    stop.store(true, Relaxed);
+    sink.join().unwrap();
+}
+
+fn receive(socket: &UdpSocket, arrived: &AtomicU64, stop: &AtomicBool) {
+    let state = UdpSocketState::new(socket.into()).unwrap();
+    socket.set_nonblocking(false).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    let mut buffer = vec![0; 65536];
+    let mut meta = [RecvMeta::default()];
+    while !stop.load(Relaxed) {
+        let slices = &mut [IoSliceMut::new(&mut buffer)];
+        if state.recv(socket.into(), slices, &mut meta).is_ok() {
+            let packets = meta[0].len.div_ceil(meta[0].stride.max(1));
+            arrived.fetch_add(packets as u64, Relaxed);
+        }
+    }
+}
+
+/// CPU time of this process's threads of these names so far.
+fn cpu_of(names: &[&str]) -> Duration {
+    let mut time = Duration::ZERO;
+    for task in std::fs::read_dir("/proc/self/task").unwrap() {
+        let task = task.unwrap().path();
+        let name = std::fs::read_to_string(task.join("comm")).unwrap();
+        if names.contains(&name.trim()) {
+            let stat = std::fs::read_to_string(task.join("schedstat")).unwrap();
+            let nanos = stat.split(' ').next().unwrap().parse().unwrap();
+            time += Duration::from_nanos(nanos);
+        }
+    }
+    time
+}

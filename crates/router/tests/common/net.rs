@@ -1,0 +1,226 @@
+//! Two routers over loopback addresses, in threads.
+
+use super::{MTU, udp_between};
+use hawser_router::{
+    Counters, Router, RouterError,
+    live::{self, Reply, Request},
+};
+use hawser_topology::{
+    AsDir, AsTopology, BorderRouter, Interface, IsdAsn, LinkState, LinkTo, Shape,
+};
+use noq_udp::{Transmit, UdpSocketState};
+use sciparse::{
+    address::addr::ScionAddr,
+    dataplane_path::{model::DpPath, standard::model::StandardPath},
+    util::test_builder::TestPathBuilder,
+};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    sync::atomic::{AtomicU8, Ordering},
+    thread::JoinHandle,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+use tempfile::TempDir;
+
+/// Two core ASes, 1-1 and 1-2, with a link between their interfaces 1.
+pub struct Net {
+    folder: TempDir,
+    /// The first three bytes of all addresses, unlike those of any other test.
+    block: [u8; 3],
+    running: Vec<JoinHandle<Result<(), RouterError>>>,
+}
+
+/// What a link that is up and does nothing to packets is like.
+pub const PLAIN: LinkState = LinkState {
+    up: true,
+    shape: SHAPE,
+};
+pub const SHAPE: Shape = Shape {
+    rate: None,
+    delay: Duration::ZERO,
+    jitter: Duration::ZERO,
+    loss: 0.0,
+    queue: Duration::from_millis(50),
+};
+
+impl Net {
+    /// Writes both ASes' folders.
+    pub fn new() -> Net {
+        static NEXT: AtomicU8 = AtomicU8::new(0);
+        let process = std::process::id();
+        let block = [
+            127,
+            (64 + process % 128) as u8,
+            (process / 128 % 8 * 32) as u8 + NEXT.fetch_add(1, Ordering::Relaxed),
+        ];
+        let net = Net {
+            folder: TempDir::new().unwrap(),
+            block,
+            running: Vec::new(),
+        };
+        for number in [1, 2] {
+            let dir = net.dir(number);
+            std::fs::create_dir(dir.path()).unwrap();
+            dir.write_topology(&net.topology(number)).unwrap();
+            dir.write_master_key(&[number; 16]).unwrap();
+        }
+        net
+    }
+
+    /// Both routers running, links as they are.
+    pub fn up() -> Net {
+        let mut net = Net::new();
+        net.start(1);
+        net.start(2);
+        net
+    }
+
+    pub fn start(&mut self, number: u8) {
+        let router = Router::open_with_seed(&self.dir(number), 7).unwrap();
+        let thread = std::thread::Builder::new().name(format!("router-{number}"));
+        self.running.push(thread.spawn(|| router.run()).unwrap());
+    }
+
+    pub fn dir(&self, number: u8) -> AsDir {
+        AsDir::new(self.folder.path().join(number.to_string()))
+    }
+
+    pub fn ip(&self, last: u8) -> Ipv4Addr {
+        let [a, b, c] = self.block;
+        Ipv4Addr::new(a, b, c, last)
+    }
+
+    pub fn router(&self, number: u8) -> SocketAddr {
+        SocketAddr::new(self.ip(10 * number + 4).into(), 30042)
+    }
+
+    pub fn link_end(&self, number: u8) -> SocketAddr {
+        SocketAddr::new(self.ip(100 + number).into(), 50000)
+    }
+
+    pub fn topology(&self, number: u8) -> AsTopology {
+        let interface = Interface {
+            local: self.link_end(number),
+            remote: self.link_end(3 - number),
+            isd_as: ia(3 - number),
+            remote_id: 1,
+            link_to: LinkTo::Core,
+            mtu: MTU,
+        };
+        let router = BorderRouter {
+            internal_addr: self.router(number),
+            interfaces: BTreeMap::from([(1, interface)]),
+        };
+        AsTopology {
+            isd_as: ia(number),
+            mtu: MTU,
+            core: true,
+            dispatched_ports: (31000, 32767),
+            control_service: BTreeMap::new(),
+            border_routers: BTreeMap::from([(format!("br{number}"), router)]),
+        }
+    }
+
+    /// A socket of the host in AS `number`.
+    pub fn host(&self, number: u8, port: u16) -> UdpSocket {
+        let socket = UdpSocket::bind((self.ip(10 * number), port)).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        socket
+    }
+
+    pub fn addr(&self, number: u8) -> ScionAddr {
+        ScionAddr::new(ia(number), IpAddr::from(self.ip(10 * number)).into())
+    }
+
+    pub fn path(&self) -> StandardPath {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_secs() as u32;
+        let path = TestPathBuilder::new(self.addr(1), self.addr(2))
+            .using_info_timestamp(now - 60)
+            .core()
+            .using_forwarding_key(self.dir(1).hop_key().unwrap())
+            .add_hop(0, 1)
+            .using_forwarding_key(self.dir(2).hop_key().unwrap())
+            .add_hop(1, 0)
+            .build(now);
+        match path.data_plane_path {
+            DpPath::Standard(path) => path,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A packet from 1-1 to 1-2 whose payload begins with `number`.
+    pub fn packet(&self, number: u16, port: u16, payload: usize) -> Vec<u8> {
+        let mut packet = udp_between(self.addr(1), self.addr(2), port, self.path(), payload);
+        let at = packet.len() - payload;
+        packet[at..at + 2].copy_from_slice(&number.to_be_bytes());
+        packet
+    }
+
+    pub fn call(&self, number: u8, request: &Request) -> Reply {
+        live::call(&self.dir(number).router_socket(), request).unwrap()
+    }
+
+    pub fn set_link(&self, number: u8, state: LinkState) {
+        let request = Request::SetLink { id: 1, state };
+        assert_eq!(self.call(number, &request), Reply::Done);
+    }
+
+    pub fn counters(&self, number: u8) -> Counters {
+        match self.call(number, &Request::Counters) {
+            Reply::Counters(counters) => counters,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The counters once router `number` has received `packets` at interface
+    /// `id`: what it has done with them it has counted too.
+    pub fn counters_after(&self, number: u8, id: u16, packets: u64) -> Counters {
+        let patience = Instant::now() + Duration::from_secs(10);
+        loop {
+            let counters = self.counters(number);
+            if counters.interfaces[&id].rx_packets >= packets || Instant::now() > patience {
+                return counters;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for number in [1, 2] {
+            // One that the test has stopped itself does not answer.
+            let _ = live::call(&self.dir(number).router_socket(), &Request::Stop);
+        }
+        for router in self.running.drain(..) {
+            let ended = router.join();
+            if !std::thread::panicking() {
+                ended.unwrap().unwrap();
+            }
+        }
+    }
+}
+
+pub fn ia(number: u8) -> IsdAsn {
+    super::ia(number.into())
+}
+
+/// Sends `packets`, all of one length but the last, in one call.
+pub fn burst(socket: &UdpSocket, to: SocketAddr, packets: &[Vec<u8>]) {
+    let state = UdpSocketState::new(socket.into()).unwrap();
+    socket.set_nonblocking(false).unwrap();
+    let transmit = Transmit {
+        destination: to,
+        ecn: None,
+        contents: &packets.concat(),
+        segment_size: Some(packets[0].len()),
+        src_ip: None,
+    };
+    state.try_send(socket.into(), &transmit).unwrap();
+}
