@@ -1,1 +1,53 @@
-fn main() {}
+//! `hawser`: the command line.
+//!
+//! Thin: it reads arguments, calls the crates, and shows what they say.
+//! Exit codes: 0 done, 1 the job failed, 2 wrong use.
+
+mod cli;
+mod cmd;
+mod demo;
+mod failure;
+mod format;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use failure::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("hawser: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode, Failure> {
+    let done = |()| ExitCode::SUCCESS;
+    match command {
+        Command::Paths(args) => cmd::paths::run(args).map(done),
+        Command::Ping(args) => cmd::ping::run(args),
+        Command::Torrent(args) => cmd::torrent::run(args).map(done),
+        Command::Seed(args) => cmd::seed::run(args).map(done),
+        Command::Get(args) => cmd::get::run(args).map(done),
+        Command::Lab(args) => cmd::lab::run(args),
+        Command::Demo(args) => demo::run(args).map(done),
+        Command::Router(args) => cmd::service::router(args).map(done),
+        Command::Control(args) => cmd::service::control(args).map(done),
+        Command::Internal(args) => Ok(cmd::service::internal(args)),
+    }
+}
+
+/// Logs go to standard error; `RUST_LOG` chooses them as usual.
+fn start_log() {
+    use tracing_subscriber::{EnvFilter, fmt};
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error"));
+    fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}

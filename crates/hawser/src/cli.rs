@@ -1,0 +1,377 @@
+//! The arguments of every command.
+
+use clap::{Args, Parser, Subcommand};
+use hawser_endhost::ScionAddr;
+use hawser_path::Strategy;
+use hawser_topology::IsdAsn;
+use std::{path::PathBuf, time::Duration};
+
+/// Moves data over every useful path of a SCION network at once.
+#[derive(Parser)]
+#[command(name = "hawser", version, about, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// List the paths to an AS
+    Paths(PathsArgs),
+    /// Send SCMP echo requests to a host
+    Ping(PingArgs),
+    /// Make and show .torrent files
+    Torrent(TorrentArgs),
+    /// Serve a file or folder to others
+    Seed(SeedArgs),
+    /// Download a torrent, over several paths at once
+    Get(GetArgs),
+    /// Run a SCION network on this machine
+    Lab(LabArgs),
+    /// Show multipath at work: network, seeder and downloads in one go
+    Demo(DemoArgs),
+    /// Run the border router of an AS
+    Router(RouterArgs),
+    /// Run the control service and daemon of an AS
+    Control(ControlArgs),
+    /// What hawser starts for itself
+    #[command(hide = true)]
+    Internal(InternalArgs),
+}
+
+#[derive(Args)]
+pub struct PathsArgs {
+    /// The destination AS, for example 1-ff00:0:110
+    #[arg(value_name = "DST")]
+    pub destination: IsdAsn,
+    /// Print JSON, with the field names of `scion showpaths --format json`
+    #[arg(long, conflicts_with = "extended")]
+    pub json: bool,
+    /// Print everything known of each path
+    #[arg(long, short)]
+    pub extended: bool,
+}
+
+#[derive(Args)]
+pub struct PingArgs {
+    /// The host, for example 1-ff00:0:110,10.0.1.1
+    #[arg(value_name = "DST")]
+    pub destination: String,
+    /// Stop after this many requests
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub count: Option<u16>,
+    /// Use the path whose fingerprint begins like this
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub path: Option<String>,
+    /// Time between requests
+    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub interval: Duration,
+    /// How long to wait for each reply
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub timeout: Duration,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct TorrentArgs {
+    #[command(subcommand)]
+    pub command: TorrentCommand,
+}
+
+#[derive(Subcommand)]
+pub enum TorrentCommand {
+    /// Make a .torrent file of a file or folder
+    Create {
+        /// The file or folder
+        path: PathBuf,
+        /// Where to write it; PATH.torrent when not given
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Bytes of a piece: a power of two from 16KiB to 16MiB
+        #[arg(long, value_name = "N", value_parser = size)]
+        piece_length: Option<u64>,
+    },
+    /// Show what a .torrent file holds
+    Show {
+        /// The .torrent file
+        file: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args)]
+pub struct SeedArgs {
+    /// The .torrent file
+    pub torrent: PathBuf,
+    /// The file or folder that it describes
+    pub path: PathBuf,
+    /// Listen here: IP:PORT, or a SCION address of this AS
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    pub listen: Option<Listen>,
+    /// Print JSON: one object when listening
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct GetArgs {
+    /// The .torrent file
+    pub torrent: PathBuf,
+    /// The folder to download into
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    pub output: PathBuf,
+    /// A peer, for example 1-ff00:0:110,10.0.1.1:31000; may be given several times
+    #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
+    pub peer: Vec<ScionAddr>,
+    /// Use at most this many paths to each peer
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub paths: u16,
+    /// How to choose among paths: shortest or disjoint
+    #[arg(long, value_name = "STRATEGY", default_value = "disjoint")]
+    pub select: Strategy,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct LabArgs {
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+#[derive(Args)]
+pub struct LabName {
+    /// The lab's name, when several run at once
+    #[arg(long, value_name = "NAME", default_value = hawser_lab::DEFAULT_NAME)]
+    pub name: String,
+}
+
+#[derive(Subcommand)]
+pub enum LabCommand {
+    /// Bring a network up
+    Up {
+        /// A .topo file, or a ready topology: fig4, fig7a, fig9
+        #[arg(value_name = "FILE")]
+        topology: String,
+        #[command(flatten)]
+        lab: LabName,
+    },
+    /// Show what runs
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        lab: LabName,
+    },
+    /// Run a command on a host of an AS
+    Exec {
+        /// The AS
+        isd_as: IsdAsn,
+        /// The command and its arguments
+        #[arg(last = true, required = true)]
+        command: Vec<String>,
+        #[command(flatten)]
+        lab: LabName,
+    },
+    /// Change links
+    Link {
+        #[command(subcommand)]
+        command: LinkCommand,
+    },
+    /// List the labs that run
+    List,
+    /// Take a network down
+    Down {
+        #[command(flatten)]
+        lab: LabName,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum LinkCommand {
+    /// Change what a link behaves like, in both directions
+    Set {
+        /// One end of the link, for example 1-ff00:0:110#1
+        #[arg(value_name = "A#IF")]
+        interface: hawser_path::Interface,
+        /// Limit of Ethernet frames, for example 10mbit; `none` for no limit
+        #[arg(long, value_parser = rate)]
+        rate: Option<RateArg>,
+        /// One-way delay, for example 20ms
+        #[arg(long, value_parser = duration)]
+        delay: Option<Duration>,
+        /// How far the delay of a packet may lie from it, for example 2ms
+        #[arg(long, value_parser = duration)]
+        jitter: Option<Duration>,
+        /// Share of packets lost, for example 0.1%
+        #[arg(long, value_parser = loss)]
+        loss: Option<f64>,
+        /// Time that a full queue at the limit takes to drain, for example 50ms
+        #[arg(long, value_parser = duration)]
+        queue: Option<Duration>,
+        /// Let packets pass again
+        #[arg(long, conflicts_with = "down")]
+        up: bool,
+        /// Let no packet pass
+        #[arg(long)]
+        down: bool,
+        #[command(flatten)]
+        lab: LabName,
+    },
+}
+
+#[derive(Args)]
+pub struct DemoArgs {
+    /// fig7a (disjoint against the two shortest paths) or fig4 (two links against one)
+    #[arg(long, value_name = "NAME", default_value = "fig7a", value_parser = ["fig7a", "fig4"])]
+    pub topology: String,
+    /// Transfer this file
+    #[arg(long, value_name = "PATH", conflicts_with = "size")]
+    pub file: Option<PathBuf>,
+    /// Transfer a made-up file of this size, for example 32MiB
+    #[arg(long, value_name = "N", value_parser = size)]
+    pub size: Option<u64>,
+    /// Give every limited link this limit instead, or `none`
+    #[arg(long, value_parser = rate)]
+    pub rate: Option<RateArg>,
+    /// Measure plain TCP with iperf3 over one link of the same network too (fig4)
+    #[arg(long)]
+    pub iperf3: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct RouterArgs {
+    #[command(subcommand)]
+    pub command: RouterCommand,
+}
+
+#[derive(Subcommand)]
+pub enum RouterCommand {
+    /// Run until told to stop
+    Run {
+        /// The AS's folder, with topology.json, keys/ and links.json
+        dir: PathBuf,
+    },
+}
+
+#[derive(Args)]
+pub struct ControlArgs {
+    #[command(subcommand)]
+    pub command: ControlCommand,
+}
+
+#[derive(Subcommand)]
+pub enum ControlCommand {
+    /// Run until told to stop
+    Run {
+        /// The AS's folder, inside the folder of its network
+        dir: PathBuf,
+        /// Do not answer SCMP echo requests to this host (UDP 30041)
+        #[arg(long)]
+        no_echo: bool,
+    },
+}
+
+#[derive(Args)]
+pub struct InternalArgs {
+    #[command(subcommand)]
+    pub command: InternalCommand,
+}
+
+#[derive(Subcommand)]
+pub enum InternalCommand {
+    /// Holds the namespaces of a lab
+    LabSupervisor { dir: PathBuf },
+}
+
+/// A rate, or `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateArg(pub Option<u64>);
+
+/// Where to listen.
+#[derive(Debug, Clone, Copy)]
+pub enum Listen {
+    /// An address of this host.
+    Ip(std::net::SocketAddr),
+    /// The same, with the AS it must be in.
+    Scion(ScionAddr),
+}
+
+fn rate(text: &str) -> Result<RateArg, String> {
+    if text == "none" {
+        return Ok(RateArg(None));
+    }
+    hawser_topology::parse_rate(text)
+        .map(|rate| RateArg(Some(rate)))
+        .map_err(|e| e.to_string())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    hawser_topology::parse_duration(text).map_err(|e| e.to_string())
+}
+
+fn loss(text: &str) -> Result<f64, String> {
+    hawser_topology::parse_loss(text).map_err(|e| e.to_string())
+}
+
+fn listen(text: &str) -> Result<Listen, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(Listen::Ip(address));
+    }
+    text.parse().map(Listen::Scion).map_err(|_| {
+        format!("{text:?} is no address: write IP:PORT, or a SCION address such as 1-ff00:0:110,10.0.1.1:31000")
+    })
+}
+
+/// Reads a number of bytes: `32MiB`, `32MB`, `32M` (as `dd` does: MiB) or bare.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size: write for example 64KiB, 32MiB or 5GB");
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..end].parse().map_err(|_| wrong())?;
+    let scale: u64 = match text[end..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    number
+        .checked_mul(scale)
+        .filter(|&n| n > 0)
+        .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_bytes() {
+        assert_eq!(size("32MiB"), Ok(32 << 20));
+        assert_eq!(size("5GB"), Ok(5_000_000_000));
+        assert_eq!(size("1234"), Ok(1234));
+        for wrong in ["", "0", "MiB", "-1", "3 apples", "99999999999999GB"] {
+            assert!(size(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! `hawser get`: download a torrent.
+
+mod bars;
+
+use crate::{
+    cli::GetArgs,
+    cmd,
+    failure::{Doing, Failure},
+    format,
+};
+use bars::Bars;
+use hawser_endhost::{Daemon, Endhost, Path};
+use hawser_path::{Fingerprint, Interface};
+use hawser_quic::{Config, Endpoint};
+use hawser_torrent::{Download, DownloadOptions, Summary};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, time::Duration};
+
+/// Keep-alive of a path while downloading: a packet a quarter second lets an
+/// SCMP message about a dead link come back well within a second.
+const KEEP_ALIVE: Duration = Duration::from_millis(250);
+
+/// What `hawser get --json` prints.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The torrent's name.
+    pub name: String,
+    /// Its info-hash, in hex.
+    pub info_hash: String,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Bytes fetched and verified.
+    pub fetched_bytes: u64,
+    /// Bytes that were on disk already.
+    pub resumed_bytes: u64,
+    /// Bytes received for nothing.
+    pub wasted_bytes: u64,
+    /// Time of the download, path lookup and handshakes included.
+    pub seconds: f64,
+    /// Time of checking what was on disk.
+    pub check_seconds: f64,
+    /// Fetched bits of the file per second, in Mbit/s.
+    pub goodput_mbit: f64,
+    /// The paths that carried blocks.
+    pub paths: Vec<PathReport>,
+}
+
+/// One path of a [`Report`].
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PathReport {
+    /// The peer at its other end.
+    pub peer: String,
+    /// The path's fingerprint, in hex.
+    pub fingerprint: String,
+    /// Links on the path.
+    pub hops: usize,
+    /// Bytes of blocks received over it.
+    pub bytes: u64,
+    /// Largest SCION packet on the path, in bytes; none if the path is gone.
+    pub mtu: Option<u16>,
+    /// Bytes of the data-plane path in each packet's header.
+    pub path_bytes: Option<usize>,
+    /// The interfaces it crosses.
+    pub interfaces: Vec<String>,
+}
+
+/// Runs `hawser get`.
+pub fn run(args: GetArgs) -> Result<(), Failure> {
+    let metainfo = cmd::read_metainfo(&args.torrent)?;
+    let (name, info_hash) = (metainfo.name().to_owned(), metainfo.info_hash().to_string());
+    cmd::runtime()?.block_on(async {
+        let daemon = Daemon::from_env().map_err(Failure::job)?;
+        let host = Endhost::new(daemon).await.map_err(Failure::job)?;
+        let mut known = Known::new(&host, &args);
+        let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
+        let endpoint = Endpoint::bind(host.clone(), None, config).map_err(Failure::job)?;
+        let options = DownloadOptions::new()
+            .with_paths(args.paths.into())
+            .with_select(args.select);
+        let bars = Bars::new(&name);
+        let total = metainfo.total_length();
+        let download = Download::start(
+            metainfo,
+            args.output.clone(),
+            args.peer.clone(),
+            endpoint.clone(),
+            host,
+            options,
+        );
+        let mut progress = download.progress();
+        let shown = async {
+            while progress.changed().await.is_ok() {
+                known.note();
+                bars.show(&progress.borrow_and_update());
+            }
+            std::future::pending::<()>().await
+        };
+        let ended = tokio::select! {
+            ended = download.wait() => ended.map_err(Failure::job),
+            signal = cmd::interrupted() => Err(signal.err().unwrap_or_else(|| Failure::job(
+                "interrupted: the same command goes on from what is on disk"))),
+            () = shown => Err(Failure::job("the download went away")),
+        };
+        bars.clear();
+        endpoint.close().await;
+        let report = report(name, info_hash, total, &ended?, &known);
+        if args.json {
+            println!("{}", serde_json::to_string(&report).doing("writing JSON")?);
+        } else {
+            print_report(&report);
+        }
+        Ok(())
+    })
+}
+
+/// Every path offered during the download, by fingerprint.
+struct Known {
+    watched: Vec<tokio::sync::watch::Receiver<std::sync::Arc<Vec<Path>>>>,
+    paths: BTreeMap<Fingerprint, Path>,
+}
+
+impl Known {
+    fn new(host: &Endhost, args: &GetArgs) -> Known {
+        let mut ases: Vec<_> = args.peer.iter().map(|p| p.isd_as).collect();
+        ases.sort_unstable();
+        ases.dedup();
+        Known {
+            watched: ases.into_iter().map(|isd_as| host.watch(isd_as)).collect(),
+            paths: BTreeMap::new(),
+        }
+    }
+
+    fn note(&mut self) {
+        for watched in &mut self.watched {
+            for path in watched.borrow_and_update().iter() {
+                self.paths.insert(path.fingerprint(), path.clone());
+            }
+        }
+    }
+}
+
+fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known: &Known) -> Report {
+    let seconds = summary.download_time.as_secs_f64();
+    let paths = summary.paths.iter().map(|path| {
+        let offered = known.paths.get(&path.fingerprint);
+        PathReport {
+            peer: path.peer.to_string(),
+            fingerprint: path.fingerprint.to_string(),
+            hops: path.hops,
+            bytes: path.bytes,
+            mtu: offered.map(Path::mtu),
+            path_bytes: offered.map(|p| p.raw().len()),
+            interfaces: offered
+                .map(|p| {
+                    p.info()
+                        .interfaces
+                        .iter()
+                        .map(Interface::to_string)
+                        .collect()
+                })
+                .unwrap_or_default(),
+        }
+    });
+    Report {
+        name,
+        info_hash,
+        bytes,
+        fetched_bytes: summary.fetched_bytes,
+        resumed_bytes: summary.resumed_bytes,
+        wasted_bytes: summary.wasted_bytes,
+        seconds,
+        check_seconds: summary.check_time.as_secs_f64(),
+        goodput_mbit: if seconds > 0.0 {
+            summary.fetched_bytes as f64 * 8.0 / seconds / 1e6
+        } else {
+            0.0
+        },
+        paths: paths.collect(),
+    }
+}
+
+fn print_report(report: &Report) {
+    println!(
+        "{}: {} fetched in {:.1} s, {}{}",
+        report.name,
+        format::bytes(report.fetched_bytes),
+        report.seconds,
+        format::rate(report.goodput_mbit * 1e6),
+        if report.resumed_bytes > 0 {
+            format!(
+                ", {} were there already",
+                format::bytes(report.resumed_bytes)
+            )
+        } else {
+            String::new()
+        },
+    );
+    for path in &report.paths {
+        println!(
+            "  {}  {} hops  {}",
+            &path.fingerprint[..8.min(path.fingerprint.len())],
+            path.hops,
+            format::bytes(path.bytes)
+        );
+    }
+}

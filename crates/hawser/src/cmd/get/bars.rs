@@ -1,0 +1,118 @@
+//! The bars of a download: the whole, and a line for each path-level peer.
+
+use crate::format;
+use hawser_torrent::{PathProgress, PathState, Phase, Progress};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::{
+    cell::{Cell, RefCell},
+    io::IsTerminal,
+    time::{Duration, Instant},
+};
+
+/// How often a line is printed where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Shows a download on standard error: bars on a terminal, now and then a
+/// line elsewhere.
+pub struct Bars {
+    all: MultiProgress,
+    whole: ProgressBar,
+    paths: RefCell<Vec<ProgressBar>>,
+    terminal: bool,
+    line_due: Cell<Instant>,
+}
+
+impl Bars {
+    /// Bars for the torrent of that name.
+    pub fn new(name: &str) -> Bars {
+        let all = MultiProgress::new();
+        let style =
+            ProgressStyle::with_template("{prefix} {wide_bar} {bytes}/{total_bytes} {msg} {eta}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let whole = all.add(ProgressBar::new(0).with_style(style));
+        whole.set_prefix(name.to_owned());
+        Bars {
+            all,
+            whole,
+            paths: RefCell::default(),
+            terminal: std::io::stderr().is_terminal(),
+            line_due: Cell::new(Instant::now() + LINE_EVERY),
+        }
+    }
+
+    /// Shows how it is doing.
+    pub fn show(&self, progress: &Progress) {
+        if !self.terminal {
+            return self.show_line(progress);
+        }
+        self.whole.set_length(progress.total_bytes);
+        match progress.phase {
+            Phase::Checking => {
+                self.whole.set_position(progress.checked_bytes);
+                self.whole.set_message("checking what is there");
+            }
+            _ => {
+                self.whole.set_position(progress.verified_bytes);
+                self.whole.set_message(format::rate(progress.rate as f64));
+            }
+        }
+        let used: Vec<_> = progress
+            .paths
+            .iter()
+            .filter(|p| p.state != PathState::Left || p.bytes > 0)
+            .collect();
+        let mut lines = self.paths.borrow_mut();
+        while lines.len() < used.len() {
+            let style = ProgressStyle::with_template("{msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
+            lines.push(self.all.add(ProgressBar::new_spinner().with_style(style)));
+        }
+        for line in lines.drain(used.len()..) {
+            line.finish_and_clear();
+        }
+        for (line, path) in lines.iter().zip(used) {
+            line.set_message(describe(path));
+        }
+    }
+
+    fn show_line(&self, progress: &Progress) {
+        let now = Instant::now();
+        if now < self.line_due.get() {
+            return;
+        }
+        self.line_due.set(now + LINE_EVERY);
+        let share = 100.0 * progress.verified_bytes as f64 / progress.total_bytes.max(1) as f64;
+        eprintln!(
+            "{share:.0} % of {}, {}",
+            format::bytes(progress.total_bytes),
+            format::rate(progress.rate as f64)
+        );
+    }
+
+    /// Takes the bars away.
+    pub fn clear(&self) {
+        self.paths
+            .borrow()
+            .iter()
+            .for_each(ProgressBar::finish_and_clear);
+        self.whole.finish_and_clear();
+    }
+}
+
+fn describe(path: &PathProgress) -> String {
+    let mut text = format!(
+        "  {} {} hops  {:<8} {:>12}  {:>10}",
+        path.fingerprint.short(),
+        path.hops,
+        path.state.to_string(),
+        format::rate(path.rate as f64),
+        format::bytes(path.bytes),
+    );
+    if let Some(rtt) = path.rtt {
+        text += &format!("  rtt {}", format::millis(rtt));
+    }
+    if let (PathState::Waiting, Some(error)) = (path.state, &path.last_error) {
+        text += &format!("  {error}");
+    }
+    text
+}

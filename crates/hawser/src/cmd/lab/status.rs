@@ -1,0 +1,107 @@
+//! `hawser lab status`: what runs, as a table or JSON.
+
+use crate::{
+    failure::{Doing, Failure},
+    format,
+};
+use hawser_lab::{AsStatus, Lab, LinkStatus, ProcessStatus, Status};
+use hawser_topology::{format_duration, format_rate};
+
+/// Prints how a lab goes.
+pub fn print(lab: &Lab, json: bool) -> Result<(), Failure> {
+    let status = lab.status().map_err(Failure::job)?;
+    if json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&status).doing("writing JSON")?
+        );
+    } else {
+        print!("{}", table(&status));
+    }
+    Ok(())
+}
+
+fn table(status: &Status) -> String {
+    let state = if status.running {
+        "up"
+    } else {
+        "dead: clear it away with `hawser lab down`"
+    };
+    let mut text = format!(
+        "lab {} is {state} ({})\n\n",
+        status.name,
+        status.dir.display()
+    );
+    text += &format!(
+        "{:<18} {:<12} {:<22} {:<22} NOTE\n",
+        "AS", "HOST", "ROUTER", "CONTROL"
+    );
+    for a in &status.ases {
+        text += &as_line(a);
+    }
+    text += &format!(
+        "\n{:<20} {:<20} {:<6} {:<5} {:<40} {:>12} {:>12}\n",
+        "LINK", "", "KIND", "STATE", "SHAPE", "A TO B", "B TO A"
+    );
+    for link in &status.links {
+        text += &link_line(link);
+    }
+    text
+}
+
+fn as_line(a: &AsStatus) -> String {
+    format!(
+        "{:<18} {:<12} {:<22} {:<22} {}\n",
+        format!("{}{}", a.isd_as, if a.core { " core" } else { "" }),
+        a.host.to_string(),
+        process(&a.router),
+        process(&a.control),
+        a.note.as_deref().unwrap_or_default(),
+    )
+}
+
+fn process(process: &ProcessStatus) -> String {
+    match (process.alive, process.pid, &process.ended) {
+        (true, Some(pid), _) => format!(
+            "{pid} ({})",
+            process
+                .resident
+                .map_or_else(|| "?".to_owned(), format::bytes)
+        ),
+        (_, _, Some(ended)) => format!("dead: {ended}"),
+        _ => "dead".to_owned(),
+    }
+}
+
+fn link_line(link: &LinkStatus) -> String {
+    let shape = &link.shape;
+    let mut words = vec![
+        shape
+            .rate
+            .map_or_else(|| "no limit".to_owned(), format_rate),
+    ];
+    if !shape.delay.is_zero() {
+        words.push(format!("delay {}", format_duration(shape.delay)));
+    }
+    if !shape.jitter.is_zero() {
+        words.push(format!("jitter {}", format_duration(shape.jitter)));
+    }
+    if shape.loss > 0.0 {
+        words.push(format!("loss {}%", shape.loss * 100.0));
+    }
+    let sent = |counters: &Option<hawser_router::InterfaceCounters>| {
+        counters
+            .as_ref()
+            .map_or_else(|| "?".to_owned(), |c| format::bytes(c.tx_bytes))
+    };
+    format!(
+        "{:<20} {:<20} {:<6} {:<5} {:<40} {:>12} {:>12}\n",
+        format!("{}#{}", link.a.isd_as, link.a.id),
+        format!("{}#{}", link.b.isd_as, link.b.id),
+        format!("{:?}", link.kind).to_lowercase(),
+        if link.up { "up" } else { "down" },
+        words.join(", "),
+        sent(&link.a.counters),
+        sent(&link.b.counters),
+    )
+}

@@ -1,0 +1,144 @@
+//! `hawser seed`: serve a file or folder.
+
+use crate::{
+    cli::{Listen, SeedArgs},
+    cmd::{self, torrent::bar_style},
+    failure::Failure,
+    format,
+};
+use hawser_endhost::{Daemon, Endhost};
+use hawser_quic::{Config, Endpoint};
+use hawser_torrent::{Seed, SeedProgress};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use std::net::SocketAddr;
+
+/// Runs `hawser seed` until interrupted.
+pub fn run(args: SeedArgs) -> Result<(), Failure> {
+    let metainfo = cmd::read_metainfo(&args.torrent)?;
+    cmd::runtime()?.block_on(async {
+        let daemon = Daemon::from_env().map_err(Failure::job)?;
+        let host = Endhost::new(daemon).await.map_err(Failure::job)?;
+        let listen = listen_address(args.listen, &host)?;
+        let endpoint = Endpoint::bind(host, listen, Config::new()).map_err(Failure::job)?;
+
+        let bar = ProgressBar::new(metainfo.total_length()).with_style(bar_style());
+        bar.set_message("checking");
+        let checked = {
+            let bar = bar.clone();
+            move |done, total| {
+                bar.set_length(total);
+                bar.set_position(done);
+            }
+        };
+        let name = metainfo.name().to_owned();
+        let size = metainfo.total_length();
+        let info_hash = metainfo.info_hash().to_string();
+        let mut seed = Seed::start(metainfo, args.path, endpoint.clone(), checked)
+            .await
+            .map_err(Failure::job)?;
+        bar.finish_and_clear();
+
+        let address = endpoint.local_addr();
+        if args.json {
+            let object = serde_json::json!({
+                "name": name,
+                "info_hash": info_hash,
+                "bytes": size,
+                "listening": address.to_string(),
+            });
+            println!("{object}");
+        } else {
+            println!("seeding {name} ({}) at {address}", format::bytes(size));
+        }
+
+        let lines = Lines::new();
+        let mut progress = seed.progress();
+        let shown = async {
+            while progress.changed().await.is_ok() {
+                lines.show(&progress.borrow_and_update());
+            }
+            std::future::pending::<()>().await
+        };
+        let ended = tokio::select! {
+            ended = seed.wait() => ended.map_err(Failure::job),
+            signal = cmd::interrupted() => signal,
+            () = shown => Ok(()),
+        };
+        lines.clear();
+        seed.stop().await;
+        endpoint.close().await;
+        ended
+    })
+}
+
+fn listen_address(listen: Option<Listen>, host: &Endhost) -> Result<Option<SocketAddr>, Failure> {
+    match listen {
+        None => Ok(None),
+        Some(Listen::Ip(address)) => Ok(Some(address)),
+        Some(Listen::Scion(address)) if address.isd_as == host.local_as() => Ok(Some(address.host)),
+        Some(Listen::Scion(address)) => Err(Failure::usage(format!(
+            "--listen {address}: this host is in {}",
+            host.local_as()
+        ))),
+    }
+}
+
+/// One line for the whole and one for each path-level peer, on a terminal.
+struct Lines {
+    all: MultiProgress,
+    whole: ProgressBar,
+    peers: std::cell::RefCell<Vec<ProgressBar>>,
+}
+
+impl Lines {
+    fn new() -> Lines {
+        let all = MultiProgress::new();
+        let whole = all.add(ProgressBar::new_spinner().with_style(line_style()));
+        Lines {
+            all,
+            whole,
+            peers: Default::default(),
+        }
+    }
+
+    fn show(&self, progress: &SeedProgress) {
+        self.whole.set_message(format!(
+            "{} sent, {}, {} path-level peers",
+            format::bytes(progress.uploaded_bytes),
+            format::rate(progress.rate as f64),
+            progress.peers.len(),
+        ));
+        let mut lines = self.peers.borrow_mut();
+        while lines.len() < progress.peers.len() {
+            lines.push(
+                self.all
+                    .add(ProgressBar::new_spinner().with_style(line_style())),
+            );
+        }
+        for line in lines.drain(progress.peers.len()..) {
+            line.finish_and_clear();
+        }
+        for (line, peer) in lines.iter().zip(&progress.peers) {
+            line.set_message(format!(
+                "  {} over {}  {}  {}",
+                peer.peer,
+                peer.fingerprint.short(),
+                format::bytes(peer.bytes),
+                format::rate(peer.rate as f64),
+            ));
+        }
+    }
+
+    fn clear(&self) {
+        self.peers
+            .borrow()
+            .iter()
+            .for_each(ProgressBar::finish_and_clear);
+        self.whole.finish_and_clear();
+    }
+}
+
+/// A line of text.
+fn line_style() -> ProgressStyle {
+    ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
+}

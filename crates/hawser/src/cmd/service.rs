@@ -1,0 +1,57 @@
+//! The long-running services of an AS, and what a lab starts for itself.
+
+use crate::{
+    cli::{ControlArgs, ControlCommand, InternalArgs, InternalCommand, RouterArgs, RouterCommand},
+    cmd,
+    failure::{Doing, Failure},
+};
+use hawser_control::Control;
+use hawser_endhost::responder;
+use hawser_router::Router;
+use hawser_topology::AsDir;
+use std::{net::Ipv4Addr, process::ExitCode};
+
+/// Runs `hawser router run`.
+pub fn router(args: RouterArgs) -> Result<(), Failure> {
+    let RouterCommand::Run { dir } = args.command;
+    Router::open(&AsDir::new(dir))
+        .and_then(Router::run)
+        .map_err(Failure::job)
+}
+
+/// Runs `hawser control run`.
+pub fn control(args: ControlArgs) -> Result<(), Failure> {
+    let ControlCommand::Run { dir, no_echo } = args.command;
+    let control = Control::load(&AsDir::new(dir)).map_err(Failure::job)?;
+    // One thread: a lab runs one of these for every AS.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .doing("starting")?;
+    runtime.block_on(async {
+        let stop = async {
+            if let Err(failure) = cmd::interrupted().await {
+                tracing::error!("{failure}");
+            }
+        };
+        let served = control.run(stop);
+        if no_echo {
+            return served.await.map_err(Failure::job);
+        }
+        // The port is fixed by the data plane: routers deliver echoes there.
+        let echoes = responder::run((Ipv4Addr::UNSPECIFIED, responder::PORT).into());
+        tokio::select! {
+            ended = served => ended.map_err(Failure::job),
+            Err(error) = echoes => Err(Failure::job(format!(
+                "{error}: if another program answers echoes here, give --no-echo"
+            ))),
+        }
+    })
+}
+
+/// Runs `hawser internal`.
+pub fn internal(args: InternalArgs) -> ExitCode {
+    match args.command {
+        InternalCommand::LabSupervisor { dir } => hawser_lab::supervise(&dir),
+    }
+}

@@ -1,0 +1,213 @@
+//! The best goodput that limits and headers allow over a set of paths.
+//!
+//! Each link's limit counts Ethernet frames, once for all paths over it, so
+//! the ceiling is a linear program: the most file bits per second, the wire
+//! rate of every path being free, no link above its limit.
+
+use crate::{
+    cmd::get::PathReport,
+    failure::{Doing, Failure},
+};
+use hawser_path::Interface;
+use hawser_topology::Network;
+
+/// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP
+/// headers. Preamble, checksum and gap are not counted by HTB.
+const UNDERLAY: f64 = 14.0 + 20.0 + 8.0;
+
+/// Bytes of a SCION packet around its path and its UDP payload: the common
+/// header, addresses with IPv4 hosts, and the SCION/UDP header.
+const SCION_HEADERS: usize = 12 + 24 + 8;
+
+/// Bytes of a full QUIC packet that are not stream data: flags, connection id,
+/// packet number, STREAM frame (type, id, offset, length), and the AEAD tag.
+const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4 + 2) + 16;
+
+/// Bytes of a block, and of the header of the message it comes in (BEP 3).
+const BLOCK: f64 = 16384.0;
+const PIECE_HEADER: f64 = 13.0;
+
+/// One path as the ceiling sees it.
+pub struct PathCost {
+    /// The interfaces the path crosses, in pairs of link ends.
+    pub interfaces: Vec<Interface>,
+    /// Bytes of a full SCION packet.
+    pub packet: usize,
+    /// Bytes of the file in a full packet.
+    pub payload: f64,
+}
+
+impl PathCost {
+    /// The cost of a path that a download used.
+    pub fn of(path: &PathReport) -> Result<PathCost, Failure> {
+        let gone = || Failure::job(format!("path {} is gone: no ceiling", path.fingerprint));
+        let mtu = path.mtu.ok_or_else(gone)?;
+        let scion = SCION_HEADERS + path.path_bytes.ok_or_else(gone)?;
+        let stream = usize::from(mtu).saturating_sub(scion + QUIC_HEADERS);
+        Ok(PathCost {
+            interfaces: path
+                .interfaces
+                .iter()
+                .map(|i| i.parse())
+                .collect::<Result<_, _>>()
+                .doing("reading the report")?,
+            packet: usize::from(mtu),
+            payload: stream as f64 * BLOCK / (BLOCK + PIECE_HEADER),
+        })
+    }
+
+    /// File bits per bit on the wire.
+    fn efficiency(&self) -> f64 {
+        self.payload / (self.packet as f64 + UNDERLAY)
+    }
+}
+
+/// The ceiling in bit/s of file data; none when some path has no limit at all.
+pub fn ceiling(network: &Network, paths: &[PathCost]) -> Option<f64> {
+    let mut limits: Vec<(usize, f64)> = Vec::new();
+    let mut crossings: Vec<Vec<usize>> = Vec::new();
+    for path in paths {
+        let mut links: Vec<usize> = path
+            .interfaces
+            .iter()
+            .filter_map(|i| network.link_at(i.isd_as, i.id).map(|(index, _)| index))
+            .filter(|&index| network.links[index].shape.rate.is_some())
+            .collect();
+        links.sort_unstable();
+        links.dedup();
+        if links.is_empty() {
+            return None;
+        }
+        for &link in &links {
+            if limits.iter().all(|&(index, _)| index != link) {
+                limits.push((link, network.links[link].shape.rate? as f64));
+            }
+        }
+        crossings.push(links);
+    }
+    let rows: Vec<(Vec<f64>, f64)> = limits
+        .iter()
+        .map(|&(link, limit)| {
+            let row = crossings
+                .iter()
+                .map(|links| f64::from(u8::from(links.contains(&link))))
+                .collect();
+            (row, limit)
+        })
+        .collect();
+    let gain: Vec<f64> = paths.iter().map(PathCost::efficiency).collect();
+    Some(maximize(&gain, &rows))
+}
+
+/// The largest `gain · x` with `row · x <= limit` for every row and `x >= 0`.
+///
+/// The simplex method with Bland's rule. Every limit is positive, so the
+/// origin is feasible, and every variable is bounded by some row.
+fn maximize(gain: &[f64], rows: &[(Vec<f64>, f64)]) -> f64 {
+    const EPSILON: f64 = 1e-9;
+    let (n, m) = (gain.len(), rows.len());
+    let mut table: Vec<Vec<f64>> = Vec::with_capacity(m + 1);
+    for (i, (row, limit)) in rows.iter().enumerate() {
+        let mut line = row.clone();
+        line.extend((0..m).map(|j| if i == j { 1.0 } else { 0.0 }));
+        line.push(*limit);
+        table.push(line);
+    }
+    let mut goal: Vec<f64> = gain.iter().map(|g| -g).collect();
+    goal.resize(n + m + 1, 0.0);
+    table.push(goal);
+    let mut basis: Vec<usize> = (n..n + m).collect();
+
+    while let Some(column) = (0..n + m).find(|&j| table[m][j] < -EPSILON) {
+        let Some(pivot) = (0..m)
+            .filter(|&i| table[i][column] > EPSILON)
+            .min_by(|&i, &j| {
+                let ratio = |k: usize| table[k][n + m] / table[k][column];
+                ratio(i).total_cmp(&ratio(j)).then(basis[i].cmp(&basis[j]))
+            })
+        else {
+            return f64::INFINITY;
+        };
+        basis[pivot] = column;
+        let scale = table[pivot][column];
+        table[pivot].iter_mut().for_each(|v| *v /= scale);
+        let line = table[pivot].clone();
+        for (i, row) in table.iter_mut().enumerate() {
+            let factor = row[column];
+            if i != pivot && factor != 0.0 {
+                row.iter_mut()
+                    .zip(&line)
+                    .for_each(|(v, p)| *v -= factor * p);
+            }
+        }
+    }
+    table[m][n + m]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(interfaces: &[&str]) -> PathCost {
+        PathCost {
+            interfaces: interfaces.iter().map(|i| i.parse().unwrap()).collect(),
+            packet: 1472,
+            payload: 1316.0,
+        }
+    }
+
+    const SHORT: [&str; 4] = [
+        "1-ff00:0:4#1",
+        "1-ff00:0:2#2",
+        "1-ff00:0:2#1",
+        "1-ff00:0:1#1",
+    ];
+    const OVER_C: [&str; 6] = [
+        "1-ff00:0:4#2",
+        "1-ff00:0:3#2",
+        "1-ff00:0:3#1",
+        "1-ff00:0:2#3",
+        "1-ff00:0:2#1",
+        "1-ff00:0:1#1",
+    ];
+    const LONG: [&str; 8] = [
+        "1-ff00:0:4#3",
+        "1-ff00:0:7#2",
+        "1-ff00:0:7#1",
+        "1-ff00:0:6#2",
+        "1-ff00:0:6#1",
+        "1-ff00:0:5#2",
+        "1-ff00:0:5#1",
+        "1-ff00:0:1#2",
+    ];
+
+    #[test]
+    fn a_shared_link_counts_once() {
+        let network = Network::ready("fig7a").unwrap();
+        let share = 1316.0 / (1472.0 + UNDERLAY);
+        let shared = ceiling(&network, &[path(&SHORT), path(&OVER_C)]).unwrap();
+        assert!((shared - 10e6 * share).abs() < 1.0, "{shared}");
+        let disjoint = ceiling(&network, &[path(&SHORT), path(&LONG)]).unwrap();
+        assert!((disjoint - 30e6 * share).abs() < 1.0, "{disjoint}");
+    }
+
+    #[test]
+    fn no_limit_has_no_ceiling() {
+        let mut network = Network::ready("fig4").unwrap();
+        let both = [
+            path(&["1-ff00:0:110#1", "1-ff00:0:111#1"]),
+            path(&["1-ff00:0:110#2", "1-ff00:0:111#2"]),
+        ];
+        assert!(ceiling(&network, &both).is_some());
+        network.links[1].shape.rate = None;
+        assert_eq!(ceiling(&network, &both), None);
+    }
+
+    #[test]
+    fn the_better_path_gets_the_shared_link() {
+        // x + y <= 10, y <= 4, 3x + 2y: all to x; 2x + 3y: 4 to y, 6 to x.
+        let rows = [(vec![1.0, 1.0], 10.0), (vec![0.0, 1.0], 4.0)];
+        assert!((maximize(&[3.0, 2.0], &rows) - 30.0).abs() < 1e-9);
+        assert!((maximize(&[2.0, 3.0], &rows) - 24.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,142 @@
+//! What a demo found: a table beside the paper's figures, or JSON.
+
+use super::scene::Scene;
+use crate::{
+    cmd::get::PathReport,
+    failure::{Doing, Failure},
+    format,
+};
+use serde::Serialize;
+
+/// What `hawser demo --json` prints.
+#[derive(Serialize)]
+pub struct Report {
+    topology: &'static str,
+    bytes: u64,
+    /// Whether every download was the seeded file.
+    pub sha256_ok: bool,
+    /// The links hand over super-packets of the kernel whole.
+    segmentation: bool,
+    runs: Vec<Run>,
+    /// Plain TCP over one link of the same network, when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iperf3_tcp_mbit: Option<f64>,
+}
+
+/// One download.
+#[derive(Serialize)]
+pub struct Run {
+    /// How paths were chosen.
+    pub select: String,
+    /// Time from the first path lookup to the last verified piece.
+    pub seconds: f64,
+    /// Bits of the file per second, in Mbit/s.
+    pub goodput_mbit: f64,
+    /// What headers leave of the limits; none where nothing is limited.
+    pub ceiling_mbit: Option<f64>,
+    /// The paths that carried the file.
+    pub paths: Vec<RunPath>,
+    #[serde(skip)]
+    pub sha256_ok: bool,
+}
+
+/// One path of a download.
+#[derive(Serialize)]
+pub struct RunPath {
+    fingerprint: String,
+    hops: usize,
+    bytes: u64,
+}
+
+impl RunPath {
+    /// What the report keeps of a path.
+    pub fn of(path: &PathReport) -> RunPath {
+        RunPath {
+            fingerprint: path.fingerprint.clone(),
+            hops: path.hops,
+            bytes: path.bytes,
+        }
+    }
+}
+
+impl Report {
+    /// A report without runs.
+    pub fn new(topology: &'static str, bytes: u64) -> Report {
+        Report {
+            topology,
+            bytes,
+            sha256_ok: true,
+            segmentation: true,
+            runs: Vec::new(),
+            iperf3_tcp_mbit: None,
+        }
+    }
+
+    /// Adds a run.
+    pub fn add(&mut self, run: Run) {
+        self.sha256_ok &= run.sha256_ok;
+        self.runs.push(run);
+    }
+
+    /// Prints the report on standard output.
+    pub fn show(&self, scene: &Scene, json: bool) -> Result<(), Failure> {
+        if json {
+            println!("{}", serde_json::to_string(self).doing("writing JSON")?);
+            return Ok(());
+        }
+        println!();
+        println!(
+            "{:<10} {:>8} {:>14} {:>14} {:>9} {:>14}",
+            "paths", "time", "goodput", "ceiling", "reached", "paper"
+        );
+        for (run, act) in self.runs.iter().zip(scene.acts) {
+            let (ceiling, reached) = match run.ceiling_mbit {
+                Some(c) => (
+                    format::rate(c * 1e6),
+                    format!("{:.1} %", 100.0 * run.goodput_mbit / c),
+                ),
+                None => ("no limit".to_owned(), String::new()),
+            };
+            println!(
+                "{:<10} {:>6.1} s {:>14} {:>14} {:>9} {:>14}",
+                run.select,
+                run.seconds,
+                format::rate(run.goodput_mbit * 1e6),
+                ceiling,
+                reached,
+                format::rate(act.paper_mbit * 1e6),
+            );
+            for path in &run.paths {
+                println!(
+                    "  {}  {} hops  {}",
+                    path.fingerprint.get(..8).unwrap_or(&path.fingerprint),
+                    path.hops,
+                    format::bytes(path.bytes)
+                );
+            }
+        }
+        if let ([first, second], [a, b]) = (&self.runs[..], scene.acts) {
+            println!(
+                "{} / {}: {:.2}  (paper: {:.1})",
+                second.select,
+                first.select,
+                second.goodput_mbit / first.goodput_mbit,
+                b.paper_mbit / a.paper_mbit,
+            );
+        }
+        if let Some(tcp) = self.iperf3_tcp_mbit {
+            println!("iperf3 TCP over one link: {}", format::rate(tcp * 1e6));
+        }
+        println!(
+            "paper: {}; file {}; segmentation offload on the links: {}",
+            scene.paper,
+            if self.sha256_ok {
+                "identical (SHA-256)"
+            } else {
+                "DIFFERS"
+            },
+            if self.segmentation { "on" } else { "off" },
+        );
+        Ok(())
+    }
+}

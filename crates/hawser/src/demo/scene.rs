@@ -1,0 +1,129 @@
+//! What each demo shows: who seeds, who downloads, over which paths.
+
+use crate::failure::Failure;
+use hawser_path::Strategy;
+use hawser_topology::{IsdAsn, Network};
+
+/// One demo.
+pub struct Scene {
+    /// The ready topology it runs on.
+    pub topology: &'static str,
+    /// Where the seeder is.
+    pub seeder: IsdAsn,
+    /// Where the leecher is.
+    pub leecher: IsdAsn,
+    /// The downloads, in order.
+    pub acts: &'static [Act],
+    /// Size of the file when the user says nothing: enough that starting up
+    /// weighs little, little enough to be through in a minute.
+    pub default_bytes: u64,
+    /// Where the paper shows the same.
+    pub paper: &'static str,
+}
+
+/// One download of a demo.
+pub struct Act {
+    /// What the report calls it.
+    pub label: &'static str,
+    /// How paths are chosen.
+    pub select: Strategy,
+    /// How many paths at most.
+    pub paths: u16,
+    /// The paper's goodput, in Mbit/s.
+    pub paper_mbit: f64,
+}
+
+/// 001, Fig. 8: around 8 Mbit/s naive, around 26 Mbit/s disjoint.
+const FIG7A: [Act; 2] = [
+    Act {
+        label: "shortest",
+        select: Strategy::Shortest,
+        paths: 2,
+        paper_mbit: 8.0,
+    },
+    Act {
+        label: "disjoint",
+        select: Strategy::Disjoint,
+        paths: 2,
+        paper_mbit: 26.0,
+    },
+];
+
+/// 001, Fig. 5: around 1100 Mbit/s over one path, 2200 over two, on links of
+/// 10 Gbit/s.
+const FIG4: [Act; 2] = [
+    Act {
+        label: "one-path",
+        select: Strategy::Shortest,
+        paths: 1,
+        paper_mbit: 1100.0,
+    },
+    Act {
+        label: "disjoint",
+        select: Strategy::Disjoint,
+        paths: 2,
+        paper_mbit: 2200.0,
+    },
+];
+
+impl Scene {
+    /// The demo on a ready topology.
+    pub fn of(topology: &str) -> Result<Scene, Failure> {
+        let isd_as = |text: &str| {
+            text.parse::<IsdAsn>()
+                .map_err(|e| Failure::job(format!("{text}: {e}")))
+        };
+        match topology {
+            "fig4" => Ok(Scene {
+                topology: "fig4",
+                seeder: isd_as("1-ff00:0:111")?,
+                leecher: isd_as("1-ff00:0:110")?,
+                acts: &FIG4,
+                default_bytes: 384 << 20,
+                paper: "001, Fig. 5 (links of 10 Gbit/s)",
+            }),
+            "fig7a" => Ok(Scene {
+                topology: "fig7a",
+                seeder: isd_as("1-ff00:0:4")?,
+                leecher: isd_as("1-ff00:0:1")?,
+                acts: &FIG7A,
+                default_bytes: 32 << 20,
+                paper: "001, Fig. 8",
+            }),
+            other => Err(Failure::usage(format!(
+                "no demo on {other}: there are fig7a and fig4"
+            ))),
+        }
+    }
+
+    /// The network, with another limit on every limited link if asked for.
+    pub fn network(&self, rate: Option<Option<u64>>) -> Result<Network, Failure> {
+        let mut network = Network::ready(self.topology)
+            .ok_or_else(|| Failure::job(format!("no topology {}", self.topology)))?;
+        if let Some(rate) = rate {
+            for link in &mut network.links {
+                link.shape.rate = link.shape.rate.and(rate);
+            }
+        }
+        Ok(network)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_demo_has_its_network() {
+        for name in ["fig4", "fig7a"] {
+            let scene = Scene::of(name).unwrap();
+            let network = scene.network(None).unwrap();
+            assert!(network.find(scene.seeder).is_some());
+            assert!(network.find(scene.leecher).is_some());
+            assert!(network.links.iter().all(|l| l.shape.rate.is_some()));
+            let free = scene.network(Some(None)).unwrap();
+            assert!(free.links.iter().all(|l| l.shape.rate.is_none()));
+        }
+        assert!(Scene::of("fig9").is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! The network a demo runs on, with a seeder and downloads in it.
+
+use super::scene::Act;
+use crate::{
+    cmd::{get, interrupted, lab::program},
+    failure::{Doing, Failure},
+};
+use hawser_lab::{Lab, Options};
+use hawser_topology::{IsdAsn, Network};
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command as Spawn},
+};
+
+/// A lab and what runs in it. Dropping it takes all of it down.
+pub struct Stage {
+    lab: Lab,
+    program: PathBuf,
+    seeder: Option<Child>,
+    down: bool,
+}
+
+impl Stage {
+    /// Brings the network up.
+    pub fn set(network: &Network) -> Result<Stage, Failure> {
+        let program = program()?;
+        let name = format!("demo-{}", std::process::id());
+        let options = Options::new(&program).with_name(name);
+        let lab = Lab::up(network, &options).map_err(Failure::job)?;
+        Ok(Stage {
+            lab,
+            program,
+            seeder: None,
+            down: false,
+        })
+    }
+
+    /// Starts the seeder; returns its address once it listens.
+    pub async fn seed(
+        &mut self,
+        isd_as: IsdAsn,
+        torrent: &Path,
+        content: &Path,
+    ) -> Result<String, Failure> {
+        let mut command = Command::new(&self.program);
+        command.arg("seed").arg(torrent).arg(content).arg("--json");
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = self.start(isd_as, command)?;
+        let out = child.stdout.take();
+        self.seeder = Some(child);
+        let out = out.ok_or_else(|| Failure::job("the seeder has no output"))?;
+        let mut line = String::new();
+        tokio::select! {
+            read = BufReader::new(out).read_line(&mut line) => read.doing("starting the seeder")?,
+            stopped = interrupted() => return Err(stop(stopped)),
+        };
+        let ready: serde_json::Value = serde_json::from_str(&line)
+            .map_err(|_| Failure::job("the seeder did not start: see above"))?;
+        ready["listening"]
+            .as_str()
+            .map(str::to_owned)
+            .ok_or_else(|| Failure::job("the seeder does not say where it listens"))
+    }
+
+    /// Downloads from the seeder.
+    pub async fn get(
+        &self,
+        isd_as: IsdAsn,
+        act: &Act,
+        torrent: &Path,
+        into: &Path,
+        peer: &str,
+    ) -> Result<get::Report, Failure> {
+        let mut command = Command::new(&self.program);
+        command.arg("get").arg(torrent).arg("-o").arg(into);
+        command.args(["--peer", peer, "--json"]);
+        command.args(["--paths", &act.paths.to_string()]);
+        command.args(["--select", &act.select.to_string()]);
+        let text = self.output(isd_as, command).await?;
+        serde_json::from_str(&text).doing("reading what the download reports")
+    }
+
+    /// Plain TCP from one AS to a neighbour over one link, in Mbit/s.
+    pub async fn iperf3(&self, from: IsdAsn, to: IsdAsn) -> Result<f64, Failure> {
+        let host = self
+            .lab
+            .host(to)
+            .map_err(Failure::job)?
+            .ok_or_else(|| Failure::job(format!("{to} has no host")))?
+            .to_string();
+        let mut server = Command::new("iperf3");
+        server.args(["--server", "--one-off", "--json"]);
+        server.stdin(Stdio::null()).stdout(Stdio::null());
+        let _server = self.start(to, server).map_err(|failure| {
+            Failure::job(format!("{failure}: --iperf3 needs the program iperf3"))
+        })?;
+        // The server tells nobody when it listens.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let mut client = Command::new("iperf3");
+        client.args(["--client", &host, "--time", "5", "--json"]);
+        let text = self.output(from, client).await?;
+        let json: serde_json::Value =
+            serde_json::from_str(&text).doing("reading what iperf3 reports")?;
+        json["end"]["sum_received"]["bits_per_second"]
+            .as_f64()
+            .map(|bits| bits / 1e6)
+            .ok_or_else(|| Failure::job("iperf3 reports no rate"))
+    }
+
+    /// Takes everything down.
+    pub fn clear(mut self) -> Result<(), Failure> {
+        self.down = true;
+        self.seeder = None;
+        self.lab.down().map_err(Failure::job)
+    }
+
+    fn start(&self, isd_as: IsdAsn, command: Command) -> Result<Child, Failure> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let command = self.lab.command(isd_as, command).map_err(Failure::job)?;
+        Spawn::from(command)
+            .kill_on_drop(true)
+            .spawn()
+            .doing(format_args!("starting {name}"))
+    }
+
+    /// Runs a command to its end and returns what it printed.
+    async fn output(&self, isd_as: IsdAsn, mut command: Command) -> Result<String, Failure> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = self.start(isd_as, command)?;
+        let output = tokio::select! {
+            output = child.wait_with_output() => output.doing(format_args!("running {name}"))?,
+            stopped = interrupted() => return Err(stop(stopped)),
+        };
+        if !output.status.success() {
+            return Err(Failure::job(format!("{name} failed: {}", output.status)));
+        }
+        String::from_utf8(output.stdout).doing(format_args!("reading what {name} prints"))
+    }
+}
+
+fn stop(interrupted: Result<(), Failure>) -> Failure {
+    interrupted
+        .err()
+        .unwrap_or_else(|| Failure::job("interrupted: everything was taken down"))
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if !self.down
+            && let Err(error) = self.lab.down()
+        {
+            eprintln!("hawser: {error}");
+        }
+    }
+}

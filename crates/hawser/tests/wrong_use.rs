@@ -1,0 +1,157 @@
+//! Wrong use and bad input: one clear line, and the exit code that says so.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+fn hawser(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(args)
+        // Port 1 of the loopback: nobody listens there.
+        .env("SCION_DAEMON", "127.0.0.1:1")
+        .output()
+        .unwrap()
+}
+
+/// Asserts a failure with the exit code, told in one line with these words.
+fn refused(output: &Output, code: i32, words: &[&str]) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    for word in words {
+        assert!(error.contains(word), "{word:?} is not in: {error}");
+    }
+    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    assert!(output.stdout.is_empty());
+}
+
+/// Makes a torrent of some bytes and returns its path.
+fn torrent(folder: &Path) -> String {
+    let file = folder.join("data.bin");
+    std::fs::write(&file, vec![42; 100_000]).unwrap();
+    let output = hawser(&["torrent", "create", file.to_str().unwrap()]);
+    assert!(output.status.success(), "{output:?}");
+    format!("{}.torrent", file.display())
+}
+
+#[test]
+fn no_daemon_is_named_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let torrent = torrent(folder.path());
+    for args in [
+        vec!["paths", "1-ff00:0:110"],
+        vec!["ping", "1-ff00:0:110,10.0.1.1", "-c", "1"],
+        vec!["get", &torrent, "--peer", "1-ff00:0:110,10.0.1.1:31000"],
+    ] {
+        refused(&hawser(&args), 1, &["127.0.0.1:1", "SCION_DAEMON"]);
+    }
+}
+
+#[test]
+fn a_peer_that_is_no_scion_address_is_wrong_use() {
+    for peer in ["10.0.0.1:6881", "1-ff00:0:110", "nonsense"] {
+        let output = hawser(&["get", "x.torrent", "--peer", peer]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(
+            error.contains(peer) && error.contains("1-ff00:0:110"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_torrent_cut_short_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let torrent = torrent(folder.path());
+    let bytes = std::fs::read(&torrent).unwrap();
+    std::fs::write(&torrent, &bytes[..bytes.len() - 10]).unwrap();
+    refused(
+        &hawser(&["torrent", "show", &torrent]),
+        1,
+        &["data.bin.torrent"],
+    );
+    refused(
+        &hawser(&["torrent", "show", "/nowhere.torrent"]),
+        1,
+        &["/nowhere.torrent"],
+    );
+}
+
+#[test]
+fn metainfo_that_leaves_the_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("evil.torrent");
+    let pieces = "a".repeat(20);
+    for path in ["l2:..4:evile", "l4:/etce", "l0:e", "l3:a/be", "le"] {
+        let text = format!(
+            "d4:infod5:filesld6:lengthi5e4:path{path}ee4:name1:x12:piece lengthi16384e6:pieces20:{pieces}ee"
+        );
+        std::fs::write(&file, text).unwrap();
+        refused(
+            &hawser(&["torrent", "show", file.to_str().unwrap()]),
+            1,
+            &["evil.torrent"],
+        );
+    }
+    // Two pieces where the length wants one.
+    let text =
+        format!("d4:infod6:lengthi5e4:name1:x12:piece lengthi16384e6:pieces40:{pieces}{pieces}ee");
+    std::fs::write(&file, text).unwrap();
+    refused(
+        &hawser(&["torrent", "show", file.to_str().unwrap()]),
+        1,
+        &["evil.torrent", "piece"],
+    );
+}
+
+#[test]
+fn broken_topologies_are_refused_before_anything_is_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("net.topo");
+    let name = format!("refused-{}", std::process::id());
+    let ases = "ASes:\n  \"1-ff00:0:1\": {core: true}\n  \"1-ff00:0:2\": {core: true}\n";
+    let cases = [
+        (
+            "links:\n  - {a: \"1-ff00:0:1#1\", b: \"1-ff00:0:2#1\", linkAtoB: CORE, speed: 1}\n",
+            "speed",
+        ),
+        (
+            "links:\n  - {a: \"1-ff00:0:1#1\", b: \"1-ff00:0:9#1\", linkAtoB: CORE}\n",
+            "1-ff00:0:9",
+        ),
+        (
+            "links:\n  - {a: \"1-ff00:0:1#1\", b: \"1-ff00:0:2#1\", linkAtoB: CORE}\n  - {a: \"1-ff00:0:1#1\", b: \"1-ff00:0:2#2\", linkAtoB: CORE}\n",
+            "1-ff00:0:1#1",
+        ),
+    ];
+    for (links, word) in cases {
+        std::fs::write(&file, format!("{ases}{links}")).unwrap();
+        let output = hawser(&["lab", "up", file.to_str().unwrap(), "--name", &name]);
+        refused(&output, 1, &[word]);
+    }
+    let output = hawser(&["lab", "up", "fig99", "--name", &name]);
+    refused(&output, 1, &["fig99", "fig7a"]);
+}
+
+#[test]
+fn commands_on_a_lab_that_is_not_up_say_so() {
+    let name = format!("absent-{}", std::process::id());
+    for args in [
+        vec!["lab", "status", "--name", &name],
+        vec!["lab", "exec", "1-ff00:0:1", "--name", &name, "--", "true"],
+        vec![
+            "lab",
+            "link",
+            "set",
+            "1-ff00:0:1#1",
+            "--down",
+            "--name",
+            &name,
+        ],
+    ] {
+        refused(&hawser(&args), 1, &[&name]);
+    }
+    let output = hawser(&["lab", "link", "set", "1-ff00:0:1#1", "--name", &name]);
+    refused(&output, 2, &["--rate"]);
+}
