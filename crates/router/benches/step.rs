@@ -1,0 +1,63 @@
+//! Time of the forwarding step, without I/O.
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{NOW, Stop, World, route, udp};
+use divan::{Bencher, black_box};
+use hawser_router::{HopKey, MacInput, Verdict};
+
+fn main() {
+    divan::main();
+}
+
+/// The packet of the longest route as it reaches router number `stop`.
+fn arrival(world: &World, stop: usize) -> Stop {
+    let (_, src, dst, path, _) = route("up, core, down");
+    world.send(src, udp(src, dst, path, 1200)).stops[stop].clone()
+}
+
+/// One MAC going out of the first AS, through the second; two at the change
+/// from one segment to the next; then the last AS, up to the port.
+#[divan::bench(args = [("out of the AS", 0), ("through", 1), ("from segment to segment", 2), ("into the AS", 5)])]
+fn process(bencher: Bencher, (_, stop): (&str, usize)) {
+    let world = World::new();
+    let Stop { at, ingress, packet } = arrival(&world, stop);
+    let router = &world.routers[&at];
+    let mut buffer = packet.clone();
+    bencher.bench_local(|| {
+        // The path's headers are as they came, the payload is never touched.
+        buffer[..200].copy_from_slice(&packet[..200]);
+        let verdict = router.process(black_box(u64::from(NOW)), ingress, black_box(&mut buffer));
+        assert!(matches!(verdict, Verdict::Forward { .. } | Verdict::Deliver { .. }));
+        verdict
+    });
+}
+
+#[divan::bench]
+fn mac(bencher: Bencher) {
+    let key = HopKey::new(&[7; 16]);
+    let input = MacInput {
+        segment_id: 1,
+        timestamp: NOW,
+        exp_time: 63,
+        cons_ingress: 2,
+        cons_egress: 3,
+    };
+    bencher.bench_local(|| key.mac(black_box(&input)));
+}
+
+/// A message of the slow path, on a packet of full size.
+#[divan::bench]
+fn interface_down(bencher: Bencher) {
+    let mut world = World::new();
+    let Stop { at, ingress, packet } = arrival(&world, 1);
+    world.routers.get_mut(&at).unwrap().set_up(1, false);
+    let router = &world.routers[&at];
+    let Verdict::Refuse { problem, .. } = router.process(NOW.into(), ingress, &mut packet.clone())
+    else {
+        panic!("the interface is down")
+    };
+    let mut out = Vec::with_capacity(2048);
+    bencher.bench_local(|| router.write_error(ingress, black_box(&packet), problem, &mut out));
+}
