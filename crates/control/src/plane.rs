@@ -214,6 +214,9 @@ impl Plane {
         {
             self.check_source(self.graph.r#as(at).isd_as)?;
         }
+        if src == dst {
+            return Ok(Segments::default());
+        }
         self.renew(now);
         let (up, near) = self.to_core(&src);
         let (down, far) = self.to_core(&dst);
@@ -221,7 +224,7 @@ impl Plane {
             Ends::As(_) => false,
             Ends::Core { isd } => from.iter().any(|&at| self.isd(at) == isd),
         };
-        let reached = src == dst || reached(&dst, &near) || reached(&src, &far);
+        let reached = reached(&dst, &near) || reached(&src, &far);
         let core = if reached {
             Vec::new()
         } else {

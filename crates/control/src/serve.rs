@@ -147,7 +147,7 @@ impl Bound {
         let result = tokio::select! {
             () = shutdown => Ok(()),
             _ = ended.recv() => Ok(()),
-            () = live => Ok(()),
+            never = live => never,
             Some(joined) = servers.join_next() => Err(RunError::Server(match joined {
                 Ok(Ok(())) => "it ended by itself".to_owned(),
                 Ok(Err(reason)) => reason,
@@ -217,7 +217,12 @@ async fn serve(
 }
 
 /// Answers on the live socket; tells `end` when asked to stop.
-async fn serve_live(listener: UnixListener, shared: Shared, status: Status, end: mpsc::Sender<()>) {
+async fn serve_live(
+    listener: UnixListener,
+    shared: Shared,
+    status: Status,
+    end: mpsc::Sender<()>,
+) -> ! {
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -245,9 +250,9 @@ async fn serve_live(listener: UnixListener, shared: Shared, status: Status, end:
 async fn converse(stream: UnixStream, shared: &Shared, status: Status) -> io::Result<bool> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read.take(MAX_LIVE_LINE));
-    let mut line = String::new();
-    while read.read_line(&mut line).await? > 0 {
-        let request = serde_json::from_str(&line);
+    let mut line = Vec::new();
+    while read.read_until(b'\n', &mut line).await? > 0 {
+        let request = serde_json::from_slice(&line);
         let stop = matches!(request, Ok(Request::Stop));
         let reply = match request {
             Ok(request) => answer(request, shared, &status),
@@ -258,8 +263,9 @@ async fn converse(stream: UnixStream, shared: &Shared, status: Status) -> io::Re
         let mut bytes = serde_json::to_vec(&reply)?;
         bytes.push(b'\n');
         write.write_all(&bytes).await?;
-        if stop {
-            return Ok(true);
+        // Where a line is too long, what follows is not a line of its own.
+        if stop || line.last() != Some(&b'\n') {
+            return Ok(stop);
         }
         read.get_mut().set_limit(MAX_LIVE_LINE);
         line.clear();

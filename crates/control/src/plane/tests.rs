@@ -520,6 +520,30 @@ fn networks() -> impl Strategy<Value = Network> {
     })
 }
 
+/// An ISD-AS of the network of two ISDs, a wildcard, or any number.
+fn asked() -> impl Strategy<Value = IsdAsn> {
+    let known = two_isds().ases.into_iter().map(|a| a.isd_as);
+    prop_oneof![
+        prop::sample::select(known.collect::<Vec<_>>()),
+        (0..4u16).prop_map(|isd| ia(&format!("{isd}-0"))),
+        any::<u64>().prop_map(IsdAsn::from_u64),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_request_has_an_answer(src in asked(), dst in asked()) {
+        let mut plane = plane(&two_isds(), ia("1-ff00:0:114"));
+        let known = plane.graph.find(dst).is_some();
+        let local = src == IsdAsn::WILDCARD || src == plane.isd_as();
+        let paths = plane.paths(src, dst, NOW);
+        assert_eq!(paths.is_ok(), known && local);
+        if let Ok(found) = plane.lookup(src, dst, NOW) {
+            assert!(src != dst || found.core.len() + found.up.len() + found.down.len() == 0);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

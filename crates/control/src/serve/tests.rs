@@ -11,6 +11,7 @@ use connectrpc::{
     client::{ClientConfig, HttpClient},
 };
 use hawser_topology::{AsDir, LinkState, Shape};
+use proptest::prelude::*;
 use scion_protobuf::{
     buffa::Message,
     proto::{
@@ -358,24 +359,60 @@ async fn links_go_down_and_up_live() {
     assert!(message.contains("1-ff00:0:2#77"), "{message}");
 }
 
+/// What the live socket replies to bytes, to the last line.
+async fn replies(socket: &std::path::Path, bytes: &[u8]) -> Vec<Reply> {
+    let (read, mut write) = UnixStream::connect(socket).await.unwrap().into_split();
+    // The service hangs up on a line that is too long.
+    let _ = write.write_all(bytes).await;
+    drop(write);
+    let mut lines = BufReader::new(read).lines();
+    let mut replies = Vec::new();
+    while let Ok(Some(line)) = lines.next_line().await {
+        replies.push(serde_json::from_str(&line).unwrap());
+    }
+    replies
+}
+
 #[tokio::test]
-async fn garbage_on_the_live_socket_is_answered_and_ends_nothing() {
+async fn a_line_too_long_is_refused_once() {
     let lab = Lab::ready("fig4");
     let running = run(&lab, "1-ff00:0:110").await;
-    let mut stream = UnixStream::connect(&running.socket).await.unwrap();
-    stream.write_all(b"\xc3\x28 hello\nhello\n").await.unwrap();
-    stream.write_all(&vec![b'x'; 100_000]).await.unwrap_or(());
-    drop(stream);
-    let mut stream = UnixStream::connect(&running.socket).await.unwrap();
-    stream
-        .write_all(b"{\"SetLink\":5}\n\"Status\"\n")
-        .await
-        .unwrap();
-    let mut lines = BufReader::new(stream).lines();
-    let first = lines.next_line().await.unwrap().unwrap();
-    assert!(first.contains("not a request"), "{first}");
-    let second = lines.next_line().await.unwrap().unwrap();
-    assert!(second.contains("1-ff00:0:110"), "{second}");
+    let mut bytes = vec![b' '; usize::try_from(MAX_LIVE_LINE).unwrap()];
+    bytes.extend(b"\"Status\"\n\"Status\"\n");
+    let refused = replies(&running.socket, &bytes).await;
+    assert!(
+        matches!(refused[..], [] | [Reply::Error { .. }]),
+        "{refused:?}"
+    );
+    let status = replies(&running.socket, &bytes[1000..]).await;
+    assert_eq!(status.len(), 2);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn garbage_on_the_live_socket_is_answered_and_ends_nothing(
+        lines in prop::collection::vec("[ -~\\PC]{0,40}|\\{\"SetLink\":[0-9a-z{}:\"]{0,9}", 0..5),
+        noise in prop::collection::vec(any::<u8>(), 0..100),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let lab = Lab::ready("fig4");
+            let running = run(&lab, "1-ff00:0:110").await;
+            let mut bytes = lines.join("\n").into_bytes();
+            bytes.push(b'\n');
+            bytes.extend(noise);
+            bytes.extend(b"\n\"Status\"\n");
+            let count = bytes.iter().filter(|&&b| b == b'\n').count();
+            let replies = replies(&running.socket, &bytes).await;
+            assert_eq!(replies.len(), count);
+            assert!(matches!(replies.last(), Some(Reply::Status(_))));
+        });
+    }
 }
 
 #[tokio::test]
