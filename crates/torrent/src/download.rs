@@ -1,16 +1,31 @@
 //! Fetching a torrent.
 
+use std::future::Future;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_path::Strategy;
 use hawser_quic::Endpoint;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
 
+use crate::bitfield::Bitfield;
+use crate::dial::QuicTransport;
 use crate::metainfo::Metainfo;
-use crate::progress::{Progress, Summary};
+use crate::peer::Shared;
+use crate::progress::{Phase, Progress, Summary};
+use crate::storage::check::{Found, check};
+use crate::storage::{Files, Layout, StorageError};
+use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError};
+use crate::transport::Transport;
+use crate::wire::{Handshake, PeerId};
+
+/// How often progress is told while checking.
+const EVERY: Duration = Duration::from_millis(100);
 
 /// How to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,35 +74,120 @@ impl DownloadOptions {
     }
 }
 
-/// Why a download ended before its end.
+/// Why a download ended before its end, in one line each.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DownloadError {
     /// [`Download::stop`] was called.
-    #[error("the download was stopped")]
+    #[error("the download was stopped; what was verified is kept")]
     Stopped,
+    /// No peers were given.
+    #[error("there is nobody to fetch from: name at least one peer")]
+    NoPeers,
+    /// The download folder or a file in it cannot be used, or the disk is full.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// There is no path to any of the peers.
+    #[error("no path to any peer: {}", listed(.peers))]
+    NoPath {
+        /// Each peer with the reason.
+        peers: Vec<(ScionAddr, String)>,
+    },
+    /// No peer could be reached for too long.
+    #[error("gave up after {} s without a connection: {}", .after.as_secs(), listed(.peers))]
+    NoPeer {
+        /// How long.
+        after: Duration,
+        /// Each peer with the last reason.
+        peers: Vec<(ScionAddr, String)>,
+    },
+    /// All peers were dropped for breaking the protocol or sending wrong data.
+    #[error("no peer is left: {}", listed(.peers))]
+    AllDropped {
+        /// Each peer with the reason.
+        peers: Vec<(ScionAddr, String)>,
+    },
+    /// The endpoint was closed.
+    #[error("the endpoint was closed while downloading")]
+    EndpointClosed,
+    /// A defect in this program.
+    #[error("the download broke off: {0}")]
+    Internal(String),
+}
+
+fn listed(peers: &[(ScionAddr, String)]) -> String {
+    let peers = peers.iter().map(|(peer, why)| format!("{peer} ({why})"));
+    peers.collect::<Vec<_>>().join(", ")
 }
 
 /// A download at work. Dropping it stops it; what was verified stays on disk.
-pub struct Download {}
+#[derive(Debug)]
+pub struct Download {
+    progress: watch::Receiver<Progress>,
+    /// `true` asks it to stop; so does dropping this.
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<Summary, DownloadError>>,
+}
 
 impl Download {
-    /// Starts to fetch the torrent into `dir` from `peers`. Errors come out of [`Download::wait`].
-    /// Must be called inside a tokio runtime.
+    /// Starts to fetch the torrent into `dir`, which is created if it is not there, from `peers`
+    /// and from who connects to `endpoint`. What is on disk already is checked first and not
+    /// fetched again. Errors come out of [`Download::wait`].
+    ///
+    /// `endpoint` serves this one torrent, and its connections are the download's to accept.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
     pub fn start(
-        _metainfo: Metainfo,
-        _dir: PathBuf,
-        _peers: Vec<ScionAddr>,
-        _endpoint: Endpoint,
-        _host: Endhost,
-        _options: DownloadOptions,
+        metainfo: Metainfo,
+        dir: PathBuf,
+        peers: Vec<ScionAddr>,
+        endpoint: Endpoint,
+        host: Endhost,
+        options: DownloadOptions,
     ) -> Download {
-        unimplemented!()
+        let transport = QuicTransport::new(endpoint, host);
+        Download::over(transport, metainfo, dir, peers, options)
+    }
+
+    pub(crate) fn over<T: Transport>(
+        transport: T,
+        metainfo: Metainfo,
+        dir: PathBuf,
+        peers: Vec<ScionAddr>,
+        options: DownloadOptions,
+    ) -> Download {
+        let (sender, progress) = watch::channel(Progress {
+            phase: Phase::Checking,
+            checked_bytes: 0,
+            verified_bytes: 0,
+            total_bytes: metainfo.total_length(),
+            resumed_bytes: 0,
+            fetched_bytes: 0,
+            wasted_bytes: 0,
+            rate: 0,
+            elapsed: Duration::ZERO,
+            paths: Vec::new(),
+            idle_peers: Vec::new(),
+        });
+        let (stop, mut stopped) = watch::channel(false);
+        let work = async move {
+            let stop = async move {
+                // An error means that the download was dropped.
+                let _ = stopped.wait_for(|stop| *stop).await;
+            };
+            fetch(transport, metainfo, dir, peers, options, sender, stop).await
+        };
+        Download {
+            progress,
+            stop,
+            task: tokio::spawn(work),
+        }
     }
 
     /// How it is doing, about ten times a second.
     pub fn progress(&self) -> watch::Receiver<Progress> {
-        unimplemented!()
+        self.progress.clone()
     }
 
     /// Waits for the end.
@@ -95,11 +195,131 @@ impl Download {
     /// # Errors
     /// What kept it from finishing.
     pub async fn wait(self) -> Result<Summary, DownloadError> {
-        unimplemented!()
+        let Download { stop, task, .. } = self;
+        let result = task.await;
+        drop(stop);
+        result.unwrap_or_else(|error| Err(DownloadError::Internal(error.to_string())))
     }
 
     /// Ends the download; [`Download::wait`] then returns [`DownloadError::Stopped`].
     pub fn stop(&self) {
-        unimplemented!()
+        self.stop.send_replace(true);
     }
+}
+
+async fn fetch<T: Transport>(
+    transport: T,
+    metainfo: Metainfo,
+    dir: PathBuf,
+    peers: Vec<ScionAddr>,
+    options: DownloadOptions,
+    progress: watch::Sender<Progress>,
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, DownloadError> {
+    if peers.is_empty() {
+        return Err(DownloadError::NoPeers);
+    }
+    let metainfo = Arc::new(metainfo);
+    let mut stop = std::pin::pin!(stop);
+    let begun = Instant::now();
+    let (sender, halt) = (progress.clone(), Arc::new(AtomicBool::new(false)));
+    let (checked, halted) = (Arc::clone(&metainfo), Arc::clone(&halt));
+    let mut checking =
+        tokio::task::spawn_blocking(move || prepare(&checked, dir, &sender, &halted));
+    let prepared = tokio::select! {
+        prepared = &mut checking => prepared,
+        () = &mut stop => {
+            halt.store(true, Ordering::Relaxed);
+            // Nothing may touch the files after the end.
+            let _ = checking.await;
+            progress.send_modify(|progress| progress.phase = Phase::Stopped);
+            return Err(DownloadError::Stopped);
+        }
+    };
+    let prepared = prepared.map_err(|error| DownloadError::Internal(error.to_string()))?;
+    let (files, verified) = prepared.inspect_err(|_| {
+        progress.send_modify(|progress| progress.phase = Phase::Stopped);
+    })?;
+    let check_time = begun.elapsed();
+
+    let shared = Arc::new(shared(&metainfo, files, verified));
+    let goal = Goal {
+        until_complete: true,
+        give_up_after: options.give_up_after,
+        choice: (options.select, options.paths.max(1)),
+    };
+    let reporter = Reporter::Download(progress);
+    let swarm = Swarm::new(transport, metainfo, shared, peers, goal, reporter)?;
+    let tally = swarm.run(stop).await.map_err(told)?;
+    Ok(Summary {
+        fetched_bytes: tally.verified_bytes - tally.resumed_bytes,
+        resumed_bytes: tally.resumed_bytes,
+        wasted_bytes: tally.wasted_bytes,
+        download_time: tally.elapsed(Instant::now()),
+        check_time,
+        paths: tally.paths,
+    })
+}
+
+fn told(error: SwarmError) -> DownloadError {
+    match error {
+        SwarmError::Stopped => DownloadError::Stopped,
+        SwarmError::Storage(error) => DownloadError::Storage(error),
+        SwarmError::NoPeer(after, peers) => DownloadError::NoPeer { after, peers },
+        SwarmError::AllDropped(peers) => DownloadError::AllDropped { peers },
+        SwarmError::NoPath(peers) => DownloadError::NoPath { peers },
+        SwarmError::EndpointClosed => DownloadError::EndpointClosed,
+    }
+}
+
+/// What the connections of a torrent share.
+pub(crate) fn shared(metainfo: &Metainfo, files: Files, verified: Bitfield) -> Shared {
+    Shared {
+        files: Arc::new(files),
+        verified: RwLock::new(verified),
+        budget: Arc::new(Semaphore::new(BUDGET)),
+        readers: Arc::new(Semaphore::new(READERS)),
+        ours: Handshake {
+            info_hash: metainfo.info_hash(),
+            peer_id: PeerId::random(),
+            extended: true,
+        },
+    }
+}
+
+/// Opens the files and checks what is there already.
+fn prepare(
+    metainfo: &Metainfo,
+    dir: PathBuf,
+    progress: &watch::Sender<Progress>,
+    halt: &AtomicBool,
+) -> Result<(Files, Bitfield), StorageError> {
+    let layout = Layout::of(metainfo);
+    // Nothing on disk means nothing to hash.
+    let fresh = !metainfo.content_path(&dir).exists();
+    let files = Files::writable(dir, layout)?;
+    let mut verified = Bitfield::empty(metainfo.piece_count());
+    if fresh {
+        return Ok((files, verified));
+    }
+    let (mut checked, mut resumed, mut told) = (0, 0, Instant::now());
+    let each = |piece, found| {
+        let size = u64::from(metainfo.piece_size(piece));
+        checked += size;
+        if found == Found::Verified {
+            verified.set(piece);
+            resumed += size;
+        }
+        if told.elapsed() >= EVERY {
+            told = Instant::now();
+            progress.send_modify(|progress| {
+                progress.checked_bytes = checked;
+                progress.verified_bytes = resumed;
+                progress.resumed_bytes = resumed;
+            });
+        }
+        !halt.load(Ordering::Relaxed)
+    };
+    check(&files, |piece| metainfo.piece_hash(piece), each)?;
+    Ok((files, verified))
 }

@@ -8,12 +8,19 @@
 //! - [`Seed`]: serves a torrent to every peer that connects.
 
 mod bitfield;
+mod dial;
 mod download;
 pub mod metainfo;
+mod peer;
 mod picker;
+mod pipeline;
 mod progress;
 mod seed;
 mod storage;
+mod swarm;
+#[cfg(test)]
+mod testing;
+mod transport;
 mod wire;
 
 pub use download::{Download, DownloadError, DownloadOptions};

@@ -58,7 +58,7 @@ pub struct PathProgress {
     pub peer: ScionAddr,
     /// The path.
     pub fingerprint: Fingerprint,
-    /// Links on the path.
+    /// Links on the path; 0 on a connection the peer opened, where they are not known.
     pub hops: usize,
     /// What the connection over it is doing.
     pub state: PathState,
@@ -134,7 +134,7 @@ pub struct PathSummary {
     pub peer: ScionAddr,
     /// The path.
     pub fingerprint: Fingerprint,
-    /// Links on the path.
+    /// Links on the path; 0 on connections the peer opened, where they are not known.
     pub hops: usize,
     /// Bytes of blocks received over it.
     pub bytes: u64,

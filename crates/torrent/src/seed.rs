@@ -1,57 +1,191 @@
 //! Serving a torrent to whoever connects.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use hawser_path::Strategy;
 use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
+use crate::bitfield::Bitfield;
+use crate::dial::AcceptOnly;
+use crate::download::shared;
 use crate::metainfo::Metainfo;
 use crate::progress::SeedProgress;
+use crate::storage::check::{Found, check};
+use crate::storage::{Files, Layout, StorageError};
+use crate::swarm::{Goal, Reporter, Swarm, SwarmError};
+use crate::transport::Transport;
 
 /// A seeder at work. Dropping it stops it.
-pub struct Seed {}
+#[derive(Debug)]
+pub struct Seed {
+    progress: watch::Receiver<SeedProgress>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<(), SeedError>>,
+}
 
-/// Why content cannot be seeded.
+/// Why content cannot be seeded, in one line each.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SeedError {
-    /// The endpoint is closed.
-    #[error("the endpoint is closed")]
+    /// A file is missing, has another length, or cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The content is not that of the torrent.
+    #[error(
+        "{content} is not what the torrent describes: {wrong} of {pieces} pieces differ, the first in {file}"
+    )]
+    Differs {
+        /// The content.
+        content: PathBuf,
+        /// Pieces that differ.
+        wrong: u32,
+        /// Pieces in all.
+        pieces: u32,
+        /// The file of the first that differs.
+        file: PathBuf,
+    },
+    /// The endpoint was closed.
+    #[error("the endpoint was closed while seeding")]
     EndpointClosed,
+    /// A defect in this program.
+    #[error("the seeder broke off: {0}")]
+    Internal(String),
 }
 
 impl Seed {
-    /// Verifies `content` (the file, or the folder of a torrent of several files) against the
-    /// torrent, calling `checked` with bytes hashed and bytes in all, then serves every peer that
-    /// connects to `endpoint`.
+    /// Verifies `content` (the file, or the folder of a torrent of several files, by whatever
+    /// name; or the folder that holds it by its own name) against the torrent, calling `checked`
+    /// with bytes hashed and bytes in all, then serves every peer that connects to `endpoint`.
     ///
     /// # Errors
     /// When the content is not there or does not match the torrent.
     pub async fn start(
-        _metainfo: Metainfo,
-        _content: PathBuf,
-        _endpoint: Endpoint,
-        _checked: impl FnMut(u64, u64) + Send + 'static,
+        metainfo: Metainfo,
+        content: PathBuf,
+        endpoint: Endpoint,
+        checked: impl FnMut(u64, u64) + Send + 'static,
     ) -> Result<Seed, SeedError> {
-        unimplemented!()
+        Seed::over(AcceptOnly::new(endpoint), metainfo, content, checked).await
+    }
+
+    pub(crate) async fn over<T: Transport>(
+        transport: T,
+        metainfo: Metainfo,
+        content: PathBuf,
+        checked: impl FnMut(u64, u64) + Send + 'static,
+    ) -> Result<Seed, SeedError> {
+        let metainfo = Arc::new(metainfo);
+        let described = Arc::clone(&metainfo);
+        let files = tokio::task::spawn_blocking(move || verify(&described, &content, checked))
+            .await
+            .map_err(|error| SeedError::Internal(error.to_string()))??;
+        let (sender, progress) = watch::channel(SeedProgress {
+            uploaded_bytes: 0,
+            rate: 0,
+            peers: Vec::new(),
+            connections: 0,
+        });
+        let goal = Goal {
+            until_complete: false,
+            give_up_after: Duration::MAX,
+            choice: (Strategy::Disjoint, 1),
+        };
+        let everything = Bitfield::full(metainfo.piece_count());
+        let shared = Arc::new(shared(&metainfo, files, everything));
+        let reporter = Reporter::Seed(sender);
+        let swarm = Swarm::new(transport, metainfo, shared, Vec::new(), goal, reporter)?;
+        let (stop, mut stopped) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            let stop = async move {
+                // An error means that the seeder was dropped.
+                let _ = stopped.wait_for(|stop| *stop).await;
+            };
+            match swarm.run(stop).await {
+                Ok(_) | Err(SwarmError::Stopped) => Ok(()),
+                Err(SwarmError::Storage(error)) => Err(SeedError::Storage(error)),
+                // The other ends are those of downloads.
+                Err(_) => Err(SeedError::EndpointClosed),
+            }
+        });
+        Ok(Seed {
+            progress,
+            stop,
+            task,
+        })
     }
 
     /// How it is doing, about ten times a second.
     pub fn progress(&self) -> watch::Receiver<SeedProgress> {
-        unimplemented!()
+        self.progress.clone()
     }
 
     /// Closes all connections and ends; the endpoint stays open.
-    pub async fn stop(self) {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// What had ended it before.
+    pub async fn stop(self) -> Result<(), SeedError> {
+        self.stop.send_replace(true);
+        self.wait().await
     }
 
-    /// Runs until the endpoint closes or reading the content fails.
+    /// Waits until the endpoint closes.
     ///
     /// # Errors
     /// What ended it.
-    pub async fn wait(&mut self) -> Result<(), SeedError> {
-        unimplemented!()
+    pub async fn wait(self) -> Result<(), SeedError> {
+        let Seed { stop, task, .. } = self;
+        let result = task.await;
+        drop(stop);
+        result.unwrap_or_else(|error| Err(SeedError::Internal(error.to_string())))
     }
+}
+
+/// Opens the content and hashes all of it.
+fn verify(
+    metainfo: &Metainfo,
+    content: &Path,
+    mut checked: impl FnMut(u64, u64),
+) -> Result<Files, SeedError> {
+    let content = locate(metainfo, content);
+    let (root, layout) = Layout::at_content(metainfo, &content);
+    let files = Files::read_only(root, layout);
+    files.check_lengths()?;
+    let (mut done, mut wrong, mut first) = (0, 0, u32::MAX);
+    let each = |piece, found| {
+        done += u64::from(metainfo.piece_size(piece));
+        if found == Found::Missing {
+            wrong += 1;
+            first = first.min(piece);
+        }
+        checked(done, metainfo.total_length());
+        true
+    };
+    check(&files, |piece| metainfo.piece_hash(piece), each)?;
+    if wrong > 0 {
+        let file = files.layout().file_of_piece(first);
+        return Err(SeedError::Differs {
+            file: file.unwrap_or(&content).to_owned(),
+            content,
+            wrong,
+            pieces: metainfo.piece_count(),
+        });
+    }
+    Ok(files)
+}
+
+/// The content itself: `path`, or what in it has the torrent's name when `path` is the folder that
+/// a download went to.
+fn locate(metainfo: &Metainfo, path: &Path) -> PathBuf {
+    let inside = metainfo.content_path(path);
+    let is_it = |path: &Path| path.is_dir() == metainfo.is_multi_file();
+    let named_so = path.file_name() == Some(metainfo.name().as_ref());
+    if path.is_dir() && inside.exists() && is_it(&inside) && !(named_so && is_it(path)) {
+        return inside;
+    }
+    path.to_owned()
 }

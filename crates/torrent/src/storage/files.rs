@@ -76,6 +76,35 @@ impl Files {
         Ok(files)
     }
 
+    /// Refuses files that are missing or have another length than they should.
+    ///
+    /// # Errors
+    /// The first such file.
+    pub fn check_lengths(&self) -> Result<(), StorageError> {
+        let entries = self.layout.entries().iter().enumerate();
+        for (index, entry) in entries.filter(|(_, entry)| !entry.padding) {
+            let path = self.path_of(index);
+            let metadata =
+                std::fs::metadata(&path).map_err(|e| StorageError::io("find", &path, e))?;
+            if !metadata.is_file() {
+                return Err(StorageError::NotAFile { path });
+            }
+            if metadata.len() != entry.length {
+                return Err(StorageError::WrongLength {
+                    path,
+                    found: metadata.len(),
+                    expected: entry.length,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// How the files lie.
     pub fn layout(&self) -> &Layout {
         &self.layout

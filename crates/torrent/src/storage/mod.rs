@@ -1,10 +1,12 @@
 //! The torrent's files on disk.
 
 pub(crate) mod check;
+mod disk;
 mod error;
 mod files;
 mod layout;
 
+pub(crate) use disk::{Disk, DiskEvent};
 pub use error::StorageError;
 pub(crate) use files::Files;
 pub(crate) use layout::Layout;

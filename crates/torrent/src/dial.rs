@@ -1,0 +1,155 @@
+//! Path-level peers over QUIC and SCION.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_endhost::{Endhost, Path, ScionAddr};
+use hawser_path::Fingerprint;
+use hawser_quic::{self as quic, Endpoint};
+use tokio::sync::watch;
+
+use crate::transport::{Connection, Offers, Transport};
+
+/// Dials and accepts through one endpoint, over the paths one endhost knows.
+#[derive(Clone)]
+pub(crate) struct QuicTransport {
+    endpoint: Endpoint,
+    host: Endhost,
+}
+
+impl QuicTransport {
+    pub fn new(endpoint: Endpoint, host: Endhost) -> QuicTransport {
+        QuicTransport { endpoint, host }
+    }
+}
+
+impl Transport for QuicTransport {
+    type Path = Path;
+    type Connection = QuicConnection;
+
+    fn offers(&self, peer: ScionAddr) -> Offers<Path> {
+        self.host.watch(peer.isd_as)
+    }
+
+    async fn lookup(&self, peer: ScionAddr) -> Result<(), String> {
+        let paths = self.host.paths(peer.isd_as).await;
+        paths.map(drop).map_err(|error| error.to_string())
+    }
+
+    async fn dial(&self, peer: ScionAddr, path: Path) -> Result<QuicConnection, String> {
+        let connection = self.endpoint.connect(peer, path).await;
+        connection
+            .map(|connection| QuicConnection {
+                connection,
+                dialed: true,
+            })
+            .map_err(|error| error.to_string())
+    }
+
+    async fn accept(&self) -> Option<QuicConnection> {
+        accept(&self.endpoint).await
+    }
+
+    fn port(&self) -> u16 {
+        self.endpoint.local_addr().host.port()
+    }
+}
+
+/// Accepts through an endpoint and dials nobody: what a seeder needs.
+#[derive(Clone)]
+pub(crate) struct AcceptOnly {
+    endpoint: Endpoint,
+}
+
+impl AcceptOnly {
+    pub fn new(endpoint: Endpoint) -> AcceptOnly {
+        AcceptOnly { endpoint }
+    }
+}
+
+impl Transport for AcceptOnly {
+    type Path = Path;
+    type Connection = QuicConnection;
+
+    fn offers(&self, _peer: ScionAddr) -> Offers<Path> {
+        watch::channel(Arc::new(Vec::new())).1
+    }
+
+    async fn lookup(&self, _peer: ScionAddr) -> Result<(), String> {
+        Err("this program dials nobody".into())
+    }
+
+    async fn dial(&self, _peer: ScionAddr, _path: Path) -> Result<QuicConnection, String> {
+        Err("this program dials nobody".into())
+    }
+
+    async fn accept(&self) -> Option<QuicConnection> {
+        accept(&self.endpoint).await
+    }
+
+    fn port(&self) -> u16 {
+        self.endpoint.local_addr().host.port()
+    }
+}
+
+async fn accept(endpoint: &Endpoint) -> Option<QuicConnection> {
+    let connection = endpoint.accept().await?;
+    Some(QuicConnection {
+        connection,
+        dialed: false,
+    })
+}
+
+/// A QUIC connection, pinned to one path.
+pub(crate) struct QuicConnection {
+    connection: quic::Connection,
+    dialed: bool,
+}
+
+impl Connection for QuicConnection {
+    type Path = Path;
+    type Read = quic::RecvStream;
+    type Write = quic::SendStream;
+
+    async fn stream(&self) -> Result<(quic::RecvStream, quic::SendStream), String> {
+        let streams = if self.dialed {
+            self.connection.open_bi().await
+        } else {
+            self.connection.accept_bi().await
+        };
+        let (send, receive) = streams.map_err(|error| error.to_string())?;
+        Ok((receive, send))
+    }
+
+    fn peer(&self) -> ScionAddr {
+        self.connection.peer()
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        self.connection.fingerprint()
+    }
+
+    fn key(&self) -> [u8; 32] {
+        self.connection.peer_key().0
+    }
+
+    fn rtt(&self) -> Duration {
+        self.connection.stats().rtt
+    }
+
+    fn refresh(&self, path: Path) {
+        // A connection that is closed, or on another path after all, ends by itself.
+        if let Err(error) = self.connection.set_path(path) {
+            tracing::debug!(%error, "a refreshed path was not taken");
+        }
+    }
+
+    fn close(&self, reason: &str) {
+        self.connection.close(reason);
+    }
+
+    fn close_reason(&self) -> Option<String> {
+        let reason = self.connection.close_reason()?;
+        Some(reason.to_string())
+    }
+}

@@ -1,0 +1,221 @@
+//! One connection: the handshake, then reading and writing until it ends.
+
+mod reader;
+mod upload;
+mod writer;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use thiserror::Error;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+pub(crate) use self::upload::QUEUE;
+use self::upload::Uploads;
+use crate::bitfield::Bitfield;
+use crate::storage::Files;
+use crate::transport::Connection;
+use crate::wire::{
+    ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message, Request, WireError, encode,
+};
+
+/// A peer has so long to say its handshake.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+
+/// Keeps the room that blocks take until they are on disk.
+pub(crate) type Keep = Arc<OwnedSemaphorePermit>;
+
+/// What all connections of a torrent share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub files: Arc<Files>,
+    /// What is verified, so what peers may ask for.
+    pub verified: RwLock<Bitfield>,
+    /// Bytes of blocks that may wait for the disk, all connections together.
+    pub budget: Arc<Semaphore>,
+    /// Reads from disk under way for peers, all connections together.
+    pub readers: Arc<Semaphore>,
+    pub ours: Handshake,
+}
+
+/// Counts of one connection, written by its task and read by the owner.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Bytes read from the stream.
+    pub received: AtomicU64,
+    /// Bytes of blocks written to it.
+    pub uploaded: AtomicU64,
+}
+
+/// What a peer said, for the owner of the torrent.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Block { request: Request, data: Bytes },
+    Have(u32),
+    Bitfield(Bitfield),
+    Choke,
+    Unchoke,
+    Extended(ExtendedHandshake),
+}
+
+/// What one read brought.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    pub inputs: Vec<Input>,
+    /// Room for the blocks among them.
+    pub keep: Option<Keep>,
+}
+
+/// Why a connection is of no more use.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub(crate) enum Gone {
+    /// The peer broke the protocol.
+    #[error("dropped: {0}")]
+    Broke(#[from] WireError),
+    /// The peer is ours: we dialed ourselves.
+    #[error("it is this program itself")]
+    Ourselves,
+    /// The peer did not say its handshake in time.
+    #[error("no BitTorrent handshake within {} s", HANDSHAKE_TIME.as_secs())]
+    Silent,
+    /// The connection ended.
+    #[error("{0}")]
+    Closed(String),
+    /// What a peer asked for could not be read from disk.
+    #[error("cannot read what it asked for: {0}")]
+    Disk(String),
+}
+
+/// A connection after the handshake.
+#[derive(Debug)]
+pub(crate) struct Session<C: Connection> {
+    pub connection: Arc<C>,
+    /// Whether the peer understands extended messages.
+    pub extended: bool,
+    /// The pieces we told the peer of.
+    pub said: Bitfield,
+    read: C::Read,
+    write: C::Write,
+}
+
+/// Who opened a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// We did, so we speak first.
+    Dialed,
+    /// The peer did.
+    Accepted,
+}
+
+/// Says the handshakes. What we have and want goes out with ours, so that requests can follow the
+/// peer's answer at once.
+///
+/// # Errors
+/// Why the connection, now closed, is of no use.
+pub(crate) async fn establish<C: Connection>(
+    connection: C,
+    side: Side,
+    shared: &Shared,
+) -> Result<Session<C>, Gone> {
+    let connection = Arc::new(connection);
+    let handshakes = handshakes(Arc::clone(&connection), side, shared);
+    let result = tokio::time::timeout(HANDSHAKE_TIME, handshakes)
+        .await
+        .unwrap_or(Err(Gone::Silent));
+    if let Err(gone) = &result {
+        connection.close(&gone.to_string());
+    }
+    result
+}
+
+async fn handshakes<C: Connection>(
+    connection: Arc<C>,
+    side: Side,
+    shared: &Shared,
+) -> Result<Session<C>, Gone> {
+    let closed = |error: std::io::Error| ended(&*connection, &error.to_string());
+    let (mut read, mut write) = connection
+        .stream()
+        .await
+        .map_err(|reason| ended(&*connection, &reason))?;
+    let said = verified(shared);
+    let greeting = greeting(shared, &said);
+    if side == Side::Dialed {
+        write.write_all(&greeting).await.map_err(closed)?;
+    }
+    let mut theirs = [0; HANDSHAKE_BYTES];
+    read.read_exact(&mut theirs).await.map_err(closed)?;
+    let theirs = Handshake::decode(&theirs, shared.ours.info_hash)?;
+    if theirs.peer_id == shared.ours.peer_id {
+        return Err(Gone::Ourselves);
+    }
+    if side == Side::Accepted {
+        write.write_all(&greeting).await.map_err(closed)?;
+    }
+    Ok(Session {
+        connection,
+        extended: theirs.extended,
+        said,
+        read,
+        write,
+    })
+}
+
+fn verified(shared: &Shared) -> Bitfield {
+    let verified = shared.verified.read();
+    verified.unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Our handshake, what we have, and that the peer may ask for it: nobody is choked.
+fn greeting(shared: &Shared, verified: &Bitfield) -> Vec<u8> {
+    let mut out = shared.ours.encode().to_vec();
+    if !verified.is_empty() {
+        let bits = Bytes::copy_from_slice(verified.as_wire());
+        encode(&Message::Bitfield(bits), &mut out);
+    }
+    if !verified.is_full() {
+        encode(&Message::Interested, &mut out);
+    }
+    encode(&Message::Unchoke, &mut out);
+    out
+}
+
+/// The more telling of why the connection closed and what failed.
+fn ended(connection: &impl Connection, otherwise: &str) -> Gone {
+    let reason = connection.close_reason();
+    Gone::Closed(reason.unwrap_or_else(|| otherwise.to_owned()))
+}
+
+/// Reads and writes until the connection ends or the peer breaks the protocol, then closes it.
+/// `messages` are written as they come, and dropping their sender ends it too; what the peer says
+/// goes to `events`, wrapped.
+pub(crate) async fn run<C: Connection, E: Send>(
+    session: Session<C>,
+    shared: Arc<Shared>,
+    counts: Arc<Counts>,
+    messages: mpsc::UnboundedReceiver<Vec<u8>>,
+    events: mpsc::Sender<E>,
+    wrap: impl Fn(Inputs) -> E + Send,
+) -> Gone {
+    let Session {
+        connection,
+        read,
+        write,
+        ..
+    } = session;
+    let uploads = Uploads::default();
+    let gone = tokio::select! {
+        gone = reader::run(read, &shared, &counts, &uploads, &events, wrap) => gone,
+        gone = writer::run(write, &shared, &counts, &uploads, messages) => gone,
+    };
+    let gone = match gone {
+        Gone::Closed(otherwise) => ended(&*connection, &otherwise),
+        other => other,
+    };
+    connection.close(&gone.to_string());
+    gone
+}

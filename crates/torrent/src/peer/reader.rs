@@ -1,0 +1,148 @@
+//! From bytes to what the owner of the torrent has to know.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::mpsc;
+
+use super::{Counts, Gone, Input, Inputs, Shared, Uploads};
+use crate::bitfield::Bitfield;
+use crate::wire::{Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, Message, Request, WireError};
+
+/// Bytes read at a time: a few blocks, so that the owner is woken once for all of them.
+const READ: usize = 256 << 10;
+
+/// Reads until the stream ends, the peer breaks the protocol, or nobody listens to `events`.
+pub(super) async fn run<E: Send>(
+    mut stream: impl AsyncRead + Unpin,
+    shared: &Shared,
+    counts: &Counts,
+    uploads: &Uploads,
+    events: &mpsc::Sender<E>,
+    wrap: impl Fn(Inputs) -> E,
+) -> Gone {
+    let pieces = shared.files.layout().piece_count();
+    let mut decoder = Decoder::new(pieces);
+    let mut first = true;
+    loop {
+        let read = match stream.read_buf(decoder.buffer(READ)).await {
+            Ok(0) => return Gone::Closed("the peer ended the connection".into()),
+            Ok(read) => read,
+            Err(error) => return Gone::Closed(error.to_string()),
+        };
+        counts.received.fetch_add(read as u64, Ordering::Relaxed);
+        let mut inputs = Vec::new();
+        let mut room = 0;
+        let mut asked = false;
+        // What came before a fault still counts.
+        let fault = loop {
+            let message = match decoder.next() {
+                Ok(None) => break None,
+                Ok(Some(message)) => message,
+                Err(fault) => break Some(fault),
+            };
+            match judge(message, shared, uploads, &mut first) {
+                Ok(Heard::Tell(input)) => {
+                    if let Input::Block { data, .. } = &input {
+                        room += data.len();
+                    }
+                    inputs.push(input);
+                }
+                Ok(Heard::Asked) => asked = true,
+                Ok(Heard::Nothing) => {}
+                Err(fault) => break Some(fault),
+            }
+        };
+        if asked {
+            uploads.wake();
+        }
+        if !inputs.is_empty() {
+            let keep = match u32::try_from(room) {
+                Ok(0) | Err(_) => None,
+                Ok(room) => match Arc::clone(&shared.budget).acquire_many_owned(room).await {
+                    Ok(permit) => Some(Arc::new(permit)),
+                    Err(_) => return Gone::Closed("the torrent was stopped".into()),
+                },
+            };
+            if events.send(wrap(Inputs { inputs, keep })).await.is_err() {
+                return Gone::Closed("the torrent was stopped".into());
+            }
+        }
+        if let Some(fault) = fault {
+            return Gone::Broke(fault);
+        }
+    }
+}
+
+enum Heard {
+    Tell(Input),
+    Asked,
+    Nothing,
+}
+
+fn judge(
+    message: Message,
+    shared: &Shared,
+    uploads: &Uploads,
+    first: &mut bool,
+) -> Result<Heard, WireError> {
+    let layout = shared.files.layout();
+    let pieces = layout.piece_count();
+    let is_first = *first;
+    // Some clients say their extended handshake before their bitfield.
+    *first &= matches!(message, Message::KeepAlive | Message::Extended { .. });
+    let input = match message {
+        Message::KeepAlive | Message::Interested | Message::NotInterested => {
+            return Ok(Heard::Nothing);
+        }
+        Message::Choke => Input::Choke,
+        Message::Unchoke => Input::Unchoke,
+        Message::Have(piece) if piece < pieces => Input::Have(piece),
+        Message::Have(piece) => return Err(WireError::NoSuchPiece { piece, pieces }),
+        Message::Bitfield(_) if !is_first => return Err(WireError::LateBitfield),
+        Message::Bitfield(bits) => Input::Bitfield(
+            Bitfield::from_wire(&bits, pieces).ok_or(WireError::BadBitfield { pieces })?,
+        ),
+        Message::Request(request) => {
+            check(request, layout.piece_size(request.piece))?;
+            let verified = shared.verified.read();
+            if !verified
+                .unwrap_or_else(PoisonError::into_inner)
+                .has(request.piece)
+            {
+                return Err(WireError::RequestedMissing(request.piece));
+            }
+            uploads.push(request)?;
+            return Ok(Heard::Asked);
+        }
+        Message::Cancel(request) => {
+            uploads.cancel(request);
+            return Ok(Heard::Nothing);
+        }
+        Message::Piece { piece, begin, data } => Input::Block {
+            request: Request {
+                piece,
+                begin,
+                length: data.len() as u32,
+            },
+            data,
+        },
+        Message::Extended { id, payload } if id == EXTENDED_HANDSHAKE => {
+            Input::Extended(ExtendedHandshake::decode(&payload)?)
+        }
+        Message::Extended { .. } => return Ok(Heard::Nothing),
+    };
+    Ok(Heard::Tell(input))
+}
+
+fn check(request: Request, size: u32) -> Result<(), WireError> {
+    if request.fits(size) {
+        return Ok(());
+    }
+    Err(WireError::BadRequest {
+        piece: request.piece,
+        begin: request.begin,
+        length: request.length,
+    })
+}

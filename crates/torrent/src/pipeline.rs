@@ -1,0 +1,340 @@
+//! How many blocks to keep asked for on a connection: rate × delay, never a fixed number.
+//!
+//! Pure: the caller passes the time. A connection must never wait for our next request, so what is
+//! asked for has to cover the round trip and then some; but what is asked for on a slow path is
+//! late for the whole when the end is near, so no connection holds more than it can deliver by the
+//! time the others are through.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::wire::BLOCK;
+
+/// What is asked for beyond the round trip covers this much time: pauses of the peer's disk and
+/// scheduler, and the time until the next look.
+const SLACK: Duration = Duration::from_millis(200);
+
+/// Blocks asked for before anything has arrived: 1 MiB, what slow start sends in its first seven
+/// round trips.
+const START: usize = 64;
+
+/// Fewest blocks asked for on a connection that delivers: one arriving, one behind it.
+const LEAST: usize = 2;
+
+/// Rates are measured over this window, in bins, so that a path that falls silent loses its rate
+/// within half a second.
+const WINDOW: Duration = Duration::from_millis(500);
+const BIN: Duration = Duration::from_millis(25);
+
+/// Bytes per second over the last [`WINDOW`].
+#[derive(Debug)]
+pub(crate) struct Meter {
+    bins: VecDeque<(Instant, u64)>,
+    since: Instant,
+}
+
+impl Meter {
+    /// Starts counting at `now`.
+    pub fn new(now: Instant) -> Meter {
+        Meter {
+            bins: VecDeque::new(),
+            since: now,
+        }
+    }
+
+    /// `bytes` arrived at `now`.
+    pub fn add(&mut self, now: Instant, bytes: u64) {
+        match self.bins.back_mut() {
+            Some((start, sum)) if now.saturating_duration_since(*start) < BIN => *sum += bytes,
+            _ => self.bins.push_back((now, bytes)),
+        }
+        while let Some((start, _)) = self.bins.front()
+            && now.saturating_duration_since(*start) > WINDOW
+        {
+            self.bins.pop_front();
+        }
+    }
+
+    /// Starts anew: what was measured before a pause says nothing about what follows.
+    pub fn restart(&mut self, now: Instant) {
+        self.bins.clear();
+        self.since = now;
+    }
+
+    /// The average, in bytes per second.
+    pub fn rate(&self, now: Instant) -> f64 {
+        self.over(now, WINDOW)
+    }
+
+    /// The highest average over the last fifth, half and whole of the window: what a growing rate
+    /// has grown to.
+    pub fn peak(&self, now: Instant) -> f64 {
+        [WINDOW / 5, WINDOW / 2, WINDOW]
+            .map(|window| self.over(now, window))
+            .into_iter()
+            .fold(0.0, f64::max)
+    }
+
+    fn over(&self, now: Instant, window: Duration) -> f64 {
+        let within = |start: &Instant| now.saturating_duration_since(*start) <= window;
+        let recent = self
+            .bins
+            .iter()
+            .rev()
+            .take_while(|(start, _)| within(start));
+        let bytes: u64 = recent.map(|(_, bytes)| *bytes).sum();
+        let age = now.saturating_duration_since(self.since);
+        bytes as f64 / age.clamp(BIN, window).as_secs_f64()
+    }
+}
+
+/// What the plan knows of one connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Lane {
+    /// Bytes per second; `None` while nothing has arrived yet.
+    pub rate: Option<f64>,
+    /// Round-trip time.
+    pub rtt: Duration,
+    /// Blocks asked for.
+    pub asked: usize,
+}
+
+impl Lane {
+    /// When, in seconds from now, the block at `place` in its queue will be here.
+    pub fn arrival(&self, place: usize, assumed_rate: f64) -> f64 {
+        let rate = self.rate.unwrap_or(assumed_rate).max(1.0);
+        ((place + 1) as f64 * f64::from(BLOCK) / rate).max(self.rtt.as_secs_f64() / 2.0)
+    }
+
+    /// When a block asked for now would be here.
+    fn next_arrival(&self, assumed_rate: f64) -> f64 {
+        self.arrival(self.asked, assumed_rate)
+            .max(self.rtt.as_secs_f64())
+    }
+}
+
+/// Blocks to keep asked for on a connection that delivers `peak` bytes per second, when nothing
+/// else limits it; `limit` is what the peer is willing to queue.
+///
+/// Twice the round trip lets a rate that doubles per round trip (slow start) double.
+pub(crate) fn depth(peak: Option<f64>, rtt: Duration, limit: usize) -> usize {
+    let Some(peak) = peak else {
+        return START.min(limit);
+    };
+    let time = rtt + rtt.max(SLACK);
+    let blocks = (peak * time.as_secs_f64() / f64::from(BLOCK)).ceil() as usize;
+    blocks.max(LEAST).min(limit.max(1))
+}
+
+/// All connections that deliver, and what is left to do: tells who may take how much of the rest.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The rate assumed of a connection that has not shown one.
+    assumed_rate: f64,
+    /// Seconds until everything is here if all work to the end.
+    finish: f64,
+    unmeasured: usize,
+}
+
+impl Plan {
+    /// For these connections and so many blocks not here yet, asked for or not.
+    pub fn new(lanes: &[Lane], blocks_left: u64) -> Plan {
+        let rates = || lanes.iter().filter_map(|lane| lane.rate);
+        let measured = rates().count();
+        let sum: f64 = rates().sum();
+        let unmeasured = lanes.len() - measured;
+        let assumed_rate = if measured > 0 {
+            sum / measured as f64
+        } else {
+            f64::INFINITY
+        };
+        let total = sum + assumed_rate.min(f64::MAX) * unmeasured as f64;
+        let together = blocks_left as f64 * f64::from(BLOCK) / total.max(1.0);
+        // Whoever can have one more block soonest is always allowed to, so the rest always gets
+        // done.
+        let soonest = lanes
+            .iter()
+            .map(|lane| lane.next_arrival(assumed_rate))
+            .fold(f64::INFINITY, f64::min);
+        Plan {
+            assumed_rate,
+            finish: together.max(soonest),
+            unmeasured,
+        }
+    }
+
+    /// The rate assumed of a connection that has not shown one, in bytes per second; infinite when
+    /// none has.
+    pub fn assumed_rate(&self) -> f64 {
+        self.assumed_rate
+    }
+
+    /// How many more blocks a connection may ask for out of `free` ones, of the `depth` it could
+    /// use.
+    pub fn share(&self, lane: &Lane, depth: usize, free: u64) -> usize {
+        let room = depth.saturating_sub(lane.asked);
+        match lane.rate {
+            // Nothing is known yet: an equal part each, so that a small torrent is not all asked
+            // for over the first connection.
+            None => {
+                let part = free.div_ceil(self.unmeasured.max(1) as u64);
+                room.min(usize::try_from(part).unwrap_or(usize::MAX))
+            }
+            Some(rate) => {
+                if lane.rtt.as_secs_f64() > self.finish {
+                    return 0;
+                }
+                let by_finish = (rate * self.finish / f64::from(BLOCK)).ceil() as usize;
+                room.min(by_finish.max(1).saturating_sub(lane.asked))
+            }
+        }
+    }
+
+    /// What asking `lane` too for a block that stands at `place` in the queue of `holder` gains, in
+    /// seconds; `None` unless it comes clearly sooner.
+    pub fn gain(&self, lane: &Lane, holder: &Lane, place: usize) -> Option<f64> {
+        let here = lane.next_arrival(self.assumed_rate);
+        let there = holder.arrival(place, self.assumed_rate);
+        (here * 1.25 + 0.005 < there).then_some(there - here)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn lane(mbit: f64, rtt: Duration, asked: usize) -> Lane {
+        Lane {
+            rate: Some(mbit * 125_000.0),
+            rtt,
+            asked,
+        }
+    }
+
+    #[test]
+    fn a_steady_rate_is_measured_and_forgotten_when_it_stops() {
+        let start = Instant::now();
+        let mut meter = Meter::new(start);
+        for ms in 0..1000 {
+            meter.add(start + ms * MS, 1000);
+        }
+        let at = |ms: u32| meter.rate(start + ms * MS);
+        assert!((0.9e6..1.1e6).contains(&at(1000)), "{}", at(1000));
+        assert!((0.4e6..0.6e6).contains(&at(1250)), "{}", at(1250));
+        assert_eq!(at(1600), 0.0);
+    }
+
+    #[test]
+    fn a_new_rate_counts_from_its_start_and_its_peak_shows_growth() {
+        let start = Instant::now();
+        let mut meter = Meter::new(start);
+        for ms in 0..100u32 {
+            meter.add(start + ms * MS, 1000);
+        }
+        let early = meter.rate(start + 100 * MS);
+        assert!((0.9e6..1.2e6).contains(&early), "{early}");
+        for ms in 100..500u32 {
+            meter.add(start + ms * MS, if ms < 400 { 1000 } else { 8000 });
+        }
+        let now = start + 500 * MS;
+        assert!(meter.peak(now) > 6e6, "{}", meter.peak(now));
+        assert!(meter.rate(now) < 3e6);
+    }
+
+    #[test]
+    fn depth_covers_rate_times_delay_and_keeps_to_the_limit() {
+        assert_eq!(depth(None, 10 * MS, 2000), START);
+        assert_eq!(depth(None, 10 * MS, 10), 10);
+        // 1 Gbit/s at 100 ms: 12.5 MB are under way.
+        let deep = depth(Some(125e6), 100 * MS, 1 << 20);
+        assert!(deep as f64 * f64::from(BLOCK) >= 2.0 * 12.5e6);
+        assert_eq!(depth(Some(125e6), 100 * MS, 500), 500);
+        assert_eq!(depth(Some(0.0), 10 * MS, 500), LEAST);
+    }
+
+    #[test]
+    fn a_rate_limited_by_our_asking_grows_at_least_twofold_per_round_trip() {
+        // All that is asked for arrives within one round trip, and no more.
+        for rtt in [1, 20, 200, 800].map(|ms| ms * MS) {
+            let asked = 100;
+            let seen = f64::from(BLOCK) * f64::from(asked) / rtt.as_secs_f64();
+            assert!(
+                depth(Some(seen), rtt, usize::MAX) >= 2 * asked as usize,
+                "{rtt:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn near_the_end_a_slow_path_gets_its_share_only() {
+        let (slow, fast) = (lane(10.0, 20 * MS, 0), lane(20.0, 20 * MS, 0));
+        let plan = Plan::new(&[slow, fast], 30);
+        let to_slow = plan.share(&slow, 100, 30);
+        let to_fast = plan.share(&fast, 100, 30);
+        assert!((10..=11).contains(&to_slow), "{to_slow}");
+        assert!((20..=21).contains(&to_fast), "{to_fast}");
+    }
+
+    #[test]
+    fn a_path_too_long_for_what_is_left_gets_nothing() {
+        let (far, near) = (lane(10.0, 900 * MS, 0), lane(20.0, 10 * MS, 0));
+        let plan = Plan::new(&[far, near], 5);
+        assert_eq!(plan.share(&far, 100, 5), 0);
+        assert!(plan.share(&near, 100, 5) > 0);
+    }
+
+    #[test]
+    fn a_small_torrent_is_parted_before_rates_are_known() {
+        let new = Lane {
+            rate: None,
+            rtt: 10 * MS,
+            asked: 0,
+        };
+        let plan = Plan::new(&[new, new], 20);
+        assert_eq!(plan.share(&new, START, 20), 10);
+    }
+
+    #[test]
+    fn a_duplicate_pays_only_where_it_comes_sooner() {
+        let (slow, fast) = (lane(1.0, 20 * MS, 10), lane(20.0, 20 * MS, 0));
+        let plan = Plan::new(&[slow, fast], 10);
+        assert!(plan.gain(&fast, &slow, 9).is_some());
+        assert!(plan.gain(&slow, &fast, 0).is_none());
+        // About to arrive anyway.
+        let medium = lane(10.0, 20 * MS, 1);
+        assert!(plan.gain(&fast, &medium, 0).is_none());
+        let silent = Lane {
+            rate: Some(0.0),
+            ..medium
+        };
+        assert!(plan.gain(&fast, &silent, 0).is_some());
+    }
+
+    fn any_lane() -> impl Strategy<Value = Lane> {
+        (proptest::option::of(0.0..1e9f64), 0u64..2000, 0usize..50).prop_map(|(rate, ms, asked)| {
+            Lane {
+                rate,
+                rtt: Duration::from_millis(ms),
+                asked,
+            }
+        })
+    }
+
+    proptest! {
+        /// The end comes: while something is left and nothing is asked for, somebody may ask.
+        #[test]
+        fn somebody_always_may(
+            mut lanes in proptest::collection::vec(any_lane(), 1..6),
+            left in 1u64..1000,
+        ) {
+            lanes.iter_mut().for_each(|lane| lane.asked = 0);
+            let plan = Plan::new(&lanes, left);
+            let most = lanes.iter().map(|lane| plan.share(lane, depth(lane.rate, lane.rtt, 500), left)).max();
+            prop_assert!(most > Some(0));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Asking for blocks.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use super::Swarm;
+use crate::picker::ConnId;
+use crate::pipeline::{Lane, Plan};
+use crate::transport::Transport;
+use crate::wire::{BLOCK, Message, Request};
+
+/// The rest is shared out by plan when there is less than this many blocks for each connection, or
+/// less than so many seconds' worth: before that everybody may take what fills its pipe.
+const NEAR_END: (u64, f64) = (256, 4.0);
+
+impl<T: Transport> Swarm<T> {
+    /// Tops up what is asked for over the connections that may have room; over all of them if
+    /// `all`.
+    pub(super) fn fill(&mut self, now: Instant, all: bool) {
+        if self.picker.verified().is_full() {
+            self.touched.clear();
+            return;
+        }
+        let left = self.picker.free_blocks() + self.picker.asked_blocks();
+        let (blocks, seconds) = NEAR_END;
+        let enough = (self.tally.total_rate() * seconds / f64::from(BLOCK)) as u64;
+        if left > enough.max(blocks * self.conns.len() as u64) {
+            let ids: Vec<ConnId> = if all {
+                self.conns.keys().copied().collect()
+            } else {
+                self.touched.drain().collect()
+            };
+            for id in ids {
+                self.fill_one(id, now);
+            }
+        } else {
+            self.fill_by_plan(now);
+        }
+        self.touched.clear();
+    }
+
+    /// Whether blocks may be asked for over a connection.
+    fn is_usable(&self, id: ConnId) -> bool {
+        self.conns
+            .get(&id)
+            .is_some_and(|conn| conn.unchoked && conn.stalled.is_none() && !conn.retiring)
+            && self.picker.is_interesting(id)
+    }
+
+    fn fill_one(&mut self, id: ConnId, now: Instant) {
+        let asked = self.picker.asked(id);
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.set_asked(asked, now);
+        }
+        if !self.is_usable(id) {
+            return;
+        }
+        let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
+        let requests = self.picker.pick(id, depth.saturating_sub(asked));
+        self.ask(id, &requests, now);
+    }
+
+    /// Near the end: everybody gets what it can deliver by the time all are through, and who has
+    /// nothing left to ask for helps out where that comes sooner.
+    fn fill_by_plan(&mut self, now: Instant) {
+        let mut lanes: HashMap<ConnId, Lane> = HashMap::new();
+        let ids: Vec<ConnId> = self.conns.keys().copied().collect();
+        for id in ids {
+            let asked = self.picker.asked(id);
+            if let Some(conn) = self.conns.get_mut(&id) {
+                conn.set_asked(asked, now);
+            }
+            if self.is_usable(id)
+                && let Some(conn) = self.conns.get(&id)
+            {
+                lanes.insert(id, conn.lane(asked, now));
+            }
+        }
+        let left = self.picker.free_blocks() + self.picker.asked_blocks();
+        let all: Vec<Lane> = lanes.values().copied().collect();
+        let plan = Plan::new(&all, left);
+        let rate = |lane: &Lane| lane.rate.unwrap_or(f64::INFINITY);
+        let mut order: Vec<ConnId> = lanes.keys().copied().collect();
+        order.sort_by(|a, b| rate(&lanes[b]).total_cmp(&rate(&lanes[a])).then(a.cmp(b)));
+        let free = self.picker.free_blocks();
+        for id in order {
+            let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
+            let share = plan.share(&lanes[&id], depth, free);
+            let mut requests = self.picker.pick(id, share);
+            let mut asked = lanes[&id].asked + requests.len();
+            while self.picker.free_blocks() == 0 && asked < depth {
+                let lane = Lane {
+                    asked,
+                    ..lanes[&id]
+                };
+                let gain = |holder: ConnId, place: usize| {
+                    let holder = lanes.get(&holder)?;
+                    plan.gain(&lane, holder, place)
+                };
+                let Some(request) = self.picker.duplicate(id, gain) else {
+                    break;
+                };
+                requests.push(request);
+                asked += 1;
+            }
+            self.ask(id, &requests, now);
+        }
+    }
+
+    fn ask(&mut self, id: ConnId, requests: &[Request], now: Instant) {
+        let asked = self.picker.asked(id);
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.send(requests.iter().copied().map(Message::Request));
+            conn.set_asked(asked, now);
+        }
+    }
+}

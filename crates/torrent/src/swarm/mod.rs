@@ -1,0 +1,543 @@
+//! The owner of a torrent: one task that holds all its state and one flat loop over what happens.
+//!
+//! Connections, disk threads, dials and path watches report to it through one channel; it alone
+//! decides what is asked for over which connection, who is dialed and who is dropped.
+
+mod blame;
+mod conn;
+mod fill;
+mod path;
+mod remote;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use hawser_endhost::ScionAddr;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use self::blame::Suspect;
+use self::conn::{Conn, Origin};
+use self::remote::{Choice, Offered, Remote};
+pub(crate) use self::report::Reporter;
+use crate::metainfo::Metainfo;
+use crate::peer::{self, Counts, Gone, Input, Inputs, Keep, Session, Shared, Side};
+use crate::picker::{Arrival, ConnId, GroupId, Picker};
+use crate::storage::{Disk, DiskEvent, StorageError};
+use crate::transport::{Connection, Transport};
+use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, Message, Request, WireError};
+
+/// How often rates, stalls and dials are looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Events that may wait for the owner. Blocks among them are bounded by [`BUDGET`].
+const EVENTS: usize = 256;
+
+/// Events handled before requests are topped up.
+const AT_ONCE: usize = 32;
+
+/// Bytes of blocks that may wait for the disk, all connections together: at 10 Gbit/s the disk may
+/// pause for 25 ms.
+pub(crate) const BUDGET: usize = 32 << 20;
+
+/// Reads from disk for peers that may be under way at once.
+pub(crate) const READERS: usize = 8;
+
+/// Most connections that peers may open to us.
+const MOST_ACCEPTED: usize = 500;
+
+/// A peer in another torrent, or with nothing to say, may be right later.
+const HANDSHAKE_PAUSE: Duration = Duration::from_secs(10);
+
+/// What happens.
+enum Event<T: Transport> {
+    Offers {
+        remote: usize,
+        paths: Offered<T::Path>,
+        trouble: Option<String>,
+    },
+    Incoming(T::Connection),
+    Dialed {
+        attempt: u64,
+        result: Result<Session<T::Connection>, DialError>,
+    },
+    Accepted(Result<Session<T::Connection>, (ScionAddr, Gone)>),
+    Heard(ConnId, Inputs),
+    Gone(ConnId, Gone),
+    Disk(DiskEvent),
+    NoMoreIncoming,
+}
+
+/// Why dialing came to nothing.
+enum DialError {
+    NotConnected(String),
+    Handshake(Gone),
+}
+
+/// Why a torrent's owner ended without having everything.
+#[derive(Debug)]
+pub(crate) enum SwarmError {
+    Stopped,
+    Storage(StorageError),
+    /// No connection and no progress for too long; each peer with the last reason.
+    NoPeer(Duration, Vec<(ScionAddr, String)>),
+    /// No peer is left that may be spoken to.
+    AllDropped(Vec<(ScionAddr, String)>),
+    /// No path to any peer.
+    NoPath(Vec<(ScionAddr, String)>),
+    EndpointClosed,
+}
+
+/// What the owner is to do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Goal {
+    /// End when everything is verified, rather than serve until stopped.
+    pub until_complete: bool,
+    /// End after so long without a connection and without progress.
+    pub give_up_after: Duration,
+    pub choice: (hawser_path::Strategy, usize),
+}
+
+/// The state of a torrent at work.
+pub(crate) struct Swarm<T: Transport> {
+    transport: T,
+    metainfo: Arc<Metainfo>,
+    shared: Arc<Shared>,
+    goal: Goal,
+    picker: Picker,
+    disk: Disk<Keep>,
+    remotes: Vec<Remote<T::Path>>,
+    conns: HashMap<ConnId, Conn<T::Connection>>,
+    /// Dials under way, and over which path of which remote.
+    attempts: HashMap<u64, path::Attempt>,
+    groups: HashMap<[u8; 32], GroupId>,
+    banned: HashSet<[u8; 32]>,
+    suspects: HashMap<u32, Suspect>,
+    /// Connections that may have room for requests.
+    touched: HashSet<ConnId>,
+    events: mpsc::Sender<Event<T>>,
+    inbox: mpsc::Receiver<Event<T>>,
+    /// Everything spawned, so that it ends with the owner.
+    tasks: JoinSet<()>,
+    next_id: u64,
+    reporter: Reporter,
+    tally: report::Tally,
+    /// When there last was a connection or progress.
+    alive_at: Instant,
+    accepted: usize,
+    endpoint_closed: bool,
+}
+
+impl<T: Transport> Swarm<T> {
+    /// An owner that has `shared.verified` and dials `peers`.
+    ///
+    /// # Errors
+    /// When the disk threads cannot be started.
+    pub fn new(
+        transport: T,
+        metainfo: Arc<Metainfo>,
+        shared: Arc<Shared>,
+        peers: Vec<ScionAddr>,
+        goal: Goal,
+        reporter: Reporter,
+    ) -> Result<Swarm<T>, StorageError> {
+        let (events, inbox) = mpsc::channel(EVENTS);
+        let report = events.clone();
+        let disk = Disk::start(Arc::clone(&shared.files), move |event| {
+            // The owner is gone: nobody wants to know.
+            let _ = report.blocking_send(Event::Disk(event));
+        })?;
+        let verified = shared
+            .verified
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let layout = shared.files.layout().clone();
+        let now = Instant::now();
+        let tally = report::Tally::new(&layout, &verified, now);
+        let (strategy, most) = goal.choice;
+        let choice = Choice { strategy, most };
+        let mut remotes: Vec<Remote<T::Path>> = Vec::new();
+        for peer in peers {
+            if remotes.iter().all(|known| known.addr != peer) {
+                remotes.push(Remote::new(peer, choice));
+            }
+        }
+        Ok(Swarm {
+            picker: Picker::new(layout, verified, rand::random()),
+            transport,
+            metainfo,
+            shared,
+            goal,
+            disk,
+            remotes,
+            conns: HashMap::new(),
+            attempts: HashMap::new(),
+            groups: HashMap::new(),
+            banned: HashSet::new(),
+            suspects: HashMap::new(),
+            touched: HashSet::new(),
+            events,
+            inbox,
+            tasks: JoinSet::new(),
+            next_id: 0,
+            reporter,
+            tally,
+            alive_at: now,
+            accepted: 0,
+            endpoint_closed: false,
+        })
+    }
+
+    /// Runs until everything is verified (if that is the goal), `stop` is done, or nothing more
+    /// can be done. Closes all connections and finishes writing before it returns.
+    ///
+    /// # Errors
+    /// Why it ended before its goal.
+    pub async fn run(
+        mut self,
+        stop: impl Future<Output = ()>,
+    ) -> Result<report::Tally, SwarmError> {
+        self.watch_all();
+        let result = tokio::select! {
+            result = self.work() => result,
+            () = stop => Err(SwarmError::Stopped),
+        };
+        let reason = match &result {
+            Ok(()) => "done",
+            Err(_) => "stopped",
+        };
+        for conn in self.conns.values() {
+            conn.connection.close(reason);
+        }
+        self.tally.end(Instant::now());
+        self.report(Instant::now(), Some(result.is_ok()));
+        let Swarm {
+            disk,
+            mut inbox,
+            mut tasks,
+            tally,
+            ..
+        } = self;
+        tasks.abort_all();
+        // Disk threads that wait for room to report must not wait for ever.
+        inbox.close();
+        drop(inbox);
+        let finished = tokio::task::spawn_blocking(move || disk.finish()).await;
+        debug_assert!(finished.is_ok());
+        result.map(|()| tally)
+    }
+
+    async fn work(&mut self) -> Result<(), SwarmError> {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut batch = Vec::with_capacity(AT_ONCE);
+        while !(self.goal.until_complete && self.picker.verified().is_full()) {
+            let mut ticked = false;
+            tokio::select! {
+                _ = self.inbox.recv_many(&mut batch, AT_ONCE) => {}
+                _ = tick.tick() => ticked = true,
+            }
+            let now = Instant::now();
+            for event in batch.drain(..) {
+                self.handle(event, now)?;
+            }
+            if ticked {
+                self.tick(now)?;
+            }
+            self.dial_due(now);
+            self.fill(now, ticked);
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event<T>, now: Instant) -> Result<(), SwarmError> {
+        match event {
+            Event::Offers {
+                remote,
+                paths,
+                trouble,
+            } => self.offered(remote, &paths, trouble, now)?,
+            Event::Incoming(connection) => self.incoming(connection),
+            Event::Dialed { attempt, result } => self.dialed(attempt, result, now)?,
+            Event::Accepted(Ok(session)) => {
+                self.accepted -= 1;
+                self.join(session, Origin::Accepted, now)?;
+            }
+            Event::Accepted(Err((peer, gone))) => {
+                self.accepted -= 1;
+                tracing::debug!(%peer, %gone, "a connection came to nothing");
+            }
+            Event::Heard(conn, Inputs { inputs, keep }) => {
+                if let Some(known) = self.conns.get_mut(&conn) {
+                    if known.listen(now) && known.stalled.is_some() {
+                        self.recover(conn, now);
+                    }
+                    for input in inputs {
+                        self.hear(conn, input, keep.as_ref(), now)?;
+                    }
+                    self.touched.insert(conn);
+                }
+            }
+            Event::Gone(conn, gone) => self.gone(conn, &gone, now)?,
+            Event::Disk(event) => self.disk_says(event, now)?,
+            Event::NoMoreIncoming => self.endpoint_closed = true,
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self, now: Instant) -> Result<(), SwarmError> {
+        while self.tasks.try_join_next().is_some() {}
+        let mut silent = Vec::new();
+        let mut recovered = Vec::new();
+        for (id, conn) in &mut self.conns {
+            let heard = conn.listen(now);
+            if heard && conn.stalled.is_some() {
+                recovered.push(*id);
+            } else if conn.stalled.is_none() && conn.is_silent(now) {
+                silent.push(*id);
+            }
+        }
+        recovered.into_iter().for_each(|id| self.recover(id, now));
+        silent.into_iter().for_each(|id| self.stall(id, now));
+        self.retire(now);
+        self.report(now, None);
+        if self.endpoint_closed {
+            return Err(SwarmError::EndpointClosed);
+        }
+        if !self.conns.is_empty() {
+            self.alive_at = now;
+        }
+        if self.goal.until_complete
+            && now.saturating_duration_since(self.alive_at) > self.goal.give_up_after
+        {
+            let after = self.goal.give_up_after;
+            return Err(SwarmError::NoPeer(after, self.troubles()));
+        }
+        Ok(())
+    }
+
+    /// A session is up: from now on it is a path-level peer.
+    fn join(
+        &mut self,
+        session: Session<T::Connection>,
+        origin: Origin,
+        now: Instant,
+    ) -> Result<Option<ConnId>, SwarmError> {
+        let key = session.connection.key();
+        if self.banned.contains(&key) {
+            session.connection.close("banned");
+            if let Origin::Dialed(remote, _) = origin {
+                self.ban_remote(remote, "it has the key of a peer that was dropped")?;
+            }
+            return Ok(None);
+        }
+        let next_group = self.groups.len() as GroupId;
+        let group = *self.groups.entry(key).or_insert(next_group);
+        let id = self.new_id();
+        let connection = Arc::clone(&session.connection);
+        let counts = Arc::new(Counts::default());
+        let (messages, outbox) = mpsc::unbounded_channel();
+        let conn = Conn::new(
+            connection,
+            origin,
+            group,
+            Arc::clone(&counts),
+            messages,
+            now,
+        );
+        if session.extended {
+            let ours = ExtendedHandshake {
+                client: Some(concat!("hawser/", env!("CARGO_PKG_VERSION")).into()),
+                request_queue: Some(peer::QUEUE as u32),
+                port: Some(self.transport.port()),
+            };
+            conn.send([Message::Extended {
+                id: EXTENDED_HANDSHAKE,
+                payload: ours.encode().into(),
+            }]);
+        }
+        // What was verified between our greeting and now.
+        let said = &session.said;
+        let news = self.picker.verified().iter().filter(|p| !said.has(*p));
+        conn.send(news.map(Message::Have));
+        self.picker.add_conn(id, group);
+        self.conns.insert(id, conn);
+        self.tally.connections += 1;
+        let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
+        self.tasks.spawn(async move {
+            let heard = events.clone();
+            let wrap = move |inputs| Event::Heard(id, inputs);
+            let gone = peer::run(session, shared, counts, outbox, heard, wrap).await;
+            // The owner is gone: nobody wants to know.
+            let _ = events.send(Event::Gone(id, gone)).await;
+        });
+        Ok(Some(id))
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    fn incoming(&mut self, connection: T::Connection) {
+        let accepted = self.conns.values();
+        let accepted = accepted.filter(|conn| conn.origin == Origin::Accepted);
+        if accepted.count() + self.accepted >= MOST_ACCEPTED {
+            connection.close("too many connections");
+            return;
+        }
+        self.accepted += 1;
+        let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
+        self.tasks.spawn(async move {
+            let from = connection.peer();
+            let session = peer::establish(connection, Side::Accepted, &shared).await;
+            let result = session.map_err(|gone| (from, gone));
+            let _ = events.send(Event::Accepted(result)).await;
+        });
+    }
+
+    /// What a peer said.
+    fn hear(
+        &mut self,
+        conn: ConnId,
+        input: Input,
+        keep: Option<&Keep>,
+        now: Instant,
+    ) -> Result<(), SwarmError> {
+        let Some(known) = self.conns.get_mut(&conn) else {
+            return Ok(());
+        };
+        match input {
+            Input::Block { request, data } => {
+                known.bytes += data.len() as u64;
+                if let Origin::Dialed(remote, fingerprint) = known.origin
+                    && let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint)
+                {
+                    path.bytes += data.len() as u64;
+                }
+                return self.arrived(conn, request, data, keep, now);
+            }
+            Input::Have(piece) => {
+                self.picker.add_has(conn, piece);
+                self.show_interest(conn);
+            }
+            Input::Bitfield(has) => {
+                self.picker.set_has(conn, has);
+                self.show_interest(conn);
+            }
+            Input::Choke => {
+                known.unchoked = false;
+                self.picker.release(conn);
+                known.set_asked(0, now);
+            }
+            Input::Unchoke => known.unchoked = true,
+            Input::Extended(theirs) => {
+                tracing::debug!(conn, client = theirs.client, "peer");
+                if let Some(limit) = theirs.request_queue {
+                    known.set_limit(limit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show_interest(&mut self, conn: ConnId) {
+        let interesting = self.picker.is_interesting(conn);
+        if let Some(known) = self.conns.get_mut(&conn)
+            && known.interested != interesting
+        {
+            known.interested = interesting;
+            known.send([if interesting {
+                Message::Interested
+            } else {
+                Message::NotInterested
+            }]);
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        conn: ConnId,
+        request: Request,
+        data: bytes::Bytes,
+        keep: Option<&Keep>,
+        now: Instant,
+    ) -> Result<(), SwarmError> {
+        self.tally.fetched_bytes += data.len() as u64;
+        match self.picker.receive(conn, request) {
+            Arrival::New { cancel, complete } => {
+                for (other, request) in cancel {
+                    if let Some(other_conn) = self.conns.get_mut(&other) {
+                        other_conn.send([Message::Cancel(request)]);
+                        self.touched.insert(other);
+                    }
+                }
+                if let Some(keep) = keep {
+                    let keep = Arc::clone(keep);
+                    self.disk.write(request.piece, request.begin, data, keep);
+                }
+                if complete {
+                    self.disk.hash(request.piece);
+                }
+            }
+            Arrival::Duplicate => self.tally.wasted_bytes += data.len() as u64,
+            Arrival::Unrequested => {
+                let Request {
+                    piece,
+                    begin,
+                    length,
+                } = request;
+                let fault = WireError::Unrequested {
+                    piece,
+                    begin,
+                    length,
+                };
+                return self.gone(conn, &Gone::Broke(fault), now);
+            }
+        }
+        Ok(())
+    }
+
+    fn disk_says(&mut self, event: DiskEvent, now: Instant) -> Result<(), SwarmError> {
+        match event {
+            DiskEvent::Hashed { piece, hash } => {
+                if self.metainfo.piece_hash(piece) == Some(hash) {
+                    self.verified(piece, now);
+                } else {
+                    self.failed(piece)?;
+                }
+            }
+            DiskEvent::Digests { piece, digests } => self.compare(piece, digests)?,
+            DiskEvent::Failed(error) => return Err(SwarmError::Storage(error)),
+        }
+        Ok(())
+    }
+
+    fn verified(&mut self, piece: u32, now: Instant) {
+        self.picker.verify(piece);
+        let shared = &self.shared.verified;
+        shared
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .set(piece);
+        self.alive_at = now;
+        self.tally.verified_bytes += u64::from(self.metainfo.piece_size(piece));
+        if self.suspects.contains_key(&piece) {
+            self.disk.digest(piece);
+        }
+        // Who has it already need not know.
+        let others = self
+            .conns
+            .iter()
+            .filter(|(id, _)| !self.picker.has(**id, piece));
+        others.for_each(|(_, conn)| conn.send([Message::Have(piece)]));
+        let ids: Vec<ConnId> = self.conns.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.show_interest(id));
+    }
+}

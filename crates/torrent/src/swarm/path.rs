@@ -1,0 +1,301 @@
+//! Dialing, losing, replacing connections over paths.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::ScionAddr;
+use hawser_path::Fingerprint;
+use tokio::task::AbortHandle;
+
+use super::conn::Origin;
+use super::remote::Offered;
+use super::{DialError, Event, HANDSHAKE_PAUSE, Swarm, SwarmError};
+use crate::peer::{self, Gone, Session, Side};
+use crate::picker::ConnId;
+use crate::transport::{Connection, Transport};
+
+/// Connecting and the handshake together may take so long; a dial that hangs must end, so that
+/// the path is tried again.
+const DIAL_TIME: Duration = Duration::from_secs(15);
+
+/// A path that is not offered any more and delivers nothing is closed after so long.
+const WITHDRAWN_TIME: Duration = Duration::from_secs(2);
+
+/// A dial under way.
+pub(super) struct Attempt {
+    pub remote: usize,
+    pub fingerprint: Fingerprint,
+    task: AbortHandle,
+}
+
+impl<T: Transport> Swarm<T> {
+    /// Starts to listen for what is offered to every remote, and for who connects.
+    pub(super) fn watch_all(&mut self) {
+        for (remote, peer) in self.remotes.iter().map(|r| r.addr).enumerate() {
+            let (transport, events) = (self.transport.clone(), self.events.clone());
+            self.tasks.spawn(async move {
+                let mut offers = transport.offers(peer);
+                let mut trouble = transport.lookup(peer).await.err();
+                loop {
+                    let paths = Arc::clone(&offers.borrow_and_update());
+                    let empty = paths.is_empty();
+                    if empty && trouble.is_none() {
+                        trouble = transport.lookup(peer).await.err();
+                    }
+                    let event = Event::Offers {
+                        remote,
+                        paths,
+                        trouble: trouble.take().filter(|_| empty),
+                    };
+                    if events.send(event).await.is_err() || offers.changed().await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let (transport, events) = (self.transport.clone(), self.events.clone());
+        self.tasks.spawn(async move {
+            while let Some(connection) = transport.accept().await {
+                if events.send(Event::Incoming(connection)).await.is_err() {
+                    return;
+                }
+            }
+            let _ = events.send(Event::NoMoreIncoming).await;
+        });
+    }
+
+    /// The set of paths to a remote changed.
+    pub(super) fn offered(
+        &mut self,
+        remote: usize,
+        paths: &Offered<T::Path>,
+        trouble: Option<String>,
+        now: Instant,
+    ) -> Result<(), SwarmError> {
+        let known = &mut self.remotes[remote];
+        known.no_path = trouble;
+        let withdrawn = known.offer(paths, now);
+        for path in known.paths.values().filter(|path| path.offered) {
+            if let Some(conn) = path.link.conn.and_then(|id| self.conns.get(&id)) {
+                conn.connection.refresh(path.path.clone());
+            }
+        }
+        for attempt in withdrawn.attempts {
+            if let Some(attempt) = self.attempts.remove(&attempt) {
+                attempt.task.abort();
+            }
+        }
+        // Most likely a router said that the path is down: others fetch what was asked for over
+        // it. If it works after all, it recovers with the next byte.
+        for conn in withdrawn.conns {
+            self.stall(conn, now);
+        }
+        // Nothing to wait for: refuse at once.
+        let hopeless = |r: &super::Remote<T::Path>| r.no_path.is_some() && r.paths.is_empty();
+        if self.goal.until_complete
+            && self.tally.connections == 0
+            && self.remotes.iter().all(hopeless)
+        {
+            return Err(SwarmError::NoPath(self.troubles()));
+        }
+        Ok(())
+    }
+
+    /// Dials every path whose time has come, all at once.
+    pub(super) fn dial_due(&mut self, now: Instant) {
+        for remote in 0..self.remotes.len() {
+            if self.remotes[remote].next_due().is_none_or(|at| at > now) {
+                continue;
+            }
+            for fingerprint in self.remotes[remote].due(now) {
+                self.dial(remote, fingerprint);
+            }
+        }
+    }
+
+    fn dial(&mut self, remote: usize, fingerprint: Fingerprint) {
+        let attempt = self.new_id();
+        let peer = self.remotes[remote].addr;
+        let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint) else {
+            return;
+        };
+        path.link.attempt = Some(attempt);
+        let route = path.path.clone();
+        let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
+        let events = self.events.clone();
+        let task = self.tasks.spawn(async move {
+            let connect = async {
+                let connection = transport.dial(peer, route).await;
+                let connection = connection.map_err(DialError::NotConnected)?;
+                let session = peer::establish(connection, Side::Dialed, &shared).await;
+                session.map_err(DialError::Handshake)
+            };
+            let result = tokio::time::timeout(DIAL_TIME, connect).await;
+            let result = result.unwrap_or_else(|_| {
+                let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
+                Err(DialError::NotConnected(reason))
+            });
+            let _ = events.send(Event::Dialed { attempt, result }).await;
+        });
+        self.attempts.insert(
+            attempt,
+            Attempt {
+                remote,
+                fingerprint,
+                task,
+            },
+        );
+    }
+
+    /// A dial has an outcome.
+    pub(super) fn dialed(
+        &mut self,
+        attempt: u64,
+        result: Result<Session<T::Connection>, DialError>,
+        now: Instant,
+    ) -> Result<(), SwarmError> {
+        let Some(Attempt {
+            remote,
+            fingerprint,
+            ..
+        }) = self.attempts.remove(&attempt)
+        else {
+            // Nobody waits for it any more.
+            if let Ok(session) = result {
+                session.connection.close("not needed");
+            }
+            return Ok(());
+        };
+        if let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint) {
+            path.link.attempt = None;
+        }
+        match result {
+            Ok(session) if self.remotes[remote].banned.is_some() => {
+                session.connection.close("banned");
+            }
+            Ok(session) => {
+                let origin = Origin::Dialed(remote, fingerprint);
+                if let Some(conn) = self.join(session, origin, now)?
+                    && let Some(before) = self.remotes[remote].connected(fingerprint, conn)
+                {
+                    self.drop_conn(before, "replaced by a new connection");
+                }
+            }
+            Err(DialError::NotConnected(reason)) => {
+                self.remotes[remote].failed(fingerprint, reason, Duration::ZERO, now);
+            }
+            Err(DialError::Handshake(gone)) => {
+                let pause = match gone {
+                    Gone::Closed(_) => Duration::ZERO,
+                    _ => HANDSHAKE_PAUSE,
+                };
+                self.remotes[remote].failed(fingerprint, gone.to_string(), pause, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection ended, or its peer broke the protocol.
+    pub(super) fn gone(&mut self, id: ConnId, gone: &Gone, now: Instant) -> Result<(), SwarmError> {
+        let Some(conn) = self.conns.get(&id) else {
+            return Ok(());
+        };
+        let (origin, group, peer) = (conn.origin, conn.group, conn.connection.peer());
+        tracing::debug!(%peer, path = %conn.connection.fingerprint(), %gone, "connection ended");
+        self.drop_conn(id, &gone.to_string());
+        if let Origin::Dialed(remote, fingerprint) = origin {
+            let remote = &mut self.remotes[remote];
+            if let Some(path) = remote.paths.get_mut(&fingerprint)
+                && path.link.conn.is_none()
+            {
+                remote.failed(fingerprint, gone.to_string(), Duration::ZERO, now);
+            }
+        }
+        match gone {
+            Gone::Broke(fault) => self.ban(group, &format!("dropped: {fault}")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes a connection and forgets it; what was asked for over it is free for others.
+    pub(super) fn drop_conn(&mut self, id: ConnId, reason: &str) {
+        self.picker.remove_conn(id);
+        self.touched.remove(&id);
+        let Some(conn) = self.conns.remove(&id) else {
+            return;
+        };
+        conn.connection.close(reason);
+        self.tally.leave(&conn);
+        if let Origin::Dialed(remote, fingerprint) = conn.origin
+            && let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint)
+            && path.link.conn == Some(id)
+        {
+            path.link.conn = None;
+            path.stalled = None;
+        }
+    }
+
+    /// Nothing comes over a connection: what was asked for is asked for elsewhere.
+    pub(super) fn stall(&mut self, id: ConnId, now: Instant) {
+        self.picker.release(id);
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return;
+        };
+        conn.stall(now);
+        tracing::debug!(peer = %conn.connection.peer(), path = %conn.connection.fingerprint(), "stalled");
+        if let Origin::Dialed(remote, fingerprint) = conn.origin {
+            self.remotes[remote].stalled(fingerprint, now);
+        }
+    }
+
+    /// Something came over a connection that had stalled.
+    pub(super) fn recover(&mut self, id: ConnId, now: Instant) {
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return;
+        };
+        // What was under way when the path was withdrawn proves nothing.
+        let under_way = conn.connection.rtt() + super::TICK;
+        let since = conn.stalled.unwrap_or(now);
+        if now.saturating_duration_since(since) < under_way {
+            return;
+        }
+        conn.stalled = None;
+        self.touched.insert(id);
+        if let Origin::Dialed(remote, fingerprint) = conn.origin {
+            let attempt = self.remotes[remote].recovered(fingerprint);
+            if let Some(attempt) = attempt.and_then(|id| self.attempts.remove(&id)) {
+                attempt.task.abort();
+            }
+        }
+    }
+
+    /// Closes connections the selection no longer takes, and those over paths that are gone.
+    pub(super) fn retire(&mut self, now: Instant) {
+        let mut closing = Vec::new();
+        for remote in &self.remotes {
+            for id in remote.surplus() {
+                if let Some(conn) = self.conns.get_mut(&id) {
+                    conn.retiring = true;
+                    if self.picker.asked(id) == 0 {
+                        closing.push(id);
+                    }
+                }
+            }
+            let withdrawn = remote.paths.values().filter(|path| !path.offered);
+            closing.extend(withdrawn.filter_map(|path| {
+                let since = path.stalled?;
+                let over = now.saturating_duration_since(since) > WITHDRAWN_TIME;
+                path.link.conn.filter(|_| over)
+            }));
+        }
+        for id in closing {
+            self.drop_conn(id, "the path is not used any more");
+        }
+    }
+
+    /// Every peer with the reason there is no connection to it.
+    pub(super) fn troubles(&self) -> Vec<(ScionAddr, String)> {
+        let remotes = self.remotes.iter();
+        remotes.map(|r| (r.addr, r.trouble())).collect()
+    }
+}

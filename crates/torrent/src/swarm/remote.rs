@@ -1,0 +1,283 @@
+//! The paths to one address-level peer: which are taken, dialed, given up for a while.
+//!
+//! No I/O: the owner says what happened and when, and asks what to dial and what to close.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::ScionAddr;
+use hawser_path::{Decision, Fingerprint, Strategy, select};
+
+use crate::picker::ConnId;
+
+/// Pauses before dialing a path again, by how often it failed in a row.
+const PAUSES: [Duration; 5] = [
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
+/// After so many failures in a row another path is taken in this one's place, while this one goes
+/// on being dialed.
+const MOST_FAILURES: u32 = 2;
+
+/// How paths are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub strategy: Strategy,
+    pub most: usize,
+}
+
+/// An address-level peer.
+#[derive(Debug)]
+pub(super) struct Remote<P> {
+    pub addr: ScionAddr,
+    /// Why it is never spoken to again.
+    pub banned: Option<String>,
+    /// Why no path to it is known.
+    pub no_path: Option<String>,
+    pub paths: BTreeMap<Fingerprint, PathPeer<P>>,
+    choice: Choice,
+}
+
+/// A path-level peer: one path to the peer, connected or not.
+#[derive(Debug)]
+pub(super) struct PathPeer<P> {
+    pub path: P,
+    pub hops: usize,
+    /// Whether the endhost offers it now.
+    pub offered: bool,
+    pub taken: bool,
+    pub decision: Option<Decision>,
+    pub link: Link,
+    /// Since when its connection delivers nothing of what was asked for.
+    pub stalled: Option<Instant>,
+    /// How often in a row it could not be connected.
+    failures: u32,
+    retry_at: Option<Instant>,
+    /// Bytes of blocks received over it.
+    pub bytes: u64,
+    pub last_error: Option<String>,
+}
+
+/// The connection over a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Link {
+    pub conn: Option<ConnId>,
+    /// The attempt to connect that is under way.
+    pub attempt: Option<u64>,
+}
+
+/// What to do after the set of offered paths changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Withdrawn {
+    /// Connections over paths that are not offered any more.
+    pub conns: Vec<ConnId>,
+    /// Attempts over them.
+    pub attempts: Vec<u64>,
+}
+
+impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
+    pub fn new(addr: ScionAddr, choice: Choice) -> Remote<P> {
+        Remote {
+            addr,
+            banned: None,
+            no_path: None,
+            paths: BTreeMap::new(),
+            choice,
+        }
+    }
+
+    /// The endhost offers these paths now.
+    pub fn offer(&mut self, offers: &[P], now: Instant) -> Withdrawn {
+        let mut withdrawn = Withdrawn {
+            conns: Vec::new(),
+            attempts: Vec::new(),
+        };
+        let mut gone: Vec<Fingerprint> = self.paths.keys().copied().collect();
+        for path in offers {
+            let (fingerprint, hops) = (path.as_ref().fingerprint(), path.as_ref().hops());
+            gone.retain(|other| *other != fingerprint);
+            let known = self.paths.entry(fingerprint).or_insert_with(|| PathPeer {
+                path: path.clone(),
+                hops,
+                offered: false,
+                taken: false,
+                decision: None,
+                link: Link::default(),
+                stalled: None,
+                failures: 0,
+                retry_at: None,
+                bytes: 0,
+                last_error: None,
+            });
+            known.path = path.clone();
+            if !known.offered {
+                // It is back: what failed before says nothing any more.
+                known.offered = true;
+                known.failures = 0;
+                known.retry_at = Some(now);
+            }
+        }
+        for fingerprint in gone {
+            let Some(path) = self.paths.get_mut(&fingerprint) else {
+                continue;
+            };
+            if path.offered {
+                path.offered = false;
+                withdrawn.conns.extend(path.link.conn);
+                withdrawn.attempts.extend(path.link.attempt.take());
+            }
+        }
+        self.choose();
+        withdrawn
+    }
+
+    /// Runs the selection anew, over the offered paths that can be connected; over all when none
+    /// can.
+    pub fn choose(&mut self) {
+        let of = |failing: bool| {
+            let paths = self.paths.values();
+            paths.filter(move |p| p.offered && (failing || !p.is_failing()))
+        };
+        let all = of(false).next().is_none();
+        let candidates: Vec<P> = of(all).map(|p| p.path.clone()).collect();
+        let selection = select(&candidates, self.choice.strategy, self.choice.most);
+        for path in self.paths.values_mut() {
+            path.taken = false;
+            path.decision = None;
+        }
+        for (index, decision) in selection.decisions.into_iter().enumerate() {
+            let fingerprint = candidates[index].as_ref().fingerprint();
+            if let Some(path) = self.paths.get_mut(&fingerprint) {
+                path.taken = selection.taken.contains(&index);
+                path.decision = Some(decision);
+            }
+        }
+    }
+
+    /// The paths to dial now.
+    pub fn due(&self, now: Instant) -> Vec<Fingerprint> {
+        if self.banned.is_some() {
+            return Vec::new();
+        }
+        let due = self.paths.iter().filter(|(_, path)| {
+            path.is_wanted()
+                && path.link.attempt.is_none()
+                && (path.link.conn.is_none() || path.stalled.is_some())
+                && path.retry_at.is_some_and(|at| at <= now)
+        });
+        due.map(|(fingerprint, _)| *fingerprint).collect()
+    }
+
+    /// When the next path is to be dialed.
+    pub fn next_due(&self) -> Option<Instant> {
+        let waiting = self.paths.values().filter(|path| {
+            path.is_wanted()
+                && path.link.attempt.is_none()
+                && (path.link.conn.is_none() || path.stalled.is_some())
+        });
+        waiting.filter_map(|path| path.retry_at).min()
+    }
+
+    /// A path is connected. Returns the connection it takes the place of.
+    pub fn connected(&mut self, fingerprint: Fingerprint, conn: ConnId) -> Option<ConnId> {
+        let path = self.paths.get_mut(&fingerprint)?;
+        let before = path.link.conn.replace(conn);
+        path.link.attempt = None;
+        path.stalled = None;
+        if std::mem::take(&mut path.failures) >= MOST_FAILURES {
+            self.choose();
+        }
+        before
+    }
+
+    /// A path could not be connected, or its connection ended. `pause` keeps it from being dialed
+    /// for at least so long.
+    pub fn failed(
+        &mut self,
+        fingerprint: Fingerprint,
+        reason: String,
+        pause: Duration,
+        now: Instant,
+    ) {
+        let Some(path) = self.paths.get_mut(&fingerprint) else {
+            return;
+        };
+        let backoff = PAUSES[(path.failures as usize).min(PAUSES.len() - 1)];
+        path.failures += 1;
+        path.retry_at = Some(now + backoff.max(pause));
+        path.last_error = Some(reason);
+        if path.failures == MOST_FAILURES {
+            self.choose();
+        }
+    }
+
+    /// The connection over a path delivers nothing: another one is tried beside it at once, and
+    /// another path is taken in its place.
+    pub fn stalled(&mut self, fingerprint: Fingerprint, now: Instant) {
+        if let Some(path) = self.paths.get_mut(&fingerprint) {
+            path.stalled.get_or_insert(now);
+            path.retry_at = Some(now);
+            path.failures = path.failures.max(MOST_FAILURES);
+            self.choose();
+        }
+    }
+
+    /// The connection over a path delivers again. Returns the attempt to replace it.
+    pub fn recovered(&mut self, fingerprint: Fingerprint) -> Option<u64> {
+        let path = self.paths.get_mut(&fingerprint)?;
+        path.stalled = None;
+        if std::mem::take(&mut path.failures) >= MOST_FAILURES {
+            self.choose();
+        }
+        self.paths.get_mut(&fingerprint)?.link.attempt.take()
+    }
+
+    /// Connections that the selection no longer takes, once all that it takes deliver: a path that
+    /// works is not dropped for one that may not.
+    pub fn surplus(&self) -> Vec<ConnId> {
+        let ready = |path: &PathPeer<P>| path.link.conn.is_some() && path.stalled.is_none();
+        let mut taken = self.paths.values().filter(|path| path.taken).peekable();
+        if taken.peek().is_none() || !taken.all(ready) {
+            return Vec::new();
+        }
+        let left = self.paths.values().filter(|path| !path.taken);
+        left.filter_map(|path| path.link.conn).collect()
+    }
+
+    /// One line on why there is no connection, for an error message.
+    pub fn trouble(&self) -> String {
+        if let Some(reason) = &self.banned {
+            return reason.clone();
+        }
+        let mut errors = self.paths.values().filter(|path| path.offered);
+        let last = errors.find_map(|path| path.last_error.clone());
+        let any = || self.paths.values().find_map(|p| p.last_error.clone());
+        last.or_else(|| self.no_path.clone())
+            .or_else(any)
+            .unwrap_or_else(|| "no answer".into())
+    }
+}
+
+impl<P> PathPeer<P> {
+    /// Whether it cannot be connected, so that another path takes its place.
+    pub fn is_failing(&self) -> bool {
+        self.failures >= MOST_FAILURES
+    }
+
+    /// Whether a connection over it is wanted: also over one that fails, to see it come back.
+    pub fn is_wanted(&self) -> bool {
+        self.offered && (self.taken || self.is_failing())
+    }
+}
+
+/// The paths as the transport offers them, shared.
+pub(super) type Offered<P> = Arc<Vec<P>>;
+
+#[cfg(test)]
+#[path = "remote_tests.rs"]
+mod tests;

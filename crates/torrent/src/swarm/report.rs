@@ -1,0 +1,278 @@
+//! What the owner tells of the torrent.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::Swarm;
+use super::conn::{Conn, Origin, smooth};
+use super::remote::{PathPeer, Remote};
+use crate::bitfield::Bitfield;
+use crate::picker::ConnId;
+use crate::progress::{
+    PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
+};
+use crate::storage::Layout;
+use crate::transport::{Connection, Transport};
+
+/// How often progress is told.
+const EVERY: Duration = Duration::from_millis(95);
+
+/// To whom progress is told.
+#[derive(Debug)]
+pub(crate) enum Reporter {
+    Download(watch::Sender<Progress>),
+    Seed(watch::Sender<SeedProgress>),
+}
+
+/// The sums over everything so far.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub total_bytes: u64,
+    pub resumed_bytes: u64,
+    pub verified_bytes: u64,
+    pub fetched_bytes: u64,
+    pub wasted_bytes: u64,
+    /// Connections since the start.
+    pub connections: u64,
+    /// What each path carried, once it is over.
+    pub paths: Vec<PathSummary>,
+    started: Instant,
+    ended: Option<Instant>,
+    shown_at: Instant,
+    shown_fetched: u64,
+    down: f64,
+    /// Bytes of blocks sent over connections that are gone.
+    uploaded: u64,
+}
+
+impl Tally {
+    pub(super) fn new(layout: &Layout, verified: &Bitfield, now: Instant) -> Tally {
+        let bytes = verified
+            .iter()
+            .map(|piece| u64::from(layout.piece_size(piece)));
+        let resumed_bytes = bytes.sum();
+        Tally {
+            total_bytes: layout.total(),
+            resumed_bytes,
+            verified_bytes: resumed_bytes,
+            fetched_bytes: 0,
+            wasted_bytes: 0,
+            connections: 0,
+            paths: Vec::new(),
+            started: now,
+            ended: None,
+            shown_at: now,
+            shown_fetched: 0,
+            down: 0.0,
+            uploaded: 0,
+        }
+    }
+
+    /// Bytes of blocks per second, all connections together, averaged over about a second.
+    pub(super) fn total_rate(&self) -> f64 {
+        self.down
+    }
+
+    /// From the start to the end, or to `now`.
+    pub fn elapsed(&self, now: Instant) -> Duration {
+        let end = self.ended.unwrap_or(now);
+        end.saturating_duration_since(self.started)
+    }
+
+    pub(super) fn end(&mut self, now: Instant) {
+        self.ended = Some(now);
+    }
+
+    /// A connection is gone.
+    pub(super) fn leave<C: Connection>(&mut self, conn: &Conn<C>) {
+        self.uploaded += conn.counts.uploaded.load(Ordering::Relaxed);
+        if conn.origin == Origin::Accepted && conn.bytes > 0 {
+            self.carried(accepted_summary(conn));
+        }
+    }
+
+    fn carried(&mut self, summary: PathSummary) {
+        let mut known = self.paths.iter_mut();
+        match known.find(|p| p.peer == summary.peer && p.fingerprint == summary.fingerprint) {
+            Some(known) => known.bytes += summary.bytes,
+            None => self.paths.push(summary),
+        }
+    }
+}
+
+fn accepted_summary<C: Connection>(conn: &Conn<C>) -> PathSummary {
+    PathSummary {
+        peer: conn.connection.peer(),
+        fingerprint: conn.connection.fingerprint(),
+        hops: 0,
+        bytes: conn.bytes,
+    }
+}
+
+impl<T: Transport> Swarm<T> {
+    /// Tells how it goes, if it is time again or the end (`Some(whether all is done)`).
+    pub(super) fn report(&mut self, now: Instant, end: Option<bool>) {
+        let elapsed = now.saturating_duration_since(self.tally.shown_at);
+        if elapsed < EVERY && end.is_none() {
+            return;
+        }
+        self.tally.shown_at = now;
+        let new = self.tally.fetched_bytes - self.tally.shown_fetched;
+        self.tally.shown_fetched = self.tally.fetched_bytes;
+        smooth(&mut self.tally.down, new, elapsed);
+        self.conns.values_mut().for_each(|conn| conn.show(elapsed));
+        if end.is_some() {
+            self.sum_up();
+        }
+        match &self.reporter {
+            Reporter::Download(sender) => {
+                sender.send_replace(self.progress(now, end));
+            }
+            Reporter::Seed(sender) => {
+                sender.send_replace(self.seed_progress());
+            }
+        }
+    }
+
+    fn sum_up(&mut self) {
+        for remote in &self.remotes {
+            for (fingerprint, path) in remote.paths.iter().filter(|(_, p)| p.bytes > 0) {
+                self.tally.carried(PathSummary {
+                    peer: remote.addr,
+                    fingerprint: *fingerprint,
+                    hops: path.hops,
+                    bytes: path.bytes,
+                });
+            }
+        }
+        let accepted = self.conns.values().filter(|c| c.origin == Origin::Accepted);
+        for conn in accepted.filter(|conn| conn.bytes > 0) {
+            self.tally.carried(accepted_summary(conn));
+        }
+    }
+
+    fn progress(&self, now: Instant, end: Option<bool>) -> Progress {
+        let mut paths = Vec::new();
+        let mut idle_peers = Vec::new();
+        for remote in &self.remotes {
+            let before = paths.len();
+            let shown = remote
+                .paths
+                .iter()
+                .filter(|(_, path)| path.offered || path.link.conn.is_some() || path.bytes > 0);
+            let mut of_remote: Vec<_> = shown.collect();
+            of_remote.sort_by_key(|(_, path)| (!path.taken, path.hops));
+            for (fingerprint, path) in of_remote {
+                paths.push(self.path_progress(remote, *fingerprint, path));
+            }
+            if paths.len() == before || remote.banned.is_some() {
+                idle_peers.push((remote.addr, remote.trouble()));
+            }
+        }
+        let mut accepted: Vec<_> = self
+            .conns
+            .iter()
+            .filter(|(_, conn)| conn.origin == Origin::Accepted)
+            .collect();
+        accepted.sort_by_key(|(id, _)| **id);
+        for (id, conn) in accepted {
+            paths.push(PathProgress {
+                peer: conn.connection.peer(),
+                fingerprint: conn.connection.fingerprint(),
+                hops: 0,
+                state: self.state_of(*id, conn),
+                bytes: conn.bytes,
+                rate: bits(conn.shown.down),
+                rtt: Some(conn.connection.rtt()),
+                decision: None,
+                last_error: None,
+            });
+        }
+        let tally = &self.tally;
+        Progress {
+            phase: match end {
+                None => Phase::Downloading,
+                Some(true) => Phase::Done,
+                Some(false) => Phase::Stopped,
+            },
+            checked_bytes: tally.total_bytes,
+            verified_bytes: tally.verified_bytes,
+            total_bytes: tally.total_bytes,
+            resumed_bytes: tally.resumed_bytes,
+            fetched_bytes: tally.fetched_bytes,
+            wasted_bytes: tally.wasted_bytes,
+            rate: bits(tally.down),
+            elapsed: tally.elapsed(now),
+            paths,
+            idle_peers,
+        }
+    }
+
+    fn path_progress(
+        &self,
+        remote: &Remote<T::Path>,
+        fingerprint: hawser_path::Fingerprint,
+        path: &PathPeer<T::Path>,
+    ) -> PathProgress {
+        let conn = path
+            .link
+            .conn
+            .and_then(|id| Some((id, self.conns.get(&id)?)));
+        let state = match conn {
+            Some((id, conn)) => self.state_of(id, conn),
+            None if path.link.attempt.is_some() => PathState::Dialing,
+            None if path.is_wanted() => PathState::Waiting,
+            None => PathState::Left,
+        };
+        PathProgress {
+            peer: remote.addr,
+            fingerprint,
+            hops: path.hops,
+            state,
+            bytes: path.bytes,
+            rate: conn.map_or(0, |(_, conn)| bits(conn.shown.down)),
+            rtt: conn.map(|(_, conn)| conn.connection.rtt()),
+            decision: path.decision.clone(),
+            last_error: path.last_error.clone(),
+        }
+    }
+
+    fn state_of(&self, id: ConnId, conn: &Conn<T::Connection>) -> PathState {
+        if conn.stalled.is_some() {
+            PathState::Stalled
+        } else if self.picker.asked(id) > 0 {
+            PathState::Active
+        } else {
+            PathState::Idle
+        }
+    }
+
+    fn seed_progress(&self) -> SeedProgress {
+        let mut conns: Vec<_> = self.conns.iter().collect();
+        conns.sort_by_key(|(id, _)| **id);
+        let peers: Vec<SeedPeer> = conns
+            .into_iter()
+            .map(|(_, conn)| SeedPeer {
+                peer: conn.connection.peer(),
+                fingerprint: conn.connection.fingerprint(),
+                key: conn.connection.key(),
+                bytes: conn.counts.uploaded.load(Ordering::Relaxed),
+                rate: bits(conn.shown.up),
+                rtt: Some(conn.connection.rtt()),
+            })
+            .collect();
+        SeedProgress {
+            uploaded_bytes: self.tally.uploaded + peers.iter().map(|p| p.bytes).sum::<u64>(),
+            rate: peers.iter().map(|peer| peer.rate).sum(),
+            peers,
+            connections: self.tally.connections,
+        }
+    }
+}
+
+/// Bytes per second as bits per second.
+fn bits(rate: f64) -> u64 {
+    (rate * 8.0).round() as u64
+}

@@ -1,0 +1,349 @@
+//! A network of pipes to test the engine on: hosts, paths with rate and delay, paths that go down,
+//! freeze and come back.
+
+use std::collections::{BTreeSet, HashMap};
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hawser_endhost::ScionAddr;
+use hawser_path::{Fingerprint, Interface, Metadata};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::transport::{Connection, Offers, Transport};
+
+/// What a path does with bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shape {
+    /// Bits per second each way; `None` as fast as it goes.
+    pub rate: Option<u64>,
+    /// One way.
+    pub delay: Duration,
+}
+
+pub const FAST: Shape = Shape {
+    rate: None,
+    delay: Duration::ZERO,
+};
+
+pub fn mbit(rate: f64, delay_ms: u64) -> Shape {
+    Shape {
+        rate: Some((rate * 1e6) as u64),
+        delay: Duration::from_millis(delay_ms),
+    }
+}
+
+/// What a path is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Up,
+    /// Swallows time: nothing gets through, nobody is told.
+    Frozen,
+    /// Not offered, connections end.
+    Down,
+}
+
+#[derive(Clone, Default)]
+pub struct Net(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    hosts: HashMap<ScionAddr, mpsc::UnboundedSender<Pipe>>,
+    /// Paths by destination.
+    paths: HashMap<ScionAddr, Vec<TestPath>>,
+    offers: HashMap<ScionAddr, watch::Sender<Arc<Vec<TestPath>>>>,
+    dials: Vec<(ScionAddr, Fingerprint)>,
+}
+
+#[derive(Debug, Clone)]
+pub struct TestPath {
+    info: Arc<hawser_path::Path>,
+    shape: Shape,
+    state: watch::Sender<State>,
+}
+
+impl TestPath {
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.info.fingerprint()
+    }
+}
+
+impl AsRef<hawser_path::Path> for TestPath {
+    fn as_ref(&self) -> &hawser_path::Path {
+        &self.info
+    }
+}
+
+pub fn addr(n: u16) -> ScionAddr {
+    let host = SocketAddr::from(([10, 0, (n >> 8) as u8, n as u8], 6881));
+    ScionAddr::new(format!("1-ff00:0:{n:x}").parse().unwrap(), host)
+}
+
+impl Net {
+    /// A host at `addr(n)`.
+    pub fn host(&self, n: u16) -> Host {
+        let (sender, incoming) = mpsc::unbounded_channel();
+        self.0.lock().unwrap().hosts.insert(addr(n), sender);
+        Host {
+            net: self.clone(),
+            addr: addr(n),
+            incoming: Arc::new(tokio::sync::Mutex::new(incoming)),
+        }
+    }
+
+    /// Host `n` is gone: nobody answers there.
+    pub fn remove_host(&self, n: u16) {
+        self.0.lock().unwrap().hosts.remove(&addr(n));
+    }
+
+    /// One more path to host `n`, over links of its own.
+    pub fn path(&self, n: u16, shape: Shape) -> TestPath {
+        let mut inner = self.0.lock().unwrap();
+        let paths = inner.paths.entry(addr(n)).or_default();
+        let id = n * 100 + paths.len() as u16 + 1;
+        let (src, dst) = (addr(0).isd_as, addr(n).isd_as);
+        let interfaces = vec![Interface { isd_as: src, id }, Interface { isd_as: dst, id }];
+        let info = hawser_path::Path::new(src, dst, interfaces, Metadata::default()).unwrap();
+        let path = TestPath {
+            info: Arc::new(info),
+            shape,
+            state: watch::Sender::new(State::Up),
+        };
+        paths.push(path.clone());
+        inner.publish();
+        path
+    }
+
+    /// Puts a path into a state; `Down` also withdraws it, `Up` offers it again.
+    pub fn set(&self, path: &TestPath, state: State) {
+        path.state.send_replace(state);
+        self.0.lock().unwrap().publish();
+    }
+
+    /// Withdraws a path without touching it.
+    pub fn dials(&self) -> Vec<(ScionAddr, Fingerprint)> {
+        self.0.lock().unwrap().dials.clone()
+    }
+}
+
+impl Inner {
+    fn publish(&mut self) {
+        for (addr, paths) in &self.paths {
+            let up = paths.iter().filter(|p| *p.state.borrow() != State::Down);
+            let up: Arc<Vec<TestPath>> = Arc::new(up.cloned().collect());
+            let sender = self
+                .offers
+                .entry(*addr)
+                .or_insert_with(|| watch::Sender::new(Arc::default()));
+            let same = |a: &[TestPath], b: &[TestPath]| {
+                let names = |paths: &[TestPath]| {
+                    paths
+                        .iter()
+                        .map(|p| p.fingerprint())
+                        .collect::<BTreeSet<_>>()
+                };
+                names(a) == names(b)
+            };
+            sender.send_if_modified(|old| {
+                let changed = !same(old, &up);
+                *old = Arc::clone(&up);
+                changed
+            });
+        }
+    }
+}
+
+/// A host, and its end of the network.
+#[derive(Clone)]
+pub struct Host {
+    net: Net,
+    pub addr: ScionAddr,
+    incoming: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Pipe>>>,
+}
+
+impl Transport for Host {
+    type Path = TestPath;
+    type Connection = Pipe;
+
+    fn offers(&self, peer: ScionAddr) -> Offers<TestPath> {
+        let mut inner = self.net.0.lock().unwrap();
+        inner.publish();
+        let offers = inner
+            .offers
+            .entry(peer)
+            .or_insert_with(|| watch::Sender::new(Arc::default()));
+        offers.subscribe()
+    }
+
+    async fn lookup(&self, peer: ScionAddr) -> Result<(), String> {
+        match self.offers(peer).borrow().is_empty() {
+            true => Err(format!("no path to {}", peer.isd_as)),
+            false => Ok(()),
+        }
+    }
+
+    async fn dial(&self, peer: ScionAddr, path: TestPath) -> Result<Pipe, String> {
+        self.net
+            .0
+            .lock()
+            .unwrap()
+            .dials
+            .push((peer, path.fingerprint()));
+        let state = *path.state.borrow();
+        match state {
+            State::Up => {}
+            State::Frozen => return pending().await,
+            State::Down => return Err("the path is down".into()),
+        }
+        tokio::time::sleep(path.shape.delay * 2).await;
+        let (ours, theirs) = link(self.addr, peer, &path);
+        let inner = self.net.0.lock().unwrap();
+        let listener = inner.hosts.get(&peer).ok_or("nobody there")?;
+        listener.send(theirs).map_err(|_| "nobody listens there")?;
+        Ok(ours)
+    }
+
+    async fn accept(&self) -> Option<Pipe> {
+        self.incoming.lock().await.recv().await
+    }
+
+    fn port(&self) -> u16 {
+        self.addr.host.port()
+    }
+}
+
+/// One end of a connection.
+pub struct Pipe {
+    peer: ScionAddr,
+    path: TestPath,
+    stream: Mutex<Option<DuplexStream>>,
+    closed: watch::Sender<Option<String>>,
+}
+
+impl Connection for Pipe {
+    type Path = TestPath;
+    type Read = ReadHalf<DuplexStream>;
+    type Write = WriteHalf<DuplexStream>;
+
+    async fn stream(&self) -> Result<(Self::Read, Self::Write), String> {
+        let stream = self.stream.lock().unwrap().take();
+        Ok(split(stream.ok_or("taken before")?))
+    }
+
+    fn peer(&self) -> ScionAddr {
+        self.peer
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        self.path.fingerprint()
+    }
+
+    fn key(&self) -> [u8; 32] {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&u64::from(self.peer.isd_as).to_be_bytes());
+        key
+    }
+
+    fn rtt(&self) -> Duration {
+        self.path.shape.delay * 2 + Duration::from_millis(1)
+    }
+
+    fn refresh(&self, path: TestPath) {
+        assert_eq!(path.fingerprint(), self.path.fingerprint());
+    }
+
+    fn close(&self, reason: &str) {
+        self.closed.send_if_modified(|closed| {
+            let first = closed.is_none();
+            closed.get_or_insert_with(|| reason.to_owned());
+            first
+        });
+    }
+
+    fn close_reason(&self) -> Option<String> {
+        self.closed.borrow().clone()
+    }
+}
+
+/// The two ends of a connection between hosts over a path.
+fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
+    const BUFFER: usize = 256 << 10;
+    let (near, near_inner) = duplex(BUFFER);
+    let (far, far_inner) = duplex(BUFFER);
+    let closed = watch::Sender::new(None::<String>);
+    let pipe = |peer, stream| Pipe {
+        peer,
+        path: path.clone(),
+        stream: Mutex::new(Some(stream)),
+        closed: closed.clone(),
+    };
+    let pipes = (pipe(to, near), pipe(from, far));
+    let (near_read, near_write) = split(near_inner);
+    let (far_read, far_write) = split(far_inner);
+    let (there, back) = (
+        pump(near_read, far_write, path.clone()),
+        pump(far_read, near_write, path.clone()),
+    );
+    let (mut ended, mut state) = (closed.subscribe(), path.state.subscribe());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = there => {}
+            () = back => {}
+            // A moment for what was said last.
+            _ = ended.wait_for(Option::is_some) => {}
+            _ = state.wait_for(|state| *state == State::Down) => {
+                closed.send_replace(Some("the path is down".into()));
+            }
+        }
+    });
+    pipes
+}
+
+/// Moves bytes one way, at the path's pace.
+async fn pump(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, path: TestPath) {
+    let Shape { rate, delay } = path.shape;
+    // What is under way at a time, in chunks: enough for the product of rate and delay, and a
+    // queue of about 50 ms.
+    let chunk = rate.map_or(64 << 10, |rate| {
+        (rate as usize / 8 / 500).clamp(512, 64 << 10)
+    });
+    let (sender, mut under_way) =
+        mpsc::channel::<(Instant, Vec<u8>)>(25 + delay.as_millis() as usize);
+    let mut state = path.state.subscribe();
+    let enter = async move {
+        let mut next = Instant::now();
+        let mut buffer = vec![0; chunk];
+        loop {
+            let Ok(read @ 1..) = from.read(&mut buffer).await else {
+                return;
+            };
+            if let Some(rate) = rate {
+                next = next.max(Instant::now())
+                    + Duration::from_secs_f64(read as f64 * 8.0 / rate as f64);
+                tokio::time::sleep_until(next).await;
+            }
+            if state.wait_for(|state| *state == State::Up).await.is_err() {
+                return;
+            }
+            if sender
+                .send((Instant::now() + delay, buffer[..read].to_vec()))
+                .await
+                .is_err()
+            {
+                return;
+            }
+        }
+    };
+    let leave = async move {
+        while let Some((due, bytes)) = under_way.recv().await {
+            tokio::time::sleep_until(due).await;
+            if to.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::join!(enter, leave);
+}
