@@ -10,6 +10,11 @@
 //! loopback address, `proto.control_plane.v1.SegmentLookupService` on the
 //! address of the control service, both as gRPC (h2c) and as Connect.
 //!
+//! Bounds: a segment has at most 20 links; between two ASes there are at most
+//! 20 segments, chosen among the 256 shortest so that they share few links; a
+//! destination is answered with its 200 shortest paths. Peering links serve
+//! what lies below a core AS, not the core AS itself, as in scionproto.
+//!
 //! Segments are not signed, since the network has no PKI yet; end hosts do not
 //! verify signatures.
 
