@@ -36,6 +36,10 @@ use std::{
 /// How long a command may take to send its request: it holds up all others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// By this variable the supervisor is told the program that runs the services:
+/// itself, but for a wrapper that it was started through.
+pub(crate) const PROGRAM: &str = "HAWSER_PROGRAM";
+
 /// What the supervisor tells the command that started it, as one JSON line on
 /// standard output.
 #[derive(Debug, Serialize, Deserialize)]

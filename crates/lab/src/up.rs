@@ -7,7 +7,7 @@ use crate::{
     name,
     place::{PlaceError, Root, SOCKET_PATH_MAX},
     plan::{Plan, PlanError},
-    supervisor::{NotReady, Report, tail},
+    supervisor::{NotReady, PROGRAM, Report, tail},
 };
 use hawser_topology::{AsDirError, Network, TopologyError};
 use std::{
@@ -239,6 +239,7 @@ fn start(dir: &LabDir, program: &Path) -> io::Result<ChildStdout> {
     command
         .args(["internal", "lab-supervisor"])
         .arg(dir.path())
+        .env(PROGRAM, program)
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -1,6 +1,6 @@
 //! The routers and control services of a lab, as children of its supervisor.
 
-use super::{NotReady, Report};
+use super::{NotReady, PROGRAM, Report};
 use crate::{
     dir::{LabDir, Service, State},
     netns::{self, NetNs},
@@ -13,7 +13,7 @@ use std::{
     fs::{File, OpenOptions},
     io,
     os::{fd::AsFd, unix::process::CommandExt},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
@@ -45,7 +45,10 @@ impl Services {
         state: &mut State,
         namespaces: &[NetNs],
     ) -> Result<Services, Report> {
-        let program = std::env::current_exe()?;
+        let program = match std::env::var_os(PROGRAM) {
+            Some(program) => PathBuf::from(program),
+            None => std::env::current_exe()?,
+        };
         let mut all = Vec::with_capacity(2 * namespaces.len());
         for (owner, (as_, ns)) in state.ases.iter_mut().zip(namespaces).enumerate() {
             for service in [Service::Router, Service::Control] {
