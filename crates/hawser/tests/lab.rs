@@ -1,0 +1,380 @@
+//! Whole labs: brought up, used, changed, broken, taken down.
+//!
+//! They need root, or the right to make user namespaces; where there is
+//! neither they say that they were skipped.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "lab/support.rs"]
+mod support;
+
+use hawser_lab::{Lab, Options, UpError};
+use hawser_topology::Network;
+use std::{
+    io::{ErrorKind, Write},
+    net::{TcpStream, UdpSocket},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+use support::{As, NOBODY, TestLab, kill, runs, topology};
+
+const A: &str = "1-ff00:0:110";
+const B: &str = "1-ff00:0:111";
+const B_HOST: &str = "1-ff00:0:111,10.0.2.1";
+
+fn folder(lab: &TestLab) -> PathBuf {
+    PathBuf::from(lab.status()["dir"].as_str().unwrap())
+}
+
+#[test]
+fn labs_run_side_by_side() {
+    let by = As::default();
+    let Some(four) = by.up("fig4", "four") else {
+        return;
+    };
+    let seven = by.up("fig7a", "seven").unwrap();
+    for lab in [&four, &seven] {
+        let status = lab.status();
+        assert_eq!(status["running"], true);
+        for a in status["ases"].as_array().unwrap() {
+            assert_eq!(
+                (&a["router"]["alive"], &a["control"]["alive"]),
+                (&true.into(), &true.into())
+            );
+            assert!(a["router"]["resident"].as_u64().unwrap() > 0);
+        }
+        assert!(by.names().contains(&lab.name));
+    }
+    // Paths are there as soon as `up` says so.
+    assert_eq!(four.paths(A, B).len(), 2);
+    assert_eq!(seven.paths("1-ff00:0:4", "1-ff00:0:1").len(), 3);
+    // The machine's own namespace has none of the devices.
+    let devices = std::fs::read_to_string("/proc/net/dev").unwrap();
+    assert!(!devices.contains("if1:"), "{devices}");
+
+    let (dir, processes) = (folder(&four), four.services());
+    four.down();
+    four.assert_gone(&dir, &processes);
+    assert_eq!(seven.status()["running"], true);
+    assert!(seven.services().into_iter().all(runs));
+    seven.down();
+}
+
+#[test]
+fn exec_is_the_program_it_runs() {
+    let Some(lab) = As::default().up("fig4", "exec") else {
+        return;
+    };
+    let coded = lab.exec(A, &["sh", "-c", "exit 7"]).status().unwrap();
+    assert_eq!(coded.code(), Some(7));
+    let killed = lab
+        .exec(A, &["sh", "-c", "kill -TERM $$"])
+        .status()
+        .unwrap();
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&killed),
+        Some(15)
+    );
+
+    let mut cat = lab
+        .exec(B, &["cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    cat.stdin.take().unwrap().write_all(b"through").unwrap();
+    assert_eq!(cat.wait_with_output().unwrap().stdout, b"through");
+
+    let daemon = lab
+        .exec(A, &["sh", "-c", "echo $SCION_DAEMON"])
+        .output()
+        .unwrap();
+    assert_eq!(daemon.stdout, b"127.0.0.1:30255\n");
+    let devices = lab
+        .exec(B, &["cat", "/proc/self/net/dev"])
+        .output()
+        .unwrap();
+    let devices = String::from_utf8(devices.stdout).unwrap();
+    assert!(
+        devices.contains("if1:") && devices.contains("if2:"),
+        "{devices}"
+    );
+}
+
+#[test]
+fn wrong_names_are_refused_in_one_line() {
+    let by = As::default();
+    let nowhere = by.refuse(&["lab", "status", "--name", "no-such-lab"]);
+    assert!(nowhere.contains("no-such-lab"), "{nowhere}");
+    by.refuse(&["lab", "up", "fig4", "--name", "../x"]);
+
+    let Some(lab) = by.up("fig4", "names") else {
+        return;
+    };
+    let second = by.refuse(&["lab", "up", "fig4", "--name", &lab.name]);
+    assert!(
+        second.contains("lab down") && second.contains("--name"),
+        "{second}"
+    );
+    let name = &lab.name;
+    let nobody = by.refuse(&["lab", "exec", "--name", name, "1-ff00:0:999", "--", "true"]);
+    assert!(nobody.contains(A) && nobody.contains(B), "{nobody}");
+    let no_link = format!("{A}#9");
+    let nothing = by.refuse(&["lab", "link", "set", &no_link, "--down", "--name", name]);
+    assert!(nothing.contains(&format!("{A}#2")), "{nothing}");
+}
+
+#[test]
+fn broken_topologies_leave_nothing() {
+    let by = As::default();
+    let dir = tempfile::tempdir().unwrap();
+    let name = format!("test-broken-{}", std::process::id());
+    let ases = r#"ASes: {"1-ff00:0:1": {core: true}, "1-ff00:0:2": {core: true}}"#;
+    for (links, word) in [
+        (
+            r#"[{a: "1-ff00:0:1#1", b: "1-ff00:0:2#1", linkAtoB: CORE, colour: red}]"#,
+            "colour",
+        ),
+        (
+            r#"[{a: "1-ff00:0:1#1", b: "1-ff00:0:3#1", linkAtoB: CORE}]"#,
+            "1-ff00:0:3",
+        ),
+        (
+            r#"[{a: "1-ff00:0:1#1", b: "1-ff00:0:2#1", linkAtoB: CORE},
+                {a: "1-ff00:0:1#1", b: "1-ff00:0:2#2", linkAtoB: CORE}]"#,
+            "1-ff00:0:1#1",
+        ),
+        (
+            r#"[{a: "1-ff00:0:1#1", b: "1-ff00:0:2#1", linkAtoB: CORE, mtu: 65530}]"#,
+            "65530",
+        ),
+    ] {
+        let file = topology(dir.path(), &format!("{ases}\nlinks: {links}\n"));
+        let error = by.refuse(&["lab", "up", &file, "--name", &name]);
+        assert!(error.contains(word), "{word:?} is not in: {error}");
+        assert!(!by.names().contains(&name));
+    }
+}
+
+#[test]
+fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("wrapper");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in router*_111) echo no luck today >&2; exit 3;; esac\nexec {} \"$@\"\n",
+        env!("CARGO_BIN_EXE_hawser")
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let name = format!("test-fails-{}", std::process::id());
+    let network = Network::ready("fig4").unwrap();
+    match Lab::up(&network, &Options::new(&program).with_name(&name)) {
+        Err(UpError::NoUserNamespace(reason)) => eprintln!("skipped: {reason}"),
+        Err(error @ UpError::NotReady { .. }) => {
+            let text = error.to_string();
+            for word in ["router of 1-ff00:0:111", "exit status: 3", "no luck today"] {
+                assert!(text.contains(word), "{word:?} is not in: {text}");
+            }
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(Lab::open(&name).is_err());
+}
+
+/// Sends datagrams from inside an AS over its first link, as fast as it goes.
+fn burst(lab: &Lab, packets: usize) {
+    let mut command = lab
+        .command(A.parse().unwrap(), Command::new("true"))
+        .unwrap();
+    // SAFETY: only makes system calls.
+    unsafe {
+        command.pre_exec(move || {
+            // Refused, by which the other end's hardware address is known:
+            // datagrams that wait for it would be dropped unseen.
+            let refused = TcpStream::connect("10.128.0.1:9");
+            if !refused.is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused) {
+                return Err(ErrorKind::HostUnreachable.into());
+            }
+            let socket = UdpSocket::bind("10.128.0.0:0")?;
+            for _ in 0..packets {
+                socket.send_to(&[0; 1000], "10.128.0.1:9")?;
+            }
+            Ok(())
+        })
+    };
+    assert!(command.status().unwrap().success());
+}
+
+#[test]
+fn rates_are_the_kernels_at_both_ends_and_change_at_once() {
+    const PACKETS: usize = 500;
+    let Some(test) = As::default().up("fig4", "rate") else {
+        return;
+    };
+    let lab = Lab::open(&test.name).unwrap();
+    let limits = || {
+        let link = &lab.status().unwrap().links[0];
+        (link.a.limit, link.b.limit)
+    };
+    // Half a megabyte at once into a queue of 50 ms: at 1 Mbit/s 6 kB.
+    test.set("1-ff00:0:110#1", &["--rate", "1mbit"]);
+    burst(&lab, PACKETS);
+    let (Some(a), Some(b)) = limits() else {
+        panic!("no limits");
+    };
+    assert_eq!((a.rate, b.rate), (1_000_000, 1_000_000));
+    assert!(a.drops > 400, "{a:?}");
+    assert!(a.bytes > 0, "{a:?}");
+    assert_eq!(b.drops, 0);
+
+    // Named by its other end, with a queue that takes all of it.
+    test.set("1-ff00:0:111#1", &["--rate", "1gbit"]);
+    burst(&lab, PACKETS);
+    let wide = limits().0.unwrap();
+    assert_eq!((wide.rate, wide.drops), (1_000_000_000, a.drops));
+
+    test.set("1-ff00:0:110#1", &["--rate", "none"]);
+    assert_eq!(limits(), (None, None));
+    let shape = &test.status()["links"][0]["shape"];
+    assert!(shape["rate"].is_null(), "{shape}");
+    // The other link has kept its own.
+    assert_eq!(test.status()["links"][1]["shape"]["rate"], 300_000_000);
+}
+
+#[test]
+fn a_link_goes_down_and_comes_back() {
+    let Some(lab) = As::default().up("fig4", "down") else {
+        return;
+    };
+    assert!(lab.answers(A, B_HOST));
+    let both = lab.paths(A, B);
+
+    lab.set("1-ff00:0:110#1", &["--down"]);
+    assert_eq!(lab.status()["links"][0]["up"], false);
+    let left = lab.paths(A, B);
+    assert_eq!(left.len(), 1);
+    assert!(left[0].contains("\"interface\":2"), "{left:?}");
+    assert!(lab.answers(A, B_HOST));
+
+    // From the other end; other changes leave it down.
+    lab.set("1-ff00:0:111#2", &["--down"]);
+    lab.set("1-ff00:0:111#2", &["--delay", "1ms"]);
+    assert!(!lab.answers(A, B_HOST));
+
+    lab.set("1-ff00:0:111#1", &["--up"]);
+    lab.set("1-ff00:0:110#2", &["--up"]);
+    assert_eq!(lab.paths(A, B).len(), both.len());
+    assert!(lab.answers(A, B_HOST));
+}
+
+#[test]
+fn a_dead_router_is_shown_and_does_not_hinder_down() {
+    let Some(lab) = As::default().up("fig4", "dead") else {
+        return;
+    };
+    let (dir, mut processes) = (folder(&lab), lab.services());
+    processes.push(lab.supervisor());
+    kill(&processes[..1]);
+    let router = lab.status()["ases"][0]["router"].clone();
+    assert_eq!(router["alive"], false);
+    assert!(
+        router["ended"].as_str().unwrap().contains("SIGKILL"),
+        "{router}"
+    );
+    assert_eq!(lab.status()["ases"][0]["control"]["alive"], true);
+    let name = &lab.name;
+    let partly = lab.by.refuse(&[
+        "lab",
+        "link",
+        "set",
+        "1-ff00:0:110#1",
+        "--down",
+        "--name",
+        name,
+    ]);
+    assert!(partly.contains("router"), "{partly}");
+    lab.down();
+    lab.assert_gone(&dir, &processes);
+}
+
+/// Takes labs down: one that runs, one whose supervisor was killed, one of
+/// which everything was.
+fn leaves_nothing(by: &As) {
+    type Kill = fn(&TestLab);
+    let ways: [(&str, Kill); 3] = [
+        ("whole", |_| {}),
+        ("headless", |lab| kill(&[lab.supervisor()])),
+        ("killed", |lab| {
+            let services = lab.services();
+            kill(&[lab.supervisor()]);
+            kill(&services);
+        }),
+    ];
+    for (what, way) in ways {
+        let Some(lab) = by.up("fig4", what) else {
+            return;
+        };
+        let dir = folder(&lab);
+        let mut processes = lab.services();
+        processes.push(lab.supervisor());
+        processes.push(lab.leave_behind(B));
+        assert!(processes.iter().all(|&pid| runs(pid)), "{what}");
+        way(&lab);
+        lab.down();
+        lab.assert_gone(&dir, &processes);
+        // The name is free again.
+        let again = by.up("fig4", what).unwrap();
+        again.down();
+    }
+}
+
+#[test]
+fn nothing_is_left() {
+    leaves_nothing(&As::default());
+}
+
+/// An ordinary user, where the test is root.
+fn nobody(home: &Path) -> Option<As> {
+    let own = std::fs::metadata("/proc/self").unwrap();
+    if std::os::unix::fs::MetadataExt::uid(&own) != 0 {
+        eprintln!("skipped: the other tests run as an ordinary user already");
+        return None;
+    }
+    // The test's own build may lie where others cannot read.
+    let program = home.join("hawser");
+    std::fs::copy(env!("CARGO_BIN_EXE_hawser"), &program).unwrap();
+    let runtime = home.join("run");
+    std::fs::create_dir(&runtime).unwrap();
+    std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::os::unix::fs::chown(&runtime, Some(NOBODY), Some(NOBODY)).unwrap();
+    Some(As {
+        nobody: Some((program, runtime)),
+    })
+}
+
+#[test]
+fn an_ordinary_user_has_labs_too() {
+    let home = tempfile::tempdir().unwrap();
+    let Some(by) = nobody(home.path()) else {
+        return;
+    };
+    let Some(lab) = by.up("fig7a", "user") else {
+        return;
+    };
+    assert_eq!(lab.status()["rootless"], true);
+    assert_eq!(lab.paths("1-ff00:0:4", "1-ff00:0:1").len(), 3);
+    assert!(lab.answers("1-ff00:0:4", "1-ff00:0:1,10.0.1.1"));
+    lab.set("1-ff00:0:4#3", &["--rate", "3mbit"]);
+    let status = lab.status();
+    let limits: Vec<_> = status["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|link| [&link["a"]["limit"]["rate"], &link["b"]["limit"]["rate"]])
+        .filter(|rate| **rate == 3_000_000)
+        .collect();
+    assert_eq!(limits.len(), 2, "{status}");
+    lab.down();
+    leaves_nothing(&by);
+}

@@ -1,0 +1,204 @@
+//! Labs for tests, through the command line.
+
+use serde_json::Value;
+use std::{
+    io::Write,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+/// The user that a test as root becomes to be an ordinary one: `nobody`.
+pub const NOBODY: u32 = 65534;
+
+/// Who runs `hawser`, and where its labs are.
+#[derive(Clone, Default)]
+pub struct As {
+    /// An ordinary user's program and runtime folder; none for the test's own.
+    pub nobody: Option<(PathBuf, PathBuf)>,
+}
+
+impl As {
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = match &self.nobody {
+            None => Command::new(env!("CARGO_BIN_EXE_hawser")),
+            Some((program, runtime)) => {
+                let mut command = Command::new(program);
+                command.uid(NOBODY).gid(NOBODY);
+                command.env("XDG_RUNTIME_DIR", runtime).current_dir("/");
+                command
+            }
+        };
+        command.args(args);
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// What it prints when all is well.
+    pub fn print(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The one line by which it refuses, with exit code 1.
+    pub fn refuse(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {error}");
+        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+        error
+    }
+
+    pub fn names(&self) -> String {
+        self.print(&["lab", "list"])
+    }
+
+    /// Brings a lab up; none, told, where nobody lets us.
+    pub fn up(&self, topology: &str, what: &str) -> Option<TestLab> {
+        let name = format!("test-{what}-{}", std::process::id());
+        let output = self.run(&["lab", "up", topology, "--name", &name]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        if error.contains("user namespaces are not allowed here") {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+        assert!(output.status.success(), "{error}");
+        Some(TestLab {
+            by: self.clone(),
+            name,
+        })
+    }
+}
+
+/// A lab that goes with its test.
+pub struct TestLab {
+    pub by: As,
+    pub name: String,
+}
+
+impl Drop for TestLab {
+    fn drop(&mut self) {
+        // Mostly done by the test itself, and then nothing to do.
+        let _ = self.by.run(&["lab", "down", "--name", &self.name]);
+    }
+}
+
+impl TestLab {
+    pub fn status(&self) -> Value {
+        let text = self
+            .by
+            .print(&["lab", "status", "--json", "--name", &self.name]);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    pub fn down(&self) {
+        self.by.print(&["lab", "down", "--name", &self.name]);
+    }
+
+    pub fn set(&self, interface: &str, change: &[&str]) {
+        let mut args = vec!["lab", "link", "set", interface, "--name", &self.name];
+        args.extend(change);
+        self.by.print(&args);
+    }
+
+    /// A command inside an AS.
+    pub fn exec(&self, isd_as: &str, command: &[&str]) -> Command {
+        let mut args = vec!["lab", "exec", isd_as, "--name", &self.name, "--"];
+        args.extend(command);
+        self.by.command(&args)
+    }
+
+    /// A hawser command inside an AS.
+    pub fn hawser(&self, isd_as: &str, args: &[&str]) -> Output {
+        let program = match &self.by.nobody {
+            Some((program, _)) => program.to_str().unwrap(),
+            None => env!("CARGO_BIN_EXE_hawser"),
+        };
+        let mut command = vec![program];
+        command.extend(args);
+        self.exec(isd_as, &command).output().unwrap()
+    }
+
+    /// The interfaces of each path that `isd_as` has to `to`.
+    pub fn paths(&self, isd_as: &str, to: &str) -> Vec<String> {
+        let output = self.hawser(isd_as, &["paths", to, "--json"]);
+        assert!(output.status.success(), "{output:?}");
+        let listing: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let paths = listing["paths"].as_array().unwrap();
+        paths.iter().map(|p| p["hops"].to_string()).collect()
+    }
+
+    /// Whether a host answers.
+    pub fn answers(&self, isd_as: &str, host: &str) -> bool {
+        self.hawser(isd_as, &["ping", host, "-c", "1"])
+            .status
+            .success()
+    }
+
+    /// Starts something in an AS that runs on by itself, and tells its number.
+    pub fn leave_behind(&self, isd_as: &str) -> i64 {
+        let script = "trap '' HUP; sleep 100000 >/dev/null 2>&1 & echo $!";
+        let output = self.exec(isd_as, &["sh", "-c", script]).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.trim().parse().unwrap()
+    }
+
+    pub fn supervisor(&self) -> i64 {
+        self.status()["supervisor"]["pid"].as_i64().unwrap()
+    }
+
+    /// Its routers and control services.
+    pub fn services(&self) -> Vec<i64> {
+        let status = self.status();
+        let ases = status["ases"].as_array().unwrap();
+        ases.iter()
+            .flat_map(|a| [&a["router"]["pid"], &a["control"]["pid"]])
+            .map(|pid| pid.as_i64().unwrap())
+            .collect()
+    }
+
+    /// Asserts that nothing of it is left: it is called once all has ended.
+    pub fn assert_gone(&self, folder: &Path, processes: &[i64]) {
+        for &pid in processes {
+            assert!(!runs(pid), "process {pid} of {} still runs", self.name);
+        }
+        assert!(!folder.exists(), "{folder:?} is still there");
+        assert!(!self.by.names().contains(&self.name));
+    }
+}
+
+/// Whether a process runs; one that waits to be reaped does not.
+pub fn runs(pid: i64) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    let state = stat.ok().and_then(|s| {
+        let (_, rest) = s.rsplit_once(") ")?;
+        rest.chars().next()
+    });
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+/// Kills processes without asking, and waits until they have ended.
+pub fn kill(pids: &[i64]) {
+    for pid in pids {
+        let status = Command::new("sh")
+            .args(["-c", &format!("kill -9 {pid}")])
+            .stderr(Stdio::null())
+            .status();
+        status.unwrap();
+    }
+    while pids.iter().any(|&pid| runs(pid)) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// Writes a topology file.
+pub fn topology(folder: &Path, text: &str) -> String {
+    let path = folder.join("test.topo");
+    let mut file = std::fs::File::create(&path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
