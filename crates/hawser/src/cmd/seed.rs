@@ -33,7 +33,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let name = metainfo.name().to_owned();
         let size = metainfo.total_length();
         let info_hash = metainfo.info_hash().to_string();
-        let mut seed = Seed::start(metainfo, args.path, endpoint.clone(), checked)
+        let seed = Seed::start(metainfo, args.path, endpoint.clone(), checked)
             .await
             .map_err(Failure::job)?;
         bar.finish_and_clear();
@@ -65,7 +65,6 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             () = shown => Ok(()),
         };
         lines.clear();
-        seed.stop().await;
         endpoint.close().await;
         ended
     })

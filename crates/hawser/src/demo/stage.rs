@@ -55,8 +55,9 @@ impl Stage {
         self.seeder = Some(child);
         let out = out.ok_or_else(|| Failure::job("the seeder has no output"))?;
         let mut line = String::new();
+        let mut out = BufReader::new(out);
         tokio::select! {
-            read = BufReader::new(out).read_line(&mut line) => read.doing("starting the seeder")?,
+            read = out.read_line(&mut line) => read.doing("starting the seeder")?,
             stopped = interrupted() => return Err(stop(stopped)),
         };
         let ready: serde_json::Value = serde_json::from_str(&line)
