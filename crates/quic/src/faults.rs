@@ -135,7 +135,11 @@ impl Fate {
 
 /// Tells the peer, too, in case only the other direction is broken.
 fn close(connection: &noq::Connection, reason: &CloseReason) {
-    connection.close(0u32.into(), reason.to_string().as_bytes());
+    let text = match reason {
+        CloseReason::Local(text) => text.clone(),
+        other => other.to_string(),
+    };
+    connection.close(0u32.into(), text.as_bytes());
 }
 
 /// The fates of all connections of an endpoint.

@@ -99,6 +99,12 @@ impl<'a> Packet<'a> {
         })
     }
 
+    /// The whole packet.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     #[inline]
     fn claimed_payload_len(&self) -> usize {
         usize::from(u16::from_be_bytes([self.bytes[6], self.bytes[7]]))

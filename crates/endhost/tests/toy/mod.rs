@@ -1,0 +1,465 @@
+//! Two ASes in one process: a daemon for each that says what it is told, and a link between two
+//! routers that only pass packets on. No cryptography; everything else is real.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use connectrpc::{
+    ConnectError, Encodable, RequestContext, Response, Router, Server, ServiceRequest,
+    ServiceResult,
+};
+use hawser_endhost::wire::{Packet, Route};
+use hawser_endhost::{Daemon, Endhost, IsdAsn, ScionAddr};
+use scion_protobuf::buffa::MessageField;
+use scion_protobuf::buffa_types::google::protobuf::{Empty, Timestamp};
+use scion_protobuf::proto::daemon::v1 as pb;
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+
+/// The dispatched ports of all ASes here.
+pub const PORTS: (u16, u16) = (31000, 32767);
+/// The MTU of all ASes and links here.
+pub const MTU: u16 = 1472;
+
+pub fn isd_as(text: &str) -> IsdAsn {
+    text.parse().unwrap()
+}
+
+pub fn unix_now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs()
+}
+
+/// What a daemon says.
+#[derive(Default)]
+pub struct Says {
+    pub isd_as: u64,
+    pub mtu: u32,
+    pub ports: (u32, u32),
+    pub interfaces: BTreeMap<u64, String>,
+    pub paths: HashMap<u64, Vec<pb::Path>>,
+    /// Answer all questions with this error.
+    pub refuses: Option<ConnectError>,
+}
+
+/// A daemon, and how often it was asked for paths.
+pub struct ToyDaemon {
+    pub address: String,
+    pub says: Arc<Mutex<Says>>,
+    pub asked: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+struct Service {
+    says: Arc<Mutex<Says>>,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Service {
+    fn answer<T>(&self, answer: impl FnOnce(&Says) -> T) -> ServiceResult<T> {
+        let says = self.says.lock().unwrap();
+        match &says.refuses {
+            Some(error) => Err(error.clone()),
+            None => Response::ok(answer(&says)),
+        }
+    }
+}
+
+fn refused<T>() -> ServiceResult<T> {
+    Err(ConnectError::unimplemented("not in a toy"))
+}
+
+impl pb::DaemonService for Service {
+    async fn paths<'a>(
+        &'a self,
+        _: RequestContext,
+        request: ServiceRequest<'_, pb::PathsRequest>,
+    ) -> ServiceResult<impl Encodable<pb::PathsResponse> + Send + use<'a>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let dst = request.destination_isd_as;
+        self.answer(|says| pb::PathsResponse {
+            paths: says.paths.get(&dst).cloned().unwrap_or_default(),
+            ..Default::default()
+        })
+    }
+
+    async fn r#as<'a>(
+        &'a self,
+        _: RequestContext,
+        _: ServiceRequest<'_, pb::ASRequest>,
+    ) -> ServiceResult<impl Encodable<pb::ASResponse> + Send + use<'a>> {
+        self.answer(|says| pb::ASResponse {
+            isd_as: says.isd_as,
+            mtu: says.mtu,
+            ..Default::default()
+        })
+    }
+
+    async fn interfaces<'a>(
+        &'a self,
+        _: RequestContext,
+        _: ServiceRequest<'_, pb::InterfacesRequest>,
+    ) -> ServiceResult<impl Encodable<pb::InterfacesResponse> + Send + use<'a>> {
+        self.answer(|says| pb::InterfacesResponse {
+            interfaces: says
+                .interfaces
+                .iter()
+                .map(|(id, address)| (*id, interface(address)))
+                .collect(),
+            ..Default::default()
+        })
+    }
+
+    async fn services<'a>(
+        &'a self,
+        _: RequestContext,
+        _: ServiceRequest<'_, pb::ServicesRequest>,
+    ) -> ServiceResult<impl Encodable<pb::ServicesResponse> + Send + use<'a>> {
+        refused::<pb::ServicesResponse>()
+    }
+
+    async fn notify_interface_down<'a>(
+        &'a self,
+        _: RequestContext,
+        _: ServiceRequest<'_, pb::NotifyInterfaceDownRequest>,
+    ) -> ServiceResult<impl Encodable<pb::NotifyInterfaceDownResponse> + Send + use<'a>> {
+        refused::<pb::NotifyInterfaceDownResponse>()
+    }
+
+    async fn port_range<'a>(
+        &'a self,
+        _: RequestContext,
+        _: ServiceRequest<'_, Empty>,
+    ) -> ServiceResult<impl Encodable<pb::PortRangeResponse> + Send + use<'a>> {
+        self.answer(|says| pb::PortRangeResponse {
+            dispatched_port_start: says.ports.0,
+            dispatched_port_end: says.ports.1,
+            ..Default::default()
+        })
+    }
+
+    async fn dr_key_as_host<'a>(
+        &'a self,
+        _: RequestContext,
+        _: ServiceRequest<'_, pb::DRKeyASHostRequest>,
+    ) -> ServiceResult<impl Encodable<pb::DRKeyASHostResponse> + Send + use<'a>> {
+        refused::<pb::DRKeyASHostResponse>()
+    }
+
+    async fn dr_key_host_as<'a>(
+        &'a self,
+        _: RequestContext,
+        _: ServiceRequest<'_, pb::DRKeyHostASRequest>,
+    ) -> ServiceResult<impl Encodable<pb::DRKeyHostASResponse> + Send + use<'a>> {
+        refused::<pb::DRKeyHostASResponse>()
+    }
+
+    async fn dr_key_host_host<'a>(
+        &'a self,
+        _: RequestContext,
+        _: ServiceRequest<'_, pb::DRKeyHostHostRequest>,
+    ) -> ServiceResult<impl Encodable<pb::DRKeyHostHostResponse> + Send + use<'a>> {
+        refused::<pb::DRKeyHostHostResponse>()
+    }
+}
+
+pub fn interface(address: &str) -> pb::Interface {
+    pb::Interface {
+        address: MessageField::some(pb::Underlay {
+            address: address.into(),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+impl ToyDaemon {
+    pub async fn start(says: Says) -> Self {
+        let says = Arc::new(Mutex::new(says));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let service = Service {
+            says: Arc::clone(&says),
+            asked: Arc::clone(&asked),
+        };
+        let router = pb::DaemonServiceExt::register(Arc::new(service), Router::new());
+        let server = Server::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap().to_string();
+        let task = tokio::spawn(async move {
+            server.serve(router).await.unwrap();
+        });
+        Self {
+            address,
+            says,
+            asked,
+            task,
+        }
+    }
+
+    /// An AS with nothing around it.
+    pub async fn alone(isd_as: IsdAsn) -> Self {
+        Self::start(Says {
+            isd_as: isd_as.to_u64(),
+            mtu: MTU.into(),
+            ports: (PORTS.0.into(), PORTS.1.into()),
+            ..Says::default()
+        })
+        .await
+    }
+
+    pub fn client(&self) -> Daemon {
+        Daemon::connect(&self.address).unwrap()
+    }
+
+    pub async fn endhost(&self) -> Endhost {
+        Endhost::new(self.client()).await.unwrap()
+    }
+
+    pub fn set_paths(&self, dst: IsdAsn, paths: Vec<pb::Path>) {
+        self.says.lock().unwrap().paths.insert(dst.to_u64(), paths);
+    }
+}
+
+impl Drop for ToyDaemon {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A data-plane path of one segment in construction direction over `hops` (ingress, egress).
+pub fn raw_path(hops: &[(u16, u16)], timestamp: u32) -> Vec<u8> {
+    let mut raw = ((hops.len() as u32) << 12).to_be_bytes().to_vec();
+    raw.extend_from_slice(&[1, 0, 0x12, 0x34]);
+    raw.extend_from_slice(&timestamp.to_be_bytes());
+    for (ingress, egress) in hops {
+        // Expiry unit 63: six hours.
+        raw.extend_from_slice(&[0, 63]);
+        raw.extend_from_slice(&ingress.to_be_bytes());
+        raw.extend_from_slice(&egress.to_be_bytes());
+        // The toy's MAC changes with the timestamp, as real ones do.
+        raw.extend_from_slice(&timestamp.to_be_bytes());
+        raw.extend_from_slice(&[0xaa, 0xbb]);
+    }
+    raw
+}
+
+/// The path over one link as a daemon hands it out.
+pub fn path_over(
+    from: (IsdAsn, u16),
+    to: (IsdAsn, u16),
+    router: SocketAddr,
+    timestamp: u32,
+) -> pb::Path {
+    let end = |(isd_as, id): (IsdAsn, u16)| pb::PathInterface {
+        isd_as: isd_as.to_u64(),
+        id: id.into(),
+        ..Default::default()
+    };
+    pb::Path {
+        raw: raw_path(&[(0, from.1), (to.1, 0)], timestamp),
+        interface: MessageField::some(interface(&router.to_string())),
+        interfaces: vec![end(from), end(to)],
+        mtu: MTU.into(),
+        expiration: MessageField::some(Timestamp {
+            seconds: i64::from(timestamp) + 6 * 3600,
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+/// How a link treats packets, besides passing them on.
+#[derive(Default)]
+pub struct Conduct {
+    /// Answers packets with "interface down" instead of passing them on.
+    pub down: AtomicBool,
+    /// Swallows packets.
+    pub silent: AtomicBool,
+    /// Bytes a second, zero for no limit; each packet counts 42 more, as in Ethernet.
+    pub rate: AtomicU64,
+    /// Bytes that wait for the link before packets are dropped.
+    pub queue: AtomicU64,
+    pub passed: AtomicU64,
+    pub dropped: AtomicU64,
+}
+
+/// Two ASes and a link between them.
+pub struct ToyNet {
+    pub a: ToyDaemon,
+    pub b: ToyDaemon,
+    pub a_as: IsdAsn,
+    pub b_as: IsdAsn,
+    pub conduct: Arc<Conduct>,
+    routers: (SocketAddr, SocketAddr),
+    ids: (u16, u16),
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl ToyNet {
+    pub async fn start() -> Self {
+        let (a_as, b_as) = (isd_as("1-ff00:0:110"), isd_as("1-ff00:0:111"));
+        let (a, b) = (ToyDaemon::alone(a_as).await, ToyDaemon::alone(b_as).await);
+        let conduct = Arc::new(Conduct::default());
+        let bind = || UdpSocket::bind("127.0.0.1:0");
+        let (router_a, router_b) = (bind().await.unwrap(), bind().await.unwrap());
+        let routers = (
+            router_a.local_addr().unwrap(),
+            router_b.local_addr().unwrap(),
+        );
+        let (router_a, router_b) = (Arc::new(router_a), Arc::new(router_b));
+        let ids = (1, 2);
+        let down = [(a_as, ids.0), (b_as, ids.1)];
+        let tasks = [
+            (&router_a, &router_b, down[0]),
+            (&router_b, &router_a, down[1]),
+        ]
+        .map(|(from, to, down)| {
+            let pass = pass(Arc::clone(from), Arc::clone(to), down, Arc::clone(&conduct));
+            tokio::spawn(pass)
+        })
+        .into();
+        let net = Self {
+            a,
+            b,
+            a_as,
+            b_as,
+            conduct,
+            routers,
+            ids,
+            tasks,
+        };
+        let names = |id: u16, router: SocketAddr| BTreeMap::from([(id.into(), router.to_string())]);
+        net.a.says.lock().unwrap().interfaces = names(ids.0, routers.0);
+        net.b.says.lock().unwrap().interfaces = names(ids.1, routers.1);
+        net.offer(unix_now() as u32);
+        net
+    }
+
+    /// Lets both daemons offer the path over the link as of `timestamp`.
+    pub fn offer(&self, timestamp: u32) {
+        let (a, b) = ((self.a_as, self.ids.0), (self.b_as, self.ids.1));
+        let there = path_over(a, b, self.routers.0, timestamp);
+        let back = path_over(b, a, self.routers.1, timestamp);
+        self.a.set_paths(self.b_as, vec![there]);
+        self.b.set_paths(self.a_as, vec![back]);
+    }
+
+    /// Lets no daemon offer the path.
+    pub fn withdraw(&self) {
+        self.a.set_paths(self.b_as, Vec::new());
+        self.b.set_paths(self.a_as, Vec::new());
+    }
+
+    pub fn router_a(&self) -> SocketAddr {
+        self.routers.0
+    }
+}
+
+impl Drop for ToyNet {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Passes packets from the hosts of one AS on to those of the other.
+async fn pass(
+    from: Arc<UdpSocket>,
+    to: Arc<UdpSocket>,
+    down: (IsdAsn, u16),
+    conduct: Arc<Conduct>,
+) {
+    let mut buffer = vec![0; 65536];
+    let mut busy_until = Instant::now();
+    let (queue, mut queued) =
+        tokio::sync::mpsc::unbounded_channel::<(Instant, Vec<u8>, SocketAddr)>();
+    let out = tokio::spawn(async move {
+        while let Some((at, packet, dst)) = queued.recv().await {
+            tokio::time::sleep_until(at.into()).await;
+            let _ = to.send_to(&packet, dst).await;
+        }
+    });
+    let _out = AbortOnDrop(out);
+    loop {
+        let Ok((length, sender)) = from.recv_from(&mut buffer).await else {
+            continue;
+        };
+        let bytes = &mut buffer[..length];
+        let Ok(packet) = Packet::parse(bytes) else {
+            panic!("a host sends no SCION packet: {bytes:02x?}");
+        };
+        if conduct.silent.load(Ordering::SeqCst) {
+            continue;
+        }
+        if conduct.down.load(Ordering::SeqCst) {
+            if let Some(report) = interface_down(&packet, down, from.local_addr().unwrap()) {
+                from.send_to(&report, sender).await.unwrap();
+            }
+            continue;
+        }
+        let port = match packet.udp() {
+            Ok(udp) => udp.dst_port,
+            Err(_) if packet.is_scmp() => scmp_port(&packet),
+            Err(error) => panic!("a host sends a broken packet: {error}"),
+        };
+        let dst = SocketAddr::new(packet.dst_host().unwrap(), port);
+        let path_at = length - packet.payload().len() - packet.path().len();
+        // Two hops: now at the second.
+        bytes[path_at] = (bytes[path_at] & 0b1100_0000) | 1;
+        conduct.passed.fetch_add(1, Ordering::SeqCst);
+        let rate = conduct.rate.load(Ordering::SeqCst);
+        let now = Instant::now();
+        busy_until = busy_until.max(now);
+        if rate != 0 {
+            let backlog = (busy_until - now).as_secs_f64() * rate as f64;
+            if backlog as u64 > conduct.queue.load(Ordering::SeqCst) {
+                conduct.dropped.fetch_add(1, Ordering::SeqCst);
+                continue;
+            }
+            busy_until += Duration::from_secs_f64((length + 42) as f64 / rate as f64);
+        }
+        queue.send((busy_until, bytes.to_vec(), dst)).unwrap();
+    }
+}
+
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Echo requests go to the host's responder, replies to whoever asked.
+fn scmp_port(packet: &Packet<'_>) -> u16 {
+    let message = packet.payload();
+    match message[0] {
+        129 | 131 => u16::from_be_bytes([message[4], message[5]]),
+        _ => hawser_endhost::responder::PORT,
+    }
+}
+
+/// What a router of `down`'s AS says about a packet that wants over its dead link.
+pub fn interface_down(
+    packet: &Packet<'_>,
+    down: (IsdAsn, u16),
+    router: SocketAddr,
+) -> Option<Vec<u8>> {
+    let port = packet.udp().map_or(0, |udp| udp.src_port);
+    let local = ScionAddr::new(down.0, router);
+    let route = Route::back(local, packet, port, router).ok()?;
+    let mut message = vec![5, 0, 0, 0];
+    message.extend_from_slice(&down.0.to_be_bytes());
+    message.extend_from_slice(&u64::from(down.1).to_be_bytes());
+    message.extend_from_slice(&packet.bytes()[..packet.bytes().len().min(1000)]);
+    Some(route.scmp(&message))
+}
+
+/// An address of this test's own: loopback has many.
+pub fn own_ip(last: u8) -> IpAddr {
+    Ipv4Addr::new(127, 0, 77, last).into()
+}

@@ -1,0 +1,351 @@
+//! Two endpoints and what is between them: an AS, or a link between two.
+
+#[path = "../../endhost/tests/toy/mod.rs"]
+mod toy;
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hawser_endhost::{Endhost, Path, ScionAddr};
+use hawser_path::Fingerprint;
+use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint, SetPathError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
+
+/// Two connected endpoints: first the side that connects.
+struct Pair {
+    ends: (Endpoint, Endpoint),
+    connections: (Connection, Connection),
+}
+
+fn listen(last: u8) -> Option<SocketAddr> {
+    Some((own_ip(last), 0).into())
+}
+
+async fn connect(a: &Endhost, b: &Endhost, config: Config) -> Pair {
+    let client = Endpoint::bind(a.clone(), listen(1), config.clone()).unwrap();
+    let server = Endpoint::bind(b.clone(), listen(2), config).unwrap();
+    let path = a.paths(b.local_as()).await.unwrap().remove(0);
+    let (there, here) = tokio::join!(client.connect(server.local_addr(), path), server.accept());
+    Pair {
+        ends: (client, server),
+        connections: (there.unwrap(), here.unwrap()),
+    }
+}
+
+/// Bytes that do not repeat within any packet or window.
+fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// Sends `length` bytes one way, and returns what arrived.
+async fn transfer(from: &Connection, to: &Connection, bytes: &[u8]) -> Vec<u8> {
+    let send = async {
+        let (mut stream, _keep) = from.open_bi().await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream.finish().unwrap();
+        stream.delivered().await.unwrap();
+    };
+    let receive = async {
+        let (_keep, mut stream) = to.accept_bi().await.unwrap();
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).await.unwrap();
+        received
+    };
+    tokio::join!(send, receive).1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn much_crosses_one_stream_inside_an_as() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let pair = connect(&host, &host, Config::default()).await;
+    let (client, server) = &pair.connections;
+    assert_eq!(client.peer_key(), pair.ends.1.key());
+    assert_eq!(server.peer_key(), pair.ends.0.key());
+    assert_eq!(server.peer(), pair.ends.0.local_addr());
+    assert_eq!(client.fingerprint(), Fingerprint::local(host.local_as()));
+    assert_eq!(server.fingerprint(), client.fingerprint());
+    let bytes = pattern(64 << 20);
+    assert!(transfer(client, server, &bytes).await == bytes);
+    assert!(transfer(server, client, &bytes[..1 << 20]).await == bytes[..1 << 20]);
+    assert_eq!(pair.ends.1.drops(), Default::default());
+    // The MTU is the AS's: 1472 less common header, addresses and UDP header.
+    assert_eq!(client.stats().mtu, 1472 - 12 - 24 - 8);
+    assert_eq!(server.stats().mtu, client.stats().mtu);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_crosses_a_link() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let pair = connect(&a, &b, Config::default()).await;
+    let (client, server) = &pair.connections;
+    let bytes = pattern(1 << 20);
+    assert!(transfer(client, server, &bytes).await == bytes);
+    assert!(transfer(server, client, &bytes).await == bytes);
+    let path = &a.paths(net.b_as).await.unwrap()[0];
+    let back = &b.paths(net.a_as).await.unwrap()[0];
+    assert_eq!(client.fingerprint(), path.fingerprint());
+    assert_eq!(server.fingerprint(), back.fingerprint());
+    // Both sides use what the path takes: 36 bytes of path header.
+    assert_eq!(client.stats().mtu, 1472 - 12 - 24 - 36 - 8);
+    assert_eq!(server.stats().mtu, client.stats().mtu);
+}
+
+#[tokio::test]
+async fn a_path_is_replaced_under_a_connection() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let pair = connect(&a, &b, Config::default()).await;
+    let (client, server) = &pair.connections;
+    let bytes = pattern(100_000);
+    assert!(transfer(client, server, &bytes).await == bytes);
+    let old = client.path().unwrap();
+    net.offer(unix_now() as u32 + 60);
+    let fresh = net
+        .a
+        .client()
+        .paths(net.b_as, true)
+        .await
+        .unwrap()
+        .remove(0);
+    assert_ne!(fresh.raw(), old.raw());
+    client.set_path(fresh.clone()).unwrap();
+    assert_eq!(client.path(), Some(fresh));
+    assert!(transfer(client, server, &bytes).await == bytes);
+    assert!(transfer(server, client, &bytes).await == bytes);
+
+    let other = Path::within(net.a_as, 1472);
+    let refused = client.set_path(other.clone()).unwrap_err();
+    let (pinned, given) = (old.fingerprint(), other.fingerprint());
+    assert_eq!(refused, SetPathError::OtherPath { pinned, given });
+}
+
+#[tokio::test]
+async fn nobody_there_is_told() {
+    let net = ToyNet::start().await;
+    net.conduct.silent.store(true, Ordering::SeqCst);
+    let a = net.a.endhost().await;
+    let config = Config::default().with_handshake_timeout(Duration::from_millis(300));
+    let client = Endpoint::bind(a.clone(), listen(1), config).unwrap();
+    let peer: ScionAddr = "1-ff00:0:111,127.0.77.9:31999".parse().unwrap();
+    let path = a.paths(peer.isd_as).await.unwrap().remove(0);
+    let error = client.connect(peer, path).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no answer from 1-ff00:0:111,127.0.77.9:31999 within 300ms"
+    );
+}
+
+#[tokio::test]
+async fn a_path_to_elsewhere_is_refused() {
+    let net = ToyNet::start().await;
+    let a = net.a.endhost().await;
+    let client = Endpoint::bind(a.clone(), listen(1), Config::default()).unwrap();
+    let path = a.paths(net.b_as).await.unwrap().remove(0);
+    let peer: ScionAddr = "1-ff00:0:112,127.0.77.9:31999".parse().unwrap();
+    let error = client.connect(peer, path).await.unwrap_err().to_string();
+    assert!(
+        error.contains("leads from 1-ff00:0:110 to 1-ff00:0:111"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_path_too_narrow_for_quic_is_refused() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let client = Endpoint::bind(host.clone(), listen(1), Config::default()).unwrap();
+    let peer: ScionAddr = "1-ff00:0:110,127.0.77.9:31999".parse().unwrap();
+    let path = Path::within(host.local_as(), 1243);
+    let error = client.connect(peer, path).await.unwrap_err();
+    assert_eq!(
+        error,
+        ConnectError::MtuTooSmall {
+            peer,
+            mtu: 1243,
+            needed: 1244
+        }
+    );
+}
+
+#[tokio::test]
+async fn a_dead_link_ends_both_sides_at_once() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    // Without its own word and with an hour of patience, nobody would notice.
+    let config = Config::default().with_idle_timeout(Duration::from_secs(3600));
+    let pair = connect(&a, &b, config).await;
+    let (client, server) = &pair.connections;
+    net.conduct.down.store(true, Ordering::SeqCst);
+    net.withdraw();
+    // Each side's own sign of life meets the dead link.
+    let reasons = tokio::join!(client.closed(), server.closed());
+    let down = |reason: &CloseReason| match reason {
+        CloseReason::PathDown(outage) => outage.to_string(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(down(&reasons.0), "1-ff00:0:110#1");
+    assert_eq!(down(&reasons.1), "1-ff00:0:111#2");
+    assert!(client.open_bi().await.is_err());
+    // And there is no other path.
+    assert!(a.paths(net.b_as).await.is_err());
+}
+
+#[tokio::test]
+async fn a_link_that_is_down_already_fails_the_connection() {
+    let net = ToyNet::start().await;
+    let a = net.a.endhost().await;
+    let client = Endpoint::bind(a.clone(), listen(1), Config::default()).unwrap();
+    let path = a.paths(net.b_as).await.unwrap().remove(0);
+    net.conduct.down.store(true, Ordering::SeqCst);
+    let peer: ScionAddr = "1-ff00:0:111,127.0.77.9:31999".parse().unwrap();
+    let error = client.connect(peer, path).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("cannot connect to {peer}: the path is down at 1-ff00:0:110#1")
+    );
+}
+
+#[tokio::test]
+async fn silence_ends_a_connection_after_the_idle_timeout() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let idle = Duration::from_millis(400);
+    let config = Config::default()
+        .with_idle_timeout(idle)
+        .with_keep_alive(None);
+    let pair = connect(&a, &b, config).await;
+    net.conduct.silent.store(true, Ordering::SeqCst);
+    assert_eq!(
+        pair.connections.0.closed().await,
+        CloseReason::TimedOut(idle)
+    );
+}
+
+#[tokio::test]
+async fn each_side_hears_why_the_other_closes() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let pair = connect(&host, &host, Config::default()).await;
+    let (client, server) = &pair.connections;
+    client.close("enough");
+    assert_eq!(client.closed().await, CloseReason::Local("enough".into()));
+    assert_eq!(server.closed().await, CloseReason::Peer("enough".into()));
+    assert_eq!(
+        client.open_bi().await.unwrap_err().to_string(),
+        "the connection is closed: closed here: enough"
+    );
+}
+
+#[tokio::test]
+async fn a_closed_endpoint_says_so() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let pair = connect(&host, &host, Config::default()).await;
+    let (client, server) = pair.ends;
+    server.close().await;
+    assert_eq!(
+        pair.connections.0.closed().await,
+        CloseReason::Peer("the endpoint was closed".into())
+    );
+    assert!(server.accept().await.is_none());
+    let path = host.paths(host.local_as()).await.unwrap().remove(0);
+    let error = server.connect(client.local_addr(), path).await.unwrap_err();
+    assert_eq!(error, ConnectError::EndpointClosed);
+}
+
+#[tokio::test]
+async fn other_protocols_do_not_get_in() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let other = Config::default().with_alpn(*b"other/1");
+    let client = Endpoint::bind(host.clone(), listen(1), other).unwrap();
+    let server = Endpoint::bind(host.clone(), listen(2), Config::default()).unwrap();
+    let path = host.paths(host.local_as()).await.unwrap().remove(0);
+    let error = client.connect(server.local_addr(), path).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Closed { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn several_connections_share_a_way() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let first = connect(&a, &b, Config::default()).await;
+    let (client, server) = &first.ends;
+    let path = a.paths(net.b_as).await.unwrap().remove(0);
+    let (there, here) = tokio::join!(client.connect(server.local_addr(), path), server.accept());
+    let second = (there.unwrap(), here.unwrap());
+    first.connections.0.close("done");
+    first.connections.1.closed().await;
+    let bytes = pattern(100_000);
+    assert!(transfer(&second.0, &second.1, &bytes).await == bytes);
+}
+
+#[tokio::test]
+async fn streams_end_as_they_should() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let pair = connect(&host, &host, Config::default()).await;
+    let (client, server) = &pair.connections;
+    let (mut send, receive) = client.open_bi().await.unwrap();
+    send.write_all(b"hello").await.unwrap();
+    let (mut answer, mut question) = server.accept_bi().await.unwrap();
+    let mut five = [0; 5];
+    question.read_exact(&mut five).await.unwrap();
+    assert_eq!(&five, b"hello");
+    // Nobody listens to the answer any more.
+    drop(receive);
+    let refused = loop {
+        if let Err(error) = answer.write_all(&[0; 1000]).await {
+            break error;
+        }
+    };
+    assert_eq!(refused, hawser_quic::WriteError::Stopped);
+    send.shutdown().await.unwrap();
+    assert_eq!(question.read_chunk(10).await.unwrap(), None);
+    assert!(send.finish().is_err());
+}
+
+#[tokio::test]
+async fn a_stream_nobody_reads_for_long_survives() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let pair = connect(&host, &host, Config::default()).await;
+    let (client, server) = &pair.connections;
+    let bytes = pattern(16 << 20);
+    let (mut send, _keep) = client.open_bi().await.unwrap();
+    let sent = bytes.clone();
+    let sending = tokio::spawn(async move {
+        send.write_all(&sent).await.unwrap();
+        send.finish().unwrap();
+        send.delivered().await.unwrap();
+    });
+    let (_keep, mut stream) = server.accept_bi().await.unwrap();
+    // All that may be sent ahead arrives, and waits.
+    let mut quiet = 0;
+    while quiet < 5 {
+        let before = server.stats().bytes_received;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        quiet = if server.stats().bytes_received < before + 10_000 {
+            quiet + 1
+        } else {
+            0
+        };
+    }
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).await.unwrap();
+    sending.await.unwrap();
+    assert!(received == bytes);
+}
