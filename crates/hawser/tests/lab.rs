@@ -102,6 +102,64 @@ fn exec_is_the_program_it_runs() {
     );
 }
 
+/// A shell inside the lab reaches its other ASes, but cannot end itself.
+fn works_from_inside(lab: &TestLab, isd_as: &str, other: &str) {
+    let name = lab.name.as_str();
+    let script = "wc -l < /proc/self/net/dev";
+    let nested = [
+        "lab", "exec", other, "--name", name, "--", "sh", "-c", script,
+    ];
+    let inside = lab.hawser(isd_as, &nested);
+    let direct = lab.exec(other, &["sh", "-c", script]).output().unwrap();
+    assert_eq!(inside.stdout, direct.stdout, "{inside:?}");
+    assert!(direct.status.success());
+
+    let down = lab.hawser(isd_as, &["lab", "down", "--name", name]);
+    let error = String::from_utf8(down.stderr).unwrap();
+    assert_eq!(down.status.code(), Some(1), "{error}");
+    assert!(error.contains("inside the lab"), "{error}");
+    assert_eq!(lab.status()["running"], true);
+}
+
+#[test]
+fn a_shell_inside_reaches_the_other_ases() {
+    let Some(lab) = As::default().up("fig7a", "inside") else {
+        return;
+    };
+    works_from_inside(&lab, "1-ff00:0:1", "1-ff00:0:4");
+}
+
+#[test]
+fn hosts_reach_each_other_by_plain_ip() {
+    let Some(test) = As::default().up("fig7a", "plain") else {
+        return;
+    };
+    let lab = Lab::open(&test.name).unwrap();
+    let network = lab.network().unwrap();
+    for from in &network.ases {
+        for to in &network.ases {
+            let host = (lab.host(to.isd_as).unwrap().unwrap(), 9);
+            let mut command = lab.command(from.isd_as, Command::new("true")).unwrap();
+            // SAFETY: only makes system calls.
+            unsafe {
+                command.pre_exec(move || match TcpStream::connect(host) {
+                    // Nobody listens there, and its kernel says so.
+                    Err(e) if e.kind() == ErrorKind::ConnectionRefused => Ok(()),
+                    Err(e) => Err(e),
+                    Ok(_) => Err(ErrorKind::AddrInUse.into()),
+                })
+            };
+            let reached = command.status();
+            assert!(
+                reached.is_ok(),
+                "{} to {}: {reached:?}",
+                from.isd_as,
+                to.isd_as
+            );
+        }
+    }
+}
+
 #[test]
 fn wrong_names_are_refused_in_one_line() {
     let by = As::default();
@@ -375,6 +433,7 @@ fn an_ordinary_user_has_labs_too() {
         .filter(|rate| **rate == 3_000_000)
         .collect();
     assert_eq!(limits.len(), 2, "{status}");
+    works_from_inside(&lab, "1-ff00:0:1", "1-ff00:0:4");
     lab.down();
     leaves_nothing(&by);
 }

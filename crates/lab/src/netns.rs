@@ -98,6 +98,12 @@ pub(crate) fn enter_user(fd: BorrowedFd<'_>) -> io::Result<()> {
     )?)
 }
 
+/// Whether it is the user namespace of this process.
+pub(crate) fn is_own_user(fd: BorrowedFd<'_>) -> bool {
+    let own = inode_of(std::process::id() as i32, "user");
+    rustix::fs::fstat(fd).is_ok_and(|stat| Some(stat.st_ino) == own)
+}
+
 /// Whether this process may make network namespaces as it is.
 pub(crate) fn is_privileged() -> bool {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
