@@ -238,14 +238,15 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
     }
 
     /// Connections that the selection no longer takes, once all that it takes deliver: a path that
-    /// works is not dropped for one that may not.
+    /// works is not dropped for one that may not. Not those that are stalled: they may recover.
     pub fn surplus(&self) -> Vec<ConnId> {
         let ready = |path: &PathPeer<P>| path.link.conn.is_some() && path.stalled.is_none();
         let mut taken = self.paths.values().filter(|path| path.taken).peekable();
         if taken.peek().is_none() || !taken.all(ready) {
             return Vec::new();
         }
-        let left = self.paths.values().filter(|path| !path.taken);
+        let left = self.paths.values();
+        let left = left.filter(|path| !path.is_wanted() && path.stalled.is_none());
         left.filter_map(|path| path.link.conn).collect()
     }
 

@@ -1,1 +1,136 @@
+use hawser_path::{Interface, Metadata};
 
+use super::*;
+
+/// A path to AS 2 over the given interfaces of AS 1, one hop each: those with a number in common
+/// overlap.
+fn path(ids: &[u16]) -> Arc<hawser_path::Path> {
+    let isd_as = |n: usize| format!("1-ff00:0:{n}").parse().unwrap();
+    let mut interfaces = Vec::new();
+    for (n, id) in ids.iter().enumerate() {
+        let next = if n + 1 == ids.len() { 99 } else { n + 2 };
+        interfaces.push(Interface {
+            isd_as: isd_as(n + 1),
+            id: *id,
+        });
+        interfaces.push(Interface {
+            isd_as: isd_as(next),
+            id: *id,
+        });
+    }
+    let path = hawser_path::Path::new(isd_as(1), isd_as(99), interfaces, Metadata::default());
+    Arc::new(path.unwrap())
+}
+
+fn remote(strategy: Strategy, most: usize) -> Remote<Arc<hawser_path::Path>> {
+    let addr = "1-ff00:0:99,10.0.0.1:1".parse().unwrap();
+    Remote::new(addr, Choice { strategy, most })
+}
+
+fn taken<P>(remote: &Remote<P>) -> Vec<Fingerprint> {
+    let paths = remote.paths.iter().filter(|(_, path)| path.taken);
+    paths.map(|(fingerprint, _)| *fingerprint).collect()
+}
+
+const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn all_taken_paths_are_due_at_once() {
+    let mut remote = remote(Strategy::Disjoint, 4);
+    let now = Instant::now();
+    remote.offer(&[path(&[1]), path(&[2]), path(&[1, 3])], now);
+    assert_eq!(remote.due(now).len(), 2);
+    assert_eq!(remote.due(now), taken(&remote));
+    let left = remote.paths.values().find(|path| !path.taken).unwrap();
+    assert!(left.decision.is_some());
+}
+
+#[test]
+fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
+    let mut remote = remote(Strategy::Shortest, 1);
+    let start = Instant::now();
+    let (short, long) = (path(&[1]), path(&[2, 3]));
+    let (short, long) = (short.fingerprint(), {
+        remote.offer(&[short, long.clone()], start);
+        long.fingerprint()
+    });
+    let mut now = start;
+    let mut pauses = Vec::new();
+    for _ in 0..8 {
+        remote.failed(short, "no answer".into(), Duration::ZERO, now);
+        let due = (0..)
+            .map(|ms| now + ms * MS)
+            .find(|at| remote.due(*at).contains(&short));
+        pauses.push(due.unwrap() - now);
+        now = due.unwrap();
+    }
+    assert!(pauses.is_sorted());
+    assert!(*pauses.last().unwrap() <= Duration::from_secs(5));
+    assert_eq!(taken(&remote), [long]);
+    assert!(remote.trouble().contains("no answer"));
+    // It answers at last: it is taken again, the other is surplus.
+    remote.connected(long, 1);
+    assert!(remote.surplus().is_empty());
+    remote.connected(short, 2);
+    assert_eq!(taken(&remote), [short]);
+    assert_eq!(remote.surplus(), [1]);
+}
+
+#[test]
+fn a_path_offered_again_is_due_at_once() {
+    let mut remote = remote(Strategy::Disjoint, 4);
+    let now = Instant::now();
+    let (one, two) = (path(&[1]), path(&[2]));
+    remote.offer(&[one.clone(), two.clone()], now);
+    remote.connected(one.fingerprint(), 1);
+    remote.connected(two.fingerprint(), 2);
+    let withdrawn = remote.offer(std::slice::from_ref(&two), now);
+    assert_eq!(withdrawn.conns, [1]);
+    if let Some(path) = remote.paths.get_mut(&one.fingerprint()) {
+        path.link.conn = None;
+    }
+    for _ in 0..9 {
+        remote.failed(one.fingerprint(), "down".into(), Duration::ZERO, now);
+    }
+    assert_eq!(remote.due(now + 60_000 * MS), []);
+    remote.offer(&[one.clone(), two], now);
+    assert_eq!(remote.due(now), [one.fingerprint()]);
+}
+
+#[test]
+fn a_stalled_path_is_replaced_probed_and_taken_again() {
+    let mut remote = remote(Strategy::Shortest, 1);
+    let now = Instant::now();
+    let (short, long) = (path(&[1]), path(&[2, 3]));
+    remote.offer(&[short.clone(), long.clone()], now);
+    remote.connected(short.fingerprint(), 1);
+    assert_eq!(remote.due(now), []);
+    remote.stalled(short.fingerprint(), now);
+    let mut due = remote.due(now);
+    due.sort();
+    let mut both = [short.fingerprint(), long.fingerprint()];
+    both.sort();
+    assert_eq!(due, both);
+    remote.connected(long.fingerprint(), 2);
+    // It may recover: it is not closed.
+    assert!(remote.surplus().is_empty());
+    remote.recovered(short.fingerprint());
+    assert_eq!(taken(&remote), [short.fingerprint()]);
+    assert_eq!(remote.surplus(), [2]);
+}
+
+#[test]
+fn when_every_path_fails_all_are_still_tried() {
+    let mut remote = remote(Strategy::Disjoint, 4);
+    let now = Instant::now();
+    let paths = [path(&[1]), path(&[2])];
+    remote.offer(&paths, now);
+    for path in &paths {
+        remote.failed(path.fingerprint(), "no".into(), Duration::ZERO, now);
+        remote.failed(path.fingerprint(), "no".into(), Duration::ZERO, now);
+    }
+    assert_eq!(taken(&remote).len(), 2);
+    assert_eq!(remote.due(now + 60_000 * MS).len(), 2);
+    remote.banned = Some("bad".into());
+    assert_eq!(remote.due(now + 60_000 * MS), []);
+}

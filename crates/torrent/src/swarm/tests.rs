@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use rand::RngExt;
 use tempfile::TempDir;
 
+mod faults;
+mod hostile;
+mod resume;
+
 use super::*;
-use crate::testing::{FAST, Host, Net, State, addr, mbit};
-use crate::{
-    CreateOptions, Download, DownloadError, DownloadOptions, PathState, Seed, Summary, create,
-};
+use crate::testing::{FAST, Host, Net, addr, mbit};
+use crate::{CreateOptions, Download, DownloadError, DownloadOptions, Seed, Summary, create};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -122,4 +124,68 @@ async fn files_of_a_folder_come_across_piece_boundaries() {
     net.path(1, FAST);
     finish(stage.download(&net.host(0), &[1])).await.unwrap();
     stage.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leechers_serve_what_they_have() {
+    let net = Net::default();
+    let stage = Stage::one_file(2_000_000, 32768);
+    let (left, right) = (net.host(1), net.host(2));
+    net.path(1, FAST);
+    net.path(2, FAST);
+    let whole = fs::read(stage.dir.path().join("seed/file.bin")).unwrap();
+    let half = |folder: &str, range: std::ops::Range<usize>| {
+        let mut bytes = vec![0; whole.len()];
+        bytes[range.clone()].copy_from_slice(&whole[range]);
+        let dir = stage.dir.path().join(folder);
+        fs::create_dir(&dir).unwrap();
+        fs::write(dir.join("file.bin"), bytes).unwrap();
+        dir
+    };
+    let start = |host: &Host, dir, peer| {
+        let options = DownloadOptions::new();
+        let peers = vec![addr(peer)];
+        Download::over(host.clone(), stage.metainfo.clone(), dir, peers, options)
+    };
+    let one = start(&left, half("one", 0..1_000_000), 2);
+    let two = start(&right, half("two", 900_000..2_000_000), 1);
+    // Whoever is through first leaves, perhaps before the other has everything.
+    let (summary, dir) = tokio::select! {
+        summary = finish(one) => (summary.unwrap(), "one"),
+        summary = finish(two) => (summary.unwrap(), "two"),
+    };
+    assert!(summary.fetched_bytes > 0 && summary.resumed_bytes > 0);
+    let got = fs::read(stage.dir.path().join(dir).join("file.bin")).unwrap();
+    assert!(got == whole);
+}
+
+/// Not a test but a measurement: `cargo test -p hawser-torrent unequal -- --ignored --nocapture`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement, to be read by people"]
+async fn goodput_over_unequal_paths() {
+    for (rates, delays, size) in [
+        ([10.0, 20.0], [5, 5], 30_000_000),
+        ([10.0, 20.0], [5, 5], 5_000_000),
+        ([10.0, 20.0], [5, 60], 30_000_000),
+        ([1.0, 20.0], [5, 5], 10_000_000),
+        ([300.0, 300.0], [1, 1], 300_000_000),
+    ] {
+        let net = Net::default();
+        let piece_length = (size / 1500usize).next_power_of_two().max(16384);
+        let stage = Stage::one_file(size, piece_length as u32);
+        let _seed = stage.seed(&net.host(1)).await;
+        for (rate, delay) in rates.into_iter().zip(delays) {
+            net.path(1, mbit(rate, delay));
+        }
+        let summary = finish(stage.download(&net.host(0), &[1])).await.unwrap();
+        let seconds = summary.download_time.as_secs_f64();
+        let ceiling = rates.iter().sum::<f64>() * 1e6 / 8.0;
+        let part = size as f64 / seconds / ceiling * 100.0;
+        let bytes: Vec<u64> = summary.paths.iter().map(|path| path.bytes).collect();
+        println!(
+            "{rates:?} Mbit/s, {delays:?} ms, {size} bytes: {seconds:.3} s, {part:.1} % of the \
+             ceiling, {} wasted, {bytes:?}",
+            summary.wasted_bytes
+        );
+    }
 }

@@ -1,0 +1,340 @@
+//! Peers that are broken, lying, silent or not there.
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::*;
+use crate::bitfield::Bitfield;
+use crate::metainfo::InfoHash;
+use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, PeerId, encode};
+
+/// What a rogue does after the handshake.
+#[derive(Clone)]
+enum Rogue {
+    /// Says this instead of a handshake.
+    Instead(Vec<u8>),
+    /// Is in another torrent.
+    OtherTorrent,
+    /// Says nothing at all.
+    Mute,
+    /// Says these bytes after its handshake.
+    Then(Vec<u8>),
+    /// Offers everything, takes requests, answers none.
+    Stingy,
+    /// Answers with this in place of the data.
+    Liar(u8),
+    /// Answers right, but spoils every block that begins here.
+    Spoils(u32, Arc<Vec<u8>>),
+}
+
+impl Rogue {
+    /// Plays the rogue at host `n` until the test is over.
+    fn play(self, host: Host, metainfo: Metainfo) {
+        tokio::spawn(async move {
+            while let Some(connection) = host.accept().await {
+                let (rogue, metainfo) = (self.clone(), metainfo.clone());
+                tokio::spawn(async move {
+                    let (read, write) = connection.stream().await.unwrap();
+                    // It ends when the engine closes the connection.
+                    let _ = rogue.speak(read, write, metainfo).await;
+                });
+            }
+        });
+    }
+
+    async fn speak(
+        self,
+        mut read: impl AsyncRead + Unpin,
+        mut write: impl AsyncWrite + Unpin,
+        metainfo: Metainfo,
+    ) -> std::io::Result<()> {
+        let handshake = Handshake {
+            info_hash: match self {
+                Rogue::OtherTorrent => InfoHash([9; 20]),
+                _ => metainfo.info_hash(),
+            },
+            peer_id: PeerId::random(),
+            extended: false,
+        };
+        match &self {
+            Rogue::Instead(bytes) => write.write_all(bytes).await?,
+            Rogue::Mute => {}
+            _ => write.write_all(&handshake.encode()).await?,
+        }
+        let everything = Bitfield::full(metainfo.piece_count());
+        let mut out = Vec::new();
+        match &self {
+            Rogue::Then(bytes) => out.extend_from_slice(bytes),
+            Rogue::Stingy | Rogue::Liar(_) | Rogue::Spoils(..) => {
+                let bits = Bytes::copy_from_slice(everything.as_wire());
+                encode(&Message::Bitfield(bits), &mut out);
+                encode(&Message::Unchoke, &mut out);
+            }
+            _ => {}
+        }
+        write.write_all(&out).await?;
+        let mut theirs = [0; HANDSHAKE_BYTES];
+        read.read_exact(&mut theirs).await?;
+        let mut decoder = Decoder::new(metainfo.piece_count());
+        while read.read_buf(decoder.buffer(4096)).await? > 0 {
+            while let Some(message) = decoder.next().unwrap() {
+                let Message::Request(request) = message else {
+                    continue;
+                };
+                if let Some(data) = self.answer(request, &metainfo) {
+                    let mut out = Vec::new();
+                    let Request { piece, begin, .. } = request;
+                    encode(&Message::Piece { piece, begin, data }, &mut out);
+                    write.write_all(&out).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, request: Request, metainfo: &Metainfo) -> Option<Bytes> {
+        let length = request.length as usize;
+        match self {
+            Rogue::Liar(byte) => Some(vec![*byte; length].into()),
+            Rogue::Spoils(begin, content) => {
+                let start = request.piece as usize * metainfo.piece_length() as usize;
+                let start = start + request.begin as usize;
+                let mut data = content[start..start + length].to_vec();
+                if request.begin == *begin {
+                    data[0] ^= 1;
+                }
+                Some(data.into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn framed(id: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = (1 + body.len() as u32).to_be_bytes().to_vec();
+    out.push(id);
+    out.extend_from_slice(body);
+    out
+}
+
+/// A good peer at host 1, slow enough that the rogue at host 2 has its say.
+async fn beside_a_good_one(rogue: Rogue) -> (Stage, Result<Summary, DownloadError>, String) {
+    let net = Net::default();
+    let stage = Stage::one_file(1_500_000, 65536);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(16.0, 2));
+    net.path(2, FAST);
+    net.path(2, FAST);
+    rogue.play(net.host(2), stage.metainfo.clone());
+    let download = stage.download(&net.host(0), &[2, 1]);
+    let progress = download.progress();
+    let result = finish(download).await;
+    let last = progress.borrow().clone();
+    let banned = last.idle_peers.into_iter();
+    let errors = last
+        .paths
+        .into_iter()
+        .filter_map(|path| Some((path.peer, path.last_error?)));
+    let said: Vec<String> = banned
+        .chain(errors)
+        .filter(|(peer, _)| *peer == addr(2))
+        .map(|(_, reason)| reason)
+        .collect();
+    (stage, result, said.join("; "))
+}
+
+async fn is_dropped_with(rogue: Rogue, reason: &str) {
+    let (stage, result, said) = beside_a_good_one(rogue).await;
+    result.unwrap();
+    stage.check();
+    assert!(said.contains(reason), "{said:?} does not tell {reason:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_instead_of_a_handshake() {
+    let garbage = (0..2000u32).map(|i| (i * 7919) as u8).collect();
+    is_dropped_with(Rogue::Instead(garbage), "does not speak BitTorrent").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_torrent() {
+    is_dropped_with(Rogue::OtherTorrent, "another torrent").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oversized_message() {
+    let huge = [0x7f, 0xff, 0xff, 0xff, 7].to_vec();
+    is_dropped_with(Rogue::Then(huge), "at most").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_message() {
+    is_dropped_with(Rogue::Then(framed(77, b"?")), "unknown kind 77").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bitfield_of_the_wrong_length() {
+    is_dropped_with(Rogue::Then(framed(5, &[0xff; 9])), "bitfield").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bitfield_with_spare_bits() {
+    is_dropped_with(Rogue::Then(framed(5, &[0xff; 3])), "bitfield").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn piece_that_does_not_exist() {
+    let have = framed(4, &1000u32.to_be_bytes());
+    is_dropped_with(Rogue::Then(have), "named piece 1000").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn block_that_was_not_asked_for() {
+    let mut body = vec![0; 8];
+    body.extend_from_slice(&[1; BLOCK as usize]);
+    is_dropped_with(Rogue::Then(framed(7, &body)), "not asked for").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn block_out_of_range() {
+    let mut body = [0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff].to_vec();
+    body.extend_from_slice(&[1; 100]);
+    is_dropped_with(Rogue::Then(framed(7, &body)), "not asked for").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_for_what_was_never_offered() {
+    let request = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0];
+    // Asked at once, when nothing is verified here.
+    is_dropped_with(Rogue::Then(framed(6, &request)), "never offered").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_data() {
+    is_dropped_with(Rogue::Liar(0xaa), "wrong data").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_wrong_block_among_right_ones_of_others() {
+    // Both peers share every piece; only one of four blocks of a piece is spoilt.
+    let net = Net::default();
+    let stage = Stage::one_file(1_500_000, 65536);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(40.0, 2));
+    net.path(2, mbit(40.0, 2));
+    let content = fs::read(stage.dir.path().join("seed/file.bin")).unwrap();
+    Rogue::Spoils(16384, Arc::new(content)).play(net.host(2), stage.metainfo.clone());
+    let download = stage.download(&net.host(0), &[2, 1]);
+    let progress = download.progress();
+    let summary = finish(download).await.unwrap();
+    stage.check();
+    assert!(summary.wasted_bytes > 0);
+    let last = progress.borrow().clone();
+    let banned: Vec<ScionAddr> = last.idle_peers.iter().map(|(peer, _)| *peer).collect();
+    assert_eq!(banned, [addr(2)], "{last:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mute_and_stingy_peers_hold_nothing_up() {
+    for rogue in [Rogue::Mute, Rogue::Stingy] {
+        let (stage, result, _) = beside_a_good_one(rogue).await;
+        result.unwrap();
+        stage.check();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_hostile_peers_end_the_download_by_name() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 65536);
+    net.path(2, FAST);
+    Rogue::Liar(1).play(net.host(2), stage.metainfo.clone());
+    let error = finish(stage.download(&net.host(0), &[2]))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, DownloadError::AllDropped { .. }), "{error}");
+    let line = error.to_string();
+    assert!(
+        line.contains(&addr(2).to_string()) && line.contains("wrong data"),
+        "{line}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn absent_peers_hold_nothing_up_and_are_named_at_last() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 65536);
+    let seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    net.path(2, FAST);
+    finish(stage.download(&net.host(0), &[2, 1])).await.unwrap();
+    stage.check();
+    seed.stop().await.unwrap();
+    fs::remove_dir_all(stage.target()).unwrap();
+    net.remove_host(1);
+    let options = DownloadOptions::new().with_give_up_after(Duration::from_millis(700));
+    let error = finish(stage.download_with(&net.host(0), &[2, 1], options))
+        .await
+        .unwrap_err();
+    let DownloadError::NoPeer { peers, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(peers.len(), 2);
+    assert!(
+        peers.iter().all(|(_, why)| why == "nobody there"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_path_to_anybody_is_told_at_once() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 65536);
+    let error = finish(stage.download(&net.host(0), &[1, 2]))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, DownloadError::NoPath { .. }), "{error}");
+    assert!(
+        error.to_string().contains("no path to 1-ff00:0:2"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seeder_drops_leechers_that_ask_too_much() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 65536);
+    let seed = stage.seed(&net.host(1)).await;
+    let path = net.path(1, FAST);
+    let rogue = net.host(2);
+    let request = |piece: u32, begin: u32, length: u32| {
+        framed(6, &[piece, begin, length].map(u32::to_be_bytes).concat())
+    };
+    for bad in [
+        request(0, 0, 0),
+        request(0, 0, 1 << 20),
+        request(0, u32::MAX, 16384),
+        request(0, 65536 - 10, 11),
+        request(u32::MAX, 0, 16384),
+        request(0, 0, 16384).repeat(100_000),
+    ] {
+        let connection = rogue.dial(addr(1), path.clone()).await.unwrap();
+        let (mut read, mut write) = connection.stream().await.unwrap();
+        let handshake = Handshake {
+            info_hash: stage.metainfo.info_hash(),
+            peer_id: PeerId::random(),
+            extended: false,
+        };
+        // The seeder may hang up while all this is being said.
+        let _ = write
+            .write_all(&[&handshake.encode()[..], &bad].concat())
+            .await;
+        let mut sink = Vec::new();
+        let ended = tokio::time::timeout(PATIENCE, read.read_to_end(&mut sink)).await;
+        assert!(ended.is_ok(), "the seeder did not hang up");
+    }
+    // It still serves others.
+    finish(stage.download(&net.host(0), &[1])).await.unwrap();
+    stage.check();
+    seed.stop().await.unwrap();
+}

@@ -1,0 +1,155 @@
+//! What is on disk already is not fetched again, and what is in the way is left alone.
+
+use super::*;
+use crate::StorageError;
+
+/// Downloads until about `part` of it is verified, then drops the download as a kill would.
+async fn break_off(stage: &Stage, host: &Host, part: f64) -> u64 {
+    let download = stage.download(host, &[1]);
+    let mut progress = download.progress();
+    let enough = (stage.metainfo.total_length() as f64 * part) as u64;
+    let waiting = progress.wait_for(|progress| progress.verified_bytes >= enough);
+    let verified = tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .unwrap()
+        .unwrap()
+        .verified_bytes;
+    drop(download);
+    // The engine may still write what it has been given: wait until it is gone.
+    let gone = async { while progress.changed().await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    verified
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_verified_is_not_fetched_again() {
+    let net = Net::default();
+    let stage = Stage::new(&[("set/a", 1_000_000), ("set/b", 2_000_001)], 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(40.0, 1));
+    let verified = break_off(&stage, &net.host(0), 0.4).await;
+    let summary = finish(stage.download(&net.host(0), &[1])).await.unwrap();
+    stage.check();
+    assert!(summary.resumed_bytes >= verified, "{summary:?}");
+    assert_eq!(summary.resumed_bytes + summary.fetched_bytes, 3_000_001);
+    // Once more: nothing to do, nobody to ask.
+    let again = finish(stage.download(&net.host(0), &[7])).await.unwrap();
+    assert_eq!((again.resumed_bytes, again.fetched_bytes), (3_000_001, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_damaged_on_disk_is_fetched_again() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000_000, 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    finish(stage.download(&net.host(0), &[1])).await.unwrap();
+    let file = stage.target().join("file.bin");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[500_000] ^= 1;
+    bytes.truncate(900_000);
+    fs::write(&file, bytes).unwrap();
+    let summary = finish(stage.download(&net.host(0), &[1])).await.unwrap();
+    stage.check();
+    // The damaged piece, and those that were cut off.
+    let cut = 1_000_000 - 900_000 / 32768 * 32768;
+    assert_eq!(summary.fetched_bytes, 32768 + cut);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_in_the_way_is_an_error_and_stays() {
+    let net = Net::default();
+    let stage = Stage::one_file(100_000, 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    fs::create_dir_all(stage.target().join("file.bin")).unwrap();
+    let error = finish(stage.download(&net.host(0), &[1]))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, DownloadError::Storage(StorageError::NotAFile { .. })),
+        "{error}"
+    );
+    fs::remove_dir(stage.target().join("file.bin")).unwrap();
+    fs::write(stage.target().join("file.bin"), vec![5; 200_000]).unwrap();
+    let error = finish(stage.download(&net.host(0), &[1]))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, DownloadError::Storage(StorageError::TooLong { .. })),
+        "{error}"
+    );
+    assert_eq!(
+        fs::read(stage.target().join("file.bin")).unwrap(),
+        vec![5; 200_000]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_leads_out_is_refused() {
+    let net = Net::default();
+    let stage = Stage::new(&[("set/sub/a", 50_000)], 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    let outside = tempfile::tempdir().unwrap();
+    fs::create_dir_all(stage.target().join("set")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), stage.target().join("set/sub")).unwrap();
+    let error = finish(stage.download(&net.host(0), &[1]))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, DownloadError::Storage(StorageError::LeadsOut { .. })),
+        "{error}"
+    );
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopping_is_told_and_keeps_what_was_verified() {
+    let net = Net::default();
+    let stage = Stage::one_file(3_000_000, 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(16.0, 1));
+    let download = stage.download(&net.host(0), &[1]);
+    let mut progress = download.progress();
+    progress
+        .wait_for(|p| p.verified_bytes > 500_000)
+        .await
+        .unwrap();
+    download.stop();
+    let error = finish(download).await.unwrap_err();
+    assert!(matches!(error, DownloadError::Stopped), "{error}");
+    let summary = finish(stage.download(&net.host(0), &[1])).await.unwrap();
+    assert!(summary.resumed_bytes >= 500_000);
+    stage.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_that_is_not_the_torrents_is_not_seeded() {
+    let net = Net::default();
+    let stage = Stage::new(&[("set/a", 50_000), ("set/b", 50_000)], 16384);
+    let content = stage.dir.path().join("seed/set");
+    let start = |content: PathBuf| {
+        let (host, metainfo) = (net.host(1), stage.metainfo.clone());
+        async move { Seed::over(host, metainfo, content, |_, _| {}).await }
+    };
+    // Also by another name, and by the folder that holds it.
+    start(content.parent().unwrap().to_owned()).await.unwrap();
+    let renamed = content.with_file_name("other");
+    fs::rename(&content, &renamed).unwrap();
+    start(renamed.clone()).await.unwrap();
+    let mut bytes = fs::read(renamed.join("b")).unwrap();
+    bytes[49_999] ^= 1;
+    fs::write(renamed.join("b"), &bytes).unwrap();
+    let error = start(renamed.clone()).await.unwrap_err().to_string();
+    assert!(
+        error.contains("1 of 7 pieces") && error.ends_with(" b"),
+        "{error}"
+    );
+    fs::write(renamed.join("b"), &bytes[1..]).unwrap();
+    let error = start(renamed.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("49999 bytes"), "{error}");
+    fs::remove_file(renamed.join("a")).unwrap();
+    let error = start(renamed).await.unwrap_err().to_string();
+    assert!(error.contains("cannot find"), "{error}");
+}
