@@ -24,6 +24,7 @@ pub struct Shape {
     pub delay: Duration,
 }
 
+/// Straight from one end to the other: cannot be frozen or put down.
 pub const FAST: Shape = Shape {
     rate: None,
     delay: Duration::ZERO,
@@ -119,11 +120,15 @@ impl Net {
 
     /// Puts a path into a state; `Down` also withdraws it, `Up` offers it again.
     pub fn set(&self, path: &TestPath, state: State) {
+        assert_ne!(
+            path.shape, FAST,
+            "nothing stands between the ends of such a path"
+        );
         path.state.send_replace(state);
         self.0.lock().unwrap().publish();
     }
 
-    /// Withdraws a path without touching it.
+    /// What was dialed so far.
     pub fn dials(&self) -> Vec<(ScionAddr, Fingerprint)> {
         self.0.lock().unwrap().dials.clone()
     }
@@ -271,8 +276,6 @@ impl Connection for Pipe {
 /// The two ends of a connection between hosts over a path.
 fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
     const BUFFER: usize = 256 << 10;
-    let (near, near_inner) = duplex(BUFFER);
-    let (far, far_inner) = duplex(BUFFER);
     let closed = watch::Sender::new(None::<String>);
     let pipe = |peer, stream| Pipe {
         peer,
@@ -280,6 +283,12 @@ fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
         stream: Mutex::new(Some(stream)),
         closed: closed.clone(),
     };
+    if path.shape == FAST {
+        let (near, far) = duplex(1 << 20);
+        return (pipe(to, near), pipe(from, far));
+    }
+    let (near, near_inner) = duplex(BUFFER);
+    let (far, far_inner) = duplex(BUFFER);
     let pipes = (pipe(to, near), pipe(from, far));
     let (near_read, near_write) = split(near_inner);
     let (far_read, far_write) = split(far_inner);

@@ -189,3 +189,56 @@ async fn goodput_over_unequal_paths() {
         );
     }
 }
+
+/// Not a test but a measurement, in an optimised build:
+/// `cargo test --release -p hawser-torrent -- --ignored --nocapture gigabytes`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement, to be read by people"]
+async fn several_gigabytes_over_a_pipe() {
+    let size = 4usize << 30;
+    let net = Net::default();
+    // Zeros would do for the wire, but not for checking that holes are no content.
+    let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    fs::create_dir(dir.path().join("seed")).unwrap();
+    let content = dir.path().join("seed/file.bin");
+    let mut block = vec![0u8; 1 << 20];
+    let mut file = fs::File::create(&content).unwrap();
+    for _ in 0..size >> 20 {
+        rand::rng().fill(&mut block[..]);
+        std::io::Write::write_all(&mut file, &block).unwrap();
+    }
+    let begun = Instant::now();
+    let torrent = create(&content, &CreateOptions::new(), |_, _| {}).unwrap();
+    println!("create {:.2} s", begun.elapsed().as_secs_f64());
+    let metainfo = Metainfo::parse(&torrent).unwrap();
+    let stage = Stage { dir, metainfo };
+    let begun = Instant::now();
+    let _seed = stage.seed(&net.host(1)).await;
+    println!("verify {:.2} s", begun.elapsed().as_secs_f64());
+    net.path(1, FAST);
+    let before = processor_seconds();
+    let summary = finish(stage.download(&net.host(0), &[1])).await.unwrap();
+    let used = processor_seconds() - before;
+    let seconds = summary.download_time.as_secs_f64();
+    let rate = size as f64 * 8e-9 / seconds;
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap();
+    println!(
+        "{seconds:.2} s, {rate:.2} Gbit/s, both sides {used:.2} s of processor, {peak}, {} wasted",
+        summary.wasted_bytes
+    );
+}
+
+/// What this process has used of the processor, at the usual 100 ticks a second.
+fn processor_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, after_name) = stat.rsplit_once(')').unwrap();
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    ticks
+        .map(|ticks| ticks.parse::<f64>().unwrap())
+        .sum::<f64>()
+        / 100.0
+}
