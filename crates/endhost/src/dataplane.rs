@@ -17,8 +17,8 @@ pub enum DataplaneError {
     /// Bytes are left after the last hop field.
     #[error("{0} bytes follow the last hop field")]
     Trailing(usize),
-    /// A segment has fewer hops than the path needs there.
-    #[error("the path header has no hops")]
+    /// A segment has no hops, though others follow, or all have together too few.
+    #[error("the path header lacks hops")]
     Empty,
     /// The position in the path is outside it.
     #[error("the path header points outside itself")]
@@ -32,7 +32,7 @@ fn standard(raw: &[u8]) -> Result<&StandardPathView, DataplaneError> {
     if !rest.is_empty() {
         return Err(DataplaneError::Trailing(rest.len()));
     }
-    if view.hop_field_count() == 0 || view.info_field_count() == 0 {
+    if view.seg0_len() == 0 || (view.seg1_len() == 0 && view.seg2_len() != 0) {
         return Err(DataplaneError::Empty);
     }
     Ok(view)
@@ -45,7 +45,7 @@ fn standard(raw: &[u8]) -> Result<&StandardPathView, DataplaneError> {
 /// [`DataplaneError`] when `raw` is not one whole standard path.
 pub fn interface_ids(raw: &[u8]) -> Result<Vec<u16>, DataplaneError> {
     let view = standard(raw)?;
-    let segments = usize::from(view.info_field_count());
+    let segments = view.segments().segment_count();
     let mut ids = Vec::with_capacity(2 * usize::from(view.hop_field_count()));
     for (index, (info, hops)) in view.segments().enumerate() {
         // Where two segments meet in one AS, the ids facing the unused part of either segment are

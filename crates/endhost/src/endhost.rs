@@ -241,7 +241,8 @@ impl Inner {
         let here = dst == self.local.isd_as;
         let known = self.known(&mut state, dst);
         let young = known.asked.is_some_and(|asked| asked.elapsed() < UNWATCHED);
-        if !here && !(known.answered && young) {
+        let known_well = known.answered && young;
+        if !here && !known_well {
             return None;
         }
         let (usable, _) = state.usable(dst);

@@ -78,6 +78,9 @@ fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
         } => (id, traceroute_reply(id, sequence, packet.dst_as())),
         _ => return None,
     };
+    if message.len() > packet.payload().len() {
+        return None;
+    }
     // The request says who we are.
     let host = SocketAddr::new(packet.dst_host().ok()?, PORT);
     let local = ScionAddr::new(packet.dst_as(), host);

@@ -221,6 +221,3 @@ impl fmt::Debug for Socket {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,7 @@
 //! How fast one connection is, without a network in between: two endpoints of one AS on loopback.
 //!
 //! `cargo bench -p hawser-quic [-- MTU SECONDS]`; the MTU counts the SCION packet.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 #[path = "../../endhost/tests/toy/mod.rs"]
 mod toy;

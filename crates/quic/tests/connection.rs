@@ -1,4 +1,5 @@
 //! Two endpoints and what is between them: an AS, or a link between two.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 #[path = "../../endhost/tests/toy/mod.rs"]
 mod toy;

@@ -1,1 +1,138 @@
+use proptest::prelude::*;
 
+use super::*;
+
+/// A path of `segments`, each (flags, hops as (ingress, egress) in construction direction).
+fn path(segments: &[(u8, &[(u16, u16)])]) -> Vec<u8> {
+    let length = |at: usize| segments.get(at).map_or(0, |(_, hops)| hops.len() as u32);
+    let meta = length(0) << 12 | length(1) << 6 | length(2);
+    let mut raw = meta.to_be_bytes().to_vec();
+    for (at, (flags, _)) in segments.iter().enumerate() {
+        raw.extend_from_slice(&[*flags, 0, 0, at as u8]);
+        raw.extend_from_slice(&(1000 + at as u32).to_be_bytes());
+    }
+    for (at, (_, hops)) in segments.iter().enumerate() {
+        for (ingress, egress) in *hops {
+            raw.extend_from_slice(&[0, 10 * at as u8]);
+            raw.extend_from_slice(&ingress.to_be_bytes());
+            raw.extend_from_slice(&egress.to_be_bytes());
+            raw.extend_from_slice(&[1, 2, 3, 4, 5, at as u8]);
+        }
+    }
+    raw
+}
+
+/// Against construction direction, along it, and both with a peering link.
+const UP: u8 = 0;
+const DOWN: u8 = 1;
+const PEERING: u8 = 2;
+
+#[test]
+fn reads_interfaces_in_order_of_travel() {
+    let one = path(&[(DOWN, &[(0, 1), (2, 3), (4, 0)])]);
+    assert_eq!(interface_ids(&one), Ok(vec![1, 2, 3, 4]));
+    let against = path(&[(UP, &[(4, 0), (2, 3), (0, 1)])]);
+    assert_eq!(interface_ids(&against), Ok(vec![4, 3, 2, 1]));
+}
+
+#[test]
+fn segments_meet_inside_an_as() {
+    let both = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
+    assert_eq!(interface_ids(&both), Ok(vec![1, 2, 3, 4]));
+    let three = path(&[
+        (UP, &[(1, 0), (0, 2)]),
+        (UP, &[(3, 0), (0, 4)]),
+        (DOWN, &[(0, 5), (6, 0)]),
+    ]);
+    assert_eq!(interface_ids(&three), Ok(vec![1, 2, 3, 4, 5, 6]));
+}
+
+#[test]
+fn shortcuts_do_not_cross_what_lies_beyond() {
+    // The AS in the middle is not the top of either segment: 9 leads further up.
+    let shortcut = path(&[(UP, &[(1, 0), (9, 2)]), (DOWN, &[(9, 3), (4, 0)])]);
+    assert_eq!(interface_ids(&shortcut), Ok(vec![1, 2, 3, 4]));
+    // Nor are the outer ends crossed where a segment goes on beyond the path.
+    let cut = path(&[(DOWN, &[(7, 1), (2, 8)])]);
+    assert_eq!(interface_ids(&cut), Ok(vec![1, 2]));
+}
+
+#[test]
+fn a_peering_link_is_crossed() {
+    let peering = path(&[
+        (UP | PEERING, &[(1, 0), (5, 2)]),
+        (DOWN | PEERING, &[(6, 3), (4, 0)]),
+    ]);
+    assert_eq!(interface_ids(&peering), Ok(vec![1, 2, 5, 6, 3, 4]));
+}
+
+#[test]
+fn the_first_hop_field_to_expire_counts() {
+    let both = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
+    // Expiry unit n is (n + 1) times 337.5 s (SCION header specification, "Hop Field").
+    assert_eq!(expiry(&both), Ok(1000 + 337));
+}
+
+#[test]
+fn the_way_back_leads_over_the_same_interfaces() {
+    let mut both = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
+    let there = both.clone();
+    // Arrived: at the last hop of the last segment.
+    both[0] = 1 << 6 | 3;
+    reverse(&mut both).unwrap();
+    assert_eq!(both[0], 0, "back at the beginning");
+    assert_eq!(interface_ids(&both), Ok(vec![4, 3, 2, 1]));
+    assert!(!same_hops(&there, &both), "the other way round");
+    both[0] = 1 << 6 | 3;
+    reverse(&mut both).unwrap();
+    assert!(same_hops(&there, &both));
+}
+
+#[test]
+fn what_is_no_path_is_refused() {
+    let whole = path(&[(DOWN, &[(0, 1), (2, 0)])]);
+    for length in 0..whole.len() {
+        assert!(interface_ids(&whole[..length]).is_err(), "{length} bytes");
+    }
+    let mut longer = whole.clone();
+    longer.extend_from_slice(&[0; 4]);
+    assert_eq!(interface_ids(&longer), Err(DataplaneError::Trailing(4)));
+    let mut outside = whole;
+    outside[0] = 9;
+    assert_eq!(reverse(&mut outside), Err(DataplaneError::Position));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_answered(mut raw in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = interface_ids(&raw);
+        let _ = expiry(&raw);
+        let _ = same_hops(&raw, &raw);
+        let _ = reverse(&mut raw);
+    }
+
+    /// Of the right length, with lengths of segments that need not make sense.
+    #[test]
+    fn any_fields_are_answered(
+        meta: u32, lengths in prop::array::uniform3(0u32..8), fields in prop::collection::vec(any::<u8>(), 400),
+    ) {
+        let [a, b, c] = lengths;
+        let meta = meta & 0xfffc_0000 | a << 12 | b << 6 | c;
+        let mut raw = meta.to_be_bytes().to_vec();
+        let infos = lengths.iter().filter(|length| **length > 0).count();
+        let size = 8 * infos + 12 * (a + b + c) as usize;
+        raw.extend_from_slice(&fields[..size]);
+        if let Ok(ids) = interface_ids(&raw) {
+            prop_assert_eq!(ids.len() % 2, 0);
+        }
+        let _ = expiry(&raw);
+        let forth = interface_ids(&raw);
+        if reverse(&mut raw).is_ok() {
+            let mut back = interface_ids(&raw);
+            if let Ok(back) = &mut back {
+                back.reverse();
+            }
+            prop_assert_eq!(forth, back);
+        }
+    }
+}

@@ -90,13 +90,13 @@ mod tests {
 
         #[test]
         fn notices_a_changed_bit(
-            mut bytes in prop::collection::vec(any::<u8>(), 3..200), at: prop::sample::Index, bit in 0..8,
+            mut bytes in prop::collection::vec(any::<u8>(), 3..200), at: prop::sample::Index, bit in 0u8..8,
         ) {
             bytes[..2].fill(0);
             let checksum = Sum::default().add(&bytes).checksum();
             bytes[..2].copy_from_slice(&checksum);
             let at = at.index(bytes.len());
-            bytes[at] ^= 1 << bit;
+            bytes[at] ^= 1u8 << bit;
             prop_assert!(!Sum::default().add(&bytes).holds());
         }
     }

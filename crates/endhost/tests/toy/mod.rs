@@ -1,6 +1,7 @@
 //! Two ASes in one process: a daemon for each that says what it is told, and a link between two
 //! routers that only pass packets on. No cryptography; everything else is real.
 #![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -85,7 +86,6 @@ impl pb::DaemonService for Service {
         let dst = request.destination_isd_as;
         self.answer(|says| pb::PathsResponse {
             paths: says.paths.get(&dst).cloned().unwrap_or_default(),
-            ..Default::default()
         })
     }
 
@@ -112,7 +112,6 @@ impl pb::DaemonService for Service {
                 .iter()
                 .map(|(id, address)| (*id, interface(address)))
                 .collect(),
-            ..Default::default()
         })
     }
 
@@ -140,7 +139,6 @@ impl pb::DaemonService for Service {
         self.answer(|says| pb::PortRangeResponse {
             dispatched_port_start: says.ports.0,
             dispatched_port_end: says.ports.1,
-            ..Default::default()
         })
     }
 
@@ -173,9 +171,7 @@ pub fn interface(address: &str) -> pb::Interface {
     pb::Interface {
         address: MessageField::some(pb::Underlay {
             address: address.into(),
-            ..Default::default()
         }),
-        ..Default::default()
     }
 }
 
@@ -258,7 +254,6 @@ pub fn path_over(
     let end = |(isd_as, id): (IsdAsn, u16)| pb::PathInterface {
         isd_as: isd_as.to_u64(),
         id: id.into(),
-        ..Default::default()
     };
     pb::Path {
         raw: raw_path(&[(0, from.1), (to.1, 0)], timestamp),

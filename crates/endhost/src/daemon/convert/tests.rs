@@ -1,1 +1,193 @@
+use proptest::prelude::*;
+use scion_protobuf::buffa::{Message, MessageField};
+use scion_protobuf::buffa_types::google::protobuf::{Duration as PbDuration, Timestamp};
 
+use super::*;
+
+fn ends() -> (IsdAsn, IsdAsn) {
+    (
+        "1-ff00:0:110".parse().unwrap(),
+        "1-ff00:0:111".parse().unwrap(),
+    )
+}
+
+fn router_at(address: &str) -> pb::Interface {
+    pb::Interface {
+        address: MessageField::some(pb::Underlay {
+            address: address.into(),
+        }),
+    }
+}
+
+/// A path over one link, as a daemon would offer it.
+fn offered() -> pb::Path {
+    let (src, dst) = ends();
+    let mut raw = (2u32 << 12).to_be_bytes().to_vec();
+    raw.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0x10, 0]);
+    for (ingress, egress) in [(0u16, 7u16), (8, 0)] {
+        raw.extend_from_slice(&[0, 255]);
+        raw.extend_from_slice(&ingress.to_be_bytes());
+        raw.extend_from_slice(&egress.to_be_bytes());
+        raw.extend_from_slice(b"secret");
+    }
+    let end = |isd_as: IsdAsn, id| pb::PathInterface {
+        isd_as: isd_as.to_u64(),
+        id,
+    };
+    pb::Path {
+        raw,
+        interface: MessageField::some(router_at("10.0.1.254:30042")),
+        interfaces: vec![end(src, 7), end(dst, 8)],
+        mtu: 1472,
+        expiration: MessageField::some(Timestamp {
+            seconds: 5000,
+            ..Default::default()
+        }),
+        latency: vec![PbDuration {
+            nanos: 5_000_000,
+            ..Default::default()
+        }],
+        bandwidth: vec![10_000],
+        notes: vec!["here".into(), String::new()],
+        ..Default::default()
+    }
+}
+
+fn converted(change: impl FnOnce(&mut pb::Path)) -> Result<Path, String> {
+    let (src, dst) = ends();
+    let mut offered = offered();
+    change(&mut offered);
+    path(src, dst, offered).map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn a_whole_path_is_taken_over() {
+    let path = converted(|_| ()).unwrap();
+    assert_eq!(path.info().to_string(), "1-ff00:0:110 7>8 1-ff00:0:111");
+    assert_eq!(path.next_hop(), Some("10.0.1.254:30042".parse().unwrap()));
+    assert_eq!((path.mtu(), path.expiry()), (1472, 5000));
+    let metadata = &path.info().metadata;
+    assert_eq!(metadata.latency, [Some(Duration::from_millis(5))]);
+    assert_eq!(metadata.bandwidth, [Some(10_000_000)]);
+    assert_eq!(metadata.notes, ["here", ""]);
+    assert!(metadata.geo.is_empty());
+}
+
+#[test]
+fn what_was_not_announced_is_unknown() {
+    let path = converted(|path| {
+        path.latency[0].nanos = -1;
+        path.bandwidth[0] = 0;
+        path.geo = vec![pb::GeoCoordinates::default(); 2];
+        path.geo[1].latitude = f32::NAN;
+        path.link_type = vec![99.into()];
+        path.notes.pop();
+    });
+    let metadata = path.unwrap().info().metadata.clone();
+    assert_eq!(metadata.latency, [None]);
+    assert_eq!(metadata.bandwidth, [None]);
+    assert_eq!(metadata.geo, [None, None]);
+    assert_eq!(metadata.link_types, [LinkType::Unset]);
+    assert!(metadata.notes.is_empty());
+}
+
+#[test]
+fn routers_go_by_the_hop_fields_whatever_is_announced() {
+    // 4096 and 256 units of 337.5 s.
+    let carried = 4096 + 86_400;
+    let announced = |seconds| {
+        converted(|path| {
+            path.expiration = MessageField::some(Timestamp {
+                seconds,
+                ..Default::default()
+            })
+        })
+    };
+    assert_eq!(announced(i64::MAX).unwrap().expiry(), carried);
+    assert_eq!(announced(1).unwrap().expiry(), 1);
+    assert_eq!(announced(-1).unwrap_err(), "a path without expiry");
+}
+
+#[test]
+fn contradictions_are_refused() {
+    type Change = fn(&mut pb::Path);
+    let cases: [(Change, &str); 9] = [
+        (|path| path.mtu = 0, "MTU 0"),
+        (|path| path.raw.clear(), "data-plane bytes are malformed"),
+        (|path| path.raw.truncate(35), "cut short"),
+        (|path| path.interfaces[0].id = 9, "are not those of"),
+        (
+            |path| path.interfaces[0].id = 0x1_0007,
+            "interface 65543 is none",
+        ),
+        (|path| path.interfaces[0].isd_as = 1, "broken at"),
+        (|path| path.interfaces.truncate(1), "odd number"),
+        (
+            |path| path.interface = MessageField::none(),
+            "no border router",
+        ),
+        (
+            |path| path.interface = MessageField::some(router_at("router:1")),
+            "`router:1`",
+        ),
+    ];
+    for (change, expected) in cases {
+        let fault = converted(change).unwrap_err();
+        assert!(fault.contains(expected), "{fault}");
+    }
+}
+
+#[test]
+fn ranges_and_routers_are_checked() {
+    let ports = |start, end| {
+        port_range(pb::PortRangeResponse {
+            dispatched_port_start: start,
+            dispatched_port_end: end,
+        })
+    };
+    assert_eq!(ports(31000, 32767), Ok(31000..=32767));
+    assert_eq!(ports(2, 1), Err(Fault::Ports(2, 1)));
+    assert_eq!(ports(1, 65536), Err(Fault::Ports(1, 65536)));
+    let routers = |id| {
+        interfaces(pb::InterfacesResponse {
+            interfaces: [(id, router_at("[fd00::1]:30042"))].into(),
+        })
+    };
+    assert_eq!(routers(3).unwrap()[&3], "[fd00::1]:30042".parse().unwrap());
+    assert_eq!(routers(0), Err(Fault::InterfaceId(0)));
+    assert_eq!(
+        mtu(100_000),
+        Ok(65535),
+        "more than there can be is as much as there can be"
+    );
+}
+
+proptest! {
+    /// Bytes that the decoder takes for a path, made from one by changing some.
+    #[test]
+    fn any_message_is_answered(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
+        to_itself: bool,
+    ) {
+        let (src, dst) = ends();
+        let mut bytes = offered().encode_to_vec();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Ok(message) = pb::Path::decode_from_slice(&bytes) {
+            let _ = path(src, if to_itself { src } else { dst }, message);
+        }
+    }
+
+    #[test]
+    fn any_path_header_is_answered(raw: Vec<u8>, seconds: i64, nanos: i32, mtu: u32, id: u64) {
+        let _ = converted(|path| {
+            path.raw = raw;
+            path.latency[0].seconds = seconds;
+            path.latency[0].nanos = nanos;
+            path.mtu = mtu;
+            path.interfaces[1].id = id;
+        });
+    }
+}

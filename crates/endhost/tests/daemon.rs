@@ -1,0 +1,133 @@
+//! The daemon's client, against a daemon that says what it is told.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod toy;
+
+use connectrpc::ConnectError;
+use hawser_endhost::{Daemon, DaemonError, Endhost, PathsError};
+use toy::{PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
+
+#[tokio::test]
+async fn it_is_asked_over_grpc() {
+    let net = ToyNet::start().await;
+    let daemon = net.a.client();
+    let local = daemon.local_as().await.unwrap();
+    assert_eq!(
+        (local.isd_as, local.mtu, local.core),
+        (net.a_as, 1472, false)
+    );
+    assert_eq!(daemon.port_range().await.unwrap(), PORTS.0..=PORTS.1);
+    assert_eq!(daemon.interfaces().await.unwrap()[&1], net.router_a());
+    let paths = daemon.paths(net.b_as, false).await.unwrap();
+    assert_eq!(paths.len(), 1);
+    assert_eq!(paths[0].info().to_string(), "1-ff00:0:110 1>2 1-ff00:0:111");
+    assert_eq!(
+        daemon.paths(isd_as("1-ff00:0:999"), false).await.unwrap(),
+        []
+    );
+}
+
+#[tokio::test]
+async fn its_absence_is_told_with_the_remedy() {
+    // Bound and closed again: nobody listens there.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let error = Endhost::new(Daemon::connect(&address).unwrap())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("cannot reach the SCION daemon at {address}: start it, or set SCION_DAEMON")
+    );
+}
+
+#[tokio::test]
+async fn what_is_no_address_is_refused() {
+    for address in ["", "127.0.0.1", ":30255", "127.0.0.1:port", "a b:1"] {
+        let error = Daemon::connect(address).unwrap_err();
+        let address = address.to_owned();
+        assert_eq!(error, DaemonError::Address { address });
+    }
+    assert!(Daemon::connect("localhost:30255").is_ok());
+    assert!(Daemon::connect("[::1]:30255").is_ok());
+}
+
+#[tokio::test]
+async fn its_refusals_and_nonsense_are_told_apart() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let set = |change: fn(&mut toy::Says)| change(&mut daemon.says.lock().unwrap());
+    set(|says| says.refuses = Some(ConnectError::permission_denied("not for you")));
+    let error = daemon.client().port_range().await.unwrap_err().to_string();
+    assert!(error.ends_with("refuses PortRange: not for you"), "{error}");
+    set(|says| says.refuses = None);
+    set(|says| says.ports = (2, 1));
+    let error = daemon.client().port_range().await.unwrap_err().to_string();
+    assert!(error.ends_with("ports 2 to 1 are no range"), "{error}");
+    set(|says| says.isd_as = 0);
+    let error = daemon.client().local_as().await.unwrap_err().to_string();
+    assert!(error.ends_with("0-0 is no AS"), "{error}");
+}
+
+#[tokio::test]
+async fn something_that_is_no_daemon_is_told() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        use tokio::io::AsyncWriteExt;
+        loop {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            connection
+                .write_all(b"220 mail.example ESMTP\r\n")
+                .await
+                .unwrap();
+        }
+    });
+    let daemon = Daemon::connect(&address).unwrap();
+    let error = daemon.local_as().await.unwrap_err().to_string();
+    assert!(
+        error.contains(&format!("the SCION daemon at {address}")),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn broken_paths_do_not_hide_whole_ones() {
+    let net = ToyNet::start().await;
+    let now = unix_now() as u32;
+    let whole = path_over((net.a_as, 1), (net.b_as, 2), net.router_a(), now);
+    let mut broken = whole.clone();
+    broken.raw.pop();
+    net.a.set_paths(net.b_as, vec![broken.clone(), whole]);
+    let daemon = net.a.client();
+    assert_eq!(daemon.paths(net.b_as, false).await.unwrap().len(), 1);
+    net.a.set_paths(net.b_as, vec![broken]);
+    let error = daemon.paths(net.b_as, false).await.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            DaemonError::Nonsense {
+                question: "Paths",
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_destination_without_paths_is_named() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let error = host.paths(isd_as("1-ff00:0:999")).await.unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with("no path to 1-ff00:0:999: the daemon at 127.0.0.1:"),
+        "{text}"
+    );
+    assert!(matches!(error, PathsError::None { .. }));
+    // Not remembered: the next question is asked anew.
+    let before = daemon.asked.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(host.paths(isd_as("1-ff00:0:999")).await.is_err());
+    assert!(daemon.asked.load(std::sync::atomic::Ordering::SeqCst) > before);
+}

@@ -1,0 +1,131 @@
+//! Paths as they come and go.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod toy;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hawser_endhost::{Path, PathsError};
+use tokio::sync::watch;
+use toy::{ToyNet, unix_now};
+
+type Watch = watch::Receiver<Arc<Vec<Path>>>;
+
+/// Waits until the paths watched are so many.
+async fn until(watch: &mut Watch, count: usize) -> Arc<Vec<Path>> {
+    watch
+        .wait_for(|paths| paths.len() == count)
+        .await
+        .unwrap()
+        .clone()
+}
+
+#[tokio::test]
+async fn paths_are_cached_and_shared() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let first = host.paths(net.b_as).await.unwrap();
+    let asked = net.a.asked.load(Ordering::SeqCst);
+    assert_eq!(host.clone().paths(net.b_as).await.unwrap(), first);
+    assert_eq!(net.a.asked.load(Ordering::SeqCst), asked);
+    assert_eq!(first[0].next_hop(), Some(net.router_a()));
+}
+
+#[tokio::test]
+async fn the_path_inside_the_as_needs_no_daemon() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let asked = net.a.asked.load(Ordering::SeqCst);
+    let paths = host.paths(net.a_as).await.unwrap();
+    assert_eq!(paths, [Path::within(net.a_as, 1472)]);
+    assert_eq!(**host.watch(net.a_as).borrow(), paths);
+    assert_eq!(net.a.asked.load(Ordering::SeqCst), asked);
+}
+
+#[tokio::test]
+async fn who_watches_sees_refreshed_paths() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let mut watch = host.watch(net.b_as);
+    let old = until(&mut watch, 1).await[0].clone();
+    net.offer(unix_now() as u32 + 60);
+    let fresh = watch.wait_for(|paths| paths[0] != old).await.unwrap()[0].clone();
+    assert_eq!(fresh.fingerprint(), old.fingerprint());
+    assert_eq!(fresh.expiry(), old.expiry() + 60);
+}
+
+#[tokio::test]
+async fn an_outage_shows_at_once_and_goes_when_the_daemon_says_so() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let mut watch = host.watch(net.b_as);
+    let path = until(&mut watch, 1).await[0].clone();
+    let mut outages = host.outages();
+    let link = path.info().interfaces[1];
+    host.report_down(link);
+    assert!(watch.borrow().is_empty(), "without asking anybody");
+    assert_eq!(outages.recv().await.unwrap().to_string(), link.to_string());
+    let error = host.paths(net.b_as).await.unwrap_err();
+    assert_eq!(
+        error,
+        PathsError::AllDown {
+            dst: net.b_as,
+            count: 1
+        }
+    );
+    // The daemon has offered it all the while; after the hold that counts.
+    until(&mut watch, 1).await;
+    // Withdrawn and back.
+    host.report_down(link);
+    net.withdraw();
+    assert!(watch.borrow().is_empty());
+    let error = loop {
+        match host.paths(net.b_as).await.unwrap_err() {
+            PathsError::AllDown { .. } => {}
+            error => break error,
+        }
+    };
+    assert!(matches!(error, PathsError::None { .. }), "{error}");
+    net.offer(unix_now() as u32);
+    until(&mut watch, 1).await;
+}
+
+#[tokio::test]
+async fn outages_elsewhere_change_nothing() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let mut watch = host.watch(net.b_as);
+    until(&mut watch, 1).await;
+    host.report_down("1-ff00:0:115#7".parse().unwrap());
+    assert_eq!(watch.borrow().len(), 1);
+}
+
+#[tokio::test]
+async fn expired_paths_are_not_given_out() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    net.offer(unix_now() as u32 - 7 * 3600);
+    let error = host.paths(net.b_as).await.unwrap_err();
+    assert!(
+        error.to_string().starts_with("no path to 1-ff00:0:111"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn paths_keep_working_while_the_daemon_is_away() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let mut watch = host.watch(net.b_as);
+    until(&mut watch, 1).await;
+    let away = connectrpc::ConnectError::internal("away");
+    net.a.says.lock().unwrap().refuses = Some(away);
+    let asked = net.a.asked.load(Ordering::SeqCst);
+    while net.a.asked.load(Ordering::SeqCst) < asked + 2 {
+        tokio::task::yield_now().await;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(watch.borrow().len(), 1);
+    assert_eq!(host.paths(net.b_as).await.unwrap().len(), 1);
+}

@@ -1,0 +1,324 @@
+//! Sockets, echoes and what arrives that should not.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod toy;
+
+use std::future::poll_fn;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hawser_endhost::ping::{PingError, Pinger};
+use hawser_endhost::socket::{Arrival, BindError, ReceiveBuffer, Socket};
+use hawser_endhost::wire::{Packet, Route, ScmpError};
+use hawser_endhost::{Endhost, Path, ScionAddr, responder};
+use toy::{PORTS, ToyDaemon, ToyNet, interface_down, isd_as, own_ip};
+
+fn bind(host: &Endhost, ip: IpAddr) -> Socket {
+    Socket::bind(host, Some((ip, 0).into())).unwrap()
+}
+
+/// Receives until there is something for the socket.
+async fn receive<T>(
+    socket: &Socket,
+    buffer: &mut ReceiveBuffer,
+    mut take: impl FnMut(Arrival<'_>) -> T,
+) -> Vec<T> {
+    let mut taken = Vec::new();
+    while taken.is_empty() {
+        poll_fn(|cx| socket.poll_receive(cx, buffer)).await.unwrap();
+        while let Some(arrival) = buffer.next(socket) {
+            taken.push(take(arrival));
+        }
+    }
+    taken
+}
+
+/// Sends all of `contents` in payloads of `segment` bytes.
+async fn send(socket: &Socket, route: &Route, contents: &[u8], segment: usize) {
+    let (mut sent, mut scratch) = (0, Vec::new());
+    while sent < contents.len() {
+        match socket.try_send(route, &contents[sent..], segment, 2, &mut scratch) {
+            Ok(bytes) => sent += bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                socket.writable().await.unwrap();
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn payload(arrival: Arrival<'_>) -> Vec<u8> {
+    match arrival {
+        Arrival::Datagram(datagram) => datagram.payload.to_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn ports_are_those_routers_deliver_to() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let ip = own_ip(20);
+    let (first, second) = (bind(&host, ip), bind(&host, ip));
+    assert_eq!(first.local_addr().host.port(), PORTS.0);
+    assert_eq!(second.local_addr().host.port(), PORTS.0 + 1);
+    let taken = Socket::bind(&host, Some(first.local_addr().host)).unwrap_err();
+    assert!(matches!(taken, BindError::Refused { .. }), "{taken}");
+    let outside = Socket::bind(&host, Some((ip, 6881).into())).unwrap_err();
+    assert_eq!(
+        outside.to_string(),
+        "port 6881 is outside the ports routers of this AS deliver to (31000-32767): \
+         take one of those, or 0"
+    );
+    let any = Socket::bind(&host, Some("0.0.0.0:0".parse().unwrap())).unwrap_err();
+    assert!(matches!(any, BindError::Unspecified(_)), "{any}");
+    let nowhere = Socket::bind(&host, None).unwrap_err();
+    assert!(
+        nowhere.to_string().contains("has no border router"),
+        "{nowhere}"
+    );
+}
+
+#[tokio::test]
+async fn an_as_without_dispatched_ports_is_told() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    daemon.says.lock().unwrap().ports = (0, 0);
+    let host = daemon.endhost().await;
+    let error = Socket::bind(&host, Some((own_ip(21), 0).into())).unwrap_err();
+    assert_eq!(error.to_string(), "no free port among 0-0 at 127.0.77.21");
+}
+
+#[tokio::test]
+async fn the_own_address_is_the_one_towards_the_router() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    // The router is on this very host and loopback has no other address: they share it.
+    let socket = Socket::bind(&host, None).unwrap();
+    assert_eq!(socket.local_addr().host.ip(), net.router_a().ip());
+}
+
+#[tokio::test]
+async fn both_families_work() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    for ip in [own_ip(22), "::1".parse().unwrap()] {
+        let (from, to) = (bind(&host, ip), bind(&host, ip));
+        let path = Path::within(host.local_as(), 1472);
+        let route = Route::new(from.local_addr(), to.local_addr(), &path).unwrap();
+        send(&from, &route, b"hello", 5).await;
+        let mut buffer = ReceiveBuffer::new();
+        assert_eq!(receive(&to, &mut buffer, payload).await, [b"hello"]);
+    }
+}
+
+#[tokio::test]
+async fn many_payloads_go_out_and_come_in_as_they_were() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let (from, to) = (bind(&host, own_ip(23)), bind(&host, own_ip(23)));
+    let path = Path::within(host.local_as(), 1472);
+    let route = Route::new(from.local_addr(), to.local_addr(), &path).unwrap();
+    let contents: Vec<u8> = (0..100_000u32).map(|at| (at / 7) as u8).collect();
+    send(&from, &route, &contents, 1300).await;
+    let (mut received, mut sizes) = (Vec::new(), Vec::new());
+    let mut buffer = ReceiveBuffer::new();
+    while received.len() < contents.len() {
+        let arrived = receive(&to, &mut buffer, |arrival| match arrival {
+            Arrival::Datagram(datagram) => {
+                assert_eq!(datagram.ecn(), 2);
+                datagram.payload.to_vec()
+            }
+            other => panic!("{other:?}"),
+        });
+        for payload in arrived.await {
+            sizes.push(payload.len());
+            received.extend_from_slice(&payload);
+        }
+    }
+    assert_eq!(received, contents);
+    let (last, full) = sizes.split_last().unwrap();
+    assert!(full.iter().all(|size| *size == 1300));
+    assert_eq!(*last, 100_000 % 1300);
+}
+
+#[tokio::test]
+async fn what_is_not_for_us_or_broken_is_dropped_and_counted() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let to = bind(&host, own_ip(24));
+    let local = to.local_addr();
+    let sender = std::net::UdpSocket::bind((own_ip(24), 0)).unwrap();
+    let us = ScionAddr::new(local.isd_as, sender.local_addr().unwrap());
+    let packet = |peer: ScionAddr| {
+        let mut packet = Vec::new();
+        let path = Path::within(peer.isd_as, 1472);
+        let us = ScionAddr::new(peer.isd_as, us.host);
+        Route::new(us, peer, &path)
+            .unwrap()
+            .write(b"data", 0, &mut packet);
+        packet
+    };
+    let mut changed = packet(local);
+    *changed.last_mut().unwrap() ^= 1;
+    let mut longer = packet(local);
+    longer.push(0);
+    let other_port = ScionAddr::new(local.isd_as, (local.host.ip(), 9).into());
+    let other_host = ScionAddr::new(local.isd_as, (own_ip(99), local.host.port()).into());
+    let other_as = ScionAddr::new(isd_as("1-ff00:0:9"), local.host);
+    let unknown_protocol = {
+        let mut packet = packet(local);
+        packet[4] = 99;
+        packet
+    };
+    let noise = vec![0xff; 100];
+    let unusual = [
+        changed,
+        longer,
+        packet(other_port),
+        packet(other_host),
+        packet(other_as),
+    ];
+    for bytes in unusual
+        .iter()
+        .chain([&unknown_protocol, &noise, &packet(local)])
+    {
+        sender.send_to(bytes, local.host).unwrap();
+    }
+    let mut buffer = ReceiveBuffer::new();
+    assert_eq!(receive(&to, &mut buffer, payload).await, [b"data"]);
+    let drops = to.drops();
+    assert_eq!(drops.checksum, 1);
+    assert_eq!(drops.malformed, 2);
+    assert_eq!(drops.not_for_us, 3);
+    assert_eq!(drops.unusable, 1);
+}
+
+#[tokio::test]
+async fn scmp_errors_count_only_for_our_packets() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let socket = bind(&host, own_ip(25));
+    let path = host.paths(net.b_as).await.unwrap().remove(0);
+    let peer: ScionAddr = "1-ff00:0:111,127.0.77.99:31000".parse().unwrap();
+    let quoted = |from: ScionAddr| {
+        let mut bytes = Vec::new();
+        Route::new(from, peer, &path)
+            .unwrap()
+            .write(b"lost", 0, &mut bytes);
+        bytes
+    };
+    let sender = std::net::UdpSocket::bind((own_ip(25), 0)).unwrap();
+    let report = |bytes: &[u8]| {
+        let packet = Packet::parse(bytes).unwrap();
+        interface_down(&packet, (net.a_as, 1), net.router_a()).unwrap()
+    };
+    let local = socket.local_addr();
+    let stranger = ScionAddr::new(
+        local.isd_as,
+        (local.host.ip(), local.host.port() + 1).into(),
+    );
+    sender
+        .send_to(&report(&quoted(stranger)), local.host)
+        .unwrap();
+    sender.send_to(&report(&quoted(local)), local.host).unwrap();
+    let mut outages = host.outages();
+    let mut buffer = ReceiveBuffer::new();
+    let reports = receive(&socket, &mut buffer, |arrival| match arrival {
+        Arrival::Report(report) => {
+            assert_eq!(report.quote.dst, peer);
+            assert_eq!(report.quote.interfaces, [1, 2]);
+            report.error
+        }
+        other => panic!("{other:?}"),
+    });
+    let down = ScmpError::ExternalInterfaceDown {
+        isd_as: net.a_as,
+        interface: 1,
+    };
+    assert_eq!(reports.await, [down]);
+    assert_eq!(socket.drops().not_for_us, 1);
+    assert_eq!(outages.recv().await.unwrap().to_string(), "1-ff00:0:110#1");
+    assert!(host.paths(net.b_as).await.is_err(), "the path is out");
+}
+
+#[tokio::test]
+async fn echoes_cross_the_link_and_find_the_responder() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let target = own_ip(26);
+    let answering = tokio::spawn(responder::run(SocketAddr::new(target, responder::PORT)));
+    let pinger = Pinger::bind(&host, Some((own_ip(27), 0).into())).unwrap();
+    let path = host.paths(net.b_as).await.unwrap().remove(0);
+    let patience = Duration::from_secs(10);
+    // The responder may not be there yet; echoes are lost like other packets.
+    let reply = loop {
+        match pinger
+            .echo(target, &path, 100, Duration::from_millis(100))
+            .await
+        {
+            Err(PingError::TimedOut(_)) => {}
+            reply => break reply.unwrap(),
+        }
+    };
+    assert_eq!(reply.from.to_string(), "1-ff00:0:111,127.0.77.26:0");
+    assert_eq!(reply.size, 12 + 24 + 36 + 8 + 100);
+    let many = (0..50).map(|_| pinger.echo(target, &path, 10, patience));
+    for reply in futures_join_all(many).await {
+        reply.unwrap();
+    }
+    let inside = Path::within(net.a_as, 1472);
+    let reply = pinger.echo(target, &inside, 0, patience).await.unwrap();
+    assert_eq!(reply.from.to_string(), "1-ff00:0:110,127.0.77.26:0");
+    answering.abort();
+}
+
+/// Waits for all of them, at the same time.
+async fn futures_join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
+    poll_fn(|cx| {
+        for (future, output) in &mut waiting {
+            if output.is_none()
+                && let std::task::Poll::Ready(done) = future.as_mut().poll(cx)
+            {
+                *output = Some(done);
+            }
+        }
+        if waiting.iter().all(|(_, output)| output.is_some()) {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
+    waiting
+        .into_iter()
+        .filter_map(|(_, output)| output)
+        .collect()
+}
+
+#[tokio::test]
+async fn echoes_tell_why_they_do_not_come_back() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let pinger = Pinger::bind(&host, Some((own_ip(28), 0).into())).unwrap();
+    let path = host.paths(net.b_as).await.unwrap().remove(0);
+    let target = own_ip(29);
+    let patience = Duration::from_millis(50);
+    let error = pinger.echo(target, &path, 10, patience).await.unwrap_err();
+    assert_eq!(error.to_string(), "no answer within 50ms");
+    net.conduct.down.store(true, Ordering::SeqCst);
+    let error = pinger
+        .echo(target, &path, 10, Duration::from_secs(10))
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "interface 1-ff00:0:110#1 is down");
+    let error = pinger
+        .echo(target, &path, 1400, patience)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "1400 bytes of data make a packet of 1480 bytes: the path takes 1472"
+    );
+}
