@@ -106,35 +106,6 @@ fn metainfo_that_leaves_the_folder_is_refused() {
 }
 
 #[test]
-fn broken_topologies_are_refused_before_anything_is_made() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("net.topo");
-    let name = format!("refused-{}", std::process::id());
-    let ases = "ASes:\n  \"1-ff00:0:1\": {core: true}\n  \"1-ff00:0:2\": {core: true}\n";
-    let cases = [
-        (
-            "links:\n  - {a: \"1-ff00:0:1#1\", b: \"1-ff00:0:2#1\", linkAtoB: CORE, speed: 1}\n",
-            "speed",
-        ),
-        (
-            "links:\n  - {a: \"1-ff00:0:1#1\", b: \"1-ff00:0:9#1\", linkAtoB: CORE}\n",
-            "1-ff00:0:9",
-        ),
-        (
-            "links:\n  - {a: \"1-ff00:0:1#1\", b: \"1-ff00:0:2#1\", linkAtoB: CORE}\n  - {a: \"1-ff00:0:1#1\", b: \"1-ff00:0:2#2\", linkAtoB: CORE}\n",
-            "1-ff00:0:1#1",
-        ),
-    ];
-    for (links, word) in cases {
-        std::fs::write(&file, format!("{ases}{links}")).unwrap();
-        let output = hawser(&["lab", "up", file.to_str().unwrap(), "--name", &name]);
-        refused(&output, 1, &[word]);
-    }
-    let output = hawser(&["lab", "up", "fig99", "--name", &name]);
-    refused(&output, 1, &["fig99", "fig7a"]);
-}
-
-#[test]
 fn commands_on_a_lab_that_is_not_up_say_so() {
     let name = format!("absent-{}", std::process::id());
     for args in [
@@ -154,4 +125,6 @@ fn commands_on_a_lab_that_is_not_up_say_so() {
     }
     let output = hawser(&["lab", "link", "set", "1-ff00:0:1#1", "--name", &name]);
     refused(&output, 2, &["--rate"]);
+    let output = hawser(&["lab", "up", "fig99", "--name", &name]);
+    refused(&output, 1, &["fig99", "fig7a"]);
 }

@@ -1,13 +1,6 @@
 //! Whole labs: brought up, used, changed, broken, taken down.
-//!
-//! They need root, or the right to make user namespaces; where there is
-//! neither they say that they were skipped.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "lab/support.rs"]
-mod support;
-
+use crate::support::{As, NOBODY, TestLab, kill, runs, topology};
 use hawser_lab::{Lab, Options, UpError};
 use hawser_topology::Network;
 use std::{
@@ -17,7 +10,6 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
-use support::{As, NOBODY, TestLab, kill, runs, topology};
 
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
@@ -401,7 +393,12 @@ fn nobody(home: &Path) -> Option<As> {
     }
     // The test's own build may lie where others cannot read.
     let program = home.join("hawser");
-    std::fs::copy(env!("CARGO_BIN_EXE_hawser"), &program).unwrap();
+    // By a process of its own: a program that this one has open for writing,
+    // and so every child it forks meanwhile, cannot be run.
+    let copied = Command::new("cp")
+        .args([Path::new(env!("CARGO_BIN_EXE_hawser")), &program])
+        .status();
+    assert!(copied.unwrap().success());
     let runtime = home.join("run");
     std::fs::create_dir(&runtime).unwrap();
     std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,0 +1,361 @@
+//! Whole transfers: seeder and leecher as programs in a network.
+
+use crate::support::{As, TestLab};
+use serde_json::Value;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+const A: &str = "1-ff00:0:110";
+const B: &str = "1-ff00:0:111";
+
+/// Longest wait for something that must come: far beyond what it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program that ends with its test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    /// Starts `hawser` inside an AS.
+    fn start(lab: &TestLab, isd_as: &str, args: &[&str]) -> Running {
+        let mut command = vec![env!("CARGO_BIN_EXE_hawser")];
+        command.extend(args);
+        let mut command: Command = lab.exec(isd_as, &command);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(command.spawn().unwrap())
+    }
+
+    /// Starts a seeder, and returns its address once it listens.
+    fn seed(lab: &TestLab, isd_as: &str, torrent: &Path, content: &Path) -> (Running, String) {
+        let args = [
+            "seed",
+            torrent.to_str().unwrap(),
+            content.to_str().unwrap(),
+            "--json",
+        ];
+        let mut seeder = Running::start(lab, isd_as, &args);
+        let mut line = String::new();
+        let out = seeder.0.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut error = String::new();
+            let stderr = seeder.0.stderr.as_mut().unwrap();
+            stderr.read_to_string(&mut error).unwrap();
+            panic!("the seeder did not start: {error}");
+        }
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        (seeder, ready["listening"].as_str().unwrap().to_owned())
+    }
+}
+
+/// A folder with content, its torrent, and room for the download.
+struct Files {
+    folder: tempfile::TempDir,
+}
+
+impl Files {
+    /// Content under `data`: one file, or several in folders.
+    fn new(files: &[(&str, usize)]) -> Files {
+        let folder = tempfile::tempdir().unwrap();
+        for (seed, (name, size)) in (1_u64..).zip(files) {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            // No two pieces alike, so that a block at a wrong place shows.
+            let mut state = seed * 0x9e37_79b9;
+            let bytes: Vec<u8> = std::iter::repeat_with(|| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                (state >> 56) as u8
+            })
+            .take(*size)
+            .collect();
+            fs::write(path, bytes).unwrap();
+        }
+        let files = Files { folder };
+        let output = files.create();
+        assert!(output.status.success(), "{output:?}");
+        files
+    }
+
+    fn create(&self) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_hawser"))
+            .args(["torrent", "create"])
+            .arg(self.content())
+            .arg("-o")
+            .arg(self.torrent())
+            .output()
+            .unwrap()
+    }
+
+    fn content(&self) -> std::path::PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn torrent(&self) -> std::path::PathBuf {
+        self.folder.path().join("data.torrent")
+    }
+
+    fn downloads(&self) -> std::path::PathBuf {
+        self.folder.path().join("downloads")
+    }
+
+    fn get_args<'a>(&'a self, torrent: &'a str, downloads: &'a str, peer: &'a str) -> Vec<&'a str> {
+        vec!["get", torrent, "-o", downloads, "--peer", peer, "--json"]
+    }
+
+    fn same(&self, name: &str) -> bool {
+        let name = Path::new(name);
+        let got = fs::read(self.downloads().join(name)).unwrap();
+        got == fs::read(self.folder.path().join(name)).unwrap()
+    }
+}
+
+/// Downloads to the end, and returns the report.
+fn get(lab: &TestLab, isd_as: &str, files: &Files, peer: &str, more: &[&str]) -> Value {
+    let (torrent, downloads) = (files.torrent(), files.downloads());
+    let mut args = files.get_args(torrent.to_str().unwrap(), downloads.to_str().unwrap(), peer);
+    args.extend(more);
+    let output = lab.hawser(isd_as, &args);
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Waits until something holds, and fails when it never does.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Bytes that the seeder's router has sent on each link.
+fn sent(lab: &TestLab) -> Vec<u64> {
+    let status = lab.status();
+    let links = status["links"].as_array().unwrap();
+    links
+        .iter()
+        .map(|link| link["b"]["counters"]["tx_bytes"].as_u64().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_file_crosses_two_paths_at_once() {
+    let Some(lab) = As::default().up("fig4", "two-paths") else {
+        return;
+    };
+    let files = Files::new(&[("data", 24 << 20)]);
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let report = get(&lab, A, &files, &peer, &["--paths", "2"]);
+    assert!(files.same("data"));
+    assert_eq!(report["fetched_bytes"], 24 << 20);
+    let paths = report["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 2, "{report}");
+    for path in paths {
+        // Both links are alike: neither may be left nearly unused.
+        assert!(path["bytes"].as_u64().unwrap() > 4 << 20, "{report}");
+    }
+    let sent = sent(&lab);
+    assert!(sent.iter().all(|&bytes| bytes > 4 << 20), "{sent:?}");
+}
+
+#[test]
+fn selection_and_limit_of_paths_are_heeded() {
+    let Some(lab) = As::default().up("fig7a", "select") else {
+        return;
+    };
+    let files = Files::new(&[("data", 1 << 20)]);
+    let (_seeder, peer) = Running::seed(&lab, "1-ff00:0:4", &files.torrent(), &files.content());
+    let hops = |select: &[&str]| {
+        let _ = fs::remove_dir_all(files.downloads());
+        let report = get(&lab, "1-ff00:0:1", &files, &peer, select);
+        assert!(files.same("data"));
+        let paths = report["paths"].as_array().unwrap().clone();
+        let mut hops: Vec<_> = paths.iter().map(|p| p["hops"].as_u64().unwrap()).collect();
+        hops.sort_unstable();
+        hops
+    };
+    assert_eq!(hops(&["--select", "shortest", "--paths", "1"]), [2]);
+    assert_eq!(hops(&["--select", "shortest", "--paths", "2"]), [2, 3]);
+    assert_eq!(hops(&["--select", "disjoint", "--paths", "3"]), [2, 4]);
+}
+
+#[test]
+fn folders_arrive_whole_over_lossy_links() {
+    let Some(lab) = As::default().up("fig4", "lossy") else {
+        return;
+    };
+    for id in ["#1", "#2"] {
+        let change = ["--delay", "5ms", "--jitter", "2ms", "--loss", "1%"];
+        lab.set(&format!("{A}{id}"), &change);
+    }
+    let names = ["data/a", "data/deep/er/b", "data/empty", "data/z"];
+    let files = Files::new(&[
+        (names[0], 3_000_001),
+        (names[1], 17),
+        (names[2], 0),
+        (names[3], 700_000),
+    ]);
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    get(&lab, A, &files, &peer, &[]);
+    for name in names {
+        assert!(files.same(name), "{name} differs");
+    }
+}
+
+#[test]
+fn a_link_that_dies_is_done_without_and_used_again() {
+    let Some(lab) = As::default().up("fig4", "link-dies") else {
+        return;
+    };
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--rate", "20mbit"]);
+    }
+    let files = Files::new(&[("data", 40 << 20)]);
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let (torrent, downloads) = (files.torrent(), files.downloads());
+    let args = files.get_args(
+        torrent.to_str().unwrap(),
+        downloads.to_str().unwrap(),
+        &peer,
+    );
+    let mut leecher = Running::start(&lab, A, &args);
+    let grows_by = |link: usize, from: &[u64], bytes: u64| sent(&lab)[link] > from[link] + bytes;
+
+    eventually("both links carry the file", || {
+        sent(&lab).iter().all(|&bytes| bytes > 1 << 20)
+    });
+    lab.set(&format!("{A}#1"), &["--down"]);
+    let down = sent(&lab);
+    eventually("the other link goes on", || grows_by(1, &down, 2 << 20));
+    // What the router still sends is dropped before it counts.
+    assert!(!grows_by(0, &down, 1 << 20), "the dead link was used");
+    lab.set(&format!("{A}#1"), &["--up"]);
+    let up = sent(&lab);
+    eventually("the link is used again", || grows_by(0, &up, 1 << 20));
+
+    let mut text = String::new();
+    leecher
+        .0
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert!(leecher.0.wait().unwrap().success());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["fetched_bytes"], 40 << 20);
+    assert!(files.same("data"));
+}
+
+#[test]
+fn a_killed_download_goes_on_from_the_disk() {
+    let Some(lab) = As::default().up("fig4", "killed") else {
+        return;
+    };
+    let files = Files::new(&[("data", 30 << 20)]);
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--rate", "30mbit"]);
+    }
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let (torrent, downloads) = (files.torrent(), files.downloads());
+    let args = files.get_args(
+        torrent.to_str().unwrap(),
+        downloads.to_str().unwrap(),
+        &peer,
+    );
+    let mut leecher = Running::start(&lab, A, &args);
+    eventually("half of it has come", || {
+        sent(&lab).iter().sum::<u64>() > 15 << 20
+    });
+    leecher.0.kill().unwrap();
+    leecher.0.wait().unwrap();
+    let before: u64 = sent(&lab).iter().sum();
+
+    let report = get(&lab, A, &files, &peer, &[]);
+    let resumed = report["resumed_bytes"].as_u64().unwrap();
+    let fetched = report["fetched_bytes"].as_u64().unwrap();
+    assert!(resumed > 10 << 20, "{report}");
+    assert_eq!(resumed + fetched, 30 << 20);
+    // Nor did it cross the network again.
+    let again = sent(&lab).iter().sum::<u64>() - before;
+    assert!(again < (30 << 20) - (5 << 20), "{again}");
+    assert!(files.same("data"));
+}
+
+#[test]
+fn delay_and_loss_are_what_was_asked_for() {
+    let Some(lab) = As::default().up("fig4", "shape") else {
+        return;
+    };
+    let ping = || {
+        let output = lab.hawser(
+            A,
+            &[
+                "ping",
+                &format!("{B},10.0.2.1"),
+                "-c",
+                "3",
+                "--interval",
+                "50ms",
+                "--json",
+            ],
+        );
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--delay", "30ms"]);
+    }
+    let report = ping();
+    assert_eq!(report["received"], 3, "{report}");
+    assert!(report["min_ms"].as_f64().unwrap() >= 60.0, "{report}");
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--delay", "0", "--loss", "100%"]);
+    }
+    assert_eq!(ping()["received"], 0);
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--loss", "0"]);
+    }
+    assert_eq!(ping()["received"], 3);
+}
+
+#[test]
+fn no_path_and_a_full_disk_are_told_in_one_line() {
+    let Some(lab) = As::default().up("fig4", "refused") else {
+        return;
+    };
+    let files = Files::new(&[("data", 4 << 20)]);
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let output = lab.hawser(A, &["paths", "1-ff00:0:999"]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("1-ff00:0:999"), "{error}");
+    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+
+    // A limit on the size of files stands for a full disk here: making one
+    // needs more rights than the test may have.
+    let command = format!(
+        "trap '' XFSZ; ulimit -f 1024; exec {} get {} -o {} --peer {peer}",
+        env!("CARGO_BIN_EXE_hawser"),
+        files.torrent().display(),
+        files.downloads().display(),
+    );
+    let output = lab.exec(A, &["sh", "-c", &command]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("downloads/data"), "{error}");
+    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+}
