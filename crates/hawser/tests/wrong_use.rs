@@ -1,5 +1,7 @@
 //! Wrong use and bad input: one clear line, and the exit code that says so.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     path::Path,
     process::{Command, Output},
