@@ -29,9 +29,9 @@ impl Drop for Running {
 
 impl Running {
     /// Starts `hawser` inside an AS.
-    fn start(lab: &TestLab, isd_as: &str, args: &[&str]) -> Running {
+    fn start(lab: &TestLab, isd_as: &str, args: &[String]) -> Running {
         let mut command = vec![env!("CARGO_BIN_EXE_hawser")];
-        command.extend(args);
+        command.extend(args.iter().map(String::as_str));
         let mut command: Command = lab.exec(isd_as, &command);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(command.spawn().unwrap())
@@ -44,7 +44,8 @@ impl Running {
             torrent.to_str().unwrap(),
             content.to_str().unwrap(),
             "--json",
-        ];
+        ]
+        .map(str::to_owned);
         let mut seeder = Running::start(lab, isd_as, &args);
         let mut line = String::new();
         let out = seeder.0.stdout.take().unwrap();
@@ -112,8 +113,13 @@ impl Files {
         self.folder.path().join("downloads")
     }
 
-    fn get_args<'a>(&'a self, torrent: &'a str, downloads: &'a str, peer: &'a str) -> Vec<&'a str> {
-        vec!["get", torrent, "-o", downloads, "--peer", peer, "--json"]
+    /// Arguments that download from a peer.
+    fn get_args(&self, peer: &str) -> Vec<String> {
+        let (torrent, downloads) = (self.torrent(), self.downloads());
+        let (torrent, downloads) = (torrent.to_str().unwrap(), downloads.to_str().unwrap());
+        ["get", torrent, "-o", downloads, "--peer", peer, "--json"]
+            .map(str::to_owned)
+            .into()
     }
 
     fn same(&self, name: &str) -> bool {
@@ -125,9 +131,9 @@ impl Files {
 
 /// Downloads to the end, and returns the report.
 fn get(lab: &TestLab, isd_as: &str, files: &Files, peer: &str, more: &[&str]) -> Value {
-    let (torrent, downloads) = (files.torrent(), files.downloads());
-    let mut args = files.get_args(torrent.to_str().unwrap(), downloads.to_str().unwrap(), peer);
-    args.extend(more);
+    let mut args = files.get_args(peer);
+    args.extend(more.iter().map(|&word| word.to_owned()));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let output = lab.hawser(isd_as, &args);
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
@@ -226,13 +232,7 @@ fn a_link_that_dies_is_done_without_and_used_again() {
     }
     let files = Files::new(&[("data", 40 << 20)]);
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
-    let (torrent, downloads) = (files.torrent(), files.downloads());
-    let args = files.get_args(
-        torrent.to_str().unwrap(),
-        downloads.to_str().unwrap(),
-        &peer,
-    );
-    let mut leecher = Running::start(&lab, A, &args);
+    let mut leecher = Running::start(&lab, A, &files.get_args(&peer));
     let grows_by = |link: usize, from: &[u64], bytes: u64| sent(&lab)[link] > from[link] + bytes;
 
     eventually("both links carry the file", || {
@@ -271,13 +271,7 @@ fn a_killed_download_goes_on_from_the_disk() {
         lab.set(&format!("{A}{id}"), &["--rate", "30mbit"]);
     }
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
-    let (torrent, downloads) = (files.torrent(), files.downloads());
-    let args = files.get_args(
-        torrent.to_str().unwrap(),
-        downloads.to_str().unwrap(),
-        &peer,
-    );
-    let mut leecher = Running::start(&lab, A, &args);
+    let mut leecher = Running::start(&lab, A, &files.get_args(&peer));
     eventually("half of it has come", || {
         sent(&lab).iter().sum::<u64>() > 15 << 20
     });
