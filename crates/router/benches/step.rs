@@ -1,5 +1,7 @@
 //! Time of the forwarding step, without I/O.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
 #[path = "../tests/common/mod.rs"]
 mod common;
 
@@ -22,14 +24,21 @@ fn arrival(world: &World, stop: usize) -> Stop {
 #[divan::bench(args = [("out of the AS", 0), ("through", 1), ("from segment to segment", 2), ("into the AS", 5)])]
 fn process(bencher: Bencher, (_, stop): (&str, usize)) {
     let world = World::new();
-    let Stop { at, ingress, packet } = arrival(&world, stop);
+    let Stop {
+        at,
+        ingress,
+        packet,
+    } = arrival(&world, stop);
     let router = &world.routers[&at];
     let mut buffer = packet.clone();
     bencher.bench_local(|| {
         // The path's headers are as they came, the payload is never touched.
         buffer[..200].copy_from_slice(&packet[..200]);
         let verdict = router.process(black_box(u64::from(NOW)), ingress, black_box(&mut buffer));
-        assert!(matches!(verdict, Verdict::Forward { .. } | Verdict::Deliver { .. }));
+        assert!(matches!(
+            verdict,
+            Verdict::Forward { .. } | Verdict::Deliver { .. }
+        ));
         verdict
     });
 }
@@ -51,7 +60,11 @@ fn mac(bencher: Bencher) {
 #[divan::bench]
 fn interface_down(bencher: Bencher) {
     let mut world = World::new();
-    let Stop { at, ingress, packet } = arrival(&world, 1);
+    let Stop {
+        at,
+        ingress,
+        packet,
+    } = arrival(&world, 1);
     world.routers.get_mut(&at).unwrap().set_up(1, false);
     let router = &world.routers[&at];
     let Verdict::Refuse { problem, .. } = router.process(NOW.into(), ingress, &mut packet.clone())

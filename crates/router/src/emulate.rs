@@ -6,6 +6,9 @@ use std::{collections::VecDeque, time::Instant};
 /// Most bytes on their way over one emulated link: 250 ms at 1 Gbit/s.
 const MAX_HELD: usize = 32 << 20;
 
+/// Held bytes that are worth giving back.
+const MUCH: usize = 1 << 20;
+
 /// Places of an empty queue that are kept for the next packets.
 const KEPT: usize = 256;
 
@@ -21,6 +24,7 @@ pub(crate) struct Emulator {
     random: fastrand::Rng,
     queue: VecDeque<Held>,
     held: usize,
+    most_held: usize,
     last_due: Option<Instant>,
 }
 
@@ -39,6 +43,7 @@ impl Emulator {
             random: fastrand::Rng::with_seed(seed),
             queue: VecDeque::new(),
             held: 0,
+            most_held: 0,
             last_due: None,
         }
     }
@@ -78,6 +83,7 @@ impl Emulator {
             .map_or(now + delay, |last| last.max(now + delay));
         self.last_due = Some(due);
         self.held += data.len();
+        self.most_held = self.most_held.max(self.held);
         self.queue.push_back(Held { due, segment, data });
         Ok(())
     }
@@ -98,6 +104,16 @@ impl Emulator {
             self.queue = VecDeque::new();
         }
         Some(held)
+    }
+
+    /// Whether nothing is on its way any more, but much was since this was
+    /// last asked: then memory is to be had.
+    pub fn has_slimmed(&mut self) -> bool {
+        let slimmed = self.queue.is_empty() && self.most_held > MUCH;
+        if slimmed {
+            self.most_held = 0;
+        }
+        slimmed
     }
 
     /// Forgets everything on its way; returns how many packets that were.

@@ -3,7 +3,7 @@
 use crate::{
     counters::{Counters, Drops},
     forward::{Answer, Forwarder, Verdict},
-    io::{Inbox, dropped},
+    io::{Inbox, dropped, give_back},
     port::{NoWay, Port},
     reason::Reason,
     scmp::{Problem, code},
@@ -68,6 +68,17 @@ impl Engine {
         }
     }
 
+    /// Gives memory back that delayed packets have taken and left.
+    pub fn slim(&mut self) {
+        let mut slimmed = false;
+        for port in &mut self.ports {
+            slimmed |= port.emulator.has_slimmed();
+        }
+        if slimmed {
+            give_back();
+        }
+    }
+
     /// Makes interface `id` behave as `state` says; false when there is none.
     pub fn set_link(&mut self, id: u16, state: &LinkState) -> bool {
         let Some(port) = self.ports[1..].iter_mut().find(|port| port.id == id) else {
@@ -129,8 +140,11 @@ impl Engine {
     /// One call's worth of packets from `port`. Returns how many, and whether
     /// there may be more.
     fn turn(&mut self, port: usize, now: Instant) -> (usize, bool) {
-        let count = match self.inbox.receive(&self.ports[port].socket) {
-            Ok(count) => count,
+        let Port {
+            socket, appetite, ..
+        } = &mut self.ports[port];
+        let (count, more) = match self.inbox.receive(socket, appetite) {
+            Ok(received) => received,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return (0, false),
             Err(error) => {
                 // An ICMP message for a packet sent before: reported once.
@@ -151,7 +165,7 @@ impl Engine {
         for to in 0..self.ports.len() {
             self.flush(to, port, now);
         }
-        (packets, Inbox::is_full(count))
+        (packets, more)
     }
 
     #[inline]

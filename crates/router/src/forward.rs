@@ -7,11 +7,12 @@
 //! the AS's own traffic, at the first hop of its path.
 
 use crate::{
+    check::{check_time, peering, refuse},
     deliver,
     mac::HopKey,
     reason::Reason,
-    scmp::{self, Problem, code},
-    wire::{self, Header, Hop, Host, Info, Path},
+    scmp::{self, Problem},
+    wire::{self, Header, Host, Path},
 };
 use hawser_topology::{IsdAsn, LinkTo};
 use std::net::{IpAddr, SocketAddr};
@@ -77,7 +78,7 @@ pub enum Answer {
 pub struct Forwarder {
     pub(crate) isd_as: u64,
     pub(crate) host: IpAddr,
-    key: HopKey,
+    pub(crate) key: HopKey,
     pub(crate) dispatched_ports: (u16, u16),
     pub(crate) control_service: Option<SocketAddr>,
     /// Sorted by number.
@@ -85,7 +86,7 @@ pub struct Forwarder {
 }
 
 /// A verdict that ends the processing of a packet early.
-type Step<T> = Result<T, Verdict>;
+pub(crate) type Step<T> = Result<T, Verdict>;
 
 impl Forwarder {
     /// The router of `isd_as` with the hop-field key `key`, reachable for the
@@ -118,7 +119,7 @@ impl Forwarder {
     /// Adds or replaces the external interface `id`.
     #[must_use]
     pub fn with_interface(mut self, id: u16, face: Face) -> Forwarder {
-        match self.faces.binary_search_by_key(&id, |f| f.0) {
+        match self.faces.binary_search_by_key(&id, |face| face.0) {
             Ok(at) => self.faces[at].1 = face,
             Err(at) => self.faces.insert(at, (id, face)),
         }
@@ -127,18 +128,18 @@ impl Forwarder {
 
     /// Takes interface `id` up or down; says whether there is one.
     pub fn set_up(&mut self, id: u16, up: bool) -> bool {
-        let found = self.faces.iter_mut().find(|f| f.0 == id);
-        let exists = found.is_some();
-        if let Some((_, face)) = found {
-            face.up = up;
+        let at = self.faces.binary_search_by_key(&id, |face| face.0);
+        if let Ok(at) = at {
+            self.faces[at].1.up = up;
         }
-        exists
+        at.is_ok()
     }
 
     /// The external interface `id`.
     #[inline]
     pub fn interface(&self, id: u16) -> Option<&Face> {
-        self.faces.iter().find(|f| f.0 == id).map(|f| &f.1)
+        let at = self.faces.binary_search_by_key(&id, |face| face.0);
+        at.ok().map(|at| &self.faces[at].1)
     }
 
     /// Processes `packet`, which came in by interface `ingress` (0: from a
@@ -263,196 +264,54 @@ impl Forwarder {
             Verdict::Drop(Reason::EmptyPath)
         }
     }
-
-    /// A packet from inside is at the start of its path. One from outside has
-    /// its previous hop behind it, and in the same segment: the ingress
-    /// router changes segments, except over a peering link.
-    #[inline]
-    fn check_entry(&self, ingress: u16, path: &Path, peering: bool) -> Step<()> {
-        let here = path.current_hop;
-        if ingress == 0 && here != 0 {
-            return Err(Verdict::Drop(Reason::TransitFromInside));
-        }
-        if ingress != 0 && (here == 0 || (path.changed_before(here) && !peering)) {
-            return Err(Verdict::Drop(Reason::MalformedPath));
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn check_ingress(&self, ingress: u16, path: &Path, info: &Info, hop: &Hop) -> Step<()> {
-        if ingress == 0 || ingress == hop.ingress(info) {
-            return Ok(());
-        }
-        let code = if info.cons_dir {
-            code::UNKNOWN_CONS_INGRESS
-        } else {
-            code::UNKNOWN_CONS_EGRESS
-        };
-        refuse(
-            Reason::WrongIngress,
-            Problem::parameter(code, path.hop_at(path.current_hop)),
-        )
-    }
-
-    #[inline]
-    fn check_length(&self, packet: &[u8], header: &Header) -> Step<()> {
-        if packet.len() == header.len + header.payload_len {
-            return Ok(());
-        }
-        refuse(
-            Reason::PacketSize,
-            Problem::parameter(code::INVALID_PACKET_SIZE, 0),
-        )
-    }
-
-    /// Whose packets may come from where: from inside only this AS's own, to
-    /// elsewhere; from outside only others', and those at the end of their
-    /// path are for this AS.
-    #[inline]
-    fn check_addresses(
-        &self,
-        ingress: u16,
-        packet: &[u8],
-        header: &Header,
-        path: &Path,
-    ) -> Step<()> {
-        let from_here = header.src_ia == self.isd_as;
-        let to_here = header.dst_ia == self.isd_as;
-        if from_here != (ingress == 0) {
-            return refuse(
-                Reason::InvalidSource,
-                Problem::parameter(code::INVALID_SOURCE, wire::SRC_IA),
-            );
-        }
-        let last = path.current_hop + 1 == path.hops;
-        let destined = if ingress == 0 {
-            !to_here
-        } else {
-            to_here == last
-        };
-        if !destined {
-            return refuse(
-                Reason::InvalidDestination,
-                Problem::parameter(code::INVALID_DESTINATION, wire::DST_IA),
-            );
-        }
-        if from_here {
-            match header.src_host(packet) {
-                Some(Host::Ip(IpAddr::V6(ip))) if ip.to_ipv4_mapped().is_some() => {}
-                Some(_) => return Ok(()),
-                None => {}
-            }
-            return refuse(
-                Reason::InvalidSource,
-                Problem::parameter(code::INVALID_SOURCE, header.src_host_at()),
-            );
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn check_mac(&self, path: &Path, info: &Info, hop: &Hop, at: usize) -> Step<()> {
-        if self.key.mac(&hop.mac_input(info)) == hop.mac {
-            return Ok(());
-        }
-        refuse(
-            Reason::InvalidMac,
-            Problem::parameter(code::INVALID_MAC, path.hop_at(at)),
-        )
-    }
-
-    /// The egress interface must exist, and the links on both sides must fit
-    /// together: within a segment, or where one segment follows another
-    /// (scionproto `validateEgressID`).
-    #[inline]
-    fn check_egress(
-        &self,
-        ingress: u16,
-        egress: u16,
-        crossing: bool,
-        path: &Path,
-        info: &Info,
-        hop: usize,
-    ) -> Step<Face> {
-        use LinkTo::{Child, Core, Parent, Peer};
-        let Some(face) = self.interface(egress) else {
-            let code = if info.cons_dir {
-                code::UNKNOWN_CONS_EGRESS
-            } else {
-                code::UNKNOWN_CONS_INGRESS
-            };
-            return refuse(
-                Reason::UnknownEgress,
-                Problem::parameter(code, path.hop_at(hop)),
-            );
-        };
-        let links = (self.interface(ingress).map(|f| f.link_to), face.link_to);
-        if crossing {
-            return match links {
-                (Some(Core), Child) | (Some(Child), Core | Child) => Ok(*face),
-                _ => refuse(
-                    Reason::InvalidSegmentChange,
-                    Problem::parameter(
-                        code::INVALID_SEGMENT_CHANGE,
-                        path.info_at(path.info_of(hop)),
-                    ),
-                ),
-            };
-        }
-        match links {
-            (None, _)
-            | (Some(Core), Core)
-            | (Some(Child), Parent | Peer)
-            | (Some(Parent | Peer), Child) => Ok(*face),
-            _ => refuse(
-                Reason::InvalidPath,
-                Problem::parameter(code::INVALID_PATH, path.hop_at(hop)),
-            ),
-        }
-    }
 }
 
-#[inline]
-fn refuse<T>(reason: Reason, problem: Problem) -> Step<T> {
-    Err(Verdict::Refuse { reason, problem })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sciparse::{
+        address::addr::ScionAddr, core::encode::WireEncode as _,
+        util::test_builder::TestPathBuilder,
+    };
 
-/// Whether the current hop is one of the two at a peering link: the last of
-/// the first segment and the first of the second, of two (scionproto
-/// `determinePeer`). A segment of one hop exists only there.
-#[inline]
-fn peering(path: &Path, info: &Info) -> Step<bool> {
-    if !info.peer {
-        return if path.segments.contains(&1) {
-            Err(Verdict::Drop(Reason::MalformedPath))
-        } else {
-            Ok(false)
+    /// A packet that goes up to `1-1`, or down to it, over one link.
+    fn arriving(up: bool) -> Vec<u8> {
+        let addr = |isd_as: &str, ip: [u8; 4]| {
+            ScionAddr::new(isd_as.parse().unwrap(), IpAddr::from(ip).into())
         };
+        let builder = TestPathBuilder::new(addr("1-2", [10, 0, 2, 1]), addr("1-1", [10, 0, 1, 1]))
+            .using_info_timestamp(1_000_000)
+            .using_forwarding_key([9; 16]);
+        let builder = if up { builder.up() } else { builder.down() };
+        let mut packet = builder
+            .add_hop(0, 4)
+            .add_hop(5, 0)
+            .build(1_000_000)
+            .scion_packet_udp(&[1; 50], 31000, 31001)
+            .try_encode_to_vec()
+            .unwrap();
+        // The router before has advanced it, and chained its own hop.
+        let path = Path::parse(&packet, &Header::parse(&packet).unwrap()).unwrap();
+        let (info, hop) = (path.info(&packet, 0), path.hop(&packet, 0));
+        if info.cons_dir {
+            path.set_segment_id(&mut packet, 0, hop.chain(info.segment_id));
+        }
+        path.set_current(&mut packet, 1);
+        packet
     }
-    if path.infos != 2 {
-        return Err(Verdict::Drop(Reason::MalformedPath));
-    }
-    let first = path.segments[0];
-    Ok(path.current_hop + 1 == first || path.current_hop == first)
-}
 
-/// A hop is valid from the segment's timestamp for `1 + exp_time` units of
-/// 1/256 day, which is 337.5 s.
-#[inline]
-fn check_time(now: u64, path: &Path, info: &Info, hop: &Hop, at: usize) -> Step<()> {
-    let start = u64::from(info.timestamp);
-    if start * 2 + (u64::from(hop.exp_time) + 1) * 675 < now * 2 {
-        return refuse(
-            Reason::ExpiredHop,
-            Problem::parameter(code::PATH_EXPIRED, path.hop_at(at)),
-        );
+    #[test]
+    fn a_delivery_can_be_taken_back() {
+        let router = IpAddr::from([10, 0, 1, 254]);
+        let forwarder = Forwarder::new("1-1".parse().unwrap(), &[9; 16], router);
+        for up in [true, false] {
+            let before = arriving(up);
+            let mut packet = before.clone();
+            let verdict = forwarder.process(1_000_000, 5, &mut packet);
+            assert!(matches!(verdict, Verdict::Deliver { .. }), "{verdict:?}");
+            assert_eq!(packet != before, up, "only upwards is it changed");
+            forwarder.take_back(5, &mut packet);
+            assert_eq!(packet, before);
+        }
     }
-    if start > now + CLOCK_SKEW {
-        return refuse(
-            Reason::NotYetValid,
-            Problem::parameter(code::INVALID_PATH, path.info_at(path.info_of(at))),
-        );
-    }
-    Ok(())
 }

@@ -6,6 +6,7 @@
 //! [`live::Request::SetLink`] says.
 
 mod budget;
+mod check;
 mod counters;
 mod deliver;
 mod emulate;

@@ -7,9 +7,12 @@ use std::time::Duration;
 /// and no sender or receiver notices it.
 pub(crate) const NAP: Duration = Duration::from_micros(30);
 
-/// Naps that may pass in vain before the router waits: at most 16 × 30 µs of
-/// wake-ups for nothing each time traffic ends.
-const MAX_CREDIT: u8 = 16;
+/// A nap in vain costs two that were worth it, so that it naps only while
+/// packets come more often than it wakes.
+const GAIN: u8 = 1;
+const COST: u8 = 2;
+/// When traffic ends, four naps are in vain.
+const MAX_CREDIT: u8 = 4 * COST;
 
 /// At rest a router must wait, or a lab of many eats the machine; in a flow
 /// it must not, or it wakes for each packet. It naps while naps are worth it.
@@ -24,12 +27,12 @@ impl Pace {
         self.credit > 0
     }
 
-    /// Packets came after a wait or nap that took `waited`, or none came.
-    pub fn note(&mut self, packets: usize, waited: Duration) {
+    /// So many packets came after a nap, or a wait, that took `time`.
+    pub fn note(&mut self, packets: usize, time: Duration) {
         if packets == 0 {
-            self.credit = self.credit.saturating_sub(1);
-        } else if self.naps() || waited < 2 * NAP {
-            self.credit = (self.credit + 1).min(MAX_CREDIT);
+            self.credit = self.credit.saturating_sub(COST);
+        } else if self.naps() || time < NAP {
+            self.credit = (self.credit + GAIN).min(MAX_CREDIT);
         }
     }
 }
@@ -45,8 +48,31 @@ mod tests {
             pace.note(3, Duration::from_micros(20));
         }
         assert!(pace.naps());
-        for _ in 0..MAX_CREDIT {
+        for _ in 0..MAX_CREDIT / COST {
+            assert!(pace.naps());
             pace.note(0, NAP);
+        }
+        assert!(!pace.naps());
+    }
+
+    #[test]
+    fn a_flow_slower_than_naps_is_waited_for() {
+        let mut pace = Pace::default();
+        let napped = (0..1000)
+            .filter(|round| {
+                let naps = pace.naps();
+                // A packet every third nap.
+                match naps {
+                    true => pace.note(usize::from(round % 3 == 0), NAP),
+                    false => pace.note(1, 2 * NAP),
+                }
+                naps
+            })
+            .count();
+        assert_eq!(napped, 0);
+        pace.credit = MAX_CREDIT;
+        for round in 0..30 {
+            pace.note(usize::from(round % 3 == 0), NAP);
         }
         assert!(!pace.naps());
     }

@@ -32,6 +32,7 @@ pub(crate) struct Port {
     /// 0: inside.
     pub id: u16,
     pub socket: UdpSocket,
+    pub appetite: io::Appetite,
     pub up: bool,
     /// Packets that leave next.
     pub run: Run,
@@ -51,6 +52,7 @@ impl Port {
         Port {
             id,
             socket,
+            appetite: io::Appetite::default(),
             up: true,
             run: Run::default(),
             counters: InterfaceCounters::default(),

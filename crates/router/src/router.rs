@@ -77,6 +77,10 @@ pub enum RouterError {
     Wait(std::io::Error),
 }
 
+/// After this long without a packet the router gives memory back, and from
+/// then on does nothing until the next one.
+const REST: Duration = Duration::from_secs(1);
+
 /// The border router of one AS.
 pub struct Router {
     engine: Engine,
@@ -153,15 +157,16 @@ impl Router {
         let mut wait = Waiting::new(&signals, &self.engine);
         let mut pace = Pace::default();
         let mut since = Instant::now();
+        let mut has_worked = false;
         loop {
             wait.watch(self.server.descriptors());
             let due = self.engine.next_due();
+            let until_due = due.map(|due| due.saturating_duration_since(since));
             let timeout = if pace.naps() {
-                let until_due = due.map(|due| due.saturating_duration_since(since));
                 std::thread::sleep(until_due.map_or(NAP, |time| time.min(NAP)));
                 Some(Duration::ZERO)
             } else {
-                due.map(|due| due.saturating_duration_since(since))
+                until_due.or(has_worked.then_some(REST))
             };
             wait.poller.wait(timeout).map_err(RouterError::Wait)?;
             let now = Instant::now();
@@ -177,6 +182,11 @@ impl Router {
             let packets = self.engine.receive(|port| wait.is_ready(port), now);
             self.engine.send_due(now);
             pace.note(packets, now - since);
+            has_worked |= packets > 0;
+            if packets == 0 && due.is_none() && now - since >= REST {
+                self.engine.slim();
+                has_worked = false;
+            }
             since = Instant::now();
         }
     }

@@ -34,14 +34,17 @@ pub(crate) const HOP_BY_HOP: u8 = 200;
 pub(crate) const END_TO_END: u8 = 201;
 pub(crate) const SCMP: u8 = 202;
 
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+#[inline]
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) << 32 | u64::from(u32_at(bytes, at + 4))
 }
@@ -140,10 +143,12 @@ impl Header {
 }
 
 /// Host lengths are coded in the type's low two bits, in lines of four bytes.
+#[inline]
 fn host_len(kind: u8) -> usize {
     usize::from((kind & 3) + 1) * 4
 }
 
+#[inline]
 fn host(packet: &[u8], at: usize, kind: u8) -> Option<Host> {
     match kind {
         0b0000 => Some(Host::Ip(IpAddr::from(

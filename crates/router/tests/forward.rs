@@ -1,5 +1,7 @@
 //! Packets through a network of routers, without sockets.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
 mod common;
 
 use common::*;

@@ -1,5 +1,7 @@
 //! Two routers over loopback addresses, in threads.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
 mod common;
 
 use common::{

@@ -1,5 +1,7 @@
 //! What holds for every packet.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
 mod common;
 
 use common::*;

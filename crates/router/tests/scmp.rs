@@ -1,5 +1,7 @@
 //! SCMP messages: what the router sends, and whom it delivers them to.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
 mod common;
 
 use common::*;

@@ -121,6 +121,9 @@ fn memory_is_bounded_and_given_back() {
         assert!(taken < 10_000);
     }
     assert_eq!(taken, MAX_HELD / 64_000);
+    assert!(!emulator.has_slimmed(), "all of it is on its way");
     assert_eq!(emulator.clear(), taken as u64 * 64);
+    assert!(emulator.has_slimmed());
+    assert!(!emulator.has_slimmed(), "once is enough");
     assert!(emulator.hold(now, 1000, vec![0; 64_000]).is_ok());
 }

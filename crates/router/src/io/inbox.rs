@@ -8,8 +8,8 @@ use std::{
     os::fd::AsRawFd,
 };
 
-/// Buffers filled in one call. Each holds up to 64 KiB of merged datagrams;
-/// more buffers did not make a chain of routers faster.
+/// Most buffers filled in one call. Each holds up to 64 KiB of merged
+/// datagrams.
 const SLOTS: usize = 8;
 const SLOT: usize = 1 << 16;
 
@@ -18,10 +18,24 @@ const SLOT: usize = 1 << 16;
 #[derive(Clone, Copy)]
 struct Control([u8; 64]);
 
+/// Bytes worth having in hand at once: what is read must still be in the
+/// cache when it is sent.
+const AT_ONCE: usize = SLOT;
+
 /// Buffers for one call's worth of datagrams.
 pub(crate) struct Inbox {
     data: Vec<u8>,
     slots: [Slot; SLOTS],
+}
+
+/// How many buffers to fill with one call: many while packets come singly,
+/// one while they come merged.
+pub(crate) struct Appetite(usize);
+
+impl Default for Appetite {
+    fn default() -> Self {
+        Appetite(SLOTS)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -45,14 +59,20 @@ impl Inbox {
         }
     }
 
-    /// Fills slots from `socket`; returns how many.
-    pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
+    /// Fills slots from `socket`; returns how many, and whether there may be
+    /// more to receive.
+    pub fn receive(
+        &mut self,
+        socket: &UdpSocket,
+        appetite: &mut Appetite,
+    ) -> io::Result<(usize, bool)> {
+        let wanted = appetite.0;
         let mut control = [Control([0; 64]); SLOTS];
         // SAFETY: plain data, for which all zeros is a value.
         let mut vectors: [libc::iovec; SLOTS] = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
         let mut heads: [libc::mmsghdr; SLOTS] = unsafe { std::mem::zeroed() };
-        for (i, buffer) in self.data.chunks_exact_mut(SLOT).enumerate() {
+        for (i, buffer) in self.data.chunks_exact_mut(SLOT).take(wanted).enumerate() {
             vectors[i] = libc::iovec {
                 iov_base: buffer.as_mut_ptr().cast(),
                 iov_len: SLOT,
@@ -71,7 +91,7 @@ impl Inbox {
             libc::recvmmsg(
                 socket.as_raw_fd(),
                 heads.as_mut_ptr(),
-                SLOTS as libc::c_uint,
+                wanted as libc::c_uint,
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
@@ -80,12 +100,9 @@ impl Inbox {
             slot.length = head.msg_len as usize;
             slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
         }
-        Ok(count)
-    }
-
-    /// Whether `count` means that there may be more to receive.
-    pub fn is_full(count: usize) -> bool {
-        count == SLOTS
+        let bytes: usize = self.slots[..count].iter().map(|slot| slot.length).sum();
+        appetite.0 = (AT_ONCE * count / bytes.max(1)).clamp(1, SLOTS);
+        Ok((count, count == wanted))
     }
 
     /// Where the datagrams of slot `slot` lie in [`data`](Self::data).

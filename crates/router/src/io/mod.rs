@@ -2,12 +2,14 @@
 //! segmentation offload, socket buffers, poll with short timeouts, signals.
 
 mod inbox;
+mod memory;
 mod poll;
 mod send;
 mod signals;
 mod socket;
 
-pub(crate) use inbox::Inbox;
+pub(crate) use inbox::{Appetite, Inbox};
+pub(crate) use memory::give_back;
 pub(crate) use poll::{Interest, Poller, sharpen_timers};
 pub(crate) use send::send;
 pub(crate) use signals::Signals;

@@ -9,6 +9,7 @@
 //!   │#1   │#1             │#1
 //!   1-5   1-6            1-8
 //! ```
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 #![allow(dead_code, reason = "each test and benchmark uses a part")]
 
 pub mod net;
@@ -43,8 +44,11 @@ pub const MTU: u16 = 1472;
 pub const SRC_PORT: u16 = 31_111;
 pub const DST_PORT: u16 = 32_222;
 
+/// An AS and the number of an interface there.
+type LinkEnd = (u16, u16);
+
 /// Both ends of each link, and what the second is to the first.
-const LINKS: [((u16, u16), (u16, u16), LinkTo); 7] = [
+const LINKS: [(LinkEnd, LinkEnd, LinkTo); 7] = [
     ((1, 1), (2, 1), LinkTo::Core),
     ((1, 2), (3, 1), LinkTo::Child),
     ((1, 3), (4, 1), LinkTo::Child),
@@ -53,7 +57,7 @@ const LINKS: [((u16, u16), (u16, u16), LinkTo); 7] = [
     ((2, 2), (7, 1), LinkTo::Child),
     ((7, 2), (8, 1), LinkTo::Child),
 ];
-const PEERS: ((u16, u16), (u16, u16)) = ((3, 4), (7, 3));
+const PEERS: (LinkEnd, LinkEnd) = ((3, 4), (7, 3));
 
 pub fn ia(number: u16) -> IsdAsn {
     format!("1-{number}").parse().unwrap()

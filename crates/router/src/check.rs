@@ -1,0 +1,211 @@
+//! The checks a packet must pass to be forwarded, each with what the source
+//! is told when it does not.
+
+use crate::{
+    forward::{CLOCK_SKEW, Face, Forwarder, Step, Verdict},
+    reason::Reason,
+    scmp::{Problem, code},
+    wire::{self, Header, Hop, Host, Info, Path},
+};
+use hawser_topology::LinkTo;
+use std::net::IpAddr;
+
+impl Forwarder {
+    /// A packet from inside is at the start of its path. One from outside has
+    /// its previous hop behind it, and in the same segment: the ingress
+    /// router changes segments, except over a peering link.
+    #[inline]
+    pub(crate) fn check_entry(&self, ingress: u16, path: &Path, peering: bool) -> Step<()> {
+        let here = path.current_hop;
+        if ingress == 0 && here != 0 {
+            return Err(Verdict::Drop(Reason::TransitFromInside));
+        }
+        if ingress != 0 && (here == 0 || (path.changed_before(here) && !peering)) {
+            return Err(Verdict::Drop(Reason::MalformedPath));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn check_ingress(
+        &self,
+        ingress: u16,
+        path: &Path,
+        info: &Info,
+        hop: &Hop,
+    ) -> Step<()> {
+        if ingress == 0 || ingress == hop.ingress(info) {
+            return Ok(());
+        }
+        let code = if info.cons_dir {
+            code::UNKNOWN_CONS_INGRESS
+        } else {
+            code::UNKNOWN_CONS_EGRESS
+        };
+        refuse(
+            Reason::WrongIngress,
+            Problem::parameter(code, path.hop_at(path.current_hop)),
+        )
+    }
+
+    #[inline]
+    pub(crate) fn check_length(&self, packet: &[u8], header: &Header) -> Step<()> {
+        if packet.len() == header.len + header.payload_len {
+            return Ok(());
+        }
+        refuse(
+            Reason::PacketSize,
+            Problem::parameter(code::INVALID_PACKET_SIZE, 0),
+        )
+    }
+
+    /// Whose packets may come from where: from inside only this AS's own, to
+    /// elsewhere; from outside only others', and those at the end of their
+    /// path are for this AS.
+    #[inline]
+    pub(crate) fn check_addresses(
+        &self,
+        ingress: u16,
+        packet: &[u8],
+        header: &Header,
+        path: &Path,
+    ) -> Step<()> {
+        let from_here = header.src_ia == self.isd_as;
+        let to_here = header.dst_ia == self.isd_as;
+        if from_here != (ingress == 0) {
+            return refuse(
+                Reason::InvalidSource,
+                Problem::parameter(code::INVALID_SOURCE, wire::SRC_IA),
+            );
+        }
+        let last = path.current_hop + 1 == path.hops;
+        let destined = if ingress == 0 {
+            !to_here
+        } else {
+            to_here == last
+        };
+        if !destined {
+            return refuse(
+                Reason::InvalidDestination,
+                Problem::parameter(code::INVALID_DESTINATION, wire::DST_IA),
+            );
+        }
+        if from_here {
+            match header.src_host(packet) {
+                Some(Host::Ip(IpAddr::V6(ip))) if ip.to_ipv4_mapped().is_some() => {}
+                Some(_) => return Ok(()),
+                None => {}
+            }
+            return refuse(
+                Reason::InvalidSource,
+                Problem::parameter(code::INVALID_SOURCE, header.src_host_at()),
+            );
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn check_mac(&self, path: &Path, info: &Info, hop: &Hop, at: usize) -> Step<()> {
+        if self.key.mac(&hop.mac_input(info)) == hop.mac {
+            return Ok(());
+        }
+        refuse(
+            Reason::InvalidMac,
+            Problem::parameter(code::INVALID_MAC, path.hop_at(at)),
+        )
+    }
+
+    /// The egress interface must exist, and the links on both sides must fit
+    /// together: within a segment, or where one segment follows another
+    /// (scionproto `validateEgressID`).
+    #[inline]
+    pub(crate) fn check_egress(
+        &self,
+        ingress: u16,
+        egress: u16,
+        crossing: bool,
+        path: &Path,
+        info: &Info,
+        hop: usize,
+    ) -> Step<Face> {
+        use LinkTo::{Child, Core, Parent, Peer};
+        let Some(face) = self.interface(egress) else {
+            let code = if info.cons_dir {
+                code::UNKNOWN_CONS_EGRESS
+            } else {
+                code::UNKNOWN_CONS_INGRESS
+            };
+            return refuse(
+                Reason::UnknownEgress,
+                Problem::parameter(code, path.hop_at(hop)),
+            );
+        };
+        let links = (self.interface(ingress).map(|f| f.link_to), face.link_to);
+        if crossing {
+            return match links {
+                (Some(Core), Child) | (Some(Child), Core | Child) => Ok(*face),
+                _ => refuse(
+                    Reason::InvalidSegmentChange,
+                    Problem::parameter(
+                        code::INVALID_SEGMENT_CHANGE,
+                        path.info_at(path.info_of(hop)),
+                    ),
+                ),
+            };
+        }
+        match links {
+            (None, _)
+            | (Some(Core), Core)
+            | (Some(Child), Parent | Peer)
+            | (Some(Parent | Peer), Child) => Ok(*face),
+            _ => refuse(
+                Reason::InvalidPath,
+                Problem::parameter(code::INVALID_PATH, path.hop_at(hop)),
+            ),
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn refuse<T>(reason: Reason, problem: Problem) -> Step<T> {
+    Err(Verdict::Refuse { reason, problem })
+}
+
+/// Whether the current hop is one of the two at a peering link: the last of
+/// the first segment and the first of the second, of two (scionproto
+/// `determinePeer`). A segment of one hop exists only there.
+#[inline]
+pub(crate) fn peering(path: &Path, info: &Info) -> Step<bool> {
+    if !info.peer {
+        return if path.segments.contains(&1) {
+            Err(Verdict::Drop(Reason::MalformedPath))
+        } else {
+            Ok(false)
+        };
+    }
+    if path.infos != 2 {
+        return Err(Verdict::Drop(Reason::MalformedPath));
+    }
+    let first = path.segments[0];
+    Ok(path.current_hop + 1 == first || path.current_hop == first)
+}
+
+/// A hop is valid from the segment's timestamp for `1 + exp_time` units of
+/// 1/256 day, which is 337.5 s.
+#[inline]
+pub(crate) fn check_time(now: u64, path: &Path, info: &Info, hop: &Hop, at: usize) -> Step<()> {
+    let start = u64::from(info.timestamp);
+    if start * 2 + (u64::from(hop.exp_time) + 1) * 675 < now * 2 {
+        return refuse(
+            Reason::ExpiredHop,
+            Problem::parameter(code::PATH_EXPIRED, path.hop_at(at)),
+        );
+    }
+    if start > now + CLOCK_SKEW {
+        return refuse(
+            Reason::NotYetValid,
+            Problem::parameter(code::INVALID_PATH, path.info_at(path.info_of(at))),
+        );
+    }
+    Ok(())
+}
