@@ -222,6 +222,16 @@ impl Network {
         })
     }
 
+    /// The ASes whose interfaces are spread over several border routers.
+    pub fn with_several_routers(&self) -> impl Iterator<Item = IsdAsn> {
+        self.ases.iter().map(|a| a.isd_as).filter(|&isd_as| {
+            let mut routers = self.links_of(isd_as).map(|(l, side)| &l.end(side).router);
+            routers
+                .next()
+                .is_some_and(|first| routers.any(|r| r != first))
+        })
+    }
+
     /// The link at an interface, with the side on which the interface is.
     pub fn link_at(&self, isd_as: IsdAsn, id: u16) -> Option<(usize, Side)> {
         self.links.iter().enumerate().find_map(|(index, link)| {

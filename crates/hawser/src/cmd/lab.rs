@@ -73,6 +73,11 @@ fn up(topology: &str, name: &str) -> Result<(), Failure> {
             )));
         }
     };
+    for isd_as in network.with_several_routers() {
+        eprintln!(
+            "hawser: {isd_as}: several border routers in an AS are not supported yet: one has all its interfaces"
+        );
+    }
     let options = Options::new(program()?).with_name(name);
     let lab = Lab::up(&network, &options).map_err(Failure::job)?;
     println!(

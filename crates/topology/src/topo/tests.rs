@@ -32,6 +32,17 @@ fn a_link_with_everything() {
 }
 
 #[test]
+fn border_routers_are_told_apart() {
+    let spread = network(
+        "  - {a: \"1-ff00:0:110-A#1\", b: \"1-ff00:0:111-A#1\", linkAtoB: CHILD}\n  \
+         - {a: \"1-ff00:0:110-B#2\", b: \"1-ff00:0:111-A#2\", linkAtoB: CHILD}\n",
+    )
+    .unwrap();
+    let several: Vec<_> = spread.with_several_routers().collect();
+    assert_eq!(several, ["1-ff00:0:110".parse().unwrap()]);
+}
+
+#[test]
 fn each_fault_names_the_thing() {
     let cases = [
         (
