@@ -27,7 +27,7 @@ pub enum RouterError {
     #[error(transparent)]
     Folder(#[from] AsDirError),
     /// `topology.json` has no border router, or several.
-    #[error("topology.json in {folder} has {count} border routers: exactly one per AS is supported yet", folder = folder.display())]
+    #[error("topology.json in {folder} has {count} border routers: any number but one is not supported yet", folder = folder.display())]
     Routers {
         /// The AS's folder.
         folder: PathBuf,
