@@ -72,12 +72,8 @@ impl Bitfield {
         new
     }
 
-    /// How many pieces there could be.
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
     /// How many are in it.
+    #[cfg(test)]
     pub fn count(&self) -> u32 {
         self.ones
     }

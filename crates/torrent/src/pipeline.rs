@@ -129,7 +129,8 @@ pub(crate) fn depth(peak: Option<f64>, rtt: Duration, limit: usize) -> usize {
 /// All connections that deliver, and what is left to do: tells who may take how much of the rest.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The rate assumed of a connection that has not shown one.
+    /// The rate assumed of a connection that has not shown one, in bytes per second; infinite when
+    /// none has.
     assumed_rate: f64,
     /// Seconds until everything is here if all work to the end.
     finish: f64,
@@ -161,12 +162,6 @@ impl Plan {
             finish: together.max(soonest),
             unmeasured,
         }
-    }
-
-    /// The rate assumed of a connection that has not shown one, in bytes per second; infinite when
-    /// none has.
-    pub fn assumed_rate(&self) -> f64 {
-        self.assumed_rate
     }
 
     /// How many more blocks a connection may ask for out of `free` ones, of the `depth` it could

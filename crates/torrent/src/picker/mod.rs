@@ -302,18 +302,17 @@ impl Picker {
             return Arrival::Unrequested;
         }
         // Peers answer in order, so it is nearly always the first.
-        match known.asked.iter().position(|asked| *asked == block) {
-            Some(at) => {
-                known.asked.remove(at);
-            }
-            None if known.late.remove(&block) => {}
+        let late = match known.asked.iter().position(|asked| *asked == block) {
+            Some(at) => known.asked.remove(at).is_none(),
+            None if known.late.remove(&block) => true,
             None => return Arrival::Unrequested,
-        }
+        };
         let group = known.group;
         let Some(begun) = self.begun.get_mut(&block.0) else {
             return Arrival::Duplicate;
         };
-        if !begun.open_to(group) {
+        // It may be of an earlier, bad attempt at the piece.
+        if late && begun.sole != Sole::No {
             return Arrival::Duplicate;
         }
         let state = &mut begun.blocks[block.1 as usize];
@@ -325,9 +324,6 @@ impl Picker {
             Block::Free => {
                 begun.free -= 1;
                 self.free -= 1;
-                if begun.sole == Sole::Wanted {
-                    begun.sole = Sole::By(group);
-                }
                 if begun.free == 0 {
                     self.open.retain(|open| *open != block.0);
                 }
@@ -380,16 +376,24 @@ impl Picker {
             let Some(begun) = self.begun.get_mut(&piece) else {
                 continue;
             };
-            let (free, received) = (begun.free, begun.received);
+            let free = begun.free;
             begun.give_back(conn, block);
-            // Nobody else may finish it otherwise.
-            if begun.sole == Sole::By(group) && !begun.is_asked() {
-                begun.restart();
-                self.unverified -= u64::from(received);
-            }
             self.free += u64::from(begun.free - free);
             if begun.free > 0 && !self.open.contains(&piece) {
                 self.open.push_front(piece);
+            }
+        }
+        // What has to come from this peer alone, and is not asked for over its other paths, would
+        // wait for it for ever: somebody else may begin it anew.
+        for (piece, begun) in &mut self.begun {
+            if begun.sole == Sole::By(group) && begun.free > 0 && !begun.is_asked() {
+                self.unverified -= u64::from(begun.received);
+                self.free -= u64::from(begun.free);
+                begun.restart();
+                self.free += u64::from(begun.free);
+                if !self.open.contains(piece) {
+                    self.open.push_front(*piece);
+                }
             }
         }
     }

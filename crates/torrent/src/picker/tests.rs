@@ -80,6 +80,7 @@ enum Op {
     ArriveLate(u64),
     Release(u64),
     Duplicate(u64),
+    Judge,
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
@@ -93,6 +94,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => conn.clone().prop_map(Op::ArriveLate),
         1 => conn.clone().prop_map(Op::Release),
         2 => conn.prop_map(Op::Duplicate),
+        2 => Just(Op::Judge),
     ]
 }
 
@@ -100,6 +102,8 @@ struct Run {
     picker: Picker,
     /// Pieces complete whose hash is to be judged wrong, as often as said here.
     bad: HashMap<u32, u32>,
+    /// Pieces complete and not judged yet.
+    hashing: VecDeque<u32>,
     fetched: u64,
 }
 
@@ -117,7 +121,7 @@ impl Run {
                     before.map(|received| received + 1)
                 );
                 if complete {
-                    self.judge(request.piece);
+                    self.hashing.push_back(request.piece);
                 }
             }
             Arrival::Duplicate => {}
@@ -125,7 +129,10 @@ impl Run {
         }
     }
 
-    fn judge(&mut self, piece: u32) {
+    fn judge(&mut self) {
+        let Some(piece) = self.hashing.pop_front() else {
+            return;
+        };
         match self.bad.get_mut(&piece) {
             Some(times) if *times > 0 => {
                 *times -= 1;
@@ -204,6 +211,7 @@ impl Run {
                     self.arrive(conn, request);
                 }
             }
+            Op::Judge => self.judge(),
             Op::Release(conn) => {
                 picker.release(conn);
                 assert_eq!(picker.asked(conn), 0);
@@ -231,7 +239,7 @@ proptest! {
         ops in proptest::collection::vec(any_op(), 0..120),
         bad in proptest::collection::hash_map(0u32..6, 1u32..3, 0..3),
     ) {
-        let mut run = Run { picker: picker(6, 3), bad, fetched: 0 };
+        let mut run = Run { picker: picker(6, 3), bad, hashing: VecDeque::new(), fetched: 0 };
         for op in ops {
             run.apply(op);
         }
@@ -243,6 +251,7 @@ proptest! {
         for _ in 0..200 {
             run.apply(Op::Pick(9, 4));
             run.apply(Op::Arrive(9, 0));
+            run.apply(Op::Judge);
         }
         prop_assert!(run.picker.verified().is_full());
         prop_assert_eq!(run.fetched, run.picker.layout.total());

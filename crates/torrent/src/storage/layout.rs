@@ -131,7 +131,6 @@ impl Layout {
             .iter()
             .enumerate()
             .take_while(move |(_, entry)| entry.start < end)
-            .filter(|(_, entry)| entry.length > 0)
             .map(move |(index, entry)| {
                 let from = start.max(entry.start);
                 let to = end.min(entry.start + entry.length);
@@ -141,6 +140,8 @@ impl Layout {
                     length: to - from,
                 }
             })
+            // Empty files, and the file at `start` when no bytes are asked for.
+            .filter(|span| span.length > 0)
     }
 
     /// The first file that a piece touches, to name it in a message.

@@ -280,5 +280,4 @@ impl<P> PathPeer<P> {
 pub(super) type Offered<P> = Arc<Vec<P>>;
 
 #[cfg(test)]
-#[path = "remote_tests.rs"]
 mod tests;

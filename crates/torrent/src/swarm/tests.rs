@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rand::RngExt;
 use tempfile::TempDir;
 
+mod disk;
 mod faults;
 mod hostile;
 mod resume;

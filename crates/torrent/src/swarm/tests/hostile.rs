@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::*;
 use crate::bitfield::Bitfield;
 use crate::metainfo::InfoHash;
-use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, PeerId, encode};
+use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, PeerId, Request, encode};
 
 /// What a rogue does after the handshake.
 #[derive(Clone)]

@@ -1,0 +1,141 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn write(value: &Owned, out: &mut Writer) {
+    match value {
+        Owned::Int(n) => {
+            out.int(*n);
+        }
+        Owned::Bytes(b) => {
+            out.bytes(b);
+        }
+        Owned::List(l) => {
+            out.list(|w| l.iter().for_each(|v| write(v, w)));
+        }
+        Owned::Dict(d) => {
+            out.dict(|w| {
+                for (k, v) in d {
+                    w.bytes(k);
+                    write(v, w);
+                }
+            });
+        }
+    }
+}
+
+fn same(value: &Value<'_>, owned: &Owned) -> bool {
+    match (value, owned) {
+        (Value::Int(a), Owned::Int(b)) => a == b,
+        (Value::Bytes(a), Owned::Bytes(b)) => *a == b.as_slice(),
+        (Value::List(a), Owned::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Dict(a), Owned::Dict(b)) => {
+            a.entries.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|((ak, av), (bk, bv))| ak == bk.as_slice() && same(av, bv))
+        }
+        _ => false,
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Owned {
+    Int(i64),
+    Bytes(Vec<u8>),
+    List(Vec<Owned>),
+    Dict(std::collections::BTreeMap<Vec<u8>, Owned>),
+}
+
+fn any_value() -> impl Strategy<Value = Owned> {
+    let leaf = prop_oneof![
+        any::<i64>().prop_map(Owned::Int),
+        proptest::collection::vec(any::<u8>(), 0..20).prop_map(Owned::Bytes),
+    ];
+    leaf.prop_recursive(5, 40, 6, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..6).prop_map(Owned::List),
+            proptest::collection::btree_map(
+                proptest::collection::vec(any::<u8>(), 0..6),
+                inner,
+                0..6
+            )
+            .prop_map(Owned::Dict),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(value in any_value()) {
+        let mut writer = Writer::default();
+        write(&value, &mut writer);
+        let bytes = writer.finish();
+        let read = parse(&bytes);
+        prop_assert!(read.is_ok_and(|read| same(&read, &value)));
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse(&bytes);
+    }
+
+    #[test]
+    fn random_bencode_letters_never_panic(text in "[ilde0-9:-]{0,60}") {
+        let _ = parse(text.as_bytes());
+    }
+
+    #[test]
+    fn every_proper_prefix_is_refused(value in any_value(), cut in any::<prop::sample::Index>()) {
+        let mut writer = Writer::default();
+        write(&value, &mut writer);
+        let bytes = writer.finish();
+        prop_assert!(parse(&bytes[..cut.index(bytes.len())]).is_err());
+    }
+}
+
+#[test]
+fn only_the_canonical_form_is_read() {
+    for bad in [
+        "i-0e",
+        "i01e",
+        "ie",
+        "i-e",
+        "i9223372036854775808e",
+        "01:a",
+        "-1:a",
+        "d1:bi1e1:ai1ee",
+        "d1:ai1e1:ai1ee",
+        "di1ei1ee",
+        "i1ei1e",
+        "x",
+        "",
+        "l",
+        "2:a",
+        "i 1e",
+        "99999999999999999999:",
+    ] {
+        assert!(parse(bad.as_bytes()).is_err(), "{bad} was read");
+    }
+    assert_eq!(parse(b"i-9223372036854775808e"), Ok(Value::Int(i64::MIN)));
+}
+
+#[test]
+fn deep_nesting_is_refused_instead_of_overflowing_the_stack() {
+    let deep = "l".repeat(100_000);
+    assert!(matches!(
+        parse(deep.as_bytes()),
+        Err(BencodeError::TooComplex(_))
+    ));
+}
+
+#[test]
+fn the_span_of_a_value_is_its_bytes() {
+    let text = b"d1:ai7e4:infod1:xi1eee";
+    let Ok(Value::Dict(dict)) = parse(text) else {
+        panic!("not read")
+    };
+    assert_eq!(&text[dict.span("info").unwrap()], b"d1:xi1ee");
+}

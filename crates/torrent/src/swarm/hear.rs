@@ -1,0 +1,153 @@
+//! What peers and the disk say about blocks and pieces.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use super::conn::Origin;
+use super::{Swarm, SwarmError};
+use crate::peer::{Gone, Input, Keep};
+use crate::picker::{Arrival, ConnId};
+use crate::storage::DiskEvent;
+use crate::transport::Transport;
+use crate::wire::{Message, Request, WireError};
+
+impl<T: Transport> Swarm<T> {
+    /// What a peer said.
+    pub(super) fn hear(
+        &mut self,
+        conn: ConnId,
+        input: Input,
+        keep: Option<&Keep>,
+        now: Instant,
+    ) -> Result<(), SwarmError> {
+        let Some(known) = self.conns.get_mut(&conn) else {
+            return Ok(());
+        };
+        match input {
+            Input::Block { request, data } => {
+                known.bytes += data.len() as u64;
+                if let Origin::Dialed(remote, fingerprint) = known.origin
+                    && let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint)
+                {
+                    path.bytes += data.len() as u64;
+                }
+                return self.arrived(conn, request, data, keep, now);
+            }
+            Input::Have(piece) => {
+                self.picker.add_has(conn, piece);
+                self.show_interest(conn);
+            }
+            Input::Bitfield(has) => {
+                self.picker.set_has(conn, has);
+                self.show_interest(conn);
+            }
+            Input::Choke => {
+                known.unchoked = false;
+                self.picker.release(conn);
+                known.set_asked(0, now);
+            }
+            Input::Unchoke => known.unchoked = true,
+            Input::Extended(theirs) => {
+                tracing::debug!(conn, client = theirs.client, "peer");
+                if let Some(limit) = theirs.request_queue {
+                    known.set_limit(limit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show_interest(&mut self, conn: ConnId) {
+        let interesting = self.picker.is_interesting(conn);
+        if let Some(known) = self.conns.get_mut(&conn)
+            && known.interested != interesting
+        {
+            known.interested = interesting;
+            known.send([if interesting {
+                Message::Interested
+            } else {
+                Message::NotInterested
+            }]);
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        conn: ConnId,
+        request: Request,
+        data: bytes::Bytes,
+        keep: Option<&Keep>,
+        now: Instant,
+    ) -> Result<(), SwarmError> {
+        self.tally.fetched_bytes += data.len() as u64;
+        match self.picker.receive(conn, request) {
+            Arrival::New { cancel, complete } => {
+                for (other, request) in cancel {
+                    if let Some(other_conn) = self.conns.get_mut(&other) {
+                        other_conn.send([Message::Cancel(request)]);
+                        self.touched.insert(other);
+                    }
+                }
+                if let Some(keep) = keep {
+                    let keep = Arc::clone(keep);
+                    self.disk.write(request.piece, request.begin, data, keep);
+                }
+                if complete {
+                    self.disk.hash(request.piece);
+                }
+            }
+            Arrival::Duplicate => self.tally.wasted_bytes += data.len() as u64,
+            Arrival::Unrequested => {
+                let Request {
+                    piece,
+                    begin,
+                    length,
+                } = request;
+                let fault = WireError::Unrequested {
+                    piece,
+                    begin,
+                    length,
+                };
+                return self.gone(conn, &Gone::Broke(fault), now);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn disk_says(&mut self, event: DiskEvent, now: Instant) -> Result<(), SwarmError> {
+        match event {
+            DiskEvent::Hashed { piece, hash } => {
+                if self.metainfo.piece_hash(piece) == Some(hash) {
+                    self.verified(piece, now);
+                } else {
+                    self.failed(piece)?;
+                }
+            }
+            DiskEvent::Digests { piece, digests } => self.compare(piece, digests)?,
+            DiskEvent::Failed(error) => return Err(SwarmError::Storage(error)),
+        }
+        Ok(())
+    }
+
+    fn verified(&mut self, piece: u32, now: Instant) {
+        self.picker.verify(piece);
+        let shared = &self.shared.verified;
+        shared
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .set(piece);
+        self.alive_at = now;
+        self.tally.verified_bytes += u64::from(self.metainfo.piece_size(piece));
+        if self.suspects.contains_key(&piece) {
+            self.disk.digest(piece);
+        }
+        // Who has it already need not know.
+        let others = self
+            .conns
+            .iter()
+            .filter(|(id, _)| !self.picker.has(**id, piece));
+        others.for_each(|(_, conn)| conn.send([Message::Have(piece)]));
+        let ids: Vec<ConnId> = self.conns.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.show_interest(id));
+    }
+}
