@@ -1,0 +1,155 @@
+//! Downloads over real QUIC connections, inside an AS and over a link.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+#[path = "../../endhost/tests/toy/mod.rs"]
+mod toy;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::Endhost;
+use hawser_quic::{Config, Endpoint};
+use hawser_torrent::{
+    CreateOptions, Download, DownloadError, DownloadOptions, Metainfo, PathState, Seed, Summary,
+    create,
+};
+use rand::RngExt;
+use tempfile::TempDir;
+use toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Content {
+    dir: TempDir,
+    metainfo: Metainfo,
+}
+
+impl Content {
+    fn new(length: usize) -> Content {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file.bin");
+        let mut bytes = vec![0u8; length];
+        rand::rng().fill(&mut bytes[..]);
+        std::fs::write(&file, bytes).unwrap();
+        let torrent = create(&file, &CreateOptions::new(), |_, _| {}).unwrap();
+        let metainfo = Metainfo::parse(&torrent).unwrap();
+        Content { dir, metainfo }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("file.bin")
+    }
+
+    fn target(&self) -> PathBuf {
+        self.dir.path().join("get")
+    }
+
+    async fn seed(&self, endpoint: &Endpoint) -> Seed {
+        let (metainfo, file) = (self.metainfo.clone(), self.file());
+        Seed::start(metainfo, file, endpoint.clone(), |_, _| {})
+            .await
+            .unwrap()
+    }
+
+    fn get(&self, from: &Endpoint, host: &Endhost) -> Download {
+        Download::start(
+            self.metainfo.clone(),
+            self.target(),
+            vec![from.local_addr()],
+            bind(host, 1),
+            host.clone(),
+            DownloadOptions::new(),
+        )
+    }
+
+    fn check(&self) {
+        let read = |path: &Path| std::fs::read(path).unwrap();
+        assert!(read(&self.file()) == read(&self.target().join("file.bin")));
+    }
+}
+
+fn bind(host: &Endhost, last: u8) -> Endpoint {
+    let listen: SocketAddr = (own_ip(last), 0).into();
+    Endpoint::bind(host.clone(), Some(listen), Config::default()).unwrap()
+}
+
+async fn finish(download: Download) -> Result<Summary, DownloadError> {
+    let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
+    waited.expect("the download hangs")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_crosses_an_as() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let content = Content::new(20_000_000);
+    let endpoint = bind(&host, 2);
+    let seed = content.seed(&endpoint).await;
+    let mut progress = seed.progress();
+    let summary = finish(content.get(&endpoint, &host)).await.unwrap();
+    content.check();
+    assert_eq!(summary.fetched_bytes, 20_000_000);
+    assert_eq!(summary.paths.len(), 1);
+    assert_eq!(summary.paths[0].hops, 0);
+    let uploaded = progress.wait_for(|p| p.uploaded_bytes >= 20_000_000);
+    let uploaded = tokio::time::timeout(PATIENCE, uploaded).await;
+    assert_eq!(uploaded.unwrap().unwrap().connections, 1);
+    seed.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_outlives_the_only_link() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let content = Content::new(6_000_000);
+    let endpoint = bind(&b, 2);
+    let _seed = content.seed(&endpoint).await;
+    net.conduct.rate.store(2_000_000, Ordering::SeqCst);
+    net.conduct.queue.store(100_000, Ordering::SeqCst);
+    let download = content.get(&endpoint, &a);
+    let mut progress = download.progress();
+    let some = progress.wait_for(|p| p.verified_bytes > 1_000_000);
+    let some = tokio::time::timeout(PATIENCE, some).await.unwrap();
+    drop(some.unwrap());
+    net.conduct.down.store(true, Ordering::SeqCst);
+    net.withdraw();
+    let lost = progress.wait_for(|p| p.paths.iter().all(|p| p.state != PathState::Active));
+    let lost = tokio::time::timeout(PATIENCE, lost).await.unwrap();
+    assert!(lost.map(|p| p.verified_bytes).unwrap() < 6_000_000);
+    net.conduct.down.store(false, Ordering::SeqCst);
+    net.offer(unix_now() as u32);
+    let summary = finish(download).await.unwrap();
+    content.check();
+    assert_eq!(summary.paths.len(), 1);
+    assert_eq!(summary.paths[0].hops, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_path_is_refused_at_once() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    net.withdraw();
+    let content = Content::new(100_000);
+    let endpoint = bind(&b, 2);
+    let error = finish(content.get(&endpoint, &a)).await.unwrap_err();
+    assert!(matches!(error, DownloadError::NoPath { .. }), "{error}");
+    assert_eq!(error.to_string().lines().count(), 1);
+}
+
+/// Not a test but a measurement, in an optimised build:
+/// `cargo test --release -p hawser-torrent -- --ignored --nocapture gigabyte_crosses`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement, to be read by people"]
+async fn a_gigabyte_crosses_an_as() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let content = Content::new(1 << 30);
+    let endpoint = bind(&host, 2);
+    let _seed = content.seed(&endpoint).await;
+    let begun = Instant::now();
+    let summary = finish(content.get(&endpoint, &host)).await.unwrap();
+    let rate = 8e-9 * (1u64 << 30) as f64 / summary.download_time.as_secs_f64();
+    println!("{:.2} s, {rate:.2} Gbit/s", begun.elapsed().as_secs_f64());
+}
