@@ -68,8 +68,8 @@ pub struct PathProgress {
     pub rate: u64,
     /// Smoothed round-trip time as QUIC measures it; `None` while not connected.
     pub rtt: Option<Duration>,
-    /// Why the path was taken or left; `None` for a path that is in use but no longer offered, and
-    /// for a connection the peer opened.
+    /// Why the path was taken or left; `None` for a path that cannot be connected (then
+    /// `last_error` tells why) or is no longer offered, and for a connection the peer opened.
     pub decision: Option<Decision>,
     /// Why the last connection or attempt over it ended, if one did.
     pub last_error: Option<String>,

@@ -10,8 +10,9 @@ use super::{Counts, Gone, Input, Inputs, Shared, Uploads};
 use crate::bitfield::Bitfield;
 use crate::wire::{Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, Message, Request, WireError};
 
-/// Bytes read at a time: a few blocks, so that the owner is woken once for all of them.
-const READ: usize = 256 << 10;
+/// Bytes read at a time: few while little comes, so that a thousand idle connections cost little;
+/// many blocks when more is waiting, so that the owner is woken once for all of them.
+const READ: std::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
 /// Reads until the stream ends, the peer breaks the protocol, or nobody listens to `events`.
 pub(super) async fn run<E: Send>(
@@ -25,15 +26,19 @@ pub(super) async fn run<E: Send>(
     let pieces = shared.files.layout().piece_count();
     let mut decoder = Decoder::new(pieces);
     let mut first = true;
+    let mut room = *READ.start();
     loop {
-        let read = match stream.read_buf(decoder.buffer(READ)).await {
+        let read = match stream.read_buf(decoder.buffer(room)).await {
             Ok(0) => return Gone::Closed("the peer ended the connection".into()),
             Ok(read) => read,
             Err(error) => return Gone::Closed(error.to_string()),
         };
+        if decoder.is_filled() {
+            room = (room * 2).min(*READ.end());
+        }
         counts.received.fetch_add(read as u64, Ordering::Relaxed);
         let mut inputs = Vec::new();
-        let mut room = 0;
+        let mut blocks = 0;
         let mut asked = false;
         // What came before a fault still counts.
         let fault = loop {
@@ -45,7 +50,7 @@ pub(super) async fn run<E: Send>(
             match judge(message, shared, uploads, &mut first) {
                 Ok(Heard::Tell(input)) => {
                     if let Input::Block { data, .. } = &input {
-                        room += data.len();
+                        blocks += data.len();
                     }
                     inputs.push(input);
                 }
@@ -58,9 +63,9 @@ pub(super) async fn run<E: Send>(
             uploads.wake();
         }
         if !inputs.is_empty() {
-            let keep = match u32::try_from(room) {
+            let keep = match u32::try_from(blocks) {
                 Ok(0) | Err(_) => None,
-                Ok(room) => match Arc::clone(&shared.budget).acquire_many_owned(room).await {
+                Ok(bytes) => match Arc::clone(&shared.budget).acquire_many_owned(bytes).await {
                     Ok(permit) => Some(Arc::new(permit)),
                     Err(_) => return Gone::Closed("the torrent was stopped".into()),
                 },

@@ -331,7 +331,9 @@ impl<T: Transport> Swarm<T> {
         now: Instant,
     ) -> Result<Option<ConnId>, SwarmError> {
         let key = session.connection.key();
-        if self.banned.contains(&key) {
+        let from = session.connection.peer();
+        let mut dropped = self.remotes.iter().filter(|r| r.banned.is_some());
+        if self.banned.contains(&key) || dropped.any(|remote| remote.addr == from) {
             session.connection.close("banned");
             if let Origin::Dialed(remote, _) = origin {
                 self.ban_remote(remote, "it has the key of a peer that was dropped")?;

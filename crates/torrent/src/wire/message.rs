@@ -138,6 +138,11 @@ impl Decoder {
         &mut self.buffer
     }
 
+    /// Whether what was read filled the buffer: more was likely waiting.
+    pub fn is_filled(&self) -> bool {
+        self.buffer.len() == self.buffer.capacity()
+    }
+
     /// The next whole message, if there is one. Lengths are judged as soon as they are known, so
     /// that nothing oversized is ever waited for.
     ///

@@ -149,3 +149,21 @@ async fn no_more_paths_are_used_than_asked_for() {
     let dialed: HashSet<_> = net.dials().into_iter().collect();
     assert_eq!(dialed.len(), 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seeder_that_comes_back_is_found_again() {
+    let (net, stage, seed, _, download) = over_two().await;
+    let mut progress = download.progress();
+    until(&mut progress, |p| p.fetched_bytes > 500_000).await;
+    net.remove_host(1);
+    seed.stop().await.unwrap();
+    until(&mut progress, |p| {
+        p.paths
+            .iter()
+            .all(|p| p.state == PathState::Waiting && p.last_error.is_some())
+    })
+    .await;
+    let _seed = stage.seed(&net.host(1)).await;
+    finish(download).await.unwrap();
+    stage.check();
+}
