@@ -1,5 +1,7 @@
 //! The long-running services of an AS, and what a lab starts for itself.
 
+mod startup;
+
 use crate::{
     cli::{ControlArgs, ControlCommand, InternalArgs, InternalCommand, RouterArgs, RouterCommand},
     cmd,
@@ -14,9 +16,9 @@ use std::{net::Ipv4Addr, process::ExitCode};
 /// Runs `hawser router run`.
 pub fn router(args: RouterArgs) -> Result<(), Failure> {
     let RouterCommand::Run { dir } = args.command;
-    Router::open(&AsDir::new(dir))
-        .and_then(Router::run)
-        .map_err(Failure::job)
+    let router = Router::open(&AsDir::new(dir)).map_err(Failure::job)?;
+    startup::forget();
+    router.run().map_err(Failure::job)
 }
 
 /// Runs `hawser control run`.
@@ -34,7 +36,9 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
                 tracing::error!("{failure}");
             }
         };
-        let served = control.run(stop);
+        let bound = control.bind().await.map_err(Failure::job)?;
+        startup::forget();
+        let served = bound.run(stop);
         if no_echo {
             return served.await.map_err(Failure::job);
         }

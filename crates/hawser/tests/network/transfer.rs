@@ -353,3 +353,32 @@ fn no_path_and_a_full_disk_are_told_in_one_line() {
     assert!(error.contains("downloads/data"), "{error}");
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
 }
+
+#[test]
+fn the_demo_shows_each_run() {
+    let by = As::default();
+    let output = by.run(&["demo", "--topology", "fig4", "--size", "8MiB", "--json"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("user namespaces are not allowed here") {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    assert!(output.status.success(), "{error}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["topology"], "fig4");
+    assert_eq!(report["bytes"], 8 << 20);
+    assert_eq!(report["sha256_ok"], true);
+    let runs = report["runs"].as_array().unwrap();
+    for (run, (select, paths)) in runs.iter().zip([("one-path", 1), ("disjoint", 2)]) {
+        assert_eq!(run["select"], select);
+        let used = run["paths"].as_array().unwrap();
+        assert_eq!(used.len(), paths, "{run}");
+        let bytes: u64 = used.iter().map(|p| p["bytes"].as_u64().unwrap()).sum();
+        assert!(bytes >= 8 << 20, "{run}");
+        // Two links of 300 Mbit/s: what headers leave is 80 to 95 % of it.
+        let ceiling = run["ceiling_mbit"].as_f64().unwrap() / paths as f64;
+        assert!((240.0..285.0).contains(&ceiling), "{run}");
+        assert!(run["goodput_mbit"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(runs.len(), 2);
+}

@@ -1,0 +1,63 @@
+//! Memory that only starting up needed.
+
+use rustix::mm::{Advice, madvise};
+use std::ffi::c_void;
+
+/// Gives back the pages of program code that this process has touched so far.
+///
+/// A lab runs two services per AS of one large program. What reads the command
+/// line and the files of an AS would stay mapped in each of them for good; what
+/// is needed again is mapped again at its next use. Where the mappings cannot
+/// be read, nothing is given back.
+pub fn forget() {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
+        return;
+    };
+    for (start, length) in maps.lines().filter_map(code) {
+        // SAFETY: the pages are a file's and cannot be written, so they hold
+        // what the file holds, and come from there again when touched.
+        let given = unsafe { madvise(start as *mut c_void, length, Advice::LinuxDontNeed) };
+        if let Err(error) = given {
+            tracing::debug!(%error, "code pages stay mapped");
+        }
+    }
+}
+
+/// Start and length of a mapping of proc_pid_maps(5) that is code of a file.
+fn code(line: &str) -> Option<(usize, usize)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let (permissions, file) = (fields.next()?, fields.nth(3)?);
+    if permissions != "r-xp" || !file.starts_with('/') {
+        return None;
+    }
+    let start = usize::from_str_radix(start, 16).ok()?;
+    let end = usize::from_str_radix(end, 16).ok()?;
+    Some((start, end.checked_sub(start)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_code_of_files_is_meant() {
+        let line = "55d0c0a00000-55d0c0b00000 r-xp 00001000 fd:00 123  /usr/bin/hawser";
+        assert_eq!(code(line), Some((0x55d0_c0a0_0000, 0x10_0000)));
+        for other in [
+            "55d0c0a00000-55d0c0b00000 rw-p 00001000 fd:00 123  /usr/bin/hawser",
+            "55d0c0a00000-55d0c0b00000 r--p 00001000 fd:00 123  /usr/bin/hawser",
+            "7ffc1c5f5000-7ffc1c5f7000 r-xp 00000000 00:00 0  [vdso]",
+            "7ffc1c5f5000-7ffc1c5f7000 r-xp 00000000 00:00 0",
+            "",
+        ] {
+            assert_eq!(code(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_program_goes_on_after_forgetting() {
+        forget();
+        assert_eq!(code("1000-3000 r-xp 0 fd:00 1 /x"), Some((0x1000, 0x2000)));
+    }
+}
