@@ -43,7 +43,7 @@ pub enum AddrError {
         /// The part before the comma.
         part: String,
     },
-    /// The part after the comma is no IP address with a port from 1 to 65535.
+    /// The part after the comma is no IP address of one host with a port from 1 to 65535.
     #[error(
         "`{part}` in `{text}` is not HOST:PORT: write it as in 10.0.0.1:6881 or [fd00::1]:6881"
     )]
@@ -92,8 +92,8 @@ impl FromStr for ScionAddr {
     }
 }
 
-/// Reads `10.0.0.1:1`, `[fd00::1]:1` and the SCION habit of `[10.0.0.1]:1`. No port 0: nothing
-/// can be reached there.
+/// Reads `10.0.0.1:1`, `[fd00::1]:1` and the SCION habit of `[10.0.0.1]:1`. Not port 0, and not the
+/// address of all or several hosts: nobody can be reached there.
 fn parse_host(text: &str) -> Option<SocketAddr> {
     let addr = match text.parse::<SocketAddr>() {
         Ok(addr) => addr,
@@ -102,7 +102,9 @@ fn parse_host(text: &str) -> Option<SocketAddr> {
             SocketAddr::new(ip.parse::<IpAddr>().ok()?, port.parse().ok()?)
         }
     };
-    (addr.port() != 0).then_some(addr)
+    let ip = addr.ip();
+    let one_host = !ip.is_unspecified() && !ip.is_multicast();
+    (one_host && addr.port() != 0).then_some(addr)
 }
 
 #[cfg(test)]
@@ -128,6 +130,8 @@ mod tests {
             ("1-0,10.0.0.1:6881", "`1-0` in"),
             ("1-ff00:0:110,10.0.0.1", "`10.0.0.1` in"),
             ("1-ff00:0:110,10.0.0.1:0", "`10.0.0.1:0` in"),
+            ("1-ff00:0:110,0.0.0.0:1", "`0.0.0.0:1` in"),
+            ("1-ff00:0:110,[ff02::1]:1", "`[ff02::1]:1` in"),
             ("1-ff00:0:110,fd00::1:6881", "`fd00::1:6881` in"),
         ] {
             let error = text.parse::<ScionAddr>().unwrap_err().to_string();
@@ -143,6 +147,7 @@ mod tests {
 
         #[test]
         fn prints_what_it_parses(isd in 1u64..=0xffff, asn in 1u64..1 << 48, ip: IpAddr, port in 1u16..) {
+            prop_assume!(!ip.is_unspecified() && !ip.is_multicast());
             let addr = ScionAddr::new(IsdAsn(isd << 48 | asn), SocketAddr::new(ip, port));
             prop_assert_eq!(addr.to_string().parse::<ScionAddr>(), Ok(addr));
         }

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use nix::errno::Errno;
 use noq_udp::{Transmit, UdpSocketState};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -129,6 +130,8 @@ impl Socket {
             Err(_) if self.offload.max_gso_segments().get() < offload => {
                 self.try_send(route, contents, segment, ecn, scratch)
             }
+            // A queue on the way out is full: the packets are lost, as packets are.
+            Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => Ok(sent.len()),
             Err(error) => Err(error),
         }
     }

@@ -291,6 +291,9 @@ pub(crate) fn close_reason(error: &ConnectionError, idle_timeout: Duration) -> C
     match error {
         ConnectionError::TimedOut => CloseReason::TimedOut(idle_timeout),
         ConnectionError::LocallyClosed => CloseReason::Local("the endpoint was closed".into()),
+        ConnectionError::ApplicationClosed(close) if close.reason.is_empty() => {
+            CloseReason::Peer("it gave no reason".into())
+        }
         ConnectionError::ApplicationClosed(close) => {
             CloseReason::Peer(String::from_utf8_lossy(&close.reason).into_owned())
         }

@@ -31,6 +31,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// piece.
 const MAX_PAYLOAD: u16 = 65527;
 
+/// Bytes kept of what a peer sends before it is let in.
+const EARLY: u64 = 16 << 10;
+
 /// One socket, many connections, in and out. Cloning shares it.
 #[derive(Clone)]
 pub struct Endpoint(Arc<Inner>);
@@ -289,7 +292,11 @@ fn server_config(identity: &Identity, config: &Config, mtu: Mtu) -> ServerConfig
     server.transport_config(transport(config, mtu));
     // A connection stays on its path.
     server.migration(false);
-    server.max_incoming(accept::HANDSHAKES * 2);
+    // What peers send before they are let in is theirs to send again.
+    server
+        .max_incoming(accept::HANDSHAKES * 2)
+        .incoming_buffer_size(EARLY)
+        .incoming_buffer_size_total(EARLY * accept::HANDSHAKES as u64);
     server
 }
 

@@ -1,6 +1,7 @@
 //! QUIC's settings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use noq::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
@@ -15,6 +16,10 @@ pub(crate) const MIN_MTU: u16 = 1200;
 const STREAM_PACKETS: u32 = 960;
 /// What a peer may send ahead on all streams of a connection: what a connection costs in memory.
 const CONNECTION_WINDOW: u32 = 8 << 20;
+/// How long a round trip is taken to be before one was seen. Three times that passes before the
+/// first packet is sent again; on a path that is longer, once too often.
+const FIRST_RTT: Duration = Duration::from_millis(100);
+
 /// How large packets may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mtu {
@@ -33,6 +38,7 @@ pub(crate) fn transport(config: &Config, mtu: Mtu) -> Arc<TransportConfig> {
         .max_concurrent_uni_streams(0u32.into())
         .max_idle_timeout(Some(idle.into()))
         .keep_alive_interval(config.keep_alive)
+        .initial_rtt(FIRST_RTT)
         .stream_receive_window(stream_window(mtu).into())
         .receive_window(CONNECTION_WINDOW.into())
         .send_window(CONNECTION_WINDOW.into())

@@ -12,7 +12,7 @@ use hawser_endhost::{Endhost, Path, ScionAddr};
 use hawser_path::Fingerprint;
 use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint, SetPathError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
+use toy::{ToyDaemon, ToyNet, isd_as, own_ip, path_over, unix_now};
 
 /// Two connected endpoints: first the side that connects.
 struct Pair {
@@ -349,4 +349,77 @@ async fn a_stream_nobody_reads_for_long_survives() {
     stream.read_to_end(&mut received).await.unwrap();
     sending.await.unwrap();
     assert!(received == bytes);
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_told_at_once() {
+    let net = ToyNet::start().await;
+    // The system sends nothing to all hosts at once unless asked to.
+    let nowhere = "255.255.255.255:30042".parse().unwrap();
+    let path = path_over((net.a_as, 1), (net.b_as, 2), nowhere, unix_now() as u32);
+    net.a.set_paths(net.b_as, vec![path]);
+    let a = net.a.endhost().await;
+    let client = Endpoint::bind(a.clone(), listen(1), Config::default()).unwrap();
+    let peer: ScionAddr = "1-ff00:0:111,127.0.77.9:31999".parse().unwrap();
+    let path = a.paths(net.b_as).await.unwrap().remove(0);
+    let error = client.connect(peer, path).await.unwrap_err().to_string();
+    let expected = format!("cannot connect to {peer}: cannot send to {peer}: ");
+    assert!(error.starts_with(&expected), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_may_come_at_once() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    // Debug builds on a busy machine take their time for this.
+    let config = Config::default().with_handshake_timeout(Duration::from_secs(60));
+    let client = Endpoint::bind(a.clone(), listen(1), config.clone()).unwrap();
+    let server = Endpoint::bind(b, listen(2), config).unwrap();
+    let path = a.paths(net.b_as).await.unwrap().remove(0);
+    let connecting: Vec<_> = (0..100)
+        .map(|_| {
+            let (client, peer, path) = (client.clone(), server.local_addr(), path.clone());
+            tokio::spawn(async move { client.connect(peer, path).await })
+        })
+        .collect();
+    let mut accepted = Vec::new();
+    for _ in 0..100 {
+        accepted.push(server.accept().await.unwrap());
+    }
+    for connecting in connecting {
+        connecting.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_path_the_daemon_does_not_know_is_measured() {
+    let net = ToyNet::start().await;
+    net.b.set_paths(net.a_as, Vec::new());
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let pair = connect(&a, &b, Config::default()).await;
+    let (client, server) = &pair.connections;
+    assert_eq!(server.path(), None);
+    let bytes = pattern(100_000);
+    // Until there are 20 bytes or less between what fits and what is known to fit.
+    while server.stats().mtu < client.stats().mtu - 20 {
+        assert!(transfer(server, client, &bytes).await == bytes);
+    }
+    assert!(server.stats().mtu <= client.stats().mtu);
+}
+
+#[tokio::test]
+async fn a_connection_does_not_follow_its_peer_to_another_path() {
+    let net = ToyNet::start().await;
+    let (a, b) = (net.a.endhost().await, net.b.endhost().await);
+    let idle = Duration::from_millis(400);
+    let config = Config::default()
+        .with_idle_timeout(idle)
+        .with_keep_alive(Some(Duration::from_millis(50)));
+    let pair = connect(&a, &b, config).await;
+    let (client, server) = &pair.connections;
+    let bytes = pattern(10_000);
+    assert!(transfer(client, server, &bytes).await == bytes);
+    net.conduct.detour.store(true, Ordering::SeqCst);
+    // What the client sends still arrives, but not on the server's path.
+    assert_eq!(server.closed().await, CloseReason::TimedOut(idle));
 }

@@ -102,6 +102,10 @@ impl<'a> Datagram<'a> {
             }
             let host = packet.src_host();
             let host = host.map_err(|error| no_way_back(error.to_string()))?;
+            // Nor can answers be turned on others inside the AS.
+            if host != self.from.ip() {
+                return Err(no_way_back(format!("it says it is from {host}")));
+            }
             return Ok(WayBack {
                 route: Route::back(local, packet, self.port, (host, self.port).into())?,
                 interfaces: Vec::new(),

@@ -275,6 +275,8 @@ pub struct Conduct {
     pub down: AtomicBool,
     /// Swallows packets.
     pub silent: AtomicBool,
+    /// Lets packets of the first AS arrive as if by another interface of the second.
+    pub detour: AtomicBool,
     /// Bytes a second, zero for no limit; each packet counts 42 more, as in Ethernet.
     pub rate: AtomicU64,
     /// Bytes that wait for the link before packets are dropped.
@@ -405,6 +407,10 @@ async fn pass(
         let path_at = length - packet.payload().len() - packet.path().len();
         // Two hops: now at the second.
         bytes[path_at] = (bytes[path_at] & 0b1100_0000) | 1;
+        if conduct.detour.load(Ordering::SeqCst) && down.1 == 1 {
+            let ingress = path_at + 4 + 8 + 12 + 2;
+            bytes[ingress..ingress + 2].copy_from_slice(&9u16.to_be_bytes());
+        }
         conduct.passed.fetch_add(1, Ordering::SeqCst);
         let rate = conduct.rate.load(Ordering::SeqCst);
         let now = Instant::now();
@@ -454,7 +460,8 @@ pub fn interface_down(
     Some(route.scmp(&message))
 }
 
-/// An address of this test's own: loopback has many.
+/// An address of this test's own: loopback has many, and tests run side by side.
 pub fn own_ip(last: u8) -> IpAddr {
-    Ipv4Addr::new(127, 0, 77, last).into()
+    let [.., high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, 100 + high % 100, low, last).into()
 }
