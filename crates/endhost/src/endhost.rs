@@ -267,12 +267,22 @@ impl Inner {
         };
         known.asked = Some(asked);
         known.answered = answer.is_ok();
-        known.offered = answer?;
+        // The daemon's word counts from when it was asked; without it, old paths are tried again
+        // some time after they were reported down.
+        let (offered_at, answer) = match answer {
+            Ok(paths) => {
+                known.offered = paths;
+                (Some(asked), Ok(()))
+            }
+            Err(error) => (asked.checked_sub(HOLD_WITHOUT_DAEMON), Err(error)),
+        };
         for path in &known.offered {
-            outages.offered(&path.info().interfaces, asked);
+            if let Some(at) = offered_at {
+                outages.offered(&path.info().interfaces, at);
+            }
         }
         state.publish();
-        Ok(())
+        answer
     }
 
     fn report(&self, outage: Outage) {
