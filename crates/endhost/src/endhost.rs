@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio::sync::{Notify, broadcast, watch};
 
 use crate::daemon::{Daemon, DaemonError, LocalAs};
-use crate::outage::{Outage, Outages};
+use crate::outage::{HOLD_WITHOUT_DAEMON, Outage, Outages};
 use crate::path::Path;
 
 /// How often the daemon is asked about paths somebody watches, and while something is down.

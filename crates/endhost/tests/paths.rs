@@ -128,4 +128,9 @@ async fn paths_keep_working_while_the_daemon_is_away() {
     }
     assert_eq!(watch.borrow().len(), 1);
     assert_eq!(host.paths(net.b_as).await.unwrap().len(), 1);
+    // Nor does an outage last for ever because nobody says that it is over.
+    let link = watch.borrow()[0].info().interfaces[0];
+    host.report_down(link);
+    assert!(watch.borrow().is_empty());
+    until(&mut watch, 1).await;
 }
