@@ -243,6 +243,7 @@ async fn fetch<T: Transport>(
     let check_time = begun.elapsed();
 
     let shared = Arc::new(shared(&metainfo, files, verified));
+    let files = Arc::clone(&shared.files);
     let goal = Goal {
         until_complete: true,
         give_up_after: options.give_up_after,
@@ -251,6 +252,10 @@ async fn fetch<T: Transport>(
     let reporter = Reporter::Download(progress);
     let swarm = Swarm::new(transport, metainfo, shared, peers, goal, reporter)?;
     let tally = swarm.run(stop).await.map_err(told)?;
+    // What was removed meanwhile has been written to files without a name.
+    tokio::task::spawn_blocking(move || files.check_lengths())
+        .await
+        .map_err(|error| DownloadError::Internal(error.to_string()))??;
     Ok(Summary {
         fetched_bytes: tally.verified_bytes - tally.resumed_bytes,
         resumed_bytes: tally.resumed_bytes,

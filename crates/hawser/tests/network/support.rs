@@ -88,11 +88,19 @@ impl Drop for TestLab {
 }
 
 impl TestLab {
+    /// How it goes; what has died is told by more than the exit code.
     pub fn status(&self) -> Value {
-        let text = self
+        let output = self
             .by
-            .print(&["lab", "status", "--json", "--name", &self.name]);
-        serde_json::from_str(&text).unwrap()
+            .run(&["lab", "status", "--json", "--name", &self.name]);
+        let dead = |json: &Value| {
+            let ases = json["ases"].as_array().unwrap();
+            let mut services = ases.iter().flat_map(|a| [&a["router"], &a["control"]]);
+            json["running"] == false || services.any(|s| s["alive"] == false)
+        };
+        let json = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.success(), !dead(&json), "{output:?}");
+        json
     }
 
     pub fn down(&self) {

@@ -291,6 +291,28 @@ fn a_killed_download_goes_on_from_the_disk() {
 }
 
 #[test]
+fn what_was_removed_meanwhile_is_no_success() {
+    let Some(lab) = As::default().up("fig4", "removed") else {
+        return;
+    };
+    let files = Files::new(&[("data", 8 << 20)]);
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--rate", "30mbit"]);
+    }
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let mut leecher = Running::start(&lab, A, &files.get_args(&peer));
+    eventually("some of it has come", || {
+        sent(&lab).iter().sum::<u64>() > 2 << 20
+    });
+    fs::remove_dir_all(files.downloads()).unwrap();
+    let mut error = String::new();
+    let stderr = leecher.0.stderr.as_mut().unwrap();
+    stderr.read_to_string(&mut error).unwrap();
+    assert_eq!(leecher.0.wait().unwrap().code(), Some(1), "{error}");
+    assert!(error.contains("downloads/data"), "{error}");
+}
+
+#[test]
 fn delay_and_loss_are_what_was_asked_for() {
     let Some(lab) = As::default().up("fig4", "shape") else {
         return;
