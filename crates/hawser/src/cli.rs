@@ -89,7 +89,7 @@ pub enum TorrentCommand {
         /// Where to write it; PATH.torrent when not given
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// Bytes of a piece: a power of two from 16KiB to 16MiB
+        /// Bytes of a piece: a power of two from 16KiB to 128MiB; chosen by size when not given
         #[arg(long, value_name = "N", value_parser = size)]
         piece_length: Option<u64>,
     },

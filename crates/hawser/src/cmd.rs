@@ -9,21 +9,18 @@ pub mod service;
 pub mod torrent;
 
 use crate::failure::{Doing, Failure};
-use hawser_torrent::Metainfo;
-use std::path::Path;
+use hawser_torrent::{Metainfo, metainfo::MAX_METAINFO_BYTES};
+use std::{io::Read, path::Path};
 
 /// Reads a `.torrent` file.
 fn read_metainfo(file: &Path) -> Result<Metainfo, Failure> {
-    // BEP 3 sets no bound; this is far above any real one and below trouble.
-    const MAX: u64 = 64 << 20;
-    let size = std::fs::metadata(file).doing(file.display())?.len();
-    if size > MAX {
-        return Err(Failure::Job(format!(
-            "{}: {size} bytes are too many for a .torrent file: is it the right one?",
-            file.display()
-        )));
-    }
-    let bytes = std::fs::read(file).doing(file.display())?;
+    // One byte more tells a file that is too large from one that just fits,
+    // whatever size a device or a pipe claims to have.
+    let limit = MAX_METAINFO_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    std::fs::File::open(file)
+        .and_then(|f| f.take(limit).read_to_end(&mut bytes))
+        .doing(file.display())?;
     Metainfo::parse(&bytes).doing(file.display())
 }
 

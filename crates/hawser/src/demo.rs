@@ -6,6 +6,7 @@ mod report;
 mod scene;
 mod stage;
 
+use crate::out::errln;
 use crate::{
     cli::DemoArgs,
     cmd::{get, torrent},
@@ -105,5 +106,5 @@ fn finish(
 
 /// A line on standard error: standard output is the report's.
 fn say(text: &str) {
-    eprintln!("{text}");
+    errln!("{text}");
 }

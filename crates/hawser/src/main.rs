@@ -8,7 +8,9 @@ mod cmd;
 mod demo;
 mod failure;
 mod format;
+mod out;
 
+use crate::out::errln;
 use clap::Parser;
 use cli::{Cli, Command};
 use failure::Failure;
@@ -20,7 +22,7 @@ fn main() -> ExitCode {
     match run(cli.command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("hawser: {failure}");
+            errln!("hawser: {failure}");
             failure.exit_code()
         }
     }

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[non_exhaustive]
 pub enum EnterError {
     /// What runs for the lab cannot be read.
-    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down`")]
+    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down --name NAME`")]
     State(#[from] StateError),
     /// The lab has no such AS.
     #[error("the lab has no AS {isd_as}: there are {there}")]

@@ -54,7 +54,7 @@ pub enum LinkError {
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// What runs for the lab cannot be read.
-    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down`")]
+    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down --name NAME`")]
     State(#[from] StateError),
     /// The network cannot be read or written.
     #[error(transparent)]

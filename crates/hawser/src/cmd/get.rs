@@ -2,6 +2,7 @@
 
 mod bars;
 
+use crate::out::{outln, plain};
 use crate::{
     cli::GetArgs,
     cmd,
@@ -105,7 +106,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         endpoint.close().await;
         let report = report(name, info_hash, total, &ended?, &known);
         if args.json {
-            println!("{}", serde_json::to_string(&report).doing("writing JSON")?);
+            outln!("{}", serde_json::to_string(&report).doing("writing JSON")?);
         } else {
             print_report(&report);
         }
@@ -180,9 +181,9 @@ fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known:
 }
 
 fn print_report(report: &Report) {
-    println!(
+    outln!(
         "{}: {} fetched in {:.1} s, {}{}",
-        report.name,
+        plain(&report.name),
         format::bytes(report.fetched_bytes),
         report.seconds,
         format::rate(report.goodput_mbit * 1e6),
@@ -196,7 +197,7 @@ fn print_report(report: &Report) {
         },
     );
     for path in &report.paths {
-        println!(
+        outln!(
             "  {}  {} hops  {}",
             &path.fingerprint[..8.min(path.fingerprint.len())],
             path.hops,

@@ -2,6 +2,7 @@
 
 mod status;
 
+use crate::out::{errln, outln};
 use crate::{
     cli::{LabArgs, LabCommand, LinkCommand},
     failure::{Doing, Failure},
@@ -17,7 +18,7 @@ use std::{
 pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     match args.command {
         LabCommand::Up { topology, lab } => up(&topology, &lab.name)?,
-        LabCommand::Status { json, lab } => status::print(&open(&lab.name)?, json)?,
+        LabCommand::Status { json, lab } => return status::print(&open(&lab.name)?, json),
         LabCommand::Exec {
             isd_as,
             command,
@@ -37,12 +38,8 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         LabCommand::Link { command } => set_link(command)?,
         LabCommand::List => {
             for lab in Lab::list().map_err(Failure::job)? {
-                let state = if lab.running {
-                    "up"
-                } else {
-                    "dead: clear it away with `hawser lab down`"
-                };
-                println!("{:<20} {:>3} ASes  {state}", lab.name, lab.ases);
+                let state = status::word(lab.running, &lab.name);
+                outln!("{:<20} {:>3} ASes  {state}", lab.name, lab.ases);
             }
         }
         LabCommand::Down { lab } => open(&lab.name)?.down().map_err(Failure::job)?,
@@ -74,13 +71,13 @@ fn up(topology: &str, name: &str) -> Result<(), Failure> {
         }
     };
     for isd_as in network.with_several_routers() {
-        eprintln!(
+        errln!(
             "hawser: {isd_as}: several border routers in an AS are not supported yet: one has all its interfaces"
         );
     }
     let options = Options::new(program()?).with_name(name);
     let lab = Lab::up(&network, &options).map_err(Failure::job)?;
-    println!(
+    outln!(
         "lab {} is up: {} ASes, {} links",
         lab.name(),
         network.ases.len(),
@@ -90,7 +87,7 @@ fn up(topology: &str, name: &str) -> Result<(), Failure> {
         let host = lab.host(a.isd_as).map_err(Failure::job)?;
         let host = host.map_or_else(String::new, |ip| ip.to_string());
         let note = a.note.as_deref().unwrap_or_default();
-        println!("  {:<18} {host:<12} {note}", a.isd_as.to_string());
+        outln!("  {:<18} {host:<12} {note}", a.isd_as.to_string());
     }
     Ok(())
 }

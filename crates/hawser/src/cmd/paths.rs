@@ -1,5 +1,6 @@
 //! `hawser paths`: the paths to an AS.
 
+use crate::out::outln;
 use crate::{
     cli::PathsArgs,
     cmd,
@@ -26,9 +27,9 @@ pub fn run(args: PathsArgs) -> Result<(), Failure> {
                     .collect(),
             };
             let text = serde_json::to_string_pretty(&listing).doing("writing JSON")?;
-            println!("{text}");
+            outln!("{text}");
         } else {
-            print!("{}", table(&paths, args.extended));
+            outln!("{}", table(&paths, args.extended).trim_end());
         }
         Ok(())
     })

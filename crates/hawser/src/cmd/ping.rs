@@ -1,5 +1,6 @@
 //! `hawser ping`: SCMP echo requests to a host.
 
+use crate::out::outln;
 use crate::{
     cli::PingArgs,
     cmd,
@@ -41,7 +42,7 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
         let pinger = Pinger::bind(&host, None).map_err(Failure::job)?;
         let fingerprint = path.fingerprint().to_string();
         if !args.json {
-            println!(
+            outln!(
                 "PING {isd_as},{ip} over {} ({} hops)",
                 path.fingerprint().short(),
                 path.info().hops()
@@ -55,7 +56,7 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
         }
         let report = report(&args.destination, fingerprint, sent, &rtts);
         if args.json {
-            println!("{}", serde_json::to_string(&report).doing("writing JSON")?);
+            outln!("{}", serde_json::to_string(&report).doing("writing JSON")?);
         } else {
             print_summary(&report);
         }
@@ -84,7 +85,7 @@ async fn echo(
             Ok(reply) => {
                 rtts.push(reply.rtt);
                 if !args.json {
-                    println!(
+                    outln!(
                         "{} bytes from {},{}: seq={number} time={}",
                         reply.size,
                         reply.from.isd_as,
@@ -93,8 +94,8 @@ async fn echo(
                     );
                 }
             }
-            Err(PingError::TimedOut(_)) if !args.json => println!("seq={number} no answer"),
-            Err(error) if !args.json => println!("seq={number} {error}"),
+            Err(PingError::TimedOut(_)) if !args.json => outln!("seq={number} no answer"),
+            Err(error) if !args.json => outln!("seq={number} {error}"),
             Err(_) => {}
         }
     }
@@ -159,12 +160,15 @@ fn report(destination: &str, path: String, sent: u32, rtts: &[Duration]) -> Repo
 }
 
 fn print_summary(report: &Report) {
-    println!(
+    outln!(
         "--- {} ---\n{} sent, {} received, {:.0} % lost",
-        report.destination, report.sent, report.received, report.loss_percent
+        report.destination,
+        report.sent,
+        report.received,
+        report.loss_percent
     );
     if let (Some(min), Some(avg), Some(max)) = (report.min_ms, report.avg_ms, report.max_ms) {
-        println!("rtt min/avg/max = {min:.3}/{avg:.3}/{max:.3} ms");
+        outln!("rtt min/avg/max = {min:.3}/{avg:.3}/{max:.3} ms");
     }
 }
 

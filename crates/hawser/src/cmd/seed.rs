@@ -1,5 +1,6 @@
 //! `hawser seed`: serve a file or folder.
 
+use crate::out::{outln, plain};
 use crate::{
     cli::{Listen, SeedArgs},
     cmd::{self, torrent::bar_style},
@@ -46,9 +47,13 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
                 "bytes": size,
                 "listening": address.to_string(),
             });
-            println!("{object}");
+            outln!("{object}");
         } else {
-            println!("seeding {name} ({}) at {address}", format::bytes(size));
+            outln!(
+                "seeding {} ({}) at {address}",
+                plain(&name),
+                format::bytes(size)
+            );
         }
 
         let lines = Lines::new();

@@ -1,5 +1,6 @@
 //! `hawser torrent create` and `hawser torrent show`.
 
+use crate::out::{outln, plain};
 use crate::{
     cli::{TorrentArgs, TorrentCommand},
     cmd,
@@ -30,14 +31,14 @@ fn create(path: &Path, output: Option<PathBuf>, piece_length: Option<u64>) -> Re
     let piece_length = piece_length
         .map(u32::try_from)
         .transpose()
-        .map_err(|_| Failure::usage("--piece-length: at most 16MiB"))?;
+        .map_err(|_| Failure::usage("--piece-length: at most 128MiB"))?;
     let mut options = CreateOptions::default();
     options.piece_length = piece_length;
     let bytes = hashed(path, &options)?;
     // Read back what is written: a file that `get` refuses is no use.
     let metainfo = Metainfo::parse(&bytes).doing(path.display())?;
     std::fs::write(&output, &bytes).doing(output.display())?;
-    println!(
+    outln!(
         "{}: {} in {} pieces of {}, info-hash {}",
         output.display(),
         format::bytes(metainfo.total_length()),
@@ -100,28 +101,32 @@ fn show(file: &Path, json: bool) -> Result<(), Failure> {
             "creation_date": metainfo.creation_date(),
             "files": files,
         });
-        println!("{object:#}");
+        outln!("{object:#}");
         return Ok(());
     }
-    println!("name:      {}", metainfo.name());
-    println!("info-hash: {}", metainfo.info_hash());
-    println!(
+    outln!("name:      {}", plain(metainfo.name()));
+    outln!("info-hash: {}", metainfo.info_hash());
+    outln!(
         "size:      {} ({} bytes)",
         format::bytes(metainfo.total_length()),
         metainfo.total_length()
     );
-    println!(
+    outln!(
         "pieces:    {} of {}",
         metainfo.piece_count(),
         format::bytes(metainfo.piece_length().into())
     );
     if let Some(comment) = metainfo.comment() {
-        println!("comment:   {comment}");
+        outln!("comment:   {}", plain(comment));
     }
     if metainfo.is_multi_file() {
-        println!("files:");
+        outln!("files:");
         for f in metainfo.files() {
-            println!("  {:>12}  {}", format::bytes(f.length), f.path.display());
+            outln!(
+                "  {:>12}  {}",
+                format::bytes(f.length),
+                plain(&f.path.display().to_string())
+            );
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! What a demo found: a table beside the paper's figures, or JSON.
 
 use super::scene::Scene;
+use crate::out::outln;
 use crate::{
     cmd::get::PathReport,
     failure::{Doing, Failure},
@@ -81,13 +82,18 @@ impl Report {
     /// Prints the report on standard output.
     pub fn show(&self, scene: &Scene, json: bool) -> Result<(), Failure> {
         if json {
-            println!("{}", serde_json::to_string(self).doing("writing JSON")?);
+            outln!("{}", serde_json::to_string(self).doing("writing JSON")?);
             return Ok(());
         }
-        println!();
-        println!(
+        outln!("");
+        outln!(
             "{:<10} {:>8} {:>14} {:>14} {:>9} {:>14}",
-            "paths", "time", "goodput", "ceiling", "reached", "paper"
+            "paths",
+            "time",
+            "goodput",
+            "ceiling",
+            "reached",
+            "paper"
         );
         for (run, act) in self.runs.iter().zip(scene.acts) {
             let (ceiling, reached) = match run.ceiling_mbit {
@@ -97,7 +103,7 @@ impl Report {
                 ),
                 None => ("no limit".to_owned(), String::new()),
             };
-            println!(
+            outln!(
                 "{:<10} {:>6.1} s {:>14} {:>14} {:>9} {:>14}",
                 run.select,
                 run.seconds,
@@ -107,7 +113,7 @@ impl Report {
                 format::rate(act.paper_mbit * 1e6),
             );
             for path in &run.paths {
-                println!(
+                outln!(
                     "  {}  {} hops  {}",
                     path.fingerprint.get(..8).unwrap_or(&path.fingerprint),
                     path.hops,
@@ -116,7 +122,7 @@ impl Report {
             }
         }
         if let ([first, second], [a, b]) = (&self.runs[..], scene.acts) {
-            println!(
+            outln!(
                 "{} / {}: {:.2}  (paper: {:.1})",
                 second.select,
                 first.select,
@@ -125,9 +131,9 @@ impl Report {
             );
         }
         if let Some(tcp) = self.iperf3_tcp_mbit {
-            println!("iperf3 TCP over one link: {}", format::rate(tcp * 1e6));
+            outln!("iperf3 TCP over one link: {}", format::rate(tcp * 1e6));
         }
-        println!(
+        outln!(
             "paper: {}; file {}; segmentation offload on the links: {}",
             scene.paper,
             if self.sha256_ok {

@@ -1,6 +1,7 @@
 //! The network a demo runs on, with a seeder and downloads in it.
 
 use super::scene::Act;
+use crate::out::errln;
 use crate::{
     cmd::{get, interrupted, lab::program},
     failure::{Doing, Failure},
@@ -156,7 +157,7 @@ impl Drop for Stage {
         if !self.down
             && let Err(error) = self.lab.down()
         {
-            eprintln!("hawser: {error}");
+            errln!("hawser: {error}");
         }
     }
 }

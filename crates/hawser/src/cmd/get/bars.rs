@@ -1,6 +1,7 @@
 //! The bars of a download: the whole, and a line for each path-level peer.
 
 use crate::format;
+use crate::out::{errln, plain};
 use hawser_torrent::{PathProgress, PathState, Phase, Progress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::{
@@ -30,7 +31,7 @@ impl Bars {
             ProgressStyle::with_template("{prefix} {wide_bar} {bytes}/{total_bytes} {msg} {eta}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
         let whole = all.add(ProgressBar::new(0).with_style(style));
-        whole.set_prefix(name.to_owned());
+        whole.set_prefix(plain(name));
         Bars {
             all,
             whole,
@@ -73,6 +74,9 @@ impl Bars {
         for (line, path) in lines.iter().zip(used) {
             line.set_message(describe(path));
         }
+        if let Some((peer, reason)) = progress.idle_peers.first().filter(|_| progress.rate == 0) {
+            self.whole.set_message(format!("{peer}: {reason}"));
+        }
     }
 
     fn show_line(&self, progress: &Progress) {
@@ -82,11 +86,16 @@ impl Bars {
         }
         self.line_due.set(now + LINE_EVERY);
         let share = 100.0 * progress.verified_bytes as f64 / progress.total_bytes.max(1) as f64;
-        eprintln!(
+        errln!(
             "{share:.0} % of {}, {}",
             format::bytes(progress.total_bytes),
             format::rate(progress.rate as f64)
         );
+        if progress.rate == 0 {
+            for reason in reasons(progress) {
+                errln!("  {reason}");
+            }
+        }
     }
 
     /// Takes the bars away.
@@ -97,6 +106,23 @@ impl Bars {
             .for_each(ProgressBar::finish_and_clear);
         self.whole.finish_and_clear();
     }
+}
+
+/// Why nothing comes: what is wrong with each path and peer.
+fn reasons(progress: &Progress) -> Vec<String> {
+    let paths = progress.paths.iter().filter_map(|path| {
+        let error = path.last_error.as_ref()?;
+        Some(format!(
+            "{} over {}: {error}",
+            path.peer,
+            path.fingerprint.short()
+        ))
+    });
+    let peers = progress
+        .idle_peers
+        .iter()
+        .map(|(peer, reason)| format!("{peer}: {reason}"));
+    paths.chain(peers).collect()
 }
 
 fn describe(path: &PathProgress) -> String {

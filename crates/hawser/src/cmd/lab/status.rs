@@ -1,32 +1,56 @@
 //! `hawser lab status`: what runs, as a table or JSON.
 
+use crate::out::outln;
 use crate::{
     failure::{Doing, Failure},
     format,
 };
 use hawser_lab::{AsStatus, Lab, LinkStatus, ProcessStatus, Status};
 use hawser_topology::{format_duration, format_rate};
+use std::process::ExitCode;
 
-/// Prints how a lab goes.
-pub fn print(lab: &Lab, json: bool) -> Result<(), Failure> {
+/// Prints how a lab goes; exit code 1 if not all of it runs.
+pub fn print(lab: &Lab, json: bool) -> Result<ExitCode, Failure> {
     let status = lab.status().map_err(Failure::job)?;
     if json {
-        println!(
+        outln!(
             "{}",
             serde_json::to_string_pretty(&status).doing("writing JSON")?
         );
     } else {
-        print!("{}", table(&status));
+        outln!("{}", table(&status).trim_end());
     }
-    Ok(())
+    Ok(if status.running && dead(&status) == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+/// Whether a lab runs, and what to do if not.
+pub fn word(running: bool, name: &str) -> String {
+    if running {
+        "up".to_owned()
+    } else {
+        format!("dead: clear it away with `hawser lab down --name {name}`")
+    }
+}
+
+/// How many routers and control services have died.
+fn dead(status: &Status) -> usize {
+    let services = status.ases.iter().flat_map(|a| [&a.router, &a.control]);
+    services.filter(|process| !process.alive).count()
 }
 
 fn table(status: &Status) -> String {
-    let state = if status.running {
-        "up"
-    } else {
-        "dead: clear it away with `hawser lab down`"
-    };
+    let mut state = word(status.running, &status.name);
+    let dead = dead(status);
+    if status.running && dead > 0 {
+        state = format!(
+            "up, but {dead} of its services died (see the logs there): take it down with `hawser lab down --name {}` and bring it up again",
+            status.name
+        );
+    }
     let mut text = format!(
         "lab {} is {state} ({})\n\n",
         status.name,

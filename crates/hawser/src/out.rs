@@ -1,0 +1,62 @@
+//! Printing, where the reader may have gone away and text may be a stranger's.
+
+use std::{
+    fmt,
+    io::{ErrorKind, Write},
+};
+
+/// Prints a line on standard output, as `println!`; when nobody reads it any
+/// more, as behind `head`, the program ends quietly.
+macro_rules! outln {
+    ($($arg:tt)*) => { $crate::out::out(format_args!("{}\n", format_args!($($arg)*))) };
+}
+
+/// Prints a line on standard error, as `eprintln!`; where that is closed, the
+/// line is lost and nothing else.
+macro_rules! errln {
+    ($($arg:tt)*) => { $crate::out::err(format_args!("{}\n", format_args!($($arg)*))) };
+}
+
+pub(crate) use {errln, outln};
+
+/// Writes to standard output.
+pub fn out(text: fmt::Arguments<'_>) {
+    if let Err(error) = std::io::stdout().write_fmt(text) {
+        if error.kind() == ErrorKind::BrokenPipe {
+            std::process::exit(0);
+        }
+        errln!("hawser: cannot print: {error}");
+        std::process::exit(1);
+    }
+}
+
+/// Writes to standard error.
+pub fn err(text: fmt::Arguments<'_>) {
+    // There is nowhere to tell that it failed.
+    let _ = std::io::stderr().write_fmt(text);
+}
+
+/// Text of a stranger, such as a file's name in a torrent, with what would
+/// move a terminal's cursor or change its colours written as escapes.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            plain.extend(c.escape_default());
+        } else {
+            plain.push(c);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_a_stranger_reaches_the_terminal_raw() {
+        assert_eq!(plain("a\x1b[31mx\n"), "a\\u{1b}[31mx\\n");
+        assert_eq!(plain("Übung 1.txt"), "Übung 1.txt");
+    }
+}
