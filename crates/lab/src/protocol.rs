@@ -115,7 +115,9 @@ pub(crate) struct Ended {
 #[non_exhaustive]
 pub enum SupervisorError {
     /// It is not there.
-    #[error("the lab's supervisor does not answer ({0}): clear up with `hawser lab down --name NAME`")]
+    #[error(
+        "the lab's supervisor does not answer ({0}): clear up with `hawser lab down --name NAME`"
+    )]
     Gone(io::Error),
     /// It could not do it.
     #[error("{0}")]

@@ -107,7 +107,9 @@ pub struct EndStatus {
 #[non_exhaustive]
 pub enum StatusError {
     /// What runs for it cannot be read.
-    #[error("{0}: is the lab coming up right now? if not, clear up with `hawser lab down --name NAME`")]
+    #[error(
+        "{0}: is the lab coming up right now? if not, clear up with `hawser lab down --name NAME`"
+    )]
     State(#[from] StateError),
     /// Its network cannot be read.
     #[error(transparent)]
