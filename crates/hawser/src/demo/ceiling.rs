@@ -20,8 +20,9 @@ const UNDERLAY: f64 = 14.0 + 20.0 + 8.0;
 const SCION_HEADERS: usize = 12 + 24 + 8;
 
 /// Bytes of a full QUIC packet that are not stream data: flags, connection id,
-/// packet number, STREAM frame (type, id, offset, length), and the AEAD tag.
-const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4 + 2) + 16;
+/// packet number, STREAM frame (type, id, offset; one that fills its packet has
+/// no length), and the AEAD tag (RFC 9000, 17.3.1 and 19.8).
+const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4) + 16;
 
 /// Bytes of a block, and of the header of the message it comes in (BEP 3).
 const BLOCK: f64 = 16384.0;
