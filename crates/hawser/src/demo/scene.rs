@@ -80,7 +80,7 @@ impl Scene {
                 leecher: isd_as("1-ff00:0:110")?,
                 acts: &FIG4,
                 default_bytes: 384 << 20,
-                paper: "001, Fig. 5 (links of 10 Gbit/s)",
+                paper: "Gartner et al., Multipath BitTorrent over SCION, Fig. 5 (links of 10 Gbit/s)",
             }),
             "fig7a" => Ok(Scene {
                 topology: "fig7a",
@@ -88,7 +88,7 @@ impl Scene {
                 leecher: isd_as("1-ff00:0:1")?,
                 acts: &FIG7A,
                 default_bytes: 32 << 20,
-                paper: "001, Fig. 8",
+                paper: "Gartner et al., Multipath BitTorrent over SCION, Fig. 8",
             }),
             other => Err(Failure::usage(format!(
                 "no demo on {other}: there are fig7a and fig4"
