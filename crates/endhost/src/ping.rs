@@ -204,7 +204,7 @@ async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
                     let from = ScionAddr::new(packet.src_as(), SocketAddr::new(host, 0));
                     (sequence, Answer::Reply { from, at })
                 }
-                Arrival::Report(report) => match report.quote.echo {
+                Arrival::Report(report) => match report.quote.request {
                     Some(sequence) => (sequence, Answer::Error(report.error)),
                     None => continue,
                 },

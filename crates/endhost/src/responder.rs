@@ -75,6 +75,7 @@ fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
             reply: false,
             id,
             sequence,
+            ..
         } => (id, traceroute_reply(id, sequence, packet.dst_as())),
         _ => return None,
     };

@@ -12,7 +12,7 @@ pub(crate) use checksum::Sum;
 pub use packet::{Malformed, Packet, Udp};
 pub use route::{Route, RouteError};
 pub use scmp::{Quote, Scmp, ScmpError};
-pub(crate) use scmp::{echo, traceroute_reply};
+pub(crate) use scmp::{echo, traceroute_reply, traceroute_request};
 
 /// Next-header number of UDP.
 pub(crate) const UDP: u8 = 17;

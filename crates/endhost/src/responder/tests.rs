@@ -34,14 +34,14 @@ fn traceroute_is_answered_and_not_amplified() {
     let request = request(&message);
     let reply = answer(&request, FROM.parse().unwrap()).unwrap();
     let packet = Packet::parse(&reply).unwrap();
-    assert!(matches!(
-        Scmp::parse(&packet),
-        Ok(Scmp::Traceroute {
-            reply: true,
-            id: 31000,
-            sequence: 5
-        })
-    ));
+    let expected = Scmp::Traceroute {
+        reply: true,
+        id: 31000,
+        sequence: 5,
+        isd_as: "1-ff00:0:1".parse().unwrap(),
+        interface: 0,
+    };
+    assert_eq!(Scmp::parse(&packet), Ok(expected));
     assert_eq!(reply.len(), request.len());
     let short = self::request(&message[..8]);
     assert_eq!(answer(&short, FROM.parse().unwrap()), None);

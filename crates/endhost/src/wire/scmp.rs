@@ -1,6 +1,7 @@
 //! SCMP messages: what routers and hosts tell about packets that did not get through, and echoes.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
@@ -126,8 +127,8 @@ pub struct Quote<'a> {
     pub path: &'a [u8],
     /// The interfaces of that path in the order of travel; empty inside one AS.
     pub interfaces: Vec<u16>,
-    /// Which echo it was, if it was an echo request.
-    pub echo: Option<u16>,
+    /// Which request of ours it was, if it was an echo or traceroute request.
+    pub request: Option<u16>,
 }
 
 /// An SCMP message.
@@ -160,6 +161,10 @@ pub enum Scmp<'a> {
         id: u16,
         /// Which question of that program.
         sequence: u16,
+        /// The AS that answers; nothing in a question.
+        isd_as: IsdAsn,
+        /// The interface whose router answers, 0 for a host.
+        interface: u16,
     },
     /// Something this program does not know, not an error.
     Other {
@@ -240,6 +245,8 @@ impl<'a> Scmp<'a> {
                     reply: kind == TRACEROUTE_REPLY,
                     id: u16_at(body, 0)?,
                     sequence: u16_at(body, 2)?,
+                    isd_as: IsdAsn::from_u64(u64_at(body, 4)?),
+                    interface: interface_at(body, 12)?,
                 });
             }
             128.. => return Ok(Self::Other { kind }),
@@ -253,27 +260,36 @@ impl<'a> Scmp<'a> {
 /// Reads the packet an error quotes; none when it is not whole enough, or not of a kind we send.
 fn quote(bytes: &[u8]) -> Option<Quote<'_>> {
     let packet = Packet::parse_quoted(bytes).ok()?;
-    let (src_port, dst_port, echo) = if packet.is_scmp() {
-        // Of SCMP messages we send echo requests; their id is our port.
+    let (src_port, dst_port, request) = if packet.is_scmp() {
+        // Of SCMP messages we send requests; their id is our port.
         let message = packet.payload();
         let id = u16_at(message, HEADER).ok()?;
         let sequence = u16_at(message, HEADER + 2).ok()?;
-        (*message.first()? == ECHO_REQUEST).then_some((id, 0, Some(sequence)))?
+        matches!(*message.first()?, ECHO_REQUEST | TRACEROUTE_REQUEST).then_some((
+            id,
+            0,
+            Some(sequence),
+        ))?
     } else {
         let udp = packet.udp_quoted().ok()?;
         (udp.src_port, udp.dst_port, None)
     };
+    // A probe of a path is for a router at its end, not for any host there.
+    let dst_host = match packet.dst_host() {
+        Err(Malformed::AddressType(_)) if request.is_some() => Ipv4Addr::UNSPECIFIED.into(),
+        host => host.ok()?,
+    };
     let addr = |isd_as, host, port| ScionAddr::new(isd_as, (host, port).into());
     Some(Quote {
         src: addr(packet.src_as(), packet.src_host().ok()?, src_port),
-        dst: addr(packet.dst_as(), packet.dst_host().ok()?, dst_port),
+        dst: addr(packet.dst_as(), dst_host, dst_port),
         path: packet.path(),
         interfaces: match packet.path_type() {
             0 => Vec::new(),
             1 => dataplane::interface_ids(packet.path()).ok()?,
             _ => return None,
         },
-        echo,
+        request,
     })
 }
 
@@ -284,6 +300,13 @@ pub(crate) fn echo(reply: bool, id: u16, sequence: u16, data: &[u8]) -> Vec<u8> 
     message.extend_from_slice(&id.to_be_bytes());
     message.extend_from_slice(&sequence.to_be_bytes());
     message.extend_from_slice(data);
+    message
+}
+
+/// Asks the router, whose alert is set in the path's hop field, who it is.
+pub(crate) fn traceroute_request(id: u16, sequence: u16) -> Vec<u8> {
+    let mut message = traceroute_reply(id, sequence, IsdAsn::from_u64(0));
+    message[0] = TRACEROUTE_REQUEST;
     message
 }
 

@@ -107,12 +107,29 @@ fn a_quote_cut_short_after_its_headers_is_enough() {
 }
 
 #[test]
-fn our_echoes_are_known_again() {
-    let echoed = route(US, PEER).scmp(&echo(false, 31000, 9, &[0; 32]));
-    let packet = Packet::parse(&echoed).unwrap();
-    let quote = quote(packet.bytes()).unwrap();
-    assert_eq!(quote.src, addr(US));
-    assert_eq!(quote.echo, Some(9));
+fn our_requests_are_known_again() {
+    let requests = [
+        echo(false, 31000, 9, &[0; 32]),
+        traceroute_request(31000, 9),
+    ];
+    for request in requests {
+        let mut sent = route(US, PEER).scmp(&request);
+        let quote = quote(&sent).unwrap();
+        assert_eq!(
+            (quote.src, quote.dst.host.ip()),
+            (addr(US), addr(PEER).host.ip())
+        );
+        assert_eq!(quote.request, Some(9));
+        // The same to a service address.
+        sent[9] |= 0x40;
+        let quote = self::quote(&sent).unwrap();
+        assert_eq!((quote.src, quote.request), (addr(US), Some(9)));
+        assert!(quote.dst.host.ip().is_unspecified());
+    }
+    assert_eq!(
+        quote(&route(US, PEER).scmp(&echo(true, 31000, 9, &[]))),
+        None
+    );
 }
 
 #[test]
