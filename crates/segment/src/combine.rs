@@ -1,0 +1,244 @@
+//! Segments joined to paths: up, core and down, shortcuts and peering.
+
+use crate::{
+    edge::{Edge, Kind, Placed, Vertex, edges},
+    path,
+    segment::Segment,
+};
+use hawser_path::{Interface, Path};
+use sciparse::identifier::isd_asn::IsdAsn;
+use std::collections::{BTreeMap, HashMap};
+
+/// Bound on the work of one call, counted in lookups: what strangers send must
+/// not keep a host busy for long. It is some ten times what a core of a hundred
+/// ASes needs.
+const MAX_WORK: usize = 1 << 22;
+
+/// The work of looking at one combination of segments, counted in lookups.
+const WORK_OF_ONE: usize = 32;
+
+/// The most hop fields a path can have (SCION data plane, path meta header:
+/// `CurrHF` has 6 bits).
+const MAX_HOP_FIELDS: usize = 64;
+
+/// The segments between two ASes, in any order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Segments {
+    /// From core ASes to the source.
+    pub up: Vec<Segment>,
+    /// Between core ASes, from those on the destination's side to those on the
+    /// source's.
+    pub core: Vec<Segment>,
+    /// From core ASes to the destination.
+    pub down: Vec<Segment>,
+}
+
+/// A path, ready to be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Combined {
+    /// The interfaces crossed, and all that is announced about them. The packet
+    /// leaves the source by the first of the interfaces.
+    pub path: Path,
+    /// The data-plane path, as it stands in a packet's header.
+    pub raw: Vec<u8>,
+}
+
+/// The paths from `src` to `dst` that can be made of `segments`: the `limit`
+/// first, by the links they cross, then by the number and the names of their
+/// segments, as scionproto's `combinator` orders them. No AS is crossed twice.
+/// Of several ways to the same interfaces the one that expires last is taken.
+///
+/// Nothing when `src` is `dst`: the path inside an AS needs no segments.
+///
+/// Of an enormous number of segments (thousands that can all be joined) only
+/// the shortest combinations are looked at.
+pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> Vec<Combined> {
+    if src == dst {
+        return Vec::new();
+    }
+    let graph = Graph::new(segments, Vertex::As(src), Vertex::As(dst));
+    let mut work = MAX_WORK;
+    let mut found = Vec::new();
+    for links in 1..=graph.most_links {
+        // What crosses the same interfaces crosses as many links, so copies of
+        // one path are found in the same round.
+        let round = graph.round(links, &mut work);
+        for candidate in without_copies(round) {
+            if found.len() == limit {
+                return found;
+            }
+            found.extend(path::build(src, dst, &candidate));
+        }
+    }
+    found
+}
+
+/// One way to make a path.
+#[derive(Debug)]
+pub(crate) struct Candidate<'a> {
+    pub edges: Vec<Edge<'a>>,
+    pub interfaces: Vec<Interface>,
+    /// Half seconds of Unix time.
+    pub expiry: u64,
+}
+
+/// Edges of as many links, by where they lead or come from.
+type Groups<'a, K> = BTreeMap<(K, usize), Vec<Edge<'a>>>;
+
+/// The edges that can be of use between two ASes.
+struct Graph<'a> {
+    dst: Vertex,
+    /// Those from the source, by kind and where they lead to.
+    first: Groups<'a, (Kind, Vertex)>,
+    /// Core segments, by where they come from, then by where they lead to.
+    middle: HashMap<Vertex, Groups<'a, Vertex>>,
+    /// Those to the destination, by where they come from, then by kind.
+    last: HashMap<Vertex, Groups<'a, Kind>>,
+    most_links: usize,
+}
+
+impl<'a> Graph<'a> {
+    fn new(segments: &'a Segments, src: Vertex, dst: Vertex) -> Graph<'a> {
+        let mut graph = Graph {
+            dst,
+            first: BTreeMap::new(),
+            middle: HashMap::new(),
+            last: HashMap::new(),
+            most_links: 0,
+        };
+        let Segments { up, core, down } = segments;
+        for (kind, list) in [(Kind::Up, up), (Kind::Core, core), (Kind::Down, down)] {
+            let edges = edges(kind, list);
+            let longest = edges.iter().map(|placed| placed.edge.links()).max();
+            graph.most_links += longest.unwrap_or(0);
+            for Placed { from, to, edge } in edges {
+                let links = edge.links();
+                if from == src {
+                    let first = graph.first.entry(((kind, to), links));
+                    first.or_default().push(edge);
+                }
+                if to == dst {
+                    let last = graph.last.entry(from).or_default();
+                    last.entry((kind, links)).or_default().push(edge);
+                } else if kind == Kind::Core {
+                    let middle = graph.middle.entry(from).or_default();
+                    middle.entry((to, links)).or_default().push(edge);
+                }
+            }
+        }
+        graph
+    }
+
+    /// The candidates that cross so many links, until `work` is used up.
+    fn round(&self, links: usize, work: &mut usize) -> Vec<Candidate<'a>> {
+        let mut found = Vec::new();
+        for (&((kind, via), near), first) in self.first.range(..) {
+            if near > links {
+                continue;
+            }
+            if via == self.dst {
+                if near == links {
+                    join(&[first], work, &mut found);
+                }
+                continue;
+            }
+            for last in self.last(via, kind, links - near) {
+                join(&[first, last], work, &mut found);
+            }
+            let cores = self.middle.get(&via).filter(|_| kind == Kind::Up);
+            for (&(then, between), middle) in cores.into_iter().flatten() {
+                let Some(rest) = (links - near).checked_sub(between) else {
+                    continue;
+                };
+                *work = work.saturating_sub(1);
+                for last in self.last(then, Kind::Core, rest) {
+                    join(&[first, middle, last], work, &mut found);
+                }
+            }
+        }
+        found
+    }
+
+    /// The edges of so many links from `via` to the destination that may come
+    /// after one of `kind`.
+    fn last(&self, via: Vertex, kind: Kind, links: usize) -> impl Iterator<Item = &Vec<Edge<'a>>> {
+        let groups = self.last.get(&via);
+        let after = [Kind::Core, Kind::Down].into_iter();
+        after
+            .filter(move |&next| next > kind)
+            .filter_map(move |next| groups?.get(&(next, links)))
+    }
+}
+
+/// All combinations of one edge of each group that make a path.
+fn join<'a>(groups: &[&Vec<Edge<'a>>], work: &mut usize, found: &mut Vec<Candidate<'a>>) {
+    let mut places = vec![0; groups.len()];
+    while *work >= WORK_OF_ONE {
+        *work -= WORK_OF_ONE;
+        let edges = groups.iter().zip(&places);
+        found.extend(candidate(edges.map(|(group, &at)| group[at]).collect()));
+        // The next one, counted from the back.
+        let mut digit = groups.len();
+        loop {
+            let Some(next) = digit.checked_sub(1) else {
+                return;
+            };
+            digit = next;
+            places[digit] += 1;
+            if places[digit] < groups[digit].len() {
+                break;
+            }
+            places[digit] = 0;
+        }
+    }
+}
+
+/// Nothing when an AS is crossed twice, or a packet has no room for the path.
+fn candidate(edges: Vec<Edge<'_>>) -> Option<Candidate<'_>> {
+    let fields = edges.iter().map(|edge| edge.used().count()).sum::<usize>();
+    if fields > MAX_HOP_FIELDS {
+        return None;
+    }
+    let mut interfaces = Vec::with_capacity(2 * fields);
+    for edge in &edges {
+        edge.interfaces(&mut interfaces);
+    }
+    let mut ases: Vec<_> = interfaces.iter().map(|i| i.isd_as).collect();
+    ases.sort_unstable();
+    // An AS on the way has two interfaces, those at the ends have one.
+    if ases.windows(3).any(|three| three[0] == three[2]) {
+        return None;
+    }
+    Some(Candidate {
+        expiry: edges.iter().map(Edge::expiry).min()?,
+        edges,
+        interfaces,
+    })
+}
+
+/// In order, and of those over the same interfaces only the one that expires
+/// last.
+fn without_copies(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+    candidates.sort_by_cached_key(|candidate| {
+        let edges = &candidate.edges;
+        let keys = edges.iter().map(|e| (e.segment.id(), e.cut, e.peer));
+        (edges.len(), keys.collect::<Vec<_>>())
+    });
+    let mut latest: HashMap<&[Interface], usize> = HashMap::new();
+    for (at, candidate) in candidates.iter().enumerate() {
+        let kept = latest.entry(&candidate.interfaces).or_insert(at);
+        if candidate.expiry > candidates[*kept].expiry {
+            *kept = at;
+        }
+    }
+    let mut kept: Vec<_> = latest.into_values().collect();
+    kept.sort_unstable();
+    let mut kept = kept.into_iter().peekable();
+    let candidates = candidates.into_iter().enumerate();
+    candidates
+        .filter_map(|(at, candidate)| kept.next_if_eq(&at).map(|_| candidate))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

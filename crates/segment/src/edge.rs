@@ -1,0 +1,191 @@
+//! The parts of segments that paths are made of, as edges of a graph.
+//!
+//! Its vertices are ASes and peering links; a path is one edge, or two or three
+//! in a row, from the source to the destination (scionproto, `combinator`).
+
+use crate::segment::{Entry, Hop, Segment};
+use hawser_path::Interface;
+use sciparse::identifier::isd_asn::IsdAsn;
+
+/// What a segment is to a path. A path has at most one of each, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    Up,
+    Core,
+    Down,
+}
+
+/// Where edges meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Vertex {
+    As(IsdAsn),
+    /// A peering link, by its two interfaces in the direction of travel.
+    Peering(Interface, Interface),
+}
+
+/// A part of a segment: from its end to the AS at `cut`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Edge<'a> {
+    pub kind: Kind,
+    pub segment: &'a Segment,
+    /// The first AS of the segment that is used.
+    pub cut: usize,
+    /// The peering entry by which the path enters or leaves that AS.
+    pub peer: Option<usize>,
+}
+
+/// An edge and where it leads from and to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed<'a> {
+    pub from: Vertex,
+    pub to: Vertex,
+    pub edge: Edge<'a>,
+}
+
+/// One AS of an edge.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Used<'a> {
+    pub entry: &'a Entry,
+    /// The hop field by which it is crossed.
+    pub hop: &'a Hop,
+    /// The interfaces that the path crosses there, in the direction of
+    /// beaconing.
+    pub interfaces: [Option<u16>; 2],
+    /// The MTU of the link the beacon came by, if the path crosses it.
+    pub link_mtu: Option<u16>,
+}
+
+/// All edges of the segments of a kind.
+pub(crate) fn edges(kind: Kind, segments: &[Segment]) -> Vec<Placed<'_>> {
+    let mut edges = Vec::new();
+    for segment in segments {
+        let mut add = |cut, peer| {
+            let edge = Edge {
+                kind,
+                segment,
+                cut,
+                peer,
+            };
+            edges.push(edge.placed());
+        };
+        let last = segment.entries.len() - 1;
+        if kind == Kind::Core {
+            // Neither shortcuts nor peering among core ASes. A segment of one
+            // AS leads nowhere.
+            if last > 0 {
+                add(0, None);
+            }
+            continue;
+        }
+        for (cut, entry) in segment.entries.iter().enumerate() {
+            if cut < last {
+                add(cut, None);
+            }
+            for peer in 0..entry.peers.len() {
+                add(cut, Some(peer));
+            }
+        }
+    }
+    edges
+}
+
+impl<'a> Edge<'a> {
+    fn placed(self) -> Placed<'a> {
+        let down = self.kind == Kind::Down;
+        let end = Vertex::As(self.segment.last());
+        let entry = &self.segment.entries[self.cut];
+        let other = match self.peer {
+            None => Vertex::As(entry.isd_as),
+            Some(peer) => {
+                let peer = &entry.peers[peer];
+                let near = Interface {
+                    isd_as: entry.isd_as,
+                    id: peer.hop.ingress,
+                };
+                let far = Interface {
+                    isd_as: peer.isd_as,
+                    id: peer.interface,
+                };
+                if down {
+                    Vertex::Peering(far, near)
+                } else {
+                    Vertex::Peering(near, far)
+                }
+            }
+        };
+        let (from, to) = if down { (other, end) } else { (end, other) };
+        Placed {
+            from,
+            to,
+            edge: self,
+        }
+    }
+
+    /// The links crossed; a peering link counts where it is entered by.
+    pub fn links(&self) -> usize {
+        let peering = self.peer.is_some() && self.kind == Kind::Down;
+        self.segment.entries.len() - 1 - self.cut + usize::from(peering)
+    }
+
+    /// The ASes, in the direction of beaconing.
+    pub fn used(&self) -> impl DoubleEndedIterator<Item = Used<'a>> + use<'a> {
+        let &Edge { cut, peer, .. } = self;
+        let entries = self.segment.entries.iter().enumerate().skip(cut);
+        entries.map(move |(at, entry)| {
+            let some = |id: u16| (id != 0).then_some(id);
+            match peer {
+                Some(peer) if at == cut => {
+                    let peer = &entry.peers[peer];
+                    Used {
+                        entry,
+                        hop: &peer.hop,
+                        interfaces: [peer.hop.ingress, peer.hop.egress].map(some),
+                        link_mtu: Some(peer.mtu),
+                    }
+                }
+                _ => {
+                    // At a shortcut the path turns round inside the AS.
+                    let shortcut = at == cut && cut != 0;
+                    let [ingress, egress] = [entry.hop.ingress, entry.hop.egress].map(some);
+                    Used {
+                        entry,
+                        hop: &entry.hop,
+                        interfaces: [ingress.filter(|_| !shortcut), egress],
+                        link_mtu: some(entry.ingress_mtu).filter(|_| !shortcut),
+                    }
+                }
+            }
+        })
+    }
+
+    /// The interfaces that the path crosses, in the direction of travel.
+    pub fn interfaces(&self, into: &mut Vec<Interface>) {
+        let start = into.len();
+        for used in self.used() {
+            let isd_as = used.entry.isd_as;
+            let ids = used.interfaces.into_iter().flatten();
+            into.extend(ids.map(|id| Interface { isd_as, id }));
+        }
+        if self.kind != Kind::Down {
+            into[start..].reverse();
+        }
+    }
+
+    /// Half seconds of Unix time at which the first hop field expires.
+    pub fn expiry(&self) -> u64 {
+        let life = self.used().map(|used| used.hop.life()).min();
+        2 * self.segment.timestamp() + life.unwrap_or(0)
+    }
+
+    /// The accumulator with which the first hop field that is crossed is
+    /// checked. A peering hop is checked with that of the hop after it
+    /// (scionproto, combinator, `calculateBeta`).
+    pub fn beta(&self) -> u16 {
+        let first = match self.kind {
+            Kind::Down => self.cut,
+            _ => self.segment.entries.len() - 1,
+        };
+        let at_peer = self.peer.is_some() && first == self.cut;
+        self.segment.betas[first + usize::from(at_peer)]
+    }
+}

@@ -1,0 +1,21 @@
+//! Path segments as the control plane carries them, and the paths made of them.
+//!
+//! A [`Segment`] is read from the message in which control services hand it
+//! out; [`combine`] joins up, core and down segments to paths, with all that
+//! the ASes announced of them. Both do what scionproto's `segment` and
+//! `combinator` packages do: of the same segments come the same paths, in the
+//! same order, with the same MTU, expiry and metadata.
+//!
+//! Nothing here asks anybody or knows the time, and nothing is verified:
+//! signatures are `hawser-trust`'s.
+
+mod combine;
+mod edge;
+mod info;
+mod message;
+mod path;
+mod segment;
+
+pub use combine::{Combined, Segments, combine};
+pub use message::{EntryError, SegmentError};
+pub use segment::Segment;

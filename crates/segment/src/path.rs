@@ -1,0 +1,75 @@
+//! A combination of segments, written out.
+
+use crate::{
+    combine::{Candidate, Combined},
+    edge::{Edge, Kind},
+    info,
+    segment::Entry,
+};
+use hawser_path::{Metadata, Path};
+use sciparse::{
+    core::encode::WireEncode,
+    dataplane_path::standard::{
+        model::{HopField, InfoField, Segment, StandardPath},
+        types::{HopFieldFlags, HopFieldMac, InfoFieldFlags},
+    },
+    identifier::isd_asn::IsdAsn,
+};
+
+/// The path of a combination. Nothing when its parts do not fit together, which
+/// the checks on segments and combinations rule out.
+pub(crate) fn build(src: IsdAsn, dst: IsdAsn, candidate: &Candidate<'_>) -> Option<Combined> {
+    let mut wire = StandardPath::new_empty();
+    let mut entries: Vec<&Entry> = Vec::new();
+    let mut mtu = u16::MAX;
+    for edge in &candidate.edges {
+        if wire.segments.try_push(segment(edge)).is_some() {
+            return None;
+        }
+        let start = entries.len();
+        for used in edge.used() {
+            entries.push(used.entry);
+            mtu = mtu.min(used.entry.mtu).min(used.link_mtu.unwrap_or(mtu));
+        }
+        if edge.kind != Kind::Down {
+            entries[start..].reverse();
+        }
+    }
+    let interfaces = candidate.interfaces.clone();
+    let metadata = Metadata {
+        mtu,
+        expiry: candidate.expiry / 2,
+        ..info::collect(&interfaces, &entries)
+    };
+    Some(Combined {
+        path: Path::new(src, dst, interfaces, metadata).ok()?,
+        raw: wire.try_encode_to_vec().ok()?,
+    })
+}
+
+/// A segment of the data-plane path, in the direction of travel.
+fn segment(edge: &Edge<'_>) -> Segment {
+    let down = edge.kind == Kind::Down;
+    let mut flags = InfoFieldFlags::empty();
+    flags.set(InfoFieldFlags::CONS_DIR, down);
+    flags.set(InfoFieldFlags::PEERING, edge.peer.is_some());
+    let fields = edge.used().map(|used| HopField {
+        flags: HopFieldFlags::empty(),
+        expiration_units: used.hop.exp_time,
+        cons_ingress: used.hop.ingress,
+        cons_egress: used.hop.egress,
+        mac: HopFieldMac::new(used.hop.mac),
+    });
+    Segment {
+        info_field: InfoField {
+            flags,
+            segment_id: edge.beta(),
+            timestamp: edge.segment.timestamp,
+        },
+        hop_fields: if down {
+            fields.collect()
+        } else {
+            fields.rev().collect()
+        },
+    }
+}

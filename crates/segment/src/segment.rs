@@ -1,0 +1,122 @@
+//! One path segment.
+
+use hawser_path::{Geo, LinkType};
+use sciparse::identifier::isd_asn::IsdAsn;
+use std::time::Duration;
+
+/// One path segment: what each AS that a beacon passed said of itself and of
+/// the way through it, in the direction of beaconing.
+///
+/// It comes from [`Segment::from_message`] and is then known to be whole: it
+/// has between 1 and 63 ASes, each names the next, and no interface is missing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Segment {
+    pub(crate) timestamp: u32,
+    pub(crate) hash: [u8; 32],
+    pub(crate) entries: Vec<Entry>,
+    /// The accumulator with which the hop field of each AS is checked; one more
+    /// than ASes. The first is the segment's ID.
+    pub(crate) betas: Vec<u16>,
+}
+
+/// What one AS said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub isd_as: IsdAsn,
+    /// Bytes of the largest packet inside the AS.
+    pub mtu: u16,
+    /// Bytes of the largest packet on the link the beacon came by, 0 if unsaid.
+    pub ingress_mtu: u16,
+    pub hop: Hop,
+    pub peers: Vec<Peer>,
+    pub info: Option<StaticInfo>,
+}
+
+/// A hop field, seen in the direction of beaconing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hop {
+    /// 0 at the first AS.
+    pub ingress: u16,
+    /// 0 at the last AS.
+    pub egress: u16,
+    pub exp_time: u8,
+    pub mac: [u8; 6],
+}
+
+/// A hop field that enters the segment over a peering link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    /// The AS at the other end, and its interface.
+    pub isd_as: IsdAsn,
+    pub interface: u16,
+    /// Bytes of the largest packet on the link.
+    pub mtu: u16,
+    pub hop: Hop,
+}
+
+/// An AS's announcement of its links, by interface (SCION control plane,
+/// `StaticInfoExtension`). What lies inside the AS is between the interface by
+/// which the beacon leaves and the one named.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct StaticInfo {
+    pub latency_intra: Vec<(u16, Duration)>,
+    pub latency_inter: Vec<(u16, Duration)>,
+    /// In kbit/s.
+    pub bandwidth_intra: Vec<(u16, u64)>,
+    /// In kbit/s.
+    pub bandwidth_inter: Vec<(u16, u64)>,
+    pub geo: Vec<(u16, Geo)>,
+    pub link_type: Vec<(u16, LinkType)>,
+    pub internal_hops: Vec<(u16, u32)>,
+    pub note: String,
+}
+
+impl Hop {
+    /// Half seconds for which the hop field holds: a unit of its life is the
+    /// 256th part of a day (SCION data plane, hop field, `ExpTime`).
+    pub fn life(&self) -> u64 {
+        (u64::from(self.exp_time) + 1) * 675
+    }
+}
+
+impl Segment {
+    /// The AS that started the beacon: a core AS.
+    pub fn first(&self) -> IsdAsn {
+        self.entries[0].isd_as
+    }
+
+    /// The AS at which the beacon ended.
+    pub fn last(&self) -> IsdAsn {
+        self.entries[self.entries.len() - 1].isd_as
+    }
+
+    /// The ASes, from the first to the last.
+    pub fn ases(&self) -> impl Iterator<Item = IsdAsn> {
+        self.entries.iter().map(|entry| entry.isd_as)
+    }
+
+    /// When the segment was made, in seconds of Unix time.
+    pub fn timestamp(&self) -> u64 {
+        self.timestamp.into()
+    }
+
+    /// When the first of its hop fields expires, peering ones included, in
+    /// whole seconds of Unix time. A path over a part of the segment may live
+    /// longer.
+    pub fn expiry(&self) -> u64 {
+        let peers = |entry: &Entry| entry.peers.iter().map(|peer| peer.hop.life()).min();
+        let lives = self.entries.iter().map(|entry| {
+            let own = entry.hop.life();
+            peers(entry).map_or(own, |peers| own.min(peers))
+        });
+        let life = lives.min();
+        self.timestamp() + life.unwrap_or(0) / 2
+    }
+
+    /// The segment's name: SHA-256 over each AS and its two interfaces, the
+    /// same for every renewal of it. Equal to the `ID` of scionproto's
+    /// `segment.PathSegment`.
+    pub fn id(&self) -> [u8; 32] {
+        self.hash
+    }
+}
