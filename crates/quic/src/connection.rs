@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_endhost::wire::{Route, RouteError};
 use hawser_endhost::{Outage, Path, ScionAddr};
 use hawser_path::{Fingerprint, Interface};
 use noq::{ConnectionError, PathId};
@@ -37,7 +36,8 @@ impl fmt::Debug for PeerKey {
 /// A connection to one peer over one path. Cloning shares it; it closes when the last clone and the
 /// last of its streams are gone.
 ///
-/// It never changes its path: packets of it that arrive over another one are dropped.
+/// It never changes its path: packets of it that arrive over another one are dropped. Only the
+/// path's bytes are replaced, by fresher ones for the same interfaces.
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
 
@@ -45,7 +45,6 @@ pub(crate) struct Inner {
     quic: noq::Connection,
     fate: Arc<Fate>,
     way: InUse,
-    local: ScionAddr,
     fingerprint: Fingerprint,
     key: PeerKey,
     idle_timeout: Duration,
@@ -89,26 +88,6 @@ pub enum CloseReason {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the connection is closed: {0}")]
 pub struct OpenStreamError(pub CloseReason);
-
-/// Why a path cannot take the place of a connection's path.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum SetPathError {
-    /// A connection stays on its path; only a refresh of the same path can be set.
-    #[error("the connection is on path {pinned}, not on {given}: open another connection")]
-    OtherPath {
-        /// The connection's path.
-        pinned: Fingerprint,
-        /// The one given.
-        given: Fingerprint,
-    },
-    /// The path makes no header for the peer.
-    #[error(transparent)]
-    Route(#[from] RouteError),
-    /// The connection is closed.
-    #[error("the connection is closed: {0}")]
-    Closed(CloseReason),
-}
 
 /// Counters and estimates of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -164,7 +143,6 @@ impl Connection {
             quic,
             fate,
             way,
-            local,
             fingerprint,
             key,
             idle_timeout,
@@ -189,6 +167,13 @@ impl Connection {
     /// The path; none when the peer connected over one the daemon does not know.
     pub fn path(&self) -> Option<Path> {
         self.0.fate.path()
+    }
+
+    /// When routers stop accepting what is sent now, in seconds since the Unix epoch. It moves on
+    /// when the path is refreshed, on the side that accepted the connection with the first packet
+    /// over the peer's fresh path.
+    pub fn expiry(&self) -> u64 {
+        self.0.way.way().expiry()
     }
 
     /// The peer's key.
@@ -255,24 +240,6 @@ impl Connection {
     pub fn close_reason(&self) -> Option<CloseReason> {
         let error = self.0.quic.close_reason()?;
         Some(self.0.reason(&error))
-    }
-
-    /// Goes on with a refreshed path of the same fingerprint. The endpoint does so by itself before
-    /// the path of a connection it opened expires.
-    ///
-    /// # Errors
-    /// [`SetPathError`] when it is another path, or the connection is closed.
-    pub fn set_path(&self, path: Path) -> Result<(), SetPathError> {
-        if let Some(reason) = self.close_reason() {
-            return Err(SetPathError::Closed(reason));
-        }
-        let (pinned, given) = (self.0.fingerprint, path.fingerprint());
-        if pinned != given {
-            return Err(SetPathError::OtherPath { pinned, given });
-        }
-        let route = Route::new(self.0.local, self.peer(), &path)?;
-        self.0.fate.refresh(path, route);
-        Ok(())
     }
 }
 

@@ -176,9 +176,8 @@ impl Endpoint {
             config,
         });
         let tasks = Arc::new(Tasks::default());
-        let watch_over = faults::watch_over(Arc::clone(&fates), host.outages(), pending_faults);
+        let watch_over = faults::watch_over(fates, host.outages(), pending_faults);
         tasks.spawn(watch_over);
-        tasks.spawn(faults::keep_fresh(fates, socket));
         let (sender, accepted) = mpsc::channel(accept::WAITING);
         let weak = Arc::downgrade(&tasks);
         tasks.spawn(accept::run(Arc::clone(&shared), weak, sender));
@@ -204,22 +203,42 @@ impl Endpoint {
         self.0.shared.socket.drops()
     }
 
-    /// Connects to `peer` over `path`, and only over it.
+    /// Whether a connection to `peer` over `path` can be tried at all: whether the path leads there
+    /// and takes packets as large as QUIC needs, 1200 bytes after all headers (RFC 9000, 14.1).
+    ///
+    /// # Errors
+    /// [`ConnectError::Route`] and [`ConnectError::MtuTooSmall`], as [`Endpoint::connect`] would.
+    pub fn fits(&self, peer: ScionAddr, path: &Path) -> Result<(), ConnectError> {
+        self.route(peer, path).map(drop)
+    }
+
+    /// The way to `peer` over `path`, and what it leaves to QUIC of each packet.
+    fn route(&self, peer: ScionAddr, path: &Path) -> Result<(Route, u16), ConnectError> {
+        let route = Route::new(self.local_addr(), peer, path)?;
+        match payload(path.mtu(), &route) {
+            Some(mtu) => Ok((route, mtu)),
+            None => Err(ConnectError::MtuTooSmall {
+                peer,
+                mtu: path.mtu(),
+                needed: route.overhead() + usize::from(MIN_MTU),
+            }),
+        }
+    }
+
+    /// Connects to `peer` over `path`, and only over it. Fresher copies of the path take its place
+    /// as they are offered, well before it expires.
     ///
     /// # Errors
     /// [`ConnectError`] when the path does not fit, nobody answers, or the path is down.
     pub async fn connect(&self, peer: ScionAddr, path: Path) -> Result<Connection, ConnectError> {
         let shared = &self.0.shared;
         let local = self.local_addr();
-        let route = Route::new(local, peer, &path)?;
-        let quic_mtu = payload(path.mtu(), &route).ok_or_else(|| ConnectError::MtuTooSmall {
-            peer,
-            mtu: path.mtu(),
-            needed: route.overhead() + usize::from(MIN_MTU),
-        })?;
+        let (route, quic_mtu) = self.route(peer, &path)?;
         let ids: Vec<u16> = path.info().interfaces.iter().map(|one| one.id).collect();
         let way = shared.routes.take(route, &ids, path.expiry());
-        let fate = Arc::new(Fate::new(Arc::clone(way.way()), Some(path), true));
+        let offers = shared.socket.host().watch(peer.isd_as);
+        let fate = Arc::new(Fate::new(Arc::clone(way.way()), Some(path)));
+        fate.follow(local, offers);
         shared.fates.add(&fate);
         let mut client = ClientConfig::new(Arc::clone(&shared.identity.client) as _);
         client.transport_config(transport(&shared.config, Mtu::Known(quic_mtu)));

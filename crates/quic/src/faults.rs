@@ -3,22 +3,18 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hawser_endhost::socket::{Report, Socket};
+use hawser_endhost::socket::Report;
 use hawser_endhost::wire::{Route, ScmpError};
 use hawser_endhost::{Outage, Path, ScionAddr};
 use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::AbortHandle;
 
 use crate::connection::CloseReason;
 use crate::routes::Way;
 
 /// Faults that wait to be handled. When there are more, they come again with the next packets.
 pub(crate) const PENDING: usize = 256;
-/// How often paths are looked at for being about to expire.
-const REFRESH: Duration = Duration::from_secs(30);
-/// A path is replaced by a fresh one when it has less than this left, in seconds.
-const BEFORE_EXPIRY: u64 = 180;
 
 /// Something that goes wrong on the way to a peer.
 #[derive(Debug)]
@@ -53,21 +49,29 @@ impl From<Report<'_>> for Reported {
 pub(crate) struct Fate {
     way: Arc<Way>,
     path: Mutex<Option<Path>>,
-    /// Whether this side chose the path, so has to replace it before it expires.
-    chosen: bool,
     reason: watch::Sender<Option<CloseReason>>,
     connection: OnceLock<noq::WeakConnectionHandle>,
+    /// What keeps the path fresh, if this side has to.
+    follower: OnceLock<AbortHandle>,
 }
 
 impl Fate {
-    pub(crate) fn new(way: Arc<Way>, path: Option<Path>, chosen: bool) -> Self {
+    pub(crate) fn new(way: Arc<Way>, path: Option<Path>) -> Self {
         Self {
             way,
             path: Mutex::new(path),
-            chosen,
             reason: watch::Sender::new(None),
             connection: OnceLock::new(),
+            follower: OnceLock::new(),
         }
+    }
+
+    /// Replaces the path by every fresher copy that is offered, as long as the fate exists. For the
+    /// side that chose the path: the other one answers the way it was asked.
+    pub(crate) fn follow(self: &Arc<Self>, local: ScionAddr, offers: Offers) {
+        let task = tokio::spawn(follow(Arc::downgrade(self), local, offers));
+        // Called once, before the connection is set up.
+        let _ = self.follower.set(task.abort_handle());
     }
 
     /// Binds the fate to the connection, now that it is set up. If the fate came first, the
@@ -120,16 +124,54 @@ impl Fate {
         self.path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Goes on with `path`, a refresh of the connection's own.
-    pub(crate) fn refresh(&self, path: Path, route: Route) {
-        self.way.refresh(route, path.expiry());
-        *self.lock_path() = Some(path);
+    /// Goes on with the copy of its path among `paths`, unless it expires sooner.
+    fn freshen(&self, local: ScionAddr, paths: &[Path]) {
+        let Some(old) = self.path() else { return };
+        let mut paths = paths.iter();
+        let fresh = paths.find(|path| path.fingerprint() == old.fingerprint());
+        let Some(fresh) = fresh.filter(|fresh| **fresh != old) else {
+            return;
+        };
+        if fresh.expiry() < self.way.expiry() {
+            return;
+        }
+        match Route::new(local, self.way.peer(), fresh) {
+            Ok(route) => {
+                self.way.refresh(route, fresh.expiry());
+                *self.lock_path() = Some(fresh.clone());
+            }
+            Err(error) => tracing::warn!(%error, "a refreshed path does not fit"),
+        }
     }
 
     fn cut_by(&self, outage: &Outage) -> bool {
         let path = self.lock_path();
         path.as_ref()
             .is_some_and(|path| outage.cuts(&path.info().interfaces))
+    }
+}
+
+impl Drop for Fate {
+    fn drop(&mut self) {
+        if let Some(follower) = self.follower.get() {
+            follower.abort();
+        }
+    }
+}
+
+/// The paths to where a connection leads, as they change.
+type Offers = watch::Receiver<Arc<Vec<Path>>>;
+
+async fn follow(fate: Weak<Fate>, local: ScionAddr, mut offers: Offers) {
+    loop {
+        let paths = Arc::clone(&offers.borrow_and_update());
+        match fate.upgrade() {
+            Some(fate) => fate.freshen(local, &paths),
+            None => return,
+        }
+        if offers.changed().await.is_err() {
+            return;
+        }
     }
 }
 
@@ -205,27 +247,6 @@ impl Fates {
             }
         }
     }
-
-    /// Replaces paths that are about to expire.
-    async fn refresh(&self, socket: &Socket) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let soon = now.map_or(0, |now| now.as_secs()) + BEFORE_EXPIRY;
-        for fate in self.all() {
-            if !fate.chosen || fate.way.expiry() > soon || fate.reason().is_some() {
-                continue;
-            }
-            let Some(old) = fate.path() else { continue };
-            let paths = socket.host().paths(old.info().dst).await;
-            let fresh = paths.into_iter().flatten().find(|path| {
-                path.fingerprint() == old.fingerprint() && path.expiry() > fate.way.expiry()
-            });
-            let Some(fresh) = fresh else { continue };
-            match Route::new(socket.local_addr(), fate.way.peer(), &fresh) {
-                Ok(route) => fate.refresh(fresh, route),
-                Err(error) => tracing::warn!(%error, "a refreshed path does not fit"),
-            }
-        }
-    }
 }
 
 /// Ends connections when something goes wrong on their way.
@@ -247,14 +268,5 @@ pub(crate) async fn watch_over(
                 Err(broadcast::error::RecvError::Closed) => return,
             },
         }
-    }
-}
-
-/// Replaces the paths of connections before they expire.
-pub(crate) async fn keep_fresh(fates: Arc<Fates>, socket: Arc<Socket>) {
-    let mut tick = tokio::time::interval(REFRESH);
-    loop {
-        tick.tick().await;
-        fates.refresh(&socket).await;
     }
 }

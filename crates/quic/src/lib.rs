@@ -15,6 +15,6 @@ mod tls;
 mod transport;
 
 pub use config::Config;
-pub use connection::{CloseReason, Connection, OpenStreamError, PeerKey, SetPathError, Stats};
+pub use connection::{CloseReason, Connection, OpenStreamError, PeerKey, Stats};
 pub use endpoint::{BindError, ConnectError, Endpoint};
 pub use stream::{FinishError, ReadError, RecvStream, SendStream, WriteError};

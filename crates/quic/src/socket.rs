@@ -229,8 +229,9 @@ fn learn(
     let back = datagram.way_back(socket).ok()?;
     let way = table.way(back.route.clone(), &back.interfaces, back.expiry);
     let way = Arc::clone(way);
-    // The peer goes on with a refreshed path. It came through, so routers accept it.
-    if way.expiry() < back.expiry {
+    // The peer goes on with a refreshed path. It came through, so routers accept it. One that
+    // expires earlier may be an old packet's.
+    if way.expiry() <= back.expiry {
         way.refresh(back.route, back.expiry);
     }
     table.remember(&way, form);

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hawser_endhost::{Endhost, Path, ScionAddr};
 use hawser_path::Fingerprint;
-use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint, SetPathError};
+use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use toy::{ToyDaemon, ToyNet, isd_as, own_ip, path_over, unix_now};
 
@@ -122,15 +122,22 @@ async fn a_path_is_replaced_under_a_connection() {
         .unwrap()
         .remove(0);
     assert_ne!(fresh.raw(), old.raw());
-    client.set_path(fresh.clone()).unwrap();
-    assert_eq!(client.path(), Some(fresh));
+    // Nobody has to do anything for it.
+    while client.path() != Some(fresh.clone()) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     assert!(transfer(client, server, &bytes).await == bytes);
+    // The peer answers the way it was asked last.
+    assert_eq!(client.expiry(), fresh.expiry());
+    assert_eq!(server.expiry(), fresh.expiry());
     assert!(transfer(server, client, &bytes).await == bytes);
-
-    let other = Path::within(net.a_as, 1472);
-    let refused = client.set_path(other.clone()).unwrap_err();
-    let (pinned, given) = (old.fingerprint(), other.fingerprint());
-    assert_eq!(refused, SetPathError::OtherPath { pinned, given });
+    // An older copy does not take its place.
+    net.offer(unix_now() as u32 - 60);
+    let asked = net.a.asked.load(Ordering::SeqCst);
+    while net.a.asked.load(Ordering::SeqCst) < asked + 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(client.path(), Some(fresh));
 }
 
 #[tokio::test]
@@ -170,15 +177,22 @@ async fn a_path_too_narrow_for_quic_is_refused() {
     let client = Endpoint::bind(host.clone(), listen(1), Config::default()).unwrap();
     let peer: ScionAddr = "1-ff00:0:110,127.0.77.9:31999".parse().unwrap();
     let path = Path::within(host.local_as(), 1243);
-    let error = client.connect(peer, path).await.unwrap_err();
-    assert_eq!(
-        error,
-        ConnectError::MtuTooSmall {
-            peer,
-            mtu: 1243,
-            needed: 1244
-        }
-    );
+    let refused = ConnectError::MtuTooSmall {
+        peer,
+        mtu: 1243,
+        needed: 1244,
+    };
+    assert_eq!(client.fits(peer, &path), Err(refused.clone()));
+    assert_eq!(client.connect(peer, path).await.unwrap_err(), refused);
+    let enough = Path::within(host.local_as(), 1244);
+    assert_eq!(client.fits(peer, &enough), Ok(()));
+    // The header of a peer with an IPv6 address is 12 bytes longer.
+    let peer: ScionAddr = "1-ff00:0:110,[::1]:31999".parse().unwrap();
+    let needs = |result| match result {
+        Err(ConnectError::MtuTooSmall { needed, .. }) => needed,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(needs(client.fits(peer, &enough)), 1256);
 }
 
 #[tokio::test]

@@ -36,6 +36,11 @@ impl Transport for QuicTransport {
         paths.map(drop).map_err(|error| error.to_string())
     }
 
+    fn fits(&self, peer: ScionAddr, path: &Path) -> Result<(), String> {
+        let fits = self.endpoint.fits(peer, path);
+        fits.map_err(|error| error.to_string())
+    }
+
     async fn dial(&self, peer: ScionAddr, path: Path) -> Result<QuicConnection, String> {
         let connection = self.endpoint.connect(peer, path).await;
         connection
@@ -79,6 +84,10 @@ impl Transport for AcceptOnly {
         Err("this program dials nobody".into())
     }
 
+    fn fits(&self, _peer: ScionAddr, _path: &Path) -> Result<(), String> {
+        Err("this program dials nobody".into())
+    }
+
     async fn dial(&self, _peer: ScionAddr, _path: Path) -> Result<QuicConnection, String> {
         Err("this program dials nobody".into())
     }
@@ -107,7 +116,6 @@ pub(crate) struct QuicConnection {
 }
 
 impl Connection for QuicConnection {
-    type Path = Path;
     type Read = quic::RecvStream;
     type Write = quic::SendStream;
 
@@ -135,13 +143,6 @@ impl Connection for QuicConnection {
 
     fn rtt(&self) -> Duration {
         self.connection.stats().rtt
-    }
-
-    fn refresh(&self, path: Path) {
-        // A connection that is closed, or on another path after all, ends by itself.
-        if let Err(error) = self.connection.set_path(path) {
-            tracing::debug!(%error, "a refreshed path was not taken");
-        }
     }
 
     fn close(&self, reason: &str) {

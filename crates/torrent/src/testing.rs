@@ -30,6 +30,9 @@ pub const FAST: Shape = Shape {
     delay: Duration::ZERO,
 };
 
+/// An MTU that leaves nothing.
+const NARROW: u16 = 1;
+
 pub fn mbit(rate: f64, delay_ms: u64) -> Shape {
     Shape {
         rate: Some((rate * 1e6) as u64),
@@ -102,12 +105,25 @@ impl Net {
 
     /// One more path to host `n`, over links of its own.
     pub fn path(&self, n: u16, shape: Shape) -> TestPath {
+        self.path_of(n, shape, Metadata::default())
+    }
+
+    /// One more such path, which nothing can be sent over.
+    pub fn narrow_path(&self, n: u16) -> TestPath {
+        let metadata = Metadata {
+            mtu: NARROW,
+            ..Metadata::default()
+        };
+        self.path_of(n, FAST, metadata)
+    }
+
+    fn path_of(&self, n: u16, shape: Shape, metadata: Metadata) -> TestPath {
         let mut inner = self.0.lock().unwrap();
         let paths = inner.paths.entry(addr(n)).or_default();
         let id = n * 100 + paths.len() as u16 + 1;
         let (src, dst) = (addr(0).isd_as, addr(n).isd_as);
         let interfaces = vec![Interface { isd_as: src, id }, Interface { isd_as: dst, id }];
-        let info = hawser_path::Path::new(src, dst, interfaces, Metadata::default()).unwrap();
+        let info = hawser_path::Path::new(src, dst, interfaces, metadata).unwrap();
         let path = TestPath {
             info: Arc::new(info),
             shape,
@@ -190,6 +206,13 @@ impl Transport for Host {
         }
     }
 
+    fn fits(&self, _peer: ScionAddr, path: &TestPath) -> Result<(), String> {
+        match path.info.metadata.mtu {
+            NARROW => Err("the path is too narrow".into()),
+            _ => Ok(()),
+        }
+    }
+
     async fn dial(&self, peer: ScionAddr, path: TestPath) -> Result<Pipe, String> {
         self.net
             .0
@@ -229,7 +252,6 @@ pub struct Pipe {
 }
 
 impl Connection for Pipe {
-    type Path = TestPath;
     type Read = ReadHalf<DuplexStream>;
     type Write = WriteHalf<DuplexStream>;
 
@@ -254,10 +276,6 @@ impl Connection for Pipe {
 
     fn rtt(&self) -> Duration {
         self.path.shape.delay * 2 + Duration::from_millis(1)
-    }
-
-    fn refresh(&self, path: TestPath) {
-        assert_eq!(path.fingerprint(), self.path.fingerprint());
     }
 
     fn close(&self, reason: &str) {

@@ -18,13 +18,16 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// A path with what is needed to send over it.
     type Path: AsRef<hawser_path::Path> + Clone + Send + Sync + 'static;
     /// A connection over one path.
-    type Connection: Connection<Path = Self::Path>;
+    type Connection: Connection;
 
     /// The paths to a peer, as they change. Empty until they are known.
     fn offers(&self, peer: ScionAddr) -> Offers<Self::Path>;
 
     /// Looks paths to a peer up; the reason if there are none.
     fn lookup(&self, peer: ScionAddr) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// Whether a path to a peer can be dialed at all; the reason if not.
+    fn fits(&self, peer: ScionAddr, path: &Self::Path) -> Result<(), String>;
 
     /// Connects to a peer over a path; the reason if that fails.
     fn dial(
@@ -42,7 +45,6 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
 
 /// A connection to one peer over one path.
 pub(crate) trait Connection: Send + Sync + 'static {
-    type Path;
     type Read: AsyncRead + Send + Unpin;
     type Write: AsyncWrite + Send + Unpin;
 
@@ -61,9 +63,6 @@ pub(crate) trait Connection: Send + Sync + 'static {
 
     /// Smoothed round-trip time.
     fn rtt(&self) -> Duration;
-
-    /// Goes on with a refreshed copy of the path.
-    fn refresh(&self, path: Self::Path);
 
     /// Closes it at once, telling the peer why.
     fn close(&self, reason: &str);

@@ -96,6 +96,11 @@ pub enum Reason {
     },
     /// Left: another copy of the same path expires later, or was given first.
     Copy,
+    /// Left before any were compared: nothing can be sent over it as it should be.
+    Unfit {
+        /// Why, in one line.
+        why: String,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -113,6 +118,7 @@ impl fmt::Display for Reason {
             }
             Self::Limit { max } => write!(f, "limit of {max} path{} reached", plural(*max)),
             Self::Copy => f.write_str("another copy of this path is preferred"),
+            Self::Unfit { why } => f.write_str(why),
         }
     }
 }

@@ -78,7 +78,7 @@ async fn set_up(
         incoming.refuse();
         return Err(format!("the path takes no packets of {MIN_MTU} bytes"));
     };
-    let fate = Arc::new(Fate::new(Arc::clone(way.way()), path, false));
+    let fate = Arc::new(Fate::new(Arc::clone(way.way()), path));
     shared.fates.add(&fate);
     let config = server_config(&shared.identity, &shared.config, mtu);
     let connecting = incoming.accept_with(Arc::new(config));

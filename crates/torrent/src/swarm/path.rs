@@ -74,12 +74,8 @@ impl<T: Transport> Swarm<T> {
     ) -> Result<(), SwarmError> {
         let known = &mut self.remotes[remote];
         known.no_path = trouble;
-        let withdrawn = known.offer(paths, now);
-        for path in known.paths.values().filter(|path| path.offered) {
-            if let Some(conn) = path.link.conn.and_then(|id| self.conns.get(&id)) {
-                conn.connection.refresh(path.path.clone());
-            }
-        }
+        let (transport, peer) = (&self.transport, known.addr);
+        let withdrawn = known.offer(paths, |path| transport.fits(peer, path), now);
         for attempt in withdrawn.attempts {
             if let Some(attempt) = self.attempts.remove(&attempt) {
                 attempt.task.abort();
@@ -91,10 +87,9 @@ impl<T: Transport> Swarm<T> {
             self.stall(conn, now);
         }
         // Nothing to wait for: refuse at once.
-        let hopeless = |r: &super::Remote<T::Path>| r.no_path.is_some() && r.paths.is_empty();
         if self.goal.until_complete
             && self.tally.connections == 0
-            && self.remotes.iter().all(hopeless)
+            && self.remotes.iter().all(|remote| remote.is_hopeless())
         {
             return Err(SwarmError::NoPath(self.troubles()));
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_path::{Decision, Fingerprint, Strategy, select};
+use hawser_path::{Decision, Fingerprint, Reason, Strategy, Verdict, select};
 
 use crate::picker::ConnId;
 
@@ -51,6 +51,8 @@ pub(super) struct PathPeer<P> {
     /// Whether the endhost offers it now.
     pub offered: bool,
     pub taken: bool,
+    /// Why it cannot be dialed at all, if it cannot.
+    pub unfit: Option<String>,
     pub decision: Option<Decision>,
     pub link: Link,
     /// Since when its connection delivers nothing of what was asked for.
@@ -91,8 +93,13 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         }
     }
 
-    /// The endhost offers these paths now.
-    pub fn offer(&mut self, offers: &[P], now: Instant) -> Withdrawn {
+    /// The endhost offers these paths now; `fits` tells why one of them cannot be dialed at all.
+    pub fn offer(
+        &mut self,
+        offers: &[P],
+        fits: impl Fn(&P) -> Result<(), String>,
+        now: Instant,
+    ) -> Withdrawn {
         let mut withdrawn = Withdrawn {
             conns: Vec::new(),
             attempts: Vec::new(),
@@ -106,6 +113,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
                 hops,
                 offered: false,
                 taken: false,
+                unfit: None,
                 decision: None,
                 link: Link::default(),
                 stalled: None,
@@ -115,6 +123,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
                 last_error: None,
             });
             known.path = path.clone();
+            known.unfit = fits(path).err();
             if !known.offered {
                 // It is back: what failed before says nothing any more.
                 known.offered = true;
@@ -136,19 +145,22 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         withdrawn
     }
 
-    /// Runs the selection anew, over the offered paths that can be connected; over all when none
-    /// can.
+    /// Runs the selection anew, over the offered paths that can be connected; over all that can be
+    /// dialed when none can.
     pub fn choose(&mut self) {
         let of = |failing: bool| {
-            let paths = self.paths.values();
-            paths.filter(move |p| p.offered && (failing || !p.is_failing()))
+            let paths = self.paths.values().filter(|p| p.is_fit());
+            paths.filter(move |p| failing || !p.is_failing())
         };
         let all = of(false).next().is_none();
         let candidates: Vec<P> = of(all).map(|p| p.path.clone()).collect();
         let selection = select(&candidates, self.choice.strategy, self.choice.most);
         for path in self.paths.values_mut() {
             path.taken = false;
-            path.decision = None;
+            path.decision = path.unfit.clone().map(|why| Decision {
+                verdict: Verdict::Left,
+                reason: Reason::Unfit { why },
+            });
         }
         for (index, decision) in selection.decisions.into_iter().enumerate() {
             let fingerprint = candidates[index].as_ref().fingerprint();
@@ -255,12 +267,23 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         if let Some(reason) = &self.banned {
             return reason.clone();
         }
-        let mut errors = self.paths.values().filter(|path| path.offered);
-        let last = errors.find_map(|path| path.last_error.clone());
+        let offered = || self.paths.values().filter(|path| path.offered);
+        let last = offered().find_map(|path| path.last_error.clone());
+        let unfit = || offered().find_map(|path| path.unfit.clone());
         let any = || self.paths.values().find_map(|p| p.last_error.clone());
-        last.or_else(|| self.no_path.clone())
+        last.or_else(unfit)
+            .or_else(|| self.no_path.clone())
             .or_else(any)
             .unwrap_or_else(|| "no answer".into())
+    }
+
+    /// Whether there is nothing to dial and nothing to wait for: no path is known, or none that can
+    /// be dialed.
+    pub fn is_hopeless(&self) -> bool {
+        match self.paths.is_empty() {
+            true => self.no_path.is_some(),
+            false => self.paths.values().all(|path| path.unfit.is_some()),
+        }
     }
 }
 
@@ -270,9 +293,14 @@ impl<P> PathPeer<P> {
         self.failures >= MOST_FAILURES
     }
 
+    /// Whether it is offered and can be dialed.
+    fn is_fit(&self) -> bool {
+        self.offered && self.unfit.is_none()
+    }
+
     /// Whether a connection over it is wanted: also over one that fails, to see it come back.
     pub fn is_wanted(&self) -> bool {
-        self.offered && (self.taken || self.is_failing())
+        self.is_fit() && (self.taken || self.is_failing())
     }
 }
 

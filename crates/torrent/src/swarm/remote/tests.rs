@@ -32,13 +32,20 @@ fn taken<P>(remote: &Remote<P>) -> Vec<Fingerprint> {
     paths.map(|(fingerprint, _)| *fingerprint).collect()
 }
 
+impl Remote<Arc<hawser_path::Path>> {
+    /// The endhost offers paths that all fit.
+    fn offer_fit(&mut self, offers: &[Arc<hawser_path::Path>], now: Instant) -> Withdrawn {
+        self.offer(offers, |_| Ok(()), now)
+    }
+}
+
 const MS: Duration = Duration::from_millis(1);
 
 #[test]
 fn all_taken_paths_are_due_at_once() {
     let mut remote = remote(Strategy::Disjoint, 4);
     let now = Instant::now();
-    remote.offer(&[path(&[1]), path(&[2]), path(&[1, 3])], now);
+    remote.offer_fit(&[path(&[1]), path(&[2]), path(&[1, 3])], now);
     assert_eq!(remote.due(now).len(), 2);
     assert_eq!(remote.due(now), taken(&remote));
     let left = remote.paths.values().find(|path| !path.taken).unwrap();
@@ -51,7 +58,7 @@ fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
     let start = Instant::now();
     let (short, long) = (path(&[1]), path(&[2, 3]));
     let (short, long) = (short.fingerprint(), {
-        remote.offer(&[short, long.clone()], start);
+        remote.offer_fit(&[short, long.clone()], start);
         long.fingerprint()
     });
     let mut now = start;
@@ -81,10 +88,10 @@ fn a_path_offered_again_is_due_at_once() {
     let mut remote = remote(Strategy::Disjoint, 4);
     let now = Instant::now();
     let (one, two) = (path(&[1]), path(&[2]));
-    remote.offer(&[one.clone(), two.clone()], now);
+    remote.offer_fit(&[one.clone(), two.clone()], now);
     remote.connected(one.fingerprint(), 1);
     remote.connected(two.fingerprint(), 2);
-    let withdrawn = remote.offer(std::slice::from_ref(&two), now);
+    let withdrawn = remote.offer_fit(std::slice::from_ref(&two), now);
     assert_eq!(withdrawn.conns, [1]);
     if let Some(path) = remote.paths.get_mut(&one.fingerprint()) {
         path.link.conn = None;
@@ -93,7 +100,7 @@ fn a_path_offered_again_is_due_at_once() {
         remote.failed(one.fingerprint(), "down".into(), Duration::ZERO, now);
     }
     assert_eq!(remote.due(now + 60_000 * MS), []);
-    remote.offer(&[one.clone(), two], now);
+    remote.offer_fit(&[one.clone(), two], now);
     assert_eq!(remote.due(now), [one.fingerprint()]);
 }
 
@@ -102,7 +109,7 @@ fn a_stalled_path_is_replaced_probed_and_taken_again() {
     let mut remote = remote(Strategy::Shortest, 1);
     let now = Instant::now();
     let (short, long) = (path(&[1]), path(&[2, 3]));
-    remote.offer(&[short.clone(), long.clone()], now);
+    remote.offer_fit(&[short.clone(), long.clone()], now);
     remote.connected(short.fingerprint(), 1);
     assert_eq!(remote.due(now), []);
     remote.stalled(short.fingerprint(), now);
@@ -124,7 +131,7 @@ fn when_every_path_fails_all_are_still_tried() {
     let mut remote = remote(Strategy::Disjoint, 4);
     let now = Instant::now();
     let paths = [path(&[1]), path(&[2])];
-    remote.offer(&paths, now);
+    remote.offer_fit(&paths, now);
     for path in &paths {
         remote.failed(path.fingerprint(), "no".into(), Duration::ZERO, now);
         remote.failed(path.fingerprint(), "no".into(), Duration::ZERO, now);

@@ -167,3 +167,37 @@ async fn a_seeder_that_comes_back_is_found_again() {
     finish(download).await.unwrap();
     stage.check();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_too_narrow_is_left_and_never_dialed() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000_000, 65536);
+    let _seed = stage.seed(&net.host(1)).await;
+    let narrow = net.narrow_path(1);
+    let wide = net.path(1, FAST);
+    let download = stage.download(&net.host(0), &[1]);
+    let progress = download.progress();
+    finish(download).await.unwrap();
+    stage.check();
+    let paths = &progress.borrow().paths;
+    let of = |path: &TestPath| {
+        let mut paths = paths.iter();
+        paths.find(|p| p.fingerprint == path.fingerprint()).unwrap()
+    };
+    assert_eq!(of(&narrow).state, PathState::Left);
+    let decision = of(&narrow).decision.clone().unwrap();
+    assert_eq!(decision.to_string(), "left: the path is too narrow");
+    assert_eq!(net.dials(), [(addr(1), wide.fingerprint())]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_paths_too_narrow_are_no_paths() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000, 16384);
+    net.narrow_path(1);
+    let error = finish(stage.download(&net.host(0), &[1])).await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, DownloadError::NoPath { .. }), "{error}");
+    assert!(error.to_string().contains("too narrow"), "{error}");
+    assert_eq!(net.dials(), []);
+}
