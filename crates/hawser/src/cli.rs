@@ -90,8 +90,8 @@ pub enum TorrentCommand {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
         /// Bytes of a piece: a power of two from 16KiB to 128MiB; chosen by size when not given
-        #[arg(long, value_name = "N", value_parser = size)]
-        piece_length: Option<u64>,
+        #[arg(long, value_name = "N", value_parser = piece_length)]
+        piece_length: Option<u32>,
     },
     /// Show what a .torrent file holds
     Show {
@@ -147,7 +147,7 @@ pub struct LabArgs {
 #[derive(Args)]
 pub struct LabName {
     /// The lab's name, when several run at once
-    #[arg(long, value_name = "NAME", default_value = hawser_lab::DEFAULT_NAME)]
+    #[arg(long, value_name = "NAME", default_value = hawser_lab::DEFAULT_NAME, value_parser = lab_name)]
     pub name: String,
 }
 
@@ -306,6 +306,12 @@ pub enum Listen {
     Scion(ScionAddr),
 }
 
+fn lab_name(text: &str) -> Result<String, String> {
+    hawser_lab::check_name(text)
+        .map(|()| text.to_owned())
+        .map_err(|e| e.to_string())
+}
+
 fn rate(text: &str) -> Result<RateArg, String> {
     if text == "none" {
         return Ok(RateArg(None));
@@ -353,6 +359,11 @@ fn size(text: &str) -> Result<u64, String> {
         .checked_mul(scale)
         .filter(|&n| n > 0)
         .ok_or_else(wrong)
+}
+
+fn piece_length(text: &str) -> Result<u32, String> {
+    let length = size(text)?;
+    u32::try_from(length).map_err(|_| format!("{text}: at most 128MiB"))
 }
 
 #[cfg(test)]

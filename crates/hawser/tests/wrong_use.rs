@@ -130,3 +130,35 @@ fn commands_on_a_lab_that_is_not_up_say_so() {
     let output = hawser(&["lab", "up", "fig99", "--name", &name]);
     refused(&output, 1, &["fig99", "fig7a"]);
 }
+
+#[test]
+fn names_no_lab_can_have_are_wrong_use() {
+    for name in ["../x", "", "a/b", ".hidden"] {
+        for command in [&["up", "fig4"][..], &["down"], &["status"]] {
+            let output = hawser(&[&["lab"], command, &["--name", name]].concat());
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{name:?}: {error}");
+            assert!(error.contains("no name for a lab"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn piece_lengths_nobody_reads_are_wrong_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.bin");
+    std::fs::write(&file, b"data").unwrap();
+    for length in ["3", "16385", "8KiB", "256MiB", "99GiB"] {
+        let output = hawser(&[
+            "torrent",
+            "create",
+            file.to_str().unwrap(),
+            "--piece-length",
+            length,
+        ]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{length}: {error}");
+        assert!(error.contains("piece-length"), "{error}");
+    }
+    assert!(!folder.path().join("data.bin.torrent").exists());
+}

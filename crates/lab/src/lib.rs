@@ -43,7 +43,7 @@ pub use down::DownError;
 pub use enter::EnterError;
 pub use lab::{Lab, Listed, OpenError};
 pub use link::{LinkChange, LinkError};
-pub use name::{DEFAULT_NAME, NameError};
+pub use name::{DEFAULT_NAME, NameError, check as check_name};
 pub use place::PlaceError;
 pub use plan::PlanError;
 pub use protocol::{LimitState, SupervisorError};

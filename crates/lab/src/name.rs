@@ -17,7 +17,10 @@ const LONGEST: usize = 32;
 pub struct NameError(pub String);
 
 /// Refuses what cannot be a folder's name, or would be hidden.
-pub(crate) fn check(name: &str) -> Result<(), NameError> {
+///
+/// # Errors
+/// [`NameError`] when no lab can be called that.
+pub fn check(name: &str) -> Result<(), NameError> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     let good = name.len() <= LONGEST
         && name.bytes().all(inner)

@@ -7,9 +7,10 @@ use crate::{
     cli::{LabArgs, LabCommand, LinkCommand},
     failure::{Doing, Failure},
 };
-use hawser_lab::{Lab, LinkChange, Options};
+use hawser_lab::{EnterError, Lab, LinkChange, Options};
 use hawser_topology::Network;
 use std::{
+    io::ErrorKind,
     path::Path,
     process::{Command, ExitCode},
 };
@@ -32,7 +33,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             command.args(words);
             match open(&lab.name)?.exec(isd_as, command) {
                 Ok(never) => match never {},
-                Err(error) => return Err(Failure::job(error)),
+                Err(error) => return not_run(error),
             }
         }
         LabCommand::Link { command } => set_link(command)?,
@@ -45,6 +46,18 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         LabCommand::Down { lab } => open(&lab.name)?.down().map_err(Failure::job)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a shell says of a command it cannot run: 127 when there is none of that name, 126 when it
+/// may not be run, so that scripts see through `lab exec`.
+fn not_run(error: EnterError) -> Result<ExitCode, Failure> {
+    let code = match &error {
+        EnterError::Run { source, .. } if source.kind() == ErrorKind::NotFound => 127,
+        EnterError::Run { .. } => 126,
+        _ => return Err(Failure::job(error)),
+    };
+    errln!("hawser: {error}");
+    Ok(ExitCode::from(code))
 }
 
 fn open(name: &str) -> Result<Lab, Failure> {

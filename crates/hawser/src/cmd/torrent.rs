@@ -7,7 +7,7 @@ use crate::{
     failure::{Doing, Failure},
     format,
 };
-use hawser_torrent::{CreateOptions, Metainfo};
+use hawser_torrent::{CreateError, CreateOptions, Metainfo};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 
@@ -23,15 +23,11 @@ pub fn run(args: TorrentArgs) -> Result<(), Failure> {
     }
 }
 
-fn create(path: &Path, output: Option<PathBuf>, piece_length: Option<u64>) -> Result<(), Failure> {
+fn create(path: &Path, output: Option<PathBuf>, piece_length: Option<u32>) -> Result<(), Failure> {
     let output = match output {
         Some(output) => output,
         None => beside(path)?,
     };
-    let piece_length = piece_length
-        .map(u32::try_from)
-        .transpose()
-        .map_err(|_| Failure::usage("--piece-length: at most 128MiB"))?;
     let mut options = CreateOptions::default();
     options.piece_length = piece_length;
     let bytes = hashed(path, &options)?;
@@ -57,7 +53,10 @@ pub fn hashed(path: &Path, options: &CreateOptions) -> Result<Vec<u8>, Failure> 
         bar.set_length(total);
         bar.set_position(done);
     })
-    .map_err(Failure::job);
+    .map_err(|error| match error {
+        CreateError::PieceLength(_) => Failure::usage(format!("--piece-length: {error}")),
+        error => Failure::job(error),
+    });
     bar.finish_and_clear();
     bytes
 }

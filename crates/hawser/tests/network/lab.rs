@@ -69,6 +69,14 @@ fn exec_is_the_program_it_runs() {
         Some(15)
     );
 
+    // As a shell says it of what cannot be run.
+    for (program, code) in [("no-such-program", 127), ("/etc/passwd", 126)] {
+        let output = lab.exec(A, &[program]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(program), "{error}");
+    }
+
     let mut cat = lab
         .exec(B, &["cat"])
         .stdin(Stdio::piped())
