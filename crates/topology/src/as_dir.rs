@@ -10,8 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The folder of one AS: `topology.json` and `keys/master0.key` as scionproto
-/// lays them out, and `links.json`, what its links are to behave like.
+/// The folder of one AS, as scionproto lays it out: `topology.json`,
+/// `keys/master0.key`, the trust root configurations of `certs/`, the AS's own
+/// keys and certificates in `crypto/`; and `links.json`, what its links are to
+/// behave like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsDir(PathBuf);
 
@@ -122,9 +124,14 @@ impl AsDir {
         self.0.join("keys").join("master0.key")
     }
 
-    /// The Unix socket on which the AS's border router takes live changes.
+    /// The Unix socket on which the AS's only border router takes live changes.
     pub fn router_socket(&self) -> PathBuf {
         self.0.join("router.sock")
+    }
+
+    /// The same of the border router of that name, where the AS has several.
+    pub fn router_socket_of(&self, name: &str) -> PathBuf {
+        self.0.join(format!("{name}.sock"))
     }
 
     /// The Unix socket on which the AS's control service takes live changes.

@@ -16,7 +16,7 @@ mod topo;
 
 pub use as_dir::{AsDir, AsDirError, LinkState};
 pub use as_topology::{AsTopology, BorderRouter, Interface, LinkTo};
-pub use network::{As, End, Link, LinkKind, Network, Shape, Side};
+pub use network::{As, End, Link, LinkKind, Network, Shape, Side, Underlay};
 pub use quantity::{
     QuantityError, format_duration, format_rate, parse_duration, parse_loss, parse_rate,
 };
@@ -34,5 +34,21 @@ mod isd_as_text {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<IsdAsn, D::Error> {
         String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The same where there may be none.
+mod isd_as_text_option {
+    use super::IsdAsn;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(isd_as: &Option<IsdAsn>, to: S) -> Result<S::Ok, S::Error> {
+        isd_as.map(|isd_as| isd_as.to_string()).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<IsdAsn>, D::Error> {
+        Option::<String>::deserialize(from)?
+            .map(|text| text.parse().map_err(D::Error::custom))
+            .transpose()
     }
 }

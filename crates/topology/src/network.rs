@@ -1,13 +1,17 @@
 //! A SCION network: ASes, links, and what each link behaves like.
 
-use crate::{IsdAsn, TopologyError, isd_as_text, ready, topo};
+use crate::{IsdAsn, TopologyError, isd_as_text, isd_as_text_option, ready, topo};
 use serde::{Deserialize, Serialize};
-use std::{fmt, path::Path, time::Duration};
+use std::{fmt, path::Path, str::FromStr, time::Duration};
 
 /// Bytes of a SCION packet, from the common header on, that a link carries
 /// when nothing else is said: an Ethernet frame of 1500 bytes less the IPv4
 /// and UDP headers of the underlay.
 pub(crate) const DEFAULT_MTU: u16 = 1472;
+
+/// UDP ports that border routers deliver to directly when nothing else is said,
+/// as in scionproto's topology generator.
+pub(crate) const DEFAULT_DISPATCHED_PORTS: (u16, u16) = (31000, 32767);
 
 /// Time a full queue at a link's limit takes to drain when nothing else is said.
 const DEFAULT_QUEUE: Duration = Duration::from_millis(50);
@@ -29,10 +33,58 @@ pub struct As {
     pub isd_as: IsdAsn,
     /// Whether it is a core AS of its ISD.
     pub core: bool,
+    /// Whether it votes on updates of its ISD's trust root configuration.
+    pub voting: bool,
+    /// Whether it has the newest trust root configuration at all times.
+    pub authoritative: bool,
+    /// Whether it is a certificate authority of its ISD.
+    pub issuing: bool,
+    /// The AS that issues its certificate, where the file names one.
+    #[serde(with = "isd_as_text_option")]
+    pub cert_issuer: Option<IsdAsn>,
+    /// What its hosts and border routers speak among themselves.
+    pub underlay: Underlay,
+    /// First and last UDP port that its border routers deliver to directly;
+    /// `(0, 0)` where all that comes in goes to a dispatcher.
+    pub dispatched_ports: (u16, u16),
     /// Largest SCION packet inside the AS, in bytes.
     pub mtu: u16,
     /// What the AS says of itself in path metadata.
     pub note: Option<String>,
+}
+
+/// What carries SCION packets from one router or host to the next.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Underlay {
+    /// UDP over IPv4.
+    #[default]
+    #[serde(rename = "UDP/IPv4")]
+    Ipv4,
+    /// UDP over IPv6.
+    #[serde(rename = "UDP/IPv6")]
+    Ipv6,
+}
+
+impl Underlay {
+    /// Bytes that its IP and UDP headers take, which no MTU of SCION counts.
+    pub fn headers(self) -> u16 {
+        match self {
+            Underlay::Ipv4 => 20 + 8,
+            Underlay::Ipv6 => 40 + 8,
+        }
+    }
+}
+
+impl FromStr for Underlay {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Underlay, ()> {
+        match text {
+            "UDP/IPv4" => Ok(Underlay::Ipv4),
+            "UDP/IPv6" => Ok(Underlay::Ipv6),
+            _ => Err(()),
+        }
+    }
 }
 
 /// A link between two ASes.
@@ -44,6 +96,8 @@ pub struct Link {
     pub b: End,
     /// What the link is in SCION's routing.
     pub kind: LinkKind,
+    /// What its two border routers speak over it.
+    pub underlay: Underlay,
     /// Largest SCION packet on the link, in bytes.
     pub mtu: u16,
     /// Rate, delay, jitter and loss, the same in both directions.
@@ -57,7 +111,10 @@ pub struct End {
     #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
     /// The border router that has the interface, as the topology file names
-    /// it (`A` in `1-ff00:0:110-A#1`); empty where it names none.
+    /// it (`A` in `1-ff00:0:110-A#1`); empty where it names none. All ends of an
+    /// AS that name none are at one router. (scionproto's generator makes a
+    /// router of its own for each of them. The paths are the same, and networks
+    /// stay small.)
     #[serde(default)]
     pub router: String,
     /// The interface's number in the AS, never 0.
@@ -163,7 +220,11 @@ impl Network {
     /// Reads a topology in scionproto's `.topo` format.
     ///
     /// Accepted beyond it: the link keys `rate`, `delay`, `jitter`, `loss` and
-    /// `queue`, and the AS key `note`. Unknown keys are refused.
+    /// `queue`, and the AS key `note`. Of its keys `bw`, `control_servers`
+    /// and `test_dispatcher` change nothing: its generator does not heed the first
+    /// two either, and the third is about its containers. Unknown keys are
+    /// refused. Ends without an interface number (`1-ff00:0:110`) get the lowest
+    /// one of their AS that is free, in the order of the file.
     pub fn parse(topo: &str) -> Result<Network, TopologyError> {
         topo::parse(topo)
     }
@@ -222,14 +283,23 @@ impl Network {
         })
     }
 
+    /// The border routers of an AS, as [`End::router`] has them, in the order
+    /// in which the links first mention them. An AS without links has none.
+    pub fn routers(&self, isd_as: IsdAsn) -> Vec<&str> {
+        let mut routers = Vec::new();
+        for (link, side) in self.links_of(isd_as) {
+            let router = link.end(side).router.as_str();
+            if !routers.contains(&router) {
+                routers.push(router);
+            }
+        }
+        routers
+    }
+
     /// The ASes whose interfaces are spread over several border routers.
     pub fn with_several_routers(&self) -> impl Iterator<Item = IsdAsn> {
-        self.ases.iter().map(|a| a.isd_as).filter(|&isd_as| {
-            let mut routers = self.links_of(isd_as).map(|(l, side)| &l.end(side).router);
-            routers
-                .next()
-                .is_some_and(|first| routers.any(|r| r != first))
-        })
+        let ases = self.ases.iter().map(|a| a.isd_as);
+        ases.filter(|&isd_as| self.routers(isd_as).len() > 1)
     }
 
     /// The link at an interface, with the side on which the interface is.

@@ -1,12 +1,15 @@
 //! The `.topo` format: scionproto's YAML with what a link behaves like added.
 
-use crate::network::{As, DEFAULT_MTU, End, Link, LinkKind, Network, Shape};
-use crate::{IsdAsn, QuantityError, parse_duration, parse_loss, parse_rate};
-use serde::Deserialize;
-use std::{
-    collections::{BTreeMap, HashSet},
-    path::PathBuf,
+mod end;
+mod file;
+
+use crate::network::{
+    As, DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU, End, Link, LinkKind, Network, Shape, Underlay,
 };
+use crate::{IsdAsn, QuantityError, parse_duration, parse_loss, parse_rate};
+use end::{Numbers, RawEnd};
+use file::{TopoAs, TopoFile, TopoLink};
+use std::path::PathBuf;
 
 /// Why a topology was refused.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,37 @@ pub enum TopologyError {
     /// An end of a link is no interface.
     #[error("topology: {0:?} is not an interface: write for example 1-ff00:0:110#1")]
     End(String),
+    /// More links end in an AS than there are interface numbers.
+    #[error("topology: {0} has no interface number left for its next link")]
+    NoNumberLeft(IsdAsn),
+    /// An AS that is to issue a certificate cannot.
+    #[error(
+        "topology: {isd_as} names the certificate issuer {issuer}, which is not an AS of its ISD with `issuing: true`"
+    )]
+    Issuer {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// Its issuer.
+        issuer: IsdAsn,
+    },
+    /// An underlay that is none.
+    #[error("topology: the underlay {underlay:?} of {thing} is none: write UDP/IPv4 or UDP/IPv6")]
+    Underlay {
+        /// What has the underlay.
+        thing: String,
+        /// What was written.
+        underlay: String,
+    },
+    /// A range of ports that is none.
+    #[error(
+        "topology: the dispatched_ports {ports:?} of {thing} are none: write all, a range such as 31000-32767, or - for no port"
+    )]
+    Ports {
+        /// What has the ports.
+        thing: String,
+        /// What was written.
+        ports: String,
+    },
     /// A link names an AS that `ASes` does not list.
     #[error(
         "topology: link {link} names the AS {isd_as}, which is not under ASes: add it there or mend the link"
@@ -90,150 +124,114 @@ pub enum TopologyError {
 /// datagrams both stop working below the IPv6 minimum.
 const MIN_MTU: u16 = 1280;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TopoFile {
-    #[serde(rename = "ASes")]
-    ases: Ordered<TopoAs>,
-    #[serde(default)]
-    links: Vec<TopoLink>,
-    // scionproto's per-file defaults; the fields we use are read from the ASes.
-    #[serde(default)]
-    defaults: Option<Defaults>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Defaults {
-    #[serde(default)]
-    mtu: Option<u16>,
-    #[serde(default, rename = "underlay")]
-    _underlay: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TopoAs {
-    #[serde(default)]
-    core: bool,
-    mtu: Option<u16>,
-    note: Option<String>,
-    // Of scionproto's certificates and underlays; they change nothing here.
-    #[serde(default, rename = "voting")]
-    _voting: bool,
-    #[serde(default, rename = "authoritative")]
-    _authoritative: bool,
-    #[serde(default, rename = "issuing")]
-    _issuing: bool,
-    #[serde(default, rename = "cert_issuer")]
-    _cert_issuer: Option<String>,
-    #[serde(default, rename = "underlay")]
-    _underlay: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TopoLink {
-    a: String,
-    b: String,
-    #[serde(rename = "linkAtoB")]
-    kind: LinkKind,
-    mtu: Option<u16>,
-    rate: Option<String>,
-    delay: Option<String>,
-    jitter: Option<String>,
-    loss: Option<String>,
-    queue: Option<String>,
-    #[serde(default, rename = "underlay")]
-    _underlay: Option<String>,
-}
-
-/// A mapping whose order is kept: it numbers the ASes.
-struct Ordered<T>(Vec<(String, T)>);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor<T>(std::marker::PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
-            type Value = Ordered<T>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a mapping")
-            }
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Ordered(entries))
-            }
-        }
-        from.deserialize_map(Visitor(std::marker::PhantomData))
-    }
-}
-
 /// Reads a topology.
 pub fn parse(text: &str) -> Result<Network, TopologyError> {
     let file: TopoFile = serde_saphyr::from_str(text)
         .map_err(|e| TopologyError::Format(one_line(&e.to_string())))?;
-    let default_mtu = file.defaults.and_then(|d| d.mtu).unwrap_or(DEFAULT_MTU);
+    let defaults = Defaults {
+        mtu: file.defaults.mtu.unwrap_or(DEFAULT_MTU),
+        ports: match &file.defaults.dispatched_ports {
+            Some(ports) => read_ports(ports, || "defaults".to_owned())?,
+            None => DEFAULT_DISPATCHED_PORTS,
+        },
+    };
 
     let mut ases = Vec::with_capacity(file.ases.0.len());
     for (name, as_) in file.ases.0 {
-        let isd_as: IsdAsn = name
-            .parse()
-            .map_err(|_| TopologyError::IsdAs(name.clone()))?;
-        if isd_as.is_wildcard() {
-            return Err(TopologyError::IsdAs(name));
-        }
-        if ases.iter().any(|a: &As| a.isd_as == isd_as) {
+        let as_ = read_as(&name, as_, &defaults)?;
+        if ases.iter().any(|a: &As| a.isd_as == as_.isd_as) {
             return Err(TopologyError::Format(format!(
-                "AS {isd_as} is listed twice"
+                "AS {} is listed twice",
+                as_.isd_as
             )));
         }
-        ases.push(As {
-            isd_as,
-            core: as_.core,
-            mtu: check_mtu(as_.mtu.unwrap_or(default_mtu), || format!("AS {isd_as}"))?,
-            note: as_.note,
-        });
+        ases.push(as_);
     }
     if ases.is_empty() {
         return Err(TopologyError::Empty);
     }
-
-    let mut used = HashSet::new();
-    let mut links = Vec::with_capacity(file.links.len());
-    for link in file.links {
-        let link = read_link(link, &ases)?;
-        for end in [&link.a, &link.b] {
-            if !used.insert((end.isd_as, end.id)) {
-                return Err(TopologyError::InterfaceTwice(format!(
-                    "{}#{}",
-                    end.isd_as, end.id
-                )));
-            }
+    for as_ in &ases {
+        let Some(issuer) = as_.cert_issuer else {
+            continue;
+        };
+        let same_isd = issuer.isd() == as_.isd_as.isd();
+        if !same_isd || !ases.iter().any(|a| a.isd_as == issuer && a.issuing) {
+            return Err(TopologyError::Issuer {
+                isd_as: as_.isd_as,
+                issuer,
+            });
         }
-        links.push(link);
+    }
+
+    let mut numbers = Numbers::default();
+    let mut ends = Vec::with_capacity(file.links.len());
+    for link in &file.links {
+        let both = [RawEnd::parse(&link.a)?, RawEnd::parse(&link.b)?];
+        for end in &both {
+            numbers.reserve(end)?;
+        }
+        ends.push(both);
+    }
+    let mut links = Vec::with_capacity(file.links.len());
+    for (link, [a, b]) in file.links.into_iter().zip(ends) {
+        let (a, b) = (numbers.number(a)?, numbers.number(b)?);
+        links.push(read_link(link, a, b, &ases, &defaults)?);
     }
     Ok(Network { ases, links })
 }
 
-fn read_link(from: TopoLink, ases: &[As]) -> Result<Link, TopologyError> {
+/// What holds for ASes and links that say nothing of it.
+struct Defaults {
+    mtu: u16,
+    ports: (u16, u16),
+}
+
+fn read_as(name: &str, from: TopoAs, defaults: &Defaults) -> Result<As, TopologyError> {
+    let isd_as = read_isd_as(name)?;
+    let thing = || format!("AS {isd_as}");
+    Ok(As {
+        isd_as,
+        core: from.core,
+        voting: from.voting,
+        authoritative: from.authoritative,
+        issuing: from.issuing,
+        cert_issuer: from
+            .cert_issuer
+            .map(|issuer| read_isd_as(&issuer))
+            .transpose()?,
+        underlay: read_underlay(from.underlay, thing)?,
+        dispatched_ports: match from.dispatched_ports {
+            Some(ports) => read_ports(&ports, thing)?,
+            None => defaults.ports,
+        },
+        mtu: check_mtu(from.mtu.unwrap_or(defaults.mtu), thing)?,
+        note: from.note,
+    })
+}
+
+fn read_link(
+    from: TopoLink,
+    a: End,
+    b: End,
+    ases: &[As],
+    defaults: &Defaults,
+) -> Result<Link, TopologyError> {
     let name = format!("{} - {}", from.a, from.b);
-    let (a, b) = (read_end(&from.a)?, read_end(&from.b)?);
-    let core: BTreeMap<_, _> = ases.iter().map(|x| (x.isd_as, x.core)).collect();
     for end in [&a, &b] {
-        let Some(&core) = core.get(&end.isd_as) else {
+        let Some(as_) = ases.iter().find(|as_| as_.isd_as == end.isd_as) else {
             return Err(TopologyError::UnknownAs {
                 link: name,
                 isd_as: end.isd_as,
             });
         };
-        if from.kind == LinkKind::Core && !core {
+        if from.kind == LinkKind::Core && !as_.core {
             return Err(TopologyError::NotCore {
+                link: name,
+                isd_as: end.isd_as,
+            });
+        }
+        if from.kind == LinkKind::Child && as_.core && end.isd_as == b.isd_as {
+            return Err(TopologyError::CoreChild {
                 link: name,
                 isd_as: end.isd_as,
             });
@@ -241,12 +239,6 @@ fn read_link(from: TopoLink, ases: &[As]) -> Result<Link, TopologyError> {
     }
     if a.isd_as == b.isd_as {
         return Err(TopologyError::SelfLink(name));
-    }
-    if from.kind == LinkKind::Child && core[&b.isd_as] {
-        return Err(TopologyError::CoreChild {
-            link: name,
-            isd_as: b.isd_as,
-        });
     }
 
     let wrong = |source| TopologyError::Quantity {
@@ -273,8 +265,10 @@ fn read_link(from: TopoLink, ases: &[As]) -> Result<Link, TopologyError> {
     if let Some(queue) = time(from.queue).map_err(wrong)? {
         shape.queue = queue;
     }
+    let thing = || format!("link {name}");
     Ok(Link {
-        mtu: check_mtu(from.mtu.unwrap_or(DEFAULT_MTU), || format!("link {name}"))?,
+        underlay: read_underlay(from.underlay, thing)?,
+        mtu: check_mtu(from.mtu.unwrap_or(defaults.mtu), thing)?,
         a,
         b,
         kind: from.kind,
@@ -282,27 +276,42 @@ fn read_link(from: TopoLink, ases: &[As]) -> Result<Link, TopologyError> {
     })
 }
 
-/// Reads `1-ff00:0:110#1`, or `1-ff00:0:110-A#1` where the AS has several
-/// border routers.
-fn read_end(text: &str) -> Result<End, TopologyError> {
-    let wrong = || TopologyError::End(text.to_owned());
-    let (left, id) = text.split_once('#').ok_or_else(wrong)?;
-    let id: u16 = id.parse().map_err(|_| wrong())?;
-    if id == 0 {
-        return Err(wrong());
+fn read_isd_as(text: &str) -> Result<IsdAsn, TopologyError> {
+    let wrong = || TopologyError::IsdAs(text.to_owned());
+    let isd_as: IsdAsn = text.parse().map_err(|_| wrong())?;
+    match isd_as.is_wildcard() {
+        true => Err(wrong()),
+        false => Ok(isd_as),
     }
-    let (isd_as, router) = match left.match_indices('-').nth(1) {
-        Some((at, _)) => (&left[..at], &left[at + 1..]),
-        None => (left, ""),
+}
+
+fn read_underlay(
+    text: Option<String>,
+    thing: impl FnOnce() -> String,
+) -> Result<Underlay, TopologyError> {
+    let Some(text) = text else {
+        return Ok(Underlay::default());
     };
-    let isd_as: IsdAsn = isd_as.parse().map_err(|_| wrong())?;
-    if isd_as.is_wildcard() {
-        return Err(wrong());
+    text.parse().map_err(|()| TopologyError::Underlay {
+        thing: thing(),
+        underlay: text,
+    })
+}
+
+/// Reads what scionproto takes in `topology.json`.
+fn read_ports(text: &str, thing: impl FnOnce() -> String) -> Result<(u16, u16), TopologyError> {
+    match text {
+        "" | "-" => return Ok((0, 0)),
+        "all" | "ALL" => return Ok((1, u16::MAX)),
+        _ => {}
     }
-    Ok(End {
-        isd_as,
-        router: router.to_owned(),
-        id,
+    let range = text.split_once('-').and_then(|(first, last)| {
+        let range: (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
+        (range.0 > 0 && range.0 <= range.1).then_some(range)
+    });
+    range.ok_or_else(|| TopologyError::Ports {
+        thing: thing(),
+        ports: text.to_owned(),
     })
 }
 

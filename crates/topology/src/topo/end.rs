@@ -1,0 +1,86 @@
+//! The ends of links: how they are written and numbered.
+
+use super::TopologyError;
+use crate::{IsdAsn, network::End};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An end of a link as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RawEnd {
+    pub isd_as: IsdAsn,
+    pub router: String,
+    /// None where the file leaves the number to us; never 0.
+    pub id: Option<u16>,
+}
+
+impl RawEnd {
+    /// Reads `1-ff00:0:110#1`, `1-ff00:0:110-A#1` where the AS has several
+    /// border routers, or either without the number.
+    pub fn parse(text: &str) -> Result<RawEnd, TopologyError> {
+        let wrong = || TopologyError::End(text.to_owned());
+        let (left, id) = match text.split_once('#') {
+            Some((left, id)) => (left, Some(id.parse().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let (isd_as, router) = match left.match_indices('-').nth(1) {
+            Some((at, _)) => (&left[..at], &left[at + 1..]),
+            None => (left, ""),
+        };
+        let isd_as: IsdAsn = isd_as.parse().map_err(|_| wrong())?;
+        if isd_as.is_wildcard() || id == Some(0) {
+            return Err(wrong());
+        }
+        Ok(RawEnd {
+            isd_as,
+            router: router.to_owned(),
+            id,
+        })
+    }
+}
+
+/// The interface numbers of all ASes.
+#[derive(Default)]
+pub(super) struct Numbers(BTreeMap<IsdAsn, AsNumbers>);
+
+#[derive(Default)]
+struct AsNumbers {
+    used: BTreeSet<u16>,
+    /// Below it none is free.
+    next: u16,
+}
+
+impl Numbers {
+    /// Takes the number that an end is written with, if it is. All of these
+    /// come before the first that is chosen.
+    pub fn reserve(&mut self, end: &RawEnd) -> Result<(), TopologyError> {
+        let numbers = self.0.entry(end.isd_as).or_default();
+        match end.id {
+            Some(id) if !numbers.used.insert(id) => Err(TopologyError::InterfaceTwice(format!(
+                "{}#{id}",
+                end.isd_as
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The end with its number: the lowest free one where none was written.
+    pub fn number(&mut self, end: RawEnd) -> Result<End, TopologyError> {
+        let id = match end.id {
+            Some(id) => id,
+            None => {
+                let numbers = self.0.entry(end.isd_as).or_default();
+                let id = (numbers.next.max(1)..=u16::MAX)
+                    .find(|id| !numbers.used.contains(id))
+                    .ok_or(TopologyError::NoNumberLeft(end.isd_as))?;
+                numbers.used.insert(id);
+                numbers.next = id;
+                id
+            }
+        };
+        Ok(End {
+            isd_as: end.isd_as,
+            router: end.router,
+            id,
+        })
+    }
+}
