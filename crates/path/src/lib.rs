@@ -6,6 +6,7 @@
 //!
 //! - [`Path`], [`Interface`], [`Fingerprint`], [`Metadata`]: what a path is.
 //! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`].
+//! - [`Sequence`]: which paths a user wants.
 //! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.
 
 mod fingerprint;
@@ -13,6 +14,7 @@ mod interface;
 mod metadata;
 mod path;
 mod select;
+mod sequence;
 pub mod show;
 
 pub use fingerprint::{Fingerprint, FingerprintParseError};
@@ -20,3 +22,4 @@ pub use interface::{Interface, InterfaceParseError};
 pub use metadata::{Geo, LinkType, Metadata};
 pub use path::{Path, PathError};
 pub use select::{Decision, Reason, Selection, Strategy, StrategyParseError, Verdict, select};
+pub use sequence::{Sequence, SequenceError};
