@@ -1,9 +1,11 @@
 //! A host in a SCION AS: find paths, send and receive on a chosen path, hear SCMP.
 //!
+//! - [`Bootstrap`]: how this host finds out which AS it is in, and where paths come from.
 //! - [`Daemon`]: the SCION daemon of this AS, asked over gRPC.
 //! - [`Endhost`]: the paths to other ASes, kept fresh, without those that lead over dead links.
 
 mod addr;
+mod bootstrap;
 pub mod daemon;
 mod dataplane;
 mod endhost;
@@ -11,12 +13,17 @@ mod outage;
 mod path;
 pub mod ping;
 pub mod responder;
+mod service;
 pub mod socket;
+mod source;
 pub mod wire;
 
 pub use addr::{AddrError, ScionAddr};
-pub use daemon::{Daemon, DaemonError, LocalAs};
-pub use endhost::{Endhost, EndhostError, PathsError};
+pub use bootstrap::{Bootstrap, BootstrapError};
+pub use daemon::Daemon;
+pub use endhost::{Endhost, PathsError};
 pub use outage::Outage;
 pub use path::{Path, PathError};
 pub use sciparse::identifier::isd_asn::IsdAsn;
+pub use service::{Service, SourceError};
+pub use source::LocalAs;

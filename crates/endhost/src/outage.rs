@@ -14,7 +14,7 @@ use crate::wire::ScmpError;
 const HOLD: Duration = Duration::from_secs(1);
 /// How long a report keeps paths out while the daemon does not answer: then only trying tells, and
 /// what is down still is reported again.
-pub(crate) const HOLD_WITHOUT_DAEMON: Duration = Duration::from_secs(3);
+pub(crate) const HOLD_WITHOUT_ANSWERS: Duration = Duration::from_secs(3);
 /// A link that is reported down again and again is kept out this long at most.
 const LONGEST_HOLD: Duration = Duration::from_secs(32);
 /// A report so soon after the last one ended doubles the hold.

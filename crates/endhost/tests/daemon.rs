@@ -4,7 +4,7 @@
 mod toy;
 
 use connectrpc::ConnectError;
-use hawser_endhost::{Daemon, DaemonError, Endhost, PathsError};
+use hawser_endhost::{Daemon, Endhost, PathsError, SourceError};
 use toy::{PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn what_is_no_address_is_refused() {
     for address in ["", "127.0.0.1", ":30255", "127.0.0.1:port", "a b:1"] {
         let error = Daemon::connect(address).unwrap_err();
         let address = address.to_owned();
-        assert_eq!(error, DaemonError::Address { address });
+        assert_eq!(error, SourceError::Address { address });
     }
     assert!(Daemon::connect("localhost:30255").is_ok());
     assert!(Daemon::connect("[::1]:30255").is_ok());
@@ -106,7 +106,7 @@ async fn broken_paths_do_not_hide_whole_ones() {
     assert!(
         matches!(
             error,
-            DaemonError::Nonsense {
+            SourceError::Nonsense {
                 question: "Paths",
                 ..
             }
@@ -122,7 +122,7 @@ async fn a_destination_without_paths_is_named() {
     let error = host.paths(isd_as("1-ff00:0:999")).await.unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with("no path to 1-ff00:0:999: the daemon at 127.0.0.1:"),
+        text.starts_with("no path to 1-ff00:0:999: the SCION daemon at 127.0.0.1:"),
         "{text}"
     );
     assert!(matches!(error, PathsError::None { .. }));

@@ -1,0 +1,167 @@
+//! How a host finds out which AS it is in, and where it has paths from.
+
+use std::env;
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::daemon::{DEFAULT_ADDRESS, Daemon, ENVIRONMENT};
+use crate::endhost::Endhost;
+use crate::service::{CONNECT_TIMEOUT, SourceError};
+use crate::source::Source;
+
+/// The variable that names this host's address.
+const LOCAL_ADDRESS: &str = "SCION_LOCAL_ADDR";
+/// The folder that is looked at when nothing else is known, as scionproto's programs do.
+const CONFIG_DIR: &str = "/etc/scion";
+
+/// What the user says about the way into the network; what is left out is looked for.
+///
+/// The order is: `daemon`; `config_dir`; the environment's `SCION_DAEMON`, then
+/// `SCION_DAEMON_ADDRESS`; the daemon at [`DEFAULT_ADDRESS`] if one answers there; the folder
+/// `/etc/scion` if it has a `topology.json`. What is named must work: nothing else is tried then.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bootstrap {
+    /// The daemon's `HOST:PORT`, or `default`.
+    pub daemon: Option<String>,
+    /// A folder with `topology.json`.
+    pub config_dir: Option<PathBuf>,
+    /// This host's address in its AS; else `SCION_LOCAL_ADDR` says it, else it is the address
+    /// towards the border routers.
+    pub local: Option<IpAddr>,
+}
+
+/// Why a host did not get into the network.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BootstrapError {
+    /// `SCION_LOCAL_ADDR` holds no address of a host.
+    #[error("`{text}` in {LOCAL_ADDRESS} is no address of this host: write an IP address")]
+    Local {
+        /// What it holds.
+        text: String,
+    },
+    /// What the user or the environment names gives no usable answer.
+    #[error("{source} (named by {by})")]
+    Named {
+        /// The flag or variable that names it.
+        by: &'static str,
+        /// What is wrong.
+        source: SourceError,
+    },
+    /// There is nothing that tells of a network.
+    #[error(
+        "no way into a SCION network found: {}. Start a daemon, name one (SCION_DAEMON=HOST:PORT), \
+         or name a folder with topology.json",
+        list(tried)
+    )]
+    Nothing {
+        /// What was tried, and what came of it.
+        tried: Vec<Tried>,
+    },
+}
+
+/// Something that was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// Where.
+    pub what: String,
+    /// What came of it.
+    pub outcome: String,
+}
+
+fn list(tried: &[Tried]) -> String {
+    let each: Vec<String> = tried.iter().map(Tried::to_string).collect();
+    each.join("; ")
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.outcome)
+    }
+}
+
+/// The host's own settings.
+struct Surroundings<'a> {
+    variable: &'a dyn Fn(&str) -> Option<String>,
+    daemon: &'a str,
+    config_dir: PathBuf,
+}
+
+impl Endhost {
+    /// Finds the way into the network, in the order that [`Bootstrap`] tells, and starts keeping
+    /// paths fresh. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`BootstrapError`] when there is none, or what was named does not work.
+    pub async fn bootstrap(wanted: &Bootstrap) -> Result<Self, BootstrapError> {
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let surroundings = Surroundings {
+            variable: &variable,
+            daemon: DEFAULT_ADDRESS,
+            config_dir: CONFIG_DIR.into(),
+        };
+        surroundings.bootstrap(wanted).await
+    }
+}
+
+impl Surroundings<'_> {
+    async fn bootstrap(&self, wanted: &Bootstrap) -> Result<Endhost, BootstrapError> {
+        let local = self.local(wanted)?;
+        if let Some((by, address)) = self.named(wanted) {
+            let named = |source| BootstrapError::Named { by, source };
+            let daemon = Daemon::connect(&address).map_err(named)?;
+            let host = Endhost::start(Source::Daemon(daemon), local).await;
+            return host.map_err(named);
+        }
+        let mut tried = Vec::new();
+        match self.default_daemon(local).await {
+            Ok(host) => return Ok(host),
+            Err(outcome) => tried.push(outcome),
+        }
+        Err(BootstrapError::Nothing { tried })
+    }
+
+    /// The daemon that the user or the environment names, and where.
+    fn named(&self, wanted: &Bootstrap) -> Option<(&'static str, String)> {
+        if let Some(address) = &wanted.daemon {
+            return Some(("the daemon flag", address.clone()));
+        }
+        ENVIRONMENT
+            .into_iter()
+            .find_map(|name| Some((name, (self.variable)(name)?)))
+    }
+
+    /// This host's address, if anybody says it.
+    fn local(&self, wanted: &Bootstrap) -> Result<Option<IpAddr>, BootstrapError> {
+        let text = match (wanted.local, (self.variable)(LOCAL_ADDRESS)) {
+            (Some(local), _) => return Ok(Some(local)),
+            (None, Some(text)) => text,
+            (None, None) => return Ok(None),
+        };
+        match text.parse::<IpAddr>() {
+            Ok(ip) if !ip.is_unspecified() && !ip.is_multicast() => Ok(Some(ip)),
+            _ => Err(BootstrapError::Local { text }),
+        }
+    }
+
+    /// The daemon where it is when nobody says otherwise, if it answers.
+    async fn default_daemon(&self, local: Option<IpAddr>) -> Result<Endhost, Tried> {
+        let tried = |outcome: String| Tried {
+            what: format!("the daemon at {}", self.daemon),
+            outcome,
+        };
+        match timeout(CONNECT_TIMEOUT, TcpStream::connect(self.daemon)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => return Err(tried(error.to_string())),
+            Err(_) => return Err(tried("no answer".into())),
+        }
+        let daemon = Daemon::connect(self.daemon).map_err(|error| tried(error.to_string()))?;
+        let host = Endhost::start(Source::Daemon(daemon), local).await;
+        host.map_err(|error| tried(error.to_string()))
+    }
+}

@@ -1,0 +1,79 @@
+use super::*;
+
+/// A path that leads nowhere and expires `left` seconds from now.
+fn path(left: u64) -> Path {
+    let src: IsdAsn = "1-ff00:0:110".parse().unwrap();
+    let dst: IsdAsn = "1-ff00:0:111".parse().unwrap();
+    let metadata = hawser_path::Metadata {
+        mtu: 1472,
+        expiry: unix_now() + left,
+        ..Default::default()
+    };
+    let over = ["1-ff00:0:110#1", "1-ff00:0:111#2"].map(|text| text.parse().unwrap());
+    let info = hawser_path::Path::new(src, dst, over.into(), metadata).unwrap();
+    // Two hops in construction direction (SCION header specification, "Path Type: SCION").
+    let mut raw = (2u32 << 12).to_be_bytes().to_vec();
+    raw.extend([1, 0, 0, 0, 0, 0, 0, 0]);
+    for (ingress, egress) in [(0u8, 1u8), (2, 0)] {
+        raw.extend([0, 63, 0, ingress, 0, egress, 0, 0, 0, 0, 0, 0]);
+    }
+    Path::new(info, raw, Some("127.0.0.1:30042".parse().unwrap())).unwrap()
+}
+
+fn state() -> (State, IsdAsn) {
+    let local = LocalAs {
+        isd_as: "1-ff00:0:110".parse().unwrap(),
+        core: false,
+        mtu: 1472,
+    };
+    (State::new(local), "1-ff00:0:111".parse().unwrap())
+}
+
+#[test]
+fn long_lived_paths_are_renewed_some_time_before_they_expire() {
+    let offered = Instant::now();
+    let at = renewal(&[path(9000), path(3600)], offered).unwrap();
+    // `path` and `renewal` read the clock one after the other.
+    let spare = Duration::from_secs(3600) - (at - offered);
+    assert!(spare >= BEFORE_EXPIRY && spare <= BEFORE_EXPIRY + Duration::from_secs(60));
+}
+
+#[test]
+fn short_lived_paths_are_renewed_at_half_their_time() {
+    let offered = Instant::now();
+    let at = renewal(&[path(30)], offered).unwrap();
+    assert!(at - offered <= Duration::from_secs(15));
+    assert_eq!(renewal(&[path(0)], offered), Some(offered));
+    assert_eq!(renewal(&[], offered), None);
+}
+
+#[test]
+fn what_comes_close_to_its_expiry_is_asked_for_anew() {
+    let (mut state, dst) = state();
+    state.known(dst);
+    let (due, _) = state.plan();
+    assert_eq!(due, [(dst, Age::Known)]);
+    assert_eq!(state.plan().0, [], "it is being asked for");
+    let long_ago = Instant::now().checked_sub(WATCHED).unwrap();
+    state.take_in(dst, long_ago, Ok(vec![path(0)])).unwrap();
+    state.done(dst);
+    assert_eq!(state.plan().0, [(dst, Age::New)]);
+    state
+        .take_in(dst, Instant::now(), Ok(vec![path(3600)]))
+        .unwrap();
+    state.done(dst);
+    let (due, next) = state.plan();
+    assert_eq!(due, []);
+    assert!(next.is_some());
+}
+
+#[test]
+fn a_late_answer_does_not_undo_a_later_one() {
+    let (mut state, dst) = state();
+    state.known(dst);
+    let early = Instant::now();
+    let late = early + Duration::from_millis(1);
+    state.take_in(dst, late, Ok(vec![path(3600)])).unwrap();
+    state.take_in(dst, early, Ok(Vec::new())).unwrap();
+    assert_eq!(state.usable(dst).0.len(), 1);
+}
