@@ -3,7 +3,7 @@
 
 use crate::{Control, as_folder, graph::Graph, plane::Plane};
 use hawser_topology::{
-    AsDir, AsTopology, BorderRouter, Interface, IsdAsn, LinkKind, LinkTo, Network, Side,
+    AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkKind, LinkTo, Network, Side,
 };
 
 mod walk;
@@ -142,6 +142,7 @@ pub(crate) fn topology(network: &Network, isd_as: IsdAsn) -> AsTopology {
             format!("10.0.{number}.254:30252").parse().unwrap(),
         )]
         .into(),
+        discovery_service: [].into(),
         border_routers: [].into(),
     };
     for (link, side) in network.links_of(isd_as) {
@@ -174,6 +175,7 @@ pub(crate) fn topology(network: &Network, isd_as: IsdAsn) -> AsTopology {
                         (LinkKind::Child, Side::B) => LinkTo::Parent,
                     },
                     mtu: link.mtu,
+                    bfd: Bfd::default(),
                 },
             );
     }

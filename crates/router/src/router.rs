@@ -9,13 +9,13 @@ use crate::{
     port::Port,
     server::Server,
 };
-use hawser_topology::{AsDir, AsDirError, BorderRouter, LinkState};
+use hawser_topology::{AsDir, AsDirError, AsTopology, BorderRouter, LinkState};
 use std::{
     collections::BTreeMap,
     io::ErrorKind,
     net::SocketAddr,
     os::fd::RawFd,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -26,13 +26,29 @@ pub enum RouterError {
     /// The AS's folder is not usable.
     #[error(transparent)]
     Folder(#[from] AsDirError),
-    /// `topology.json` has no border router, or several.
-    #[error("topology.json in {folder} has {count} border routers: any number but one is not supported yet", folder = folder.display())]
-    Routers {
+    /// `topology.json` has no border router at all.
+    #[error("topology.json in {folder} has no border router: add one", folder = folder.display())]
+    NoRouter {
         /// The AS's folder.
         folder: PathBuf,
-        /// How many there are.
-        count: usize,
+    },
+    /// The AS has several border routers, and none was named.
+    #[error("topology.json in {folder} has several border routers: say which one of {}", names.join(", "), folder = folder.display())]
+    Unnamed {
+        /// The AS's folder.
+        folder: PathBuf,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// The AS has no border router of that name.
+    #[error("topology.json in {folder} has no border router {name}: it has {}", names.join(", "), folder = folder.display())]
+    UnknownRouter {
+        /// The AS's folder.
+        folder: PathBuf,
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        names: Vec<String>,
     },
     /// An interface numbered 0, which means the inside.
     #[error("topology.json in {folder} has an interface 0: interface numbers begin at 1", folder = folder.display())]
@@ -88,34 +104,39 @@ pub struct Router {
 }
 
 impl Router {
-    /// Opens the router of the AS in `dir`: `topology.json`, the hop-field
-    /// key, and `links.json`, without which every link is up and as fast as
-    /// the machine. All sockets are bound when it returns.
+    /// Opens the border router `name` of the AS in `dir`: `topology.json`, the
+    /// hop-field key, and `links.json`, without which every link is up and as
+    /// fast as the machine. An AS's only router need not be named. All sockets
+    /// are bound when it returns.
     ///
     /// # Errors
-    /// When the folder is not usable, has not exactly one border router, or an
-    /// address is taken.
-    pub fn open(dir: &AsDir) -> Result<Router, RouterError> {
-        Router::open_with_seed(dir, fastrand::u64(..))
+    /// When the folder is not usable, has no such border router, or an address
+    /// is taken.
+    pub fn open(dir: &AsDir, name: Option<&str>) -> Result<Router, RouterError> {
+        Router::open_with_seed(dir, name, fastrand::u64(..))
     }
 
     /// As [`open`](Router::open), with jitter and loss drawn from `seed`.
     ///
     /// # Errors
     /// As [`open`](Router::open).
-    pub fn open_with_seed(dir: &AsDir, seed: u64) -> Result<Router, RouterError> {
+    pub fn open_with_seed(
+        dir: &AsDir,
+        name: Option<&str>,
+        seed: u64,
+    ) -> Result<Router, RouterError> {
         let topology = dir.topology()?;
         let folder = dir.path().to_owned();
-        let mut routers = topology.border_routers.values();
-        let (Some(router), None) = (routers.next(), routers.next()) else {
-            let count = topology.border_routers.len();
-            return Err(RouterError::Routers { folder, count });
-        };
+        let (name, router) = choose(&topology, &folder, name)?;
         if router.interfaces.contains_key(&0) {
             return Err(RouterError::InterfaceZero { folder });
         }
         let links = links(dir)?;
-        if let Some(id) = links.keys().find(|id| !router.interfaces.contains_key(id)) {
+        let routers = topology.border_routers.values();
+        if let Some(id) = links
+            .keys()
+            .find(|id| !routers.clone().any(|r| r.interfaces.contains_key(id)))
+        {
             return Err(RouterError::UnknownLink { folder, id: *id });
         }
 
@@ -134,13 +155,17 @@ impl Router {
 
         // The folder's socket first: it tells a second router of this AS, and
         // where the first one is, better than a taken address would.
-        let socket = dir.router_socket();
+        let socket = match topology.border_routers.len() {
+            1 => dir.router_socket(),
+            _ => dir.router_socket_of(name),
+        };
         let server = Server::listen(&socket).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => RouterError::Running { socket },
             _ => RouterError::Control { socket, source },
         })?;
         let mut engine = Engine::new(forwarder, ports(router, seed)?);
         for (id, state) in &links {
+            // An interface of another router of the AS is none of the engine's.
             engine.set_link(*id, state);
         }
         Ok(Router { engine, server })
@@ -252,6 +277,39 @@ impl Waiting {
 
     fn called(&self) -> bool {
         (0..self.callers).any(|caller| self.poller.is_ready(1 + self.ports + caller))
+    }
+}
+
+/// The router asked for, and its name.
+fn choose<'a>(
+    topology: &'a AsTopology,
+    folder: &Path,
+    name: Option<&str>,
+) -> Result<(&'a str, &'a BorderRouter), RouterError> {
+    let mut routers = topology.border_routers.iter();
+    let names = || topology.border_routers.keys().cloned().collect();
+    let found = match (name, routers.next(), routers.next()) {
+        (_, None, _) => {
+            return Err(RouterError::NoRouter {
+                folder: folder.to_owned(),
+            });
+        }
+        (None, Some(only), None) => Some(only),
+        (None, ..) => {
+            return Err(RouterError::Unnamed {
+                folder: folder.to_owned(),
+                names: names(),
+            });
+        }
+        (Some(name), ..) => topology.border_routers.get_key_value(name),
+    };
+    match found {
+        Some((name, router)) => Ok((name, router)),
+        None => Err(RouterError::UnknownRouter {
+            folder: folder.to_owned(),
+            name: name.unwrap_or_default().to_owned(),
+            names: names(),
+        }),
     }
 }
 

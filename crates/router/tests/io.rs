@@ -342,7 +342,7 @@ fn the_routers_answer_pings_over_their_sockets() {
 #[test]
 fn one_router_serves_a_folder() {
     let net = Net::up();
-    let second = Router::open(&net.dir(1)).err().unwrap();
+    let second = Router::open(&net.dir(1), None).err().unwrap();
     assert!(matches!(second, RouterError::Running { .. }), "{second}");
     assert!(second.to_string().contains("already"), "{second}");
 
@@ -353,7 +353,7 @@ fn one_router_serves_a_folder() {
     }
     let gone = live::call(&net.dir(1).router_socket(), &Request::Counters);
     assert!(matches!(gone, Err(live::LiveError::Connect { .. })));
-    drop(Router::open(&net.dir(1)).unwrap());
+    drop(Router::open(&net.dir(1), None).unwrap());
 }
 
 #[test]
@@ -362,7 +362,7 @@ fn the_socket_of_a_killed_router_is_taken_over() {
     let socket = net.dir(1).router_socket();
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     assert!(socket.exists());
-    drop(Router::open(&net.dir(1)).unwrap());
+    drop(Router::open(&net.dir(1), None).unwrap());
     assert!(!socket.exists());
 }
 
@@ -392,27 +392,31 @@ fn requests_that_make_no_sense_are_answered_with_an_error() {
 fn topologies_a_router_cannot_serve_are_refused() {
     let net = Net::new();
     let dir = net.dir(1);
-    let open = || Router::open(&dir).err().unwrap();
+    let open = || Router::open(&dir, None).err().unwrap();
     let mut topology = net.topology(1);
     let router = topology.border_routers["br1"].clone();
 
-    topology
-        .border_routers
-        .insert("br2".to_owned(), router.clone());
+    let mut second = router;
+    second.interfaces.clear();
+    second.internal_addr.set_port(30043);
+    topology.border_routers.insert("br2".to_owned(), second);
     dir.write_topology(&topology).unwrap();
     let refused = open();
     assert!(
-        refused.to_string().contains("2 border routers"),
+        refused.to_string().contains("say which one of br1, br2"),
         "{refused}"
     );
+    let refused = Router::open(&dir, Some("br3")).err().unwrap();
+    assert!(
+        matches!(refused, RouterError::UnknownRouter { .. }),
+        "{refused}"
+    );
+    drop(Router::open(&dir, Some("br2")).unwrap());
 
     topology.border_routers.clear();
     dir.write_topology(&topology).unwrap();
     let refused = open();
-    assert!(
-        matches!(refused, RouterError::Routers { count: 0, .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, RouterError::NoRouter { .. }), "{refused}");
 
     dir.write_topology(&net.topology(1)).unwrap();
     dir.write_links(&BTreeMap::from([(5, PLAIN)])).unwrap();
@@ -430,5 +434,5 @@ fn topologies_a_router_cannot_serve_are_refused() {
         "{refused}"
     );
     drop(taken);
-    drop(Router::open(&dir).unwrap());
+    drop(Router::open(&dir, None).unwrap());
 }

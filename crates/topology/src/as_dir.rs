@@ -173,7 +173,7 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), AsDirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BorderRouter, Interface, LinkTo};
+    use crate::{Bfd, BorderRouter, Interface, LinkTo};
 
     fn folder() -> (tempfile::TempDir, AsDir) {
         let folder = tempfile::tempdir().unwrap();
@@ -190,6 +190,7 @@ mod tests {
             core: true,
             dispatched_ports: (31000, 32767),
             control_service: [("cs1".to_owned(), "10.0.1.254:30252".parse().unwrap())].into(),
+            discovery_service: [].into(),
             border_routers: [(
                 "br1".to_owned(),
                 BorderRouter {
@@ -203,6 +204,7 @@ mod tests {
                             remote_id: 41,
                             link_to: LinkTo::Child,
                             mtu: 1472,
+                            bfd: Bfd::default(),
                         },
                     )]
                     .into(),

@@ -15,7 +15,7 @@ mod ready;
 mod topo;
 
 pub use as_dir::{AsDir, AsDirError, LinkState};
-pub use as_topology::{AsTopology, BorderRouter, Interface, LinkTo};
+pub use as_topology::{AsTopology, Bfd, BorderRouter, Interface, LinkTo};
 pub use network::{As, End, Link, LinkKind, Network, Shape, Side, Underlay};
 pub use quantity::{
     QuantityError, format_duration, format_rate, parse_duration, parse_loss, parse_rate,

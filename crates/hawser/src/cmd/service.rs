@@ -16,7 +16,7 @@ use std::{net::Ipv4Addr, process::ExitCode};
 /// Runs `hawser router run`.
 pub fn router(args: RouterArgs) -> Result<(), Failure> {
     let RouterCommand::Run { dir } = args.command;
-    let router = Router::open(&AsDir::new(dir)).map_err(Failure::job)?;
+    let router = Router::open(&AsDir::new(dir), None).map_err(Failure::job)?;
     startup::forget();
     router.run().map_err(Failure::job)
 }

@@ -6,7 +6,7 @@ use hawser_router::{
     live::{self, Reply, Request},
 };
 use hawser_topology::{
-    AsDir, AsTopology, BorderRouter, Interface, IsdAsn, LinkState, LinkTo, Shape,
+    AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkState, LinkTo, Shape,
 };
 use noq_udp::{Transmit, UdpSocketState};
 use sciparse::{
@@ -77,7 +77,7 @@ impl Net {
     }
 
     pub fn start(&mut self, number: u8) {
-        let router = Router::open_with_seed(&self.dir(number), 7).unwrap();
+        let router = Router::open_with_seed(&self.dir(number), None, 7).unwrap();
         let thread = std::thread::Builder::new().name(format!("router-{number}"));
         self.running.push(thread.spawn(|| router.run()).unwrap());
     }
@@ -107,6 +107,7 @@ impl Net {
             remote_id: 1,
             link_to: LinkTo::Core,
             mtu: MTU,
+            bfd: Bfd::default(),
         };
         let router = BorderRouter {
             internal_addr: self.router(number),
@@ -118,6 +119,7 @@ impl Net {
             core: true,
             dispatched_ports: (31000, 32767),
             control_service: BTreeMap::new(),
+            discovery_service: BTreeMap::new(),
             border_routers: BTreeMap::from([(format!("br{number}"), router)]),
         }
     }

@@ -1,0 +1,42 @@
+//! Durations as scionproto writes them: one whole number and one unit.
+
+use std::time::Duration;
+
+const UNITS: [(&str, u64); 10] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("y", 365 * DAY),
+    ("w", 7 * DAY),
+    ("d", DAY),
+    ("h", 3_600 * SECOND),
+    ("m", 60 * SECOND),
+    ("s", SECOND),
+];
+const SECOND: u64 = 1_000_000_000;
+const DAY: u64 = 86_400 * SECOND;
+
+pub(super) fn parse(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is no duration like \"200ms\"");
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let (_, nanos) = UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(wrong)?;
+    let nanos = number.checked_mul(*nanos).ok_or_else(wrong)?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// In the largest unit up to seconds that leaves a whole number; more than
+/// 584 years are cut.
+pub(super) fn format(duration: Duration) -> String {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    let (unit, size) = [("s", SECOND), ("ms", 1_000_000), ("us", 1_000)]
+        .into_iter()
+        .find(|(_, size)| nanos % size == 0)
+        .unwrap_or(("ns", 1));
+    format!("{}{unit}", nanos / size)
+}
