@@ -3,7 +3,7 @@
 use std::env;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -13,6 +13,7 @@ use crate::daemon::{DEFAULT_ADDRESS, Daemon, ENVIRONMENT};
 use crate::endhost::Endhost;
 use crate::service::{CONNECT_TIMEOUT, SourceError};
 use crate::source::Source;
+use crate::standalone::{FolderError, Standalone};
 
 /// The variable that names this host's address.
 const LOCAL_ADDRESS: &str = "SCION_LOCAL_ADDR";
@@ -53,6 +54,9 @@ pub enum BootstrapError {
         /// What is wrong.
         source: SourceError,
     },
+    /// The folder that the user names does not do.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
     /// There is nothing that tells of a network.
     #[error(
         "no way into a SCION network found: {}. Start a daemon, name one (SCION_DAEMON=HOST:PORT), \
@@ -109,9 +113,23 @@ impl Endhost {
     }
 }
 
+/// A host that does without a daemon.
+async fn standalone(
+    folder: &Path,
+    local: Option<IpAddr>,
+    by: &'static str,
+) -> Result<Endhost, BootstrapError> {
+    let source = Source::Standalone(Standalone::open(folder)?);
+    let host = Endhost::start(source, local).await;
+    host.map_err(|source| BootstrapError::Named { by, source })
+}
+
 impl Surroundings<'_> {
     async fn bootstrap(&self, wanted: &Bootstrap) -> Result<Endhost, BootstrapError> {
         let local = self.local(wanted)?;
+        if let (None, Some(folder)) = (&wanted.daemon, &wanted.config_dir) {
+            return standalone(folder, local, "the folder flag").await;
+        }
         if let Some((by, address)) = self.named(wanted) {
             let named = |source| BootstrapError::Named { by, source };
             let daemon = Daemon::connect(&address).map_err(named)?;
@@ -122,6 +140,13 @@ impl Surroundings<'_> {
         match self.default_daemon(local).await {
             Ok(host) => return Ok(host),
             Err(outcome) => tried.push(outcome),
+        }
+        match standalone(&self.config_dir, local, CONFIG_DIR).await {
+            Ok(host) => return Ok(host),
+            Err(error) => tried.push(Tried {
+                what: format!("the folder {}", self.config_dir.display()),
+                outcome: error.to_string(),
+            }),
         }
         Err(BootstrapError::Nothing { tried })
     }

@@ -16,10 +16,11 @@ pub mod responder;
 mod service;
 pub mod socket;
 mod source;
+mod standalone;
 pub mod wire;
 
 pub use addr::{AddrError, ScionAddr};
-pub use bootstrap::{Bootstrap, BootstrapError};
+pub use bootstrap::{Bootstrap, BootstrapError, Tried};
 pub use daemon::Daemon;
 pub use endhost::{Endhost, PathsError};
 pub use outage::Outage;
@@ -27,3 +28,4 @@ pub use path::{Path, PathError};
 pub use sciparse::identifier::isd_asn::IsdAsn;
 pub use service::{Service, SourceError};
 pub use source::LocalAs;
+pub use standalone::FolderError;

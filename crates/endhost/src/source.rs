@@ -10,6 +10,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use crate::daemon::Daemon;
 use crate::path::Path;
 use crate::service::SourceError;
+use crate::standalone::Standalone;
 
 /// The AS this host is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub(crate) struct Facts {
 pub(crate) enum Source {
     /// The SCION daemon makes them.
     Daemon(Daemon),
+    /// This host makes them, of the control service's segments.
+    Standalone(Standalone),
 }
 
 /// How new an answer must be.
@@ -60,6 +63,7 @@ impl Source {
                     routers,
                 })
             }
+            Self::Standalone(standalone) => Ok(standalone.facts()),
         }
     }
 
@@ -67,6 +71,7 @@ impl Source {
     pub(crate) async fn paths(&self, dst: IsdAsn, age: Age) -> Result<Vec<Path>, SourceError> {
         match self {
             Self::Daemon(daemon) => daemon.paths(dst, age == Age::New).await,
+            Self::Standalone(standalone) => standalone.paths(dst, age).await,
         }
     }
 }
@@ -75,6 +80,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Daemon(daemon) => daemon.service().fmt(f),
+            Self::Standalone(standalone) => standalone.fmt(f),
         }
     }
 }

@@ -1,0 +1,76 @@
+//! The segments that were handed out, kept until they expire.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hawser_segment::{Segment, Segments};
+
+use super::Question;
+use super::control::Found;
+
+/// An answer is as good as a new one for so long: a control service serves many hosts.
+const YOUNG: Duration = Duration::from_secs(5);
+
+/// Answers by question.
+#[derive(Default)]
+pub(super) struct Store(Mutex<HashMap<Question, Answer>>);
+
+struct Answer {
+    at: Instant,
+    found: Found,
+}
+
+impl Store {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Question, Answer>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps an answer in place of the one before.
+    pub(super) fn put(&self, question: Question, found: Found) {
+        let at = Instant::now();
+        self.lock().insert(question, Answer { at, found });
+    }
+
+    /// Whether the answer needs not be asked for.
+    pub(super) fn is_young(&self, question: Question) -> bool {
+        let answers = self.lock();
+        answers
+            .get(&question)
+            .is_some_and(|answer| answer.at.elapsed() < YOUNG)
+    }
+
+    /// Whether there was an answer to any of `questions`, even an empty one.
+    pub(super) fn has_any(&self, questions: &[Question]) -> bool {
+        let answers = self.lock();
+        questions
+            .iter()
+            .any(|question| answers.contains_key(question))
+    }
+
+    /// The answers to `questions` taken together, each segment once, without those that expired at
+    /// `now` (seconds since the Unix epoch) or before. Expired ones are forgotten.
+    pub(super) fn segments(&self, questions: &[Question], now: u64) -> Segments {
+        let mut answers = self.lock();
+        let mut all = Segments::default();
+        for question in questions {
+            let Some(Answer { found, .. }) = answers.get_mut(question) else {
+                continue;
+            };
+            for (from, into) in [
+                (&mut found.up, &mut all.up),
+                (&mut found.core, &mut all.core),
+                (&mut found.down, &mut all.down),
+            ] {
+                from.retain(|segment| segment.expiry() > now);
+                into.extend(from.iter().cloned());
+            }
+        }
+        for list in [&mut all.up, &mut all.core, &mut all.down] {
+            let mut seen = HashSet::new();
+            // Two copies of a segment may be of different times; paths take the better one.
+            list.retain(|segment: &Segment| seen.insert((segment.id(), segment.timestamp())));
+        }
+        all
+    }
+}
