@@ -3,6 +3,7 @@
 //! - [`Bootstrap`]: how this host finds out which AS it is in, and where paths come from.
 //! - [`Daemon`]: the SCION daemon of this AS, asked over gRPC.
 //! - [`Endhost`]: the paths to other ASes, kept fresh, without those that lead over dead links.
+//! - [`ping`], [`traceroute`], [`probe`]: who is there, over which routers, and which paths are alive.
 
 mod addr;
 mod bootstrap;
@@ -12,11 +13,13 @@ mod endhost;
 mod outage;
 mod path;
 pub mod ping;
+pub mod probe;
 pub mod responder;
 mod service;
 pub mod socket;
 mod source;
 mod standalone;
+pub mod traceroute;
 pub mod wire;
 
 pub use addr::{AddrError, ScionAddr};

@@ -1,42 +1,26 @@
 //! SCMP echo: is a host there on a path, and how far away.
 
-use std::collections::HashMap;
-use std::future::poll_fn;
-use std::io;
+mod requests;
+
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::path::Path;
-use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket};
-use crate::wire::{Route, RouteError, Scmp, ScmpError, echo};
+use crate::responder;
+use crate::socket::BindError;
+use crate::wire::{Route, RouteError, ScmpError, echo};
+pub use requests::RequestError;
+pub(crate) use requests::{Requests, What};
 
 /// Bytes SCMP adds to an echo's data.
 const ECHO_HEADER: usize = 8;
 
 /// Sends SCMP echo requests and waits for the replies; any number may be under way at once.
-pub struct Pinger {
-    socket: Arc<Socket>,
-    waiting: Arc<Mutex<Waiting>>,
-    receiver: JoinHandle<()>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    next: u16,
-    by_sequence: HashMap<u16, oneshot::Sender<Answer>>,
-}
-
-enum Answer {
-    Reply { from: ScionAddr, at: Instant },
-    Error(ScmpError),
-}
+pub struct Pinger(Requests);
 
 /// An echo that came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +30,7 @@ pub struct Reply {
     pub from: ScionAddr,
     /// How long it took.
     pub rtt: Duration,
-    /// Bytes of the SCION packets sent and received.
+    /// Bytes of the SCION packet received.
     pub size: usize,
 }
 
@@ -54,9 +38,9 @@ pub struct Reply {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PingError {
-    /// Nothing came back in time.
-    #[error("no answer within {0:?}")]
-    TimedOut(Duration),
+    /// Nothing came back.
+    #[error(transparent)]
+    Request(#[from] RequestError),
     /// A router or host tells why nothing comes back.
     #[error("{0}")]
     Scmp(ScmpError),
@@ -73,33 +57,46 @@ pub enum PingError {
         /// What the path takes.
         mtu: u16,
     },
-    /// 65536 echoes are under way.
-    #[error("too many echoes are under way")]
-    TooMany,
-    /// The request could not be sent.
-    #[error("cannot send: {0}")]
-    Send(#[source] io::Error),
 }
 
 impl Pinger {
-    /// Binds a socket for echoes, as [`Socket::bind`] does. Must be called inside a tokio runtime.
+    /// Binds a socket for echoes at `local`, or else at this host's address towards `next_hop`:
+    /// [`next_hop`] of the path and host to be sent to. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// [`BindError`] when there is no address or port to use.
-    pub fn bind(host: &Endhost, local: Option<SocketAddr>) -> Result<Self, BindError> {
-        let socket = Arc::new(Socket::bind(host, local)?);
-        let waiting = Arc::new(Mutex::new(Waiting::default()));
-        let receiver = tokio::spawn(receive(Arc::clone(&socket), Arc::clone(&waiting)));
-        Ok(Self {
-            socket,
-            waiting,
-            receiver,
-        })
+    pub fn bind(
+        host: &Endhost,
+        local: Option<IpAddr>,
+        next_hop: SocketAddr,
+    ) -> Result<Self, BindError> {
+        Requests::bind(host, local, next_hop).map(Self)
     }
 
     /// Where echoes come back to.
     pub fn local_addr(&self) -> ScionAddr {
-        self.socket.local_addr()
+        self.0.local_addr()
+    }
+
+    /// Bytes of the SCION packet that carries an echo request with `size` bytes of data to `host`
+    /// at the end of `path`.
+    ///
+    /// # Errors
+    /// [`RouteError`] when there is no way there over this path.
+    pub fn packet_size(&self, host: IpAddr, path: &Path, size: usize) -> Result<usize, RouteError> {
+        let route = self.route(host, path)?;
+        let header = route.scmp(&echo(false, 0, 0, &[])).len();
+        Ok(header + size)
+    }
+
+    fn route(&self, host: IpAddr, path: &Path) -> Result<Route, RouteError> {
+        // Hosts answer echoes at a port of their own; in the SCION packet there is none.
+        let peer = SocketAddr::new(host, responder::PORT);
+        Route::new(
+            self.0.local_addr(),
+            ScionAddr::new(path.info().dst, peer),
+            path,
+        )
     }
 
     /// Sends an echo request with `size` bytes of data to `host` at the end of `path` and waits for
@@ -114,106 +111,31 @@ impl Pinger {
         size: usize,
         timeout: Duration,
     ) -> Result<Reply, PingError> {
-        let local = self.socket.local_addr();
-        // Hosts answer echoes at a port of their own; in the SCION packet there is none.
-        let port = crate::responder::PORT;
-        let peer = ScionAddr::new(path.info().dst, SocketAddr::new(host, port));
-        let route = Route::new(local, peer, path)?;
-        let (sequence, answer) = self.expect().ok_or(PingError::TooMany)?;
-        let expected = Expected(self, sequence);
-        let message = echo(false, local.host.port(), sequence, &vec![0; size]);
-        let packet = route.scmp(&message);
+        let route = self.route(host, path)?;
         let mtu = path.mtu();
-        if packet.len() > usize::from(mtu) || size > usize::from(mtu) {
-            let packet = packet.len().max(size + ECHO_HEADER);
+        // Data beyond any packet is not even put into one.
+        let data = vec![0; size.min(usize::from(u16::MAX))];
+        let request = |id, sequence| route.scmp(&echo(false, id, sequence, &data));
+        let packet = request(0, 0).len();
+        if packet > usize::from(mtu) || size > usize::from(mtu) {
+            let packet = packet.max(size + ECHO_HEADER);
             return Err(PingError::TooLarge { size, packet, mtu });
         }
-        let sent = Instant::now();
-        self.socket
-            .send_raw(&packet, route.next_hop())
-            .await
-            .map_err(PingError::Send)?;
-        let answer = tokio::time::timeout(timeout, answer).await;
-        drop(expected);
-        match answer {
-            Ok(Ok(Answer::Reply { from, at })) => Ok(Reply {
-                from,
-                rtt: at.saturating_duration_since(sent),
-                size: packet.len(),
+        let (answer, rtt) = self.0.ask(route.next_hop(), timeout, request).await?;
+        match answer.what {
+            What::Error(error) => Err(PingError::Scmp(error)),
+            What::Echo | What::Traceroute { .. } => Ok(Reply {
+                from: answer.from,
+                rtt,
+                size: answer.size,
             }),
-            Ok(Ok(Answer::Error(error))) => Err(PingError::Scmp(error)),
-            // The receiving task ends only with the socket.
-            Ok(Err(_)) | Err(_) => Err(PingError::TimedOut(timeout)),
         }
     }
-
-    /// A sequence number nobody uses, and what will come back for it.
-    fn expect(&self) -> Option<(u16, oneshot::Receiver<Answer>)> {
-        let mut waiting = lock(&self.waiting);
-        let free = (0..=u16::MAX)
-            .map(|step| waiting.next.wrapping_add(step))
-            .find(|sequence| !waiting.by_sequence.contains_key(sequence))?;
-        waiting.next = free.wrapping_add(1);
-        let (sender, receiver) = oneshot::channel();
-        waiting.by_sequence.insert(free, sender);
-        Some((free, receiver))
-    }
 }
 
-/// A number in use, also when waiting for it is given up.
-struct Expected<'a>(&'a Pinger, u16);
-
-impl Drop for Expected<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.waiting).by_sequence.remove(&self.1);
-    }
-}
-
-impl Drop for Pinger {
-    fn drop(&mut self) {
-        self.receiver.abort();
-    }
-}
-
-fn lock(waiting: &Mutex<Waiting>) -> std::sync::MutexGuard<'_, Waiting> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Hands replies and errors to whoever waits for them.
-async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
-    let mut buffer = ReceiveBuffer::new();
-    let port = socket.local_addr().host.port();
-    loop {
-        if let Err(error) = poll_fn(|cx| socket.poll_receive(cx, &mut buffer)).await {
-            tracing::debug!(%error, "receiving echoes");
-            continue;
-        }
-        let at = Instant::now();
-        while let Some(arrival) = buffer.next(&socket) {
-            let (sequence, answer) = match arrival {
-                Arrival::Scmp(
-                    packet,
-                    Scmp::Echo {
-                        reply: true,
-                        id,
-                        sequence,
-                        ..
-                    },
-                ) if id == port => {
-                    let host = packet.src_host().unwrap_or(socket.local_addr().host.ip());
-                    let from = ScionAddr::new(packet.src_as(), SocketAddr::new(host, 0));
-                    (sequence, Answer::Reply { from, at })
-                }
-                Arrival::Report(report) => match report.quote.request {
-                    Some(sequence) => (sequence, Answer::Error(report.error)),
-                    None => continue,
-                },
-                _ => continue,
-            };
-            if let Some(waiter) = lock(&waiting).by_sequence.remove(&sequence) {
-                // Nobody listening any more is fine.
-                let _ = waiter.send(answer);
-            }
-        }
-    }
+/// Where packets for `host` at the end of `path` are handed to: the border router of the path, or
+/// inside an AS the host itself, at the port where it answers echoes.
+pub fn next_hop(path: &Path, host: IpAddr) -> SocketAddr {
+    path.next_hop()
+        .unwrap_or_else(|| SocketAddr::new(host, responder::PORT))
 }

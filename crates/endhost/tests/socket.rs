@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hawser_endhost::ping::{PingError, Pinger};
+use hawser_endhost::ping::{PingError, Pinger, RequestError, next_hop};
 use hawser_endhost::socket::{Arrival, BindError, ReceiveBuffer, Socket};
 use hawser_endhost::wire::{Packet, Route, ScmpError};
 use hawser_endhost::{Endhost, Path, ScionAddr, responder};
@@ -249,8 +249,8 @@ async fn echoes_cross_the_link_and_find_the_responder() {
     let host = net.a.endhost().await;
     let target = own_ip(26);
     let answering = tokio::spawn(responder::run(SocketAddr::new(target, responder::PORT)));
-    let pinger = Pinger::bind(&host, Some((own_ip(27), 0).into())).unwrap();
     let path = host.paths(net.b_as).await.unwrap().remove(0);
+    let pinger = Pinger::bind(&host, Some(own_ip(27)), next_hop(&path, target)).unwrap();
     let patience = Duration::from_secs(10);
     // The responder may not be there yet; echoes are lost like other packets.
     let reply = loop {
@@ -258,7 +258,7 @@ async fn echoes_cross_the_link_and_find_the_responder() {
             .echo(target, &path, 100, Duration::from_millis(100))
             .await
         {
-            Err(PingError::TimedOut(_)) => {}
+            Err(PingError::Request(RequestError::TimedOut(_))) => {}
             reply => break reply.unwrap(),
         }
     };
@@ -302,9 +302,9 @@ async fn futures_join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F:
 async fn echoes_tell_why_they_do_not_come_back() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
-    let pinger = Pinger::bind(&host, Some((own_ip(28), 0).into())).unwrap();
     let path = host.paths(net.b_as).await.unwrap().remove(0);
     let target = own_ip(29);
+    let pinger = Pinger::bind(&host, Some(own_ip(28)), next_hop(&path, target)).unwrap();
     let patience = Duration::from_millis(50);
     let error = pinger.echo(target, &path, 10, patience).await.unwrap_err();
     assert_eq!(error.to_string(), "no answer within 50ms");
@@ -322,4 +322,12 @@ async fn echoes_tell_why_they_do_not_come_back() {
         error.to_string(),
         "1400 bytes of data make a packet of 1480 bytes: the path takes 1472"
     );
+    assert_eq!(pinger.packet_size(target, &path, 1400).unwrap(), 1480);
+    // Inside the AS, but of the other family than the address that was asked for.
+    let (inside, target) = (Path::within(net.a_as, 1472), "::1".parse().unwrap());
+    let error = pinger.echo(target, &inside, 0, patience).await.unwrap_err();
+    assert!(error.to_string().contains("of another family"), "{error}");
+    // An address of that family is found where none was asked for.
+    let pinger = Pinger::bind(&host, None, next_hop(&inside, target)).unwrap();
+    assert_eq!(pinger.local_addr().host.ip(), target);
 }

@@ -169,6 +169,11 @@ impl Route {
         &self.header[self.path_at..self.scion_header_len()]
     }
 
+    /// The path in a packet that [`Route::scmp`] made.
+    pub(crate) fn path_in<'a>(&self, packet: &'a mut [u8]) -> &'a mut [u8] {
+        &mut packet[self.path_at..self.scion_header_len()]
+    }
+
     /// Whether `path`, taken anywhere on the way, is the very path of this route, not an older or
     /// newer one over the same interfaces.
     pub fn is_over(&self, path: &[u8]) -> bool {

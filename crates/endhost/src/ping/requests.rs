@@ -1,0 +1,257 @@
+//! SCMP requests under way, and who waits for which answer.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use sciparse::identifier::isd_asn::IsdAsn;
+use thiserror::Error;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::addr::ScionAddr;
+use crate::endhost::Endhost;
+use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket};
+use crate::wire::{Packet, Scmp, ScmpError};
+
+/// A socket of its own for requests; any number may be under way at once.
+pub(crate) struct Requests {
+    socket: Arc<Socket>,
+    waiting: Arc<Mutex<Waiting>>,
+    receiver: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    next: u16,
+    by_sequence: HashMap<u16, oneshot::Sender<(Answer, Instant)>>,
+}
+
+/// What came back for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub what: What,
+    /// Who sent it; the port means nothing.
+    pub from: ScionAddr,
+    /// Bytes of its SCION packet.
+    pub size: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    Echo,
+    /// A router tells which it is.
+    Traceroute {
+        isd_as: IsdAsn,
+        interface: u16,
+    },
+    /// A router or host tells why no answer comes.
+    Error(ScmpError),
+}
+
+/// Why nothing came back.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// Nothing came back in time.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// 65536 requests are under way.
+    #[error("too many requests are under way")]
+    TooMany,
+    /// The first hop has an address of the other family.
+    #[error(
+        "{next_hop} cannot be sent to from {local}, which is of another family: \
+         say which address to send from"
+    )]
+    Family {
+        /// The address sent from.
+        local: IpAddr,
+        /// The router or host to send to.
+        next_hop: SocketAddr,
+    },
+    /// The request could not be sent.
+    #[error("cannot send to {next_hop}: {source}")]
+    Send {
+        /// The router or host to send to.
+        next_hop: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Requests {
+    /// Binds a socket at `local`, or at this host's address of the family of `next_hop`. Must be
+    /// called inside a tokio runtime.
+    pub fn bind(
+        host: &Endhost,
+        local: Option<IpAddr>,
+        next_hop: SocketAddr,
+    ) -> Result<Self, BindError> {
+        let wanted = local.map(|ip| SocketAddr::new(ip, 0));
+        let mut socket = Socket::bind(host, wanted)?;
+        let told = local.is_some() || host.address().is_some();
+        if !told && socket.local_addr().host.is_ipv4() != next_hop.is_ipv4() {
+            // The routers are of the other family; the host may have an address of this one.
+            let ip = towards(next_hop).map_err(|error| BindError::NoAddress {
+                reason: format!("none of its addresses leads to {}: {error}", next_hop.ip()),
+            })?;
+            socket = Socket::bind(host, Some(SocketAddr::new(ip, 0)))?;
+        }
+        let socket = Arc::new(socket);
+        let waiting = Arc::new(Mutex::new(Waiting::default()));
+        let receiver = tokio::spawn(receive(Arc::clone(&socket), Arc::clone(&waiting)));
+        Ok(Self {
+            socket,
+            waiting,
+            receiver,
+        })
+    }
+
+    /// Where answers come back to.
+    pub fn local_addr(&self) -> ScionAddr {
+        self.socket.local_addr()
+    }
+
+    /// Hands the packet that `packet` makes for an identifier and a sequence number to `next_hop`
+    /// and waits for what comes back, no longer than `timeout`. The time taken comes with it.
+    pub async fn ask(
+        &self,
+        next_hop: SocketAddr,
+        timeout: Duration,
+        packet: impl FnOnce(u16, u16) -> Vec<u8>,
+    ) -> Result<(Answer, Duration), RequestError> {
+        let local = self.socket.local_addr().host;
+        if local.is_ipv4() != next_hop.is_ipv4() {
+            let local = local.ip();
+            return Err(RequestError::Family { local, next_hop });
+        }
+        let (sequence, answer) = self.expect().ok_or(RequestError::TooMany)?;
+        let expected = Expected(self, sequence);
+        let packet = packet(local.port(), sequence);
+        let sent = Instant::now();
+        self.socket
+            .send_raw(&packet, next_hop)
+            .await
+            .map_err(|source| RequestError::Send { next_hop, source })?;
+        let answer = tokio::time::timeout(timeout, answer).await;
+        drop(expected);
+        match answer {
+            Ok(Ok((answer, at))) => Ok((answer, at.saturating_duration_since(sent))),
+            // The receiving task ends only with the socket.
+            Ok(Err(_)) | Err(_) => Err(RequestError::TimedOut(timeout)),
+        }
+    }
+
+    /// A sequence number nobody uses, and what will come back for it.
+    fn expect(&self) -> Option<(u16, oneshot::Receiver<(Answer, Instant)>)> {
+        let mut waiting = lock(&self.waiting);
+        let free = (0..=u16::MAX)
+            .map(|step| waiting.next.wrapping_add(step))
+            .find(|sequence| !waiting.by_sequence.contains_key(sequence))?;
+        waiting.next = free.wrapping_add(1);
+        let (sender, receiver) = oneshot::channel();
+        waiting.by_sequence.insert(free, sender);
+        Some((free, receiver))
+    }
+}
+
+/// The address the system would send to `target` from.
+fn towards(target: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = if target.is_ipv4() {
+        Ipv4Addr::UNSPECIFIED.into()
+    } else {
+        Ipv6Addr::UNSPECIFIED.into()
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    // Connecting a UDP socket sends nothing; it only makes the system choose.
+    socket.connect(target)?;
+    Ok(socket.local_addr()?.ip())
+}
+
+/// A number in use, also when waiting for it is given up.
+struct Expected<'a>(&'a Requests, u16);
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.waiting).by_sequence.remove(&self.1);
+    }
+}
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        self.receiver.abort();
+    }
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Hands answers to whoever waits for them.
+async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
+    let mut buffer = ReceiveBuffer::new();
+    let local = socket.local_addr();
+    loop {
+        if let Err(error) = poll_fn(|cx| socket.poll_receive(cx, &mut buffer)).await {
+            tracing::debug!(%error, "receiving answers");
+            continue;
+        }
+        let at = Instant::now();
+        while let Some(arrival) = buffer.next(&socket) {
+            let Some((sequence, answer)) = answer(local, arrival) else {
+                continue;
+            };
+            if let Some(waiter) = lock(&waiting).by_sequence.remove(&sequence) {
+                // Nobody listening any more is fine.
+                let _ = waiter.send((answer, at));
+            }
+        }
+    }
+}
+
+/// Which request of the socket at `local` was answered, and how.
+fn answer(local: ScionAddr, arrival: Arrival<'_>) -> Option<(u16, Answer)> {
+    let from = |packet: &Packet<'_>| {
+        let host = packet.src_host().unwrap_or(local.host.ip());
+        ScionAddr::new(packet.src_as(), SocketAddr::new(host, 0))
+    };
+    match arrival {
+        Arrival::Scmp(packet, message) => {
+            let (id, sequence, what) = match message {
+                Scmp::Echo {
+                    reply: true,
+                    id,
+                    sequence,
+                    ..
+                } => (id, sequence, What::Echo),
+                Scmp::Traceroute {
+                    reply: true,
+                    id,
+                    sequence,
+                    isd_as,
+                    interface,
+                } => (id, sequence, What::Traceroute { isd_as, interface }),
+                _ => return None,
+            };
+            let answer = Answer {
+                what,
+                from: from(&packet),
+                size: packet.bytes().len(),
+            };
+            (id == local.host.port()).then_some((sequence, answer))
+        }
+        Arrival::Report(report) => {
+            let answer = Answer {
+                what: What::Error(report.error),
+                from: report.quote.dst,
+                size: 0,
+            };
+            Some((report.quote.request?, answer))
+        }
+        Arrival::Datagram(_) => None,
+    }
+}

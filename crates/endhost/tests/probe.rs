@@ -1,0 +1,213 @@
+//! Traceroute and probes, against routers that answer, keep silent or refuse.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod toy;
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use hawser_endhost::probe::{Status, probe};
+use hawser_endhost::traceroute::{TraceError, Tracer};
+use hawser_endhost::wire::{Packet, Route, Scmp, ScmpError};
+use hawser_endhost::{IsdAsn, Path, ScionAddr};
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+use toy::{MTU, ToyDaemon, interface_down, isd_as, own_ip, path_over, unix_now};
+
+/// What a router does with packets whose alert is set.
+#[derive(Clone, Copy)]
+enum Conduct {
+    /// Says that it is the router of the interface asked for.
+    Answers,
+    /// Says that it is of this AS.
+    Claims(&'static str),
+    Silent,
+    /// Says that the link is down.
+    Refuses,
+}
+
+const A: &str = "1-ff00:0:110";
+const B: &str = "1-ff00:0:111";
+
+/// The border router of A whose links lead to B, and which speaks for the one over there too.
+struct Routers {
+    address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Routers {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The path header of these tests: meta and info field, then hop fields of 12 bytes.
+const HOPS_AT: usize = 4 + 8;
+
+impl Routers {
+    async fn start(conduct: impl Fn(u16) -> Conduct + Send + 'static) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let task = tokio::spawn(async move {
+            let mut buffer = vec![0; 65536];
+            loop {
+                let (length, sender) = socket.recv_from(&mut buffer).await.unwrap();
+                let packet = Packet::parse(&buffer[..length]).unwrap();
+                if let Some(answer) = answer(&packet, address, &conduct) {
+                    socket.send_to(&answer, sender).await.unwrap();
+                }
+            }
+        });
+        Self { address, task }
+    }
+
+    /// The path that leaves A by `interface`, as A's daemon hands it out.
+    fn path(&self, interface: u16) -> scion_protobuf::proto::daemon::v1::Path {
+        let (from, to) = ((isd_as(A), interface), (isd_as(B), interface + 100));
+        path_over(from, to, self.address, unix_now() as u32)
+    }
+}
+
+/// What the router whose alert is set answers.
+fn answer(
+    packet: &Packet<'_>,
+    router: SocketAddr,
+    conduct: impl Fn(u16) -> Conduct,
+) -> Option<Vec<u8>> {
+    let Ok(Scmp::Traceroute {
+        reply: false,
+        id,
+        sequence,
+        ..
+    }) = Scmp::parse(packet)
+    else {
+        panic!("a host asks something else");
+    };
+    let hop = |at: usize| &packet.path()[HOPS_AT + at * 12..];
+    let id_at = |at: usize, byte: usize| u16::from_be_bytes([hop(at)[byte], hop(at)[byte + 1]]);
+    // In construction direction: the first hop leaves by its egress, the second is entered.
+    let (alerted, interface) = match (hop(0)[0], hop(1)[0]) {
+        (0b01, 0) => (A, id_at(0, 4)),
+        (0, 0b10) => (B, id_at(1, 2)),
+        flags => panic!("alerts {flags:?}"),
+    };
+    let alerted = match conduct(id_at(0, 4)) {
+        Conduct::Silent => return None,
+        Conduct::Refuses => return interface_down(packet, (isd_as(A), interface), router),
+        Conduct::Claims(other) => isd_as(other),
+        Conduct::Answers => isd_as(alerted),
+    };
+    let local = ScionAddr::new(alerted, router);
+    let route = Route::back(local, packet, id, router).unwrap();
+    let mut message = vec![131, 0, 0, 0];
+    message.extend_from_slice(&id.to_be_bytes());
+    message.extend_from_slice(&sequence.to_be_bytes());
+    message.extend_from_slice(&alerted.to_be_bytes());
+    message.extend_from_slice(&u64::from(interface).to_be_bytes());
+    Some(route.scmp(&message))
+}
+
+/// A's daemon, with paths to B that leave by these interfaces.
+async fn daemon(routers: &Routers, interfaces: &[u16]) -> ToyDaemon {
+    let daemon = ToyDaemon::alone(isd_as(A)).await;
+    let names = interfaces
+        .iter()
+        .map(|id| ((*id).into(), routers.address.to_string()));
+    daemon.says.lock().unwrap().interfaces = names.collect();
+    let paths = interfaces.iter().map(|id| routers.path(*id)).collect();
+    daemon.set_paths(isd_as(B), paths);
+    daemon
+}
+
+#[tokio::test]
+async fn a_traceroute_asks_each_router_on_the_way() {
+    let routers = Routers::start(|_| Conduct::Answers).await;
+    let daemon = daemon(&routers, &[7]).await;
+    let host = daemon.endhost().await;
+    let path = host.paths(isd_as(B)).await.unwrap().remove(0);
+    let tracer = Tracer::bind(&host, Some(own_ip(60)), routers.address).unwrap();
+    assert_eq!(tracer.local_addr().host.ip(), own_ip(60));
+    let (target, patience) = (own_ip(61), Duration::from_secs(10));
+    for (index, expected) in path.info().interfaces.iter().enumerate() {
+        let router = tracer.ask(target, &path, index, patience).await.unwrap();
+        assert_eq!(
+            (router.isd_as, router.interface),
+            (expected.isd_as, expected.id)
+        );
+        assert_eq!(router.ip, routers.address.ip());
+    }
+    let beyond = tracer.ask(target, &path, 2, patience).await.unwrap_err();
+    assert!(matches!(
+        beyond,
+        TraceError::NoInterface { index: 2, count: 2 }
+    ));
+    let inside = Path::within(isd_as(A), MTU);
+    let error = tracer.ask(target, &inside, 0, patience).await.unwrap_err();
+    assert!(matches!(
+        error,
+        TraceError::NoInterface { index: 0, count: 0 }
+    ));
+}
+
+#[tokio::test]
+async fn a_traceroute_tells_why_no_router_answers() {
+    let conduct = |interface| match interface {
+        7 => Conduct::Silent,
+        _ => Conduct::Refuses,
+    };
+    let routers = Routers::start(conduct).await;
+    let daemon = daemon(&routers, &[7, 8]).await;
+    let host = daemon.endhost().await;
+    let paths = host.paths(isd_as(B)).await.unwrap();
+    let tracer = Tracer::bind(&host, Some(own_ip(62)), routers.address).unwrap();
+    let ask = |at: usize, patience| tracer.ask(own_ip(63), &paths[at], 0, patience);
+    let silent = ask(0, Duration::from_millis(20)).await.unwrap_err();
+    assert_eq!(silent.to_string(), "no answer within 20ms");
+    let down = ask(1, Duration::from_secs(10)).await.unwrap_err();
+    assert_eq!(down.to_string(), "interface 1-ff00:0:110#8 is down");
+}
+
+#[tokio::test]
+async fn probes_tell_dead_paths_from_living_ones() {
+    let conduct = |interface| match interface {
+        7 => Conduct::Silent,
+        8 => Conduct::Refuses,
+        9 => Conduct::Claims("1-ff00:0:112"),
+        _ => Conduct::Answers,
+    };
+    let routers = Routers::start(conduct).await;
+    let all: Vec<u16> = (1..=40).collect();
+    let daemon = daemon(&routers, &all).await;
+    let host = daemon.endhost().await;
+    let paths = host.paths(isd_as(B)).await.unwrap();
+    assert_eq!(paths.len(), all.len());
+    let patience = Duration::from_millis(500);
+    let probes = probe(&host, &paths, patience).await;
+    assert_eq!(probes.len(), all.len());
+    for (interface, probe) in all.iter().zip(probes) {
+        // The router is on this very host and loopback has no other address: they share it.
+        assert_eq!(probe.local, Some(IpAddr::from([127, 0, 0, 1])));
+        match (interface, probe.status) {
+            (7, Status::TimedOut) => {}
+            (8, Status::Scmp(error)) => {
+                let isd_as: IsdAsn = isd_as(A);
+                let interface = 108;
+                let down = ScmpError::ExternalInterfaceDown { isd_as, interface };
+                assert_eq!(error, down);
+            }
+            (9, Status::Unknown(why)) => assert_eq!(why, "1-ff00:0:112#109 answered instead"),
+            (_, Status::Alive(rtt)) => assert!(rtt <= patience),
+            (_, other) => panic!("{interface}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_path_inside_the_as_is_alive() {
+    let daemon = ToyDaemon::alone(isd_as(A)).await;
+    let host = daemon.endhost().await;
+    let paths = [Path::within(isd_as(A), MTU)];
+    let probes = probe(&host, &paths, Duration::from_secs(1)).await;
+    assert_eq!(probes[0].status, Status::Alive(Duration::ZERO));
+    assert_eq!(probes[0].local, None);
+}
