@@ -19,7 +19,7 @@ use crate::metainfo::Metainfo;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
 use crate::storage::check::{Found, check};
-use crate::storage::{Files, Layout, StorageError};
+use crate::storage::{Files, Layout, Lock, StorageError};
 use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError};
 use crate::transport::Transport;
 use crate::wire::{Handshake, PeerId};
@@ -237,7 +237,7 @@ async fn fetch<T: Transport>(
         }
     };
     let prepared = prepared.map_err(|error| DownloadError::Internal(error.to_string()))?;
-    let (files, verified) = prepared.inspect_err(|_| {
+    let (files, _lock, verified) = prepared.inspect_err(|_| {
         progress.send_modify(|progress| progress.phase = Phase::Stopped);
     })?;
     let check_time = begun.elapsed();
@@ -249,7 +249,8 @@ async fn fetch<T: Transport>(
         give_up_after: options.give_up_after,
         choice: (options.select, options.paths.max(1)),
     };
-    let reporter = Reporter::Download(progress);
+    // Kept here too: who sees the last of it closed finds the files unlocked.
+    let reporter = Reporter::Download(progress.clone());
     let swarm = Swarm::new(transport, metainfo, shared, peers, goal, reporter)?;
     let tally = swarm.run(stop).await.map_err(told)?;
     // What was removed meanwhile has been written to files without a name.
@@ -292,20 +293,21 @@ pub(crate) fn shared(metainfo: &Metainfo, files: Files, verified: Bitfield) -> S
     }
 }
 
-/// Opens the files and checks what is there already.
+/// Opens and locks the files and checks what is there already.
 fn prepare(
     metainfo: &Metainfo,
     dir: PathBuf,
     progress: &watch::Sender<Progress>,
     halt: &AtomicBool,
-) -> Result<(Files, Bitfield), StorageError> {
+) -> Result<(Files, Option<Lock>, Bitfield), StorageError> {
     let layout = Layout::of(metainfo);
     // Nothing on disk means nothing to hash.
     let fresh = !metainfo.content_path(&dir).exists();
     let files = Files::writable(dir, layout)?;
+    let lock = files.lock()?;
     let mut verified = Bitfield::empty(metainfo.piece_count());
     if fresh {
-        return Ok((files, verified));
+        return Ok((files, lock, verified));
     }
     let (mut checked, mut resumed, mut told) = (0, 0, Instant::now());
     let each = |piece, found| {
@@ -326,5 +328,5 @@ fn prepare(
         !halt.load(Ordering::Relaxed)
     };
     check(&files, |piece| metainfo.piece_hash(piece), each)?;
-    Ok((files, verified))
+    Ok((files, lock, verified))
 }

@@ -51,6 +51,14 @@ pub enum StorageError {
         /// The length in the torrent.
         expected: u64,
     },
+    /// Another program, or another download of this one, writes to the file.
+    #[error(
+        "{path} is being downloaded already, by another program: wait for it, stop it, or choose another folder"
+    )]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// A symbolic link on the way leads out of the folder.
     #[error(
         "{path} passes a symbolic link that leads out of {root}: nothing is written there; remove the link or choose another folder"

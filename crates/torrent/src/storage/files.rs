@@ -200,9 +200,14 @@ impl Files {
                 handles.open.remove(&oldest);
             }
         }
-        let file = Arc::new(self.open(entry, OFlags::empty())?);
+        let file = Arc::new(self.open_apart(entry)?);
         handles.open.insert(entry, (Arc::clone(&file), now));
         Ok(file)
+    }
+
+    /// Opens the file of an entry anew, outside the cache.
+    pub(super) fn open_apart(&self, entry: usize) -> Result<File, StorageError> {
+        self.open(entry, OFlags::empty())
     }
 
     fn open(&self, entry: usize, more: OFlags) -> Result<File, StorageError> {

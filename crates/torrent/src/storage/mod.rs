@@ -5,8 +5,10 @@ mod disk;
 mod error;
 mod files;
 mod layout;
+mod lock;
 
 pub(crate) use disk::{Disk, DiskEvent};
 pub use error::StorageError;
 pub(crate) use files::Files;
 pub(crate) use layout::Layout;
+pub(crate) use lock::Lock;

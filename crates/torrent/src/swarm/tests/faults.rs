@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 
 use super::*;
-use crate::testing::{State, TestPath};
+use crate::testing::{Shape, State, TestPath};
 use crate::{PathState, Progress};
 
 /// Waits until the progress is so.
@@ -25,118 +25,143 @@ fn bytes(progress: &Progress, path: &TestPath) -> u64 {
     path.map_or(0, |path| path.bytes)
 }
 
-/// A download over two paths of 16 Mbit/s, of 6 MB: 1.5 s when both work all the time.
-async fn over_two() -> (Net, Stage, Seed, [TestPath; 2], Download) {
-    let net = Net::default();
-    let stage = Stage::one_file(6_000_000, 65536);
-    let seed = stage.seed(&net.host(1)).await;
-    let paths = [net.path(1, mbit(16.0, 5)), net.path(1, mbit(16.0, 5))];
-    let download = stage.download(&net.host(0), &[1]);
-    (net, stage, seed, paths, download)
+/// A seeder, and a download from it.
+struct Scene {
+    net: Net,
+    stage: Stage,
+    seed: Seed,
+    paths: Vec<TestPath>,
+    download: Download,
+    progress: watch::Receiver<Progress>,
 }
+
+impl Scene {
+    /// A download of one file over paths of these shapes.
+    async fn new(length: usize, shapes: &[Shape], options: DownloadOptions) -> Scene {
+        let net = Net::default();
+        let stage = Stage::one_file(length, 65536);
+        let seed = stage.seed(&net.host(1)).await;
+        let paths = shapes.iter().map(|shape| net.path(1, *shape)).collect();
+        let download = stage.download_with(&net.host(0), &[1], options);
+        Scene {
+            net,
+            stage,
+            seed,
+            paths,
+            progress: download.progress(),
+            download,
+        }
+    }
+
+    /// 6 MB over two paths of 16 Mbit/s: 1.5 s when both work all the time.
+    async fn over_two() -> Scene {
+        Scene::new(6_000_000, &[SLOW, SLOW], DownloadOptions::new()).await
+    }
+
+    /// Waits until both paths have carried so much.
+    async fn until_both_carried(&mut self, enough: u64) {
+        let paths = self.paths.clone();
+        self.until(|p| paths.iter().all(|path| bytes(p, path) > enough))
+            .await;
+    }
+
+    /// Waits until a path has carried so much more.
+    async fn until_more(&mut self, path: usize, more: u64) {
+        let path = self.paths[path].clone();
+        let before = bytes(&self.progress.borrow(), &path);
+        self.until(|p| bytes(p, &path) > before + more).await;
+    }
+
+    async fn until(&mut self, so: impl Fn(&Progress) -> bool) {
+        until(&mut self.progress, so).await;
+    }
+
+    fn set(&self, path: usize, state: State) {
+        self.net.set(&self.paths[path], state);
+    }
+
+    /// The download ends with everything.
+    async fn end(self) -> Summary {
+        let summary = finish(self.download).await.unwrap();
+        self.stage.check();
+        summary
+    }
+}
+
+const SLOW: Shape = Shape {
+    rate: Some(16_000_000),
+    delay: Duration::from_millis(5),
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_goes_down_and_comes_back() {
-    let (net, stage, _seed, [one, two], download) = over_two().await;
-    let mut progress = download.progress();
-    until(&mut progress, |p| {
-        bytes(p, &one) > 500_000 && bytes(p, &two) > 500_000
-    })
-    .await;
-    net.set(&one, State::Down);
-    until(&mut progress, |p| state(p, &one) != Some(PathState::Active)).await;
-    let before = progress.borrow().clone();
-    until(&mut progress, |p| {
-        bytes(p, &two) > bytes(&before, &two) + 300_000
-    })
-    .await;
-    net.set(&one, State::Up);
-    until(&mut progress, |p| {
-        bytes(p, &one) > bytes(&before, &one) + 300_000
-    })
-    .await;
-    finish(download).await.unwrap();
-    stage.check();
+    let mut scene = Scene::over_two().await;
+    scene.until_both_carried(500_000).await;
+    scene.set(0, State::Down);
+    let one = scene.paths[0].clone();
+    scene
+        .until(|p| state(p, &one) != Some(PathState::Active))
+        .await;
+    scene.until_more(1, 300_000).await;
+    scene.set(0, State::Up);
+    scene.until_more(0, 300_000).await;
+    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_freezes_and_thaws() {
-    let (net, stage, _seed, [one, two], download) = over_two().await;
-    let mut progress = download.progress();
-    until(&mut progress, |p| {
-        bytes(p, &one) > 200_000 && bytes(p, &two) > 200_000
-    })
-    .await;
-    net.set(&one, State::Frozen);
-    until(&mut progress, |p| {
-        state(p, &one) == Some(PathState::Stalled)
-    })
-    .await;
-    let before = progress.borrow().clone();
-    net.set(&one, State::Up);
-    until(&mut progress, |p| bytes(p, &one) > bytes(&before, &one)).await;
-    finish(download).await.unwrap();
-    stage.check();
+    let mut scene = Scene::over_two().await;
+    scene.until_both_carried(200_000).await;
+    scene.set(0, State::Frozen);
+    let one = scene.paths[0].clone();
+    scene
+        .until(|p| state(p, &one) == Some(PathState::Stalled))
+        .await;
+    scene.set(0, State::Up);
+    scene.until_more(0, 0).await;
+    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_asked_for_over_a_frozen_path_comes_over_the_other() {
-    let (net, stage, _seed, [one, two], download) = over_two().await;
-    let mut progress = download.progress();
-    until(&mut progress, |p| {
-        bytes(p, &one) > 200_000 && bytes(p, &two) > 200_000
-    })
-    .await;
-    net.set(&one, State::Frozen);
-    finish(download).await.unwrap();
-    stage.check();
+    let mut scene = Scene::over_two().await;
+    scene.until_both_carried(200_000).await;
+    scene.set(0, State::Frozen);
+    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_paths_go_down_and_one_comes_back() {
-    let (net, stage, _seed, [one, two], download) = over_two().await;
-    let mut progress = download.progress();
-    until(&mut progress, |p| p.fetched_bytes > 500_000).await;
-    net.set(&one, State::Down);
-    net.set(&two, State::Down);
-    until(&mut progress, |p| state(p, &one) != Some(PathState::Active)).await;
-    net.set(&two, State::Up);
-    finish(download).await.unwrap();
-    stage.check();
+    let mut scene = Scene::over_two().await;
+    scene.until(|p| p.fetched_bytes > 500_000).await;
+    scene.set(0, State::Down);
+    scene.set(1, State::Down);
+    let one = scene.paths[0].clone();
+    scene
+        .until(|p| state(p, &one) != Some(PathState::Active))
+        .await;
+    scene.set(1, State::Up);
+    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_that_cannot_be_dialed_is_replaced() {
-    let net = Net::default();
-    let stage = Stage::one_file(1_000_000, 65536);
-    let _seed = stage.seed(&net.host(1)).await;
-    let paths = [net.path(1, mbit(16.0, 5)), net.path(1, mbit(16.0, 5))];
     // One path is to be used; that one fails without being withdrawn.
-    let options = || DownloadOptions::new().with_paths(1);
-    let download = stage.download_with(&net.host(0), &[1], options());
-    let mut progress = download.progress();
-    until(&mut progress, |p| p.fetched_bytes > 100_000).await;
-    let used = paths
-        .iter()
-        .find(|path| bytes(&progress.borrow(), path) > 0)
-        .unwrap();
-    net.set(used, State::Frozen);
-    finish(download).await.unwrap();
-    stage.check();
+    let options = DownloadOptions::new().with_paths(1);
+    let mut scene = Scene::new(1_000_000, &[SLOW, SLOW], options).await;
+    scene.until(|p| p.fetched_bytes > 100_000).await;
+    let carried = |path| bytes(&scene.progress.borrow(), path) > 0;
+    let used = scene.paths.iter().position(carried).unwrap();
+    scene.set(used, State::Frozen);
+    scene.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_paths_are_used_than_asked_for() {
-    let net = Net::default();
-    let stage = Stage::one_file(1_000_000, 65536);
-    let _seed = stage.seed(&net.host(1)).await;
-    (0..5).for_each(|_| {
-        net.path(1, FAST);
-    });
     let options = DownloadOptions::new().with_paths(2);
-    let download = stage.download_with(&net.host(0), &[1], options);
-    let progress = download.progress();
-    let summary = finish(download).await.unwrap();
+    let scene = Scene::new(1_000_000, &[FAST; 5], options).await;
+    let (net, progress) = (scene.net.clone(), scene.progress.clone());
+    let summary = scene.end().await;
     assert!(summary.paths.len() <= 2);
     let last = progress.borrow().clone();
     assert_eq!(last.paths.len(), 5);
@@ -152,10 +177,17 @@ async fn no_more_paths_are_used_than_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_seeder_that_comes_back_is_found_again() {
-    let (net, stage, seed, _, download) = over_two().await;
-    let mut progress = download.progress();
-    until(&mut progress, |p| p.fetched_bytes > 500_000).await;
-    net.remove_host(1);
+    let mut scene = Scene::over_two().await;
+    scene.until(|p| p.fetched_bytes > 500_000).await;
+    scene.net.remove_host(1);
+    let Scene {
+        net,
+        stage,
+        seed,
+        download,
+        mut progress,
+        ..
+    } = scene;
     seed.stop().await.unwrap();
     until(&mut progress, |p| {
         p.paths
@@ -173,19 +205,16 @@ async fn a_path_too_narrow_is_left_and_never_dialed() {
     let net = Net::default();
     let stage = Stage::one_file(1_000_000, 65536);
     let _seed = stage.seed(&net.host(1)).await;
-    let narrow = net.narrow_path(1);
-    let wide = net.path(1, FAST);
+    let (narrow, wide) = (net.narrow_path(1), net.path(1, FAST));
     let download = stage.download(&net.host(0), &[1]);
     let progress = download.progress();
     finish(download).await.unwrap();
     stage.check();
-    let paths = &progress.borrow().paths;
-    let of = |path: &TestPath| {
-        let mut paths = paths.iter();
-        paths.find(|p| p.fingerprint == path.fingerprint()).unwrap()
-    };
-    assert_eq!(of(&narrow).state, PathState::Left);
-    let decision = of(&narrow).decision.clone().unwrap();
+    let last = progress.borrow().clone();
+    assert_eq!(state(&last, &narrow), Some(PathState::Left));
+    let mut paths = last.paths.into_iter();
+    let left = paths.find(|path| path.fingerprint == narrow.fingerprint());
+    let decision = left.unwrap().decision.unwrap();
     assert_eq!(decision.to_string(), "left: the path is too narrow");
     assert_eq!(net.dials(), [(addr(1), wide.fingerprint())]);
 }

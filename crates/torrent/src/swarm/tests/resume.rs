@@ -1,7 +1,8 @@
 //! What is on disk already is not fetched again, and what is in the way is left alone.
 
 use super::*;
-use crate::StorageError;
+use crate::testing::State;
+use crate::{Phase, StorageError};
 
 /// Downloads until about `part` of it is verified, then drops the download as a kill would.
 async fn break_off(stage: &Stage, host: &Host, part: f64) -> u64 {
@@ -152,4 +153,29 @@ async fn content_that_is_not_the_torrents_is_not_seeded() {
     fs::remove_file(renamed.join("a")).unwrap();
     let error = start(renamed).await.unwrap_err().to_string();
     assert!(error.contains("cannot find"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_files_are_downloaded_once_at_a_time() {
+    let net = Net::default();
+    let stage = Stage::new(&[("set/a", 1_000), ("set/b", 1_000_000)], 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    let path = net.path(1, mbit(40.0, 1));
+    let host = net.host(0);
+    let first = stage.download(&host, &[1]);
+    let mut progress = first.progress();
+    let begun = progress.wait_for(|progress| progress.phase == Phase::Downloading);
+    begun.await.unwrap();
+    net.set(&path, State::Frozen);
+    let error = finish(stage.download(&host, &[1])).await.unwrap_err();
+    let file = stage.target().join("set/a");
+    assert!(
+        matches!(&error, DownloadError::Storage(StorageError::InUse { path }) if *path == file),
+        "{error}"
+    );
+    net.set(&path, State::Up);
+    finish(first).await.unwrap();
+    stage.check();
+    // And then again.
+    finish(stage.download(&host, &[1])).await.unwrap();
 }
