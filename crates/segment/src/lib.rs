@@ -15,6 +15,8 @@ mod info;
 mod message;
 mod path;
 mod segment;
+#[cfg(test)]
+mod testing;
 
 pub use combine::{Combined, Segments, combine};
 pub use message::{EntryError, SegmentError};

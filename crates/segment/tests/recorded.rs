@@ -1,0 +1,154 @@
+//! Paths made of the segments that a reference network hands out, beside those
+//! that its own daemon makes of them.
+//!
+//! The files in `recorded/` are answers of scionproto v0.15, as they came over
+//! gRPC in a network of its `default` topology, with static information of our
+//! making set for most of the ASes. For a pair of ASes, `SRC_DST.segments` is a
+//! `SegmentsResponse` that joins what the control service of SRC answered (to
+//! the same requests that a daemon makes: up, core and down segments by
+//! wildcards), `SRC_DST.paths` the `PathsResponse` of the daemon of SRC, asked
+//! right after. Of the 240 pairs recorded these few are kept.
+
+use hawser_path::{Geo, Interface, LinkType};
+use hawser_segment::{Combined, Segment, Segments, combine};
+use scion_protobuf::{
+    buffa::Message,
+    proto::{
+        control_plane::v1::{SegmentType, SegmentsResponse},
+        daemon::v1::{self as daemon, PathsResponse},
+    },
+};
+use sciparse::identifier::isd_asn::IsdAsn;
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+struct Recorded {
+    src: IsdAsn,
+    dst: IsdAsn,
+    segments: Segments,
+    paths: Vec<daemon::Path>,
+}
+
+fn read(segments: &Path) -> Recorded {
+    let message = std::fs::read(segments).unwrap();
+    let message = SegmentsResponse::decode_from_slice(&message).unwrap();
+    let of = |kind: SegmentType| {
+        let list = message.segments.get(&(kind as i32));
+        let list = list.into_iter().flat_map(|list| &list.segments);
+        list.map(|segment| Segment::from_message(segment).unwrap())
+            .collect()
+    };
+    let paths = std::fs::read(segments.with_extension("paths")).unwrap();
+    let name = segments.file_stem().unwrap().to_str().unwrap();
+    // 1-ff00_0_110_2-ff00_0_220
+    let ends = name.replace('_', ":");
+    let dash = ends.rfind('-').unwrap();
+    let colon = ends[..dash].rfind(':').unwrap();
+    Recorded {
+        src: ends[..colon].parse().unwrap(),
+        dst: ends[colon + 1..].parse().unwrap(),
+        segments: Segments {
+            up: of(SegmentType::Up),
+            core: of(SegmentType::Core),
+            down: of(SegmentType::Down),
+        },
+        paths: PathsResponse::decode_from_slice(&paths).unwrap().paths,
+    }
+}
+
+fn all() -> BTreeMap<String, Recorded> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
+    let files = std::fs::read_dir(folder).unwrap();
+    let mut found = BTreeMap::new();
+    for file in files.map(|file| file.unwrap().path()) {
+        if file.extension().is_some_and(|e| e == "segments") {
+            let name = file.file_stem().unwrap().to_str().unwrap();
+            found.insert(name.to_owned(), read(&file));
+        }
+    }
+    assert!(found.len() >= 5, "the recorded files are gone");
+    found
+}
+
+fn interfaces(path: &daemon::Path) -> Vec<Interface> {
+    path.interfaces
+        .iter()
+        .map(|interface| Interface {
+            isd_as: IsdAsn::from_u64(interface.isd_as),
+            id: interface.id.try_into().unwrap(),
+        })
+        .collect()
+}
+
+fn check(ours: &Combined, theirs: &daemon::Path) {
+    let metadata = &ours.path.metadata;
+    assert_eq!(ours.path.interfaces, interfaces(theirs));
+    assert_eq!(u32::from(metadata.mtu), theirs.mtu);
+    assert_eq!(
+        i64::try_from(metadata.expiry).unwrap(),
+        theirs.expiration.seconds
+    );
+    assert_eq!(ours.raw, theirs.raw);
+    // The daemon says -1 ns for a latency that is not announced.
+    let latency: Vec<_> = theirs
+        .latency
+        .iter()
+        .map(|l| {
+            let nanos = u64::try_from(l.seconds * 1_000_000_000 + i64::from(l.nanos));
+            nanos.ok().map(Duration::from_nanos)
+        })
+        .collect();
+    assert_eq!(metadata.latency, latency);
+    let bandwidth = theirs.bandwidth.iter().map(|&kbit| match kbit {
+        0 => None,
+        kbit => Some(1000 * kbit),
+    });
+    assert_eq!(metadata.bandwidth, bandwidth.collect::<Vec<_>>());
+    let geo = theirs.geo.iter().map(|geo| {
+        let geo = Geo {
+            latitude: geo.latitude,
+            longitude: geo.longitude,
+            address: geo.address.clone(),
+        };
+        (geo != Geo::default()).then_some(geo)
+    });
+    assert_eq!(metadata.geo, geo.collect::<Vec<_>>());
+    let link_types = theirs.link_type.iter().map(|kind| match kind.as_known() {
+        Some(daemon::LinkType::Direct) => LinkType::Direct,
+        Some(daemon::LinkType::MultiHop) => LinkType::MultiHop,
+        Some(daemon::LinkType::OpenNet) => LinkType::OpenNet,
+        _ => LinkType::Unset,
+    });
+    assert_eq!(metadata.link_types, link_types.collect::<Vec<_>>());
+    assert_eq!(metadata.internal_hops, theirs.internal_hops);
+    assert_eq!(metadata.notes, theirs.notes);
+}
+
+#[test]
+fn paths_are_those_of_the_reference_daemon() {
+    let (mut latencies, mut places, mut peerings) = (0, 0, 0);
+    for (name, recorded) in all() {
+        let Recorded { src, dst, .. } = recorded;
+        let ours = combine(&recorded.segments, src, dst, usize::MAX);
+        let list = |paths: &mut dyn Iterator<Item = Vec<Interface>>| {
+            let paths = paths.map(|path| {
+                let path: Vec<_> = path.iter().map(Interface::to_string).collect();
+                path.join(" ")
+            });
+            paths.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            list(&mut ours.iter().map(|path| path.path.interfaces.clone())),
+            list(&mut recorded.paths.iter().map(interfaces)),
+            "{name}"
+        );
+        for (ours, theirs) in ours.iter().zip(&recorded.paths) {
+            check(ours, theirs);
+            latencies += ours.path.metadata.latency.iter().flatten().count();
+            places += ours.path.metadata.geo.iter().flatten().count();
+            // The first info field's peering flag.
+            peerings += u32::from(ours.raw[4] & 2 != 0);
+        }
+    }
+    // There is something to be equal.
+    assert!(latencies > 100 && places > 100 && peerings > 0);
+}
