@@ -158,6 +158,16 @@ pub enum LabCommand {
         /// A .topo file, or a ready topology: fig4, fig7a, fig9
         #[arg(value_name = "FILE")]
         topology: String,
+        /// Leave the border routers of this AS to be run by hand, in `lab exec`; `all` for every
+        /// AS; may be given several times
+        #[arg(long, value_name = "AS", value_parser = some_as)]
+        no_router: Vec<SomeAs>,
+        /// Leave the control service and daemon of this AS to be run by hand, likewise
+        #[arg(long, value_name = "AS", value_parser = some_as)]
+        no_control: Vec<SomeAs>,
+        /// How long path segments live; 6h when not given
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        segment_lifetime: Option<Duration>,
         #[command(flatten)]
         lab: LabName,
     },
@@ -260,6 +270,9 @@ pub enum RouterCommand {
     Run {
         /// The AS's folder, with topology.json, keys/ and links.json
         dir: PathBuf,
+        /// The router's name in topology.json, where the AS has several
+        #[arg(long, value_name = "NAME")]
+        id: Option<String>,
     },
 }
 
@@ -278,6 +291,9 @@ pub enum ControlCommand {
         /// Do not answer SCMP echo requests to this host (UDP 30041)
         #[arg(long)]
         no_echo: bool,
+        /// How long path segments live, 2s to 24h; 6h when not given
+        #[arg(long, value_name = "TIME", value_parser = duration)]
+        segment_lifetime: Option<Duration>,
     },
 }
 
@@ -297,6 +313,15 @@ pub enum InternalCommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateArg(pub Option<u64>);
 
+/// One AS, or every AS of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SomeAs {
+    /// This one.
+    One(IsdAsn),
+    /// `all`.
+    All,
+}
+
 /// Where to listen.
 #[derive(Debug, Clone, Copy)]
 pub enum Listen {
@@ -310,6 +335,16 @@ fn lab_name(text: &str) -> Result<String, String> {
     hawser_lab::check_name(text)
         .map(|()| text.to_owned())
         .map_err(|e| e.to_string())
+}
+
+fn some_as(text: &str) -> Result<SomeAs, String> {
+    match text {
+        "all" => Ok(SomeAs::All),
+        _ => text
+            .parse()
+            .map(SomeAs::One)
+            .map_err(|_| format!("{text:?} is no AS: write for example 1-ff00:0:110, or all")),
+    }
 }
 
 fn rate(text: &str) -> Result<RateArg, String> {

@@ -3,15 +3,17 @@
 use crate::{
     netlink::{LOOPBACK, Netlink, VethEnd},
     netns::NetNs,
-    plan::Plan,
+    plan::{AsPlan, EndPlan, Plan},
     protocol::Limit,
 };
 use hawser_limit::LinkLimit;
 use hawser_topology::{IsdAsn, Network, Shape, Side};
-use std::fmt;
+use std::{fmt, io, net::IpAddr};
 
-/// Prefix length of a link's addresses (RFC 3021: two hosts, no more).
+/// Prefix lengths of a link's addresses: two hosts, no more (RFC 3021 and, for
+/// IPv6, RFC 6164).
 const LINK_PREFIX: u8 = 31;
+const LINK_PREFIX6: u8 = 127;
 
 /// Something of a lab could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -55,11 +57,7 @@ pub(crate) fn links(
         sockets.push(making(socket, as_.isd_as, "a netlink socket")?);
     }
     for (as_, socket) in plan.ases.iter().zip(&mut sockets) {
-        let host = socket
-            .set_up(LOOPBACK)
-            .and_then(|()| socket.add_address(LOOPBACK, as_.host, 32))
-            .and_then(|()| socket.add_local(as_.services, as_.host));
-        making(host, as_.isd_as, format_args!("its address {}", as_.host))?;
+        making(host(as_, socket), as_.isd_as, "its addresses")?;
     }
     for link in &plan.links {
         let [near, far] = [&link.a, &link.b].map(|end| VethEnd {
@@ -71,19 +69,72 @@ pub(crate) fn links(
         for end in [&link.a, &link.b] {
             let socket = &mut sockets[end.owner];
             let ready = socket
-                .set_up(end.index)
-                .and_then(|()| socket.add_address(end.index, end.address, LINK_PREFIX));
+                .configure(end.index)
+                .and_then(|()| socket.add_address(end.index, end.address.into(), LINK_PREFIX));
             making(ready, plan.ases[end.owner].isd_as, &end.device)?;
         }
     }
-    for (as_, socket) in plan.ases.iter().zip(&mut sockets) {
-        for route in &as_.routes {
-            let made = socket.add_route(route.to, route.via, route.index, as_.host);
-            making(made, as_.isd_as, format_args!("its route to {}", route.to))?;
+    for link in &plan.links {
+        for end in [&link.a, &link.b] {
+            link_up(plan, end, &mut sockets[end.owner])?;
         }
     }
     for (i, link) in network.links.iter().enumerate() {
         set_limit(plan, namespaces, i, limit_of(&link.shape))?;
+    }
+    Ok(())
+}
+
+/// The addresses of a host, its routers and its control service.
+fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
+    socket.configure(LOOPBACK)?;
+    socket.set_up(LOOPBACK)?;
+    socket.add_address(LOOPBACK, as_.host.into(), 32)?;
+    if let Some(host) = as_.host6 {
+        socket.add_address(LOOPBACK, host.into(), 128)?;
+    }
+    for router in &as_.routers {
+        match (router.address, as_.host6) {
+            (IpAddr::V4(address), _) => socket.add_local(address, as_.host)?,
+            (IpAddr::V6(address), Some(host)) => socket.add_local6(address, host)?,
+            (IpAddr::V6(_), None) => return Err(io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Brings one end of a link up, with what the kernel forgets of a device that
+/// goes down: its IPv6 address and the routes over it.
+fn link_up(plan: &Plan, end: &EndPlan, socket: &mut Netlink) -> Result<(), BuildError> {
+    let as_ = &plan.ases[end.owner];
+    making(socket.set_up(end.index), as_.isd_as, &end.device)?;
+    if let Some(address) = end.address6 {
+        let made = socket.add_address(end.index, address.into(), LINK_PREFIX6);
+        making(made, as_.isd_as, format_args!("its address {address}"))?;
+    }
+    for route in as_.routes.iter().filter(|route| route.index == end.index) {
+        let made = socket.add_route(route.to, route.via, route.index, as_.host);
+        making(made, as_.isd_as, format_args!("its route to {}", route.to))?;
+    }
+    Ok(())
+}
+
+/// Takes both ends of a link down, or brings them up again.
+pub(crate) fn set_link_up(
+    plan: &Plan,
+    namespaces: &[NetNs],
+    link: usize,
+    up: bool,
+) -> Result<(), BuildError> {
+    for side in [Side::A, Side::B] {
+        let end = plan.links[link].end(side);
+        let isd_as = plan.ases[end.owner].isd_as;
+        let socket = namespaces[end.owner].run(Netlink::open).flatten();
+        let mut socket = making(socket, isd_as, "a netlink socket")?;
+        match up {
+            true => link_up(plan, end, &mut socket)?,
+            false => making(socket.set_down(end.index), isd_as, &end.device)?,
+        }
     }
     Ok(())
 }
@@ -149,5 +200,53 @@ mod tests {
         assert_eq!(rates(), [Some(7_000_000); 2]);
         set_limit(&plan, &namespaces, 0, None).unwrap();
         assert_eq!(rates(), [None; 2]);
+    }
+
+    #[test]
+    fn a_link_that_comes_back_has_its_addresses_and_routes_again() {
+        use std::{net::UdpSocket, time::Duration};
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let mut network = Network::ready("fig4").unwrap();
+        network.links[0].underlay = hawser_topology::Underlay::Ipv6;
+        let plan = Plan::of(&network).unwrap();
+        let namespaces = namespaces(&plan).unwrap();
+        links(&plan, &network, &namespaces).unwrap();
+        let [a, b] = &plan.ases[..] else {
+            panic!("{plan:?}");
+        };
+        // By SCION's addresses and by plain ones: what crosses, what does not.
+        let cross = |from: IpAddr, to: IpAddr| {
+            let listener = namespaces[1]
+                .run(|| UdpSocket::bind((to, 7000)).unwrap())
+                .unwrap();
+            let patience = Some(Duration::from_millis(500));
+            listener.set_read_timeout(patience).unwrap();
+            let speaker = namespaces[0]
+                .run(|| UdpSocket::bind((from, 0)).unwrap())
+                .unwrap();
+            let sent = speaker.send_to(b"over", (to, 7000));
+            sent.is_ok() && listener.recv_from(&mut [0; 8]).is_ok()
+        };
+        let link = &plan.links[0];
+        let under = || cross(link.a.underlay(), link.b.underlay());
+        let plain = || cross(a.host.into(), b.host.into());
+        let routed = a.routes[0].index == link.a.index;
+        assert!(under() && plain());
+
+        set_link_up(&plan, &namespaces, 0, false).unwrap();
+        assert_eq!(plain(), !routed);
+        set_link_up(&plan, &namespaces, 0, true).unwrap();
+        assert!(under() && plain());
+        let rate = namespaces[0]
+            .run(|| hawser_limit::read(&link.a.device))
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            rate.map(|(limit, _)| limit.rate),
+            network.links[0].shape.rate
+        );
     }
 }

@@ -6,11 +6,12 @@ use crate::{
     process::{self, ProcessId},
 };
 use hawser_topology::{AsDir, IsdAsn, Network, TopologyError};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
     io,
-    net::Ipv4Addr,
+    net::IpAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 /// A lab's state cannot be read or written.
@@ -65,8 +66,12 @@ impl LabDir {
     pub fn longest_socket(&self, plan: &Plan) -> PathBuf {
         plan.ases
             .iter()
-            .map(|a| self.as_dir(&a.folder))
-            .flat_map(|dir| [dir.router_socket(), dir.control_socket()])
+            .flat_map(|a| {
+                let dir = self.as_dir(&a.folder);
+                let routers: Vec<_> = a.routers.iter().map(|r| r.name.as_str()).collect();
+                let sockets = (0..routers.len()).map(|i| router_socket(&dir, &routers, i));
+                sockets.chain([dir.control_socket()]).collect::<Vec<_>>()
+            })
             .chain([self.socket()])
             .max_by_key(|path| path.as_os_str().len())
             .unwrap_or_default()
@@ -88,44 +93,80 @@ impl LabDir {
         })
     }
 
-    pub fn read_state(&self) -> Result<State, StateError> {
-        let path = self.state();
-        std::fs::read(&path)
-            .and_then(|bytes| Ok(serde_json::from_slice(&bytes)?))
-            .map_err(|source| StateError { path, source })
+    /// How the lab is to run, see [`Settings`].
+    fn settings(&self) -> PathBuf {
+        self.0.join("settings.json")
     }
 
-    /// Writes beside and renames, so that a crash never leaves half a state.
+    pub fn read_settings(&self) -> Result<Settings, StateError> {
+        read(self.settings())
+    }
+
+    pub fn write_settings(&self, settings: &Settings) -> Result<(), StateError> {
+        write(self.settings(), settings)
+    }
+
+    pub fn read_state(&self) -> Result<State, StateError> {
+        read(self.state())
+    }
+
     pub fn write_state(&self, state: &State) -> Result<(), StateError> {
-        let path = self.state();
-        let beside = path.with_extension("json.new");
-        serde_json::to_vec_pretty(state)
-            .map_err(io::Error::from)
-            .and_then(|bytes| std::fs::write(&beside, bytes))
-            .and_then(|()| std::fs::rename(&beside, &path))
-            .map_err(|source| StateError { path, source })
+        write(self.state(), state)
     }
 }
 
-/// The two processes of an AS.
+fn read<T: DeserializeOwned>(path: PathBuf) -> Result<T, StateError> {
+    std::fs::read(&path)
+        .and_then(|bytes| Ok(serde_json::from_slice(&bytes)?))
+        .map_err(|source| StateError { path, source })
+}
+
+/// Writes beside and renames, so that a crash never leaves half a file.
+fn write<T: Serialize>(path: PathBuf, value: &T) -> Result<(), StateError> {
+    let beside = path.with_extension("json.new");
+    serde_json::to_vec_pretty(value)
+        .map_err(io::Error::from)
+        .and_then(|bytes| std::fs::write(&beside, bytes))
+        .and_then(|()| std::fs::rename(&beside, &path))
+        .map_err(|source| StateError { path, source })
+}
+
+/// How the lab is to run, of which the network says nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// ASes whose border routers the user runs.
+    pub no_router: Vec<IsdAsnText>,
+    /// ASes whose control service the user runs.
+    pub no_control: Vec<IsdAsnText>,
+    /// How long path segments live; none for the control service's own choice.
+    pub segment_lifetime: Option<Duration>,
+}
+
+/// A process of an AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Service {
-    Router,
+    /// The border router at that place in [`AsState::routers`].
+    Router(usize),
     Control,
 }
 
 impl Service {
-    /// The subcommand that runs it, and the stem of its log's name.
-    pub fn name(self) -> &'static str {
+    /// The subcommand that runs it.
+    pub fn command(self) -> &'static str {
         match self {
-            Service::Router => "router",
+            Service::Router(_) => "router",
             Service::Control => "control",
         }
     }
+}
 
-    pub fn log(self, dir: &AsDir) -> PathBuf {
-        dir.path().join(self.name()).with_extension("log")
+/// The socket of the router at `index` among those of an AS: named after it
+/// only where there are several.
+fn router_socket(dir: &AsDir, routers: &[&str], index: usize) -> PathBuf {
+    match routers {
+        [_] => dir.router_socket(),
+        _ => dir.router_socket_of(routers[index]),
     }
 }
 
@@ -150,10 +191,74 @@ pub(crate) struct AsState {
     #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
     pub folder: String,
-    pub host: Ipv4Addr,
+    /// As SCION addresses it.
+    pub host: IpAddr,
     pub net_ns: Option<NetNsId>,
-    pub router: Option<ProcessId>,
+    /// At least one.
+    pub routers: Vec<RouterState>,
+    /// Whether the user runs the routers.
+    pub no_router: bool,
     pub control: Option<ProcessId>,
+    /// Whether the user runs the control service.
+    pub no_control: bool,
+}
+
+/// What runs of a border router.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RouterState {
+    pub name: String,
+    pub process: Option<ProcessId>,
+}
+
+impl AsState {
+    /// The processes that the lab runs for it.
+    pub fn services(&self) -> Vec<Service> {
+        let routers = match self.no_router {
+            true => 0,
+            false => self.routers.len(),
+        };
+        let control = (!self.no_control).then_some(Service::Control);
+        (0..routers).map(Service::Router).chain(control).collect()
+    }
+
+    pub fn process_mut(&mut self, service: Service) -> &mut Option<ProcessId> {
+        match service {
+            Service::Router(index) => &mut self.routers[index].process,
+            Service::Control => &mut self.control,
+        }
+    }
+
+    /// By which a router is told from the others of its AS, if there are any.
+    pub fn router_id(&self, index: usize) -> Option<&str> {
+        (self.routers.len() > 1).then(|| self.routers[index].name.as_str())
+    }
+
+    /// The socket of a router.
+    pub fn router_socket(&self, dir: &AsDir, index: usize) -> PathBuf {
+        let names: Vec<_> = self.routers.iter().map(|r| r.name.as_str()).collect();
+        router_socket(dir, &names, index)
+    }
+
+    /// A service in words: `router of 1-ff00:0:110`.
+    pub fn service_name(&self, service: Service) -> String {
+        let command = service.command();
+        match service {
+            Service::Router(index) if self.routers.len() > 1 => {
+                format!("{command} {} of {}", self.routers[index].name, self.isd_as)
+            }
+            _ => format!("{command} of {}", self.isd_as),
+        }
+    }
+
+    /// The log of a service: `router.log`, `control.log`, or the router's name.
+    pub fn log(&self, dir: &AsDir, service: Service) -> PathBuf {
+        let stem = match service {
+            Service::Router(index) => self.router_id(index),
+            Service::Control => None,
+        };
+        let stem = stem.unwrap_or(service.command());
+        dir.path().join(format!("{stem}.log"))
+    }
 }
 
 /// The two devices of a link.
@@ -169,16 +274,17 @@ pub(crate) struct Device {
     /// Which of [`State::ases`] it is in.
     pub owner: usize,
     pub name: String,
-    pub address: Ipv4Addr,
+    /// As the border router addresses it.
+    pub address: IpAddr,
 }
 
 impl State {
     /// The state of a lab whose supervisor, this process, has just started.
-    pub fn new(plan: &Plan, rootless: bool) -> io::Result<State> {
+    pub fn new(plan: &Plan, settings: &Settings, rootless: bool) -> io::Result<State> {
         let device = |end: &crate::plan::EndPlan| Device {
             owner: end.owner,
             name: end.device.clone(),
-            address: end.address,
+            address: end.underlay(),
         };
         Ok(State {
             boot_id: process::boot_id()?,
@@ -190,10 +296,19 @@ impl State {
                 .map(|a| AsState {
                     isd_as: a.isd_as,
                     folder: a.folder.clone(),
-                    host: a.host,
+                    host: a.scion_host(),
                     net_ns: None,
-                    router: None,
+                    routers: a
+                        .routers
+                        .iter()
+                        .map(|router| RouterState {
+                            name: router.name.clone(),
+                            process: None,
+                        })
+                        .collect(),
+                    no_router: settings.no_router.contains(&IsdAsnText(a.isd_as)),
                     control: None,
+                    no_control: settings.no_control.contains(&IsdAsnText(a.isd_as)),
                 })
                 .collect(),
             links: plan
@@ -231,10 +346,17 @@ impl State {
     pub fn services(&self) -> impl Iterator<Item = ProcessId> {
         self.ases
             .iter()
-            .flat_map(|a| [a.router, a.control])
+            .flat_map(|a| {
+                let routers = a.routers.iter().map(|router| router.process);
+                routers.chain([a.control])
+            })
             .flatten()
     }
 }
+
+/// An ISD-AS number that is text in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct IsdAsnText(#[serde(with = "isd_as_text")] pub IsdAsn);
 
 /// ISD-AS numbers as text in JSON.
 pub(crate) mod isd_as_text {
@@ -256,7 +378,7 @@ mod tests {
 
     fn state() -> State {
         let plan = Plan::of(&Network::ready("fig7a").unwrap()).unwrap();
-        State::new(&plan, true).unwrap()
+        State::new(&plan, &Settings::default(), true).unwrap()
     }
 
     #[test]
@@ -273,6 +395,49 @@ mod tests {
         assert_eq!(dir.read_state().unwrap(), state);
         assert_eq!(state.namespaces().len(), 1);
         assert_eq!(state.services().count(), 1);
+    }
+
+    #[test]
+    fn settings_are_read_back_and_heeded() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = LabDir::new(folder.path());
+        let network = Network::ready("fig7a").unwrap();
+        let [first, second] = [0, 1].map(|i| IsdAsnText(network.ases[i].isd_as));
+        let settings = Settings {
+            no_router: vec![first],
+            no_control: vec![first, second],
+            segment_lifetime: Some(Duration::from_secs(30)),
+        };
+        dir.write_settings(&settings).unwrap();
+        assert_eq!(dir.read_settings().unwrap(), settings);
+        let plan = Plan::of(&network).unwrap();
+        let state = State::new(&plan, &settings, true).unwrap();
+        assert_eq!(state.ases[0].services(), []);
+        assert_eq!(state.ases[1].services(), [Service::Router(0)]);
+        let both = [Service::Router(0), Service::Control];
+        assert_eq!(state.ases[2].services(), both);
+    }
+
+    #[test]
+    fn routers_are_told_apart_where_there_are_several() {
+        let dir = AsDir::new("/x");
+        let mut as_ = state().ases.remove(0);
+        let only = Service::Router(0);
+        assert_eq!(as_.router_id(0), None);
+        assert_eq!(as_.router_socket(&dir, 0), dir.router_socket());
+        assert_eq!(as_.log(&dir, only), Path::new("/x/router.log"));
+        assert!(as_.service_name(only).starts_with("router of "));
+        as_.routers.push(RouterState {
+            name: "br7-2".to_owned(),
+            process: None,
+        });
+        let second = Service::Router(1);
+        assert_eq!(as_.router_id(1), Some("br7-2"));
+        assert_eq!(as_.router_socket(&dir, 1), dir.router_socket_of("br7-2"));
+        assert_eq!(as_.log(&dir, second), Path::new("/x/br7-2.log"));
+        assert_eq!(as_.log(&dir, Service::Control), Path::new("/x/control.log"));
+        assert!(as_.service_name(second).starts_with("router br7-2 of "));
+        assert_eq!(as_.services().len(), 3);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub enum EnterError {
 
 impl Lab {
     /// A command that, once started, runs inside the namespace of an AS, with
-    /// the daemon's address in its environment.
+    /// the daemon's address in its environment unless another one stands there.
     ///
     /// It is started and waited for like any other; of tokio's kind it becomes
     /// by `tokio::process::Command::from`. It ends with the lab at the latest.
@@ -73,7 +73,10 @@ impl Lab {
         };
         // From a shell inside the lab: nobody can enter where they are.
         let user = user.filter(|fd| !netns::is_own_user(fd.as_fd()));
-        command.env(DAEMON.0, DAEMON.1);
+        let said = command.get_envs().any(|(name, _)| name == DAEMON.0);
+        if !said && std::env::var_os(DAEMON.0).is_none() {
+            command.env(DAEMON.0, DAEMON.1);
+        }
         // SAFETY: between fork and exec it only makes system calls; nothing
         // allocates or locks.
         unsafe {

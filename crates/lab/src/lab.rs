@@ -8,7 +8,7 @@ use crate::{
     up,
 };
 use hawser_topology::{IsdAsn, Network, TopologyError};
-use std::{net::Ipv4Addr, path::Path};
+use std::{net::IpAddr, path::Path};
 
 /// A SCION network on this machine.
 ///
@@ -120,11 +120,12 @@ impl Lab {
         self.dir.read_network()
     }
 
-    /// The address of an AS's host; none when there is no such AS.
+    /// The address of an AS's host as SCION has it: of IPv6 where the AS speaks
+    /// that; none when there is no such AS.
     ///
     /// # Errors
     /// When what runs cannot be read.
-    pub fn host(&self, isd_as: IsdAsn) -> Result<Option<Ipv4Addr>, StateError> {
+    pub fn host(&self, isd_as: IsdAsn) -> Result<Option<IpAddr>, StateError> {
         let state = self.dir.read_state()?;
         Ok(state.find(isd_as).map(|at| state.ases[at].host))
     }

@@ -2,7 +2,8 @@
 //!
 //! A [`Lab`] is a [`Network`] made real: a network namespace per AS, a veth
 //! pair per link with limits on both ends, a border router and a control
-//! service per AS. It can be changed while traffic crosses it, and leaves
+//! service per AS (or several routers, where the topology names them). It can
+//! be changed while traffic crosses it, and leaves
 //! nothing behind.
 //!
 //! Everything of a lab is held by processes, none of it by files: namespaces
@@ -12,10 +13,13 @@
 //! its own; the namespaces of the machine are never touched.
 //!
 //! Addresses: the host of the AS that the topology lists as number n has
-//! `10.0.n.1`, its router `10.0.n.254:30042`, its control service
-//! `10.0.n.254:30252`, its daemon `127.0.0.1:30255`. Links have pairs of
-//! `10.128.0.0/9`. Hosts reach each other by plain IP too, over the fewest
-//! links, so that TCP can be measured beside SCION.
+//! `10.0.n.1`, its first router `10.0.n.254:30042` (the next ones `.253` and
+//! below), its control service `10.0.n.254:30252`, its daemon
+//! `127.0.0.1:30255`. Links have pairs of `10.128.0.0/9`. Where the topology
+//! says `underlay: UDP/IPv6`, SCION is spoken on IPv6: hosts have
+//! `fd00:0:0:n::1`, routers and services `fd00:0:0:n::fe` and below, links pairs
+//! of `fd00:0:1::/48`. Hosts reach each other by plain IPv4 in any case, over
+//! the fewest links, so that TCP can be measured beside SCION.
 //!
 //! [`Network`]: hawser_topology::Network
 
@@ -47,6 +51,8 @@ pub use name::{DEFAULT_NAME, NameError, check as check_name};
 pub use place::PlaceError;
 pub use plan::PlanError;
 pub use protocol::{LimitState, SupervisorError};
-pub use status::{AsStatus, EndStatus, LinkStatus, ProcessStatus, Status, StatusError};
+pub use status::{
+    AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status, StatusError,
+};
 pub use supervisor::supervise;
 pub use up::{Options, UpError};

@@ -3,11 +3,13 @@
 use crate::{
     Lab,
     build::limit_of,
-    dir::{State, StateError},
+    dir::{AsState, Service, State, StateError},
     place::PlaceError,
     protocol::{self, Request, SupervisorError},
 };
-use hawser_topology::{AsDirError, IsdAsn, Link, LinkState, Network, Shape, Side, TopologyError};
+use hawser_topology::{
+    AsDirError, End, IsdAsn, Link, LinkState, Network, Shape, Side, TopologyError,
+};
 use std::time::Duration;
 
 /// How long the supervisor may take, which answers commands one by one.
@@ -75,7 +77,7 @@ pub enum LinkError {
     /// A loss that is no share.
     #[error("a loss of {0} is not between 0 and 1")]
     Loss(f64),
-    /// The limit could not be changed; nothing else was.
+    /// The limit or the devices could not be changed; nothing else was.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
     /// Some of the lab's processes did not take the change.
@@ -124,7 +126,11 @@ impl Lab {
 
         // First what can be refused.
         let limit = limit_of(&wanted.shape);
-        let request = Request::SetLimit { link: index, limit };
+        let request = Request::SetLink {
+            link: index,
+            limit,
+            up: wanted.up,
+        };
         protocol::call(&self.dir.socket(), &request, PATIENCE)?;
         for side in [Side::A, Side::B] {
             let mut links = folder(side).links()?;
@@ -142,24 +148,24 @@ impl Lab {
         }
     }
 
-    /// Tells the routers at both ends, and every control service.
+    /// Tells the routers at both ends, and every control service, but for those
+    /// that the user runs.
     fn tell(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
         let mut failures = Vec::new();
         for side in [Side::A, Side::B] {
-            use hawser_router::live::{Reply, Request, call};
             let end = link.end(side);
-            let dir = self.dir.as_dir(&crate::name::as_folder(end.isd_as));
-            let request = Request::SetLink {
-                id: end.id,
-                state: wanted,
+            let Some(as_) = state.find(end.isd_as).map(|at| &state.ases[at]) else {
+                continue;
             };
-            match call(&dir.router_socket(), &request) {
-                Ok(Reply::Done) => {}
-                Ok(other) => failures.push(format!("router of {}: {other:?}", end.isd_as)),
-                Err(e) => failures.push(e.to_string()),
+            // Of its own routers only the lab knows that they listen.
+            if as_.no_router {
+                continue;
+            }
+            if let Err(why) = self.tell_router(as_, end, wanted) {
+                failures.push(why);
             }
         }
-        for as_ in &state.ases {
+        for as_ in state.ases.iter().filter(|as_| !as_.no_control) {
             use hawser_control::live::{Reply, Request, call};
             let request = Request::SetLink {
                 a: (link.a.isd_as, link.a.id),
@@ -173,6 +179,35 @@ impl Lab {
             }
         }
         failures
+    }
+
+    /// Tells the router that has one end of a link.
+    fn tell_router(&self, as_: &AsState, end: &End, wanted: LinkState) -> Result<(), String> {
+        use hawser_router::live::{Reply, Request, call};
+        let dir = self.dir.as_dir(&as_.folder);
+        let topology = dir.topology().map_err(|e| e.to_string())?;
+        let index = as_.routers.iter().position(|router| {
+            let router = topology.border_routers.get(&router.name);
+            router.is_some_and(|router| router.interfaces.contains_key(&end.id))
+        });
+        let Some(index) = index else {
+            return Err(format!(
+                "no router of {} has the interface {end}",
+                as_.isd_as
+            ));
+        };
+        let request = Request::SetLink {
+            id: end.id,
+            state: wanted,
+        };
+        match call(&as_.router_socket(&dir, index), &request) {
+            Ok(Reply::Done) => Ok(()),
+            Ok(other) => {
+                let name = as_.service_name(Service::Router(index));
+                Err(format!("{name}: {other:?}"))
+            }
+            Err(e) => Err(e.to_string()),
+        }
     }
 }
 

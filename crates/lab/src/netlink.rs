@@ -7,7 +7,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
-    address::{AddressAttribute, AddressMessage, AddressScope},
+    address::{AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope},
     link::{
         AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InetDevConf, InfoData, InfoKind,
         InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
@@ -19,12 +19,21 @@ use netlink_packet_route::{
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use rustix::fd::AsRawFd;
-use std::{io, net::Ipv4Addr};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    time::{Duration, Instant},
+};
 
 /// Number of `lo` in every namespace.
 pub(crate) const LOOPBACK: u32 = 1;
 /// `RT_TABLE_LOCAL` of rtnetlink(7): the addresses that are this host's own.
 const TABLE_LOCAL: u8 = 255;
+
+/// How often, and how long in all, a route that the kernel is to add is looked
+/// for.
+const MOMENT: Duration = Duration::from_millis(1);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A socket to the network namespace in which it was opened.
 pub(crate) struct Netlink {
@@ -78,15 +87,15 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewLink(message))
     }
 
-    /// Sets a device up, quiet on IPv6 and forwarding on IPv4.
+    /// Makes a device quiet on IPv6 and forwarding on IPv4.
     ///
     /// By netlink and not by sysctl, since containers often have `/proc/sys`
     /// read-only.
-    pub fn set_up(&mut self, index: u32) -> io::Result<()> {
+    pub fn configure(&mut self, index: u32) -> io::Result<()> {
         // No link-local address, hence no router solicitations: a lab at rest
-        // sends nothing.
+        // sends nothing but what watches its links.
         let quiet = AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)]);
-        match self.set(index, vec![quiet], false) {
+        match self.set(index, vec![quiet]) {
             // A kernel without IPv6 is quiet on it.
             Err(e) if e.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
             other => other?,
@@ -94,42 +103,83 @@ impl Netlink {
         let mut conf = InetDevConf::default();
         conf.forwarding = 1;
         let forwarding = AfSpecUnspec::Inet(vec![AfSpecInet::DevConfRequest(conf)]);
-        self.set(index, vec![forwarding], true)
+        self.set(index, vec![forwarding])
     }
 
-    fn set(&mut self, index: u32, spec: Vec<AfSpecUnspec>, up: bool) -> io::Result<()> {
+    fn set(&mut self, index: u32, spec: Vec<AfSpecUnspec>) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        if up {
-            message.header.flags = LinkFlags::Up;
-            message.header.change_mask = LinkFlags::Up;
-        }
         message.attributes = vec![LinkAttribute::AfSpecUnspec(spec)];
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
+    /// Sets a device up.
+    pub fn set_up(&mut self, index: u32) -> io::Result<()> {
+        self.set_flags(index, LinkFlags::Up)
+    }
+
+    /// Sets a device down. It keeps its IPv4 addresses and loses all else.
+    pub fn set_down(&mut self, index: u32) -> io::Result<()> {
+        self.set_flags(index, LinkFlags::empty())
+    }
+
+    fn set_flags(&mut self, index: u32, flags: LinkFlags) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.flags = flags;
+        message.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
     /// Gives a device an address.
-    pub fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
+    pub fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
-        message.header.family = AddressFamily::Inet;
+        message.header.family = match address {
+            IpAddr::V4(_) => AddressFamily::Inet,
+            IpAddr::V6(_) => AddressFamily::Inet6,
+        };
         message.header.prefix_len = prefix;
         message.header.scope = AddressScope::Universe;
         message.header.index = index;
         message.attributes = vec![
-            AddressAttribute::Local(address.into()),
-            AddressAttribute::Address(address.into()),
+            AddressAttribute::Local(address),
+            AddressAttribute::Address(address),
         ];
+        if address.is_ipv6() {
+            // Nobody else can have it, and it is to be usable at once.
+            message.header.flags = AddressHeaderFlags::Nodad;
+        }
         self.create(RouteNetlinkMessage::NewAddress(message))
     }
 
     /// Makes an address the host's own, one that its programs speak *to* from
     /// `source`. With an address on a device they would speak from that itself.
     pub fn add_local(&mut self, address: Ipv4Addr, source: Ipv4Addr) -> io::Result<()> {
-        let mut message = route(address, source, LOOPBACK);
-        message.header.table = TABLE_LOCAL;
-        message.header.scope = RouteScope::Host;
-        message.header.kind = RouteType::Local;
+        let message = local_route(address.into(), source.into());
         self.create(RouteNetlinkMessage::NewRoute(message))
+    }
+
+    /// The same in IPv6, where programs bind only addresses that a device has:
+    /// the route that comes with it gives way to one with a source.
+    pub fn add_local6(&mut self, address: Ipv6Addr, source: Ipv6Addr) -> io::Result<()> {
+        self.add_address(LOOPBACK, address.into(), 128)?;
+        let mut message = local_route(address.into(), source.into());
+        self.create(RouteNetlinkMessage::NewRoute(message.clone()))?;
+        message.header.protocol = RouteProtocol::Kernel;
+        message
+            .attributes
+            .retain(|a| !matches!(a, RouteAttribute::PrefSource(_)));
+        // The kernel adds its own route a moment after the address.
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let removed = self.request(RouteNetlinkMessage::DelRoute(message.clone()), 0);
+            match removed {
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) && Instant::now() < deadline => {
+                    std::thread::sleep(MOMENT);
+                }
+                other => return other,
+            }
+        }
     }
 
     /// Routes one address over a neighbour.
@@ -140,7 +190,7 @@ impl Netlink {
         index: u32,
         source: Ipv4Addr,
     ) -> io::Result<()> {
-        let mut message = route(to, source, index);
+        let mut message = route(to.into(), source.into(), index);
         message
             .attributes
             .push(RouteAttribute::Gateway(RouteAddress::Inet(via)));
@@ -189,11 +239,24 @@ impl NetlinkDeserializable for Answer {
     }
 }
 
-fn route(to: Ipv4Addr, source: Ipv4Addr, index: u32) -> RouteMessage {
+/// A route that makes an address the host's own.
+fn local_route(to: IpAddr, source: IpAddr) -> RouteMessage {
+    let mut message = route(to, source, LOOPBACK);
+    message.header.table = TABLE_LOCAL;
+    message.header.scope = RouteScope::Host;
+    message.header.kind = RouteType::Local;
+    message
+}
+
+fn route(to: IpAddr, source: IpAddr, index: u32) -> RouteMessage {
+    let (address_family, destination_prefix_length) = match to {
+        IpAddr::V4(_) => (AddressFamily::Inet, 32),
+        IpAddr::V6(_) => (AddressFamily::Inet6, 128),
+    };
     let mut message = RouteMessage::default();
     message.header = RouteHeader {
-        address_family: AddressFamily::Inet,
-        destination_prefix_length: 32,
+        address_family,
+        destination_prefix_length,
         table: RouteHeader::RT_TABLE_MAIN,
         protocol: RouteProtocol::Static,
         scope: RouteScope::Universe,
@@ -201,8 +264,8 @@ fn route(to: Ipv4Addr, source: Ipv4Addr, index: u32) -> RouteMessage {
         ..RouteHeader::default()
     };
     message.attributes = vec![
-        RouteAttribute::Destination(RouteAddress::Inet(to)),
-        RouteAttribute::PrefSource(RouteAddress::Inet(source)),
+        RouteAttribute::Destination(to.into()),
+        RouteAttribute::PrefSource(source.into()),
         RouteAttribute::Oif(index),
     ];
     message
@@ -236,12 +299,20 @@ mod tests {
             ns.run(|| {
                 let mut link = Netlink::open().unwrap();
                 let host = Ipv4Addr::new(10, 0, n, 1);
+                link.configure(LOOPBACK).unwrap();
                 link.set_up(LOOPBACK).unwrap();
-                link.add_address(LOOPBACK, host, 32).unwrap();
+                link.add_address(LOOPBACK, host.into(), 32).unwrap();
                 link.add_local(Ipv4Addr::new(10, 0, n, 254), host).unwrap();
+                let host6: Ipv6Addr = format!("fd00:0:0:{n}::1").parse().unwrap();
+                link.add_address(LOOPBACK, host6.into(), 128).unwrap();
+                let service: Ipv6Addr = format!("fd00:0:0:{n}::fe").parse().unwrap();
+                link.add_local6(service, host6).unwrap();
+                link.configure(index).unwrap();
                 link.set_up(index).unwrap();
                 let end = |n| Ipv4Addr::new(10, 128, 0, n - 1);
-                link.add_address(index, end(n), 31).unwrap();
+                link.add_address(index, end(n).into(), 31).unwrap();
+                let end6: IpAddr = format!("fd00:0:1::{}", n - 1).parse().unwrap();
+                link.add_address(index, end6, 127).unwrap();
                 let other = Ipv4Addr::new(10, 0, 3 - n, 1);
                 link.add_route(other, end(3 - n), index, host).unwrap();
             })
@@ -255,7 +326,9 @@ mod tests {
         let Some((a, _b)) = pair() else { return };
         let from = |to: &'static str| {
             a.run(|| {
-                let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+                let to: std::net::SocketAddr = to.parse().unwrap();
+                let any = if to.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" };
+                let socket = UdpSocket::bind(any).unwrap();
                 socket.connect(to).unwrap();
                 socket.local_addr().unwrap().ip().to_string()
             })
@@ -265,6 +338,8 @@ mod tests {
         assert_eq!(from("10.0.2.1:1"), "10.0.1.1");
         // Links are spoken on from the link's own address.
         assert_eq!(from("10.128.0.1:50000"), "10.128.0.0");
+        assert_eq!(from("[fd00:0:0:1::fe]:30042"), "fd00:0:0:1::1");
+        assert_eq!(from("[fd00:0:1::1]:50000"), "fd00:0:1::");
     }
 
     #[test]
@@ -292,6 +367,26 @@ mod tests {
     }
 
     #[test]
+    fn ipv6_packets_cross_the_link() {
+        let Some((a, b)) = pair() else { return };
+        let bind = |ns: &NetNs, to: &'static str| ns.run(|| UdpSocket::bind(to).unwrap()).unwrap();
+        let (here, there) = (
+            bind(&a, "[fd00:0:1::]:50000"),
+            bind(&b, "[fd00:0:1::1]:50000"),
+        );
+        let mut bytes = [0; 8];
+        here.send_to(b"over", "[fd00:0:1::1]:50000").unwrap();
+        assert_eq!(there.recv_from(&mut bytes).unwrap().0, 4);
+        there.send_to(b"back", "[fd00:0:1::]:50000").unwrap();
+        assert_eq!(here.recv_from(&mut bytes).unwrap().0, 4);
+        let service = bind(&a, "[fd00:0:0:1::fe]:30042");
+        let host = bind(&a, "[::]:0");
+        host.send_to(b"within", "[fd00:0:0:1::fe]:30042").unwrap();
+        let (n, from) = service.recv_from(&mut bytes).unwrap();
+        assert_eq!((n, from.ip().to_string()), (6, "fd00:0:0:1::1".to_owned()));
+    }
+
+    #[test]
     fn what_the_kernel_refuses_is_told() {
         let Some((a, b)) = pair() else { return };
         let end = || VethEnd {
@@ -312,7 +407,7 @@ mod tests {
             // The calling thread's, not the process's.
             let net = "/proc/thread-self/net";
             let v6 = std::fs::read_to_string(format!("{net}/if_inet6")).unwrap_or_default();
-            assert!(!v6.contains("if1"), "{v6}");
+            assert!(!v6.contains("fe80"), "{v6}");
             let dev = std::fs::read_to_string(format!("{net}/dev")).unwrap();
             assert!(dev.contains("if1:"), "{dev}");
             let forwarding = "/proc/sys/net/ipv4/conf/if1/forwarding";

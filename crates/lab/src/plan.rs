@@ -2,32 +2,25 @@
 //!
 //! Pure: the same network always gets the same plan.
 
+mod address;
+mod files;
+
 use crate::{name::as_folder, routes};
-use hawser_topology::{
-    AsTopology, BorderRouter, Interface, IsdAsn, Link, LinkKind, LinkState, LinkTo, Network, Side,
-};
+use hawser_topology::{AsTopology, IsdAsn, Link, LinkState, Network, Side, Underlay};
 use std::{
     collections::BTreeMap,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// UDP port of every border router inside its AS.
-const ROUTER_PORT: u16 = 30042;
-/// TCP port of every control service.
-const CONTROL_PORT: u16 = 30252;
-/// UDP port of both ends of every link.
-const UNDERLAY_PORT: u16 = 50000;
-/// UDP ports that a border router delivers to directly, as in scionproto.
-const DISPATCHED_PORTS: (u16, u16) = (31000, 32767);
-/// Bytes of the underlay's IPv4 and UDP headers, which a link's MTU leaves out.
-const UNDERLAY_HEADERS: u32 = 28;
-/// Largest MTU of a link, in bytes of SCION packet: an IPv4 packet has 65535.
-const LARGEST_MTU: u16 = 65535 - UNDERLAY_HEADERS as u16;
+/// Largest IP packet of a device, headers included.
+const LARGEST_PACKET: u16 = 65535;
+/// Border routers of an AS, each with an address of its own: `10.0.n.254`
+/// downwards to `10.0.n.2`.
+const MOST_ROUTERS: usize = 253;
 /// ASes are numbered from 1; `10.n>>8.n.x` must stay below the links' range.
 const MOST_ASES: usize = 0x7fff;
 /// Pairs of addresses in `10.128.0.0/9`, the links' range.
 const MOST_LINKS: usize = 1 << 22;
-const LINKS: u32 = 0x0a80_0000;
 
 /// A network that cannot be laid out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,18 +32,28 @@ pub enum PlanError {
     /// More links than addresses for them.
     #[error("{0} links are more than a lab has addresses for ({MOST_LINKS})")]
     Links(usize),
+    /// More border routers in an AS than addresses for them.
+    #[error(
+        "AS {isd_as}: {count} border routers are more than a lab has addresses for ({MOST_ROUTERS})"
+    )]
+    Routers {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// How many it has.
+        count: usize,
+    },
     /// A link that ends in an AS which is not there.
     #[error("a link names the AS {0}, which the network does not have")]
     UnknownAs(IsdAsn),
-    /// An MTU above what an IPv4 packet carries.
-    #[error(
-        "link {link}: mtu {mtu} is too large: at most {LARGEST_MTU} bytes fit into the underlay"
-    )]
+    /// An MTU above what a packet of the underlay carries.
+    #[error("link {link}: mtu {mtu} is too large: at most {largest} bytes fit into the underlay")]
     Mtu {
         /// The link, as `a - b`.
         link: String,
         /// Its MTU in bytes.
         mtu: u16,
+        /// What fits, in bytes.
+        largest: u16,
     },
 }
 
@@ -67,16 +70,34 @@ pub(crate) struct AsPlan {
     pub isd_as: IsdAsn,
     /// Name of its folder inside the lab's.
     pub folder: String,
-    /// The address of its host.
+    /// The plain IPv4 address that every host has.
     pub host: Ipv4Addr,
-    /// The address of its border router and control service.
-    pub services: Ipv4Addr,
+    /// The address of its host where the AS speaks IPv6.
+    pub host6: Option<Ipv6Addr>,
+    /// Its border routers, at least one.
+    pub routers: Vec<RouterPlan>,
     /// Contents of `topology.json`.
     pub topology: AsTopology,
     /// Contents of `links.json`.
     pub links: BTreeMap<u16, LinkState>,
     /// Plain-IP routes to the hosts of the other ASes.
     pub routes: Vec<Route>,
+}
+
+/// A border router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RouterPlan {
+    /// Its name in `topology.json`.
+    pub name: String,
+    /// Its address inside the AS; the control service has that of the first.
+    pub address: IpAddr,
+}
+
+impl AsPlan {
+    /// The host as SCION addresses it.
+    pub fn scion_host(&self) -> IpAddr {
+        self.host6.map_or(self.host.into(), IpAddr::from)
+    }
 }
 
 /// A way to another AS's host without SCION.
@@ -93,7 +114,7 @@ pub(crate) struct Route {
 pub(crate) struct LinkPlan {
     pub a: EndPlan,
     pub b: EndPlan,
-    /// MTU of the devices in bytes, IPv4 header included.
+    /// MTU of the devices in bytes, headers of the underlay included.
     pub mtu: u32,
 }
 
@@ -106,7 +127,17 @@ pub(crate) struct EndPlan {
     pub device: String,
     /// Its number there. Chosen by us so that nothing need be asked back.
     pub index: u32,
+    /// For plain IP, and for SCION where the link speaks IPv4.
     pub address: Ipv4Addr,
+    /// For SCION where the link speaks IPv6.
+    pub address6: Option<Ipv6Addr>,
+}
+
+impl EndPlan {
+    /// The end as its border router addresses it.
+    pub fn underlay(&self) -> IpAddr {
+        self.address6.map_or(self.address.into(), IpAddr::from)
+    }
 }
 
 impl LinkPlan {
@@ -149,18 +180,23 @@ impl Plan {
                     .map(|hop| {
                         let link = &links[hop.link];
                         Route {
-                            to: address(hop.to, 1),
+                            to: address::host(hop.to),
                             via: link.end(hop.side.other()).address,
                             index: link.end(hop.side).index,
                         }
                     })
                     .collect();
-                AsPlan {
+                let routers = routers(network, i)?;
+                Ok(AsPlan {
                     isd_as: as_.isd_as,
                     folder: as_folder(as_.isd_as),
-                    host: address(i, 1),
-                    services: address(i, 254),
-                    topology: topology(network, &links, i),
+                    host: address::host(i),
+                    host6: match as_.underlay {
+                        Underlay::Ipv4 => None,
+                        Underlay::Ipv6 => Some(address::host6(i)),
+                    },
+                    topology: files::topology(network, &links, i, &routers),
+                    routers,
                     links: network
                         .links_of(as_.isd_as)
                         .map(|(link, side)| {
@@ -169,27 +205,43 @@ impl Plan {
                         })
                         .collect(),
                     routes,
-                }
+                })
             })
-            .collect();
+            .collect::<Result<_, _>>()?;
         Ok(Plan { ases, links })
     }
 }
 
-/// Address `last` of the AS at `index`: `10.n>>8.n.last` with n counted from 1.
-fn address(index: usize, last: u8) -> Ipv4Addr {
-    let n = index + 1;
-    Ipv4Addr::new(10, (n >> 8) as u8, n as u8, last)
+/// The border routers of the AS at `index`.
+fn routers(network: &Network, index: usize) -> Result<Vec<RouterPlan>, PlanError> {
+    let as_ = &network.ases[index];
+    let folder = as_folder(as_.isd_as);
+    // Without a link it has one that nothing passes: its control service is
+    // then an AS like any other.
+    let count = network.routers(as_.isd_as).len().max(1);
+    if count > MOST_ROUTERS {
+        return Err(PlanError::Routers {
+            isd_as: as_.isd_as,
+            count,
+        });
+    }
+    let router = |i| RouterPlan {
+        name: format!("br{folder}-{}", i + 1),
+        address: address::service(index, i, as_.underlay),
+    };
+    Ok((0..count).map(router).collect())
 }
 
 fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<LinkPlan, PlanError> {
-    if link.mtu > LARGEST_MTU {
+    let largest = LARGEST_PACKET - link.underlay.headers();
+    if link.mtu > largest {
         return Err(PlanError::Mtu {
             link: format!("{} - {}", link.a, link.b),
             mtu: link.mtu,
+            largest,
         });
     }
-    let end = |side: Side, last: u32| {
+    let end = |side: Side| {
         let end = link.end(side);
         let owner = number
             .get(&end.isd_as)
@@ -198,64 +250,18 @@ fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<Li
             owner: *owner,
             device: format!("if{}", end.id),
             index: FIRST_INDEX + u32::from(end.id),
-            address: Ipv4Addr::from(LINKS + 2 * i + last),
+            address: address::link(i, side),
+            address6: match link.underlay {
+                Underlay::Ipv4 => None,
+                Underlay::Ipv6 => Some(address::link6(i, side)),
+            },
         })
     };
     Ok(LinkPlan {
-        a: end(Side::A, 0)?,
-        b: end(Side::B, 1)?,
-        mtu: u32::from(link.mtu) + UNDERLAY_HEADERS,
+        a: end(Side::A)?,
+        b: end(Side::B)?,
+        mtu: u32::from(link.mtu + link.underlay.headers()),
     })
-}
-
-fn topology(network: &Network, links: &[LinkPlan], index: usize) -> AsTopology {
-    let as_ = &network.ases[index];
-    let services = address(index, 254);
-    let mut interfaces = BTreeMap::new();
-    for (link, plan) in network.links.iter().zip(links) {
-        for side in [Side::A, Side::B] {
-            if plan.end(side).owner != index {
-                continue;
-            }
-            let (near, far) = (link.end(side), link.end(side.other()));
-            let underlay = |side| SocketAddr::from((plan.end(side).address, UNDERLAY_PORT));
-            let interface = Interface {
-                local: underlay(side),
-                remote: underlay(side.other()),
-                isd_as: far.isd_as,
-                remote_id: far.id,
-                link_to: link_to(link.kind, side),
-                mtu: link.mtu,
-            };
-            interfaces.insert(near.id, interface);
-        }
-    }
-    let folder = as_folder(as_.isd_as);
-    AsTopology {
-        isd_as: as_.isd_as,
-        mtu: as_.mtu,
-        core: as_.core,
-        dispatched_ports: DISPATCHED_PORTS,
-        control_service: [(format!("cs{folder}-1"), (services, CONTROL_PORT).into())].into(),
-        border_routers: [(
-            format!("br{folder}-1"),
-            BorderRouter {
-                internal_addr: (services, ROUTER_PORT).into(),
-                interfaces,
-            },
-        )]
-        .into(),
-    }
-}
-
-/// What the far end is to the AS on `side`.
-fn link_to(kind: LinkKind, side: Side) -> LinkTo {
-    match (kind, side) {
-        (LinkKind::Core, _) => LinkTo::Core,
-        (LinkKind::Peer, _) => LinkTo::Peer,
-        (LinkKind::Child, Side::A) => LinkTo::Child,
-        (LinkKind::Child, Side::B) => LinkTo::Parent,
-    }
 }
 
 #[cfg(test)]

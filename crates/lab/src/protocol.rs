@@ -35,8 +35,13 @@ pub(crate) enum Request {
     Enter { owner: usize },
     /// The limits of all links, with counters.
     Limits,
-    /// Another limit on both ends of the link at that place in the network.
-    SetLimit { link: usize, limit: Option<Limit> },
+    /// Another limit on both ends of the link at that place in the network, and
+    /// its devices up or down.
+    SetLink {
+        link: usize,
+        limit: Option<Limit>,
+        up: bool,
+    },
     /// The services that have ended.
     Ended,
     /// End all processes of the lab, then the supervisor itself.

@@ -81,6 +81,7 @@ mod tests {
             device: String::new(),
             index: 0,
             address: Ipv4Addr::UNSPECIFIED,
+            address6: None,
         };
         LinkPlan {
             a: end(a),

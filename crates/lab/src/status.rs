@@ -2,14 +2,14 @@
 
 use crate::{
     Lab,
-    dir::{Device, Service, State, StateError, isd_as_text},
+    dir::{AsState, Device, Service, StateError, isd_as_text},
     process::ProcessId,
-    protocol::{self, Ended, LimitState, Reply, Request},
+    protocol::{self, LimitState, Reply, Request},
 };
 use hawser_router::{Counters, InterfaceCounters};
 use hawser_topology::{AsDirError, IsdAsn, LinkKind, LinkState, Shape, Side, TopologyError};
 use serde::Serialize;
-use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 
 /// How long the supervisor may take, which answers commands one by one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,6 +44,29 @@ pub struct ProcessStatus {
     pub resident: Option<u64>,
     /// How it ended, if it has: `signal: 9 (SIGKILL)`.
     pub ended: Option<String>,
+    /// Whether the lab runs it; if not, the user does, and nothing else is
+    /// known of it.
+    pub ours: bool,
+}
+
+impl ProcessStatus {
+    /// Whether the lab should be running it, and it does not.
+    pub fn is_dead(&self) -> bool {
+        self.ours && !self.alive
+    }
+}
+
+/// How a border router goes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RouterStatus {
+    /// Its name in `topology.json`.
+    pub name: String,
+    /// Its process.
+    #[serde(flatten)]
+    pub process: ProcessStatus,
+    /// Packets that it did not pass on, by reason; none when it does not
+    /// answer.
+    pub drops: Option<BTreeMap<String, u64>>,
 }
 
 /// How an AS goes.
@@ -56,15 +79,20 @@ pub struct AsStatus {
     pub note: Option<String>,
     /// Whether it is a core AS.
     pub core: bool,
-    /// The address of its host.
-    pub host: Ipv4Addr,
-    /// Its border router.
-    pub router: ProcessStatus,
+    /// The address of its host, as SCION has it.
+    pub host: IpAddr,
+    /// Its border routers.
+    pub routers: Vec<RouterStatus>,
     /// Its control service and daemon.
     pub control: ProcessStatus,
-    /// Packets that its router did not pass on, by reason; none when the
-    /// router does not answer.
-    pub drops: Option<BTreeMap<String, u64>>,
+}
+
+impl AsStatus {
+    /// All its processes.
+    pub fn processes(&self) -> impl Iterator<Item = &ProcessStatus> {
+        let routers = self.routers.iter().map(|router| &router.process);
+        routers.chain([&self.control])
+    }
 }
 
 /// How a link goes.
@@ -94,8 +122,8 @@ pub struct EndStatus {
     pub id: u16,
     /// The device in the AS's namespace.
     pub device: String,
-    /// Its address there.
-    pub address: Ipv4Addr,
+    /// Its address there, as the border router has it.
+    pub address: IpAddr,
     /// What the router counts; none when it does not answer.
     pub counters: Option<InterfaceCounters>,
     /// The limit on what this end sends, as the kernel has it.
@@ -136,22 +164,46 @@ impl Lab {
             Some(Some(Reply::Limits(limits))) => limits,
             _ => Vec::new(),
         };
-        let counters: Vec<Option<Counters>> = state
+        // For each AS, of each of its routers.
+        let counters: Vec<Vec<Option<Counters>>> = state
             .ases
             .iter()
-            .map(|as_| running.then(|| self.counters(&as_.folder))?)
+            .map(|as_| {
+                let routers = 0..as_.routers.len();
+                routers
+                    .map(|router| running.then(|| self.counters(as_, router))?)
+                    .collect()
+            })
             .collect();
 
+        let of_this_boot = state.is_of_this_boot().unwrap_or(false);
         let ases = (0..)
             .zip(state.ases.iter().zip(&network.ases))
-            .map(|(owner, (at, as_))| AsStatus {
-                isd_as: as_.isd_as,
-                note: as_.note.clone(),
-                core: as_.core,
-                host: at.host,
-                router: process(&state, at.router, owner, Service::Router, &ended),
-                control: process(&state, at.control, owner, Service::Control, &ended),
-                drops: counters[owner].as_ref().map(|c| c.drops.clone()),
+            .map(|(owner, (at, as_))| {
+                let process = |process, service| {
+                    let how = ended
+                        .iter()
+                        .find(|e| e.owner == owner && e.service == service)
+                        .map(|e| e.how.clone());
+                    let ours = at.services().contains(&service);
+                    process_status(process, ours, of_this_boot, how)
+                };
+                let routers = at.routers.iter().zip(&counters[owner]);
+                AsStatus {
+                    isd_as: as_.isd_as,
+                    note: as_.note.clone(),
+                    core: as_.core,
+                    host: at.host,
+                    routers: (0..)
+                        .zip(routers)
+                        .map(|(i, (router, counters))| RouterStatus {
+                            name: router.name.clone(),
+                            process: process(router.process, Service::Router(i)),
+                            drops: counters.as_ref().map(|c| c.drops.clone()),
+                        })
+                        .collect(),
+                    control: process(at.control, Service::Control),
+                }
             })
             .collect();
         let mut links = Vec::with_capacity(network.links.len());
@@ -163,9 +215,11 @@ impl Lab {
                     id: end.id,
                     device: device.name.clone(),
                     address: device.address,
+                    // Only the router that has the interface counts it.
                     counters: counters[device.owner]
-                        .as_ref()
-                        .and_then(|c| c.interfaces.get(&end.id).copied()),
+                        .iter()
+                        .flatten()
+                        .find_map(|c| c.interfaces.get(&end.id).copied()),
                     limit: limits.get(i).and_then(|ends| match side {
                         Side::A => ends[0],
                         Side::B => ends[1],
@@ -184,7 +238,7 @@ impl Lab {
                 shape: link.shape,
             });
         }
-        let supervisor = process_status(Some(state.supervisor), running, None);
+        let supervisor = process_status(Some(state.supervisor), true, running, None);
         Ok(Status {
             name: self.name.clone(),
             dir: self.dir.path().to_owned(),
@@ -206,9 +260,10 @@ impl Lab {
         }
     }
 
-    fn counters(&self, folder: &str) -> Option<Counters> {
+    fn counters(&self, as_: &AsState, router: usize) -> Option<Counters> {
         use hawser_router::live::{Reply, Request, call};
-        match call(&self.dir.as_dir(folder).router_socket(), &Request::Counters) {
+        let socket = as_.router_socket(&self.dir.as_dir(&as_.folder), router);
+        match call(&socket, &Request::Counters) {
             Ok(Reply::Counters(counters)) => Some(counters),
             Ok(_) => None,
             Err(error) => {
@@ -219,22 +274,9 @@ impl Lab {
     }
 }
 
-fn process(
-    state: &State,
-    process: Option<ProcessId>,
-    owner: usize,
-    service: Service,
-    ended: &[Ended],
-) -> ProcessStatus {
-    let how = ended
-        .iter()
-        .find(|e| e.owner == owner && e.service == service)
-        .map(|e| e.how.clone());
-    process_status(process, state.is_of_this_boot().unwrap_or(false), how)
-}
-
 fn process_status(
     process: Option<ProcessId>,
+    ours: bool,
     of_this_boot: bool,
     ended: Option<String>,
 ) -> ProcessStatus {
@@ -244,5 +286,6 @@ fn process_status(
         alive: alive.is_some(),
         resident: alive.and_then(|p| p.resident()),
         ended,
+        ours,
     }
 }

@@ -118,6 +118,8 @@ fn tell(report: &Report) -> io::Result<()> {
 
 struct Supervisor {
     plan: Plan,
+    /// Whether the devices of each link are up.
+    up: Vec<bool>,
     state: State,
     namespaces: Vec<NetNs>,
     user_ns: Option<rustix::fd::OwnedFd>,
@@ -129,8 +131,9 @@ impl Supervisor {
     fn start(dir: &LabDir) -> Result<Supervisor, Report> {
         let network = dir.read_network()?;
         let plan = Plan::of(&network)?;
+        let settings = dir.read_settings()?;
         let rootless = !netns::is_privileged();
-        let mut state = State::new(&plan, rootless)?;
+        let mut state = State::new(&plan, &settings, rootless)?;
         dir.write_state(&state)?;
         let mut user_ns = None;
         if rootless {
@@ -139,7 +142,7 @@ impl Supervisor {
             })?;
             user_ns = Some(netns::open_namespace("/proc/self/ns/user")?);
         }
-        raise_file_limit(&plan);
+        raise_file_limit(&state);
 
         let namespaces = build::namespaces(&plan)?;
         for (as_, ns) in state.ases.iter_mut().zip(&namespaces) {
@@ -149,7 +152,7 @@ impl Supervisor {
         build::links(&plan, &network, &namespaces)?;
         let listener = UnixListener::bind(dir.socket())?;
 
-        let mut services = Services::spawn(dir, &mut state, &namespaces)?;
+        let mut services = Services::spawn(dir, &settings, &mut state, &namespaces)?;
         dir.write_state(&state)?;
         services.wait_ready()?;
         tracing::info!(
@@ -158,6 +161,7 @@ impl Supervisor {
             plan.links.len()
         );
         Ok(Supervisor {
+            up: vec![true; plan.links.len()],
             plan,
             state,
             namespaces,
@@ -233,12 +237,16 @@ impl Supervisor {
             }
             Request::Enter { owner } => return Err(format!("there is no AS at {owner}")),
             Request::Limits => Reply::Limits(self.limits()?),
-            Request::SetLimit { link, .. } if link >= self.plan.links.len() => {
+            Request::SetLink { link, .. } if link >= self.plan.links.len() => {
                 return Err(format!("there is no link at {link}"));
             }
-            Request::SetLimit { link, limit } => {
-                build::set_limit(&self.plan, &self.namespaces, link, limit)
-                    .map_err(|e| e.to_string())?;
+            Request::SetLink { link, limit, up } => {
+                let (plan, namespaces) = (&self.plan, &self.namespaces);
+                build::set_limit(plan, namespaces, link, limit).map_err(|e| e.to_string())?;
+                if self.up[link] != up {
+                    build::set_link_up(plan, namespaces, link, up).map_err(|e| e.to_string())?;
+                    self.up[link] = up;
+                }
                 Reply::Done
             }
             Request::Ended => Reply::Ended(self.services.ended()),
@@ -286,10 +294,12 @@ impl Supervisor {
     }
 }
 
-/// Each AS takes a namespace and two processes; the usual limit of 1024 files
-/// ends at some 300 ASes. Where it cannot be raised, opening will say so.
-fn raise_file_limit(plan: &Plan) {
-    let needed = plan.ases.len() as u64 * 4 + 256;
+/// Each AS takes a namespace, and each of its processes two files; the usual
+/// limit of 1024 files ends at some 300 ASes. Where it cannot be raised,
+/// opening will say so.
+fn raise_file_limit(state: &State) {
+    let services: usize = state.ases.iter().map(|a| a.services().len()).sum();
+    let needed = (2 * state.ases.len() + 2 * services + 256) as u64;
     let limit = rustix::process::getrlimit(Resource::Nofile);
     if limit.current.is_some_and(|current| current < needed) {
         let wanted = Rlimit {

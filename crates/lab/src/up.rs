@@ -2,20 +2,22 @@
 
 use crate::{
     Lab,
-    dir::LabDir,
+    dir::{IsdAsnText, LabDir, Settings, StateError},
     down::{self, DownError},
     name,
     place::{PlaceError, Root, SOCKET_PATH_MAX},
     plan::{Plan, PlanError},
     supervisor::{NotReady, PROGRAM, Report, tail},
 };
-use hawser_topology::{AsDirError, Network, TopologyError};
+use hawser_topology::{As, AsDirError, IsdAsn, Network, TopologyError};
+use hawser_trust::{AsRole, WriteError};
 use std::{
     fs::{DirBuilder, File},
     io::{self, BufRead, BufReader},
     os::unix::{fs::DirBuilderExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{ChildStdout, Command, Stdio},
+    time::Duration,
 };
 
 /// How to bring a lab up.
@@ -29,6 +31,13 @@ pub struct Options {
     ///
     /// [`supervise`]: crate::supervise
     pub program: PathBuf,
+    /// ASes whose border routers are left to the user, to be run by
+    /// [`Lab::command`]: everything else of them is there.
+    pub no_router: Vec<IsdAsn>,
+    /// ASes whose control service and daemon are left to the user.
+    pub no_control: Vec<IsdAsn>,
+    /// How long path segments live, where the control service is not to choose.
+    pub segment_lifetime: Option<Duration>,
 }
 
 impl Options {
@@ -37,6 +46,9 @@ impl Options {
         Options {
             name: name::DEFAULT_NAME.to_owned(),
             program: program.into(),
+            no_router: Vec::new(),
+            no_control: Vec::new(),
+            segment_lifetime: None,
         }
     }
 
@@ -45,6 +57,33 @@ impl Options {
     pub fn with_name(mut self, name: impl Into<String>) -> Options {
         self.name = name.into();
         self
+    }
+
+    /// Leaves the border routers of these ASes to the user.
+    pub fn with_no_router(mut self, ases: impl Into<Vec<IsdAsn>>) -> Options {
+        self.no_router = ases.into();
+        self
+    }
+
+    /// Leaves the control service and daemon of these ASes to the user.
+    pub fn with_no_control(mut self, ases: impl Into<Vec<IsdAsn>>) -> Options {
+        self.no_control = ases.into();
+        self
+    }
+
+    /// Has path segments live that long, at least a second.
+    pub fn with_segment_lifetime(mut self, lifetime: Duration) -> Options {
+        self.segment_lifetime = Some(lifetime);
+        self
+    }
+
+    fn settings(&self) -> Settings {
+        let text = |ases: &[IsdAsn]| ases.iter().copied().map(IsdAsnText).collect();
+        Settings {
+            no_router: text(&self.no_router),
+            no_control: text(&self.no_control),
+            segment_lifetime: self.segment_lifetime,
+        }
     }
 }
 
@@ -58,6 +97,9 @@ pub enum UpError {
     /// The network cannot be laid out.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A service is to be left to the user in an AS that is not there.
+    #[error("the network has no AS {0}, whose router or control service is not to be run")]
+    UnknownAs(IsdAsn),
     /// There is one of that name.
     #[error(
         "there is a lab {0:?} already: take it down with `hawser lab down --name {0}`, or give this one another name with --name"
@@ -81,6 +123,12 @@ pub enum UpError {
         /// What the system said.
         source: io::Error,
     },
+    /// What the lab's processes read cannot be written.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// Keys and certificates cannot be made or written.
+    #[error(transparent)]
+    Trust(#[from] WriteError),
     /// A file of an AS cannot be written.
     #[error(transparent)]
     AsDir(#[from] AsDirError),
@@ -153,6 +201,12 @@ pub(crate) fn up(network: &Network, options: &Options) -> Result<Lab, UpError> {
     let root = Root::find();
     let dir = LabDir::new(root.lab(&options.name)?);
     let plan = Plan::of(network)?;
+    let left = options.no_router.iter().chain(&options.no_control);
+    for isd_as in left {
+        if network.find(*isd_as).is_none() {
+            return Err(UpError::UnknownAs(*isd_as));
+        }
+    }
     let longest = dir.longest_socket(&plan);
     let length = longest.as_os_str().len();
     if length > SOCKET_PATH_MAX {
@@ -165,7 +219,7 @@ pub(crate) fn up(network: &Network, options: &Options) -> Result<Lab, UpError> {
     if dir.path().symlink_metadata().is_ok() {
         return Err(UpError::Exists(options.name.clone()));
     }
-    match write(&dir, &plan, network).and_then(|()| run(&dir, &options.program)) {
+    match write(&dir, &plan, network, options).and_then(|()| run(&dir, &options.program)) {
         Ok(()) => Ok(Lab::new(options.name.clone(), root, dir)),
         Err(up) => match down::clear(&dir) {
             Ok(()) => Err(up),
@@ -178,7 +232,7 @@ pub(crate) fn up(network: &Network, options: &Options) -> Result<Lab, UpError> {
 }
 
 /// Writes everything that the lab's processes read.
-fn write(dir: &LabDir, plan: &Plan, network: &Network) -> Result<(), UpError> {
+fn write(dir: &LabDir, plan: &Plan, network: &Network, options: &Options) -> Result<(), UpError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| UpError::Write { path, source }
@@ -191,6 +245,7 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network) -> Result<(), UpError> {
     };
     make(dir.path())?;
     dir.write_network(network)?;
+    dir.write_settings(&options.settings())?;
     for as_ in &plan.ases {
         let as_dir = dir.as_dir(&as_.folder);
         make(as_dir.path())?;
@@ -203,7 +258,20 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network) -> Result<(), UpError> {
         as_dir.write_master_key(&key)?;
         as_dir.write_links(&as_.links)?;
     }
-    Ok(())
+    let roles: Vec<AsRole> = network.ases.iter().map(role).collect();
+    let folder = |isd_as| dir.as_dir(&name::as_folder(isd_as)).path().to_owned();
+    Ok(hawser_trust::write(&roles, folder)?)
+}
+
+fn role(as_: &As) -> AsRole {
+    AsRole {
+        isd_as: as_.isd_as,
+        core: as_.core,
+        voting: as_.voting,
+        authoritative: as_.authoritative,
+        issuing: as_.issuing,
+        cert_issuer: as_.cert_issuer,
+    }
 }
 
 /// Starts the supervisor, and waits for its word that all is well.

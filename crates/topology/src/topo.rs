@@ -35,9 +35,9 @@ pub enum TopologyError {
     /// More links end in an AS than there are interface numbers.
     #[error("topology: {0} has no interface number left for its next link")]
     NoNumberLeft(IsdAsn),
-    /// An AS that is to issue a certificate cannot.
+    /// An AS that is to issue a certificate is not there, or in another ISD.
     #[error(
-        "topology: {isd_as} names the certificate issuer {issuer}, which is not an AS of its ISD with `issuing: true`"
+        "topology: {isd_as} names the certificate issuer {issuer}, which is not an AS of its ISD: name one that is"
     )]
     Issuer {
         /// The AS.
@@ -155,7 +155,7 @@ pub fn parse(text: &str) -> Result<Network, TopologyError> {
             continue;
         };
         let same_isd = issuer.isd() == as_.isd_as.isd();
-        if !same_isd || !ases.iter().any(|a| a.isd_as == issuer && a.issuing) {
+        if !same_isd || !ases.iter().any(|a| a.isd_as == issuer) {
             return Err(TopologyError::Issuer {
                 isd_as: as_.isd_as,
                 issuer,

@@ -4,11 +4,11 @@ mod status;
 
 use crate::out::{errln, outln};
 use crate::{
-    cli::{LabArgs, LabCommand, LinkCommand},
+    cli::{LabArgs, LabCommand, LinkCommand, SomeAs},
     failure::{Doing, Failure},
 };
 use hawser_lab::{EnterError, Lab, LinkChange, Options};
-use hawser_topology::Network;
+use hawser_topology::{IsdAsn, Network};
 use std::{
     io::ErrorKind,
     path::Path,
@@ -18,7 +18,23 @@ use std::{
 /// Runs `hawser lab`.
 pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     match args.command {
-        LabCommand::Up { topology, lab } => up(&topology, &lab.name)?,
+        LabCommand::Up {
+            topology,
+            no_router,
+            no_control,
+            segment_lifetime,
+            lab,
+        } => {
+            let network = network(&topology)?;
+            let mut options = Options::new(program()?)
+                .with_name(lab.name)
+                .with_no_router(ases(&network, &no_router))
+                .with_no_control(ases(&network, &no_control));
+            if let Some(lifetime) = segment_lifetime {
+                options = options.with_segment_lifetime(lifetime);
+            }
+            up(&network, &options)?;
+        }
         LabCommand::Status { json, lab } => return status::print(&open(&lab.name)?, json),
         LabCommand::Exec {
             isd_as,
@@ -69,27 +85,35 @@ pub fn program() -> Result<std::path::PathBuf, Failure> {
     std::env::current_exe().doing("finding the hawser program")
 }
 
-fn up(topology: &str, name: &str) -> Result<(), Failure> {
-    let network = match Network::ready(topology) {
-        Some(network) => network,
-        None if Path::new(topology).exists() => {
-            Network::load(Path::new(topology)).doing(topology)?
-        }
+/// A network by its file's path, or a ready one by its name.
+fn network(topology: &str) -> Result<Network, Failure> {
+    match Network::ready(topology) {
+        Some(network) => Ok(network),
+        None if Path::new(topology).exists() => Network::load(Path::new(topology)).doing(topology),
         None => {
             let ready: Vec<_> = Network::ready_names().collect();
-            return Err(Failure::job(format!(
+            Err(Failure::job(format!(
                 "{topology}: there is no such file, nor a ready topology of that name ({})",
                 ready.join(", ")
-            )));
+            )))
         }
-    };
-    for isd_as in network.with_several_routers() {
-        errln!(
-            "hawser: {isd_as}: several border routers in an AS are not supported yet: one has all its interfaces"
-        );
     }
-    let options = Options::new(program()?).with_name(name);
-    let lab = Lab::up(&network, &options).map_err(Failure::job)?;
+}
+
+/// The ASes that are meant.
+fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
+    if named.contains(&SomeAs::All) {
+        return network.ases.iter().map(|a| a.isd_as).collect();
+    }
+    let one = |some: &SomeAs| match some {
+        SomeAs::One(isd_as) => Some(*isd_as),
+        SomeAs::All => None,
+    };
+    named.iter().filter_map(one).collect()
+}
+
+fn up(network: &Network, options: &Options) -> Result<(), Failure> {
+    let lab = Lab::up(network, options).map_err(Failure::job)?;
     outln!(
         "lab {} is up: {} ASes, {} links",
         lab.name(),
@@ -100,7 +124,7 @@ fn up(topology: &str, name: &str) -> Result<(), Failure> {
         let host = lab.host(a.isd_as).map_err(Failure::job)?;
         let host = host.map_or_else(String::new, |ip| ip.to_string());
         let note = a.note.as_deref().unwrap_or_default();
-        outln!("  {:<18} {host:<12} {note}", a.isd_as.to_string());
+        outln!("  {:<18} {host:<16} {note}", a.isd_as.to_string());
     }
     Ok(())
 }

@@ -10,21 +10,35 @@ use crate::{
 use hawser_control::Control;
 use hawser_endhost::responder;
 use hawser_router::Router;
-use hawser_topology::AsDir;
-use std::{net::Ipv4Addr, process::ExitCode};
+use hawser_topology::{AsDir, AsTopology};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    process::ExitCode,
+};
 
 /// Runs `hawser router run`.
 pub fn router(args: RouterArgs) -> Result<(), Failure> {
-    let RouterCommand::Run { dir } = args.command;
-    let router = Router::open(&AsDir::new(dir), None).map_err(Failure::job)?;
+    let RouterCommand::Run { dir, id } = args.command;
+    let router = Router::open(&AsDir::new(dir), id.as_deref()).map_err(Failure::job)?;
     startup::forget();
     router.run().map_err(Failure::job)
 }
 
 /// Runs `hawser control run`.
 pub fn control(args: ControlArgs) -> Result<(), Failure> {
-    let ControlCommand::Run { dir, no_echo } = args.command;
-    let control = Control::load(&AsDir::new(dir)).map_err(Failure::job)?;
+    let ControlCommand::Run {
+        dir,
+        no_echo,
+        segment_lifetime,
+    } = args.command;
+    let dir = AsDir::new(dir);
+    let mut control = Control::load(&dir).map_err(Failure::job)?;
+    if let Some(lifetime) = segment_lifetime {
+        control = control
+            .with_segment_lifetime(lifetime)
+            .map_err(Failure::job)?;
+    }
+    let host = any_host(&dir.topology().map_err(Failure::job)?);
     // One thread: a lab runs one of these for every AS.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -43,7 +57,7 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
             return served.await.map_err(Failure::job);
         }
         // The port is fixed by the data plane: routers deliver echoes there.
-        let echoes = responder::run((Ipv4Addr::UNSPECIFIED, responder::PORT).into());
+        let echoes = responder::run((host, responder::PORT).into());
         tokio::select! {
             ended = served => ended.map_err(Failure::job),
             Err(error) = echoes => Err(Failure::job(format!(
@@ -51,6 +65,17 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
             ))),
         }
     })
+}
+
+/// Any address of the family that the AS speaks: hosts get their packets from
+/// its border routers.
+fn any_host(topology: &AsTopology) -> IpAddr {
+    let mut routers = topology.border_routers.values();
+    match routers.any(|router| router.internal_addr.is_ipv6()) {
+        // Takes IPv4 too, where the system does not say otherwise.
+        true => Ipv6Addr::UNSPECIFIED.into(),
+        false => Ipv4Addr::UNSPECIFIED.into(),
+    }
 }
 
 /// Runs `hawser internal`.

@@ -30,11 +30,12 @@ fn labs_run_side_by_side() {
         let status = lab.status();
         assert_eq!(status["running"], true);
         for a in status["ases"].as_array().unwrap() {
+            let router = &a["routers"][0];
             assert_eq!(
-                (&a["router"]["alive"], &a["control"]["alive"]),
+                (&router["alive"], &a["control"]["alive"]),
                 (&true.into(), &true.into())
             );
-            assert!(a["router"]["resident"].as_u64().unwrap() > 0);
+            assert!(router["resident"].as_u64().unwrap() > 0);
         }
         assert!(by.names().contains(&lab.name));
     }
@@ -334,7 +335,7 @@ fn a_dead_router_is_shown_and_does_not_hinder_down() {
     let (dir, mut processes) = (folder(&lab), lab.services());
     processes.push(lab.supervisor());
     kill(&processes[..1]);
-    let router = lab.status()["ases"][0]["router"].clone();
+    let router = lab.status()["ases"][0]["routers"][0].clone();
     assert_eq!(router["alive"], false);
     assert!(
         router["ended"].as_str().unwrap().contains("SIGKILL"),

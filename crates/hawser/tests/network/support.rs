@@ -74,6 +74,17 @@ impl As {
     }
 }
 
+/// The routers and control services of a lab's status.
+fn processes(status: &Value) -> Vec<&Value> {
+    let ases = status["ases"].as_array().unwrap();
+    ases.iter()
+        .flat_map(|a| {
+            let routers = a["routers"].as_array().unwrap();
+            routers.iter().chain([&a["control"]])
+        })
+        .collect()
+}
+
 /// A lab that goes with its test.
 pub struct TestLab {
     pub by: As,
@@ -94,9 +105,8 @@ impl TestLab {
             .by
             .run(&["lab", "status", "--json", "--name", &self.name]);
         let dead = |json: &Value| {
-            let ases = json["ases"].as_array().unwrap();
-            let mut services = ases.iter().flat_map(|a| [&a["router"], &a["control"]]);
-            json["running"] == false || services.any(|s| s["alive"] == false)
+            let dead = |s: &&Value| s["ours"] == true && s["alive"] == false;
+            json["running"] == false || processes(json).iter().any(dead)
         };
         let json = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(output.status.success(), !dead(&json), "{output:?}");
@@ -162,11 +172,8 @@ impl TestLab {
     /// Its routers and control services.
     pub fn services(&self) -> Vec<i64> {
         let status = self.status();
-        let ases = status["ases"].as_array().unwrap();
-        ases.iter()
-            .flat_map(|a| [&a["router"]["pid"], &a["control"]["pid"]])
-            .map(|pid| pid.as_i64().unwrap())
-            .collect()
+        let pids = processes(&status).into_iter().map(|p| &p["pid"]);
+        pids.filter_map(Value::as_i64).collect()
     }
 
     /// Asserts that nothing of it is left: it is called once all has ended.

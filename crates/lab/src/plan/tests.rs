@@ -1,4 +1,5 @@
 use super::*;
+use hawser_topology::LinkTo;
 
 const TOPO: &str = r#"
 ASes:
@@ -20,10 +21,13 @@ fn ases_get_their_addresses_in_order() {
     let plan = plan();
     let hosts: Vec<String> = plan.ases.iter().map(|a| a.host.to_string()).collect();
     assert_eq!(hosts, ["10.0.1.1", "10.0.2.1", "10.0.3.1"]);
-    assert_eq!(plan.ases[1].services.to_string(), "10.0.2.254");
+    let [router] = &plan.ases[1].routers[..] else {
+        panic!("{:?}", plan.ases[1].routers);
+    };
+    assert_eq!(router.name, "br1-ff00_0_111-1");
+    assert_eq!(router.address.to_string(), "10.0.2.254");
     assert_eq!(plan.ases[1].folder, "1-ff00_0_111");
-    assert_eq!(address(255, 1).to_string(), "10.1.0.1");
-    assert_eq!(address(MOST_ASES - 1, 254).to_string(), "10.127.255.254");
+    assert_eq!(plan.ases[1].scion_host().to_string(), "10.0.2.1");
 }
 
 #[test]
@@ -66,6 +70,67 @@ fn the_topology_of_an_as_has_its_side_of_every_link() {
     assert_eq!(core.interfaces[&1].link_to, LinkTo::Child);
 }
 
+/// An AS of IPv6 with two routers, a link of IPv6.
+const WIDE: &str = r#"
+ASes:
+  "1-ff00:0:110": { core: true, underlay: UDP/IPv6, dispatched_ports: all }
+  "1-ff00:0:111": {}
+links:
+  - { a: "1-ff00:0:110-B#1", b: "1-ff00:0:111#1", linkAtoB: CHILD, mtu: 1400, underlay: UDP/IPv6 }
+  - { a: "1-ff00:0:110-A#2", b: "1-ff00:0:111#2", linkAtoB: CHILD }
+  - { a: "1-ff00:0:110-B#3", b: "1-ff00:0:111#3", linkAtoB: CHILD }
+"#;
+
+#[test]
+fn several_routers_share_an_as() {
+    let plan = Plan::of(&Network::parse(WIDE).unwrap()).unwrap();
+    let [core, leaf] = &plan.ases[..] else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(core.scion_host().to_string(), "fd00:0:0:1::1");
+    assert_eq!(core.host.to_string(), "10.0.1.1");
+    let topology = &core.topology;
+    let router = |name: &str| &topology.border_routers[name];
+    // Numbered as the links mention them.
+    let (first, second) = (router("br1-ff00_0_110-1"), router("br1-ff00_0_110-2"));
+    assert_eq!(topology.border_routers.len(), 2);
+    assert_eq!(first.internal_addr.to_string(), "[fd00:0:0:1::fe]:30042");
+    assert_eq!(second.internal_addr.to_string(), "[fd00:0:0:1::fd]:30042");
+    assert_eq!(first.interfaces.keys().collect::<Vec<_>>(), [&1, &3]);
+    assert_eq!(second.interfaces.keys().collect::<Vec<_>>(), [&2]);
+    let service = &topology.control_service["cs1-ff00_0_110-1"];
+    assert_eq!(service.to_string(), "[fd00:0:0:1::fe]:30252");
+    assert_eq!(topology.dispatched_ports, (1, 65535));
+    // links.json is the whole AS's.
+    assert_eq!(core.links.len(), 3);
+    assert_eq!(leaf.routers.len(), 1);
+    assert_eq!(leaf.scion_host().to_string(), "10.0.2.1");
+}
+
+#[test]
+fn links_speak_what_their_underlay_says() {
+    let plan = Plan::of(&Network::parse(WIDE).unwrap()).unwrap();
+    let [wide, narrow, _] = &plan.links[..] else {
+        panic!("{plan:?}");
+    };
+    assert_eq!((wide.mtu, narrow.mtu), (1400 + 48, 1472 + 28));
+    assert_eq!(wide.b.underlay().to_string(), "fd00:0:1::1");
+    // Plain IP crosses it all the same.
+    assert_eq!(wide.b.address.to_string(), "10.128.0.1");
+    assert_eq!(narrow.b.underlay().to_string(), "10.128.0.3");
+    let interface = &plan.ases[1].topology.border_routers["br1-ff00_0_111-1"].interfaces[&1];
+    assert_eq!(interface.local.to_string(), "[fd00:0:1::1]:50000");
+    assert_eq!(interface.remote.to_string(), "[fd00:0:1::]:50000");
+}
+
+#[test]
+fn an_as_without_links_has_a_router_all_the_same() {
+    let alone = r#"ASes: { "1-ff00:0:110": { core: true } }"#;
+    let plan = Plan::of(&Network::parse(alone).unwrap()).unwrap();
+    let routers = &plan.ases[0].topology.border_routers;
+    assert!(routers["br1-ff00_0_110-1"].interfaces.is_empty());
+}
+
 #[test]
 fn links_begin_up_and_shaped() {
     let plan = plan();
@@ -94,6 +159,27 @@ fn what_cannot_be_laid_out_is_refused() {
     let error = Plan::of(&network).unwrap_err().to_string();
     assert!(
         error.contains("65508") && error.contains("65507"),
+        "{error}"
+    );
+
+    network.links[0].mtu = 65500;
+    assert!(Plan::of(&network).is_ok());
+    network.links[0].underlay = Underlay::Ipv6;
+    let error = Plan::of(&network).unwrap_err().to_string();
+    assert!(error.contains("65487"), "{error}");
+
+    let mut network = Network::parse(TOPO).unwrap();
+    let template = network.links[0].clone();
+    network.links.clear();
+    for id in 1..=MOST_ROUTERS as u16 + 1 {
+        let mut link = template.clone();
+        (link.a.id, link.b.id) = (id, id);
+        link.a.router = format!("R{id}");
+        network.links.push(link);
+    }
+    let error = Plan::of(&network).unwrap_err().to_string();
+    assert!(
+        error.contains("254") && error.contains("1-ff00:0:110"),
         "{error}"
     );
 

@@ -2,12 +2,11 @@
 
 use super::{NotReady, PROGRAM, Report};
 use crate::{
-    dir::{LabDir, Service, State},
+    dir::{LabDir, Service, Settings, State},
     netns::{self, NetNs},
     process::{Handle, ProcessId},
     protocol::Ended,
 };
-use hawser_topology::{AsDir, IsdAsn};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use std::{
     fs::{File, OpenOptions},
@@ -28,9 +27,11 @@ const TAIL: u64 = 2000;
 /// One process of an AS.
 struct Running {
     owner: usize,
-    isd_as: IsdAsn,
     service: Service,
-    dir: AsDir,
+    /// `router of 1-ff00:0:110`.
+    name: String,
+    socket: PathBuf,
+    log: PathBuf,
     child: Child,
     handle: Handle,
     ended: Option<ExitStatus>,
@@ -39,9 +40,11 @@ struct Running {
 pub(super) struct Services(Vec<Running>);
 
 impl Services {
-    /// Starts all, and notes their processes in `state`.
+    /// Starts all that the lab runs itself, and notes their processes in
+    /// `state`.
     pub fn spawn(
         dir: &LabDir,
+        settings: &Settings,
         state: &mut State,
         namespaces: &[NetNs],
     ) -> Result<Services, Report> {
@@ -51,26 +54,43 @@ impl Services {
         };
         let mut all = Vec::with_capacity(2 * namespaces.len());
         for (owner, (as_, ns)) in state.ases.iter_mut().zip(namespaces).enumerate() {
-            for service in [Service::Router, Service::Control] {
-                let as_dir = dir.as_dir(&as_.folder);
-                let child = start(&program, service, &as_dir, ns).map_err(|e| {
+            let as_dir = dir.as_dir(&as_.folder);
+            for service in as_.services() {
+                let name = as_.service_name(service);
+                let log = as_.log(&as_dir, service);
+                let mut command = Command::new(&program);
+                command.args([service.command(), "run"]).arg(as_dir.path());
+                let socket = match service {
+                    Service::Router(index) => {
+                        if let Some(id) = as_.router_id(index) {
+                            command.args(["--id", id]);
+                        }
+                        as_.router_socket(&as_dir, index)
+                    }
+                    Service::Control => {
+                        if let Some(lifetime) = settings.segment_lifetime {
+                            let lifetime = hawser_topology::format_duration(lifetime);
+                            command.args(["--segment-lifetime", &lifetime]);
+                        }
+                        as_dir.control_socket()
+                    }
+                };
+                let child = start(command, &log, ns).map_err(|e| {
                     Report::NotReady(NotReady {
-                        service: format!("{} of {}", service.name(), as_.isd_as),
+                        service: name.clone(),
                         reason: format!("cannot start {}: {e}", program.display()),
                         log: String::new(),
                     })
                 })?;
                 // Not reaped yet, so the number is its own even if it has ended.
                 let process = ProcessId::of(child.id() as i32)?;
-                match service {
-                    Service::Router => as_.router = Some(process),
-                    Service::Control => as_.control = Some(process),
-                }
+                *as_.process_mut(service) = Some(process);
                 all.push(Running {
                     owner,
-                    isd_as: as_.isd_as,
                     service,
-                    dir: as_dir,
+                    name,
+                    socket,
+                    log,
                     child,
                     handle: Handle::of_child(process)?,
                     ended: None,
@@ -102,7 +122,7 @@ impl Services {
     pub fn reap(&mut self) -> io::Result<()> {
         for service in self.0.iter_mut().filter(|s| s.ended.is_none()) {
             if let Some(status) = service.child.try_wait()? {
-                tracing::warn!("the {} ended: {status}", service.name());
+                tracing::warn!("the {} ended: {status}", service.name);
                 service.ended = Some(status);
             }
         }
@@ -124,16 +144,12 @@ impl Services {
 }
 
 impl Running {
-    fn name(&self) -> String {
-        format!("{} of {}", self.service.name(), self.isd_as)
-    }
-
     fn wait_ready(&mut self, deadline: Instant) -> Result<(), Report> {
         let failed = |s: &Running, reason: String| {
             Report::NotReady(NotReady {
-                service: s.name(),
+                service: s.name.clone(),
                 reason,
-                log: tail(&s.service.log(&s.dir)).unwrap_or_else(|e| e.to_string()),
+                log: tail(&s.log).unwrap_or_else(|e| e.to_string()),
             })
         };
         loop {
@@ -155,9 +171,9 @@ impl Running {
     /// One question that it answers when all is well.
     fn ask(&self) -> Result<(), String> {
         match self.service {
-            Service::Router => {
+            Service::Router(_) => {
                 use hawser_router::live::{Reply, Request, call};
-                match call(&self.dir.router_socket(), &Request::Counters) {
+                match call(&self.socket, &Request::Counters) {
                     Ok(Reply::Counters(_)) => Ok(()),
                     Ok(other) => Err(format!("it answered {other:?}")),
                     Err(e) => Err(e.to_string()),
@@ -165,7 +181,7 @@ impl Running {
             }
             Service::Control => {
                 use hawser_control::live::{Reply, Request, call};
-                match call(&self.dir.control_socket(), &Request::Status) {
+                match call(&self.socket, &Request::Status) {
                     Ok(Reply::Status(_)) => Ok(()),
                     Ok(other) => Err(format!("it answered {other:?}")),
                     Err(e) => Err(e.to_string()),
@@ -177,17 +193,11 @@ impl Running {
 
 /// Starts a service inside the namespace of its AS, to live no longer than the
 /// calling thread, which is the supervisor's only lasting one.
-fn start(program: &Path, service: Service, dir: &AsDir, ns: &NetNs) -> io::Result<Child> {
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(service.log(dir))?;
+fn start(mut command: Command, log: &Path, ns: &NetNs) -> io::Result<Child> {
+    let log = OpenOptions::new().create(true).append(true).open(log)?;
     let ns = ns.as_fd().try_clone_to_owned()?;
     let parent = rustix::process::getpid();
-    let mut command = Command::new(program);
     command
-        .args([service.name(), "run"])
-        .arg(dir.path())
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log);

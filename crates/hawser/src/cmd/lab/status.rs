@@ -38,8 +38,8 @@ pub fn word(running: bool, name: &str) -> String {
 
 /// How many routers and control services have died.
 fn dead(status: &Status) -> usize {
-    let services = status.ases.iter().flat_map(|a| [&a.router, &a.control]);
-    services.filter(|process| !process.alive).count()
+    let services = status.ases.iter().flat_map(AsStatus::processes);
+    services.filter(|process| process.is_dead()).count()
 }
 
 fn table(status: &Status) -> String {
@@ -57,7 +57,7 @@ fn table(status: &Status) -> String {
         status.dir.display()
     );
     text += &format!(
-        "{:<18} {:<12} {:<22} {:<22} NOTE\n",
+        "{:<18} {:<16} {:<22} {:<22} NOTE\n",
         "AS", "HOST", "ROUTER", "CONTROL"
     );
     for a in &status.ases {
@@ -73,18 +73,27 @@ fn table(status: &Status) -> String {
     text
 }
 
+/// A line, and one more for each further border router.
 fn as_line(a: &AsStatus) -> String {
-    format!(
-        "{:<18} {:<12} {:<22} {:<22} {}\n",
+    let mut routers = a.routers.iter().map(|router| process(&router.process));
+    let mut text = format!(
+        "{:<18} {:<16} {:<22} {:<22} {}\n",
         format!("{}{}", a.isd_as, if a.core { " core" } else { "" }),
         a.host.to_string(),
-        process(&a.router),
+        routers.next().unwrap_or_default(),
         process(&a.control),
         a.note.as_deref().unwrap_or_default(),
-    )
+    );
+    for router in routers {
+        text += &format!("{:<18} {:<16} {router}\n", "", "");
+    }
+    text
 }
 
 fn process(process: &ProcessStatus) -> String {
+    if !process.ours {
+        return "not ours".to_owned();
+    }
     match (process.alive, process.pid, &process.ended) {
         (true, Some(pid), _) => format!(
             "{pid} ({})",

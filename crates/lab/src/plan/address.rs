@@ -1,0 +1,98 @@
+//! Which address everything has.
+
+use hawser_topology::{Side, Underlay};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Last byte of a host's address.
+const HOST: u8 = 1;
+/// Last byte of the first border router's address, which the control service
+/// has too. The second is one below, and so on.
+const SERVICE: u8 = 254;
+/// `10.128.0.0/9`: the links.
+const LINKS: u32 = 0x0a80_0000;
+/// `fd00::/64`: the ASes, a /64 each (RFC 4193, with a global id of zero: what
+/// is in a lab's namespaces meets no other network).
+const ASES6: u128 = 0xfd00 << 112;
+/// `fd00:0:1::/48`: the links.
+const LINKS6: u128 = ASES6 + (1 << 80);
+
+/// The plain address of the host of the AS at `index`: `10.n>>8.n.1` with n
+/// counted from 1.
+pub(super) fn host(index: usize) -> Ipv4Addr {
+    inside(index, HOST)
+}
+
+/// The same in IPv6: `fd00:0:0:n::1`.
+pub(super) fn host6(index: usize) -> Ipv6Addr {
+    inside6(index, HOST)
+}
+
+/// The address of a border router, counted from 0, of the AS at `index`.
+pub(super) fn service(index: usize, router: usize, underlay: Underlay) -> IpAddr {
+    // The plan has no more routers than that leaves room for.
+    let last = SERVICE - router as u8;
+    match underlay {
+        Underlay::Ipv4 => inside(index, last).into(),
+        Underlay::Ipv6 => inside6(index, last).into(),
+    }
+}
+
+fn inside(index: usize, last: u8) -> Ipv4Addr {
+    let n = index + 1;
+    Ipv4Addr::new(10, (n >> 8) as u8, n as u8, last)
+}
+
+fn inside6(index: usize, last: u8) -> Ipv6Addr {
+    let n = index as u128 + 1;
+    Ipv6Addr::from(ASES6 + (n << 64) + u128::from(last))
+}
+
+/// The plain address of one end of the link at `index`.
+pub(super) fn link(index: u32, side: Side) -> Ipv4Addr {
+    Ipv4Addr::from(LINKS + of_pair(index, side))
+}
+
+/// The same in IPv6: of `fd00:0:1::/48`.
+pub(super) fn link6(index: u32, side: Side) -> Ipv6Addr {
+    Ipv6Addr::from(LINKS6 + u128::from(of_pair(index, side)))
+}
+
+fn of_pair(index: u32, side: Side) -> u32 {
+    2 * index
+        + match side {
+            Side::A => 0,
+            Side::B => 1,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{MOST_ASES, MOST_LINKS, MOST_ROUTERS};
+
+    #[test]
+    fn addresses_of_ases() {
+        assert_eq!(host(0).to_string(), "10.0.1.1");
+        assert_eq!(host(255).to_string(), "10.1.0.1");
+        assert_eq!(host6(0).to_string(), "fd00:0:0:1::1");
+        let service = |index, router, underlay| service(index, router, underlay).to_string();
+        assert_eq!(service(1, 0, Underlay::Ipv4), "10.0.2.254");
+        assert_eq!(service(1, 1, Underlay::Ipv6), "fd00:0:0:2::fd");
+        let last = MOST_ASES - 1;
+        assert_eq!(service(last, 0, Underlay::Ipv4), "10.127.255.254");
+        assert_eq!(
+            service(last, MOST_ROUTERS - 1, Underlay::Ipv4),
+            "10.127.255.2"
+        );
+        assert_eq!(host6(last).to_string(), "fd00:0:0:7fff::1");
+    }
+
+    #[test]
+    fn addresses_of_links() {
+        assert_eq!(link(0, Side::A).to_string(), "10.128.0.0");
+        assert_eq!(link(2, Side::B).to_string(), "10.128.0.5");
+        assert_eq!(link6(2, Side::B).to_string(), "fd00:0:1::5");
+        let last = (MOST_LINKS - 1) as u32;
+        assert_eq!(link(last, Side::B).to_string(), "10.255.255.255");
+    }
+}
