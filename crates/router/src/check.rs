@@ -2,7 +2,8 @@
 //! is told when it does not.
 
 use crate::{
-    forward::{CLOCK_SKEW, Face, Forwarder, Step, Verdict},
+    forward::{CLOCK_SKEW, Forwarder, Origin, Step, Verdict},
+    place::Place,
     reason::Reason,
     scmp::{Problem, code},
     wire::{self, Header, Hop, Host, Info, Path},
@@ -11,19 +12,38 @@ use hawser_topology::LinkTo;
 use std::net::IpAddr;
 
 impl Forwarder {
-    /// A packet from inside is at the start of its path. One from outside has
-    /// its previous hop behind it, and in the same segment: the ingress
-    /// router changes segments, except over a peering link.
+    /// A packet from a host of this AS is at the start of its path. One from
+    /// outside has its previous hop behind it, and in the same segment: the
+    /// ingress router changes segments, except over a peering link. One from
+    /// another router of this AS has come in by an interface of that router's,
+    /// so that no host can pass its packets off as another AS's (scionproto
+    /// `validateTransitUnderlaySrc`).
     #[inline]
-    pub(crate) fn check_entry(&self, ingress: u16, path: &Path, peering: bool) -> Step<()> {
+    pub(crate) fn check_entry(
+        &self,
+        origin: Origin,
+        packet: &[u8],
+        path: &Path,
+        peering: bool,
+    ) -> Step<()> {
         let here = path.current_hop;
-        if ingress == 0 && here != 0 {
-            return Err(Verdict::Drop(Reason::TransitFromInside));
+        let changed = path.changed_before(here) && !peering;
+        match origin {
+            Origin::Interface(_) if here == 0 || changed => {
+                Err(Verdict::Drop(Reason::MalformedPath))
+            }
+            Origin::Host if here != 0 => Err(Verdict::Drop(Reason::TransitFromInside)),
+            Origin::Sibling(sibling) if here != 0 => {
+                let hop = if changed { here - 1 } else { here };
+                let info = path.info(packet, path.info_of(hop));
+                let entry = path.hop(packet, hop).ingress(&info);
+                match self.place(entry) {
+                    Some(place) if place.sibling == Some(sibling) => Ok(()),
+                    _ => Err(Verdict::Drop(Reason::TransitFromInside)),
+                }
+            }
+            _ => Ok(()),
         }
-        if ingress != 0 && (here == 0 || (path.changed_before(here) && !peering)) {
-            return Err(Verdict::Drop(Reason::MalformedPath));
-        }
-        Ok(())
     }
 
     #[inline]
@@ -59,9 +79,10 @@ impl Forwarder {
         )
     }
 
-    /// Whose packets may come from where: from inside only this AS's own, to
-    /// elsewhere; from outside only others', and those at the end of their
-    /// path are for this AS.
+    /// Whose packets may come from where: from inside only this AS's own where
+    /// a path begins, and all to elsewhere; from outside only others', and
+    /// those at the end of their path are for this AS. (SCMP messages of
+    /// another router of this AS come from this AS, in the middle of a path.)
     #[inline]
     pub(crate) fn check_addresses(
         &self,
@@ -72,7 +93,12 @@ impl Forwarder {
     ) -> Step<()> {
         let from_here = header.src_ia == self.isd_as;
         let to_here = header.dst_ia == self.isd_as;
-        if from_here != (ingress == 0) {
+        let possible = if ingress == 0 {
+            from_here || path.current_hop != 0
+        } else {
+            !from_here
+        };
+        if !possible {
             return refuse(
                 Reason::InvalidSource,
                 Problem::parameter(code::INVALID_SOURCE, wire::SRC_IA),
@@ -127,9 +153,11 @@ impl Forwarder {
         path: &Path,
         info: &Info,
         hop: usize,
-    ) -> Step<Face> {
+    ) -> Step<&Place> {
         use LinkTo::{Child, Core, Parent, Peer};
-        let Some(face) = self.interface(egress) else {
+        let place = self.place(egress);
+        // From inside it goes to the right router straight.
+        let Some(place) = place.filter(|place| ingress != 0 || place.sibling.is_none()) else {
             let code = if info.cons_dir {
                 code::UNKNOWN_CONS_EGRESS
             } else {
@@ -140,10 +168,14 @@ impl Forwarder {
                 Problem::parameter(code, path.hop_at(hop)),
             );
         };
-        let links = (self.interface(ingress).map(|f| f.link_to), face.link_to);
+        let from = match ingress {
+            0 => None,
+            _ => self.place(ingress).map(|place| place.face.link_to),
+        };
+        let links = (from, place.face.link_to);
         if crossing {
             return match links {
-                (Some(Core), Child) | (Some(Child), Core | Child) => Ok(*face),
+                (Some(Core), Child) | (Some(Child), Core | Child) => Ok(place),
                 _ => refuse(
                     Reason::InvalidSegmentChange,
                     Problem::parameter(
@@ -157,7 +189,7 @@ impl Forwarder {
             (None, _)
             | (Some(Core), Core)
             | (Some(Child), Parent | Peer)
-            | (Some(Parent | Peer), Child) => Ok(*face),
+            | (Some(Parent | Peer), Child) => Ok(place),
             _ => refuse(
                 Reason::InvalidPath,
                 Problem::parameter(code::INVALID_PATH, path.hop_at(hop)),
@@ -190,22 +222,29 @@ pub(crate) fn peering(path: &Path, info: &Info) -> Step<bool> {
     Ok(path.current_hop + 1 == first || path.current_hop == first)
 }
 
+/// Whether the hop's time is neither over nor to come.
+#[inline]
+pub(crate) fn check_time(now: u64, path: &Path, info: &Info, hop: &Hop, at: usize) -> Step<()> {
+    let Err(reason) = check_age(now, info, hop) else {
+        return Ok(());
+    };
+    let problem = match reason {
+        Reason::ExpiredHop => Problem::parameter(code::PATH_EXPIRED, path.hop_at(at)),
+        _ => Problem::parameter(code::INVALID_PATH, path.info_at(path.info_of(at))),
+    };
+    refuse(reason, problem)
+}
+
 /// A hop is valid from the segment's timestamp for `1 + exp_time` units of
 /// 1/256 day, which is 337.5 s.
 #[inline]
-pub(crate) fn check_time(now: u64, path: &Path, info: &Info, hop: &Hop, at: usize) -> Step<()> {
+pub(crate) fn check_age(now: u64, info: &Info, hop: &Hop) -> Result<(), Reason> {
     let start = u64::from(info.timestamp);
     if start * 2 + (u64::from(hop.exp_time) + 1) * 675 < now * 2 {
-        return refuse(
-            Reason::ExpiredHop,
-            Problem::parameter(code::PATH_EXPIRED, path.hop_at(at)),
-        );
+        return Err(Reason::ExpiredHop);
     }
     if start > now + CLOCK_SKEW {
-        return refuse(
-            Reason::NotYetValid,
-            Problem::parameter(code::INVALID_PATH, path.info_at(path.info_of(at))),
-        );
+        return Err(Reason::NotYetValid);
     }
     Ok(())
 }

@@ -4,7 +4,8 @@ use crate::reason::Reason;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What has passed an interface since the router started.
+/// What has passed an interface since the router started. BFD packets do not
+/// count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceCounters {
     /// SCION packets received.
@@ -24,6 +25,10 @@ pub struct Counters {
     pub interfaces: BTreeMap<u16, InterfaceCounters>,
     /// Packets not passed on, by reason; only reasons that have occurred.
     pub drops: BTreeMap<String, u64>,
+    /// Whether BFD finds them up: links by the number of their interface,
+    /// other routers of the AS by name. What is not watched is not there.
+    #[serde(default)]
+    pub bfd: BTreeMap<String, bool>,
 }
 
 /// Packets not passed on, by reason.

@@ -5,17 +5,13 @@ use crate::{
     forward::{Forwarder, Verdict},
     reason::Reason,
     scmp::{self, Problem, code},
-    wire::{self, Header, Host, Path, u16_at},
+    wire::{self, Header, Host, Path, u16_at, u32_at},
 };
 use std::net::{IpAddr, SocketAddr};
 
 /// The port that the shim dispatcher of a host listens on: for whatever has
 /// no port in the dispatched range (scionproto `topology.EndhostPort`).
 pub const ENDHOST_PORT: u16 = 30041;
-
-/// Service address of the control service; the top bit means multicast.
-const CONTROL_SERVICE: u16 = 0x0002;
-const SERVICE_MULTICAST: u16 = 0x8000;
 
 /// The underlay address that `packet`, destined to this AS, goes to.
 pub(crate) fn resolve(
@@ -24,10 +20,13 @@ pub(crate) fn resolve(
     header: &Header,
 ) -> Result<SocketAddr, Verdict> {
     match header.dst_host(packet) {
-        Some(Host::Service(service)) if service & !SERVICE_MULTICAST == CONTROL_SERVICE => {
-            router.control_service.ok_or(no_service())
+        Some(Host::Service(service)) => {
+            let flow = header.src_ia ^ u64::from(u32_at(packet, 0));
+            router.services.find(service, flow).ok_or(Verdict::Refuse {
+                reason: Reason::NoService,
+                problem: Problem::Unreachable(code::NO_ROUTE),
+            })
         }
-        Some(Host::Service(_)) => Err(no_service()),
         Some(Host::Ip(ip)) if deliverable(router, ip) => {
             if ip == router.host && scmp::asks_echo(packet, header) {
                 return Err(Verdict::Answer(crate::forward::Answer::Echo));
@@ -40,24 +39,18 @@ pub(crate) fn resolve(
             }
             let port = port(packet, header).ok_or(Verdict::Drop(Reason::UnknownPort))?;
             let (first, last) = router.dispatched_ports;
-            let port = if (first..=last).contains(&port) {
-                port
+            let to = SocketAddr::new(ip, port);
+            let is_direct = (first..=last).contains(&port) && port != 0;
+            if is_direct || router.services.has(to) {
+                Ok(to)
             } else {
-                ENDHOST_PORT
-            };
-            Ok(SocketAddr::new(ip, port))
+                Ok(SocketAddr::new(ip, ENDHOST_PORT))
+            }
         }
         _ => Err(Verdict::Refuse {
             reason: Reason::InvalidDestination,
             problem: Problem::parameter(code::INVALID_DESTINATION, header.dst_host_at()),
         }),
-    }
-}
-
-fn no_service() -> Verdict {
-    Verdict::Refuse {
-        reason: Reason::NoService,
-        problem: Problem::Unreachable(code::NO_ROUTE),
     }
 }
 

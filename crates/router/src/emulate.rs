@@ -34,6 +34,8 @@ pub(crate) struct Held {
     /// Length of each packet but the last.
     pub segment: usize,
     pub data: Vec<u8>,
+    /// Whether it does not count: it is the router's own.
+    pub quiet: bool,
 }
 
 impl Emulator {
@@ -67,7 +69,13 @@ impl Emulator {
 
     /// Holds packets of `segment` bytes each, the last perhaps shorter, until
     /// they are due; gives the data back when there is no room.
-    pub fn hold(&mut self, now: Instant, segment: usize, data: Vec<u8>) -> Result<(), Vec<u8>> {
+    pub fn hold(
+        &mut self,
+        now: Instant,
+        segment: usize,
+        data: Vec<u8>,
+        quiet: bool,
+    ) -> Result<(), Vec<u8>> {
         if self.held + data.len() > MAX_HELD {
             return Err(data);
         }
@@ -84,7 +92,12 @@ impl Emulator {
         self.last_due = Some(due);
         self.held += data.len();
         self.most_held = self.most_held.max(self.held);
-        self.queue.push_back(Held { due, segment, data });
+        self.queue.push_back(Held {
+            due,
+            segment,
+            data,
+            quiet,
+        });
         Ok(())
     }
 

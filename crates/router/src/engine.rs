@@ -2,20 +2,33 @@
 
 use crate::{
     counters::{Counters, Drops},
-    forward::{Answer, Forwarder, Verdict},
-    io::{Inbox, dropped, give_back},
+    forward::{Answer, Forwarder, Origin, Verdict},
+    io::{Inbox, dropped, give_back, largest_payload},
     port::{NoWay, Port},
     reason::Reason,
     scmp::{Problem, code},
 };
 use hawser_topology::LinkState;
 use std::{
+    collections::BTreeMap,
     io::ErrorKind,
     net::SocketAddr,
     ops::Range,
     os::fd::{AsRawFd, RawFd},
     time::{Instant, SystemTime, UNIX_EPOCH},
 };
+
+/// The time in Unix seconds.
+fn unix_time() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
+}
+
+mod watch;
+
+use watch::Watch;
+pub(crate) use watch::{Watched, WatchedPlace};
 
 /// The inside's place among the ports.
 const INSIDE: usize = 0;
@@ -25,6 +38,9 @@ pub(crate) struct Engine {
     forwarder: Forwarder,
     /// The inside first, then the interfaces by number.
     ports: Vec<Port>,
+    /// The MTU of each interface as announced to the neighbour.
+    announced: BTreeMap<u16, u16>,
+    watch: Watch,
     inbox: Inbox,
     drops: Drops,
     /// Where an SCMP message is written before it leaves.
@@ -38,14 +54,43 @@ enum Message {
 }
 
 impl Engine {
-    pub fn new(forwarder: Forwarder, ports: Vec<Port>) -> Engine {
-        Engine {
+    /// The router that forwards as `forwarder` says between `ports`, and
+    /// watches its neighbours. What it has not heard yet is down.
+    pub fn new(mut forwarder: Forwarder, ports: Vec<Port>, watched: Vec<Watched>) -> Engine {
+        let announced = ports.iter().filter_map(|port| {
+            let place = forwarder.place(port.id)?;
+            Some((port.id, place.face.mtu))
+        });
+        let announced = announced.collect();
+        for watched in &watched {
+            forwarder.set_heard(watched.origin(), false);
+        }
+        let mut engine = Engine {
+            announced,
+            watch: Watch::new(watched),
             forwarder,
             ports,
             inbox: Inbox::new(),
             drops: Drops::default(),
             scratch: Vec::with_capacity(2048),
+        };
+        for port in 1..engine.ports.len() {
+            engine.measure(port);
         }
+        engine
+    }
+
+    /// Finds out what the link at `port` takes. The announced MTU is promised
+    /// to all; what takes more is not made to take less, as scionproto's
+    /// services send a little more than is announced (and whatever is too
+    /// large for the announced MTU, the system sends in fragments).
+    fn measure(&mut self, port: usize) {
+        let port = &self.ports[port];
+        let announced = self.announced.get(&port.id).copied().unwrap_or(u16::MAX);
+        // Without a way there is nothing to find out.
+        let possible = largest_payload(&port.socket).unwrap_or(0);
+        let possible = u16::try_from(possible).unwrap_or(u16::MAX);
+        self.forwarder.set_mtu(port.id, announced.max(possible));
     }
 
     /// The ports' sockets.
@@ -53,19 +98,28 @@ impl Engine {
         self.ports.iter().map(|port| port.socket.as_raw_fd())
     }
 
-    /// When the next held packets are due.
+    /// When the next held or BFD packets are due.
     pub fn next_due(&self) -> Option<Instant> {
         self.ports
             .iter()
             .filter_map(|port| port.emulator.next_due())
+            .chain(self.watch.next_due())
             .min()
     }
 
-    /// Sends the held packets that are due.
+    /// Whether packets are held.
+    pub fn holds(&self) -> bool {
+        self.ports
+            .iter()
+            .any(|port| port.emulator.next_due().is_some())
+    }
+
+    /// Sends the held and BFD packets that are due.
     pub fn send_due(&mut self, now: Instant) {
         for port in &mut self.ports {
             port.send_due(now, &mut self.drops);
         }
+        self.look_around(now);
     }
 
     /// Gives memory back that delayed packets have taken and left.
@@ -81,10 +135,11 @@ impl Engine {
 
     /// Makes interface `id` behave as `state` says; false when there is none.
     pub fn set_link(&mut self, id: u16, state: &LinkState) -> bool {
-        let Some(port) = self.ports[1..].iter_mut().find(|port| port.id == id) else {
+        let Ok(at) = self.ports[1..].binary_search_by_key(&id, |port| port.id) else {
             return false;
         };
-        port.set_link(state, &mut self.drops);
+        self.ports[1 + at].set_link(state, &mut self.drops);
+        self.measure(1 + at);
         self.forwarder.set_up(id, state.up)
     }
 
@@ -105,11 +160,13 @@ impl Engine {
                 .map(|port| (port.id, port.counters))
                 .collect(),
             drops,
+            bfd: self.watch.states(),
         }
     }
 
     /// Receives at each port that is ready, in turns until none has more than
-    /// it gave, but a bounded number of turns. Returns how many packets came.
+    /// it gave, but a bounded number of turns. Returns how many packets came,
+    /// but for BFD packets.
     pub fn receive(&mut self, is_ready: impl Fn(usize) -> bool, now: Instant) -> usize {
         /// Then held packets and callers get their turn.
         const TURNS: usize = 8;
@@ -152,14 +209,16 @@ impl Engine {
                 return (0, true);
             }
         };
-        let time = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |time| time.as_secs());
+        let time = unix_time();
+        self.ports[port].heard = Some(now);
         let mut packets = 0;
         for slot in 0..count {
+            let origin = match port {
+                INSIDE => self.forwarder.insider(self.inbox.from(slot)),
+                _ => Origin::Interface(self.ports[port].id),
+            };
             for place in self.inbox.datagrams(slot) {
-                packets += 1;
-                self.packet(port, slot, place, time, now);
+                packets += usize::from(self.packet(port, origin, slot, place, time, now));
             }
         }
         for to in 0..self.ports.len() {
@@ -168,35 +227,54 @@ impl Engine {
         (packets, more)
     }
 
+    /// Does with one packet what is to be done; says whether it counts, as all
+    /// but BFD packets do.
     #[inline]
-    fn packet(&mut self, port: usize, slot: usize, place: Range<usize>, time: u64, now: Instant) {
+    fn packet(
+        &mut self,
+        port: usize,
+        origin: Origin,
+        slot: usize,
+        place: Range<usize>,
+        time: u64,
+        now: Instant,
+    ) -> bool {
         let from = &mut self.ports[port];
         from.counters.rx_packets += 1;
         from.counters.rx_bytes += place.len() as u64;
         if !from.up {
             self.drops.add(Reason::InterfaceDown, 1);
-            return;
+            return true;
         }
         let packet = &mut self.inbox.data_mut()[place.clone()];
-        match self.forwarder.process(time, from.id, packet) {
+        match self.forwarder.process(time, origin, packet) {
             Verdict::Forward { egress } => {
                 match self.ports[1..].binary_search_by_key(&egress, |port| port.id) {
                     Ok(to) => self.enqueue(to + 1, port, None, place, now),
                     Err(_) => self.drops.add(Reason::UnknownEgress, 1),
                 }
             }
-            Verdict::Deliver { to } => self.enqueue(INSIDE, port, Some(to), place, now),
+            Verdict::Deliver { to } | Verdict::Transit { to } => {
+                self.enqueue(INSIDE, port, Some(to), place, now);
+            }
+            Verdict::Bfd { at } => {
+                from.counters.rx_packets -= 1;
+                from.counters.rx_bytes -= place.len() as u64;
+                self.hear(origin, place.start + at..place.end, now);
+                return false;
+            }
             Verdict::Drop(reason) => self.drops.add(reason, 1),
             Verdict::Refuse { reason, problem } => {
                 self.drops.add(reason, 1);
                 let from = self.inbox.from(slot);
-                self.send_back(port, from, place, Message::Error(problem), now);
+                self.send_back(port, origin, from, place, Message::Error(problem), now);
             }
             Verdict::Answer(answer) => {
                 let from = self.inbox.from(slot);
-                self.send_back(port, from, place, Message::Reply(answer), now);
+                self.send_back(port, origin, from, place, Message::Reply(answer), now);
             }
         }
+        true
     }
 
     /// Puts a packet among those that leave next by port `to`.
@@ -232,20 +310,22 @@ impl Engine {
         self.ports[to].run.clear();
     }
 
-    /// The host of a delivered packet cannot be reached: tells the sources.
+    /// The host of a delivered packet cannot be reached: tells the sources. Of
+    /// another router's or a neighbour's being out of reach BFD tells.
     #[cold]
     fn no_way(&mut self, to: usize, from: usize, now: Instant) {
         let places: Vec<_> = self.ports[to].run.packets().collect();
         self.drops.add(Reason::Unreachable, places.len() as u64);
-        if to != INSIDE {
+        let host = self.ports[to].run.to();
+        if to != INSIDE || self.forwarder.insider(host) != Origin::Host {
             return;
         }
-        let id = self.ports[from].id;
+        let origin = Origin::from(self.ports[from].id);
         for place in places {
-            self.forwarder
-                .take_back(id, &mut self.inbox.data_mut()[place.clone()]);
+            let packet = &mut self.inbox.data_mut()[place.clone()];
+            self.forwarder.take_back(origin.interface(), packet);
             let problem = Problem::Unreachable(code::ADDRESS_UNREACHABLE);
-            self.send_back(from, None, place, Message::Error(problem), now);
+            self.send_back(from, origin, None, place, Message::Error(problem), now);
         }
     }
 
@@ -254,6 +334,7 @@ impl Engine {
     fn send_back(
         &mut self,
         port: usize,
+        origin: Origin,
         from: Option<SocketAddr>,
         place: Range<usize>,
         message: Message,
@@ -264,11 +345,11 @@ impl Engine {
         let written = match message {
             Message::Error(problem) if to.errors.take(now) => {
                 self.forwarder
-                    .write_error(to.id, packet, problem, &mut self.scratch)
+                    .write_error(origin, packet, problem, &mut self.scratch)
             }
             Message::Reply(answer) if to.replies.take(now) => {
                 self.forwarder
-                    .write_answer(to.id, packet, answer, &mut self.scratch)
+                    .write_answer(origin, packet, answer, &mut self.scratch)
             }
             Message::Error(_) | Message::Reply(_) => Err(Reason::ScmpRateLimited),
         };

@@ -3,33 +3,56 @@
 //! [`Forwarder::process`] is a function of the packet, the interface it came
 //! in by and the time; it does no I/O and allocates nothing. The rules are
 //! those of the SCION dataplane specification as scionproto's router applies
-//! them, for an AS with one border router: whatever comes in from inside is
-//! the AS's own traffic, at the first hop of its path.
+//! them. What a host of the AS sends is at the first hop of its path; what
+//! another router of the AS sends came in by one of its interfaces and leaves
+//! by one of this router's.
 
 use crate::{
     check::{check_time, peering, refuse},
     deliver,
     mac::HopKey,
+    place::{Face, Place, Service, Services, Sibling},
     reason::Reason,
     scmp::{self, Problem},
     wire::{self, Header, Host, Path},
 };
-use hawser_topology::{IsdAsn, LinkTo};
+use hawser_topology::IsdAsn;
 use std::net::{IpAddr, SocketAddr};
 
 /// How far in the future a segment's timestamp may lie, in seconds: ASes'
 /// clocks differ, and a hop's time is not counted finer than 337.5 s.
 pub const CLOCK_SKEW: u64 = 337;
 
-/// An external interface, as forwarding sees it.
+/// Where a packet came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Face {
-    /// What the neighbour is to this AS.
-    pub link_to: LinkTo,
-    /// Largest SCION packet on the link, in bytes.
-    pub mtu: u16,
-    /// Whether packets pass.
-    pub up: bool,
+pub enum Origin {
+    /// A host of this AS.
+    Host,
+    /// Another router of this AS, by its number among them.
+    Sibling(u8),
+    /// The neighbour at this external interface.
+    Interface(u16),
+}
+
+impl Origin {
+    /// The interface the packet came in by; 0 is the inside.
+    #[inline]
+    pub fn interface(self) -> u16 {
+        match self {
+            Origin::Host | Origin::Sibling(_) => 0,
+            Origin::Interface(id) => id,
+        }
+    }
+}
+
+/// By interface; 0 is a host.
+impl From<u16> for Origin {
+    fn from(interface: u16) -> Origin {
+        match interface {
+            0 => Origin::Host,
+            id => Origin::Interface(id),
+        }
+    }
 }
 
 /// What is to be done with a packet.
@@ -45,6 +68,16 @@ pub enum Verdict {
     Deliver {
         /// The host's underlay address.
         to: SocketAddr,
+    },
+    /// Hand it to the router of this AS that has its egress interface.
+    Transit {
+        /// That router's internal address.
+        to: SocketAddr,
+    },
+    /// It is for the router's own BFD session with where it came from.
+    Bfd {
+        /// Where in the packet the BFD packet begins.
+        at: usize,
     },
     /// Answer it with an SCMP message, which takes the way back. The packet
     /// is as it came.
@@ -80,9 +113,10 @@ pub struct Forwarder {
     pub(crate) host: IpAddr,
     pub(crate) key: HopKey,
     pub(crate) dispatched_ports: (u16, u16),
-    pub(crate) control_service: Option<SocketAddr>,
+    pub(crate) services: Services,
     /// Sorted by number.
-    faces: Vec<(u16, Face)>,
+    places: Vec<(u16, Place)>,
+    siblings: Vec<Sibling>,
 }
 
 /// A verdict that ends the processing of a packet early.
@@ -97,73 +131,146 @@ impl Forwarder {
             host,
             key: HopKey::new(key),
             dispatched_ports: (31000, 32767),
-            control_service: None,
-            faces: Vec::new(),
+            services: Services::default(),
+            places: Vec::new(),
+            siblings: Vec::new(),
         }
     }
 
-    /// Sets the first and last UDP port that is delivered to directly.
+    /// Sets the first and last UDP port that is delivered to directly;
+    /// `(0, 0)`: none.
     #[must_use]
     pub fn with_dispatched_ports(mut self, ports: (u16, u16)) -> Forwarder {
         self.dispatched_ports = ports;
         self
     }
 
-    /// Sets where packets to the control service's address go.
+    /// Sets where packets to the address of `service` go.
     #[must_use]
-    pub fn with_control_service(mut self, address: Option<SocketAddr>) -> Forwarder {
-        self.control_service = address;
+    pub fn with_service(
+        mut self,
+        service: Service,
+        addresses: impl IntoIterator<Item = SocketAddr>,
+    ) -> Forwarder {
+        self.services.set(service, addresses.into_iter().collect());
         self
     }
 
     /// Adds or replaces the external interface `id`.
     #[must_use]
     pub fn with_interface(mut self, id: u16, face: Face) -> Forwarder {
-        match self.faces.binary_search_by_key(&id, |face| face.0) {
-            Ok(at) => self.faces[at].1 = face,
-            Err(at) => self.faces.insert(at, (id, face)),
+        self.insert(id, face, None);
+        self
+    }
+
+    /// Adds another router of the AS, at the internal address `address`, and
+    /// its external interfaces. It is known as
+    /// [`Origin::Sibling`]`(number)`, counted from 0. No AS has more than 256.
+    #[must_use]
+    pub fn with_sibling(
+        mut self,
+        address: SocketAddr,
+        interfaces: impl IntoIterator<Item = (u16, Face)>,
+    ) -> Forwarder {
+        let number = self.siblings.len() as u8;
+        self.siblings.push(Sibling {
+            address,
+            heard: true,
+        });
+        for (id, face) in interfaces {
+            self.insert(id, face, Some(number));
         }
         self
     }
 
-    /// Takes interface `id` up or down; says whether there is one.
-    pub fn set_up(&mut self, id: u16, up: bool) -> bool {
-        let at = self.faces.binary_search_by_key(&id, |face| face.0);
+    fn insert(&mut self, id: u16, face: Face, sibling: Option<u8>) {
+        let place = Place {
+            face,
+            heard: true,
+            sibling,
+        };
+        match self.places.binary_search_by_key(&id, |place| place.0) {
+            Ok(at) => self.places[at].1 = place,
+            Err(at) => self.places.insert(at, (id, place)),
+        }
+    }
+
+    /// Changes interface `id`; says whether there is one.
+    fn change(&mut self, id: u16, change: impl FnOnce(&mut Place)) -> bool {
+        let at = self.places.binary_search_by_key(&id, |place| place.0);
         if let Ok(at) = at {
-            self.faces[at].1.up = up;
+            change(&mut self.places[at].1);
         }
         at.is_ok()
     }
 
-    /// The external interface `id`.
-    #[inline]
-    pub fn interface(&self, id: u16) -> Option<&Face> {
-        let at = self.faces.binary_search_by_key(&id, |face| face.0);
-        at.ok().map(|at| &self.faces[at].1)
+    /// Takes interface `id` up or down; says whether there is one.
+    pub fn set_up(&mut self, id: u16, up: bool) -> bool {
+        self.change(id, |place| place.face.up = up)
     }
 
-    /// Processes `packet`, which came in by interface `ingress` (0: from a
-    /// host of this AS) at `now`, in Unix seconds. The packet is changed only
-    /// when the verdict is to forward or deliver it.
+    /// Sets the largest packet that passes interface `id`.
+    pub(crate) fn set_mtu(&mut self, id: u16, mtu: u16) {
+        self.change(id, |place| place.face.mtu = mtu);
+    }
+
+    /// Sets whether what is at `origin` and this router hear each other, as
+    /// until now they are taken to do. Nothing is sent where they do not.
+    pub fn set_heard(&mut self, origin: Origin, heard: bool) {
+        match origin {
+            Origin::Host => {}
+            Origin::Sibling(number) => {
+                if let Some(sibling) = self.siblings.get_mut(usize::from(number)) {
+                    sibling.heard = heard;
+                }
+            }
+            Origin::Interface(id) => {
+                self.change(id, |place| place.heard = heard);
+            }
+        }
+    }
+
+    /// The external interface `id`, of whatever router.
     #[inline]
-    pub fn process(&self, now: u64, ingress: u16, packet: &mut [u8]) -> Verdict {
-        self.step(now, ingress, packet)
+    pub(crate) fn place(&self, id: u16) -> Option<&Place> {
+        let at = self.places.binary_search_by_key(&id, |place| place.0);
+        at.ok().map(|at| &self.places[at].1)
+    }
+
+    /// Who sent a packet from inside, by the address it was sent from.
+    #[inline]
+    pub(crate) fn insider(&self, from: Option<SocketAddr>) -> Origin {
+        let mut siblings = self.siblings.iter();
+        match siblings.position(|sibling| Some(sibling.address) == from) {
+            Some(number) => Origin::Sibling(number as u8),
+            None => Origin::Host,
+        }
+    }
+
+    /// Processes `packet`, which came from `origin` at `now`, in Unix seconds.
+    /// The packet is changed only when the verdict is to forward it, to hand
+    /// it on or to deliver it.
+    #[inline]
+    pub fn process(&self, now: u64, origin: impl Into<Origin>, packet: &mut [u8]) -> Verdict {
+        self.step(now, origin.into(), packet)
             .unwrap_or_else(|verdict| verdict)
     }
 
-    fn step(&self, now: u64, ingress: u16, packet: &mut [u8]) -> Step<Verdict> {
+    fn step(&self, now: u64, origin: Origin, packet: &mut [u8]) -> Step<Verdict> {
         let header = Header::parse(packet).map_err(Verdict::Drop)?;
         match header.path_type {
             wire::STANDARD_PATH => {}
-            wire::EMPTY_PATH => return Err(self.empty_path(ingress, &header, packet)),
+            wire::EMPTY_PATH => return Err(self.empty_path(origin, &header, packet)),
+            wire::ONE_HOP_PATH => return self.one_hop(now, origin, &header, packet),
             _ => return Err(Verdict::Drop(Reason::UnsupportedPathType)),
         }
+        let ingress = origin.interface();
         let path = Path::parse(packet, &header).map_err(Verdict::Drop)?;
         let here = path.current_hop;
         let mut info = path.info(packet, path.current_info);
         let hop = path.hop(packet, here);
         let peering = peering(&path, &info)?;
-        self.check_entry(ingress, &path, peering)?;
+        self.check_entry(origin, packet, &path, peering)?;
 
         check_time(now, &path, &info, &hop, here)?;
         self.check_ingress(ingress, &path, &info, &hop)?;
@@ -204,11 +311,27 @@ impl Forwarder {
             return Err(Verdict::Drop(Reason::MalformedPath));
         }
         let egress = out_hop.egress(&out_info);
-        let face = self.check_egress(ingress, egress, crossing, &path, &out_info, out)?;
+        let place = self.check_egress(ingress, egress, crossing, &path, &out_info, out)?;
+        if let Some(sibling) = place.sibling {
+            let sibling = &self.siblings[usize::from(sibling)];
+            if !sibling.heard {
+                let problem = Problem::ConnectivityDown { ingress, egress };
+                return refuse(Reason::SiblingDown, problem);
+            }
+            // The rest is the egress router's to do.
+            if unchain {
+                path.set_segment_id(packet, path.current_info, info.segment_id);
+            }
+            path.set_current(packet, out);
+            return Ok(Verdict::Transit {
+                to: sibling.address,
+            });
+        }
+        let face = &place.face;
         if out_hop.egress_alert(&out_info) && scmp::asks_route(packet, &header) {
             return Err(Verdict::Answer(Answer::Traceroute { interface: egress }));
         }
-        if !face.up {
+        if !(face.up && place.heard) {
             return refuse(Reason::InterfaceDown, Problem::InterfaceDown(egress));
         }
         if packet.len() > usize::from(face.mtu) {
@@ -236,6 +359,9 @@ impl Forwarder {
         let Ok(header) = Header::parse(packet) else {
             return;
         };
+        if header.path_type != wire::STANDARD_PATH {
+            return;
+        }
         let Ok(path) = Path::parse(packet, &header) else {
             return;
         };
@@ -249,11 +375,17 @@ impl Forwarder {
         }
     }
 
-    /// An empty path leads nowhere; only the router itself answers on it.
-    fn empty_path(&self, ingress: u16, header: &Header, packet: &[u8]) -> Verdict {
+    /// An empty path leads nowhere; only the router itself answers on it, and
+    /// hears the AS's other routers.
+    fn empty_path(&self, origin: Origin, header: &Header, packet: &[u8]) -> Verdict {
         let local = header.src_ia == self.isd_as && header.dst_ia == self.isd_as;
         let whole = header.len == header.path && packet.len() == header.len + header.payload_len;
-        if ingress == 0
+        if let (Origin::Sibling(_), Some((wire::BFD, at))) = (origin, header.transport(packet))
+            && local
+            && whole
+        {
+            Verdict::Bfd { at }
+        } else if origin == Origin::Host
             && local
             && whole
             && header.dst_host(packet) == Some(Host::Ip(self.host))

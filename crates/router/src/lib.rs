@@ -1,10 +1,11 @@
-//! A SCION border router: one process per AS.
+//! A SCION border router: one of those of an AS.
 //!
 //! [`Forwarder`] is the router without I/O: what is to be done with one
 //! packet. [`Router`] puts sockets around it: it receives and sends packets in
 //! batches, and makes each link behave as `links.json` or a later
 //! [`live::Request::SetLink`] says.
 
+mod bfd;
 mod budget;
 mod check;
 mod counters;
@@ -15,7 +16,9 @@ mod forward;
 mod io;
 pub mod live;
 mod mac;
+mod onehop;
 mod pace;
+mod place;
 mod port;
 mod reason;
 mod router;
@@ -26,8 +29,9 @@ mod wire;
 
 pub use counters::{Counters, InterfaceCounters};
 pub use deliver::ENDHOST_PORT;
-pub use forward::{Answer, CLOCK_SKEW, Face, Forwarder, Verdict};
+pub use forward::{Answer, CLOCK_SKEW, Forwarder, Origin, Verdict};
 pub use mac::{HopKey, MacInput};
+pub use place::{Face, Service};
 pub use reason::Reason;
 pub use router::{Router, RouterError};
 pub use scmp::Problem;

@@ -40,6 +40,8 @@ pub(crate) struct Port {
     pub emulator: Emulator,
     pub errors: Budget,
     pub replies: Budget,
+    /// When something last came in.
+    pub heard: Option<Instant>,
     /// Most bytes of one send.
     cap: usize,
 }
@@ -59,6 +61,7 @@ impl Port {
             emulator: Emulator::new(Shape::default(), seed),
             errors: Budget::new(ERRORS_PER_SECOND, ERRORS_AT_ONCE, now),
             replies: Budget::new(REPLIES_PER_SECOND, REPLIES_AT_ONCE, now),
+            heard: None,
             cap: MAX_BYTES,
         }
     }
@@ -128,10 +131,29 @@ impl Port {
         }
     }
 
+    /// Sends, or holds for the link's delay, a BFD packet. A link that loses
+    /// packets on purpose does not lose these: it is to be a bad link, not one
+    /// that comes and goes. If it cannot be sent, that is what BFD is for.
+    pub fn send_bfd(&mut self, packet: &[u8], to: Option<SocketAddr>, now: Instant) {
+        if !self.up {
+            return;
+        }
+        if self.emulator.delays() {
+            // A full delay queue drops it, like any other.
+            let _ = self.emulator.hold(now, packet.len(), packet.to_vec(), true);
+        } else {
+            send_quietly(&self.socket, packet, to);
+        }
+    }
+
     /// Sends what is due at `now`.
     pub fn send_due(&mut self, now: Instant, drops: &mut Drops) {
         while let Some(held) = self.emulator.take_due(now) {
-            self.send_now(&held.data, held.segment, None, drops);
+            if held.quiet {
+                send_quietly(&self.socket, &held.data, None);
+            } else {
+                self.send_now(&held.data, held.segment, None, drops);
+            }
         }
     }
 
@@ -157,7 +179,7 @@ fn cap(rate: Option<u64>) -> usize {
 }
 
 fn hold(emulator: &mut Emulator, now: Instant, segment: usize, data: Vec<u8>, drops: &mut Drops) {
-    if let Err(data) = emulator.hold(now, segment, data) {
+    if let Err(data) = emulator.hold(now, segment, data, false) {
         drops.add(
             Reason::DelayQueueFull,
             data.len().div_ceil(segment.max(1)) as u64,
@@ -206,7 +228,7 @@ fn transmit(
         Err(error)
             if matches!(
                 error.kind(),
-                ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable
+                ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::NetworkDown
             ) =>
         {
             return Err(NoWay);
@@ -218,6 +240,19 @@ fn transmit(
         }
     }
     Ok(())
+}
+
+/// Sends one packet and counts nothing. News of an earlier packet come before
+/// what becomes of this one.
+fn send_quietly(socket: &UdpSocket, packet: &[u8], to: Option<SocketAddr>) {
+    let parts = [IoSlice::new(packet)];
+    let sent = match io::send(socket, &parts, None, to) {
+        Err(error) if is_news(&error) => io::send(socket, &parts, None, to),
+        sent => sent,
+    };
+    if let Err(error) = sent {
+        tracing::trace!(%error, ?to, "cannot send a BFD packet");
+    }
 }
 
 fn is_news(error: &std::io::Error) -> bool {

@@ -9,7 +9,7 @@ pub enum Reason {
     Malformed,
     /// A SCION version other than 0.
     UnknownVersion,
-    /// A path type the router does not forward (one-hop, EPIC, unknown).
+    /// A path type the router does not forward (EPIC, unknown).
     UnsupportedPathType,
     /// Segment lengths or current fields that contradict each other.
     MalformedPath,
@@ -31,7 +31,8 @@ pub enum Reason {
     InvalidSource,
     /// Destination ISD-AS or host not possible on this interface.
     InvalidDestination,
-    /// From a host of this AS, yet in the middle of a path.
+    /// From a host of this AS, or from the wrong router of it, yet in the
+    /// middle of a path.
     TransitFromInside,
     /// Interfaces that no single segment connects.
     InvalidPath,
@@ -39,6 +40,10 @@ pub enum Reason {
     InvalidSegmentChange,
     /// The interface is down.
     InterfaceDown,
+    /// The AS's router that has the egress interface cannot be reached.
+    SiblingDown,
+    /// A BFD packet that belongs to no session, or says nothing.
+    UnexpectedBfd,
     /// Larger than the egress link's MTU.
     PacketTooBig,
     /// No service of that kind in this AS.
@@ -65,7 +70,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Reason; 28] = [
+    pub const ALL: [Reason; 30] = [
         Reason::Malformed,
         Reason::UnknownVersion,
         Reason::UnsupportedPathType,
@@ -83,6 +88,8 @@ impl Reason {
         Reason::InvalidPath,
         Reason::InvalidSegmentChange,
         Reason::InterfaceDown,
+        Reason::SiblingDown,
+        Reason::UnexpectedBfd,
         Reason::PacketTooBig,
         Reason::NoService,
         Reason::Unreachable,
@@ -116,6 +123,8 @@ impl Reason {
             Reason::InvalidPath => "invalid-path",
             Reason::InvalidSegmentChange => "invalid-segment-change",
             Reason::InterfaceDown => "interface-down",
+            Reason::SiblingDown => "sibling-down",
+            Reason::UnexpectedBfd => "unexpected-bfd",
             Reason::PacketTooBig => "packet-too-big",
             Reason::NoService => "no-service",
             Reason::Unreachable => "unreachable",

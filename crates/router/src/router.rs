@@ -1,15 +1,19 @@
 //! The router process: sockets around the forwarding step.
 
 use crate::{
-    engine::Engine,
-    forward::{Face, Forwarder},
+    bfd::{Frame, Session},
+    engine::{Engine, Watched, WatchedPlace},
+    forward::Forwarder,
     io::{Interest, Poller, Signals, open, sharpen_timers},
     live::{Reply, Request},
     pace::{NAP, Pace},
+    place::{Face, Service},
     port::Port,
     server::Server,
 };
-use hawser_topology::{AsDir, AsDirError, AsTopology, BorderRouter, LinkState};
+use hawser_topology::{
+    AsDir, AsDirError, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkState,
+};
 use std::{
     collections::BTreeMap,
     io::ErrorKind,
@@ -56,6 +60,20 @@ pub enum RouterError {
         /// The AS's folder.
         folder: PathBuf,
     },
+    /// An interface of which only other services of the AS can make use.
+    #[error("topology.json in {folder} has no underlay addresses for interface {id}: add `local` and `remote`", folder = folder.display())]
+    NoUnderlay {
+        /// The AS's folder.
+        folder: PathBuf,
+        /// The interface.
+        id: u16,
+    },
+    /// An AS with more routers than can be told apart.
+    #[error("topology.json in {folder} has more than 256 border routers", folder = folder.display())]
+    TooManyRouters {
+        /// The AS's folder.
+        folder: PathBuf,
+    },
     /// `links.json` names an interface that `topology.json` does not have.
     #[error("links.json in {folder} has interface {id}, which topology.json does not have: remove it there or add it here", folder = folder.display())]
     UnknownLink {
@@ -97,7 +115,7 @@ pub enum RouterError {
 /// then on does nothing until the next one.
 const REST: Duration = Duration::from_secs(1);
 
-/// The border router of one AS.
+/// A border router of an AS.
 pub struct Router {
     engine: Engine,
     server: Server,
@@ -140,17 +158,36 @@ impl Router {
             return Err(RouterError::UnknownLink { folder, id: *id });
         }
 
+        let mut unreachable = router.interfaces.iter();
+        if let Some((id, _)) = unreachable.find(|(_, interface)| interface.remote.port() == 0) {
+            return Err(RouterError::NoUnderlay { folder, id: *id });
+        }
+        let siblings: Vec<_> = topology
+            .border_routers
+            .iter()
+            .filter(|(other, _)| *other != name)
+            .collect();
+        if siblings.len() > 256 {
+            return Err(RouterError::TooManyRouters { folder });
+        }
+
         let host = router.internal_addr.ip();
         let mut forwarder = Forwarder::new(topology.isd_as, &dir.hop_key()?, host)
             .with_dispatched_ports(topology.dispatched_ports)
-            .with_control_service(topology.control_service.values().next().copied());
+            .with_service(
+                Service::Discovery,
+                topology.discovery_service.values().copied(),
+            )
+            .with_service(Service::Control, topology.control_service.values().copied());
         for (id, interface) in &router.interfaces {
-            let face = Face {
-                link_to: interface.link_to,
-                mtu: interface.mtu,
-                up: true,
-            };
-            forwarder = forwarder.with_interface(*id, face);
+            forwarder = forwarder.with_interface(*id, face(interface));
+        }
+        for (_, sibling) in &siblings {
+            let interfaces = sibling.interfaces.iter();
+            forwarder = forwarder.with_sibling(
+                sibling.internal_addr,
+                interfaces.map(|(id, interface)| (*id, face(interface))),
+            );
         }
 
         // The folder's socket first: it tells a second router of this AS, and
@@ -163,7 +200,9 @@ impl Router {
             ErrorKind::AddrInUse => RouterError::Running { socket },
             _ => RouterError::Control { socket, source },
         })?;
-        let mut engine = Engine::new(forwarder, ports(router, seed)?);
+        let ports = ports(router, seed)?;
+        let watched = watched(topology.isd_as, router, &siblings, &ports);
+        let mut engine = Engine::new(forwarder, ports, watched);
         for (id, state) in &links {
             // An interface of another router of the AS is none of the engine's.
             engine.set_link(*id, state);
@@ -182,7 +221,8 @@ impl Router {
         let mut wait = Waiting::new(&signals, &self.engine);
         let mut pace = Pace::default();
         let mut since = Instant::now();
-        let mut has_worked = false;
+        // Since when there has been nothing to do; none: for long.
+        let mut idle_since = None;
         loop {
             wait.watch(self.server.descriptors());
             let due = self.engine.next_due();
@@ -191,7 +231,8 @@ impl Router {
                 std::thread::sleep(until_due.map_or(NAP, |time| time.min(NAP)));
                 Some(Duration::ZERO)
             } else {
-                until_due.or(has_worked.then_some(REST))
+                let rest = idle_since.map(|idle: Instant| REST.saturating_sub(since - idle));
+                until_due.into_iter().chain(rest).min()
             };
             wait.poller.wait(timeout).map_err(RouterError::Wait)?;
             let now = Instant::now();
@@ -207,10 +248,11 @@ impl Router {
             let packets = self.engine.receive(|port| wait.is_ready(port), now);
             self.engine.send_due(now);
             pace.note(packets, now - since);
-            has_worked |= packets > 0;
-            if packets == 0 && due.is_none() && now - since >= REST {
+            if packets > 0 || self.engine.holds() {
+                idle_since = Some(now);
+            } else if idle_since.is_some_and(|idle| now - idle >= REST) {
                 self.engine.slim();
-                has_worked = false;
+                idle_since = None;
             }
             since = Instant::now();
         }
@@ -278,6 +320,58 @@ impl Waiting {
     fn called(&self) -> bool {
         (0..self.callers).any(|caller| self.poller.is_ready(1 + self.ports + caller))
     }
+}
+
+fn face(interface: &Interface) -> Face {
+    Face {
+        neighbour: interface.isd_as,
+        link_to: interface.link_to,
+        mtu: interface.mtu,
+        up: true,
+    }
+}
+
+/// The BFD sessions of `router`: with its neighbours and with its AS's other
+/// routers, the latter always as scionproto has it when nothing is said.
+fn watched(
+    isd_as: IsdAsn,
+    router: &BorderRouter,
+    siblings: &[(&String, &BorderRouter)],
+    ports: &[Port],
+) -> Vec<Watched> {
+    let now = Instant::now();
+    let isd_as = isd_as.to_u64();
+    // Another seed than that of the links, which must not depend on who is
+    // watched: a session's discriminator is to be unlike the one before.
+    let session = |config| Session::new(config, fastrand::u64(..), now);
+    let inside = siblings.iter().zip(0..).map(|((name, sibling), number)| {
+        let (local, remote) = (router.internal_addr.ip(), sibling.internal_addr);
+        Watched {
+            session: session(Bfd::default()),
+            frame: Frame::internal(isd_as, local, remote.ip()),
+            name: (*name).clone(),
+            place: WatchedPlace::Sibling(number, remote),
+        }
+    });
+    let outside = router
+        .interfaces
+        .iter()
+        .filter(|(_, interface)| !interface.bfd.disable)
+        .map(|(id, interface)| {
+            // The file may leave the address to the system.
+            let port = ports.iter().find(|port| port.id == *id);
+            let local = port
+                .and_then(|port| port.socket.local_addr().ok())
+                .unwrap_or(interface.local);
+            let (neighbour, remote) = (interface.isd_as.to_u64(), interface.remote.ip());
+            Watched {
+                session: session(interface.bfd),
+                frame: Frame::external(isd_as, local.ip(), neighbour, remote, *id),
+                name: id.to_string(),
+                place: WatchedPlace::Interface(*id),
+            }
+        });
+    inside.chain(outside).collect()
 }
 
 /// The router asked for, and its name.

@@ -1,7 +1,7 @@
 //! SCMP messages the router sends, as bytes (SCION Control Message Protocol).
 
 use crate::{
-    forward::{Answer, Forwarder},
+    forward::{Answer, Forwarder, Origin},
     reason::Reason,
     wire::{self, COMMON, HOP, Header, Host, INFO, META, Path, u16_at},
 };
@@ -56,6 +56,14 @@ pub enum Problem {
     },
     /// External interface down: its number.
     InterfaceDown(u16),
+    /// Internal connectivity down: from the router of one interface to that of
+    /// the other.
+    ConnectivityDown {
+        /// Where the packet came in; 0: from a host of the AS.
+        ingress: u16,
+        /// Where it was to leave.
+        egress: u16,
+    },
 }
 
 impl Problem {
@@ -103,14 +111,14 @@ fn asks(packet: &[u8], header: &Header, kind: u8, length: usize) -> bool {
 
 impl Forwarder {
     /// Writes into `out` the message that tells the source of `packet`, which
-    /// came in by `ingress`, of `problem`. It goes back out by `ingress`.
+    /// came from `origin`, of `problem`. It goes back there.
     ///
     /// # Errors
     /// A reason when the packet must not be answered: it is an SCMP error
     /// itself, or its source is no single host.
     pub fn write_error(
         &self,
-        ingress: u16,
+        origin: impl Into<Origin>,
         packet: &[u8],
         problem: Problem,
         out: &mut Vec<u8>,
@@ -123,7 +131,7 @@ impl Forwarder {
             }
             _ => {}
         }
-        let start = self.begin(ingress, packet, &header, out)?;
+        let start = self.begin(origin.into(), packet, &header, out)?;
         match problem {
             Problem::Unreachable(code) => {
                 out.extend([DESTINATION_UNREACHABLE, code, 0, 0, 0, 0, 0, 0]);
@@ -140,6 +148,11 @@ impl Forwarder {
                 out.extend([INTERFACE_DOWN, 0, 0, 0]);
                 self.write_interface(id, out);
             }
+            Problem::ConnectivityDown { ingress, egress } => {
+                out.extend([CONNECTIVITY_DOWN, 0, 0, 0]);
+                self.write_interface(ingress, out);
+                out.extend(u64::from(egress).to_be_bytes());
+            }
         }
         let quote = packet.len().min(MAX_ERROR.saturating_sub(out.len()));
         out.extend_from_slice(&packet[..quote]);
@@ -147,15 +160,15 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Writes into `out` the reply to the request `packet`, which came in by
-    /// `ingress`. It goes back out by `ingress`.
+    /// Writes into `out` the reply to the request `packet`, which came from
+    /// `origin`. It goes back there.
     ///
     /// # Errors
     /// A reason when the packet must not be answered: its source is no single
     /// host, or it is no such request.
     pub fn write_answer(
         &self,
-        ingress: u16,
+        origin: impl Into<Origin>,
         packet: &[u8],
         answer: Answer,
         out: &mut Vec<u8>,
@@ -168,7 +181,7 @@ impl Forwarder {
         if request.len() < HEAD + 4 {
             return Err(Reason::ScmpNotAnswered);
         }
-        let start = self.begin(ingress, packet, &header, out)?;
+        let start = self.begin(origin.into(), packet, &header, out)?;
         match answer {
             Answer::Echo => {
                 out.extend([ECHO_REPLY, 0, 0, 0]);
@@ -193,7 +206,7 @@ impl Forwarder {
     /// length. Returns where its payload starts.
     fn begin(
         &self,
-        ingress: u16,
+        origin: Origin,
         packet: &[u8],
         header: &Header,
         out: &mut Vec<u8>,
@@ -215,9 +228,13 @@ impl Forwarder {
             IpAddr::V4(ip) => out.extend(ip.octets()),
             IpAddr::V6(ip) => out.extend(ip.octets()),
         }
-        if header.path_type == wire::STANDARD_PATH {
-            let path = Path::parse(packet, header).map_err(|_| Reason::ScmpNotAnswered)?;
-            reverse(ingress, packet, &path, out);
+        match header.path_type {
+            wire::STANDARD_PATH => {
+                let path = Path::parse(packet, header).map_err(|_| Reason::ScmpNotAnswered)?;
+                reverse(origin, packet, &path, out);
+            }
+            wire::EMPTY_PATH => {}
+            _ => return Err(Reason::ScmpNotAnswered),
         }
         out[5] = u8::try_from(out.len() / 4).map_err(|_| Reason::ScmpNotAnswered)?;
         Ok(out.len())
@@ -233,16 +250,24 @@ pub(crate) fn is_single(ip: IpAddr) -> bool {
 }
 
 /// Appends the way back of `path`, ready for the neighbour that `packet` came
-/// from, or, from inside, for the host that sent it.
+/// from, or, from inside, for the host or router that sent it.
 ///
 /// The packet is as it came, so each segment's identifier is what its last
 /// router left. Read backwards that is just what the same router expects of
 /// the packet that comes to it next, so nothing is chained here.
-fn reverse(ingress: u16, packet: &[u8], path: &Path, out: &mut Vec<u8>) {
+fn reverse(origin: Origin, packet: &[u8], path: &Path, out: &mut Vec<u8>) {
     let back = |hop: usize| path.hops - 1 - hop;
-    let current = match ingress {
-        0 => back(path.current_hop),
-        _ => back(path.current_hop.saturating_sub(1)),
+    let here = path.current_hop;
+    let current = match origin {
+        Origin::Interface(_) => back(here.saturating_sub(1)),
+        // The other router has changed segments already; on the way back it
+        // expects the packet before that.
+        Origin::Sibling(_)
+            if path.changed_before(here) && !path.info(packet, path.current_info).peer =>
+        {
+            back(here - 1)
+        }
+        Origin::Sibling(_) | Origin::Host => back(here),
     };
     let mut meta = 0u32;
     for info in (0..path.infos).rev() {

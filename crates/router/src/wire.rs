@@ -26,6 +26,10 @@ pub(crate) const MAX_HOPS: usize = 64;
 /// Path types of the common header.
 pub(crate) const EMPTY_PATH: u8 = 0;
 pub(crate) const STANDARD_PATH: u8 = 1;
+pub(crate) const ONE_HOP_PATH: u8 = 2;
+
+/// Length of a one-hop path: an info field and two hop fields.
+pub(crate) const ONE_HOP: usize = INFO + 2 * HOP;
 
 /// Next-header values.
 pub(crate) const UDP: u8 = 17;
@@ -33,6 +37,7 @@ pub(crate) const TCP: u8 = 6;
 pub(crate) const HOP_BY_HOP: u8 = 200;
 pub(crate) const END_TO_END: u8 = 201;
 pub(crate) const SCMP: u8 = 202;
+pub(crate) const BFD: u8 = 203;
 
 #[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -249,26 +254,12 @@ impl Path {
 
     #[inline]
     pub fn info(&self, packet: &[u8], info: usize) -> Info {
-        let at = self.info_at(info);
-        Info {
-            cons_dir: packet[at] & 1 != 0,
-            peer: packet[at] & 2 != 0,
-            segment_id: u16_at(packet, at + 2),
-            timestamp: u32_at(packet, at + 4),
-        }
+        Info::read(packet, self.info_at(info))
     }
 
     #[inline]
     pub fn hop(&self, packet: &[u8], hop: usize) -> Hop {
-        let at = self.hop_at(hop);
-        let field = &packet[at..at + HOP];
-        Hop {
-            flags: field[0],
-            exp_time: field[1],
-            cons_ingress: u16_at(field, 2),
-            cons_egress: u16_at(field, 4),
-            mac: [field[6], field[7], field[8], field[9], field[10], field[11]],
-        }
+        Hop::read(packet, self.hop_at(hop))
     }
 
     /// Makes `hop` the current one.
@@ -294,6 +285,19 @@ pub(crate) struct Info {
     pub timestamp: u32,
 }
 
+impl Info {
+    /// Reads the info field at offset `at`.
+    #[inline]
+    pub fn read(packet: &[u8], at: usize) -> Info {
+        Info {
+            cons_dir: packet[at] & 1 != 0,
+            peer: packet[at] & 2 != 0,
+            segment_id: u16_at(packet, at + 2),
+            timestamp: u32_at(packet, at + 4),
+        }
+    }
+}
+
 /// A hop field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hop {
@@ -305,6 +309,19 @@ pub(crate) struct Hop {
 }
 
 impl Hop {
+    /// Reads the hop field at offset `at`.
+    #[inline]
+    pub fn read(packet: &[u8], at: usize) -> Hop {
+        let field = &packet[at..at + HOP];
+        Hop {
+            flags: field[0],
+            exp_time: field[1],
+            cons_ingress: u16_at(field, 2),
+            cons_egress: u16_at(field, 4),
+            mac: [field[6], field[7], field[8], field[9], field[10], field[11]],
+        }
+    }
+
     /// The interface the packet comes in by, in direction of travel.
     #[inline]
     pub fn ingress(&self, info: &Info) -> u16 {

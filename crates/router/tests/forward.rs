@@ -191,6 +191,7 @@ fn the_egress_interface_must_exist() {
 /// from one segment to another there or not.
 fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
     let face = |link_to| Face {
+        neighbour: ia(9),
         link_to,
         mtu: MTU,
         up: true,
@@ -391,7 +392,8 @@ fn the_header_must_be_of_one_piece() {
     assert_eq!(with(&[(5, 8)]), Reason::Malformed, "no room for addresses");
     assert_eq!(with(&[(5, 9)]), Reason::MalformedPath, "no room for a path");
     assert_eq!(with(&[(8, 0)]), Reason::EmptyPath);
-    for kind in [2, 3, 4, 255] {
+    assert_eq!(with(&[(8, 2)]), Reason::MalformedPath, "no one-hop path");
+    for kind in [3, 4, 255] {
         assert_eq!(with(&[(8, kind)]), Reason::UnsupportedPathType);
     }
     assert_eq!(

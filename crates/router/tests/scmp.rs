@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use hawser_router::{Answer, ENDHOST_PORT, Problem, Reason, Verdict};
+use hawser_router::{Answer, ENDHOST_PORT, Problem, Reason, Service, Verdict};
 use sciparse::{
     address::addr::ScionAddr,
     checksum::ChecksumDigest,
@@ -177,7 +177,7 @@ fn the_control_service_is_found_by_its_name() {
     let router = world.routers.remove(&2).unwrap();
     world
         .routers
-        .insert(2, router.with_control_service(Some(control)));
+        .insert(2, router.with_service(Service::Control, [control]));
     let to = ScionAddr::new(ia(2), "CS".parse().unwrap());
     let end = world.send(1, udp_between(addr(1), to, 1, route("core").3, 10));
     assert_eq!(delivered_to(&end), control);

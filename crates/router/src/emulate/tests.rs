@@ -15,7 +15,7 @@ fn due(emulator: &mut Emulator, times: &[u64]) -> Vec<u128> {
     let start = Instant::now();
     for time in times {
         let now = start + Duration::from_millis(*time);
-        assert!(emulator.hold(now, 10, vec![0; 10]).is_ok());
+        assert!(emulator.hold(now, 10, vec![0; 10], false).is_ok());
     }
     let end = start + Duration::from_secs(3600);
     std::iter::from_fn(|| emulator.take_due(end))
@@ -41,7 +41,7 @@ fn delay_is_added_to_each_packet() {
 fn nothing_is_due_before_its_time() {
     let mut emulator = Emulator::new(shape(20, 0, 0.0), 1);
     let start = Instant::now();
-    assert!(emulator.hold(start, 1, vec![0]).is_ok());
+    assert!(emulator.hold(start, 1, vec![0], false).is_ok());
     assert_eq!(emulator.next_due(), Some(start + Duration::from_millis(20)));
     assert!(
         emulator
@@ -99,10 +99,10 @@ fn one_seed_draws_the_same_again() {
 fn packets_still_on_their_way_go_first_when_the_delay_ends() {
     let mut emulator = Emulator::new(shape(20, 0, 0.0), 1);
     let start = Instant::now();
-    assert!(emulator.hold(start, 1, vec![1]).is_ok());
+    assert!(emulator.hold(start, 1, vec![1], false).is_ok());
     emulator.set_shape(Shape::default());
     assert!(emulator.delays());
-    assert!(emulator.hold(start, 1, vec![2]).is_ok());
+    assert!(emulator.hold(start, 1, vec![2], false).is_ok());
     let later = start + Duration::from_millis(20);
     let order: Vec<_> = std::iter::from_fn(|| emulator.take_due(later))
         .map(|held| held.data[0])
@@ -116,7 +116,7 @@ fn memory_is_bounded_and_given_back() {
     let mut emulator = Emulator::new(shape(1000, 0, 0.0), 1);
     let now = Instant::now();
     let mut taken = 0;
-    while emulator.hold(now, 1000, vec![0; 64_000]).is_ok() {
+    while emulator.hold(now, 1000, vec![0; 64_000], false).is_ok() {
         taken += 1;
         assert!(taken < 10_000);
     }
@@ -125,5 +125,5 @@ fn memory_is_bounded_and_given_back() {
     assert_eq!(emulator.clear(), taken as u64 * 64);
     assert!(emulator.has_slimmed());
     assert!(!emulator.has_slimmed(), "once is enough");
-    assert!(emulator.hold(now, 1000, vec![0; 64_000]).is_ok());
+    assert!(emulator.hold(now, 1000, vec![0; 64_000], false).is_ok());
 }

@@ -53,6 +53,28 @@ fn set(
     Ok(())
 }
 
+/// The largest payload that the way to whom `socket` is connected to takes in
+/// one piece: the path's MTU less the headers of IP and UDP.
+pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
+    let (level, option, headers) = match socket.local_addr()? {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
+        SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40 + 8),
+    };
+    let mut mtu: libc::c_int = 0;
+    let mut length = size_of_val(&mtu) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `mtu`.
+    checked(unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            level,
+            option,
+            (&raw mut mtu).cast(),
+            &mut length,
+        )
+    })?;
+    Ok(usize::try_from(mtu).unwrap_or(0).saturating_sub(headers))
+}
+
 /// How many datagrams the kernel has dropped at `socket`, for want of room or
 /// a wrong checksum.
 pub(crate) fn dropped(socket: &UdpSocket) -> io::Result<u64> {

@@ -116,9 +116,10 @@ impl World {
         let mut connect = |a: (u16, u16), b: (u16, u16), to_b, to_a| {
             links.insert(a, b);
             links.insert(b, a);
-            for ((number, id), link_to) in [(a, to_b), (b, to_a)] {
+            for ((number, id), link_to, far) in [(a, to_b, b), (b, to_a, a)] {
                 let router = routers.remove(&number).unwrap();
                 let face = Face {
+                    neighbour: ia(far.0),
                     link_to,
                     mtu: MTU,
                     up: true,

@@ -28,6 +28,8 @@ pub struct Net {
     folder: TempDir,
     /// The first three bytes of all addresses, unlike those of any other test.
     block: [u8; 3],
+    /// How the link is watched: not at all, unless the test says so.
+    bfd: Bfd,
     running: Vec<JoinHandle<Result<(), RouterError>>>,
 }
 
@@ -47,6 +49,14 @@ pub const SHAPE: Shape = Shape {
 impl Net {
     /// Writes both ASes' folders.
     pub fn new() -> Net {
+        Net::with_bfd(Bfd {
+            disable: true,
+            ..Bfd::default()
+        })
+    }
+
+    /// Writes both ASes' folders, the link watched as `bfd` says.
+    pub fn with_bfd(bfd: Bfd) -> Net {
         static NEXT: AtomicU8 = AtomicU8::new(0);
         let process = std::process::id();
         let block = [
@@ -57,6 +67,7 @@ impl Net {
         let net = Net {
             folder: TempDir::new().unwrap(),
             block,
+            bfd,
             running: Vec::new(),
         };
         for number in [1, 2] {
@@ -107,7 +118,7 @@ impl Net {
             remote_id: 1,
             link_to: LinkTo::Core,
             mtu: MTU,
-            bfd: Bfd::default(),
+            bfd: self.bfd,
         };
         let router = BorderRouter {
             internal_addr: self.router(number),

@@ -1,0 +1,15 @@
+//! Watching a link together with the router at its other end: BFD (RFC 5880)
+//! in SCION packets, as scionproto's routers speak it.
+//!
+//! Over a link to another AS the packets have a one-hop path, over the way to
+//! another router of the AS an empty one. There is one session for each, so
+//! discriminators tell nothing, and are not used to tell sessions apart: a
+//! neighbour that has restarted is heard at once.
+
+mod frame;
+mod packet;
+mod session;
+
+pub(crate) use frame::Frame;
+pub(crate) use packet::Control;
+pub(crate) use session::Session;

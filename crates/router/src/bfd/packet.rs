@@ -1,0 +1,158 @@
+//! A BFD control packet as bytes (RFC 5880, section 4.1).
+
+use crate::wire::u32_at;
+use std::time::Duration;
+
+/// Length of a packet without authentication.
+pub(crate) const LENGTH: usize = 24;
+
+const VERSION: u8 = 1;
+const POLL: u8 = 0x20;
+const FINAL: u8 = 0x10;
+const AUTHENTICATED: u8 = 0x04;
+const DEMAND: u8 = 0x02;
+const MULTIPOINT: u8 = 0x01;
+
+/// What a system says of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum State {
+    AdminDown = 0,
+    Down = 1,
+    Init = 2,
+    Up = 3,
+}
+
+/// A control packet, as far as it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Control {
+    /// Why the session last went down (RFC 5880, section 4.1).
+    pub diagnostic: u8,
+    pub state: State,
+    /// Asks for an answer.
+    pub poll: bool,
+    /// The answer.
+    pub last: bool,
+    pub detect_mult: u8,
+    pub mine: u32,
+    pub yours: u32,
+    pub desired_min_tx: Duration,
+    pub required_min_rx: Duration,
+}
+
+impl Control {
+    /// Reads a packet; none if it must be discarded (RFC 5880, section 6.8.6),
+    /// or uses what is not supported: authentication and demand mode.
+    pub fn parse(bytes: &[u8]) -> Option<Control> {
+        let bytes: &[u8; LENGTH] = bytes.first_chunk()?;
+        let flags = bytes[1];
+        let control = Control {
+            diagnostic: bytes[0] & 0x1f,
+            state: match flags >> 6 {
+                0 => State::AdminDown,
+                1 => State::Down,
+                2 => State::Init,
+                _ => State::Up,
+            },
+            poll: flags & POLL != 0,
+            last: flags & FINAL != 0,
+            detect_mult: bytes[2],
+            mine: u32_at(bytes, 4),
+            yours: u32_at(bytes, 8),
+            desired_min_tx: Duration::from_micros(u32_at(bytes, 12).into()),
+            required_min_rx: Duration::from_micros(u32_at(bytes, 16).into()),
+        };
+        let acceptable = bytes[0] >> 5 == VERSION
+            && usize::from(bytes[3]) == LENGTH
+            && flags & (AUTHENTICATED | DEMAND | MULTIPOINT) == 0
+            && control.detect_mult != 0
+            && control.mine != 0
+            && (control.yours != 0 || matches!(control.state, State::AdminDown | State::Down));
+        acceptable.then_some(control)
+    }
+
+    /// The packet. Times above 71 minutes are cut to what fits.
+    pub fn to_bytes(self) -> [u8; LENGTH] {
+        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        let mut bytes = [0; LENGTH];
+        bytes[0] = VERSION << 5 | self.diagnostic;
+        bytes[1] = (self.state as u8) << 6
+            | if self.poll { POLL } else { 0 }
+            | if self.last { FINAL } else { 0 };
+        bytes[2] = self.detect_mult;
+        bytes[3] = LENGTH as u8;
+        for (at, value) in [
+            (4, self.mine),
+            (8, self.yours),
+            (12, micros(self.desired_min_tx)),
+            (16, micros(self.required_min_rx)),
+        ] {
+            bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLAIN: Control = Control {
+        diagnostic: 0,
+        state: State::Up,
+        poll: false,
+        last: false,
+        detect_mult: 3,
+        mine: 1,
+        yours: 2,
+        desired_min_tx: Duration::from_millis(200),
+        required_min_rx: Duration::from_millis(200),
+    };
+
+    #[test]
+    fn what_must_be_discarded_is() {
+        let good = PLAIN.to_bytes();
+        assert_eq!(Control::parse(&good), Some(PLAIN));
+        let wrong = [
+            ("version", 0, 0x40),
+            ("authentication", 1, 0xc0 | AUTHENTICATED),
+            ("demand mode", 1, 0xc0 | DEMAND),
+            ("multipoint", 1, 0xc0 | MULTIPOINT),
+            ("no detection", 2, 0),
+            ("length", 3, 23),
+        ];
+        for (name, at, value) in wrong {
+            let mut bytes = good;
+            bytes[at] = value;
+            assert_eq!(Control::parse(&bytes), None, "{name}");
+        }
+        let nobody = Control { mine: 0, ..PLAIN };
+        assert_eq!(Control::parse(&nobody.to_bytes()), None);
+        let up_with_nobody = Control { yours: 0, ..PLAIN };
+        assert_eq!(Control::parse(&up_with_nobody.to_bytes()), None);
+        let down = Control {
+            state: State::Down,
+            ..up_with_nobody
+        };
+        assert_eq!(Control::parse(&down.to_bytes()), Some(down));
+        assert_eq!(Control::parse(&good[..23]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_read_is_written_the_same(bytes: [u8; LENGTH]) {
+            if let Some(control) = Control::parse(&bytes) {
+                let again = control.to_bytes();
+                // All but the control-plane bit, and the echo interval.
+                prop_assert_eq!(again[1], bytes[1] & !0x08);
+                prop_assert_eq!(&again[2..20], &bytes[2..20]);
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+            let _ = Control::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! One BFD session: a state machine without I/O or clock (RFC 5880, section
+//! 6.8), asynchronous mode only.
+
+use super::packet::{Control, State};
+use hawser_topology::Bfd;
+use std::time::{Duration, Instant};
+
+/// How often to send while the neighbour is not heard (RFC 5880, section
+/// 6.8.3).
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Oftener than this nothing is sent: a wrong unit in a file must not eat the
+/// machine.
+const FAST: Duration = Duration::from_millis(1);
+
+/// Diagnostic codes (RFC 5880, section 4.1).
+const TIME_EXPIRED: u8 = 1;
+const NEIGHBOUR_DOWN: u8 = 3;
+
+/// A session with one neighbour.
+pub(crate) struct Session {
+    config: Bfd,
+    random: fastrand::Rng,
+    discriminator: u32,
+    state: State,
+    diagnostic: u8,
+    /// As the neighbour last said.
+    remote: u32,
+    remote_min_rx: Duration,
+    detection: Duration,
+    /// When the neighbour has been silent too long.
+    expires: Option<Instant>,
+    /// The next packet may be sent from, and must be sent by, these times.
+    send_from: Instant,
+    send_by: Instant,
+    answers_poll: bool,
+}
+
+impl Session {
+    /// A session that speaks at `now` for the first time.
+    pub fn new(config: Bfd, seed: u64, now: Instant) -> Session {
+        let mut random = fastrand::Rng::with_seed(seed);
+        Session {
+            config: Bfd {
+                desired_min_tx: config.desired_min_tx.max(FAST),
+                ..config
+            },
+            discriminator: random.u32(1..),
+            random,
+            state: State::Down,
+            diagnostic: 0,
+            remote: 0,
+            remote_min_rx: Duration::ZERO,
+            detection: Duration::ZERO,
+            expires: None,
+            send_from: now,
+            send_by: now,
+            answers_poll: false,
+        }
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.state == State::Up
+    }
+
+    /// Takes in what the neighbour says; says whether the state has changed,
+    /// of which the neighbour is then told at once.
+    pub fn hear(&mut self, packet: &Control, now: Instant) -> bool {
+        self.remote = packet.mine;
+        self.remote_min_rx = packet.required_min_rx;
+        self.detection =
+            u32::from(packet.detect_mult) * self.config.required_min_rx.max(packet.desired_min_tx);
+        self.expires = Some(now + self.detection);
+        if packet.poll {
+            self.answers_poll = true;
+            (self.send_from, self.send_by) = (now, now);
+        }
+        let next = match (self.state, packet.state) {
+            (_, State::AdminDown) => State::Down,
+            (State::Down, State::Down) => State::Init,
+            (State::Down, State::Init) => State::Up,
+            (State::Init, State::Init | State::Up) => State::Up,
+            (State::Up, State::Down) => State::Down,
+            (state, _) => state,
+        };
+        if next == State::Down && self.state != next {
+            self.diagnostic = NEIGHBOUR_DOWN;
+        }
+        self.turn(next, now)
+    }
+
+    /// Goes down if the neighbour has been silent for too long at `now`; says
+    /// whether it has. Any packet of the neighbour's is a sign of life: on a
+    /// full link BFD packets are lost among the others, but the link lives.
+    pub fn expire(&mut self, now: Instant, heard: Option<Instant>) -> bool {
+        if self.expires.is_none_or(|expires| now < expires) {
+            return false;
+        }
+        let heard = heard.filter(|_| self.is_up()).map(|at| at + self.detection);
+        if let Some(later) = heard
+            && later > now
+        {
+            self.expires = Some(later);
+            return false;
+        }
+        self.expires = None;
+        (self.remote, self.remote_min_rx) = (0, Duration::ZERO);
+        self.diagnostic = TIME_EXPIRED;
+        self.turn(State::Down, now)
+    }
+
+    /// Whether a packet must be sent.
+    pub fn must_send(&self, now: Instant) -> bool {
+        now >= self.send_by
+    }
+
+    /// The packet to send at `now`, if one may be sent yet.
+    pub fn take(&mut self, now: Instant) -> Option<Control> {
+        if now < self.send_from {
+            return None;
+        }
+        let interval = self.desired_min_tx().max(self.remote_min_rx);
+        // RFC 5880, section 6.8.7: up to 25 % earlier, and at least 10 % where
+        // a single missing packet counts.
+        let latest = if self.config.detect_mult == 1 {
+            90
+        } else {
+            100
+        };
+        self.send_from = now + interval * 75 / 100;
+        self.send_by = now + interval * self.random.u32(75..=latest) / 100;
+        Some(Control {
+            diagnostic: self.diagnostic,
+            state: self.state,
+            poll: false,
+            last: std::mem::take(&mut self.answers_poll),
+            detect_mult: self.config.detect_mult,
+            mine: self.discriminator,
+            yours: self.remote,
+            desired_min_tx: self.desired_min_tx(),
+            required_min_rx: self.config.required_min_rx,
+        })
+    }
+
+    /// When to look again.
+    pub fn next_due(&self) -> Instant {
+        self.expires.map_or(self.send_by, |at| at.min(self.send_by))
+    }
+
+    /// scionproto begins to send often as soon as it hears the neighbour, not
+    /// only when both hear each other; that takes a second less.
+    fn desired_min_tx(&self) -> Duration {
+        match self.state {
+            State::Down | State::AdminDown => self.config.desired_min_tx.max(SLOW),
+            State::Init | State::Up => self.config.desired_min_tx,
+        }
+    }
+
+    fn turn(&mut self, next: State, now: Instant) -> bool {
+        let changed = self.state != next;
+        if changed {
+            self.state = next;
+            (self.send_from, self.send_by) = (now, now);
+        }
+        changed
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
+use super::*;
+use proptest::prelude::*;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Two neighbours and the way between them.
+struct Pair {
+    ends: [Session; 2],
+    now: Instant,
+    /// Whether packets from an end arrive.
+    passes: [bool; 2],
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let now = Instant::now();
+        Pair {
+            ends: [1, 2].map(|seed| Session::new(Bfd::default(), seed, now)),
+            now,
+            passes: [true; 2],
+        }
+    }
+
+    /// Lets `time` pass in steps of a millisecond.
+    fn run(&mut self, time: Duration) {
+        let end = self.now + time;
+        while self.now < end {
+            self.now += MS;
+            for from in [0, 1] {
+                self.ends[from].expire(self.now, None);
+                if self.ends[from].must_send(self.now) {
+                    let packet = self.ends[from].take(self.now).unwrap();
+                    let packet = Control::parse(&packet.to_bytes()).unwrap();
+                    if self.passes[from] {
+                        self.ends[1 - from].hear(&packet, self.now);
+                    }
+                }
+            }
+        }
+    }
+
+    fn up(&self) -> [bool; 2] {
+        [self.ends[0].is_up(), self.ends[1].is_up()]
+    }
+}
+
+#[test]
+fn both_ends_come_up_as_soon_as_they_hear_each_other() {
+    let mut pair = Pair::new();
+    pair.run(5 * MS);
+    assert_eq!(pair.up(), [true, true]);
+}
+
+#[test]
+fn a_cut_in_either_direction_is_noticed_by_both() {
+    for passes in [[false, false], [true, false], [false, true]] {
+        let mut pair = Pair::new();
+        pair.run(1000 * MS);
+        assert_eq!(pair.up(), [true, true]);
+        pair.passes = passes;
+        pair.run(620 * MS);
+        assert_eq!(pair.up(), [false, false], "{passes:?}");
+        pair.passes = [true; 2];
+        pair.run(1100 * MS);
+        assert_eq!(pair.up(), [true, true]);
+    }
+}
+
+#[test]
+fn a_neighbour_that_restarts_is_heard_again() {
+    let mut pair = Pair::new();
+    pair.run(1000 * MS);
+    pair.ends[1] = Session::new(Bfd::default(), 77, pair.now);
+    pair.run(5 * MS);
+    assert_eq!(pair.up(), [true, true]);
+}
+
+#[test]
+fn nothing_is_sent_oftener_than_the_neighbour_can_take() {
+    let mut pair = Pair::new();
+    pair.ends[1].config.required_min_rx = 500 * MS;
+    pair.run(1000 * MS);
+    let (mut sent, end) = (0, pair.now + 10_000 * MS);
+    while pair.now < end {
+        let before = pair.ends[0].send_by;
+        pair.run(MS);
+        sent += usize::from(pair.ends[0].send_by != before);
+    }
+    // Between 75 and 100 % of 500 ms.
+    assert!((20..=27).contains(&sent), "{sent}");
+    assert_eq!(pair.up(), [true, true]);
+}
+
+#[test]
+fn other_packets_are_a_sign_of_life() {
+    let mut pair = Pair::new();
+    pair.run(1000 * MS);
+    let session = &mut pair.ends[0];
+    let late = pair.now + 5000 * MS;
+    assert!(!session.expire(late, Some(late - 100 * MS)));
+    assert!(session.is_up());
+    assert!(!session.expire(late + 499 * MS, Some(late - 100 * MS)));
+    assert!(session.expire(late + 501 * MS, Some(late - 100 * MS)));
+    assert!(!session.is_up());
+}
+
+#[test]
+fn a_neighbour_that_is_taken_down_is_down() {
+    let mut pair = Pair::new();
+    pair.run(1000 * MS);
+    let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
+    packet.state = State::AdminDown;
+    assert!(pair.ends[0].hear(&packet, pair.now));
+    assert!(!pair.ends[0].is_up());
+    let said = pair.ends[0].take(pair.now).unwrap();
+    assert_eq!((said.state, said.diagnostic), (State::Down, NEIGHBOUR_DOWN));
+}
+
+#[test]
+fn a_poll_is_answered_at_once_and_once() {
+    let mut pair = Pair::new();
+    pair.run(1000 * MS);
+    let packet = Control {
+        poll: true,
+        ..pair.ends[1].take(pair.now + 1000 * MS).unwrap()
+    };
+    pair.ends[0].hear(&packet, pair.now);
+    assert!(pair.ends[0].must_send(pair.now));
+    assert!(pair.ends[0].take(pair.now).unwrap().last);
+    assert!(!pair.ends[0].take(pair.now + 1000 * MS).unwrap().last);
+}
+
+proptest! {
+    /// Whatever is said, and whenever: it is never idle, and never floods.
+    #[test]
+    fn it_always_speaks_again(
+        heard in proptest::collection::vec((any::<[u8; 24]>(), 0u64..1000), 0..50),
+    ) {
+        let mut now = Instant::now();
+        let mut session = Session::new(Bfd::default(), 3, now);
+        for (bytes, pause) in heard {
+            if let Some(packet) = Control::parse(&bytes) {
+                session.hear(&packet, now);
+            }
+            now += Duration::from_millis(pause);
+            session.expire(now, None);
+            if session.must_send(now) {
+                prop_assert!(session.take(now).is_some());
+                prop_assert!(session.send_from > now);
+            }
+            prop_assert!(session.send_by >= session.send_from);
+        }
+    }
+}

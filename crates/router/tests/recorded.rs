@@ -1,0 +1,317 @@
+//! The forwarding step beside scionproto's router: the same packets in, the
+//! same bytes out. Where they were recorded says `recorded/scionproto.txt`.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
+use hawser_router::{Answer, Face, Forwarder, Origin, Problem, Reason, Service, Verdict};
+use hawser_topology::{AsDir, IsdAsn, LinkTo};
+use std::{collections::BTreeMap, net::SocketAddr};
+
+/// Packets by family and name.
+struct Recorded(BTreeMap<String, Vec<u8>>);
+
+impl Recorded {
+    fn load() -> Recorded {
+        let lines = include_str!("recorded/scionproto.txt").lines();
+        let packets = lines.filter_map(|line| {
+            let (name, hex) = line.split_once(' ')?;
+            let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+            (name != "#").then(|| {
+                let bytes = (0..hex.len()).step_by(2).map(byte);
+                (name.to_owned(), bytes.collect())
+            })
+        });
+        Recorded(packets.collect())
+    }
+
+    fn get(&self, v6: bool, name: &str) -> Vec<u8> {
+        let family = if v6 { "v6" } else { "v4" };
+        self.0[&format!("{family}.{name}")].clone()
+    }
+}
+
+fn at(v6: bool, v4: &str, rest: &str) -> SocketAddr {
+    let text = if v6 { rest } else { v4 };
+    text.parse().unwrap()
+}
+
+fn face(number: u16, link_to: LinkTo) -> Face {
+    Face {
+        neighbour: isd_as(number),
+        link_to,
+        mtu: 1472,
+        up: true,
+    }
+}
+
+fn isd_as(number: u16) -> IsdAsn {
+    format!("1-ff00:0:{number}").parse().unwrap()
+}
+
+/// The master keys as the recorded network had them.
+fn hop_key(number: u16) -> [u8; 16] {
+    let master = match number {
+        110 => "9bdb2af6799204a299c603994b8e400e",
+        111 => "f6e0a1e2ac41945a9aa7ff8a8aaa0ceb",
+        _ => "b1556dea32e9d0cdbfed038fd7787275",
+    };
+    let master = u128::from_str_radix(master, 16).unwrap().to_be_bytes();
+    let folder = tempfile::tempdir().unwrap();
+    let dir = AsDir::new(folder.path());
+    dir.write_master_key(&master).unwrap();
+    dir.hop_key().unwrap()
+}
+
+fn core_addresses(v6: bool) -> [SocketAddr; 2] {
+    [
+        at(v6, "10.0.1.254:30042", "[fd00:0:1::fe]:30042"),
+        at(v6, "10.0.1.253:30042", "[fd00:0:1::fd]:30042"),
+    ]
+}
+
+/// A and B of AS 110: interface 1 leads to 111, interface 2 to 112.
+fn core(v6: bool) -> [Forwarder; 2] {
+    let addresses = core_addresses(v6);
+    let faces = [(1, face(111, LinkTo::Child)), (2, face(112, LinkTo::Child))];
+    [0, 1].map(|own| {
+        Forwarder::new(isd_as(110), &hop_key(110), addresses[own].ip())
+            .with_interface(faces[own].0, faces[own].1)
+            .with_sibling(addresses[1 - own], [faces[1 - own]])
+            .with_service(
+                Service::Control,
+                [at(v6, "10.0.1.2:30252", "[fd00:0:1::2]:30252")],
+            )
+    })
+}
+
+/// C of AS 111.
+fn child(v6: bool) -> Forwarder {
+    let host = at(v6, "10.0.2.254:30042", "[fd00:0:2::fe]:30042");
+    Forwarder::new(isd_as(111), &hop_key(111), host.ip())
+        .with_interface(1, face(110, LinkTo::Parent))
+}
+
+/// When the packet's first segment was begun, and a little.
+fn time(packet: &[u8]) -> u64 {
+    let hosts = |kind: u8| usize::from(kind & 3) * 4 + 4;
+    let path = 28 + hosts(packet[9] >> 4) + hosts(packet[9]);
+    let info = path + if packet[8] == 1 { 4 } else { 0 };
+    let stamp = packet[info + 4..info + 8].try_into().unwrap();
+    u64::from(u32::from_be_bytes(stamp)) + 30
+}
+
+/// What a router makes of a packet from `origin`: the verdict and the packet.
+fn step(router: &Forwarder, origin: impl Into<Origin>, packet: &[u8]) -> (Verdict, Vec<u8>) {
+    let mut packet = packet.to_vec();
+    let verdict = router.process(time(&packet), origin, &mut packet);
+    (verdict, packet)
+}
+
+#[test]
+fn transit_through_two_routers_of_an_as() {
+    let recorded = Recorded::load();
+    for v6 in [false, true] {
+        let get = |name| recorded.get(v6, name);
+        let ([a, b], [at_a, at_b]) = (core(v6), core_addresses(v6));
+        let between = step(&a, 1, &get("there.in"));
+        assert_eq!(
+            between,
+            (Verdict::Transit { to: at_b }, get("there.between"))
+        );
+        let out = step(&b, Origin::Sibling(0), &between.1);
+        assert_eq!(out, (Verdict::Forward { egress: 2 }, get("there.out")));
+
+        let between = step(&b, 2, &get("back.in"));
+        assert_eq!(
+            between,
+            (Verdict::Transit { to: at_a }, get("back.between"))
+        );
+        let out = step(&a, Origin::Sibling(0), &between.1);
+        assert_eq!(out, (Verdict::Forward { egress: 1 }, get("back.out")));
+    }
+}
+
+#[test]
+fn what_a_host_passes_off_as_transit_is_dropped() {
+    let recorded = Recorded::load();
+    let [a, b] = core(false);
+    let drop = Verdict::Drop(Reason::TransitFromInside);
+    let between = recorded.get(false, "there.between");
+    assert_eq!(step(&b, 0, &between), (drop, between.clone()));
+    // Nor may a router send on what came in by the other's own interface.
+    let back = recorded.get(false, "back.between");
+    assert_eq!(step(&b, Origin::Sibling(0), &back), (drop, back.clone()));
+    assert_eq!(
+        step(&a, Origin::Sibling(0), &between),
+        (drop, between.clone())
+    );
+    // And from inside it must come to the right router.
+    let mut from_host = recorded.get(false, "there.in");
+    from_host[20..28].copy_from_slice(&isd_as(110).to_u64().to_be_bytes());
+    assert!(matches!(step(&a, 0, &from_host).0, Verdict::Drop(_)));
+}
+
+#[test]
+fn one_hop_paths_are_completed() {
+    let recorded = Recorded::load();
+    for v6 in [false, true] {
+        let get = |name| recorded.get(v6, name);
+        let link = step(&child(v6), 0, &get("one-hop.sent"));
+        assert_eq!(link, (Verdict::Forward { egress: 1 }, get("one-hop.link")));
+        let [a, _] = core(v6);
+        let to = at(v6, "10.0.1.2:30252", "[fd00:0:1::2]:30252");
+        let end = step(&a, 1, &link.1);
+        assert_eq!(end, (Verdict::Deliver { to }, get("one-hop.delivered")));
+    }
+}
+
+#[test]
+fn one_hop_paths_that_are_none_are_dropped() {
+    let sent = Recorded::load().get(false, "one-hop.sent");
+    let path = 36;
+    let drops = [
+        ("not from here", 27, 1, Reason::InvalidSource),
+        ("to another AS", 19, 1, Reason::InvalidDestination),
+        ("against construction", path, 1, Reason::MalformedPath),
+        ("over no interface", path + 13, 4, Reason::UnknownEgress),
+        ("another's hop", path + 14, 1, Reason::InvalidMac),
+        ("of another length", 7, 1, Reason::PacketSize),
+        ("long ago", path + 4, 1, Reason::ExpiredHop),
+    ];
+    for (name, at, change, reason) in drops {
+        let mut packet = sent.clone();
+        packet[at] ^= change;
+        let now = time(&sent);
+        let verdict = child(false).process(now, 0, &mut packet);
+        assert_eq!(verdict, Verdict::Drop(reason), "{name}");
+    }
+    let link = Recorded::load().get(false, "one-hop.link");
+    let [a, b] = core(false);
+    let (verdict, _) = step(&b, 2, &link);
+    assert_eq!(verdict, Verdict::Drop(Reason::InvalidSource));
+    let (verdict, _) = step(&child(false), 1, &link);
+    assert_eq!(verdict, Verdict::Drop(Reason::InvalidDestination));
+    let mut unknown = link;
+    unknown[29] = 0x10;
+    let (verdict, _) = step(&a, 1, &unknown);
+    assert_eq!(verdict, Verdict::Drop(Reason::NoService));
+}
+
+/// The verdict on a packet that is not passed on, and the message that tells
+/// its sender.
+fn error(router: &Forwarder, origin: Origin, packet: &[u8]) -> (Verdict, Vec<u8>) {
+    let (verdict, _) = step(router, origin, packet);
+    let mut out = Vec::new();
+    match verdict {
+        Verdict::Refuse { problem, .. } => router.write_error(origin, packet, problem, &mut out),
+        Verdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
+        _ => panic!("{verdict:?}"),
+    }
+    .unwrap();
+    (verdict, out)
+}
+
+#[test]
+fn a_router_out_of_reach_is_told_of() {
+    let recorded = Recorded::load();
+    for v6 in [false, true] {
+        let [mut a, _] = core(v6);
+        a.set_heard(Origin::Sibling(0), false);
+        let packet = recorded.get(v6, "connectivity-down.in");
+        let (verdict, message) = error(&a, Origin::Interface(1), &packet);
+        let refused = Verdict::Refuse {
+            reason: Reason::SiblingDown,
+            problem: Problem::ConnectivityDown {
+                ingress: 1,
+                egress: 2,
+            },
+        };
+        assert_eq!(verdict, refused);
+        // scionproto quotes the packet as it would have left, ours as it came;
+        // the checksum covers the quote.
+        let theirs = recorded.get(v6, "connectivity-down.answer");
+        let start = usize::from(message[5]) * 4;
+        assert_eq!(message.len(), theirs.len());
+        assert_same(&message[..start + 2], &theirs[..start + 2]);
+        let quote = start + 28;
+        assert_same(&message[start + 4..quote], &theirs[start + 4..quote]);
+        assert_same(&message[quote..], &packet);
+    }
+}
+
+#[test]
+fn the_router_behind_tells_of_its_link() {
+    let recorded = Recorded::load();
+    for v6 in [false, true] {
+        let get = |name| recorded.get(v6, name);
+        let [a, mut b] = core(v6);
+        let (_, between) = step(&a, 1, &get("interface-down.in"));
+        assert_eq!(between, get("interface-down.between"));
+        b.set_heard(Origin::Interface(2), false);
+        let (verdict, message) = error(&b, Origin::Sibling(0), &between);
+        let refused = Verdict::Refuse {
+            reason: Reason::InterfaceDown,
+            problem: Problem::InterfaceDown(2),
+        };
+        assert_eq!(verdict, refused);
+        assert_same(&message, &get("interface-down.answer-between"));
+        let out = step(
+            &a,
+            Origin::Sibling(0),
+            &get("interface-down.answer-between"),
+        );
+        let expected = get("interface-down.answer");
+        assert_eq!(out, (Verdict::Forward { egress: 1 }, expected));
+    }
+}
+
+#[test]
+fn traceroute_is_answered_by_the_router_of_the_interface() {
+    let recorded = Recorded::load();
+    for v6 in [false, true] {
+        let get = |name| recorded.get(v6, name);
+        let [a, b] = core(v6);
+        let (verdict, message) = error(&a, Origin::Interface(1), &get("trace-ingress.in"));
+        let answer = Answer::Traceroute { interface: 1 };
+        assert_eq!(verdict, Verdict::Answer(answer));
+        assert_same(&message, &get("trace-ingress.answer"));
+
+        let (_, between) = step(&a, 1, &get("trace-egress.in"));
+        assert_eq!(between, get("trace-egress.between"));
+        let (verdict, message) = error(&b, Origin::Sibling(0), &between);
+        let answer = Answer::Traceroute { interface: 2 };
+        assert_eq!(verdict, Verdict::Answer(answer));
+        assert_same(&message, &get("trace-egress.answer-between"));
+        let out = step(&a, Origin::Sibling(0), &message);
+        let expected = (Verdict::Forward { egress: 1 }, get("trace-egress.answer"));
+        assert_eq!(out, expected);
+    }
+}
+
+#[test]
+fn a_watched_link_s_packets_are_for_bfd() {
+    let recorded = Recorded::load();
+    for v6 in [false, true] {
+        let [a, b] = core(v6);
+        for (router, origin, name) in [
+            (&a, Origin::Interface(1), "bfd.link.up"),
+            (&b, Origin::Sibling(0), "bfd.sibling.up"),
+        ] {
+            // From 111, and from A.
+            let packet = recorded.get(v6, name);
+            let mut copy = packet.clone();
+            let verdict = router.process(0, origin, &mut copy);
+            let at = packet.len() - 24;
+            assert_eq!(verdict, Verdict::Bfd { at });
+            assert_eq!(copy, packet);
+            // A host has no session with the router.
+            let verdict = router.process(0, 0, &mut copy);
+            assert!(matches!(verdict, Verdict::Drop(_)), "{verdict:?}");
+        }
+    }
+}
+
+fn assert_same(ours: &[u8], theirs: &[u8]) {
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    assert_eq!(hex(ours), hex(theirs));
+}
