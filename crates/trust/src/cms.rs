@@ -5,6 +5,8 @@
 //! did not sort; a parser that sorts them cannot check such a signature.
 
 use crate::{
+    certificate::Certificate,
+    ecdsa::Hash,
     issue::{Holder, SignError, signature_algorithm, utc},
     key::Signs,
     oid,
@@ -116,6 +118,120 @@ pub(crate) fn sign(content: &[u8], signers: &[&Holder], at: u64) -> Result<Vec<u
         content: Any::encode_from(&data)?,
     };
     Ok(info.to_der()?)
+}
+
+/// Why something is not signed data as TRCs have it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SignedError {
+    /// Not CMS.
+    #[error("not signed data in CMS: {0}")]
+    Format(String),
+    /// CMS of another kind or version.
+    #[error("CMS of another kind: {0}")]
+    Kind(&'static str),
+}
+
+impl From<der::Error> for SignedError {
+    fn from(error: der::Error) -> SignedError {
+        SignedError::Format(error.to_string())
+    }
+}
+
+/// Signed data, its signatures not yet checked.
+#[derive(Debug, Clone)]
+pub(crate) struct Signed {
+    pub content: Vec<u8>,
+    signatures: Vec<Signature>,
+}
+
+#[derive(Debug, Clone)]
+struct Signature {
+    issuer: Name,
+    serial: SerialNumber,
+    /// Of the content, and of the signed attributes.
+    hash: Hash,
+    /// The digest of the content that is signed.
+    digest: Vec<u8>,
+    /// What the signature is made of: the signed attributes.
+    attributes: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+impl Signed {
+    /// Reads DER.
+    pub fn from_der(raw: &[u8]) -> Result<Signed, SignedError> {
+        let kind = |reason| Err(SignedError::Kind(reason));
+        let info = ContentInfo::from_der(raw)?;
+        if info.content_type != oid::SIGNED_DATA {
+            return kind("it is not signed data");
+        }
+        let data: SignedData = info.content.decode_as()?;
+        if data.version != 1 || data.content.content_type != oid::DATA {
+            return kind("its version is not 1, or its content not data");
+        }
+        let signatures = data.signers.iter().map(Signature::new);
+        Ok(Signed {
+            signatures: signatures.collect::<Result<_, _>>()?,
+            content: data.content.content.as_bytes().to_vec(),
+        })
+    }
+
+    /// Whether the key of `certificate` made one of the signatures.
+    pub fn is_signed_by(&self, certificate: &Certificate) -> bool {
+        let tbs = certificate.tbs();
+        self.signatures.iter().any(|signature| {
+            signature.serial == tbs.serial_number
+                && signature.issuer == tbs.issuer
+                && signature.hash.digest(&self.content).as_ref() == signature.digest
+                && certificate.key().verifies(
+                    signature.hash,
+                    &signature.attributes,
+                    &signature.signature,
+                )
+        })
+    }
+}
+
+impl Signature {
+    fn new(info: &Any) -> Result<Signature, SignedError> {
+        let kind = SignedError::Kind;
+        let info: SignerInfo = info.decode_as()?;
+        if info.version != 1 || info.signed.tag() != SIGNED {
+            return Err(kind(
+                "a signature is not of version 1 with signed attributes",
+            ));
+        }
+        let hash = Hash::of_digest(&info.digest_algorithm);
+        let hash = hash.ok_or(kind("a digest is not SHA-256, 384 or 512"))?;
+        if Hash::of_signature(&info.signature_algorithm) != Some(hash) {
+            return Err(kind(
+                "a signature is not by ECDSA with the hash of the digest",
+            ));
+        }
+        // RFC 5652, section 5.4: signed with the tag of a SET.
+        let attributes = Any::new(Tag::Set, info.signed.value())?.to_der()?;
+        let set = SetOfVec::<Attribute>::from_der(&attributes)?;
+        let only = |oid| {
+            let mut found = set.iter().filter(|attribute| attribute.oid == oid);
+            match (found.next().map(|a| a.values.as_slice()), found.next()) {
+                (Some([value]), None) => Ok(value),
+                _ => Err(kind("a signature lacks its type or its digest")),
+            }
+        };
+        if only(oid::CONTENT_TYPE)?.decode_as::<ObjectIdentifier>()? != oid::DATA {
+            return Err(kind("a signature is of another type"));
+        }
+        let digest: OctetString = only(oid::MESSAGE_DIGEST)?.decode_as()?;
+        Ok(Signature {
+            issuer: info.signer.issuer,
+            serial: info.signer.serial,
+            hash,
+            digest: digest.as_bytes().to_vec(),
+            attributes,
+            signature: info.signature.as_bytes().to_vec(),
+        })
+    }
 }
 
 fn info(content: &[u8], signer: &Holder, at: u64) -> Result<SignerInfo, SignError> {

@@ -1,6 +1,7 @@
 //! Making certificates.
 
 use crate::{
+    certificate::Kind,
     key::{Key, KeyError, Signs},
     oid,
 };
@@ -41,6 +42,12 @@ pub enum SignError {
     /// The key.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The signer's certificate does not hold.
+    #[error("the certificate of AS {isd_as} does not hold any more, or not yet: make a new one")]
+    Expired {
+        /// The signer.
+        isd_as: IsdAsn,
+    },
     /// It has no DER form.
     #[error("cannot be encoded: {0}")]
     Encode(String),
@@ -50,21 +57,6 @@ impl From<der::Error> for SignError {
     fn from(error: der::Error) -> SignError {
         SignError::Encode(error.to_string())
     }
-}
-
-/// What a certificate is for (SCION CP-PKI, section "Certificate types").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Signs sensitive updates of a TRC.
-    SensitiveVoting,
-    /// Signs regular updates of a TRC.
-    RegularVoting,
-    /// Signs the certificates of certification authorities.
-    Root,
-    /// Signs the certificates of ASes.
-    Ca,
-    /// Signs what an AS says.
-    As,
 }
 
 /// A certificate to be made. Times are Unix seconds.
@@ -163,7 +155,7 @@ fn serial() -> Result<SerialNumber, SignError> {
     Ok(SerialNumber::new(&bytes)?)
 }
 
-fn public_key(key: &Key) -> der::Result<SubjectPublicKeyInfoOwned> {
+pub(crate) fn public_key(key: &Key) -> der::Result<SubjectPublicKeyInfoOwned> {
     let curve = match key.signs {
         Signs::P256 => oid::P256,
         Signs::P384 => oid::P384,

@@ -94,3 +94,59 @@ impl Key {
         Ok(signature.as_ref().to_vec())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ecdsa::{Hash, PublicKey};
+    use crate::issue::public_key;
+    use proptest::prelude::*;
+
+    // Made with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384`.
+    const P384: &str = "-----BEGIN PRIVATE KEY-----
+MIG2AgEAMBAGByqGSM49AgEGBSuBBAAiBIGeMIGbAgEBBDC5gzxNpR5vjLj7q9Qq
+oApOPdVWj92danppsthraXgxwJeTE47+8QgWWTnMbO5b5eyhZANiAAQqNbJsLfss
+2FZKGBpzwavROfPePDoxAN5gebqRK/13zxWugHKfD79V5/RwJVASHcbx9jSHWQeB
+jNY3pT0rEwzKRiHJALw6XS4okmdv9sOxcXJqew6CRV9Vu+9w6ckmvKI=
+-----END PRIVATE KEY-----
+";
+
+    #[test]
+    fn a_key_reads_what_it_writes() {
+        let (key, pem) = Key::generate().unwrap();
+        let again = Key::from_pem(pem.as_bytes()).unwrap();
+        assert_eq!(again.public(), key.public());
+    }
+
+    #[test]
+    fn keys_of_both_curves_sign() {
+        let (p256, _) = Key::generate().unwrap();
+        let p384 = Key::from_pem(P384.as_bytes()).unwrap();
+        for (key, hash) in [(p256, Hash::Sha256), (p384, Hash::Sha384)] {
+            let signature = key.sign(b"said").unwrap();
+            let public = PublicKey::new(&public_key(&key).unwrap()).unwrap();
+            assert!(public.verifies(hash, b"said", &signature));
+            assert!(!public.verifies(hash, b"unsaid", &signature));
+        }
+    }
+
+    #[test]
+    fn other_pem_is_named() {
+        let other = P384.replace("PRIVATE KEY", "CERTIFICATE");
+        let error = Key::from_pem(other.as_bytes()).err().unwrap();
+        assert!(
+            error.to_string().contains("labelled \"CERTIFICATE\""),
+            "{error}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_no_key(bytes: Vec<u8>, at in 0..P384.len(), byte: u8) {
+            prop_assert!(Key::from_pem(&bytes).is_err());
+            let mut bent = P384.as_bytes().to_vec();
+            bent[at] = byte;
+            let _ = Key::from_pem(&bent);
+        }
+    }
+}

@@ -1,10 +1,10 @@
 //! The ASN.1 form of a TRC's payload (SCION CP-PKI, section "TRC format").
 
 use der::{
-    Sequence, Tag,
+    Sequence, Tag, Tagged,
     asn1::{Any, GeneralizedTime},
 };
-use sciparse::identifier::isd_asn::IsdAsn;
+use sciparse::identifier::{asn::Asn, isd_asn::IsdAsn};
 
 /// What a TRC says, before it is signed.
 #[derive(Sequence)]
@@ -44,4 +44,16 @@ pub(crate) struct PayloadValidity {
 /// The AS number of an ISD-AS as a TRC has it.
 pub(crate) fn as_text(isd_as: IsdAsn) -> der::Result<Any> {
     Any::new(Tag::PrintableString, isd_as.asn().to_string().into_bytes())
+}
+
+/// The AS numbers of a list, none when one is not a number of one AS.
+pub(crate) fn as_numbers(texts: &[Any]) -> Option<Vec<Asn>> {
+    let number = |text: &Any| {
+        if !matches!(text.tag(), Tag::PrintableString | Tag::Utf8String) {
+            return None;
+        }
+        let asn: Asn = std::str::from_utf8(text.value()).ok()?.parse().ok()?;
+        (!asn.is_wildcard()).then_some(asn)
+    };
+    texts.iter().map(number).collect()
 }

@@ -1,8 +1,9 @@
 //! The keys, certificates and TRCs of a whole network.
 
 use crate::{
+    certificate::Kind,
     cms,
-    issue::{Holder, Kind, Order, SignError},
+    issue::{Holder, Order, SignError},
     payload::{Payload, PayloadId, PayloadValidity, as_text},
 };
 use der::{
@@ -273,7 +274,7 @@ impl Isd {
         };
         let voters: Vec<_> = voters.iter().collect();
         let signed = cms::sign(&payload.to_der()?, &voters, from)?;
-        Ok(encode_pem("TRC", &signed)?)
+        encode_pem("TRC", &signed)
     }
 }
 

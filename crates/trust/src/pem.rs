@@ -1,0 +1,28 @@
+//! PEM files of several blocks (RFC 7468).
+
+use der::pem;
+
+/// The blocks of a text with their labels.
+///
+/// # Errors
+/// What is wrong with the first block that cannot be read.
+pub(crate) fn blocks(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let mut blocks = Vec::new();
+    let mut rest = text.trim_ascii();
+    while !rest.is_empty() {
+        let end = end_of_block(rest).ok_or("it has no whole PEM block")?;
+        let (block, after) = rest.split_at(end);
+        let (label, bytes) = pem::decode_vec(block).map_err(|e| e.to_string())?;
+        blocks.push((label.to_owned(), bytes));
+        rest = after.trim_ascii();
+    }
+    Ok(blocks)
+}
+
+/// Where the line that ends the first block ends.
+fn end_of_block(text: &[u8]) -> Option<usize> {
+    const END: &[u8] = b"-----END ";
+    let at = text.windows(END.len()).position(|part| part == END)?;
+    let line = &text[at..];
+    Some(at + line.iter().position(|&b| b == b'\n').unwrap_or(line.len()))
+}

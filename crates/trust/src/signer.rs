@@ -1,0 +1,118 @@
+//! Signing with the key of an AS.
+
+use crate::{
+    chain::Chain,
+    issue::SignError,
+    key::Key,
+    message,
+    segment::associated,
+    store::{LoadError, Store, read},
+};
+use scion_protobuf::{
+    buffa::Message,
+    proto::{
+        control_plane::v1::{ASEntry, ASEntrySignedBody, PathSegment, VerificationKeyID},
+        crypto::v1::SignedMessage,
+    },
+};
+use sciparse::identifier::isd_asn::IsdAsn;
+use std::{fmt, path::Path};
+
+/// Signs what an AS says, with the key of its certificate.
+pub struct Signer {
+    key: Key,
+    key_id: VerificationKeyID,
+    chain: Chain,
+}
+
+impl Signer {
+    /// The signer of the AS whose folder is `dir`: the key and the chain in
+    /// `crypto/as` that belong together (of several, that which holds
+    /// longest), and the newest TRC of its ISD in `certs`.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or no key has a chain, or the chain no TRC.
+    pub fn load(dir: &Path) -> Result<Signer, LoadError> {
+        let crypto = dir.join("crypto").join("as");
+        let chains: Vec<Chain> = read(&crypto, "pem", Chain::from_pem)?;
+        let keys: Vec<Key> = read(&crypto, "key", Key::from_pem)?;
+        let pairs = keys.into_iter().flat_map(|key| {
+            let of_key = |chain: &&Chain| chain.r#as().key().point() == key.public();
+            let best = chains.iter().filter(of_key);
+            let best = best.max_by_key(|chain| chain.validity().not_after);
+            best.cloned().map(|chain| (key, chain))
+        });
+        let best = pairs.max_by_key(|(_, chain)| chain.validity().not_after);
+        let (key, chain) = best.ok_or(LoadError::NoSigner { folder: crypto })?;
+        let certs = dir.join("certs");
+        let store = Store::load(&certs)?;
+        let trc = store.newest(chain.isd_as().isd().to_u16());
+        let trc = trc.ok_or(LoadError::NoTrc {
+            folder: certs,
+            isd_as: chain.isd_as(),
+        })?;
+        let key_id = VerificationKeyID {
+            isd_as: chain.isd_as().to_u64(),
+            subject_key_id: chain.r#as().subject_key_id().to_vec(),
+            trc_base: trc.id().base,
+            trc_serial: trc.id().serial,
+        };
+        Ok(Signer { key, key_id, chain })
+    }
+
+    /// The AS.
+    pub fn isd_as(&self) -> IsdAsn {
+        self.chain.isd_as()
+    }
+
+    /// The chain that its signatures are checked with.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Signs a body together with data that the message does not carry, at a
+    /// Unix second.
+    ///
+    /// # Errors
+    /// When the AS's certificate does not hold then, or the key fails.
+    pub fn sign(
+        &self,
+        body: Vec<u8>,
+        associated: &[u8],
+        at: u64,
+    ) -> Result<SignedMessage, SignError> {
+        if !self.chain.validity().contains(at) {
+            return Err(SignError::Expired {
+                isd_as: self.isd_as(),
+            });
+        }
+        message::sign(&self.key, &self.key_id, body, associated, at)
+    }
+
+    /// Adds the AS's entry to a segment, signed at a Unix second together
+    /// with all that the segment has already.
+    ///
+    /// # Errors
+    /// When the AS's certificate does not hold then, or the key fails.
+    pub fn add_entry(
+        &self,
+        segment: &mut PathSegment,
+        body: &ASEntrySignedBody,
+        at: u64,
+    ) -> Result<(), SignError> {
+        let before = associated(segment, segment.as_entries.len());
+        let signed = self.sign(body.encode_to_vec(), &before, at)?;
+        segment.as_entries.push(ASEntry {
+            signed: Some(signed).into(),
+            ..ASEntry::default()
+        });
+        Ok(())
+    }
+}
+
+/// Keys have no place in a log.
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Signer").field(&self.isd_as()).finish()
+    }
+}

@@ -1,0 +1,216 @@
+//! TRCs and certificate chains at hand.
+
+use crate::{
+    chain::Chain,
+    segment::{ChainQuery, holds},
+    trc::{Trc, TrcId, TrcVerifyError},
+};
+use sciparse::identifier::isd_asn::IsdAsn;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Why keys, certificates or TRCs cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// A file or folder cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is not what its name says.
+    #[error("{path} cannot be used: {reason}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// No key has a certificate.
+    #[error("{folder} has no key (*.key) with a certificate chain (*.pem)", folder = folder.display())]
+    NoSigner {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// There is no TRC.
+    #[error("{folder} has no TRC (*.trc) of the ISD of {isd_as}", folder = folder.display())]
+    NoTrc {
+        /// The folder.
+        folder: PathBuf,
+        /// The AS.
+        isd_as: IsdAsn,
+    },
+}
+
+/// TRCs that are trusted, and certificate chains.
+///
+/// TRCs of a folder are trusted as they are, as scionproto trusts them: that
+/// they are there says that somebody checked them. Later ones must be updates
+/// of those ([`Store::add_trc`]). Chains may come from anywhere; they are
+/// kept only where a trusted TRC has their root.
+#[derive(Debug, Clone, Default)]
+pub struct Store {
+    trcs: BTreeMap<TrcId, Trc>,
+    chains: BTreeMap<(IsdAsn, Vec<u8>), Vec<Rooted>>,
+}
+
+#[derive(Debug, Clone)]
+struct Rooted {
+    chain: Chain,
+    /// The TRCs that have its root.
+    trcs: Vec<TrcId>,
+}
+
+impl Store {
+    /// Reads the TRCs (`*.trc`) of a folder such as `certs` of an AS, and
+    /// trusts them.
+    ///
+    /// # Errors
+    /// When the folder or a file in it cannot be read, or is no TRC.
+    pub fn load(certs: &Path) -> Result<Store, LoadError> {
+        let trcs = read(certs, "trc", Trc::parse)?;
+        Ok(Store {
+            trcs: trcs.into_iter().map(|trc| (trc.id(), trc)).collect(),
+            chains: BTreeMap::new(),
+        })
+    }
+
+    /// The TRC with an identifier.
+    pub fn trc(&self, id: TrcId) -> Option<&Trc> {
+        self.trcs.get(&id)
+    }
+
+    /// The newest TRC of an ISD.
+    pub fn newest(&self, isd: u16) -> Option<&Trc> {
+        let first = TrcId {
+            isd,
+            base: 0,
+            serial: 0,
+        };
+        let last = TrcId {
+            isd,
+            base: u64::MAX,
+            serial: u64::MAX,
+        };
+        self.trcs
+            .range(first..=last)
+            .next_back()
+            .map(|(_, trc)| trc)
+    }
+
+    /// Adds the update of the newest TRC of its ISD.
+    ///
+    /// # Errors
+    /// When it is none, or not signed as it must be.
+    pub fn add_trc(&mut self, trc: Trc) -> Result<(), TrcVerifyError> {
+        let before = self.newest(trc.isd()).ok_or(TrcVerifyError::Order {
+            id: trc.id(),
+            before: "no TRC".to_owned(),
+        })?;
+        trc.verify_update(before)?;
+        for rooted in self.chains.values_mut().flatten() {
+            if rooted.chain.is_rooted_in(&trc) {
+                rooted.trcs.push(trc.id());
+            }
+        }
+        self.trcs.insert(trc.id(), trc);
+        Ok(())
+    }
+
+    /// Adds a chain. Returns whether it was kept: it is not when no TRC here
+    /// has its root.
+    pub fn add_chain(&mut self, chain: Chain) -> bool {
+        let key = (chain.isd_as(), chain.r#as().subject_key_id().to_vec());
+        let mut known = self.chains.get(&key).into_iter().flatten();
+        if known.any(|rooted| rooted.chain == chain) {
+            return true;
+        }
+        let trcs = self.trcs.values().filter(|trc| chain.is_rooted_in(trc));
+        let trcs: Vec<_> = trcs.map(Trc::id).collect();
+        let kept = !trcs.is_empty();
+        if kept {
+            let known = self.chains.entry(key).or_default();
+            known.push(Rooted { chain, trcs });
+        }
+        kept
+    }
+
+    /// The chains that a query asks for, whether or not they hold now.
+    pub fn chains(&self, query: &ChainQuery) -> impl Iterator<Item = &Chain> {
+        self.rooted(query).map(|rooted| &rooted.chain)
+    }
+
+    fn rooted(&self, query: &ChainQuery) -> impl Iterator<Item = &Rooted> {
+        let key = (query.isd_as, query.subject_key_id.clone());
+        let known = self.chains.get(&key).into_iter().flatten();
+        known.filter(|rooted| holds(rooted.chain.validity(), query))
+    }
+
+    /// Those of [`Store::chains`] that are to be believed at `now`.
+    pub(crate) fn active_chains(
+        &self,
+        query: &ChainQuery,
+        now: u64,
+    ) -> impl Iterator<Item = &Chain> {
+        let active = self.active(query.isd_as.isd().to_u16(), now);
+        self.rooted(query)
+            .filter(move |rooted| {
+                rooted.chain.holds(now) && rooted.trcs.iter().any(|id| active.contains(id))
+            })
+            .map(|rooted| &rooted.chain)
+    }
+
+    /// The TRCs of an ISD that count at `now`: the newest, if it holds, and
+    /// in its grace period the one before.
+    fn active(&self, isd: u16, now: u64) -> Vec<TrcId> {
+        let Some(newest) = self.newest(isd).filter(|trc| trc.validity().contains(now)) else {
+            return Vec::new();
+        };
+        let mut active = vec![newest.id()];
+        let age = Duration::from_secs(now - newest.validity().not_before);
+        let before = TrcId {
+            serial: newest.id().serial.saturating_sub(1),
+            ..newest.id()
+        };
+        let before = self.trc(before).filter(|trc| trc.validity().contains(now));
+        if let Some(before) = before.filter(|_| age <= newest.grace_period()) {
+            active.push(before.id());
+        }
+        active
+    }
+}
+
+/// Reads and parses the files of a folder with an extension, by name.
+pub(crate) fn read<T, E: ToString>(
+    folder: &Path,
+    extension: &str,
+    parse: impl Fn(&[u8]) -> Result<T, E>,
+) -> Result<Vec<T>, LoadError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| LoadError::Io { path, source }
+    };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed(folder))? {
+        let path = entry.map_err(failed(folder))?.path();
+        if path.extension().is_some_and(|e| e == extension) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let parse = |path: PathBuf| {
+        let bytes = fs::read(&path).map_err(failed(&path))?;
+        parse(&bytes).map_err(|reason| LoadError::File {
+            path,
+            reason: reason.to_string(),
+        })
+    };
+    paths.into_iter().map(parse).collect()
+}
