@@ -1,5 +1,8 @@
 //! Whole transfers: seeder and leecher as programs in a network.
 
+mod faults;
+mod hosts;
+
 use crate::support::{As, TestLab};
 use serde_json::Value;
 use std::{
@@ -30,11 +33,34 @@ impl Drop for Running {
 impl Running {
     /// Starts `hawser` inside an AS.
     fn start(lab: &TestLab, isd_as: &str, args: &[String]) -> Running {
-        let mut command = vec![env!("CARGO_BIN_EXE_hawser")];
+        Running::start_with(lab, isd_as, &[], args)
+    }
+
+    /// Starts `hawser` inside an AS with these environment variables (`NAME=value`).
+    fn start_with(lab: &TestLab, isd_as: &str, env: &[&str], args: &[String]) -> Running {
+        let mut command = vec!["env"];
+        command.extend(env);
+        command.push(env!("CARGO_BIN_EXE_hawser"));
         command.extend(args.iter().map(String::as_str));
         let mut command: Command = lab.exec(isd_as, &command);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(command.spawn().unwrap())
+    }
+
+    /// Waits for its end, which must be a good one; returns its report and what it logged.
+    fn end(mut self) -> (Value, String) {
+        let mut log = String::new();
+        let stderr = self.0.stderr.take().unwrap();
+        let reader = std::thread::spawn(move || {
+            BufReader::new(stderr).read_to_string(&mut log).unwrap();
+            log
+        });
+        let mut text = String::new();
+        let stdout = self.0.stdout.as_mut().unwrap();
+        stdout.read_to_string(&mut text).unwrap();
+        let log = reader.join().unwrap();
+        assert!(self.0.wait().unwrap().success(), "{log}");
+        (serde_json::from_str(&text).unwrap(), log)
     }
 
     /// Starts a seeder, and returns its address once it listens.
@@ -232,7 +258,7 @@ fn a_link_that_dies_is_done_without_and_used_again() {
     }
     let files = Files::new(&[("data", 40 << 20)]);
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
-    let mut leecher = Running::start(&lab, A, &files.get_args(&peer));
+    let leecher = Running::start(&lab, A, &files.get_args(&peer));
     let grows_by = |link: usize, from: &[u64], bytes: u64| sent(&lab)[link] > from[link] + bytes;
 
     eventually("both links carry the file", || {
@@ -247,16 +273,7 @@ fn a_link_that_dies_is_done_without_and_used_again() {
     let up = sent(&lab);
     eventually("the link is used again", || grows_by(0, &up, 1 << 20));
 
-    let mut text = String::new();
-    leecher
-        .0
-        .stdout
-        .take()
-        .unwrap()
-        .read_to_string(&mut text)
-        .unwrap();
-    assert!(leecher.0.wait().unwrap().success());
-    let report: Value = serde_json::from_str(&text).unwrap();
+    let (report, _) = leecher.end();
     assert_eq!(report["fetched_bytes"], 40 << 20);
     assert!(files.same("data"));
 }

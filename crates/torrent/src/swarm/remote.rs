@@ -123,7 +123,11 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
                 last_error: None,
             });
             known.path = path.clone();
-            known.unfit = fits(path).err();
+            let unfit = fits(path).err();
+            if let Some(why) = unfit.as_ref().filter(|_| known.unfit.is_none()) {
+                tracing::info!(peer = %self.addr, path = %fingerprint, why, "path left");
+            }
+            known.unfit = unfit;
             if !known.offered {
                 // It is back: what failed before says nothing any more.
                 known.offered = true;

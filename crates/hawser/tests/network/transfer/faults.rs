@@ -1,0 +1,235 @@
+//! What goes wrong around a download while it runs: paths expire, the daemon dies or talks
+//! nonsense, links go down meanwhile.
+
+use super::*;
+use std::{
+    io::Write,
+    net::{Shutdown, TcpListener, TcpStream},
+    process::ExitStatus,
+};
+
+/// How long segments live in these labs: the control service makes new ones after half of it.
+const LIFETIME: Duration = Duration::from_secs(12);
+
+/// A lab of two links of 3 Mbit/s whose segments live for [`LIFETIME`].
+fn short_lived(what: &str) -> Option<TestLab> {
+    let by = As::default();
+    let name = format!("test-{what}-{}", std::process::id());
+    let lifetime = format!("{}s", LIFETIME.as_secs());
+    let output = by.run(&[
+        "lab",
+        "up",
+        "fig4",
+        "--name",
+        &name,
+        "--segment-lifetime",
+        &lifetime,
+    ]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("user namespaces are not allowed here") {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    assert!(output.status.success(), "{error}");
+    let lab = TestLab { by, name };
+    for id in ["#1", "#2"] {
+        lab.set(&format!("{A}{id}"), &["--rate", "3mbit"]);
+    }
+    Some(lab)
+}
+
+/// What takes such a lab more than twice the life of a segment.
+fn long_download() -> Files {
+    Files::new(&[("data", 18 << 20)])
+}
+
+/// Waits until a link has carried so much more.
+fn until_carried(lab: &TestLab, link: usize, more: u64) {
+    let before = sent(lab)[link];
+    eventually("the link carries the file", || {
+        sent(lab)[link] > before + more
+    });
+}
+
+/// A download that logs what becomes of its connections.
+fn leech(lab: &TestLab, env: &[&str], files: &Files, peer: &str) -> Running {
+    let mut all = vec!["RUST_LOG=hawser_torrent=debug"];
+    all.extend(env);
+    Running::start_with(lab, A, &all, &files.get_args(peer))
+}
+
+/// How often the log says that a connection ended before the download did.
+fn ended(log: &str) -> usize {
+    log.matches("connection ended").count()
+}
+
+/// Kills the lab's own control process of an AS, and tells the AS's folder.
+fn kill_control(lab: &TestLab, isd_as: &str) -> String {
+    let status = lab.status();
+    let ases = status["ases"].as_array().unwrap();
+    let found = ases.iter().find(|one| one["isd_as"] == isd_as).unwrap();
+    crate::support::kill(&[found["control"]["pid"].as_i64().unwrap()]);
+    let dir = status["dir"].as_str().unwrap();
+    format!("{dir}/{}", isd_as.replace(':', "_"))
+}
+
+#[test]
+fn paths_expire_under_a_download_and_nobody_notices() {
+    let Some(lab) = short_lived("expiry") else {
+        return;
+    };
+    let files = long_download();
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let (report, log) = leech(&lab, &[], &files, &peer).end();
+    assert!(files.same("data"));
+    // At this rate it cannot have been otherwise.
+    let lived = report["seconds"].as_f64().unwrap() / LIFETIME.as_secs_f64();
+    assert!(lived > 2.0, "too short to show anything: {report}");
+    assert_eq!(report["paths"].as_array().unwrap().len(), 2, "{report}");
+    assert_eq!(ended(&log), 0, "{log}");
+}
+
+#[test]
+fn a_daemon_that_dies_and_comes_back_stops_no_download() {
+    let Some(lab) = short_lived("daemon-dies") else {
+        return;
+    };
+    let files = long_download();
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let leecher = leech(&lab, &[], &files, &peer);
+    until_carried(&lab, 0, 1 << 20);
+    let dir = kill_control(&lab, A);
+    // Nobody tells of other paths now, and the old ones go on.
+    let interface = format!("{A}#1");
+    let down = [
+        "lab", "link", "set", &interface, "--down", "--name", &lab.name,
+    ];
+    let told = lab.by.refuse(&down);
+    assert!(told.contains("the link is changed"), "{told}");
+    until_carried(&lab, 1, 1 << 20);
+    let lifetime = format!("{}s", LIFETIME.as_secs());
+    let again = ["control", "run", &dir, "--segment-lifetime", &lifetime];
+    let _control = Running::start(&lab, A, &again.map(str::to_owned));
+    until_carried(&lab, 1, 1 << 20);
+    lab.set(&interface, &["--up"]);
+    until_carried(&lab, 0, 1 << 20);
+    let (report, log) = leecher.end();
+    assert_eq!(report["fetched_bytes"], 18 << 20, "{log}");
+    assert!(files.same("data"));
+}
+
+#[test]
+fn a_daemon_that_is_slow_or_talks_nonsense_stops_no_download() {
+    let Some(lab) = short_lived("daemon-mad") else {
+        return;
+    };
+    let files = long_download();
+    let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let between = Between::start(&lab);
+    let daemon = format!("SCION_DAEMON={}", Between::AT);
+    let leecher = leech(&lab, &[&daemon], &files, &peer);
+    until_carried(&lab, 0, 1 << 20);
+    between.does("slow");
+    until_carried(&lab, 0, 2 << 20);
+    between.does("nonsense");
+    lab.set(&format!("{A}#1"), &["--down"]);
+    until_carried(&lab, 1, 1 << 20);
+    between.does("pass");
+    until_carried(&lab, 1, 1 << 20);
+    lab.set(&format!("{A}#1"), &["--up"]);
+    until_carried(&lab, 0, 1 << 20);
+    let (report, log) = leecher.end();
+    assert_eq!(report["fetched_bytes"], 18 << 20, "{log}");
+    assert!(files.same("data"));
+}
+
+/// What stands between the programs of an AS and its daemon: another process of these tests.
+struct Between {
+    process: Running,
+    conduct: tempfile::NamedTempFile,
+}
+
+/// Where [`between`] finds what it is to do.
+const CONDUCT: &str = "HAWSER_TEST_CONDUCT";
+
+impl Between {
+    /// Where it listens.
+    const AT: &str = "127.0.0.1:30256";
+
+    fn start(lab: &TestLab) -> Between {
+        let conduct = tempfile::NamedTempFile::new().unwrap();
+        let program = std::env::current_exe().unwrap();
+        let args = [
+            program.to_str().unwrap(),
+            "--exact",
+            "transfer::faults::between",
+            "--ignored",
+            "--nocapture",
+        ];
+        let mut command = vec!["env".to_owned()];
+        command.push(format!("{CONDUCT}={}", conduct.path().display()));
+        command.extend(args.map(str::to_owned));
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        let mut command = lab.exec(A, &command);
+        command.stdout(Stdio::null()).stderr(Stdio::inherit());
+        let between = Between {
+            process: Running(command.spawn().unwrap()),
+            conduct,
+        };
+        between.does("pass");
+        let env = format!("SCION_DAEMON={}", Between::AT);
+        let hawser = env!("CARGO_BIN_EXE_hawser");
+        let ask = || -> ExitStatus {
+            let mut ask = lab.exec(A, &["env", &env, hawser, "paths", B, "--json"]);
+            ask.output().unwrap().status
+        };
+        eventually("the daemon answers through it", || ask().success());
+        between
+    }
+
+    fn does(&self, what: &str) {
+        assert!(self.process.0.id() > 0);
+        fs::write(self.conduct.path(), what).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "not a test but a process that tests start"]
+fn between() {
+    let Some(conduct) = std::env::var_os(CONDUCT) else {
+        return;
+    };
+    let listener = TcpListener::bind(Between::AT).unwrap();
+    for client in listener.incoming() {
+        let client = client.unwrap();
+        let Ok(daemon) = TcpStream::connect("127.0.0.1:30255") else {
+            continue;
+        };
+        let conduct = conduct.clone();
+        let (ask, answer) = (client.try_clone().unwrap(), daemon.try_clone().unwrap());
+        std::thread::spawn(move || pass(ask, daemon, |_| {}));
+        std::thread::spawn(move || {
+            pass(answer, client, |bytes| {
+                match fs::read_to_string(&conduct).as_deref() {
+                    Ok("slow") => std::thread::sleep(Duration::from_secs(2)),
+                    Ok("nonsense") => bytes.iter_mut().for_each(|byte| *byte ^= 0x5a),
+                    _ => {}
+                }
+            });
+        });
+    }
+}
+
+/// Hands on what comes, after doing something to it.
+fn pass(mut from: TcpStream, mut to: TcpStream, change: impl Fn(&mut [u8])) {
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = from.read(&mut buffer) {
+        change(&mut buffer[..read]);
+        if to.write_all(&buffer[..read]).is_err() {
+            break;
+        }
+    }
+    // Whoever is gone already need not be told.
+    let _ = to.shutdown(Shutdown::Both);
+    let _ = from.shutdown(Shutdown::Both);
+}
