@@ -17,6 +17,7 @@ use sciparse::{
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    path::{Path, PathBuf},
     sync::atomic::{AtomicU8, Ordering},
     thread::JoinHandle,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
@@ -30,7 +31,8 @@ pub struct Net {
     block: [u8; 3],
     /// How the link is watched: not at all, unless the test says so.
     bfd: Bfd,
-    running: Vec<JoinHandle<Result<(), RouterError>>>,
+    /// Where each router answers, and its thread.
+    running: Vec<(PathBuf, JoinHandle<Result<(), RouterError>>)>,
 }
 
 /// What a link that is up and does nothing to packets is like.
@@ -89,8 +91,27 @@ impl Net {
 
     pub fn start(&mut self, number: u8) {
         let router = Router::open_with_seed(&self.dir(number), None, 7).unwrap();
-        let thread = std::thread::Builder::new().name(format!("router-{number}"));
-        self.running.push(thread.spawn(|| router.run()).unwrap());
+        self.run(router, self.dir(number).router_socket());
+    }
+
+    /// Starts the router `name` of an AS with several.
+    pub fn start_named(&mut self, number: u8, name: &str) {
+        let router = Router::open_with_seed(&self.dir(number), Some(name), 7).unwrap();
+        self.run(router, self.dir(number).router_socket_of(name));
+    }
+
+    fn run(&mut self, router: Router, socket: PathBuf) {
+        let thread = std::thread::Builder::new().name("router".to_owned());
+        self.running
+            .push((socket, thread.spawn(|| router.run()).unwrap()));
+    }
+
+    /// Stops the router that answers at `socket`, and waits for its end.
+    pub fn stop(&mut self, socket: &Path) {
+        let at = self.running.iter().position(|running| running.0 == socket);
+        let (socket, thread) = self.running.remove(at.unwrap());
+        assert_eq!(live::call(&socket, &Request::Stop).unwrap(), Reply::Done);
+        thread.join().unwrap().unwrap();
     }
 
     pub fn dir(&self, number: u8) -> AsDir {
@@ -185,10 +206,7 @@ impl Net {
     }
 
     pub fn counters(&self, number: u8) -> Counters {
-        match self.call(number, &Request::Counters) {
-            Reply::Counters(counters) => counters,
-            other => panic!("{other:?}"),
-        }
+        counters_at(&self.dir(number).router_socket())
     }
 
     /// The counters once router `number` has received `packets` at interface
@@ -207,16 +225,31 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        for number in [1, 2] {
+        for (socket, router) in self.running.drain(..) {
             // One that the test has stopped itself does not answer.
-            let _ = live::call(&self.dir(number).router_socket(), &Request::Stop);
-        }
-        for router in self.running.drain(..) {
+            let _ = live::call(&socket, &Request::Stop);
             let ended = router.join();
             if !std::thread::panicking() {
                 ended.unwrap().unwrap();
             }
         }
+    }
+}
+
+/// The counters of the router that answers at `socket`.
+pub fn counters_at(socket: &Path) -> Counters {
+    match live::call(socket, &Request::Counters).unwrap() {
+        Reply::Counters(counters) => counters,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits until the router at `socket` finds `neighbour` up, or down.
+pub fn wait_for(socket: &Path, neighbour: &str, up: bool) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    while counters_at(socket).bfd[neighbour] != up {
+        assert!(Instant::now() < patience, "{neighbour} is not up: {up}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -1,0 +1,218 @@
+//! Routers that watch each other, over loopback addresses, in threads.
+
+#![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
+
+mod common;
+
+use common::{
+    DST_PORT, MTU, SRC_PORT, addr,
+    net::{Net, PLAIN, counters_at, ia, wait_for},
+    udp_between,
+};
+use hawser_router::live::Request;
+use hawser_topology::{Bfd, BorderRouter, Interface, LinkState, LinkTo};
+use sciparse::{
+    core::convert::TryFromView as _,
+    dataplane_path::model::DpPath,
+    packet::model::ScionScmpPacket,
+    payload::scmp::model::{ScmpExternalInterfaceDown, ScmpInternalConnectivityDown, ScmpMessage},
+    util::test_builder::TestPathBuilder,
+};
+use std::{
+    collections::BTreeMap,
+    net::UdpSocket,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+/// Quick, and lenient towards a busy machine.
+const QUICK: Bfd = Bfd {
+    disable: false,
+    detect_mult: 20,
+    desired_min_tx: Duration::from_millis(10),
+    required_min_rx: Duration::from_millis(10),
+};
+
+/// Two routers that have found each other.
+fn up() -> Net {
+    let mut net = Net::with_bfd(QUICK);
+    net.start(1);
+    net.start(2);
+    for number in [1, 2] {
+        wait_for(&net.dir(number).router_socket(), "1", true);
+    }
+    net
+}
+
+fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = vec![0; 2048];
+    let length = socket.recv(&mut buffer).unwrap();
+    buffer.truncate(length);
+    buffer
+}
+
+fn scmp(socket: &UdpSocket) -> ScmpMessage {
+    let message = receive(socket);
+    ScionScmpPacket::try_from_slice(&message).unwrap().0.payload
+}
+
+#[test]
+fn packets_pass_a_link_that_is_up_and_bfd_does_not_count() {
+    let net = up();
+    let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
+    let packet = net.packet(1, DST_PORT, 100);
+    one.send_to(&packet, net.router(1)).unwrap();
+    assert_eq!(receive(&two).len(), packet.len());
+    let counters = net.counters(2);
+    assert_eq!(counters.bfd, BTreeMap::from([("1".to_owned(), true)]));
+    assert_eq!(counters.interfaces[&1].rx_packets, 1);
+    assert_eq!(counters.interfaces[&1].rx_bytes, packet.len() as u64);
+    assert_eq!(counters.interfaces[&1].tx_packets, 0);
+}
+
+#[test]
+fn a_neighbour_that_ends_is_noticed_and_told_of() {
+    let mut net = up();
+    let one = net.host(1, SRC_PORT);
+    let (near, far) = (net.dir(1).router_socket(), net.dir(2).router_socket());
+    net.stop(&far);
+    wait_for(&near, "1", false);
+    one.send_to(&net.packet(1, DST_PORT, 100), net.router(1))
+        .unwrap();
+    match scmp(&one) {
+        ScmpMessage::ExternalInterfaceDown(ScmpExternalInterfaceDown {
+            isd_asn,
+            interface_id,
+            ..
+        }) => assert_eq!((isd_asn, interface_id), (ia(1), 1)),
+        other => panic!("{other:?}"),
+    }
+
+    net.start(2);
+    wait_for(&near, "1", true);
+    wait_for(&far, "1", true);
+    let two = net.host(2, DST_PORT);
+    let packet = net.packet(2, DST_PORT, 100);
+    one.send_to(&packet, net.router(1)).unwrap();
+    assert_eq!(receive(&two).len(), packet.len());
+}
+
+#[test]
+fn a_link_taken_down_at_one_end_is_noticed_at_the_other() {
+    let net = up();
+    let far = net.dir(2).router_socket();
+    let down = LinkState { up: false, ..PLAIN };
+    net.set_link(1, down);
+    wait_for(&far, "1", false);
+    net.set_link(1, PLAIN);
+    wait_for(&far, "1", true);
+    wait_for(&net.dir(1).router_socket(), "1", true);
+}
+
+#[test]
+fn a_link_that_delays_and_loses_everything_else_stays_up() {
+    let net = up();
+    let mut lossy = PLAIN;
+    lossy.shape.loss = 1.0;
+    lossy.shape.delay = Duration::from_millis(30);
+    net.set_link(1, lossy);
+    // Longer than the other end waits.
+    std::thread::sleep(QUICK.desired_min_tx * u32::from(QUICK.detect_mult) * 2);
+    let far = net.dir(2).router_socket();
+    assert_eq!(counters_at(&far).bfd["1"], true);
+}
+
+/// 1-1 has a second router, whose interface 2 leads to 1-3: a socket of the
+/// test's, not watched.
+fn with_second_router(net: &mut Net) -> UdpSocket {
+    let mut topology = net.topology(1);
+    let neighbour = UdpSocket::bind((net.ip(200), 50000)).unwrap();
+    neighbour
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let interface = Interface {
+        local: (net.ip(199), 50000).into(),
+        remote: neighbour.local_addr().unwrap(),
+        isd_as: ia(3),
+        remote_id: 1,
+        link_to: LinkTo::Core,
+        mtu: MTU,
+        bfd: Bfd {
+            disable: true,
+            ..QUICK
+        },
+    };
+    let second = BorderRouter {
+        internal_addr: (net.ip(198), 30042).into(),
+        interfaces: BTreeMap::from([(2, interface)]),
+    };
+    topology.border_routers.insert("second".to_owned(), second);
+    net.dir(1).write_topology(&topology).unwrap();
+    net.start_named(1, "br1");
+    net.start_named(1, "second");
+    net.start(2);
+    neighbour
+}
+
+#[test]
+fn two_routers_of_an_as_hand_packets_to_each_other() {
+    let mut net = Net::new();
+    let neighbour = with_second_router(&mut net);
+    let first = net.dir(1).router_socket_of("br1");
+    let second = net.dir(1).router_socket_of("second");
+    wait_for(&first, "second", true);
+    wait_for(&second, "br1", true);
+
+    // From 1-2 through 1-1 to 1-3.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = now.as_secs() as u32;
+    let path = TestPathBuilder::new(net.addr(2), addr(3))
+        .using_info_timestamp(now - 60)
+        .core()
+        .using_forwarding_key(net.dir(2).hop_key().unwrap())
+        .add_hop(0, 1)
+        .using_forwarding_key(net.dir(1).hop_key().unwrap())
+        .add_hop(1, 2)
+        .using_forwarding_key([3; 16])
+        .add_hop(1, 0)
+        .build(now);
+    let DpPath::Standard(path) = path.data_plane_path else {
+        panic!()
+    };
+    let host = net.host(2, SRC_PORT);
+    let packet = udp_between(net.addr(2), addr(3), DST_PORT, path, 100);
+    host.send_to(&packet, net.router(2)).unwrap();
+    assert_eq!(receive(&neighbour).len(), packet.len());
+    let interfaces = counters_at(&second).interfaces;
+    assert_eq!(interfaces[&0].rx_packets, 1);
+    assert_eq!(interfaces[&2].tx_packets, 1);
+
+    net.stop(&second);
+    wait_for(&first, "second", false);
+    host.send_to(&packet, net.router(2)).unwrap();
+    match scmp(&host) {
+        ScmpMessage::InternalConnectivityDown(ScmpInternalConnectivityDown {
+            isd_asn,
+            ingress_interface_id,
+            egress_interface_id,
+            ..
+        }) => {
+            assert_eq!(isd_asn, ia(1));
+            assert_eq!((ingress_interface_id, egress_interface_id), (1, 2));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn links_of_another_router_are_not_this_ones() {
+    let mut net = Net::new();
+    with_second_router(&mut net);
+    let down = LinkState { up: false, ..PLAIN };
+    let request = Request::SetLink { id: 2, state: down };
+    let first = net.dir(1).router_socket_of("br1");
+    let refused = hawser_router::live::call(&first, &request).unwrap();
+    assert!(
+        matches!(&refused, hawser_router::live::Reply::Error { message } if message.contains("interface 2")),
+        "{refused:?}"
+    );
+}
