@@ -8,12 +8,9 @@ use crate::{
     segment::associated,
     store::{LoadError, Store, read},
 };
-use scion_protobuf::{
-    buffa::Message,
-    proto::{
-        control_plane::v1::{ASEntry, ASEntrySignedBody, PathSegment, VerificationKeyID},
-        crypto::v1::SignedMessage,
-    },
+use scion_protobuf::proto::{
+    control_plane::v1::{ASEntry, PathSegment, VerificationKeyID},
+    crypto::v1::SignedMessage,
 };
 use sciparse::identifier::isd_asn::IsdAsn;
 use std::{fmt, path::Path};
@@ -28,11 +25,12 @@ pub struct Signer {
 impl Signer {
     /// The signer of the AS whose folder is `dir`: the key and the chain in
     /// `crypto/as` that belong together (of several, that which holds
-    /// longest), and the newest TRC of its ISD in `certs`.
+    /// longest). Its signatures name the newest TRC of its ISD in `trcs`.
     ///
     /// # Errors
-    /// When a file cannot be read, or no key has a chain, or the chain no TRC.
-    pub fn load(dir: &Path) -> Result<Signer, LoadError> {
+    /// When a file cannot be read, no key has a chain, or there is no TRC of
+    /// the ISD that the chain is rooted in.
+    pub fn load(dir: &Path, trcs: &Store) -> Result<Signer, LoadError> {
         let crypto = dir.join("crypto").join("as");
         let chains: Vec<Chain> = read(&crypto, "pem", Chain::from_pem)?;
         let keys: Vec<Key> = read(&crypto, "key", Key::from_pem)?;
@@ -44,11 +42,9 @@ impl Signer {
         });
         let best = pairs.max_by_key(|(_, chain)| chain.validity().not_after);
         let (key, chain) = best.ok_or(LoadError::NoSigner { folder: crypto })?;
-        let certs = dir.join("certs");
-        let store = Store::load(&certs)?;
-        let trc = store.newest(chain.isd_as().isd().to_u16());
+        let trc = trcs.newest(chain.isd_as().isd().to_u16());
+        let trc = trc.filter(|trc| chain.is_rooted_in(trc));
         let trc = trc.ok_or(LoadError::NoTrc {
-            folder: certs,
             isd_as: chain.isd_as(),
         })?;
         let key_id = VerificationKeyID {
@@ -89,19 +85,19 @@ impl Signer {
         message::sign(&self.key, &self.key_id, body, associated, at)
     }
 
-    /// Adds the AS's entry to a segment, signed at a Unix second together
-    /// with all that the segment has already.
+    /// Adds the AS's entry to a segment, an encoded `ASEntrySignedBody`,
+    /// signed at a Unix second together with all that the segment has already.
     ///
     /// # Errors
     /// When the AS's certificate does not hold then, or the key fails.
     pub fn add_entry(
         &self,
         segment: &mut PathSegment,
-        body: &ASEntrySignedBody,
+        body: Vec<u8>,
         at: u64,
     ) -> Result<(), SignError> {
         let before = associated(segment, segment.as_entries.len());
-        let signed = self.sign(body.encode_to_vec(), &before, at)?;
+        let signed = self.sign(body, &before, at)?;
         segment.as_entries.push(ASEntry {
             signed: Some(signed).into(),
             ..ASEntry::default()

@@ -39,12 +39,12 @@ pub enum LoadError {
         /// The folder.
         folder: PathBuf,
     },
-    /// There is no TRC.
-    #[error("{folder} has no TRC (*.trc) of the ISD of {isd_as}", folder = folder.display())]
+    /// No TRC goes with a signer.
+    #[error(
+        "no TRC of its ISD has the root of the certificate of {isd_as}: put the newest (*.trc) into the folder certs"
+    )]
     NoTrc {
-        /// The folder.
-        folder: PathBuf,
-        /// The AS.
+        /// The signer.
         isd_as: IsdAsn,
     },
 }

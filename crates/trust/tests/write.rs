@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
-use hawser_trust::{AsRole, Chain, SegmentVerifyError, Signer, Store, WriteError, write};
+use hawser_trust::{
+    AsRole, Chain, LoadError, SegmentVerifyError, Signer, Store, WriteError, write,
+};
 use scion_protobuf::{
     buffa::Message,
     proto::control_plane::v1::{
@@ -59,8 +61,12 @@ fn written(network: &[AsRole]) -> tempfile::TempDir {
     lab
 }
 
+fn load(dir: &Path) -> Result<Signer, LoadError> {
+    Signer::load(dir, &Store::load(&dir.join("certs"))?)
+}
+
 fn signers(lab: &Path, network: &[AsRole]) -> Vec<Signer> {
-    let signer = |role: &AsRole| Signer::load(&folder(lab, role.isd_as)).unwrap();
+    let signer = |role: &AsRole| load(&folder(lab, role.isd_as)).unwrap();
     network.iter().map(signer).collect()
 }
 
@@ -91,7 +97,7 @@ fn segment(signers: &[&Signer], at: u64) -> PathSegment {
     };
     for signer in signers {
         signer
-            .add_entry(&mut segment, &body(signer.isd_as()), at)
+            .add_entry(&mut segment, body(signer.isd_as()).encode_to_vec(), at)
             .unwrap();
     }
     segment
@@ -163,7 +169,7 @@ fn the_issuer_is_the_one_that_is_named() {
         ("1-ff00:0:111", "1-ff00:0:120"),
         ("1-ff00:0:120", "1-ff00:0:120"),
     ] {
-        let signer = Signer::load(&folder(lab.path(), ia(isd_as))).unwrap();
+        let signer = load(&folder(lab.path(), ia(isd_as))).unwrap();
         assert_eq!(signer.chain().ca().isd_as(), Some(ia(issuer)), "{isd_as}");
     }
 }
@@ -231,7 +237,11 @@ fn an_as_cannot_speak_for_another() {
     let signers = signers(lab.path(), &network());
     let mut segment = segment(&[&signers[0]], now());
     signers[1]
-        .add_entry(&mut segment, &body(signers[2].isd_as()), now())
+        .add_entry(
+            &mut segment,
+            body(signers[2].isd_as()).encode_to_vec(),
+            now(),
+        )
         .unwrap();
     let mut store = Store::load(&folder(lab.path(), ia("1-ff00:0:110")).join("certs")).unwrap();
     for signer in &signers {
@@ -250,15 +260,15 @@ fn a_signer_needs_its_key_its_chain_and_a_trc() {
     let lab = written(&network());
     let dir = folder(lab.path(), ia("1-ff00:0:111"));
     let other = folder(lab.path(), ia("1-ff00:0:110"));
-    let error = || Signer::load(&dir).unwrap_err().to_string();
+    let error = || load(&dir).unwrap_err().to_string();
     fs::rename(dir.join("certs/ISD1-B1-S1.trc"), dir.join("trc")).unwrap();
     assert!(
-        error().contains("no TRC (*.trc) of the ISD of 1-ff00:0:111"),
+        error().contains("certificate of 1-ff00:0:111"),
         "{}",
         error()
     );
     fs::rename(dir.join("trc"), dir.join("certs/ISD1-B1-S1.trc")).unwrap();
-    Signer::load(&dir).unwrap();
+    load(&dir).unwrap();
     // The key of another AS.
     fs::copy(
         other.join("crypto/as/cp-as.key"),
@@ -279,7 +289,7 @@ fn a_signer_needs_its_key_its_chain_and_a_trc() {
 #[test]
 fn an_expired_certificate_signs_nothing() {
     let lab = written(&network());
-    let signer = Signer::load(&folder(lab.path(), ia("1-ff00:0:111"))).unwrap();
+    let signer = load(&folder(lab.path(), ia("1-ff00:0:111"))).unwrap();
     let end = signer.chain().validity().not_after;
     assert!(signer.sign(Vec::new(), &[], end).is_ok());
     let error = signer.sign(Vec::new(), &[], end + 1).unwrap_err();
