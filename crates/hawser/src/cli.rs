@@ -1,9 +1,10 @@
 //! The arguments of every command.
 
+mod host;
+
 use clap::{Args, Parser, Subcommand};
-use hawser_endhost::ScionAddr;
-use hawser_path::Strategy;
 use hawser_topology::IsdAsn;
+pub use host::*;
 use std::{path::PathBuf, time::Duration};
 
 /// Moves data over every useful path of a SCION network at once.
@@ -20,6 +21,8 @@ pub enum Command {
     Paths(PathsArgs),
     /// Send SCMP echo requests to a host
     Ping(PingArgs),
+    /// Ask the border routers on a path who they are
+    Traceroute(TracerouteArgs),
     /// Make and show .torrent files
     Torrent(TorrentArgs),
     /// Serve a file or folder to others
@@ -37,41 +40,6 @@ pub enum Command {
     /// What hawser starts for itself
     #[command(hide = true)]
     Internal(InternalArgs),
-}
-
-#[derive(Args)]
-pub struct PathsArgs {
-    /// The destination AS, for example 1-ff00:0:110
-    #[arg(value_name = "DST")]
-    pub destination: IsdAsn,
-    /// Print JSON, with the field names of `scion showpaths --format json`
-    #[arg(long, conflicts_with = "extended")]
-    pub json: bool,
-    /// Print everything known of each path
-    #[arg(long, short)]
-    pub extended: bool,
-}
-
-#[derive(Args)]
-pub struct PingArgs {
-    /// The host, for example 1-ff00:0:110,10.0.1.1
-    #[arg(value_name = "DST")]
-    pub destination: String,
-    /// Stop after this many requests
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub count: Option<u16>,
-    /// Use the path whose fingerprint begins like this
-    #[arg(long, value_name = "FINGERPRINT")]
-    pub path: Option<String>,
-    /// Time between requests
-    #[arg(long, short, value_name = "TIME", default_value = "1s", value_parser = duration)]
-    pub interval: Duration,
-    /// How long to wait for each reply
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
-    pub timeout: Duration,
-    /// Print one JSON object at the end
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Args)]
@@ -101,41 +69,6 @@ pub enum TorrentCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-#[derive(Args)]
-pub struct SeedArgs {
-    /// The .torrent file
-    pub torrent: PathBuf,
-    /// The file or folder that it describes
-    pub path: PathBuf,
-    /// Listen here: IP:PORT, or a SCION address of this AS
-    #[arg(long, value_name = "ADDR", value_parser = listen)]
-    pub listen: Option<Listen>,
-    /// Print JSON: one object when listening
-    #[arg(long)]
-    pub json: bool,
-}
-
-#[derive(Args)]
-pub struct GetArgs {
-    /// The .torrent file
-    pub torrent: PathBuf,
-    /// The folder to download into
-    #[arg(long, short, value_name = "DIR", default_value = ".")]
-    pub output: PathBuf,
-    /// A peer, for example 1-ff00:0:110,10.0.1.1:31000; may be given several times
-    #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
-    pub peer: Vec<ScionAddr>,
-    /// Use at most this many paths to each peer
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub paths: u16,
-    /// How to choose among paths: shortest or disjoint
-    #[arg(long, value_name = "STRATEGY", default_value = "disjoint")]
-    pub select: Strategy,
-    /// Print one JSON object at the end
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Args)]
@@ -322,15 +255,6 @@ pub enum SomeAs {
     All,
 }
 
-/// Where to listen.
-#[derive(Debug, Clone, Copy)]
-pub enum Listen {
-    /// An address of this host.
-    Ip(std::net::SocketAddr),
-    /// The same, with the AS it must be in.
-    Scion(ScionAddr),
-}
-
 fn lab_name(text: &str) -> Result<String, String> {
     hawser_lab::check_name(text)
         .map(|()| text.to_owned())
@@ -362,15 +286,6 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 fn loss(text: &str) -> Result<f64, String> {
     hawser_topology::parse_loss(text).map_err(|e| e.to_string())
-}
-
-fn listen(text: &str) -> Result<Listen, String> {
-    if let Ok(address) = text.parse() {
-        return Ok(Listen::Ip(address));
-    }
-    text.parse().map(Listen::Scion).map_err(|_| {
-        format!("{text:?} is no address: write IP:PORT, or a SCION address such as 1-ff00:0:110,10.0.1.1:31000")
-    })
 }
 
 /// Reads a number of bytes: `32MiB`, `32MB`, `32M` (as `dd` does: MiB) or bare.

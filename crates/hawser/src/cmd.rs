@@ -1,5 +1,6 @@
 //! One module a command.
 
+mod choose;
 pub mod get;
 pub mod lab;
 pub mod paths;
@@ -7,8 +8,12 @@ pub mod ping;
 pub mod seed;
 pub mod service;
 pub mod torrent;
+pub mod traceroute;
 
+use crate::cli::{Format, HostArgs};
 use crate::failure::{Doing, Failure};
+use crate::out::{out, outln};
+use hawser_endhost::Endhost;
 use hawser_torrent::{Metainfo, metainfo::MAX_METAINFO_BYTES};
 use std::{io::Read, path::Path};
 
@@ -30,6 +35,39 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .enable_all()
         .build()
         .doing("starting")
+}
+
+/// Gets this host into its network.
+async fn host(args: &HostArgs) -> Result<Endhost, Failure> {
+    Endhost::bootstrap(&args.bootstrap())
+        .await
+        .map_err(Failure::job)
+}
+
+/// Prints a report for programs; false when it is one for people.
+fn print_document(format: Format, report: &impl serde::Serialize) -> Result<bool, Failure> {
+    match format {
+        Format::Human => return Ok(false),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(report).doing("writing JSON")?;
+            outln!("{text}");
+        }
+        Format::Yaml => {
+            let text = serde_saphyr::to_string(report).doing("writing YAML")?;
+            out(format_args!("{text}"));
+        }
+    }
+    Ok(true)
+}
+
+/// Refuses what is asked of EPIC.
+fn no_epic(epic: bool) -> Result<(), Failure> {
+    match epic {
+        true => Err(Failure::usage(
+            "--epic: EPIC paths are not supported: leave it out",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Waits for an interrupt or a request to end.

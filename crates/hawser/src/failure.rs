@@ -9,6 +9,9 @@ pub enum Failure {
     Usage(String),
     /// The job failed: exit code 1.
     Job(String),
+    /// There is nothing to report on, in a command named after one of `scion`'s: exit code 2, as
+    /// there, where 1 is kept for what the report says.
+    NoReport(String),
 }
 
 impl Failure {
@@ -22,18 +25,26 @@ impl Failure {
         Failure::Usage(reason.to_string())
     }
 
+    /// The same, of a command named after one of `scion`'s.
+    pub fn as_of_scion(self) -> Failure {
+        match self {
+            Failure::Job(reason) => Failure::NoReport(reason),
+            other => other,
+        }
+    }
+
     /// The exit code that says so.
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Job(_) => ExitCode::from(1),
-            Failure::Usage(_) => ExitCode::from(2),
+            Failure::Usage(_) | Failure::NoReport(_) => ExitCode::from(2),
         }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Usage(reason) | Failure::Job(reason)) = self;
+        let (Failure::Usage(reason) | Failure::Job(reason) | Failure::NoReport(reason)) = self;
         f.write_str(reason)
     }
 }

@@ -1,7 +1,8 @@
 //! `hawser`: the command line.
 //!
 //! Thin: it reads arguments, calls the crates, and shows what they say.
-//! Exit codes: 0 done, 1 the job failed, 2 wrong use.
+//! Exit codes: 0 done, 1 the job failed, 2 wrong use. Commands named after one of `scion`'s have
+//! its codes: 1 when what they report is bad, 2 when they cannot report at all.
 
 mod cli;
 mod cmd;
@@ -9,6 +10,7 @@ mod demo;
 mod failure;
 mod format;
 mod out;
+mod paint;
 
 use crate::out::errln;
 use clap::Parser;
@@ -31,8 +33,9 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     let done = |()| ExitCode::SUCCESS;
     match command {
-        Command::Paths(args) => cmd::paths::run(args).map(done),
-        Command::Ping(args) => cmd::ping::run(args),
+        Command::Paths(args) => cmd::paths::run(args).map_err(Failure::as_of_scion),
+        Command::Ping(args) => cmd::ping::run(args).map_err(Failure::as_of_scion),
+        Command::Traceroute(args) => cmd::traceroute::run(args).map_err(Failure::as_of_scion),
         Command::Torrent(args) => cmd::torrent::run(args).map(done),
         Command::Seed(args) => cmd::seed::run(args).map(done),
         Command::Get(args) => cmd::get::run(args).map(done),

@@ -40,12 +40,76 @@ fn torrent(folder: &Path) -> String {
 fn no_daemon_is_named_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let torrent = torrent(folder.path());
-    for args in [
-        vec!["paths", "1-ff00:0:110"],
-        vec!["ping", "1-ff00:0:110,10.0.1.1", "-c", "1"],
-        vec!["get", &torrent, "--peer", "1-ff00:0:110,10.0.1.1:31000"],
+    let host = "1-ff00:0:110,10.0.1.1";
+    for (args, code) in [
+        // As `scion` exits when it cannot report anything.
+        (vec!["paths", "1-ff00:0:110"], 2),
+        (vec!["paths", "1-ff00:0:110", "--json"], 2),
+        (vec!["ping", host, "-c", "1"], 2),
+        (vec!["traceroute", host], 2),
+        (
+            vec!["get", &torrent, "--peer", "1-ff00:0:110,10.0.1.1:31000"],
+            1,
+        ),
     ] {
-        refused(&hawser(&args), 1, &["127.0.0.1:1", "SCION_DAEMON"]);
+        refused(&hawser(&args), code, &["127.0.0.1:1", "SCION_DAEMON"]);
+    }
+}
+
+#[test]
+fn a_daemon_or_folder_that_is_named_must_be_there() {
+    for (args, name) in [
+        (["--sciond", "127.0.0.1:2"], "127.0.0.1:2"),
+        (["--config-dir", "/nowhere"], "/nowhere"),
+    ] {
+        let output = hawser(&[&["paths", "1-ff00:0:110"], &args[..]].concat());
+        refused(&output, 2, &[name]);
+    }
+}
+
+/// Asserts wrong use, told with these words.
+fn wrong(args: &[&str], words: &[&str]) {
+    let output = hawser(args);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+    for word in words {
+        assert!(
+            error.contains(word),
+            "{args:?}: {word:?} is not in: {error}"
+        );
+    }
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn flags_of_a_host_that_mean_nothing_are_wrong_use() {
+    let (dst, host) = ("1-ff00:0:110", "1-ff00:0:110,10.0.1.1");
+    wrong(&["paths", dst, "--sciond", "localhost"], &["HOST:PORT"]);
+    wrong(&["paths", dst, "--local", "0.0.0.0"], &["--local"]);
+    wrong(&["paths", dst, "--sequence", "0 |"], &["at byte 3"]);
+    wrong(&["paths", dst, "--format", "xml"], &["xml"]);
+    wrong(&["paths", dst, "--epic"], &["EPIC"]);
+    wrong(
+        &["ping", host, "--path", "xyz"],
+        &["hex digits", "hawser paths"],
+    );
+    wrong(&["ping", host, "--path", ""], &["hex digits"]);
+    wrong(&["ping", host, "--interval", "0s"], &["1ms"]);
+    wrong(&["ping", "1-ff00:0:110,10.0.1.1:80"], &["without a port"]);
+    wrong(&["ping", host, "--epic"], &["EPIC"]);
+    wrong(&["traceroute", "10.0.1.1"], &["1-ff00:0:110,10.0.1.1"]);
+    wrong(&["traceroute", host, "--epic"], &["EPIC"]);
+}
+
+#[test]
+fn an_address_to_listen_at_that_lacks_something_is_explained() {
+    for (address, hint) in [
+        ("127.0.0.1", "127.0.0.1:0"),
+        ("31000", "the address is missing"),
+        ("1-ff00:0:110,10.0.1.1", "10.0.1.1:31000"),
+        ("localhost:31000", "IP:PORT"),
+    ] {
+        wrong(&["seed", "x.torrent", "x", "--listen", address], &[hint]);
     }
 }
 

@@ -8,7 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 use sciparse::identifier::isd_asn::IsdAsn;
 use serde::Serialize;
 
-use crate::{Fingerprint, Geo, LinkType, Path};
+use crate::{Geo, LinkType, Path};
+
+/// How many hex digits of a fingerprint `scion showpaths` prints.
+const DIGITS: usize = 16;
 
 /// All paths from the local AS to another: the whole answer of `hawser paths --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -17,15 +20,17 @@ pub struct Listing {
     pub local_isd_as: IsdAsn,
     /// The AS they lead to.
     pub destination: IsdAsn,
-    /// The paths, in the order in which they are to be shown.
+    /// The paths, in the order in which they are to be shown; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Entry>,
 }
 
 /// One path of a [`Listing`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// All 64 digits; `scion showpaths` prints the first 16 of them.
-    pub fingerprint: Fingerprint,
+    /// The first 16 hex digits of the path's [`Fingerprint`](crate::Fingerprint), `local` inside
+    /// an AS.
+    pub fingerprint: String,
     /// Every interface on the way.
     pub hops: Vec<Hop>,
     /// As [`Path::sequence`].
@@ -60,7 +65,22 @@ pub struct Entry {
     pub local_ip: Option<IpAddr>,
 }
 
-/// One interface of an [`Entry`].
+/// The path a command used, as `scion ping` and `scion traceroute` describe it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Used {
+    /// All 64 hex digits of the path's [`Fingerprint`](crate::Fingerprint).
+    pub fingerprint: String,
+    /// Every interface on the way.
+    pub hops: Vec<Hop>,
+    /// As [`Path::sequence`].
+    pub sequence: String,
+    /// The local address that packets were sent from.
+    pub local_ip: IpAddr,
+    /// The underlay address of the border router; empty for a path inside the AS.
+    pub next_hop: String,
+}
+
+/// One interface of an [`Entry`] or of [`Used`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Hop {
     /// Its number.
@@ -90,18 +110,15 @@ impl Entry {
         let metadata = &path.metadata;
         let nanoseconds =
             |latency: std::time::Duration| i64::try_from(latency.as_nanos()).unwrap_or(i64::MAX);
+        let fingerprint = match path.interfaces.is_empty() {
+            true => "local".to_owned(),
+            false => path.fingerprint().to_string()[..DIGITS].to_owned(),
+        };
         Self {
-            fingerprint: path.fingerprint(),
-            hops: path
-                .interfaces
-                .iter()
-                .map(|interface| Hop {
-                    interface: interface.id,
-                    isd_as: interface.isd_as,
-                })
-                .collect(),
+            fingerprint,
+            hops: hops(path),
             sequence: path.sequence(),
-            next_hop: next_hop.map_or_else(String::new, |address| address.to_string()),
+            next_hop: text(next_hop),
             expiry: rfc3339(metadata.expiry),
             mtu: metadata.mtu,
             latency: metadata
@@ -128,6 +145,31 @@ impl Entry {
         self.local_ip = Some(local_ip);
         self
     }
+}
+
+impl Used {
+    /// Describes a path whose packets are sent from `local_ip` to `next_hop`.
+    pub fn new(path: &Path, local_ip: IpAddr, next_hop: Option<SocketAddr>) -> Self {
+        Self {
+            fingerprint: path.fingerprint().to_string(),
+            hops: hops(path),
+            sequence: path.sequence(),
+            local_ip,
+            next_hop: text(next_hop),
+        }
+    }
+}
+
+fn hops(path: &Path) -> Vec<Hop> {
+    let hop = |interface: &crate::Interface| Hop {
+        interface: interface.id,
+        isd_as: interface.isd_as,
+    };
+    path.interfaces.iter().map(hop).collect()
+}
+
+fn text(next_hop: Option<SocketAddr>) -> String {
+    next_hop.map_or_else(String::new, |address| address.to_string())
 }
 
 /// The last second that RFC 3339 can write: 9999-12-31T23:59:59Z.
@@ -200,7 +242,7 @@ mod tests {
             ],
         };
         let mut expected = json!({
-            "fingerprint": path.fingerprint().to_string(),
+            "fingerprint": path.fingerprint().to_string()[..16],
             "hops": [
                 {"interface": 1, "isd_as": "1-ff00:0:111"},
                 {"interface": 2, "isd_as": "1-ff00:0:110"},
@@ -239,6 +281,37 @@ mod tests {
         let entry = Entry::new(&path, None);
         assert_eq!(entry.latency, [-1]);
         assert_eq!(entry.next_hop, "");
+        assert_eq!(entry.fingerprint, "local");
+        let listing = Listing {
+            local_isd_as: path.src,
+            destination: path.dst,
+            paths: vec![],
+        };
+        let json = serde_json::to_value(&listing).unwrap();
+        assert_eq!(json.get("paths"), None);
+    }
+
+    #[test]
+    fn the_path_used_has_its_whole_fingerprint() {
+        let interfaces = ["1-ff00:0:111#1", "1-ff00:0:110#2"].map(|one| one.parse().unwrap());
+        let (src, dst) = ("1-ff00:0:111".parse(), "1-ff00:0:110".parse());
+        let metadata = Metadata::default();
+        let path = Path::new(src.unwrap(), dst.unwrap(), interfaces.into(), metadata).unwrap();
+        let next_hop = "10.0.1.254:30042".parse().unwrap();
+        let used = Used::new(&path, "10.0.1.1".parse().unwrap(), Some(next_hop));
+        assert_eq!(
+            serde_json::to_value(&used).unwrap(),
+            json!({
+                "fingerprint": path.fingerprint().to_string(),
+                "hops": [
+                    {"interface": 1, "isd_as": "1-ff00:0:111"},
+                    {"interface": 2, "isd_as": "1-ff00:0:110"},
+                ],
+                "sequence": "1-ff00:0:111#0,1 1-ff00:0:110#2,0",
+                "local_ip": "10.0.1.1",
+                "next_hop": "10.0.1.254:30042",
+            })
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::{
     format,
 };
 use bars::Bars;
-use hawser_endhost::{Daemon, Endhost, Path};
+use hawser_endhost::{Endhost, Path};
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Download, DownloadOptions, Summary};
@@ -70,8 +70,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     let metainfo = cmd::read_metainfo(&args.torrent)?;
     let (name, info_hash) = (metainfo.name().to_owned(), metainfo.info_hash().to_string());
     cmd::runtime()?.block_on(async {
-        let daemon = Daemon::from_env().map_err(Failure::job)?;
-        let host = Endhost::new(daemon).await.map_err(Failure::job)?;
+        let host = cmd::host(&args.host).await?;
         let mut known = Known::new(&host, &args);
         let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
         let endpoint = Endpoint::bind(host.clone(), None, config).map_err(Failure::job)?;

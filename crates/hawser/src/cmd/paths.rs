@@ -1,90 +1,88 @@
-//! `hawser paths`: the paths to an AS.
+//! `hawser paths`: the paths to an AS, and which of them are alive.
 
-use crate::out::outln;
+pub mod human;
+
+use crate::out::{errln, outln};
 use crate::{
     cli::PathsArgs,
-    cmd,
-    failure::{Doing, Failure},
-    format,
+    cmd::{self, choose},
+    failure::Failure,
+    paint::Paint,
 };
-use hawser_endhost::{Daemon, Endhost, Path};
-use hawser_path::show::{Entry, Listing};
-use std::fmt::Write;
+use hawser_endhost::{
+    Path,
+    probe::{Probe, Status, probe},
+};
+use hawser_path::show::{self, Entry, Listing};
+use std::process::ExitCode;
+use tokio::time::{Instant, timeout_at};
 
-/// Runs `hawser paths`.
-pub fn run(args: PathsArgs) -> Result<(), Failure> {
+/// Runs `hawser paths`. Exit code 1 when the report for people has no path alive.
+pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
+    cmd::no_epic(args.epic)?;
     cmd::runtime()?.block_on(async {
-        let daemon = Daemon::from_env().map_err(Failure::job)?;
-        let host = Endhost::new(daemon).await.map_err(Failure::job)?;
-        let paths = host.paths(args.destination).await.map_err(Failure::job)?;
-        if args.json {
-            let listing = Listing {
-                local_isd_as: host.local_as(),
-                destination: args.destination,
-                paths: paths
-                    .iter()
-                    .map(|path| Entry::new(path.info(), path.next_hop()))
-                    .collect(),
-            };
-            let text = serde_json::to_string_pretty(&listing).doing("writing JSON")?;
-            outln!("{text}");
-        } else {
-            outln!("{}", table(&paths, args.extended).trim_end());
+        let deadline = Instant::now() + args.timeout;
+        let late = |_| Failure::job(format!("not done within {:?}: --timeout", args.timeout));
+        let host = timeout_at(deadline, cmd::host(&args.host));
+        let host = host.await.map_err(late)??;
+        let (local, dst) = (host.local_as(), args.destination);
+        let mut paths = Vec::new();
+        if dst != local {
+            let known = choose::known(&host, dst, args.refresh, args.sequence.as_ref());
+            paths = timeout_at(deadline, known).await.map_err(late)??;
+            if args.maxpaths != 0 {
+                paths.truncate(args.maxpaths);
+            }
+            choose::sort(&mut paths);
         }
-        Ok(())
+        let left = deadline.saturating_duration_since(Instant::now());
+        let probes = match args.no_probe {
+            true => Vec::new(),
+            false => probe(&host, &paths, left).await,
+        };
+        let listing = Listing {
+            local_isd_as: local,
+            destination: dst,
+            paths: entries(&paths, &probes),
+        };
+        if cmd::print_document(args.format.format(), &listing)? {
+            return Ok(ExitCode::SUCCESS);
+        }
+        if dst == local {
+            outln!("Empty path, destination is local AS {dst}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        outln!("Available paths to {dst}");
+        let paint = Paint::new(args.format.no_color);
+        for line in human::listing(&paths, &listing.paths, args.extended, paint) {
+            outln!("{line}");
+        }
+        let alive = |probe: &Probe| matches!(probe.status, Status::Alive(_));
+        let trouble = match (paths.is_empty(), args.no_probe) {
+            (true, _) => "no path found",
+            (false, false) if !probes.iter().any(alive) => "no path alive",
+            _ => return Ok(ExitCode::SUCCESS),
+        };
+        errln!("hawser: {trouble}");
+        Ok(ExitCode::from(1))
     })
 }
 
-/// The paths grouped by hops, as `scion showpaths` prints them.
-fn table(paths: &[Path], extended: bool) -> String {
-    let mut text = String::new();
-    let mut hops = None;
-    for (index, path) in paths.iter().enumerate() {
-        let info = path.info();
-        if hops != Some(info.hops()) {
-            hops = Some(info.hops());
-            let _ = writeln!(text, "{} hops:", info.hops());
-        }
-        let _ = writeln!(
-            text,
-            "[{index:>2}] {}  {}  MTU: {}{}",
-            info.fingerprint().short(),
-            drawing(path),
-            info.metadata.mtu,
-            path.next_hop()
-                .map(|n| format!("  NextHop: {n}"))
-                .unwrap_or_default(),
-        );
-        if extended {
-            let entry = Entry::new(info, path.next_hop());
-            let _ = writeln!(text, "     Fingerprint: {}", entry.fingerprint);
-            let _ = writeln!(text, "     Expires: {}", entry.expiry);
-            let latency = info
-                .latency()
-                .map_or_else(|| "not announced".to_owned(), format::millis);
-            let _ = writeln!(text, "     Latency: {latency}");
-            let least = info.metadata.bandwidth.iter().flatten().min();
-            let bandwidth =
-                least.map_or_else(|| "not announced".to_owned(), |&b| format::rate(b as f64));
-            let _ = writeln!(text, "     Bandwidth: {bandwidth}");
-            let _ = writeln!(text, "     Sequence: {}", entry.sequence);
-            if entry.notes.iter().any(|n| !n.is_empty()) {
-                let _ = writeln!(text, "     Notes: {}", entry.notes.join(", "));
-            }
-        }
+/// Paths with what probes found, if there were any.
+fn entries(paths: &[Path], probes: &[Probe]) -> Vec<Entry> {
+    let entry = |path: &Path| Entry::new(path.info(), path.next_hop());
+    let mut entries: Vec<Entry> = paths.iter().map(entry).collect();
+    for (entry, probe) in entries.iter_mut().zip(probes) {
+        let (status, info) = match &probe.status {
+            Status::Alive(_) => (show::Status::Alive, None),
+            Status::TimedOut => (show::Status::Timeout, None),
+            Status::Scmp(error) => (show::Status::Scmp, Some(error.to_string())),
+            Status::Unknown(why) => (show::Status::Unknown, Some(why.clone())),
+            _ => (show::Status::Unknown, None),
+        };
+        entry.status = Some(status);
+        entry.status_info = info;
+        entry.local_ip = probe.local;
     }
-    text
-}
-
-/// `1-ff00:0:4 1>2 1-ff00:0:2 3>4 1-ff00:0:1`, as `scion showpaths` draws hops.
-fn drawing(path: &Path) -> String {
-    let interfaces = &path.info().interfaces;
-    let Some(first) = interfaces.first() else {
-        return format!("{} (inside the AS)", path.info().src);
-    };
-    let mut text = first.isd_as.to_string();
-    for link in interfaces.chunks_exact(2) {
-        let _ = write!(text, " {}>{} {}", link[0].id, link[1].id, link[1].isd_as);
-    }
-    text
+    entries
 }

@@ -1,199 +1,205 @@
 //! `hawser ping`: SCMP echo requests to a host.
 
-use crate::out::outln;
+mod report;
+
+use crate::out::{errln, outln};
 use crate::{
-    cli::PingArgs,
-    cmd,
-    failure::{Doing, Failure},
+    cli::{Format, HostAddr, PingArgs},
+    cmd::{self, choose, paths::human},
+    failure::Failure,
     format,
+    paint::Paint,
 };
 use hawser_endhost::{
-    Daemon, Endhost, Path,
-    ping::{PingError, Pinger},
+    Path,
+    ping::{PingError, Pinger, Reply, RequestError, next_hop},
+    wire::ScmpError,
 };
-use hawser_topology::IsdAsn;
-use serde::Serialize;
-use std::{net::IpAddr, process::ExitCode, time::Duration};
+use hawser_path::show::Used;
+use report::{Answer, Report, State};
+use std::{
+    net::IpAddr,
+    process::ExitCode,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::task::JoinSet;
 
-/// Bytes of data in each request, as `scion ping` sends.
-const SIZE: usize = 0;
-
-#[derive(Serialize)]
-struct Report {
-    destination: String,
-    path: String,
-    sent: u32,
-    received: u32,
-    /// Share of requests without an answer, in percent.
-    loss_percent: f64,
-    min_ms: Option<f64>,
-    avg_ms: Option<f64>,
-    max_ms: Option<f64>,
-}
+/// Replies that come later than the timeout, but while pinging goes on, are told as late.
+const LATE: Duration = Duration::from_secs(10);
 
 /// Runs `hawser ping`; exit code 1 if nothing answered.
 pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
-    let (isd_as, ip) = host_address(&args.destination)?;
+    cmd::no_epic(args.choice.epic)?;
     cmd::runtime()?.block_on(async {
-        let daemon = Daemon::from_env().map_err(Failure::job)?;
-        let host = Endhost::new(daemon).await.map_err(Failure::job)?;
-        let paths = host.paths(isd_as).await.map_err(Failure::job)?;
-        let path = choose(&paths, args.path.as_deref(), isd_as)?;
-        let pinger = Pinger::bind(&host, None).map_err(Failure::job)?;
-        let fingerprint = path.fingerprint().to_string();
-        if !args.json {
-            outln!(
-                "PING {isd_as},{ip} over {} ({} hops)",
-                path.fingerprint().short(),
-                path.info().hops()
-            );
+        let (format, paint) = (args.format.format(), Paint::new(args.format.no_color));
+        let host = cmd::host(&args.host).await?;
+        let HostAddr { isd_as, ip } = args.destination;
+        let path = choose::path(&host, isd_as, &args.choice, args.healthy_only, paint).await?;
+        let pinger = Pinger::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
+        let local = pinger.local_addr().host.ip();
+        let size = payload_size(&args, &pinger, &path)?;
+        let packet = pinger.packet_size(ip, &path, size).map_err(Failure::job)?;
+        if packet > usize::from(path.mtu()) {
+            return Err(Failure::usage(format!(
+                "{size} bytes of data make a packet of {packet} bytes: the path takes {}",
+                path.mtu()
+            )));
         }
-        let mut rtts = Vec::new();
-        let mut sent = 0;
+        if format == Format::Human {
+            if host.address().is_none() {
+                outln!("Resolved local address:\n  {local}");
+            }
+            outln!("Using path:\n  {}\n", human::line(&path, paint));
+            outln!("PING {} pld={size}B scion_pkt={packet}B", args.destination);
+        }
+        let mut run = Run {
+            pinger: Arc::new(pinger),
+            target: args.destination,
+            path: path.clone(),
+            size,
+            human: format == Format::Human,
+            sent: 0,
+            highest: None,
+            answers: Vec::new(),
+        };
+        let began = Instant::now();
         tokio::select! {
-            () = echo(&pinger, ip, &path, &args, &mut sent, &mut rtts) => {}
+            () = run.echo(&args) => {}
             interrupted = cmd::interrupted() => interrupted?,
         }
-        let report = report(&args.destination, fingerprint, sent, &rtts);
-        if args.json {
-            outln!("{}", serde_json::to_string(&report).doing("writing JSON")?);
-        } else {
-            print_summary(&report);
+        let used = Used::new(path.info(), local, path.next_hop());
+        let report = Report::new(used, size, packet, run.sent, run.answers, began.elapsed());
+        if !cmd::print_document(format, &report)? {
+            report.summary(args.destination);
         }
-        Ok(if rtts.is_empty() {
-            ExitCode::from(1)
-        } else {
-            ExitCode::SUCCESS
-        })
+        if report.answered() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        errln!("hawser: no reply from {}", args.destination);
+        Ok(ExitCode::from(1))
     })
 }
 
-async fn echo(
-    pinger: &Pinger,
-    ip: IpAddr,
-    path: &Path,
-    args: &PingArgs,
-    sent: &mut u32,
-    rtts: &mut Vec<Duration>,
-) {
-    let mut tick = tokio::time::interval(args.interval.max(Duration::from_millis(1)));
-    while args.count.is_none_or(|count| *sent < count.into()) {
-        tick.tick().await;
-        let number = *sent;
-        *sent += 1;
-        match pinger.echo(ip, path, SIZE, args.timeout).await {
-            Ok(reply) => {
-                rtts.push(reply.rtt);
-                if !args.json {
-                    outln!(
-                        "{} bytes from {},{}: seq={number} time={}",
-                        reply.size,
-                        reply.from.isd_as,
-                        reply.from.host.ip(),
-                        format::millis(reply.rtt)
-                    );
-                }
-            }
-            Err(PingError::TimedOut(_)) if !args.json => outln!("seq={number} no answer"),
-            Err(error) if !args.json => outln!("seq={number} {error}"),
-            Err(_) => {}
-        }
-    }
-}
-
-fn choose(paths: &[Path], prefix: Option<&str>, isd_as: IsdAsn) -> Result<Path, Failure> {
-    let Some(prefix) = prefix else {
-        return paths
-            .first()
-            .cloned()
-            .ok_or_else(|| Failure::job(format!("no path to {isd_as}")));
+/// Bytes of data in each request.
+fn payload_size(args: &PingArgs, pinger: &Pinger, path: &Path) -> Result<usize, Failure> {
+    let wanted = match (args.max_mtu, args.packet_size) {
+        (true, _) => path.mtu(),
+        (false, Some(wanted)) => wanted,
+        (false, None) => return Ok(args.payload_size.into()),
     };
-    let mut matching = paths
-        .iter()
-        .filter(|p| p.fingerprint().matches_prefix(prefix));
-    match (matching.next(), matching.next()) {
-        (Some(path), None) => Ok(path.clone()),
-        (Some(_), Some(_)) => Err(Failure::usage(format!(
-            "--path {prefix}: several paths begin like this: give more digits"
-        ))),
-        (None, _) => Err(Failure::job(format!(
-            "--path {prefix}: no path to {isd_as} begins like this: see `hawser paths {isd_as}`"
-        ))),
-    }
-}
-
-/// Reads `1-ff00:0:110,10.0.1.1`, with or without brackets.
-fn host_address(text: &str) -> Result<(IsdAsn, IpAddr), Failure> {
-    let wrong = || {
+    let headers = pinger
+        .packet_size(args.destination.ip, path, 0)
+        .map_err(Failure::job)?;
+    usize::from(wanted).checked_sub(headers).ok_or_else(|| {
         Failure::usage(format!(
-            "{text:?} is no host address: write for example 1-ff00:0:110,10.0.1.1"
+            "a packet of {wanted} bytes: the headers alone take {headers}"
         ))
-    };
-    let (isd_as, host) = text.split_once(',').ok_or_else(wrong)?;
-    let host = host
-        .strip_prefix('[')
-        .and_then(|h| h.strip_suffix(']'))
-        .unwrap_or(host);
-    let isd_as = isd_as.parse().map_err(|_| wrong())?;
-    let ip = host.parse().map_err(|_| wrong())?;
-    Ok((isd_as, ip))
+    })
 }
 
-fn report(destination: &str, path: String, sent: u32, rtts: &[Duration]) -> Report {
-    let millis = |d: &Duration| d.as_secs_f64() * 1e3;
-    let received = rtts.len() as u32;
-    let sum: Duration = rtts.iter().sum();
-    Report {
-        destination: destination.to_owned(),
-        path,
-        sent,
-        received,
-        loss_percent: if sent == 0 {
-            0.0
+/// Echoes under way and come back.
+struct Run {
+    pinger: Arc<Pinger>,
+    target: HostAddr,
+    path: Path,
+    size: usize,
+    human: bool,
+    sent: u32,
+    /// The highest number answered in time.
+    highest: Option<u32>,
+    answers: Vec<Answer>,
+}
+
+impl Run {
+    /// Sends and receives until all is sent and answered, or not in time.
+    async fn echo(&mut self, args: &PingArgs) {
+        let mut tick = tokio::time::interval(args.interval);
+        let mut asked = JoinSet::new();
+        let all_sent = |sent: u32| args.count.is_some_and(|count| sent >= count.into());
+        // Set when the last request is sent.
+        let mut end = None;
+        while !(all_sent(self.sent) && asked.is_empty()) {
+            let over = async {
+                match end {
+                    Some(end) => tokio::time::sleep_until(end).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                _ = tick.tick(), if !all_sent(self.sent) => {
+                    let wait = args.timeout + LATE;
+                    asked.spawn(ask(Arc::clone(&self.pinger), self.target.ip, self.path.clone(), self.size, wait, self.sent));
+                    self.sent += 1;
+                    if all_sent(self.sent) {
+                        end = Some(tokio::time::Instant::now() + args.timeout);
+                    }
+                }
+                // A task ends only by itself: nobody aborts it and it does not panic.
+                Some(Ok((number, reply))) = asked.join_next() => self.take(number, reply, args.timeout),
+                () = over => return,
+            }
+        }
+    }
+
+    fn take(&mut self, number: u32, reply: Result<Reply, PingError>, timeout: Duration) {
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(PingError::Request(RequestError::TimedOut(_))) => return,
+            Err(error) => {
+                errln!("ERROR: {}", self.explained(&error));
+                return;
+            }
+        };
+        let state = if reply.rtt > timeout {
+            State::AfterTimeout
+        } else if self.highest.is_some_and(|highest| number < highest) {
+            State::OutOfOrder
         } else {
-            100.0 * f64::from(sent - received) / f64::from(sent)
-        },
-        min_ms: rtts.iter().min().map(millis),
-        avg_ms: (received > 0).then(|| millis(&(sum / received))),
-        max_ms: rtts.iter().max().map(millis),
+            self.highest = Some(number);
+            State::Success
+        };
+        let from = HostAddr {
+            isd_as: reply.from.isd_as,
+            ip: reply.from.host.ip(),
+        };
+        if self.human {
+            outln!(
+                "{} bytes from {from}: scmp_seq={number} time={}{}",
+                reply.size,
+                format::exact_millis(reply.rtt),
+                state.remark()
+            );
+        }
+        self.answers.push(Answer::new(&reply, from, number, state));
+    }
+
+    /// The error, with what a user may have overlooked.
+    fn explained(&self, error: &PingError) -> String {
+        let (HostAddr { isd_as, ip }, local) = (self.target, self.pinger.local_addr().host.ip());
+        match error {
+            PingError::Scmp(ScmpError::DestinationUnreachable { .. })
+                if ip.is_ipv4() != local.is_ipv4() =>
+            {
+                let family = |ip: IpAddr| if ip.is_ipv4() { "IPv4" } else { "IPv6" };
+                format!(
+                    "{error}: {ip} is an {} address, and {isd_as} may have {} only",
+                    family(ip),
+                    family(local)
+                )
+            }
+            error => error.to_string(),
+        }
     }
 }
 
-fn print_summary(report: &Report) {
-    outln!(
-        "--- {} ---\n{} sent, {} received, {:.0} % lost",
-        report.destination,
-        report.sent,
-        report.received,
-        report.loss_percent
-    );
-    if let (Some(min), Some(avg), Some(max)) = (report.min_ms, report.avg_ms, report.max_ms) {
-        outln!("rtt min/avg/max = {min:.3}/{avg:.3}/{max:.3} ms");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_have_no_port() {
-        for text in ["1-ff00:0:110,10.0.1.1", "1-ff00:0:110,[10.0.1.1]"] {
-            let (isd_as, ip) = host_address(text).unwrap();
-            assert_eq!(isd_as.to_string(), "1-ff00:0:110");
-            assert_eq!(ip.to_string(), "10.0.1.1");
-        }
-        assert!(host_address("1-ff00:0:110,[fd00::1]").is_ok());
-        for wrong in ["", "10.0.1.1", "1-ff00:0:110", "1-ff00:0:110,10.0.1.1:80"] {
-            assert!(host_address(wrong).is_err(), "{wrong:?} was accepted");
-        }
-    }
-
-    #[test]
-    fn a_report_counts_what_was_lost() {
-        let rtts = [Duration::from_millis(10), Duration::from_millis(30)];
-        let report = report("x", String::new(), 4, &rtts);
-        assert_eq!(report.loss_percent, 50.0);
-        assert_eq!(report.avg_ms, Some(20.0));
-    }
+async fn ask(
+    pinger: Arc<Pinger>,
+    ip: IpAddr,
+    path: Path,
+    size: usize,
+    wait: Duration,
+    number: u32,
+) -> (u32, Result<Reply, PingError>) {
+    (number, pinger.echo(ip, &path, size, wait).await)
 }

@@ -7,7 +7,7 @@ use crate::{
     failure::Failure,
     format,
 };
-use hawser_endhost::{Daemon, Endhost};
+use hawser_endhost::Endhost;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Seed, SeedProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -17,8 +17,7 @@ use std::net::SocketAddr;
 pub fn run(args: SeedArgs) -> Result<(), Failure> {
     let metainfo = cmd::read_metainfo(&args.torrent)?;
     cmd::runtime()?.block_on(async {
-        let daemon = Daemon::from_env().map_err(Failure::job)?;
-        let host = Endhost::new(daemon).await.map_err(Failure::job)?;
+        let host = cmd::host(&args.host).await?;
         let listen = listen_address(args.listen, &host)?;
         let endpoint = Endpoint::bind(host, listen, Config::new()).map_err(Failure::job)?;
 

@@ -16,8 +16,6 @@ pub struct Report {
     bytes: u64,
     /// Whether every download was the seeded file.
     pub sha256_ok: bool,
-    /// The links hand over super-packets of the kernel whole.
-    segmentation: bool,
     runs: Vec<Run>,
     /// Plain TCP over one link of the same network, when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +65,6 @@ impl Report {
             topology,
             bytes,
             sha256_ok: true,
-            segmentation: true,
             runs: Vec::new(),
             iperf3_tcp_mbit: None,
         }
@@ -134,14 +131,13 @@ impl Report {
             outln!("iperf3 TCP over one link: {}", format::rate(tcp * 1e6));
         }
         outln!(
-            "paper: {}; file {}; segmentation offload on the links: {}",
+            "paper: {}; file {}",
             scene.paper,
             if self.sha256_ok {
                 "identical (SHA-256)"
             } else {
                 "DIFFERS"
             },
-            if self.segmentation { "on" } else { "off" },
         );
         Ok(())
     }

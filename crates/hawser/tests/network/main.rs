@@ -6,5 +6,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod lab;
+mod paths;
 mod support;
 mod transfer;

@@ -1,0 +1,110 @@
+//! Which path a command takes.
+
+use crate::out::{err, errln};
+use crate::{cli::ChoiceArgs, cmd::paths::human, failure::Failure, paint::Paint};
+use hawser_endhost::{
+    Endhost, IsdAsn, Path, PathsError,
+    probe::{Status, probe},
+};
+use hawser_path::{Sequence, show::Entry};
+use std::time::Duration;
+
+/// How long probes may take before a path counts as dead, as `scion ping` has it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The paths to `dst` that follow `sequence`, in the order they are offered.
+pub async fn known(
+    host: &Endhost,
+    dst: IsdAsn,
+    refresh: bool,
+    sequence: Option<&Sequence>,
+) -> Result<Vec<Path>, Failure> {
+    let paths = match refresh {
+        true => host.refresh_paths(dst).await,
+        false => host.paths(dst).await,
+    };
+    let mut paths = match paths {
+        Ok(paths) => paths,
+        Err(PathsError::None { .. } | PathsError::AllDown { .. }) => Vec::new(),
+        Err(error) => return Err(Failure::job(error)),
+    };
+    paths.retain(|path| sequence.is_none_or(|sequence| sequence.matches(path.info())));
+    Ok(paths)
+}
+
+/// Orders paths as `scion showpaths` does: the shortest first, then by their interfaces, then by
+/// when they expire.
+pub fn sort(paths: &mut [Path]) {
+    paths.sort_by_cached_key(|path| {
+        let interfaces = path.info().interfaces.clone();
+        (interfaces.len(), interfaces, path.expiry())
+    });
+}
+
+/// The path to `dst` that the arguments name, the shortest where they leave a choice.
+pub async fn path(
+    host: &Endhost,
+    dst: IsdAsn,
+    args: &ChoiceArgs,
+    healthy_only: bool,
+    paint: Paint,
+) -> Result<Path, Failure> {
+    let mut paths = known(host, dst, args.refresh, args.sequence.as_ref()).await?;
+    if paths.is_empty() {
+        return Err(Failure::job(match &args.sequence {
+            Some(sequence) => format!("no path to {dst} follows the sequence '{sequence}'"),
+            None => format!("no path to {dst}"),
+        }));
+    }
+    sort(&mut paths);
+    if let Some(prefix) = &args.path {
+        paths.retain(|path| path.fingerprint().matches_prefix(prefix));
+        match paths.len() {
+            0 => {
+                return Err(Failure::job(format!(
+                    "--path {prefix}: no path to {dst} begins like this: see `hawser paths {dst}`"
+                )));
+            }
+            1 => {}
+            _ => {
+                return Err(Failure::usage(format!(
+                    "--path {prefix}: several paths begin like this: give more digits"
+                )));
+            }
+        }
+    }
+    if healthy_only {
+        let probes = probe(host, &paths, PATIENCE).await;
+        let mut alive = probes.iter().map(|p| matches!(p.status, Status::Alive(_)));
+        paths.retain(|_| alive.next().unwrap_or_default());
+    }
+    if args.interactive && !paths.is_empty() {
+        return tokio::task::block_in_place(|| ask(&paths, dst, paint));
+    }
+    let first = paths.into_iter().next();
+    first.ok_or_else(|| Failure::job(format!("no path to {dst} is alive")))
+}
+
+/// Lets the user choose. The question goes to standard error: standard output is the report's.
+fn ask(paths: &[Path], dst: IsdAsn, paint: Paint) -> Result<Path, Failure> {
+    let entry = |path: &Path| Entry::new(path.info(), path.next_hop());
+    let entries: Vec<Entry> = paths.iter().map(entry).collect();
+    errln!("Available paths to {dst}:");
+    for line in human::listing(paths, &entries, false, paint) {
+        errln!("{line}");
+    }
+    loop {
+        err(format_args!("Choose path: "));
+        let mut line = String::new();
+        match std::io::stdin().read_line(&mut line) {
+            Ok(0) => return Err(Failure::job("no path was chosen")),
+            Ok(_) => {}
+            Err(error) => return Err(Failure::job(format!("reading the choice: {error}"))),
+        }
+        let chosen = line.trim().parse().ok();
+        if let Some(path) = chosen.and_then(|index: usize| paths.get(index)) {
+            return Ok(path.clone());
+        }
+        errln!("Write a number from 0 to {}", paths.len() - 1);
+    }
+}

@@ -1,0 +1,314 @@
+//! Paths as people read them: what `scion showpaths` prints, with the fingerprints.
+
+use crate::{format, paint::Paint};
+use hawser_endhost::Path;
+use hawser_path::{
+    Geo, LinkType, Metadata,
+    show::{Entry, Status},
+};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// With more entries than these, each has a line of its own.
+const ON_ONE_LINE: usize = 7;
+
+/// The paths grouped by length, a line or paragraph each.
+pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) -> Vec<String> {
+    let width = paths.len().saturating_sub(1).to_string().len();
+    let mut lines = Vec::new();
+    let mut length = None;
+    for (index, (path, entry)) in paths.iter().zip(entries).enumerate() {
+        let ases = path.info().hops() + 1;
+        if length.replace(ases) != Some(ases) {
+            lines.push(paint.header(format_args!("{ases} Hops:")));
+        }
+        let mut parts = vec![
+            pair(paint, "Hops", &drawing(path, paint)),
+            pair(paint, "MTU", &entry.mtu.to_string()),
+            pair(paint, "NextHop", &entry.next_hop),
+            pair(paint, "Fingerprint", &path.fingerprint().short()),
+        ];
+        if extended {
+            let known = details(path, entry, paint).into_iter();
+            let known = known.filter(|(_, value)| !value.is_empty());
+            parts.extend(known.map(|(key, value)| pair(paint, key, &value)));
+        }
+        if let Some(status) = entry.status {
+            parts.push(pair(paint, "Status", &word(status, entry, paint)));
+            if let Some(ip) = entry.local_ip {
+                parts.push(pair(paint, "LocalIP", &ip.to_string()));
+            }
+        }
+        let between = match parts.len() > ON_ONE_LINE {
+            true => format!("\n{}", " ".repeat(width + 3)),
+            false => " ".to_owned(),
+        };
+        lines.push(format!("[{index:width$}] {}", parts.join(&between)));
+    }
+    lines
+}
+
+fn pair(paint: Paint, key: &str, value: &str) -> String {
+    format!("{}: {value}", paint.key(key))
+}
+
+fn word(status: Status, entry: &Entry, paint: Paint) -> String {
+    let word = match status {
+        Status::Alive => return paint.good("alive"),
+        Status::Timeout => paint.bad("timeout"),
+        Status::Scmp => paint.bad("scmp"),
+        _ => paint.bad("unknown"),
+    };
+    match &entry.status_info {
+        Some(info) => format!("{word} ({info})"),
+        None => word,
+    }
+}
+
+/// `[1-ff00:0:111 1>2 1-ff00:0:110 3>1 1-ff00:0:112]`.
+pub fn drawing(path: &Path, paint: Paint) -> String {
+    let interfaces = &path.info().interfaces;
+    let Some(first) = interfaces.first() else {
+        return "[]".to_owned();
+    };
+    let mut text = first.isd_as.to_string();
+    for link in interfaces.chunks_exact(2) {
+        let (out, into) = (paint.interface(link[0].id), paint.interface(link[1].id));
+        text += &format!(" {out}{}{into} {}", paint.link('>'), link[1].isd_as);
+    }
+    format!("[{text}]")
+}
+
+/// One line of a path, as `scion ping` shows the one it uses.
+pub fn line(path: &Path, paint: Paint) -> String {
+    let next_hop = path.next_hop().map_or_else(String::new, |n| n.to_string());
+    [
+        pair(paint, "Hops", &drawing(path, paint)),
+        pair(paint, "MTU", &path.mtu().to_string()),
+        pair(paint, "NextHop", &next_hop),
+        pair(paint, "Fingerprint", &path.fingerprint().short()),
+    ]
+    .join(" ")
+}
+
+/// What else is known, empty where it is not.
+fn details(path: &Path, entry: &Entry, paint: Paint) -> [(&'static str, String); 7] {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let left = path
+        .expiry()
+        .saturating_sub(now.map_or(0, |now| now.as_secs()));
+    let expires = entry.expiry.replace('T', " ").replace('Z', " +0000 UTC");
+    let left = format::go_duration(Duration::from_secs(left));
+    let metadata = &path.info().metadata;
+    [
+        ("Expires", format!("{expires} ({left})")),
+        ("Latency", latency(metadata)),
+        ("Bandwidth", bandwidth(metadata)),
+        ("Geo", geo(metadata, paint)),
+        ("LinkType", link_types(metadata)),
+        ("InternalHops", internal_hops(path)),
+        ("Notes", notes(path)),
+    ]
+}
+
+fn latency(metadata: &Metadata) -> String {
+    let known: Duration = metadata.latency.iter().flatten().sum();
+    let total = format::go_duration(known);
+    if metadata.latency.is_empty() {
+        String::new()
+    } else if metadata.latency.iter().all(Option::is_some) {
+        total
+    } else if known.is_zero() {
+        String::new()
+    } else {
+        format!(">{total} (information incomplete)")
+    }
+}
+
+fn bandwidth(metadata: &Metadata) -> String {
+    let Some(least) = metadata.bandwidth.iter().flatten().min() else {
+        return String::new();
+    };
+    let kbit = least / 1000;
+    match metadata.bandwidth.iter().all(Option::is_some) {
+        true => format!("{kbit}Kbit/s"),
+        false => format!("{kbit}Kbit/s (information incomplete)"),
+    }
+}
+
+fn geo(metadata: &Metadata, paint: Paint) -> String {
+    let place = |geo: &Option<Geo>| {
+        let geo = geo.as_ref()?;
+        let point = (geo.latitude != 0.0 || geo.longitude != 0.0)
+            .then(|| format!("{},{}", geo.latitude, geo.longitude));
+        let address = plain(&geo.address);
+        let address = (!address.is_empty()).then(|| format!("\"{address}\""));
+        match (point, address) {
+            (Some(point), Some(address)) => Some(format!("{point} ({address})")),
+            (point, address) => point.or(address),
+        }
+    };
+    let places: Vec<Option<String>> = metadata.geo.iter().map(place).collect();
+    if places.iter().all(Option::is_none) {
+        return String::new();
+    }
+    let places: Vec<String> = places
+        .into_iter()
+        .map(|place| place.unwrap_or_else(|| "N/A".to_owned()))
+        .collect();
+    format!("[{}]", places.join(&paint.link(" > ")))
+}
+
+fn link_types(metadata: &Metadata) -> String {
+    if metadata
+        .link_types
+        .iter()
+        .all(|kind| *kind == LinkType::Unset)
+    {
+        return String::new();
+    }
+    let kinds: Vec<String> = metadata
+        .link_types
+        .iter()
+        .map(LinkType::to_string)
+        .collect();
+    format!("[{}]", kinds.join(", "))
+}
+
+fn internal_hops(path: &Path) -> String {
+    let info = path.info();
+    let hops = info.metadata.internal_hops.iter().enumerate();
+    let told = hops
+        .filter(|(_, hops)| **hops != 0)
+        .filter_map(|(index, hops)| {
+            let entered = info.interfaces.get(2 * index + 1)?;
+            Some(format!("{}: {hops}", entered.isd_as))
+        });
+    listed(told.collect())
+}
+
+fn notes(path: &Path) -> String {
+    let info = path.info();
+    let notes = info.metadata.notes.iter().enumerate();
+    let told = notes.filter_map(|(index, note)| {
+        let note = plain(note);
+        let interface = info.interfaces.get((2 * index).saturating_sub(1))?;
+        (!note.is_empty()).then(|| format!("{}: \"{note}\"", interface.isd_as))
+    });
+    listed(told.collect())
+}
+
+fn listed(parts: Vec<String>) -> String {
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!("[{}]", parts.join(", ")),
+    }
+}
+
+/// What an AS says of itself, on one line, without quotes and what would move the cursor.
+fn plain(text: &str) -> String {
+    let text = text.trim().replace('\n', ", ");
+    text.chars()
+        .filter(|c| !c.is_control() && *c != '"')
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hawser_path::Interface;
+
+    fn path(metadata: Metadata) -> Path {
+        // Two segments' worth of bytes are not needed: one of three hops leads over all four ends.
+        let mut raw = (3u32 << 12).to_be_bytes().to_vec();
+        raw.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 1]);
+        for (ingress, egress) in [(0u16, 1u16), (2, 3), (4, 0)] {
+            raw.extend_from_slice(&[0, 63]);
+            raw.extend_from_slice(&ingress.to_be_bytes());
+            raw.extend_from_slice(&egress.to_be_bytes());
+            raw.extend_from_slice(&[0; 6]);
+        }
+        let ends = [
+            "1-ff00:0:1#1",
+            "1-ff00:0:2#2",
+            "1-ff00:0:2#3",
+            "1-ff00:0:3#4",
+        ];
+        let interfaces: Vec<Interface> = ends.map(|end| end.parse().unwrap()).into();
+        let (src, dst) = (interfaces[0].isd_as, interfaces[3].isd_as);
+        let info = hawser_path::Path::new(src, dst, interfaces, metadata).unwrap();
+        Path::new(info, raw, Some("10.0.1.254:30042".parse().unwrap())).unwrap()
+    }
+
+    fn lines(metadata: Metadata, extended: bool, status: Option<Status>) -> Vec<String> {
+        let path = path(metadata);
+        let mut entry = Entry::new(path.info(), path.next_hop());
+        entry.status = status;
+        entry.local_ip = status.map(|_| "10.0.1.1".parse().unwrap());
+        listing(&[path], &[entry], extended, Paint::none())
+    }
+
+    #[test]
+    fn a_path_is_a_line() {
+        let metadata = Metadata {
+            mtu: 1472,
+            ..Metadata::default()
+        };
+        let fingerprint = path(metadata.clone()).fingerprint().short();
+        assert_eq!(
+            lines(metadata, false, Some(Status::Timeout)),
+            [
+                "3 Hops:".to_owned(),
+                format!(
+                    "[0] Hops: [1-ff00:0:1 1>2 1-ff00:0:2 3>4 1-ff00:0:3] MTU: 1472 \
+                     NextHop: 10.0.1.254:30042 Fingerprint: {fingerprint} \
+                     Status: timeout LocalIP: 10.0.1.1"
+                )
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_known_of_it_is_a_paragraph() {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        let metadata = Metadata {
+            mtu: 1472,
+            expiry: 1_787_135_249,
+            latency: vec![ms(20), None, ms(5)],
+            bandwidth: vec![Some(300_000_000), Some(5_000_000), Some(10_000_000)],
+            geo: vec![
+                Some(Geo {
+                    latitude: 47.5,
+                    longitude: 8.5,
+                    address: "Zurich\n\"ZRH\"".into(),
+                }),
+                None,
+                None,
+                None,
+            ],
+            link_types: vec![LinkType::Direct, LinkType::Unset],
+            internal_hops: vec![3],
+            notes: vec!["one".into(), String::new(), "\x1b[31mthree".into()],
+        };
+        let lines = lines(metadata, true, None);
+        let paragraph: Vec<&str> = lines[1].lines().map(str::trim).collect();
+        assert!(paragraph[4].starts_with("Expires: 2026-08-19 10:27:29 +0000 UTC ("));
+        assert_eq!(
+            paragraph[5..],
+            [
+                "Latency: >25ms (information incomplete)",
+                "Bandwidth: 5000Kbit/s",
+                "Geo: [47.5,8.5 (\"Zurich, ZRH\") > N/A > N/A > N/A]",
+                "LinkType: [direct, unset]",
+                "InternalHops: [1-ff00:0:2: 3]",
+                "Notes: [1-ff00:0:1: \"one\", 1-ff00:0:3: \"[31mthree\"]",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let lines = lines(Metadata::default(), true, None);
+        assert_eq!(lines.len(), 2);
+        assert!(!lines[1].contains("Latency") && !lines[1].contains("Notes"));
+    }
+}

@@ -1,0 +1,134 @@
+//! `hawser traceroute`: the border routers on a path, and how far away they are.
+
+use crate::out::{errln, outln};
+use crate::{
+    cli::{Format, HostAddr, TracerouteArgs},
+    cmd::{self, choose, paths::human},
+    failure::Failure,
+    format,
+    paint::Paint,
+};
+use hawser_endhost::{
+    IsdAsn, Path,
+    ping::{RequestError, next_hop},
+    traceroute::{Router, TraceError, Tracer},
+};
+use hawser_path::show::Used;
+use serde::Serialize;
+use std::{process::ExitCode, time::Duration};
+
+/// Questions to each router, as `scion traceroute` asks.
+const PROBES: usize = 3;
+
+/// What `hawser traceroute` prints for programs, with the field names of `scion traceroute`.
+#[derive(Serialize)]
+struct Report {
+    path: Used,
+    hops: Vec<Hop>,
+}
+
+/// An interface on the path.
+#[derive(Debug, PartialEq, Serialize)]
+struct Hop {
+    interface_id: u16,
+    /// The address of the router that answered, empty if none did.
+    ip: String,
+    isd_as: IsdAsn,
+    /// In milliseconds, null where no answer came.
+    round_trip_times: Vec<Option<f64>>,
+}
+
+/// Runs `hawser traceroute`; exit code 1 if an answer is missing.
+pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
+    cmd::no_epic(args.choice.epic)?;
+    cmd::runtime()?.block_on(async {
+        let (format, paint) = (args.format.format(), Paint::new(args.format.no_color));
+        let host = cmd::host(&args.host).await?;
+        let HostAddr { isd_as, ip } = args.destination;
+        if isd_as == host.local_as() {
+            return Err(Failure::job(format!(
+                "{} is in this AS: there is no border router on the way",
+                args.destination
+            )));
+        }
+        let path = choose::path(&host, isd_as, &args.choice, false, paint).await?;
+        let tracer = Tracer::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
+        let local = tracer.local_addr().host.ip();
+        let human = format == Format::Human;
+        if human {
+            if host.address().is_none() {
+                outln!("Resolved local address:\n  {local}");
+            }
+            outln!("Using path:\n  {}\n", human::line(&path, paint));
+        }
+        let mut hops = Vec::new();
+        for index in 0..path.info().interfaces.len() {
+            let answers = ask(&tracer, &args, &path, index).await?;
+            if human {
+                outln!("{index} {}", line(&answers));
+            }
+            hops.push(hop(&path, index, &answers));
+        }
+        let lost = hops.iter().flat_map(|hop| &hop.round_trip_times);
+        let lost = lost.filter(|rtt| rtt.is_none()).count();
+        let path = Used::new(path.info(), local, path.next_hop());
+        cmd::print_document(format, &Report { path, hops })?;
+        if lost == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        errln!("hawser: {lost} packets were lost");
+        Ok(ExitCode::from(1))
+    })
+}
+
+/// Asks one router; none for each question without an answer.
+async fn ask(
+    tracer: &Tracer,
+    args: &TracerouteArgs,
+    path: &Path,
+    index: usize,
+) -> Result<Vec<Option<Router>>, Failure> {
+    let mut answers = Vec::new();
+    for _ in 0..PROBES {
+        let answer = tracer.ask(args.destination.ip, path, index, args.timeout);
+        answers.push(match answer.await {
+            Ok(router) => Some(router),
+            Err(TraceError::Request(RequestError::TimedOut(_))) => None,
+            Err(error @ (TraceError::Scmp(_) | TraceError::Request(_))) => {
+                errln!("ERROR: {error}");
+                None
+            }
+            Err(error) => return Err(Failure::job(error)),
+        });
+    }
+    Ok(answers)
+}
+
+/// `1-ff00:0:110,10.0.1.254 IfID=1 0.150ms * 0.035ms`.
+fn line(answers: &[Option<Router>]) -> String {
+    let who = match answers.iter().flatten().next() {
+        Some(router) => format!("{},{} IfID={}", router.isd_as, router.ip, router.interface),
+        None => "??".to_owned(),
+    };
+    let times = answers.iter().map(|answer| match answer {
+        Some(router) => format::exact_millis(router.rtt),
+        None => "*".to_owned(),
+    });
+    let times: Vec<String> = times.collect();
+    format!("{who} {}", times.join(" "))
+}
+
+fn hop(path: &Path, index: usize, answers: &[Option<Router>]) -> Hop {
+    let interface = path.info().interfaces[index];
+    let router = answers.iter().flatten().next();
+    let millis = |rtt: Duration| format::rounded_millis(rtt);
+    Hop {
+        interface_id: router.map_or(interface.id, |router| router.interface),
+        ip: router.map_or_else(String::new, |router| router.ip.to_string()),
+        isd_as: router.map_or(interface.isd_as, |router| router.isd_as),
+        round_trip_times: answers
+            .iter()
+            .map(|answer| answer.as_ref().map(|router| millis(router.rtt)))
+            .collect(),
+    }
+}

@@ -1,0 +1,210 @@
+//! `hawser paths`, `ping` and `traceroute` in whole networks.
+
+use crate::support::{As, TestLab};
+use serde_json::Value;
+use std::process::Output;
+
+/// Of fig7a: D, which three paths lead to A from.
+const D: &str = "1-ff00:0:4";
+const A: &str = "1-ff00:0:1";
+const A_HOST: &str = "1-ff00:0:1,10.0.1.1";
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What a command in D reports, whatever it exits with.
+fn report(lab: &TestLab, args: &[&str], code: i32) -> Value {
+    let output = lab.hawser(D, args);
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn sequences(listing: &Value) -> Vec<&str> {
+    let paths = listing["paths"].as_array().into_iter().flatten();
+    paths.map(|p| p["sequence"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn paths_are_listed_chosen_and_probed() {
+    let Some(lab) = As::default().up("fig7a", "paths") else {
+        return;
+    };
+    let all = report(&lab, &["paths", A, "--format", "json"], 0);
+    assert_eq!(
+        (&all["local_isd_as"], &all["destination"]),
+        (&D.into(), &A.into())
+    );
+    let short = "1-ff00:0:4#0,1 1-ff00:0:2#2,1 1-ff00:0:1#1,0";
+    let middle = "1-ff00:0:4#0,2 1-ff00:0:3#2,1 1-ff00:0:2#3,1 1-ff00:0:1#1,0";
+    let long = "1-ff00:0:4#0,3 1-ff00:0:7#2,1 1-ff00:0:6#2,1 1-ff00:0:5#2,1 1-ff00:0:1#2,0";
+    assert_eq!(sequences(&all), [short, middle, long]);
+    for path in all["paths"].as_array().unwrap() {
+        assert_eq!(path["status"], "alive");
+        assert_eq!(path["local_ip"], "10.0.4.1");
+        assert_eq!(path["fingerprint"].as_str().unwrap().len(), 16);
+        let interfaces = path["hops"].as_array().unwrap().len();
+        assert_eq!(path["latency"].as_array().unwrap().len(), interfaces - 1);
+        assert_eq!(path["notes"].as_array().unwrap().len(), interfaces / 2 + 1);
+    }
+
+    let unprobed = report(&lab, &["paths", A, "-j", "--no-probe", "-m", "1", "-r"], 0);
+    assert_eq!(sequences(&unprobed), [short]);
+    assert_eq!(unprobed["paths"][0].get("status"), None);
+    let over = ["paths", A, "-j", "--sequence", "0* 1-ff00:0:3 0*"];
+    assert_eq!(sequences(&report(&lab, &over, 0)), [middle]);
+    let none = ["paths", A, "-j", "--sequence", "0"];
+    assert!(sequences(&report(&lab, &none, 0)).is_empty());
+
+    let yaml = text(&lab.hawser(D, &["paths", A, "--format", "yaml"]));
+    for line in ["local_isd_as: 1-ff00:0:4", "  mtu: 1472", "  status: alive"] {
+        assert!(yaml.lines().any(|l| l == line), "{line:?} is not in {yaml}");
+    }
+
+    let human = text(&lab.hawser(D, &["paths", A, "--extended"]));
+    assert!(
+        human.starts_with("Available paths to 1-ff00:0:1\n3 Hops:\n[0] Hops: ["),
+        "{human}"
+    );
+    assert!(human.contains("Status: alive\n"), "{human}");
+    assert!(!human.contains('\x1b'), "colours in a pipe: {human}");
+    let here = lab.hawser(D, &["paths", D]);
+    assert!(
+        here.status.success() && text(&here).contains("local AS"),
+        "{here:?}"
+    );
+    let unknown = lab.hawser(D, &["paths", "1-ff00:0:99"]);
+    assert_ne!(unknown.status.code(), Some(0), "{unknown:?}");
+}
+
+#[test]
+fn dead_paths_are_told_from_living_ones() {
+    let Some(lab) = As::default().up("fig7a", "dead") else {
+        return;
+    };
+    // Between A and B: the two shorter paths share it.
+    lab.set("1-ff00:0:1#1", &["--loss", "100%"]);
+    let listing = report(&lab, &["paths", A, "-j", "--timeout", "1s"], 0);
+    let paths = listing["paths"].as_array().unwrap();
+    // Silence, or the word of a router that has noticed.
+    let alive: Vec<bool> = paths.iter().map(|p| p["status"] == "alive").collect();
+    assert_eq!(alive, [false, false, true], "{listing}");
+    let some = lab.hawser(D, &["paths", A, "--timeout", "1s"]);
+    assert_eq!(some.status.code(), Some(0), "{some:?}");
+    let dead = ["paths", A, "--timeout", "1s", "-m", "2"];
+    let none = lab.hawser(D, &dead);
+    assert_eq!(none.status.code(), Some(1), "{none:?}");
+    assert!(error(&none).contains("no path alive"), "{none:?}");
+    let unprobed = lab.hawser(D, &[&dead[..], &["--no-probe"]].concat());
+    assert_eq!(unprobed.status.code(), Some(0), "{unprobed:?}");
+
+    let lost = [
+        "ping",
+        A_HOST,
+        "-c",
+        "2",
+        "--interval",
+        "50ms",
+        "--timeout",
+        "200ms",
+    ];
+    let lost = report(&lab, &[&lost[..], &["--format", "json"]].concat(), 1);
+    assert_eq!(lost["statistics"]["packet_loss"], 100);
+    let healthy = lab.hawser(D, &["ping", A_HOST, "-c", "1", "--healthy-only"]);
+    assert!(healthy.status.success(), "{healthy:?}");
+    let trace = [
+        "traceroute",
+        A_HOST,
+        "--timeout",
+        "100ms",
+        "--format",
+        "json",
+    ];
+    let trace = report(&lab, &trace, 1);
+    let answered: Vec<bool> = trace["hops"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hop| hop["round_trip_times"][0].is_number())
+        .collect();
+    // D's and B's routers stand on this side of the link, and B's towards A too.
+    assert_eq!(answered, [true, true, true, false]);
+    assert_eq!(trace["hops"][3]["ip"], "");
+}
+
+#[test]
+fn hosts_are_pinged_and_routes_traced() {
+    let Some(lab) = As::default().up("fig7a", "ping") else {
+        return;
+    };
+    let ping = ["ping", A_HOST, "-c", "3", "--interval", "20ms", "-s", "100"];
+    let json = report(&lab, &[&ping[..], &["--format", "json"]].concat(), 0);
+    assert_eq!(json["payload_size"], 100);
+    assert_eq!(json["scion_packet_size"], 192);
+    let statistics = &json["statistics"];
+    assert_eq!(
+        (&statistics["sent"], &statistics["received"]),
+        (&3.into(), &3.into())
+    );
+    let replies = json["replies"].as_array().unwrap();
+    for (number, reply) in replies.iter().enumerate() {
+        assert_eq!(reply["scmp_seq"], number);
+        assert_eq!(reply["source"], A_HOST);
+        assert_eq!(reply["state"], "success");
+        assert_eq!(reply["scion_packet_size"], 192);
+    }
+    let fingerprint = json["path"]["fingerprint"].as_str().unwrap();
+    assert_eq!(fingerprint.len(), 64);
+
+    let again = ["ping", A_HOST, "-c", "1", "--path", &fingerprint[..8]];
+    let human = text(&lab.hawser(D, &again));
+    assert!(
+        human.contains("1 packets transmitted, 1 received, 0% packet loss"),
+        "{human}"
+    );
+    for (size, bytes) in [(&["--max-mtu"][..], 1472), (&["--packet-size", "200"], 200)] {
+        let args = [&["ping", A_HOST, "-c", "1", "-j"], size].concat();
+        assert_eq!(report(&lab, &args, 0)["scion_packet_size"], bytes);
+    }
+    for (args, what) in [
+        (&["--packet-size", "20"][..], "headers"),
+        (&["-s", "1500"], "the path takes 1472"),
+        (&["--path", "0000000000"], "hawser paths"),
+        (&["--sequence", "0"], "'0'"),
+    ] {
+        let output = lab.hawser(D, &[&["ping", A_HOST, "-c", "1"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(error(&output).contains(what), "{output:?}");
+    }
+
+    let long = "0 0 0 0 0";
+    let trace = ["traceroute", A_HOST, "--sequence", long, "--format", "json"];
+    let trace = report(&lab, &trace, 0);
+    let hops = trace["hops"].as_array().unwrap();
+    let seen: Vec<_> = hops
+        .iter()
+        .map(|hop| (hop["isd_as"].clone(), hop["interface_id"].clone()))
+        .collect();
+    let expected = trace["path"]["hops"].as_array().unwrap().iter();
+    let expected: Vec<_> = expected
+        .map(|hop| (hop["isd_as"].clone(), hop["interface"].clone()))
+        .collect();
+    assert_eq!(seen.len(), 8);
+    assert_eq!(seen, expected);
+    for hop in hops {
+        let times = hop["round_trip_times"].as_array().unwrap();
+        assert!(
+            times.len() == 3 && times.iter().all(Value::is_number),
+            "{hop}"
+        );
+    }
+    let human = text(&lab.hawser(D, &["traceroute", A_HOST]));
+    let routers = human.lines().filter(|line| line.contains(" IfID="));
+    assert_eq!(routers.count(), 4, "{human}");
+    let here = lab.hawser(D, &["traceroute", "1-ff00:0:4,10.0.4.1"]);
+    assert_eq!(here.status.code(), Some(2), "{here:?}");
+}
