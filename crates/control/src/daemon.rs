@@ -138,8 +138,8 @@ impl DaemonService for Daemon {
         })
     }
 
-    /// Accepted, but it changes nothing: this control plane is told of links
-    /// that are down, and a host's word would only hold what it knows.
+    /// Paths over the interface are left out for a while, as by scionproto's
+    /// daemon: the host has it from a router, by SCMP.
     async fn notify_interface_down<'a>(
         &'a self,
         _: RequestContext,
@@ -147,6 +147,7 @@ impl DaemonService for Daemon {
     ) -> ServiceResult<impl Encodable<NotifyInterfaceDownResponse> + Send + use<'a>> {
         let isd_as = IsdAsn::from_u64(request.isd_as);
         tracing::debug!("a host reports {isd_as}#{} down", request.id);
+        self.0.lock().revoke(isd_as, request.id, now());
         Response::ok(NotifyInterfaceDownResponse::default())
     }
 

@@ -1,6 +1,5 @@
 //! The network as a graph: ASes by number, the links of each, and which are up.
 
-use crate::combine::Combined;
 use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Shape, Side};
 use std::collections::HashMap;
 
@@ -24,7 +23,7 @@ pub(crate) struct Step {
 }
 
 /// Which links a segment is made of, in the direction of beaconing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Along {
     /// Links between core ASes, either way.
     Core,
@@ -160,27 +159,5 @@ impl Graph {
                 to: self.index[far],
             })
         })
-    }
-}
-
-/// What a path tells of the graph.
-impl Graph {
-    /// The interfaces a path crosses, two for each link.
-    pub fn interfaces(&self, path: &Combined) -> Vec<(IsdAsn, u16)> {
-        let mut interfaces = Vec::with_capacity(2 * path.links.len());
-        for (&link, ases) in path.links.iter().zip(path.ases.windows(2)) {
-            for &at in ases {
-                let end = self.end(link, at);
-                interfaces.push((end.isd_as, end.id));
-            }
-        }
-        interfaces
-    }
-
-    /// The largest packet that every AS and link of a path carries, in bytes.
-    pub fn mtu(&self, path: &Combined) -> u16 {
-        let ases = path.ases.iter().map(|&at| self.r#as(at).mtu);
-        let links = path.links.iter().map(|&at| self.link(at).mtu);
-        ases.chain(links).min().unwrap_or(0)
     }
 }

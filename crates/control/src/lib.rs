@@ -1,4 +1,5 @@
-//! The control plane an AS offers its hosts: path segments and the daemon API.
+//! The control plane an AS offers its hosts: path segments, the daemon API and
+//! the endhost API.
 //!
 //! A [`Control`] knows the whole network and every AS's hop key, and makes the
 //! segments that SCION's beaconing would bring to its AS: the same routes, each
@@ -8,7 +9,10 @@
 //!
 //! Hosts are served as by scionproto: `proto.daemon.v1.DaemonService` on the
 //! loopback address, `proto.control_plane.v1.SegmentLookupService` on the
-//! address of the control service, both as gRPC (h2c) and as Connect.
+//! address of the control service, both as gRPC (h2c) and as Connect. Beside
+//! the latter stands the endhost API of Anapaya's `scion-stack`,
+//! `scion.endhost.v1`. The daemon's paths are made of the segments that lookups
+//! are answered with, so a host that combines them itself has the same ones.
 //!
 //! Bounds: a segment has at most 20 links; between two ASes there are at most
 //! 20 segments, chosen among the 256 shortest so that they share few links; a
@@ -18,13 +22,15 @@
 //! Segments are not signed, since the network has no PKI yet; end hosts do not
 //! verify signatures.
 
-mod combine;
 mod control;
 mod daemon;
+mod endhost_api;
 mod graph;
 mod keys;
 mod lookup;
+mod offer;
 mod plane;
+mod revoked;
 mod routes;
 mod segment;
 mod serve;

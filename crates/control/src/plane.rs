@@ -1,16 +1,19 @@
 //! What the control plane of one AS knows: segments, and paths made of them.
 
 use crate::{
-    combine::{Combined, Segments, combine},
     graph::{Along, Graph},
+    lookup::Found,
+    offer::{Offer, Offers},
+    revoked::Revoked,
     routes::{distances, routes},
-    segment::{Segment, Stamp},
+    segment::Stamp,
     wire,
 };
 use connectrpc::PreEncoded;
+use hawser_segment::combine;
 use hawser_topology::{AsTopology, IsdAsn, Shape};
 use scion_protobuf::{buffa::Message, proto::daemon::v1::PathsResponse};
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// Segments between two core ASes, and between a core AS and one below it.
 const SEGMENTS_PER_PAIR: usize = 20;
@@ -29,9 +32,15 @@ pub(crate) struct Plane {
     local: usize,
     lifetime: Duration,
     stamp: Stamp,
-    /// Answers by destination, made with `stamp` over the links as they are.
-    answers: HashMap<usize, Answer>,
+    /// Interfaces that hosts reported down.
+    revoked: Revoked,
+    /// Segments made with `stamp` over the links as they are.
+    offers: Offers,
+    /// Answers by destination, made of them.
+    answers: HashMap<IsdAsn, Answer>,
     kept: usize,
+    /// Grows whenever other segments may be handed out than before.
+    generation: u64,
 }
 
 /// The answer to a request for paths.
@@ -75,8 +84,11 @@ impl Plane {
             lifetime,
             // Due at once: the first request makes the first segments.
             stamp: Stamp::new(0, lifetime),
+            revoked: Revoked::default(),
+            offers: Offers::default(),
             answers: HashMap::new(),
             kept: 0,
+            generation: 0,
         }
     }
 
@@ -92,25 +104,29 @@ impl Plane {
         self.graph.r#as(self.local).isd_as
     }
 
-    /// Paths to an AS, as the daemon answers them, at `now` (Unix seconds).
+    /// Paths to an AS, or to all core ASes of an ISD (`1-0`), as the daemon
+    /// answers them, at `now` (Unix seconds).
     pub fn paths(&mut self, src: IsdAsn, dst: IsdAsn, now: u64) -> Result<Answer, LookupError> {
         self.check_source(src)?;
-        let dst = self.find(dst)?;
+        let ends = self.ends(dst)?;
         self.renew(now);
-        if dst == self.local {
-            return Ok(Answer::from_message(&wire::local_path(
-                self.graph.r#as(dst).mtu,
-                now,
-            )));
+        if ends == Ends::As(self.local) {
+            let mtu = self.graph.r#as(self.local).mtu;
+            return Ok(Answer::from_message(&wire::local_path(mtu, now)));
+        }
+        if self.revoked.expire(now) {
+            self.forget_answers();
         }
         if let Some(answer) = self.answers.get(&dst) {
             return Ok(answer.clone());
         }
-        let paths = self.combined(dst);
-        let message = wire::paths(&self.graph, &self.topology, &paths, self.stamp.expiry);
-        let bytes = message.encode_to_bytes();
+        let mut paths = Vec::new();
+        for dst in self.ases(&ends) {
+            paths.extend(self.combined(dst));
+        }
+        let bytes = wire::paths(&self.topology, &paths).encode_to_bytes();
         if self.kept + bytes.len() > MAX_KEPT {
-            self.forget();
+            self.forget_answers();
         }
         self.kept += bytes.len();
         let answer = Answer::from_bytes_unchecked(bytes);
@@ -118,43 +134,84 @@ impl Plane {
         Ok(answer)
     }
 
-    /// The paths to an AS, ordered by length, then by the interfaces crossed.
-    fn combined(&self, dst: usize) -> Vec<Combined> {
-        let (up, near) = self.to_core(&Ends::As(self.local));
-        let (down, far) = self.to_core(&Ends::As(dst));
-        let core = self.between_core(&far, &near);
-        let segments = Segments { up, core, down };
-        let mut paths = combine(&segments, self.local, dst, MAX_PATHS);
-        paths.sort_by_cached_key(|path| (path.links.len(), self.graph.interfaces(path)));
+    /// The paths to an AS, in scionproto's order, without those over an
+    /// interface that a host reported down.
+    fn combined(&mut self, dst: usize) -> Vec<hawser_segment::Combined> {
+        if dst == self.local {
+            return Vec::new();
+        }
+        let segments = self
+            .joining(&Ends::As(self.local), &Ends::As(dst))
+            .segments();
+        let (src, dst) = (self.isd_as(), self.graph.r#as(dst).isd_as);
+        let mut paths = combine(&segments, src, dst, MAX_PATHS);
+        paths.retain(|path| !self.revoked.any(&path.path.interfaces));
         paths
     }
 
-    /// The core ASes that segments of an AS start at: itself if it is one.
-    fn core_ends(&self, r#as: usize, segments: &[Segment]) -> Vec<usize> {
-        if self.graph.r#as(r#as).core {
-            return vec![r#as];
+    /// Leaves out paths over an interface of the network for a while: a host
+    /// heard that it is down.
+    pub fn revoke(&mut self, isd_as: IsdAsn, id: u64, now: u64) {
+        let id = u16::try_from(id).ok();
+        if let Some(id) = id.filter(|&id| self.graph.link_at(isd_as, id).is_some()) {
+            self.revoked.add(isd_as, id, now);
+            self.forget_answers();
         }
-        let mut ends: Vec<_> = segments.iter().map(Segment::first).collect();
-        ends.sort_unstable();
-        ends.dedup();
-        ends
     }
 
-    /// The segments from core ASes down to an AS; none to a core AS.
-    fn below_core(&self, to: usize) -> Vec<Segment> {
+    /// All segments that join two ends: those to core ASes on either side, and
+    /// those between these.
+    fn joining(&mut self, src: &Ends, dst: &Ends) -> Found {
+        let (up, near) = self.core_side(src);
+        let (down, far) = self.core_side(dst);
+        let core = self.between_core(&far, &near);
+        Found { up, core, down }
+    }
+
+    /// The segments that join the ends to core ASes, and those core ASes.
+    fn core_side(&mut self, ends: &Ends) -> (Vec<Arc<Offer>>, Vec<usize>) {
+        match *ends {
+            Ends::As(at) if !self.graph.r#as(at).core => {
+                let segments = self.below_core(at, None);
+                let firsts = segments.iter().map(|offer| offer.segment.first());
+                let mut core: Vec<_> = firsts.filter_map(|first| self.graph.find(first)).collect();
+                core.sort_unstable();
+                core.dedup();
+                (segments, core)
+            }
+            _ => (Vec::new(), self.ases(ends)),
+        }
+    }
+
+    /// The ASes that ends stand for.
+    fn ases(&self, ends: &Ends) -> Vec<usize> {
+        match *ends {
+            Ends::As(at) => vec![at],
+            Ends::Core { isd } => (0..self.graph.len())
+                .filter(|&at| self.graph.r#as(at).core && self.isd(at) == isd)
+                .collect(),
+        }
+    }
+
+    /// The segments down to an AS, from all core ASes or from those of `from`;
+    /// none to a core AS.
+    fn below_core(&mut self, to: usize, from: Option<&[usize]>) -> Vec<Arc<Offer>> {
         if self.graph.r#as(to).core {
             return Vec::new();
         }
         let distance = distances(&self.graph, to, Along::Children);
-        (0..self.graph.len())
-            .filter(|&from| self.graph.r#as(from).core)
-            .flat_map(|from| self.between(from, to, Along::Children, &distance))
-            .collect()
+        let mut segments = Vec::new();
+        for at in 0..self.graph.len() {
+            if self.graph.r#as(at).core && from.is_none_or(|from| from.contains(&at)) {
+                segments.extend(self.between(at, to, Along::Children, &distance));
+            }
+        }
+        segments
     }
 
     /// The segments between core ASes, in beaconing direction from each of
     /// `from` to each of `to`.
-    fn between_core(&self, from: &[usize], to: &[usize]) -> Vec<Segment> {
+    fn between_core(&mut self, from: &[usize], to: &[usize]) -> Vec<Arc<Offer>> {
         let mut segments = Vec::new();
         for &to in to {
             let distance = distances(&self.graph, to, Along::Core);
@@ -166,16 +223,23 @@ impl Plane {
     }
 
     fn between(
-        &self,
+        &mut self,
         from: usize,
         to: usize,
         along: Along,
         distance: &[Option<u32>],
-    ) -> impl Iterator<Item = Segment> {
-        let peering = along == Along::Children;
-        routes(&self.graph, from, to, along, distance, SEGMENTS_PER_PAIR)
+    ) -> Vec<Arc<Offer>> {
+        let Plane {
+            graph,
+            keys,
+            offers,
+            stamp,
+            ..
+        } = self;
+        routes(graph, from, to, along, distance, SEGMENTS_PER_PAIR)
             .into_iter()
-            .map(move |route| Segment::new(&self.graph, &self.keys, route, self.stamp, peering))
+            .filter_map(|route| offers.of(graph, keys, route, *stamp, along))
+            .collect()
     }
 
     pub fn find(&self, isd_as: IsdAsn) -> Result<usize, LookupError> {
@@ -194,43 +258,47 @@ impl Plane {
         Err(LookupError::Foreign { local, asked })
     }
 
-    /// The segments that join `src` and `dst` at `now` (Unix seconds), as a
-    /// control service answers them.
+    /// The segments between `src` and `dst` at `now` (Unix seconds), as
+    /// scionproto's control service answers them: up segments from the AS itself
+    /// to the core ASes of its ISD (`1-0`) or one of them; down segments from
+    /// core ASes, or one, to an AS below; core segments between core ASes, from
+    /// any of `dst` to any of `src` in the direction of beaconing.
     ///
-    /// `src` is the AS itself (also as 0), a core AS, or a wildcard AS of an
-    /// ISD (`1-0`), which stands for its core ASes; so is `dst`, or any AS.
-    /// Where a wildcard's ISD is that of the other end, no core segments are
-    /// needed: up segments lead to its core ASes, down segments start there.
-    pub fn lookup(&mut self, src: IsdAsn, dst: IsdAsn, now: u64) -> Result<Segments, LookupError> {
+    /// Where `src` is the AS itself, which may be said as 0, and `dst` one AS,
+    /// the answer is all that paths between them are made of. scionproto answers
+    /// only a part of it to some of these requests and refuses the others.
+    pub fn lookup(&mut self, src: IsdAsn, dst: IsdAsn, now: u64) -> Result<Found, LookupError> {
         let src = if src == IsdAsn::WILDCARD {
             Ends::As(self.local)
         } else {
             self.ends(src)?
         };
         let dst = self.ends(dst)?;
-        if let Ends::As(at) = src
-            && at != self.local
-            && !self.graph.r#as(at).core
-        {
-            self.check_source(self.graph.r#as(at).isd_as)?;
-        }
-        if src == dst {
-            return Ok(Segments::default());
-        }
         self.renew(now);
-        let (up, near) = self.to_core(&src);
-        let (down, far) = self.to_core(&dst);
-        let reached = |ends: &Ends, from: &[usize]| match *ends {
-            Ends::As(_) => false,
-            Ends::Core { isd } => from.iter().any(|&at| self.isd(at) == isd),
-        };
-        let reached = reached(&dst, &near) || reached(&src, &far);
-        let core = if reached {
-            Vec::new()
-        } else {
-            self.between_core(&far, &near)
-        };
-        Ok(Segments { up, core, down })
+        let mut found = Found::default();
+        match (src, dst) {
+            (Ends::As(a), Ends::As(b)) if a == b => {}
+            (Ends::As(at), Ends::As(_)) if at == self.local => found = self.joining(&src, &dst),
+            (Ends::As(at), _) if !self.graph.r#as(at).core => {
+                self.check_source(self.graph.r#as(at).isd_as)?;
+                let to = self.ases(&dst);
+                found.up = self.below_core(at, Some(&to));
+            }
+            (_, Ends::As(at)) if !self.graph.r#as(at).core => {
+                let from = self.ases(&src);
+                found.down = self.below_core(at, Some(&from));
+            }
+            _ => {
+                let (from, to) = (self.ases(&dst), self.ases(&src));
+                found.core = self.between_core(&from, &to);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Which segments are handed out: another number, other segments.
+    pub fn generation(&self) -> u64 {
+        self.generation
     }
 
     fn isd(&self, at: usize) -> u16 {
@@ -252,21 +320,6 @@ impl Plane {
         Ok(Ends::Core { isd })
     }
 
-    /// The segments that join the ends to core ASes, and those core ASes.
-    fn to_core(&self, ends: &Ends) -> (Vec<Segment>, Vec<usize>) {
-        match *ends {
-            Ends::As(at) => {
-                let segments = self.below_core(at);
-                let core = self.core_ends(at, &segments);
-                (segments, core)
-            }
-            Ends::Core { isd } => {
-                let core = |&at: &usize| self.graph.r#as(at).core && self.isd(at) == isd;
-                (Vec::new(), (0..self.graph.len()).filter(core).collect())
-            }
-        }
-    }
-
     /// Takes a link down or up and gives it a shape: answers made before are
     /// forgotten, so no path over a link that is down is given out any more.
     pub fn set_link(&mut self, link: usize, up: bool, shape: Shape) {
@@ -285,6 +338,12 @@ impl Plane {
     }
 
     fn forget(&mut self) {
+        self.generation += 1;
+        self.offers.forget();
+        self.forget_answers();
+    }
+
+    fn forget_answers(&mut self) {
         self.answers.clear();
         self.kept = 0;
     }

@@ -19,7 +19,7 @@ const MAX_CANDIDATES: usize = 256;
 const MAX_NODES: usize = 1 << 15;
 
 /// A loop-free way through the network, in the direction of beaconing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Route {
     /// The links, as places in the network.
     pub links: Vec<usize>,

@@ -148,16 +148,6 @@ impl Segment {
         }
         segment
     }
-
-    /// The AS that started the beacon.
-    pub fn first(&self) -> usize {
-        self.route.ases[0]
-    }
-
-    /// The AS at which the beacon ended.
-    pub fn last(&self) -> usize {
-        self.route.ases[self.route.links.len()]
-    }
 }
 
 /// A segment's ID: FNV-1a over its interfaces and its time, folded to 16 bits.

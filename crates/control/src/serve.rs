@@ -2,6 +2,7 @@
 
 use crate::{
     daemon::{Daemon, Shared},
+    endhost_api,
     live::{Reply, Request, Status},
     lookup::Lookup,
 };
@@ -140,6 +141,7 @@ impl Bound {
         servers.spawn(serve(daemon, router, stopped.clone()));
         for service in services {
             let router = Router::new().add_service(Arc::new(Lookup(shared.clone())));
+            let router = endhost_api::add(router, &shared);
             servers.spawn(serve(service, router, stopped.clone()));
         }
         let (end, mut ended) = mpsc::channel(1);

@@ -3,7 +3,8 @@
 
 use crate::{Control, as_folder, graph::Graph, plane::Plane};
 use hawser_topology::{
-    AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkKind, LinkTo, Network, Side,
+    As, AsDir, AsTopology, Bfd, BorderRouter, End, Interface, IsdAsn, Link, LinkKind, LinkTo,
+    Network, Shape, Side, Underlay,
 };
 
 mod walk;
@@ -58,6 +59,39 @@ links:
   - {a: "1-ff00:0:114#9", b: "2-ff00:0:212#9", linkAtoB: PEER}
   - {a: "1-ff00:0:113#8", b: "1-ff00:0:114#8", linkAtoB: PEER}
 "#;
+
+/// An AS that says nothing of itself.
+pub(crate) fn plain_as(isd_as: IsdAsn, core: bool) -> As {
+    As {
+        isd_as,
+        core,
+        voting: core,
+        authoritative: core,
+        issuing: core,
+        cert_issuer: None,
+        underlay: Underlay::Ipv4,
+        dispatched_ports: (31000, 32767),
+        mtu: 1472,
+        note: None,
+    }
+}
+
+/// A link without a shape whose two interfaces have the same number.
+pub(crate) fn plain_link(ends: [IsdAsn; 2], id: u16, kind: LinkKind) -> Link {
+    let [a, b] = ends.map(|isd_as| End {
+        isd_as,
+        router: String::new(),
+        id,
+    });
+    Link {
+        a,
+        b,
+        kind,
+        underlay: Underlay::Ipv4,
+        mtu: 1472,
+        shape: Shape::default(),
+    }
+}
 
 /// The hop key of an AS of a [`plane`]: no derivation, so that property tests
 /// are quick.

@@ -1,12 +1,14 @@
 //! Paths as the daemon's messages carry them.
 
-use crate::{combine::Combined, graph::Graph};
+use hawser_path::{Geo, LinkType};
+use hawser_segment::Combined;
 use hawser_topology::{AsTopology, Shape};
 use scion_protobuf::{
     buffa::{EnumValue, MessageField},
     buffa_types::{Duration, Timestamp},
     proto::daemon::v1::{
-        GeoCoordinates, Interface, LinkType, Path, PathInterface, PathsResponse, Underlay,
+        GeoCoordinates, Interface, LinkType as LinkTypeMessage, Path, PathInterface, PathsResponse,
+        Underlay,
     },
 };
 
@@ -24,64 +26,70 @@ pub(crate) fn local_path(mtu: u16, now: u64) -> PathsResponse {
     }
 }
 
-/// Paths with all that the network says of their links and ASes.
-pub(crate) fn paths(
-    graph: &Graph,
-    topology: &AsTopology,
-    paths: &[Combined],
-    expiry: u64,
-) -> PathsResponse {
+/// Paths with all that is announced of them.
+pub(crate) fn paths(topology: &AsTopology, paths: &[Combined]) -> PathsResponse {
     PathsResponse {
-        paths: paths
-            .iter()
-            .map(|path| message(graph, topology, path, expiry))
-            .collect(),
+        paths: paths.iter().map(|path| message(topology, path)).collect(),
     }
 }
 
-fn message(graph: &Graph, topology: &AsTopology, path: &Combined, expiry: u64) -> Path {
-    let interfaces = graph.interfaces(path);
-    let hops = path.links.len();
-    let mut message = Path {
+fn message(topology: &AsTopology, path: &Combined) -> Path {
+    let interfaces = &path.path.interfaces;
+    let metadata = &path.path.metadata;
+    Path {
         raw: path.raw.clone(),
-        interface: next_hop(topology, interfaces.first().map_or(0, |first| first.1)),
-        mtu: graph.mtu(path).into(),
-        expiration: timestamp(expiry),
-        // No AS of a network says where it is.
-        geo: vec![GeoCoordinates::default(); interfaces.len()],
-        // The two routers of a link face each other over one cable, a veth.
-        link_type: vec![EnumValue::Known(LinkType::Direct); hops],
+        interface: next_hop(topology, interfaces.first().map_or(0, |first| first.id)),
         interfaces: interfaces
             .iter()
-            .map(|&(isd_as, id)| PathInterface {
-                isd_as: isd_as.to_u64(),
-                id: id.into(),
+            .map(|interface| PathInterface {
+                isd_as: interface.isd_as.to_u64(),
+                id: interface.id.into(),
             })
             .collect(),
-        notes: path
-            .ases
+        mtu: metadata.mtu.into(),
+        expiration: timestamp(metadata.expiry),
+        latency: metadata.latency.iter().map(latency).collect(),
+        bandwidth: metadata
+            .bandwidth
             .iter()
-            .map(|&at| graph.r#as(at).note.clone().unwrap_or_default())
+            .map(|bits| bits.map_or(0, |bits| bits / 1000))
             .collect(),
+        geo: metadata.geo.iter().map(geo).collect(),
+        link_type: metadata.link_types.iter().map(link_type).collect(),
+        internal_hops: metadata.internal_hops.clone(),
+        notes: metadata.notes.clone(),
         ..Path::default()
-    };
-    for (at, &link) in path.links.iter().enumerate() {
-        if at > 0 {
-            // Between two interfaces of one AS: no delay of its own, no limit,
-            // and no hop unless they are of two routers.
-            message.latency.push(Duration::default());
-            message.bandwidth.push(0);
-            let r#as = path.ases[at];
-            let routers = [path.links[at - 1], link].map(|l| &graph.end(l, r#as).router);
-            message
-                .internal_hops
-                .push(u32::from(routers[0] != routers[1]));
-        }
-        let shape = &graph.link(link).shape;
-        message.latency.push(shape.delay.into());
-        message.bandwidth.push(kbit(shape));
     }
-    message
+}
+
+/// scionproto says -1 ns where nothing is announced.
+fn latency(latency: &Option<std::time::Duration>) -> Duration {
+    latency.map_or(
+        Duration {
+            nanos: -1,
+            ..Duration::default()
+        },
+        Duration::from,
+    )
+}
+
+fn geo(geo: &Option<Geo>) -> GeoCoordinates {
+    geo.as_ref()
+        .map(|geo| GeoCoordinates {
+            latitude: geo.latitude,
+            longitude: geo.longitude,
+            address: geo.address.clone(),
+        })
+        .unwrap_or_default()
+}
+
+fn link_type(kind: &LinkType) -> EnumValue<LinkTypeMessage> {
+    EnumValue::Known(match kind {
+        LinkType::Direct => LinkTypeMessage::Direct,
+        LinkType::MultiHop => LinkTypeMessage::MultiHop,
+        LinkType::OpenNet => LinkTypeMessage::OpenNet,
+        _ => LinkTypeMessage::Unspecified,
+    })
 }
 
 /// A link's limit in kbit/s; 0 says that it has none.

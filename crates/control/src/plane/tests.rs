@@ -1,6 +1,6 @@
 use super::*;
-use crate::testing::{TWO_ISDS, ia, plane, walk};
-use hawser_topology::{As, End, Link, LinkKind, Network};
+use crate::testing::{TWO_ISDS, ia, plain_as, plain_link, plane, walk};
+use hawser_topology::{LinkKind, Network};
 use proptest::prelude::*;
 use scion_protobuf::proto::daemon::v1::Path;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,9 +69,9 @@ fn check_all(network: &Network) -> usize {
                 let ases: BTreeSet<_> = list.iter().map(|i| i.0).collect();
                 assert_eq!(ases.len(), list.len() / 2 + 1, "a loop in {list:?}");
             }
-            let keys: Vec<_> = lists.iter().map(|list| (list.len(), list)).collect();
-            assert!(keys.is_sorted(), "{src} to {dst}: {keys:?}");
-            assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
+            let by_links = lists.iter().map(Vec::len).is_sorted();
+            assert!(by_links, "{src} to {dst}: {lists:?}");
+            assert_eq!(lists.iter().collect::<BTreeSet<_>>().len(), lists.len());
             count += paths.len();
             capped |= paths.len() >= MAX_PATHS;
             all.extend(lists);
@@ -130,10 +130,10 @@ fn segments_join_by_shortcut_and_peering_and_over_the_core() {
     let over_core = "114#2 112#4 112#2 120#5 120#3 210#1 210#5 211#1 211#2 212#1";
     assert!(across.contains(&over_core.to_owned()));
     // A peering link serves what lies below its ends only.
-    assert_eq!(
-        texts(&network, "1-ff00:0:113", "2-ff00:0:211")[0],
-        "113#1 111#3 111#1 110#5 110#1 120#1 120#3 210#1 210#5 211#1"
-    );
+    let over_core = "113#1 111#3 111#1 110#5 110#1 120#1 120#3 210#1 210#5 211#1";
+    let across = texts(&network, "1-ff00:0:113", "2-ff00:0:211");
+    assert_eq!(across[0].len(), over_core.len());
+    assert!(across.contains(&over_core.to_owned()));
     // An AS above the source or below it.
     assert_eq!(
         texts(&network, "1-ff00:0:113", "1-ff00:0:111"),
@@ -152,10 +152,10 @@ fn segments_join_by_shortcut_and_peering_and_over_the_core() {
 fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
     let src = plane.isd_as();
     let found = plane.lookup(src, dst, NOW).unwrap();
-    let read = |list: &[Segment]| -> Vec<_> {
+    let read = |list: &[Arc<Offer>]| -> Vec<_> {
         list.iter()
-            .map(|segment| {
-                let bytes = crate::signed::segment(&plane.graph, segment).encode_to_vec();
+            .map(|offer| {
+                let bytes = offer.message.encode_to_vec();
                 let message = Message::decode_from_slice(&bytes).unwrap();
                 sciparse::segment::SignedPathSegment::try_from_rpc(message).unwrap()
             })
@@ -175,11 +175,51 @@ fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
         .collect()
 }
 
-fn compare_with_sciparse(network: &Network) {
+/// The requests that scionproto's clients split one for paths into: with the
+/// core ASes known as such, one for up, core and down segments each.
+fn split(network: &Network, src: IsdAsn, dst: IsdAsn) -> Vec<(IsdAsn, IsdAsn)> {
+    let core = |isd_as| network.find(isd_as).unwrap().core;
+    let any = |isd_as: IsdAsn| ia(&format!("{}-0", isd_as.isd()));
+    let cores = network.ases.iter().filter(|a| a.core);
+    let cores: Vec<_> = cores
+        .filter(|a| a.isd_as.isd() == src.isd() && src.isd() == dst.isd())
+        .map(|a| a.isd_as)
+        .collect();
+    match (core(src), core(dst), &cores[..]) {
+        (false, false, &[one]) => vec![(src, one), (one, dst)],
+        (false, false, _) => vec![(src, any(src)), (any(src), any(dst)), (any(dst), dst)],
+        (false, true, &[one]) if one == dst => vec![(src, dst)],
+        (false, true, _) => vec![(src, any(src)), (any(src), dst)],
+        (true, false, &[one]) if one == src => vec![(src, dst)],
+        (true, false, _) => vec![(src, any(dst)), (any(dst), dst)],
+        (true, true, _) => vec![(src, dst)],
+    }
+}
+
+/// The paths that a host makes of the answers to such requests.
+fn by_requests(plane: &mut Plane, network: &Network, dst: IsdAsn) -> Vec<Interfaces> {
+    let src = plane.isd_as();
+    let mut all = hawser_segment::Segments::default();
+    for (src, dst) in split(network, src, dst) {
+        let found = plane.lookup(src, dst, NOW).unwrap().segments();
+        all.up.extend(found.up);
+        all.core.extend(found.core);
+        all.down.extend(found.down);
+    }
+    let paths = combine(&all, src, dst, MAX_PATHS);
+    let paths = paths.iter().map(|path| &path.path.interfaces);
+    let pairs = paths.map(|path| path.iter().map(|i| (i.isd_as, i.id)).collect());
+    pairs.collect()
+}
+
+fn compare_with_clients(network: &Network) {
     for src in network.ases.iter().map(|a| a.isd_as) {
         let mut plane = plane(network, src);
         for dst in network.ases.iter().map(|a| a.isd_as).filter(|&d| d != src) {
-            let ours: BTreeSet<_> = listed(&mut plane, dst, NOW).into_iter().collect();
+            let listed = listed(&mut plane, dst, NOW);
+            let requested = by_requests(&mut plane, network, dst);
+            assert_eq!(listed, requested, "{src} to {dst}");
+            let ours: BTreeSet<_> = listed.into_iter().collect();
             let theirs = by_sciparse(&mut plane, dst);
             if theirs.len() <= MAX_PATHS {
                 assert_eq!(ours, theirs, "{src} to {dst}");
@@ -193,16 +233,20 @@ fn compare_with_sciparse(network: &Network) {
 
 #[test]
 fn a_client_that_combines_segments_itself_finds_the_same_paths() {
-    compare_with_sciparse(&two_isds());
-    compare_with_sciparse(&Network::ready("fig9").unwrap());
+    compare_with_clients(&two_isds());
+    compare_with_clients(&Network::ready("fig9").unwrap());
 }
 
 #[test]
 fn metadata_is_that_of_the_network() {
     let network = two_isds();
     let mut plane = plane(&network, ia("1-ff00:0:110"));
-    let path = &ask(&mut plane, ia("2-ff00:0:212"), NOW)[0];
+    let paths = ask(&mut plane, ia("2-ff00:0:212"), NOW);
     // 110#1 120#1, 120#3 210#1, 210#5 211#1, 211#2 212#1.
+    let path = paths
+        .iter()
+        .find(|path| path.interfaces[0].id == 1 && path.interfaces[2].id == 3)
+        .unwrap();
     assert_eq!(path.mtu, 1472);
     let millis: Vec<_> = path.latency.iter().map(|l| l.nanos / 1_000_000).collect();
     assert_eq!(millis, [5, 0, 0, 0, 0, 0, 0]);
@@ -365,7 +409,7 @@ fn what_cannot_be_asked_is_refused() {
     let mut plane = plane(&network, ia("1-ff00:0:114"));
     let (own, core) = (ia("1-ff00:0:114"), ia("1-ff00:0:110"));
     for (src, dst, error) in [
-        (own, ia("1-0"), LookupError::Wildcard(ia("1-0"))),
+        (own, ia("3-0"), LookupError::Unknown(ia("3-0"))),
         (own, ia("0-0"), LookupError::Wildcard(ia("0-0"))),
         (
             own,
@@ -422,13 +466,76 @@ fn lookups_name_the_segments_they_need() {
     // Three ways up: over 111, and over 112 to either core AS.
     assert_eq!(count("0-0", "1-0"), (3, 0, 0));
     assert_eq!(count("1-ff00:0:114", "1-0"), (3, 0, 0));
+    assert_eq!(count("1-ff00:0:114", "2-0"), (0, 0, 0));
+    assert_eq!(count("1-0", "1-ff00:0:114"), (0, 0, 3));
+    assert_eq!(count("1-ff00:0:120", "1-ff00:0:114"), (0, 0, 1));
     assert_eq!(count("1-0", "2-0"), (0, 2 + 4, 0));
+    assert_eq!(count("1-0", "2-ff00:0:210"), (0, 2 + 4, 0));
+    assert_eq!(count("1-ff00:0:120", "2-0"), (0, 2, 0));
+    // Among the core ASes of one ISD: two ways, each for both directions.
+    assert_eq!(count("1-0", "1-0"), (0, 4, 0));
+    assert_eq!(count("1-ff00:0:110", "1-0"), (0, 2, 0));
+    assert_eq!(count("1-ff00:0:110", "1-ff00:0:120"), (0, 2, 0));
     assert_eq!(count("2-0", "2-ff00:0:212"), (0, 0, 1));
     assert_eq!(count("2-ff00:0:210", "2-ff00:0:212"), (0, 0, 1));
+    assert_eq!(count("1-0", "2-ff00:0:212"), (0, 0, 0));
+    // From the AS itself to one AS: all that is needed.
     assert_eq!(count("1-ff00:0:114", "2-ff00:0:210"), (3, 2 + 4, 0));
     assert_eq!(count("1-ff00:0:114", "2-ff00:0:212"), (3, 2 + 4, 1));
-    assert_eq!(count("1-ff00:0:110", "1-ff00:0:120"), (0, 2, 0));
-    assert_eq!(count("1-0", "1-0"), (0, 0, 0));
+    assert_eq!(count("1-ff00:0:114", "1-ff00:0:120"), (3, 2, 0));
+    assert_eq!(count("1-ff00:0:114", "1-ff00:0:114"), (0, 0, 0));
+}
+
+#[test]
+fn segments_are_made_once() {
+    let network = two_isds();
+    let mut plane = plane(&network, ia("1-ff00:0:114"));
+    let mut lookup = |now| plane.lookup(ia("1-ff00:0:114"), ia("1-0"), now).unwrap().up;
+    let first = lookup(NOW);
+    assert!(Arc::ptr_eq(&first[0], &lookup(NOW + 60)[0]));
+    let renewed = lookup(NOW + 24 * 3600);
+    assert_ne!(first[0].message, renewed[0].message);
+    assert_eq!(first[0].segment.id(), renewed[0].segment.id());
+}
+
+#[test]
+fn an_interface_that_a_host_reports_down_is_left_out_for_a_while() {
+    let network = Network::ready("fig7a").unwrap();
+    let (src, dst) = (ia("1-ff00:0:4"), ia("1-ff00:0:1"));
+    let mut plane = plane(&network, src);
+    let before = ask(&mut plane, dst, NOW);
+    assert_eq!(before.len(), 3);
+    plane.revoke(ia("1-ff00:0:2"), 1, NOW);
+    // What the network does not have is not kept in mind.
+    plane.revoke(ia("1-ff00:0:2"), 77, NOW);
+    plane.revoke(ia("1-ff00:0:2"), 65536 + 2, NOW);
+    for later in [0, 1, 9] {
+        assert_eq!(ask(&mut plane, dst, NOW + later), before[2..]);
+    }
+    // Segments are still handed out: their users hear for themselves.
+    assert_eq!(by_requests(&mut plane, &network, dst).len(), 3);
+    plane.revoke(ia("1-ff00:0:2"), 1, NOW + 9);
+    assert_eq!(ask(&mut plane, dst, NOW + 18), before[2..]);
+    assert_eq!(ask(&mut plane, dst, NOW + 19), before);
+    // A clock set back does not hold it for longer.
+    plane.revoke(ia("1-ff00:0:2"), 1, NOW + 1000);
+    assert_eq!(ask(&mut plane, dst, NOW + 500), before);
+}
+
+#[test]
+fn the_core_of_an_isd_is_reached_by_its_wildcard() {
+    let network = two_isds();
+    let mut plane = plane(&network, ia("1-ff00:0:110"));
+    for (isd, ases) in [("1-0", &["1-ff00:0:120"][..]), ("2-0", &["2-ff00:0:210"])] {
+        let each = ases.iter().flat_map(|dst| listed(&mut plane, ia(dst), NOW));
+        let each: Vec<_> = each.collect();
+        assert!(!each.is_empty());
+        assert_eq!(listed(&mut plane, ia(isd), NOW), each);
+    }
+    let mut plane = super::tests::plane(&network, ia("1-ff00:0:114"));
+    let both = ["1-ff00:0:110", "1-ff00:0:120"];
+    let both = both.map(|dst| listed(&mut plane, ia(dst), NOW)).concat();
+    assert_eq!(listed(&mut plane, ia("1-0"), NOW), both);
 }
 
 #[test]
@@ -470,7 +577,7 @@ fn answers_are_kept_within_bounds() {
     assert_eq!(plane.answers.len(), 31);
     plane.kept = MAX_KEPT;
     let shape = network.links[0].shape;
-    plane.answers.remove(&1);
+    plane.answers.remove(&ia(&name(1)));
     ask(&mut plane, ia(&name(1)), NOW);
     assert_eq!(plane.answers.len(), 1);
     plane.set_link(0, true, shape);
@@ -485,40 +592,23 @@ fn networks() -> impl Strategy<Value = Network> {
     let links = prop::collection::vec((any::<usize>(), any::<usize>(), any::<bool>()), 1..14);
     (cores, links).prop_map(|(cores, links)| {
         let count = cores.len();
-        let ases: Vec<_> = cores
-            .iter()
-            .enumerate()
-            .map(|(at, &core)| As {
-                isd_as: ia(&format!("{}-ff00:0:{:x}", 1 + at % 2, at + 1)),
-                core,
-                mtu: 1472,
-                note: None,
-            })
-            .collect();
+        let name = |at| ia(&format!("{}-ff00:0:{:x}", 1 + at % 2, at + 1));
+        let ases = (0..count).map(|at| plain_as(name(at), cores[at])).collect();
         let links = links
             .into_iter()
             .enumerate()
             .filter_map(|(at, (a, b, peer))| {
                 let (a, b) = (a % count, b % count);
-                // A parent comes first, so there is no circle.
+                // A parent comes first, so there is no circle. It is of the
+                // same ISD (SCION control plane, path segments).
                 let (a, b) = (a.min(b), a.max(b));
                 let kind = match (cores[a], cores[b]) {
                     (true, true) => LinkKind::Core,
-                    (_, false) if !peer => LinkKind::Child,
+                    (_, false) if !peer && a % 2 == b % 2 => LinkKind::Child,
                     _ => LinkKind::Peer,
                 };
-                let end = |of: usize| End {
-                    isd_as: ases[of].isd_as,
-                    router: String::new(),
-                    id: u16::try_from(at + 1).unwrap(),
-                };
-                (a != b).then(|| Link {
-                    a: end(a),
-                    b: end(b),
-                    kind,
-                    mtu: 1472,
-                    shape: Shape::default(),
-                })
+                let id = u16::try_from(at + 1).unwrap();
+                (a != b).then(|| plain_link([a, b].map(name), id, kind))
             });
         let links = links.collect();
         Network { ases, links }
@@ -539,12 +629,14 @@ proptest! {
     #[test]
     fn any_request_has_an_answer(src in asked(), dst in asked()) {
         let mut plane = plane(&two_isds(), ia("1-ff00:0:114"));
-        let known = plane.graph.find(dst).is_some();
+        let known = plane.ends(dst).is_ok();
         let local = src == IsdAsn::WILDCARD || src == plane.isd_as();
         let paths = plane.paths(src, dst, NOW);
         assert_eq!(paths.is_ok(), known && local);
         if let Ok(found) = plane.lookup(src, dst, NOW) {
-            assert!(src != dst || found.core.len() + found.up.len() + found.down.len() == 0);
+            let counts = [&found.up, &found.core, &found.down].map(Vec::len);
+            let isd = src.asn().is_wildcard();
+            assert!(src != dst || isd || counts == [0, 0, 0]);
         }
     }
 }
@@ -555,6 +647,6 @@ proptest! {
     #[test]
     fn paths_of_any_network_pass_every_router(network in networks()) {
         check_all(&network);
-        compare_with_sciparse(&network);
+        compare_with_clients(&network);
     }
 }

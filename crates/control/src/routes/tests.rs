@@ -1,34 +1,15 @@
 use super::*;
-use crate::testing::ia;
-use hawser_topology::{As, End, Link, LinkKind, Network, Shape};
+use crate::testing::{ia, plain_as, plain_link};
+use hawser_topology::{LinkKind, Network};
 
 /// Core ASes, joined as listed.
 fn core_network(ases: usize, links: &[(usize, usize)]) -> Graph {
     let isd_as = |at: usize| ia(&format!("1-ff00:0:{:x}", at + 1));
-    let end = |at: usize, id: usize| End {
-        isd_as: isd_as(at),
-        router: String::new(),
-        id: u16::try_from(id + 1).unwrap(),
-    };
+    let links = links.iter().zip(1..);
     Graph::new(Network {
-        ases: (0..ases)
-            .map(|at| As {
-                isd_as: isd_as(at),
-                core: true,
-                mtu: 1472,
-                note: None,
-            })
-            .collect(),
+        ases: (0..ases).map(|at| plain_as(isd_as(at), true)).collect(),
         links: links
-            .iter()
-            .enumerate()
-            .map(|(id, &(a, b))| Link {
-                a: end(a, id),
-                b: end(b, id),
-                kind: LinkKind::Core,
-                mtu: 1472,
-                shape: Shape::default(),
-            })
+            .map(|(&(a, b), id)| plain_link([isd_as(a), isd_as(b)], id, LinkKind::Core))
             .collect(),
     })
 }

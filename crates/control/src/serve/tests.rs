@@ -198,10 +198,7 @@ async fn refusals_have_their_code() {
         running.paths("0-0").await.err(),
         Some(ErrorCode::InvalidArgument)
     );
-    assert_eq!(
-        running.paths("2-0").await.err(),
-        Some(ErrorCode::InvalidArgument)
-    );
+    assert_eq!(running.paths("3-0").await.err(), Some(ErrorCode::NotFound));
     assert_eq!(
         running.paths("2-ff00:0:999").await.err(),
         Some(ErrorCode::NotFound)

@@ -1,0 +1,157 @@
+//! The endhost API (`scion.endhost.v1`), which programs on the `scion-stack`
+//! crate ask instead of a daemon: where the AS's routers are, and segments,
+//! which they combine themselves.
+
+use crate::{
+    daemon::{Shared, now},
+    offer::Offer,
+    plane::{LookupError, Plane},
+};
+use connectrpc::{ConnectError, Response, Router, handler_fn};
+use endhost_api_protobuf::proto::scion::endhost::v1::{
+    ListSegmentsRequest, ListSegmentsResponse, ListUnderlaysRequest, ListUnderlaysResponse,
+    Router as BorderRouter, UdpUnderlay,
+};
+use hawser_topology::IsdAsn;
+use scion_protobuf::proto::control_plane::v1::PathSegment;
+use std::{ops::Range, sync::Arc};
+
+/// Segments of one page when nothing is said (`segments_service.proto`).
+const PAGE: usize = 64;
+
+/// Most segments of one page: an answer stays below a megabyte.
+const MAX_PAGE: usize = 256;
+
+/// Adds both services of the API.
+pub(crate) fn add(router: Router, shared: &Shared) -> Router {
+    let (underlays, segments) = (shared.clone(), shared.clone());
+    router
+        .route(
+            "scion.endhost.v1.UnderlayService",
+            "ListUnderlays",
+            handler_fn(move |_, request: ListUnderlaysRequest| {
+                let answer = list_underlays(&underlays.lock(), &request);
+                async move { Response::ok(answer) }
+            }),
+        )
+        .route(
+            "scion.endhost.v1.SegmentsService",
+            "ListSegments",
+            handler_fn(move |_, request: ListSegmentsRequest| {
+                let answer = list_segments(&mut segments.lock(), &request, now());
+                async move { Response::ok(answer?) }
+            }),
+        )
+}
+
+/// The routers of the AS; none for other ASes than this one.
+fn list_underlays(plane: &Plane, request: &ListUnderlaysRequest) -> ListUnderlaysResponse {
+    let local = plane.isd_as();
+    let asked = IsdAsn::from_u64(request.isd_as.unwrap_or(0));
+    let routers = plane.topology.border_routers.values();
+    let routers = routers
+        .filter(|_| asked.matches(local))
+        .map(|router| BorderRouter {
+            isd_as: local.to_u64(),
+            address: router.internal_addr.to_string(),
+            interfaces: router.interfaces.keys().map(|&id| id.into()).collect(),
+        });
+    ListUnderlaysResponse {
+        udp: Some(UdpUnderlay {
+            routers: routers.collect(),
+        })
+        .into(),
+        // There are no SNAPs.
+        ..ListUnderlaysResponse::default()
+    }
+}
+
+/// Why there is no page of segments.
+#[derive(Debug, thiserror::Error)]
+enum PageError {
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    #[error("a page of {0} segments: ask for one or more, or for 0 to have {PAGE}")]
+    Size(i32),
+    #[error(
+        "page token '{0}' is not of this service or of segments gone by: ask for the first page"
+    )]
+    Token(String),
+}
+
+impl From<PageError> for ConnectError {
+    fn from(error: PageError) -> ConnectError {
+        match error {
+            PageError::Lookup(error) => error.into(),
+            error => ConnectError::invalid_argument(error.to_string()),
+        }
+    }
+}
+
+/// One page of the segments between two ASes: up, then core, then down.
+fn list_segments(
+    plane: &mut Plane,
+    request: &ListSegmentsRequest,
+    now: u64,
+) -> Result<ListSegmentsResponse, PageError> {
+    let (src, dst) = (request.src_isd_as, request.dst_isd_as);
+    let found = plane.lookup(IsdAsn::from_u64(src), IsdAsn::from_u64(dst), now)?;
+    let size = match usize::try_from(request.page_size) {
+        Ok(0) => PAGE,
+        Ok(size) => size.min(MAX_PAGE),
+        Err(_) => return Err(PageError::Size(request.page_size)),
+    };
+    let start = start(&request.page_token, plane.generation())?;
+    let mut page = Page {
+        range: start..start + size,
+        seen: 0,
+    };
+    let mut answer = ListSegmentsResponse {
+        up_segments: page.of(&found.up),
+        core_segments: page.of(&found.core),
+        down_segments: page.of(&found.down),
+        ..ListSegmentsResponse::default()
+    };
+    if page.range.end < page.seen {
+        answer.next_page_token = format!("{}-{}", plane.generation(), page.range.end);
+    }
+    Ok(answer)
+}
+
+/// The segment a page token says to start at. It holds for as long as the same
+/// segments are handed out.
+fn start(token: &str, generation: u64) -> Result<usize, PageError> {
+    if token.is_empty() {
+        return Ok(0);
+    }
+    let read = || {
+        let (of, start) = token.split_once('-')?;
+        let current = of.parse() == Ok(generation);
+        // No list of segments is nearly as long.
+        start.parse::<u32>().ok().filter(|_| current)
+    };
+    let start = read().ok_or_else(|| PageError::Token(token.to_owned()))?;
+    usize::try_from(start).map_err(|_| PageError::Token(token.to_owned()))
+}
+
+/// The places in all lists, one after the other, that a page shows.
+struct Page {
+    range: Range<usize>,
+    /// How many segments the lists so far had.
+    seen: usize,
+}
+
+impl Page {
+    fn of(&mut self, list: &[Arc<Offer>]) -> Vec<PathSegment> {
+        let before = self.seen;
+        self.seen += list.len();
+        let places = list.iter().zip(before..);
+        places
+            .filter(|(_, place)| self.range.contains(place))
+            .map(|(offer, _)| offer.message.clone())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! Segments in the form in which they are handed out.
+
+use crate::{
+    graph::{Along, Graph},
+    routes::Route,
+    segment::{Segment, Stamp},
+    signed,
+};
+use scion_protobuf::proto::control_plane::v1::PathSegment;
+use std::{collections::HashMap, sync::Arc};
+
+/// Segments kept for the next time they are asked for; about 2 KiB each.
+const MAX_KEPT: usize = 2048;
+
+/// A segment that is handed out.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    /// What hosts are sent.
+    pub message: PathSegment,
+    /// What they, and the daemon here, read from it.
+    pub segment: hawser_segment::Segment,
+}
+
+/// Segments by the ways they were made for, so that one that is asked for often
+/// is made once.
+#[derive(Debug, Default)]
+pub(crate) struct Offers(HashMap<(Along, Route), Arc<Offer>>);
+
+impl Offers {
+    /// The segment over a route. Those along children carry peering entries.
+    pub fn of(
+        &mut self,
+        graph: &Graph,
+        keys: &[[u8; 16]],
+        route: Route,
+        stamp: Stamp,
+        along: Along,
+    ) -> Option<Arc<Offer>> {
+        let name = (along, route);
+        if let Some(offer) = self.0.get(&name) {
+            return Some(offer.clone());
+        }
+        let peering = along == Along::Children;
+        let made = Segment::new(graph, keys, name.1.clone(), stamp, peering);
+        let message = signed::segment(graph, &made);
+        let segment = match hawser_segment::Segment::from_message(&message) {
+            Ok(segment) => segment,
+            Err(reason) => {
+                // An interface 0 in network.json, which topologies refuse.
+                tracing::error!("a segment is left out: {reason}");
+                return None;
+            }
+        };
+        if self.0.len() >= MAX_KEPT {
+            self.0.clear();
+        }
+        let offer = Arc::new(Offer { message, segment });
+        self.0.insert(name, offer.clone());
+        Some(offer)
+    }
+
+    /// Drops all: they are to be made anew.
+    pub fn forget(&mut self) {
+        self.0.clear();
+    }
+}
