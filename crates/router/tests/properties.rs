@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use hawser_router::Verdict;
+use hawser_router::{Forwarder, Origin, Verdict};
 use proptest::prelude::*;
 use sciparse::{
     core::view::View as _,
@@ -40,13 +40,12 @@ fn fields() -> impl Strategy<Value = Fields> {
 }
 
 /// Has `packet` processed, and answered if it must be; nothing may panic.
-fn process_and_answer(world: &World, at: u16, ingress: u16, packet: &mut [u8]) -> Verdict {
-    let router = &world.routers[&at];
-    let verdict = router.process(NOW.into(), ingress, packet);
+fn process_and_answer(router: &Forwarder, origin: Origin, packet: &mut [u8]) -> Verdict {
+    let verdict = router.process(NOW.into(), origin, packet);
     let mut out = Vec::new();
     let written = match verdict {
-        Verdict::Refuse { problem, .. } => router.write_error(ingress, packet, problem, &mut out),
-        Verdict::Answer(answer) => router.write_answer(ingress, packet, answer, &mut out),
+        Verdict::Refuse { problem, .. } => router.write_error(origin, packet, problem, &mut out),
+        Verdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
         _ => return verdict,
     };
     if written.is_ok() {
@@ -57,6 +56,13 @@ fn process_and_answer(world: &World, at: u16, ingress: u16, packet: &mut [u8]) -
     verdict
 }
 
+fn origin() -> impl Strategy<Value = Origin> {
+    prop_oneof![
+        (0u16..5).prop_map(Origin::from),
+        (0u8..2).prop_map(Origin::Sibling)
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -64,11 +70,18 @@ proptest! {
     fn random_bytes_never_panic(
         mut packet in prop::collection::vec(any::<u8>(), 0..1600),
         at in 1u16..=8,
-        ingress in 0u16..5,
+        origin in origin(),
+        path_type in 0u8..4,
     ) {
-        let world = World::new();
-        let verdict = process_and_answer(&world, at, ingress, &mut packet);
-        let passed = matches!(verdict, Verdict::Forward { .. } | Verdict::Deliver { .. });
+        if let Some(byte) = packet.get_mut(8) {
+            *byte = path_type;
+        }
+        let [router, _] = World::new().split(at, 1);
+        let verdict = process_and_answer(&router, origin, &mut packet);
+        let passed = matches!(
+            verdict,
+            Verdict::Forward { .. } | Verdict::Deliver { .. } | Verdict::Transit { .. }
+        );
         prop_assert!(!passed);
     }
 
@@ -78,7 +91,7 @@ proptest! {
         stop in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in prop::option::of(any::<prop::sample::Index>()),
-        ingress in prop::option::of(0u16..5),
+        origin in prop::option::of(origin()),
     ) {
         let world = World::new();
         let (_, src, dst, path, _) = route(name);
@@ -92,7 +105,10 @@ proptest! {
         if let Some(cut) = cut {
             stop.packet.truncate(cut.index(stop.packet.len()));
         }
-        process_and_answer(&world, stop.at, ingress.unwrap_or(stop.ingress), &mut stop.packet);
+        let origin = origin.unwrap_or(stop.ingress.into());
+        for router in world.split(stop.at, stop.ingress) {
+            process_and_answer(&router, origin, &mut stop.packet.clone());
+        }
     }
 }
 
@@ -107,6 +123,51 @@ proptest! {
         let to = at(dst, DST_PORT);
         prop_assert_eq!(end.verdict, Verdict::Deliver { to });
         prop_assert_eq!(end.way, way);
+    }
+
+    /// Two routers of an AS do together what one does, and their errors find
+    /// the same way back.
+    #[test]
+    fn an_as_of_two_routers_is_like_one_of_one(name in name(), fields in fields()) {
+        let world = World::new();
+        let (_, src, dst, path, _) = route_with(name, &fields);
+        for stop in world.send(src, udp(src, dst, path, 20)).stops {
+            let whole = &world.routers[&stop.at];
+            let mut expected = stop.packet.clone();
+            let verdict = whole.process(NOW.into(), stop.ingress, &mut expected);
+            let Verdict::Forward { egress } = verdict else { continue };
+            if stop.ingress == 0 {
+                continue;
+            }
+            let [near, mut far] = world.split(stop.at, stop.ingress);
+            let mut packet = stop.packet.clone();
+            let to = at(stop.at, 30042);
+            let between = near.process(NOW.into(), stop.ingress, &mut packet);
+            prop_assert_eq!(between, Verdict::Transit { to });
+            let mut out = packet.clone();
+            prop_assert_eq!(far.process(NOW.into(), Origin::Sibling(0), &mut out), verdict);
+            prop_assert_eq!(&out, &expected);
+
+            let down = |router: &Forwarder, origin: Origin, packet: &[u8]| {
+                let verdict = router.process(NOW.into(), origin, &mut packet.to_vec());
+                let Verdict::Refuse { problem, .. } = verdict else {
+                    panic!("{verdict:?}")
+                };
+                let mut message = Vec::new();
+                router.write_error(origin, packet, problem, &mut message).unwrap();
+                message
+            };
+            far.set_up(egress, false);
+            let mut message = down(&far, Origin::Sibling(0), &packet);
+            let back = near.process(NOW.into(), Origin::Sibling(0), &mut message);
+            prop_assert_eq!(back, Verdict::Forward { egress: stop.ingress });
+            let mut whole = whole.clone();
+            whole.set_up(egress, false);
+            let expected = down(&whole, stop.ingress.into(), &stop.packet);
+            // The quotes differ: each router quotes what it got.
+            let headers = usize::from(expected[5]) * 4;
+            prop_assert_eq!(&message[..headers], &expected[..headers]);
+        }
     }
 
     /// Segment identifier, timestamp, expiry, interfaces and MAC, of each hop

@@ -82,6 +82,7 @@ pub fn addr(number: u16) -> ScionAddr {
 pub struct World {
     pub routers: BTreeMap<u16, Forwarder>,
     links: BTreeMap<(u16, u16), (u16, u16)>,
+    faces: BTreeMap<(u16, u16), Face>,
 }
 
 /// How a packet's way ended.
@@ -110,6 +111,7 @@ pub struct Stop {
 impl World {
     pub fn new() -> World {
         let mut links = BTreeMap::new();
+        let mut faces = BTreeMap::new();
         let mut routers: BTreeMap<u16, Forwarder> = (1..=8)
             .map(|n| (n, Forwarder::new(ia(n), &key(n), router_host(n))))
             .collect();
@@ -124,6 +126,7 @@ impl World {
                     mtu: MTU,
                     up: true,
                 };
+                faces.insert((number, id), face);
                 routers.insert(number, router.with_interface(id, face));
             }
         };
@@ -136,7 +139,28 @@ impl World {
             connect(a, b, to_b, to_a);
         }
         connect(PEERS.0, PEERS.1, LinkTo::Peer, LinkTo::Peer);
-        World { routers, links }
+        World {
+            routers,
+            links,
+            faces,
+        }
+    }
+
+    /// AS `number` with two routers: the first has interface `first`, the
+    /// other all others. Each is the other's sibling 0.
+    pub fn split(&self, number: u16, first: u16) -> [Forwarder; 2] {
+        let faces = self.faces.iter().filter(|((at, _), _)| *at == number);
+        let (one, others): (Vec<_>, Vec<_>) = faces
+            .map(|((_, id), face)| (*id, *face))
+            .partition(|(id, _)| *id == first);
+        [(&one, &others), (&others, &one)].map(|(own, sibling)| {
+            let router = Forwarder::new(ia(number), &key(number), router_host(number));
+            own.iter()
+                .fold(router, |router, (id, face)| {
+                    router.with_interface(*id, *face)
+                })
+                .with_sibling(at(number, 30042), sibling.iter().copied())
+        })
     }
 
     /// The other end of a link.
