@@ -19,7 +19,7 @@ pub mod show;
 
 pub use fingerprint::{Fingerprint, FingerprintParseError};
 pub use interface::{Interface, InterfaceParseError};
-pub use metadata::{Geo, LinkType, Metadata};
+pub use metadata::{Discovery, Geo, LinkType, Metadata};
 pub use path::{Path, PathError};
 pub use select::{Decision, Reason, Selection, Strategy, StrategyParseError, Verdict, select};
 pub use sequence::{Sequence, SequenceError};

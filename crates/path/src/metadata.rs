@@ -1,8 +1,11 @@
 //! What ASes announce about a path.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::time::Duration;
 
+use sciparse::identifier::isd_asn::IsdAsn;
 use serde::{Deserialize, Serialize};
 
 /// What the control plane knows about a path. The lists have the lengths that scionproto's
@@ -25,6 +28,19 @@ pub struct Metadata {
     pub internal_hops: Vec<u32>,
     /// Entry `i`: the note of the `i`-th AS on the path, empty if it has none; `n / 2 + 1`.
     pub notes: Vec<String>,
+    /// The services that ASes on the path announce, by AS; only those that announce any.
+    pub discovery: BTreeMap<IsdAsn, Discovery>,
+}
+
+/// Where the services of an AS are, as it announces it for others to find them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Discovery {
+    /// Its control services.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub control_services: Vec<SocketAddr>,
+    /// Its discovery services.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub discovery_services: Vec<SocketAddr>,
 }
 
 /// Where a border router stands, as its AS announces it.

@@ -3,12 +3,13 @@
 //! Where that format says nothing (`bandwidth`, `geo`, `link_type`, `internal_hops`, `notes`),
 //! fields are added with the meaning of [`Metadata`](crate::Metadata).
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use sciparse::identifier::isd_asn::IsdAsn;
 use serde::Serialize;
 
-use crate::{Geo, LinkType, Path};
+use crate::{Discovery, Geo, LinkType, Path};
 
 /// How many hex digits of a fingerprint `scion showpaths` prints.
 const DIGITS: usize = 16;
@@ -54,6 +55,9 @@ pub struct Entry {
     pub internal_hops: Vec<u32>,
     /// The note of each AS.
     pub notes: Vec<String>,
+    /// The services that ASes on the path announce; absent when none does.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub discovery: BTreeMap<IsdAsn, Discovery>,
     /// What a probe over the path found; absent when none was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
@@ -131,6 +135,7 @@ impl Entry {
             link_type: metadata.link_types.clone(),
             internal_hops: metadata.internal_hops.clone(),
             notes: metadata.notes.clone(),
+            discovery: metadata.discovery.clone(),
             status: None,
             status_info: None,
             local_ip: None,
@@ -230,6 +235,14 @@ mod tests {
                 link_types: vec![LinkType::MultiHop],
                 internal_hops: vec![],
                 notes: vec!["one".into(), String::new()],
+                discovery: [(
+                    "1-ff00:0:110".parse().unwrap(),
+                    Discovery {
+                        control_services: vec!["10.0.2.254:30252".parse().unwrap()],
+                        discovery_services: vec![],
+                    },
+                )]
+                .into(),
             },
         };
         let entry = Entry::new(&path, Some("10.0.1.254:30042".parse().unwrap()));
@@ -257,6 +270,7 @@ mod tests {
             "link_type": ["multihop"],
             "internal_hops": [],
             "notes": ["one", ""],
+            "discovery": {"1-ff00:0:110": {"control_services": ["10.0.2.254:30252"]}},
         });
         let json = serde_json::to_value(&listing).unwrap();
         assert_eq!(json["local_isd_as"], "1-ff00:0:111");

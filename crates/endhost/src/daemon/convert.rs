@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use hawser_path::{Geo, Interface, LinkType, Metadata};
+use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
 use scion_protobuf::buffa::EnumValue;
 use scion_protobuf::proto::daemon::v1 as pb;
 use sciparse::identifier::isd_asn::IsdAsn;
@@ -112,10 +112,28 @@ pub(super) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fau
         link_types: list(path.link_type, links, link_type),
         internal_hops: list(path.internal_hops, links.saturating_sub(1), |hops| hops),
         notes: list(path.notes, links + 1, |note| note),
+        discovery: path
+            .discovery_information
+            .into_iter()
+            .map(|(isd_as, services)| (IsdAsn::from_u64(isd_as), discovery(services)))
+            .filter(|(_, services)| *services != Discovery::default())
+            .collect(),
     };
     let next_hop = path.interface.as_option().map(router).transpose()?;
     let info = hawser_path::Path::new(src, dst, interfaces, metadata)?;
     Ok(Path::new(info, path.raw, next_hop)?)
+}
+
+/// The services of an AS, without those whose address cannot be read.
+fn discovery(services: pb::DiscoveryInformation) -> Discovery {
+    let read = |addresses: Vec<String>| {
+        let read = addresses.iter().filter_map(|address| address.parse().ok());
+        read.collect()
+    };
+    Discovery {
+        control_services: read(services.control_service_addresses),
+        discovery_services: read(services.discovery_service_addresses),
+    }
 }
 
 /// `entries` converted, or nothing when they are not `expected` many.

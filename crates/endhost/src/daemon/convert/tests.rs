@@ -92,6 +92,27 @@ fn what_was_not_announced_is_unknown() {
 }
 
 #[test]
+fn services_that_ases_announce_are_taken_over() {
+    let services = |control: &[&str]| pb::DiscoveryInformation {
+        control_service_addresses: control.iter().map(|&address| address.into()).collect(),
+        ..Default::default()
+    };
+    let path = converted(|path| {
+        let (here, nonsense) = (1 << 48 | 0x110, 1 << 48 | 0x111);
+        let announced = services(&["10.0.1.253:30252", "somewhere"]);
+        path.discovery_information.insert(here, announced);
+        path.discovery_information
+            .insert(nonsense, services(&["nowhere"]));
+    });
+    let discovery = path.unwrap().info().metadata.discovery.clone();
+    let (isd_as, services) = discovery.first_key_value().unwrap();
+    assert_eq!((isd_as.to_string().as_str(), discovery.len()), ("1-272", 1));
+    let expected = ["10.0.1.253:30252".parse().unwrap()];
+    assert_eq!(services.control_services, expected);
+    assert!(services.discovery_services.is_empty());
+}
+
+#[test]
 fn routers_go_by_the_hop_fields_whatever_is_announced() {
     // 4096 and 256 units of 337.5 s.
     let carried = 4096 + 86_400;

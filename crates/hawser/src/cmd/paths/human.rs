@@ -6,7 +6,10 @@ use hawser_path::{
     Geo, LinkType, Metadata,
     show::{Entry, Status},
 };
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    net::SocketAddr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 /// With more entries than these, each has a line of its own.
 const ON_ONE_LINE: usize = 7;
@@ -91,7 +94,7 @@ pub fn line(path: &Path, paint: Paint) -> String {
 }
 
 /// What else is known, empty where it is not.
-fn details(path: &Path, entry: &Entry, paint: Paint) -> [(&'static str, String); 7] {
+fn details(path: &Path, entry: &Entry, paint: Paint) -> [(&'static str, String); 8] {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let left = path
         .expiry()
@@ -107,6 +110,7 @@ fn details(path: &Path, entry: &Entry, paint: Paint) -> [(&'static str, String);
         ("LinkType", link_types(metadata)),
         ("InternalHops", internal_hops(path)),
         ("Notes", notes(path)),
+        ("Discovery", discovery(metadata)),
     ]
 }
 
@@ -204,6 +208,23 @@ fn listed(parts: Vec<String>) -> String {
     }
 }
 
+fn discovery(metadata: &Metadata) -> String {
+    let joined = |addresses: &[SocketAddr]| {
+        let each: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+        each.join(", ")
+    };
+    let services = metadata.discovery.iter().map(|(isd_as, services)| {
+        let control = joined(&services.control_services);
+        let discovery = joined(&services.discovery_services);
+        format!("{isd_as}: {{Control: {control}, Discovery: {discovery}}}")
+    });
+    let services: Vec<String> = services.collect();
+    match services.is_empty() {
+        true => String::new(),
+        false => format!("{{{}}}", services.join(", ")),
+    }
+}
+
 /// What an AS says of itself, on one line, without quotes and what would move the cursor.
 fn plain(text: &str) -> String {
     let text = text.trim().replace('\n', ", ");
@@ -215,7 +236,7 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hawser_path::Interface;
+    use hawser_path::{Discovery, Interface};
 
     fn path(metadata: Metadata) -> Path {
         // Two segments' worth of bytes are not needed: one of three hops leads over all four ends.
@@ -288,6 +309,14 @@ mod tests {
             link_types: vec![LinkType::Direct, LinkType::Unset],
             internal_hops: vec![3],
             notes: vec!["one".into(), String::new(), "\x1b[31mthree".into()],
+            discovery: [(
+                "1-ff00:0:2".parse().unwrap(),
+                Discovery {
+                    control_services: vec!["10.0.2.254:30252".parse().unwrap()],
+                    discovery_services: vec![],
+                },
+            )]
+            .into(),
         };
         let lines = lines(metadata, true, None);
         let paragraph: Vec<&str> = lines[1].lines().map(str::trim).collect();
@@ -301,6 +330,7 @@ mod tests {
                 "LinkType: [direct, unset]",
                 "InternalHops: [1-ff00:0:2: 3]",
                 "Notes: [1-ff00:0:1: \"one\", 1-ff00:0:3: \"[31mthree\"]",
+                "Discovery: {1-ff00:0:2: {Control: 10.0.2.254:30252, Discovery: }}",
             ]
         );
     }
