@@ -7,6 +7,7 @@ use crate::{
     plane::Plane,
     segment::{MAX_LIFETIME, MIN_LIFETIME},
     serve::{Bound, RunError},
+    trust::Pki,
 };
 use hawser_topology::{AsDir, AsDirError, IsdAsn, LinkState, Network, TopologyError};
 use std::{
@@ -39,6 +40,9 @@ pub enum OpenError {
     /// A file of an AS's folder cannot be used.
     #[error(transparent)]
     Folder(#[from] AsDirError),
+    /// The TRCs of the AS cannot be used.
+    #[error(transparent)]
+    Trust(#[from] hawser_trust::LoadError),
     /// The network cannot be read.
     #[error(transparent)]
     Network(#[from] TopologyError),
@@ -63,7 +67,8 @@ impl Control {
     /// The control plane of the AS whose folder is `dir`, inside its lab's
     /// folder: reads the network, every AS's key, and the state of the links
     /// (`links.json` of each AS; where there is none, its links are up and as
-    /// the network says).
+    /// the network says). Segments are signed with the keys in the ASes'
+    /// folders, which are read when they are first needed.
     ///
     /// # Errors
     /// When a file is missing or not valid, or they do not fit together.
@@ -85,12 +90,14 @@ impl Control {
             }
         }
         let mut control = Control::open(dir, network, keys)?;
+        control.plane.pki = Some(Pki::open(lab, dir)?);
         control.restore(&states);
         Ok(control)
     }
 
     /// The control plane of the AS whose folder is `dir`, in a given network
-    /// with all links up. Of the folder, `topology.json` is read.
+    /// with all links up. Of the folder, `topology.json` is read. The network
+    /// has no certificates, and its segments no signatures.
     ///
     /// # Errors
     /// When `topology.json` is missing or not valid, its AS is not in the

@@ -52,6 +52,7 @@ impl From<LookupError> for ConnectError {
         let message = error.to_string();
         match error {
             LookupError::Unknown(_) => ConnectError::not_found(message),
+            LookupError::Unsigned(_) => ConnectError::internal(message),
             LookupError::Wildcard(_) | LookupError::Foreign { .. } => {
                 ConnectError::invalid_argument(message)
             }

@@ -107,9 +107,9 @@ fn list_segments(
         seen: 0,
     };
     let mut answer = ListSegmentsResponse {
-        up_segments: page.of(&found.up),
-        core_segments: page.of(&found.core),
-        down_segments: page.of(&found.down),
+        up_segments: page.of(plane, &found.up)?,
+        core_segments: page.of(plane, &found.core)?,
+        down_segments: page.of(plane, &found.down)?,
         ..ListSegmentsResponse::default()
     };
     if page.range.end < page.seen {
@@ -142,13 +142,17 @@ struct Page {
 }
 
 impl Page {
-    fn of(&mut self, list: &[Arc<Offer>]) -> Vec<PathSegment> {
+    fn of(
+        &mut self,
+        plane: &mut Plane,
+        list: &[Arc<Offer>],
+    ) -> Result<Vec<PathSegment>, LookupError> {
         let before = self.seen;
         self.seen += list.len();
         let places = list.iter().zip(before..);
         places
             .filter(|(_, place)| self.range.contains(place))
-            .map(|(offer, _)| offer.message.clone())
+            .map(|(offer, _)| plane.message(offer))
             .collect()
     }
 }

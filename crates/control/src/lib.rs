@@ -19,8 +19,10 @@
 //! destination is answered with its 200 shortest paths. Peering links serve
 //! what lies below a core AS, not the core AS itself, as in scionproto.
 //!
-//! Segments are not signed, since the network has no PKI yet; end hosts do not
-//! verify signatures.
+//! Each AS's entry of a segment is signed with that AS's key, when the segment
+//! is handed out for the first time; the control service also hands out the
+//! TRCs and certificates that the signatures are verified with
+//! (`proto.control_plane.v1.TrustMaterialService`).
 
 mod control;
 mod daemon;
@@ -37,6 +39,7 @@ mod serve;
 mod signed;
 #[cfg(test)]
 mod testing;
+mod trust;
 mod wire;
 
 pub mod live;

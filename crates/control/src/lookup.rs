@@ -3,6 +3,7 @@
 use crate::{
     daemon::{Shared, now},
     offer::Offer,
+    plane::LookupError,
 };
 use connectrpc::{Encodable, RequestContext, Response, ServiceRequest, ServiceResult};
 use hawser_segment::Segments;
@@ -44,7 +45,8 @@ impl SegmentLookupService for Lookup {
         _: RequestContext,
         request: ServiceRequest<'_, SegmentsRequest>,
     ) -> ServiceResult<impl Encodable<SegmentsResponse> + Send + use<'a>> {
-        let found = self.0.lock().lookup(
+        let mut plane = self.0.lock();
+        let found = plane.lookup(
             IsdAsn::from_u64(request.src_isd_as),
             IsdAsn::from_u64(request.dst_isd_as),
             now(),
@@ -58,10 +60,11 @@ impl SegmentLookupService for Lookup {
             .into_iter()
             .filter(|(_, list)| !list.is_empty())
             .map(|(kind, list)| {
-                let segments = list.iter().map(|offer| offer.message.clone()).collect();
-                (kind as i32, segments_response::Segments { segments })
+                let messages = list.iter().map(|offer| plane.message(offer));
+                let segments = messages.collect::<Result<_, _>>()?;
+                Ok((kind as i32, segments_response::Segments { segments }))
             })
-            .collect();
+            .collect::<Result<_, LookupError>>()?;
         Response::ok(SegmentsResponse {
             segments,
             ..SegmentsResponse::default()

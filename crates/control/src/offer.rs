@@ -4,10 +4,14 @@ use crate::{
     graph::{Along, Graph},
     routes::Route,
     segment::{Segment, Stamp},
-    signed,
+    signed::Plain,
+    trust::{Pki, PkiError},
 };
 use scion_protobuf::proto::control_plane::v1::PathSegment;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 /// Segments kept for the next time they are asked for; about 2 KiB each.
 const MAX_KEPT: usize = 2048;
@@ -15,10 +19,27 @@ const MAX_KEPT: usize = 2048;
 /// A segment that is handed out.
 #[derive(Debug)]
 pub(crate) struct Offer {
-    /// What hosts are sent.
-    pub message: PathSegment,
-    /// What they, and the daemon here, read from it.
+    /// What its ASes announce.
+    plain: Plain,
+    /// What hosts, and the daemon here, read from it.
     pub segment: hawser_segment::Segment,
+    /// What hosts are sent, from the first time they ask for it on: signing
+    /// costs much more than all the rest, and the daemon does without.
+    signed: OnceLock<PathSegment>,
+}
+
+impl Offer {
+    /// What hosts are sent: signed, where the network has a PKI.
+    pub fn message(&self, pki: Option<&mut Pki>) -> Result<PathSegment, PkiError> {
+        let Some(pki) = pki else {
+            return Ok(self.plain.unsigned());
+        };
+        if let Some(signed) = self.signed.get() {
+            return Ok(signed.clone());
+        }
+        let signed = pki.sign(&self.plain)?;
+        Ok(self.signed.get_or_init(|| signed).clone())
+    }
 }
 
 /// Segments by the ways they were made for, so that one that is asked for often
@@ -42,8 +63,8 @@ impl Offers {
         }
         let peering = along == Along::Children;
         let made = Segment::new(graph, keys, name.1.clone(), stamp, peering);
-        let message = signed::segment(graph, &made);
-        let segment = match hawser_segment::Segment::from_message(&message) {
+        let plain = Plain::new(graph, &made);
+        let segment = match hawser_segment::Segment::from_message(&plain.unsigned()) {
             Ok(segment) => segment,
             Err(reason) => {
                 // An interface 0 in network.json, which topologies refuse.
@@ -54,7 +75,11 @@ impl Offers {
         if self.0.len() >= MAX_KEPT {
             self.0.clear();
         }
-        let offer = Arc::new(Offer { message, segment });
+        let offer = Arc::new(Offer {
+            plain,
+            segment,
+            signed: OnceLock::new(),
+        });
         self.0.insert(name, offer.clone());
         Some(offer)
     }

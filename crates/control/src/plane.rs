@@ -7,12 +7,16 @@ use crate::{
     revoked::Revoked,
     routes::{distances, routes},
     segment::Stamp,
+    trust::Pki,
     wire,
 };
 use connectrpc::PreEncoded;
 use hawser_segment::combine;
 use hawser_topology::{AsTopology, IsdAsn, Shape};
-use scion_protobuf::{buffa::Message, proto::daemon::v1::PathsResponse};
+use scion_protobuf::{
+    buffa::Message,
+    proto::{control_plane::v1::PathSegment, daemon::v1::PathsResponse},
+};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// Segments between two core ASes, and between a core AS and one below it.
@@ -28,6 +32,8 @@ const MAX_KEPT: usize = 1 << 20;
 pub(crate) struct Plane {
     pub graph: Graph,
     pub topology: AsTopology,
+    /// What segments are signed with, where the network has it.
+    pub pki: Option<Pki>,
     keys: Vec<[u8; 16]>,
     local: usize,
     lifetime: Duration,
@@ -55,6 +61,8 @@ pub(crate) enum LookupError {
     Unknown(IsdAsn),
     #[error("paths and segments start in the AS of this service, {local}, not in {asked}")]
     Foreign { local: IsdAsn, asked: IsdAsn },
+    #[error("segments cannot be signed: {0}")]
+    Unsigned(String),
 }
 
 /// What a segment lookup starts or ends at.
@@ -79,6 +87,7 @@ impl Plane {
         Plane {
             graph,
             topology,
+            pki: None,
             keys,
             local,
             lifetime,
@@ -294,6 +303,12 @@ impl Plane {
             }
         }
         Ok(found)
+    }
+
+    /// A segment as hosts are sent it.
+    pub fn message(&mut self, offer: &Offer) -> Result<PathSegment, LookupError> {
+        let message = offer.message(self.pki.as_mut());
+        message.map_err(|reason| LookupError::Unsigned(reason.to_string()))
     }
 
     /// Which segments are handed out: another number, other segments.

@@ -5,6 +5,7 @@ use crate::{
     endhost_api,
     live::{Reply, Request, Status},
     lookup::Lookup,
+    trust::Material,
 };
 use connectrpc::{CompressionRegistry, ConnectRpcService, Router, Server};
 use std::{
@@ -140,7 +141,9 @@ impl Bound {
         let router = Router::new().add_service(Arc::new(Daemon(shared.clone())));
         servers.spawn(serve(daemon, router, stopped.clone()));
         for service in services {
-            let router = Router::new().add_service(Arc::new(Lookup(shared.clone())));
+            let router = Router::new()
+                .add_service(Arc::new(Lookup(shared.clone())))
+                .add_service(Arc::new(Material(shared.clone())));
             let router = endhost_api::add(router, &shared);
             servers.spawn(serve(service, router, stopped.clone()));
         }

@@ -17,37 +17,58 @@ use scion_protobuf::{
     },
 };
 
-/// A segment with what each AS announces of itself. The entries have the form
-/// of signed ones, but carry no signature: there is no PKI.
-pub(crate) fn segment(graph: &Graph, segment: &Segment) -> PathSegment {
-    let info = SegmentInformation {
-        timestamp: segment.stamp.timestamp.into(),
-        segment_id: segment.betas[0].into(),
-    };
-    PathSegment {
-        segment_info: info.encode_to_vec(),
-        as_entries: (0..segment.hops.len())
-            .map(|at| entry(graph, segment, at))
-            .collect(),
-    }
+/// A segment as its ASes announce it, not yet signed.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    /// The encoded `SegmentInformation`.
+    pub info: Vec<u8>,
+    /// Each AS with its encoded `ASEntrySignedBody`.
+    pub entries: Vec<(IsdAsn, Vec<u8>)>,
+    /// When it was made, in Unix seconds.
+    pub made: u64,
 }
 
-fn entry(graph: &Graph, segment: &Segment, at: usize) -> ASEntry {
-    let header = Header {
-        timestamp: timestamp(segment.stamp.made),
-        ..Header::default()
-    };
-    let message = HeaderAndBodyInternal {
-        header: header.encode_to_vec(),
-        body: body(graph, segment, at).encode_to_vec(),
-    };
-    ASEntry {
-        signed: Some(SignedMessage {
-            header_and_body: message.encode_to_vec(),
-            signature: Vec::new(),
-        })
-        .into(),
-        ..ASEntry::default()
+impl Plain {
+    /// A segment with what each AS announces of itself.
+    pub fn new(graph: &Graph, segment: &Segment) -> Plain {
+        let info = SegmentInformation {
+            timestamp: segment.stamp.timestamp.into(),
+            segment_id: segment.betas[0].into(),
+        };
+        let entry = |at: usize| {
+            let isd_as = graph.r#as(segment.route.ases[at]).isd_as;
+            (isd_as, body(graph, segment, at).encode_to_vec())
+        };
+        Plain {
+            info: info.encode_to_vec(),
+            entries: (0..segment.hops.len()).map(entry).collect(),
+            made: segment.stamp.made,
+        }
+    }
+
+    /// The segment in the form of a signed one, without signatures.
+    pub fn unsigned(&self) -> PathSegment {
+        let header = Header {
+            timestamp: timestamp(self.made),
+            ..Header::default()
+        };
+        let header = header.encode_to_vec();
+        let entry = |(_, body): &(IsdAsn, Vec<u8>)| ASEntry {
+            signed: Some(SignedMessage {
+                header_and_body: HeaderAndBodyInternal {
+                    header: header.clone(),
+                    body: body.clone(),
+                }
+                .encode_to_vec(),
+                signature: Vec::new(),
+            })
+            .into(),
+            ..ASEntry::default()
+        };
+        PathSegment {
+            segment_info: self.info.clone(),
+            as_entries: self.entries.iter().map(entry).collect(),
+        }
     }
 }
 

@@ -133,6 +133,16 @@ impl Lab {
             dir.write_topology(&topology(&lab.network, r#as.isd_as))
                 .unwrap();
         }
+        let roles = lab.network.ases.iter().map(|r#as| hawser_trust::AsRole {
+            isd_as: r#as.isd_as,
+            core: r#as.core,
+            voting: r#as.voting,
+            authoritative: r#as.authoritative,
+            issuing: r#as.issuing,
+            cert_issuer: r#as.cert_issuer,
+        });
+        let roles: Vec<_> = roles.collect();
+        hawser_trust::write(&roles, |isd_as| as_folder(lab.folder.path(), isd_as)).unwrap();
         lab
     }
 
