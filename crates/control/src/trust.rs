@@ -162,3 +162,6 @@ impl TrustMaterialService for Material {
         Response::ok(TRCResponse { trc })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Trust material and signatures as programs get them over TCP.
+
+use super::*;
+use crate::testing::{Lab, ia};
+use connectrpc::{
+    ErrorCode, Protocol,
+    client::{ClientConfig, HttpClient},
+};
+use hawser_trust::{ChainQuery, Trc};
+use scion_protobuf::proto::control_plane::v1::{
+    SegmentLookupServiceClient, SegmentsRequest, TrustMaterialServiceClient,
+};
+use std::net::SocketAddr;
+
+/// The clients of a service that runs until the test ends.
+struct Clients {
+    segments: SegmentLookupServiceClient<HttpClient>,
+    trust: TrustMaterialServiceClient<HttpClient>,
+}
+
+fn config(address: SocketAddr) -> ClientConfig {
+    let config = ClientConfig::new(format!("http://{address}").parse().unwrap());
+    config.with_protocol(Protocol::Grpc)
+}
+
+async fn run(lab: &Lab, isd_as: &str) -> Clients {
+    let bound = lab.control(isd_as).bind().await.unwrap();
+    let at = bound.service_addresses()[0];
+    tokio::spawn(bound.run(std::future::pending()));
+    let client = HttpClient::plaintext_http2_only;
+    Clients {
+        segments: SegmentLookupServiceClient::new(client(), config(at)),
+        trust: TrustMaterialServiceClient::new(client(), config(at)),
+    }
+}
+
+fn request(isd_as: &str) -> ChainsRequest {
+    ChainsRequest {
+        isd_as: ia(isd_as).to_u64(),
+        ..ChainsRequest::default()
+    }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp {
+        seconds: seconds.try_into().unwrap(),
+        ..Timestamp::default()
+    }
+}
+
+impl Clients {
+    async fn chains(&self, request: ChainsRequest) -> Vec<hawser_trust::Chain> {
+        let answer = self.trust.chains(request).await.unwrap().into_owned();
+        let chain = |c: &Chain| hawser_trust::Chain::from_der(&c.as_cert, &c.ca_cert).unwrap();
+        answer.chains.iter().map(chain).collect()
+    }
+
+    async fn trc(&self, isd: u32, base: u64, serial: u64) -> Result<Trc, ErrorCode> {
+        let request = TRCRequest { isd, base, serial };
+        let answer = self.trust.trc(request).await.map_err(|e| e.code)?;
+        Ok(Trc::from_der(&answer.into_owned().trc).unwrap())
+    }
+
+    /// What a verifier asks for.
+    async fn fetch(&self, query: &ChainQuery) -> Vec<hawser_trust::Chain> {
+        self.chains(ChainsRequest {
+            isd_as: query.isd_as.to_u64(),
+            subject_key_id: query.subject_key_id.clone(),
+            at_least_valid_since: Some(at(query.since)).into(),
+            at_least_valid_until: Some(at(query.until)).into(),
+        })
+        .await
+    }
+}
+
+#[tokio::test]
+async fn a_host_verifies_every_segment() {
+    let lab = Lab::two_isds();
+    let clients = run(&lab, "1-ff00:0:114").await;
+    let asked = SegmentsRequest {
+        src_isd_as: ia("1-ff00:0:114").to_u64(),
+        dst_isd_as: ia("2-ff00:0:212").to_u64(),
+    };
+    let found = clients.segments.segments(asked).await.unwrap().into_owned();
+    // The host of another AS, with that AS's TRCs.
+    let mut store = Store::load(&lab.dir(ia("2-ff00:0:212")).path().join("certs")).unwrap();
+    let now = crate::daemon::now();
+    let mut seen = 0;
+    for segment in found.segments.values().flat_map(|list| &list.segments) {
+        for query in store.missing_chains(segment, now).unwrap() {
+            for chain in clients.fetch(&query).await {
+                assert!(store.add_chain(chain));
+            }
+        }
+        assert_eq!(store.verify_segment(segment, now), Ok(()));
+        seen += 1;
+    }
+    assert_eq!(seen, 10);
+}
+
+#[tokio::test]
+async fn what_is_handed_out_again_is_the_same() {
+    let lab = Lab::two_isds();
+    let clients = run(&lab, "1-ff00:0:114").await;
+    let asked = SegmentsRequest {
+        src_isd_as: ia("1-ff00:0:114").to_u64(),
+        dst_isd_as: ia("1-0").to_u64(),
+    };
+    let first = clients.segments.segments(asked.clone()).await.unwrap();
+    let again = clients.segments.segments(asked).await.unwrap();
+    // A second signature would differ.
+    assert_eq!(first.into_owned(), again.into_owned());
+}
+
+#[tokio::test]
+async fn chains_are_found_by_as_key_and_time() {
+    let lab = Lab::two_isds();
+    let clients = run(&lab, "1-ff00:0:114").await;
+    let [chain] = clients
+        .chains(request("2-ff00:0:212"))
+        .await
+        .try_into()
+        .unwrap();
+    assert_eq!(chain.isd_as(), ia("2-ff00:0:212"));
+    let (key, validity) = (chain.r#as().subject_key_id().to_vec(), chain.validity());
+    let by = |isd_as: &str, key: &[u8], since: Option<u64>, until: Option<u64>| ChainsRequest {
+        subject_key_id: key.to_vec(),
+        at_least_valid_since: since.map(at).into(),
+        at_least_valid_until: until.map(at).into(),
+        ..request(isd_as)
+    };
+    let (start, end) = (validity.not_before, validity.not_after);
+    for (asked, count) in [
+        (by("2-ff00:0:212", &key, Some(start), Some(end)), 1),
+        (by("2-ff00:0:212", &key, None, Some(end)), 1),
+        (by("2-ff00:0:212", &key, Some(start), None), 1),
+        (by("2-ff00:0:212", &key, Some(start - 1), Some(end)), 0),
+        (by("2-ff00:0:212", &key, Some(start), Some(end + 1)), 0),
+        (by("2-ff00:0:212", &key, None, Some(start - 1)), 0),
+        (by("2-ff00:0:212", &key[1..], None, None), 0),
+        (by("2-ff00:0:211", &key, None, None), 0),
+        (by("2-ff00:0:9", &[], None, None), 0),
+        (by("2-0", &key, None, None), 1),
+        (by("2-0", &[], None, None), 4),
+    ] {
+        assert_eq!(
+            clients.chains(asked.clone()).await.len(),
+            count,
+            "{asked:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn trcs_are_found_by_their_numbers() {
+    let lab = Lab::two_isds();
+    let clients = run(&lab, "1-ff00:0:114").await;
+    for (base, serial) in [(1, 1), (0, 0)] {
+        let trc = clients.trc(2, base, serial).await.unwrap();
+        assert_eq!(trc.id().to_string(), "ISD2-B1-S1");
+        trc.verify_base().unwrap();
+    }
+    for (isd, base, serial) in [(2, 1, 2), (2, 2, 2), (3, 1, 1), (3, 0, 0), (65538, 1, 1)] {
+        let answer = clients.trc(isd, base, serial).await;
+        assert_eq!(answer.err(), Some(ErrorCode::NotFound));
+    }
+}
+
+#[tokio::test]
+async fn an_as_without_its_key_is_named() {
+    let lab = Lab::two_isds();
+    let clients = run(&lab, "1-ff00:0:114").await;
+    let folder = lab.dir(ia("2-ff00:0:212")).path().join("crypto/as");
+    std::fs::remove_file(folder.join("cp-as.key")).unwrap();
+    let asked = |dst: &str| SegmentsRequest {
+        src_isd_as: ia("1-ff00:0:114").to_u64(),
+        dst_isd_as: ia(dst).to_u64(),
+    };
+    let error = clients
+        .segments
+        .segments(asked("2-ff00:0:212"))
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(error.code, ErrorCode::Internal);
+    let message = error.message.unwrap_or_default();
+    assert!(
+        message.contains("2-ff00_0_212/crypto/as has no key"),
+        "{message}"
+    );
+    // Other segments are signed.
+    clients
+        .segments
+        .segments(asked("2-ff00:0:211"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_network_without_certificates_says_so() {
+    let lab = Lab::two_isds();
+    let dir = lab.dir(ia("1-ff00:0:114"));
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let keys = crate::Keys::read(lab.folder.path(), &lab.network).unwrap();
+    let control = crate::Control::open(&dir, lab.network.clone(), keys).unwrap();
+    let control = control
+        .with_daemon_address(any)
+        .with_service_addresses(vec![any]);
+    let bound = control.bind().await.unwrap();
+    let at = bound.service_addresses()[0];
+    tokio::spawn(bound.run(std::future::pending()));
+    let client = TrustMaterialServiceClient::new(HttpClient::plaintext_http2_only(), config(at));
+    let error = client.chains(request("1-ff00:0:114")).await.err().unwrap();
+    assert_eq!(error.code, ErrorCode::Unavailable);
+}
+
+#[test]
+fn a_lab_without_trcs_is_not_opened() {
+    let lab = Lab::two_isds();
+    let dir = lab.dir(ia("1-ff00:0:114"));
+    std::fs::remove_dir_all(dir.path().join("certs")).unwrap();
+    let error = crate::Control::load(&dir).err().unwrap().to_string();
+    assert!(error.contains("1-ff00_0_114/certs"), "{error}");
+}
