@@ -205,6 +205,24 @@ fn a_file_crosses_two_paths_at_once() {
 }
 
 #[test]
+fn an_interrupted_seeder_ends_quietly() {
+    let Some(lab) = As::default().up("fig4", "interrupted") else {
+        return;
+    };
+    let files = Files::new(&[("data", 1 << 20)]);
+    let (mut seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    get(&lab, A, &files, &peer, &[]);
+    let interrupt = format!("kill -INT {}", seeder.0.id());
+    let told = Command::new("sh").args(["-c", &interrupt]).status();
+    assert!(told.unwrap().success());
+    let mut error = String::new();
+    let stderr = seeder.0.stderr.as_mut().unwrap();
+    stderr.read_to_string(&mut error).unwrap();
+    assert!(seeder.0.wait().unwrap().success(), "{error}");
+    assert!(!error.contains("panicked"), "{error}");
+}
+
+#[test]
 fn selection_and_limit_of_paths_are_heeded() {
     let Some(lab) = As::default().up("fig7a", "select") else {
         return;
@@ -289,8 +307,8 @@ fn a_killed_download_goes_on_from_the_disk() {
     }
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
     let mut leecher = Running::start(&lab, A, &files.get_args(&peer));
-    eventually("half of it has come", || {
-        sent(&lab).iter().sum::<u64>() > 15 << 20
+    eventually("most of it has come", || {
+        sent(&lab).iter().sum::<u64>() > 20 << 20
     });
     leecher.0.kill().unwrap();
     leecher.0.wait().unwrap();
@@ -299,11 +317,12 @@ fn a_killed_download_goes_on_from_the_disk() {
     let report = get(&lab, A, &files, &peer, &[]);
     let resumed = report["resumed_bytes"].as_u64().unwrap();
     let fetched = report["fetched_bytes"].as_u64().unwrap();
-    assert!(resumed > 10 << 20, "{report}");
+    // What was under way or waited for the disk is lost.
+    assert!(resumed > 5 << 20, "{report}");
     assert_eq!(resumed + fetched, 30 << 20);
-    // Nor did it cross the network again.
+    // Nor did it cross the network again: headers are less than a fifth.
     let again = sent(&lab).iter().sum::<u64>() - before;
-    assert!(again < (30 << 20) - (5 << 20), "{again}");
+    assert!(again < fetched / 4 * 5, "{again} for {fetched}");
     assert!(files.same("data"));
 }
 
@@ -347,14 +366,15 @@ fn delay_and_loss_are_what_was_asked_for() {
                 "--json",
             ],
         );
-        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        report["statistics"].clone()
     };
     for id in ["#1", "#2"] {
         lab.set(&format!("{A}{id}"), &["--delay", "30ms"]);
     }
     let report = ping();
     assert_eq!(report["received"], 3, "{report}");
-    assert!(report["min_ms"].as_f64().unwrap() >= 60.0, "{report}");
+    assert!(report["min_rtt"].as_f64().unwrap() >= 60.0, "{report}");
     for id in ["#1", "#2"] {
         lab.set(&format!("{A}{id}"), &["--delay", "0", "--loss", "100%"]);
     }
@@ -372,10 +392,12 @@ fn no_path_and_a_full_disk_are_told_in_one_line() {
     };
     let files = Files::new(&[("data", 4 << 20)]);
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
-    let output = lab.hawser(A, &["paths", "1-ff00:0:999"]);
+    let nowhere = files.get_args("1-ff00:0:999,10.0.0.1:31000");
+    let nowhere: Vec<&str> = nowhere.iter().map(String::as_str).collect();
+    let output = lab.hawser(A, &nowhere);
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.contains("1-ff00:0:999"), "{error}");
+    assert!(error.contains("no path to 1-ff00:0:999"), "{error}");
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
 
     // A limit on the size of files stands for a full disk here: making one
