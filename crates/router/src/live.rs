@@ -1,9 +1,11 @@
 //! Asking a running router, and changing its links.
 //!
-//! Over the Unix stream socket [`AsDir::router_socket`], one JSON value a line
-//! each way.
+//! Over a Unix stream socket, one JSON value a line each way. An AS's only
+//! router has it at [`AsDir::router_socket`], each of several at
+//! [`AsDir::router_socket_of`] its name.
 //!
 //! [`AsDir::router_socket`]: hawser_topology::AsDir::router_socket
+//! [`AsDir::router_socket_of`]: hawser_topology::AsDir::router_socket_of
 
 use crate::counters::Counters;
 use hawser_topology::LinkState;

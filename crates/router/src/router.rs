@@ -266,7 +266,7 @@ impl Router {
             Request::Counters => Reply::Counters(engine.counters()),
             Request::SetLink { id, state } if engine.set_link(id, &state) => Reply::Done,
             Request::SetLink { id, .. } => Reply::Error {
-                message: format!("there is no interface {id}"),
+                message: format!("this router has no interface {id}"),
             },
             Request::Stop => {
                 end = true;

@@ -377,7 +377,7 @@ fn requests_that_make_no_sense_are_answered_with_an_error() {
     let Reply::Error { message } = net.call(1, &request) else {
         panic!()
     };
-    assert_eq!(message, "there is no interface 9");
+    assert_eq!(message, "this router has no interface 9");
 
     let mut caller = std::os::unix::net::UnixStream::connect(net.dir(1).router_socket()).unwrap();
     caller.write_all(b"{\"Dance\":{}}\n\"Counters\"\n").unwrap();
