@@ -2,9 +2,12 @@
 //! static info).
 
 use crate::segment::{Entry, StaticInfo};
-use hawser_path::{Geo, Interface, LinkType, Metadata};
+use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
 use sciparse::identifier::isd_asn::IsdAsn;
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 /// Two interfaces, in no order.
 type Between = [Interface; 2];
@@ -26,6 +29,7 @@ pub(crate) fn collect(interfaces: &[Interface], entries: &[&Entry]) -> Metadata 
         if let Some(info) = &entry.info {
             known.add(entry, info, &far);
         }
+        known.add_services(entry);
     }
     let hops = || interfaces.windows(2).map(|hop| between(hop[0], hop[1]));
     let inside = interfaces.get(1..).unwrap_or_default().chunks_exact(2);
@@ -50,6 +54,7 @@ pub(crate) fn collect(interfaces: &[Interface], entries: &[&Entry]) -> Metadata 
             .map(|i| known.notes.get(&i.isd_as).map(|notes| notes.join("\n")))
             .map(Option::unwrap_or_default)
             .collect(),
+        discovery: known.discovery,
         ..Metadata::default()
     }
 }
@@ -64,6 +69,7 @@ struct Known<'a> {
     link_type: HashMap<Between, LinkType>,
     internal_hops: HashMap<Between, u32>,
     notes: HashMap<IsdAsn, Vec<&'a str>>,
+    discovery: BTreeMap<IsdAsn, Discovery>,
 }
 
 impl<'a> Known<'a> {
@@ -110,6 +116,27 @@ impl<'a> Known<'a> {
             let notes = self.notes.entry(isd_as).or_default();
             if !notes.contains(&info.note.as_str()) {
                 notes.push(&info.note);
+            }
+        }
+    }
+
+    fn add_services(&mut self, entry: &Entry) {
+        if entry.discovery == Discovery::default() {
+            return;
+        }
+        let known = self.discovery.entry(entry.isd_as).or_default();
+        let Discovery {
+            control_services,
+            discovery_services,
+        } = &entry.discovery;
+        for (known, said) in [
+            (&mut known.control_services, control_services),
+            (&mut known.discovery_services, discovery_services),
+        ] {
+            for address in said {
+                if !known.contains(address) {
+                    known.push(*address);
+                }
             }
         }
     }

@@ -10,6 +10,7 @@
 //! signatures are `hawser-trust`'s.
 
 mod combine;
+mod discovery;
 mod edge;
 mod info;
 mod message;

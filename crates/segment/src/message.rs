@@ -1,9 +1,12 @@
 //! Segments read from messages.
 
-use crate::segment::{Entry, Hop, Peer, Segment, StaticInfo};
-use hawser_path::{Geo, LinkType};
+use crate::{
+    discovery::discovery,
+    segment::{Entry, Hop, Peer, Segment, StaticInfo},
+};
+use hawser_path::{Discovery, Geo, LinkType};
 use scion_protobuf::{
-    buffa::{EnumValue, Message},
+    buffa::{DecodeError, EnumValue, Message},
     proto::{
         control_plane::v1::{
             ASEntry, ASEntrySignedBody, HopField, LinkType as LinkTypeMessage, PathSegment,
@@ -94,8 +97,8 @@ impl Segment {
     /// anybody: every field is checked, whatever does not fit is refused.
     ///
     /// Signatures are not verified, and the static information is taken for
-    /// what it says; of that, what names no interface, no kind of link or no
-    /// place on Earth is left out.
+    /// what it says; of that, what names no interface, no kind of link, no
+    /// place on Earth or no address is left out.
     ///
     /// # Errors
     /// When the message is not a segment, as [`SegmentError`] says.
@@ -117,9 +120,11 @@ impl Segment {
             bodies.push(body(entry).map_err(at(place))?);
         }
         let mut entries = Vec::with_capacity(count);
-        for (place, body) in bodies.iter().enumerate() {
-            let next = bodies.get(place + 1).map(|next| next.isd_as);
-            entries.push(entry(body, place == 0, next).map_err(at(place))?);
+        for (place, (body, services)) in bodies.iter().enumerate() {
+            let next = bodies.get(place + 1).map(|(next, _)| next.isd_as);
+            let mut entry = entry(body, place == 0, next).map_err(at(place))?;
+            entry.discovery = services.clone();
+            entries.push(entry);
         }
         Ok(Segment {
             timestamp,
@@ -130,9 +135,10 @@ impl Segment {
     }
 }
 
-fn body(entry: &ASEntry) -> Result<ASEntrySignedBody, EntryError> {
+/// The body of an entry, and the services it announces.
+fn body(entry: &ASEntry) -> Result<(ASEntrySignedBody, Discovery), EntryError> {
     let unreadable = |part| {
-        move |error: scion_protobuf::buffa::DecodeError| EntryError::Unreadable {
+        move |error: DecodeError| EntryError::Unreadable {
             part,
             reason: error.to_string(),
         }
@@ -141,7 +147,9 @@ fn body(entry: &ASEntry) -> Result<ASEntrySignedBody, EntryError> {
     let signed = signed.ok_or(EntryError::Missing("signed part"))?;
     let inner = HeaderAndBodyInternal::decode_from_slice(&signed.header_and_body)
         .map_err(unreadable("signed part"))?;
-    ASEntrySignedBody::decode_from_slice(&inner.body).map_err(unreadable("body"))
+    let body = ASEntrySignedBody::decode_from_slice(&inner.body).map_err(unreadable("body"))?;
+    let services = discovery(&inner.body).map_err(unreadable("discovery extension"))?;
+    Ok((body, services))
 }
 
 /// `next` is the ISD-AS of the entry that follows, if one does.
@@ -170,6 +178,7 @@ fn entry(body: &ASEntrySignedBody, first: bool, next: Option<u64>) -> Result<Ent
             .collect::<Result<_, _>>()?,
         hop,
         info: info.map(static_info),
+        discovery: Discovery::default(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! One path segment.
 
-use hawser_path::{Geo, LinkType};
+use hawser_path::{Discovery, Geo, LinkType};
 use sciparse::identifier::isd_asn::IsdAsn;
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ pub(crate) struct Entry {
     pub hop: Hop,
     pub peers: Vec<Peer>,
     pub info: Option<StaticInfo>,
+    pub discovery: Discovery,
 }
 
 /// A hop field, seen in the direction of beaconing.

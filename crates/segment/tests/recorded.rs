@@ -9,7 +9,7 @@
 //! wildcards), `SRC_DST.paths` the `PathsResponse` of the daemon of SRC, asked
 //! right after. Of the 240 pairs recorded these few are kept.
 
-use hawser_path::{Geo, Interface, LinkType};
+use hawser_path::{Discovery, Geo, Interface, LinkType};
 use hawser_segment::{Combined, Segment, Segments, combine};
 use scion_protobuf::{
     buffa::Message,
@@ -121,6 +121,16 @@ fn check(ours: &Combined, theirs: &daemon::Path) {
     assert_eq!(metadata.link_types, link_types.collect::<Vec<_>>());
     assert_eq!(metadata.internal_hops, theirs.internal_hops);
     assert_eq!(metadata.notes, theirs.notes);
+    let services = theirs.discovery_information.iter().map(|(&isd_as, said)| {
+        let read = |list: &[String]| list.iter().map(|a| a.parse().unwrap()).collect();
+        let said = Discovery {
+            control_services: read(&said.control_service_addresses),
+            discovery_services: read(&said.discovery_service_addresses),
+        };
+        (IsdAsn::from_u64(isd_as), said)
+    });
+    assert_eq!(metadata.discovery, services.collect());
+    assert!(!metadata.discovery.is_empty());
 }
 
 #[test]
