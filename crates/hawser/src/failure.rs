@@ -26,7 +26,7 @@ impl Failure {
     }
 
     /// The same, of a command named after one of `scion`'s.
-    pub fn as_of_scion(self) -> Failure {
+    pub fn like_scion(self) -> Failure {
         match self {
             Failure::Job(reason) => Failure::NoReport(reason),
             other => other,

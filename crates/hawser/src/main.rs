@@ -33,9 +33,9 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode, Failure> {
     let done = |()| ExitCode::SUCCESS;
     match command {
-        Command::Paths(args) => cmd::paths::run(args).map_err(Failure::as_of_scion),
-        Command::Ping(args) => cmd::ping::run(args).map_err(Failure::as_of_scion),
-        Command::Traceroute(args) => cmd::traceroute::run(args).map_err(Failure::as_of_scion),
+        Command::Paths(args) => cmd::paths::run(args).map_err(Failure::like_scion),
+        Command::Ping(args) => cmd::ping::run(args).map_err(Failure::like_scion),
+        Command::Traceroute(args) => cmd::traceroute::run(args).map_err(Failure::like_scion),
         Command::Torrent(args) => cmd::torrent::run(args).map(done),
         Command::Seed(args) => cmd::seed::run(args).map(done),
         Command::Get(args) => cmd::get::run(args).map(done),
