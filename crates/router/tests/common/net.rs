@@ -91,17 +91,18 @@ impl Net {
 
     pub fn start(&mut self, number: u8) {
         let router = Router::open_with_seed(&self.dir(number), None, 7).unwrap();
-        self.run(router, self.dir(number).router_socket());
+        self.run(number, router, self.dir(number).router_socket());
     }
 
     /// Starts the router `name` of an AS with several.
     pub fn start_named(&mut self, number: u8, name: &str) {
         let router = Router::open_with_seed(&self.dir(number), Some(name), 7).unwrap();
-        self.run(router, self.dir(number).router_socket_of(name));
+        self.run(number, router, self.dir(number).router_socket_of(name));
     }
 
-    fn run(&mut self, router: Router, socket: PathBuf) {
-        let thread = std::thread::Builder::new().name("router".to_owned());
+    /// In a thread whose name says of which AS it is.
+    fn run(&mut self, number: u8, router: Router, socket: PathBuf) {
+        let thread = std::thread::Builder::new().name(format!("router-{number}"));
         self.running
             .push((socket, thread.spawn(|| router.run()).unwrap()));
     }
