@@ -1,15 +1,15 @@
 //! Changing links while traffic crosses them.
 
+mod tell;
+
 use crate::{
     Lab,
     build::limit_of,
-    dir::{AsState, Service, State, StateError},
+    dir::StateError,
     place::PlaceError,
     protocol::{self, Request, SupervisorError},
 };
-use hawser_topology::{
-    AsDirError, End, IsdAsn, Link, LinkState, Network, Shape, Side, TopologyError,
-};
+use hawser_topology::{AsDirError, IsdAsn, LinkState, Network, Shape, Side, TopologyError};
 use std::time::Duration;
 
 /// How long the supervisor may take, which answers commands one by one.
@@ -87,12 +87,13 @@ pub enum LinkError {
 
 impl Lab {
     /// Changes the link at an interface, in both directions, at once for
-    /// packets on their way too.
+    /// packets on their way too. A link that is brought up again passes packets
+    /// when this returns: its routers have heard each other.
     ///
     /// # Errors
     /// When there is no such link, the change is none, or the lab does not run.
-    /// [`LinkError::Partly`] when a router or control service has died: the
-    /// others have taken the change.
+    /// [`LinkError::Partly`] when a router or control service has died, or does
+    /// not hear its neighbour: the others have taken the change.
     pub fn set_link(
         &self,
         isd_as: IsdAsn,
@@ -141,72 +142,13 @@ impl Lab {
         let link = link.clone();
         self.dir.write_network(&network)?;
 
-        let failures = self.tell(&state, &link, wanted);
+        let mut failures = self.tell(&state, &link, wanted);
+        if failures.is_empty() && wanted.up && !was {
+            failures = self.await_heard(&state, &link);
+        }
         match failures.is_empty() {
             true => Ok(wanted),
             false => Err(LinkError::Partly(failures)),
-        }
-    }
-
-    /// Tells the routers at both ends, and every control service, but for those
-    /// that the user runs.
-    fn tell(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
-        let mut failures = Vec::new();
-        for side in [Side::A, Side::B] {
-            let end = link.end(side);
-            let Some(as_) = state.find(end.isd_as).map(|at| &state.ases[at]) else {
-                continue;
-            };
-            // Of its own routers only the lab knows that they listen.
-            if as_.no_router {
-                continue;
-            }
-            if let Err(why) = self.tell_router(as_, end, wanted) {
-                failures.push(why);
-            }
-        }
-        for as_ in state.ases.iter().filter(|as_| !as_.no_control) {
-            use hawser_control::live::{Reply, Request, call};
-            let request = Request::SetLink {
-                a: (link.a.isd_as, link.a.id),
-                up: wanted.up,
-                shape: wanted.shape,
-            };
-            match call(&self.dir.as_dir(&as_.folder).control_socket(), &request) {
-                Ok(Reply::Done) => {}
-                Ok(other) => failures.push(format!("control of {}: {other:?}", as_.isd_as)),
-                Err(e) => failures.push(e.to_string()),
-            }
-        }
-        failures
-    }
-
-    /// Tells the router that has one end of a link.
-    fn tell_router(&self, as_: &AsState, end: &End, wanted: LinkState) -> Result<(), String> {
-        use hawser_router::live::{Reply, Request, call};
-        let dir = self.dir.as_dir(&as_.folder);
-        let topology = dir.topology().map_err(|e| e.to_string())?;
-        let index = as_.routers.iter().position(|router| {
-            let router = topology.border_routers.get(&router.name);
-            router.is_some_and(|router| router.interfaces.contains_key(&end.id))
-        });
-        let Some(index) = index else {
-            return Err(format!(
-                "no router of {} has the interface {end}",
-                as_.isd_as
-            ));
-        };
-        let request = Request::SetLink {
-            id: end.id,
-            state: wanted,
-        };
-        match call(&as_.router_socket(&dir, index), &request) {
-            Ok(Reply::Done) => Ok(()),
-            Ok(other) => {
-                let name = as_.service_name(Service::Router(index));
-                Err(format!("{name}: {other:?}"))
-            }
-            Err(e) => Err(e.to_string()),
         }
     }
 }

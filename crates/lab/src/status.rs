@@ -67,6 +67,9 @@ pub struct RouterStatus {
     /// Packets that it did not pass on, by reason; none when it does not
     /// answer.
     pub drops: Option<BTreeMap<String, u64>>,
+    /// Whether it hears the other routers of its AS, by their names; none when
+    /// it does not answer.
+    pub hears: Option<BTreeMap<String, bool>>,
 }
 
 /// How an AS goes.
@@ -126,6 +129,9 @@ pub struct EndStatus {
     pub address: IpAddr,
     /// What the router counts; none when it does not answer.
     pub counters: Option<InterfaceCounters>,
+    /// Whether the router hears the one at the other end (BFD); none when it
+    /// does not answer, or does not listen for it.
+    pub hears: Option<bool>,
     /// The limit on what this end sends, as the kernel has it.
     pub limit: Option<LimitState>,
 }
@@ -200,6 +206,7 @@ impl Lab {
                             name: router.name.clone(),
                             process: process(router.process, Service::Router(i)),
                             drops: counters.as_ref().map(|c| c.drops.clone()),
+                            hears: counters.as_ref().map(|c| siblings(at, c)),
                         })
                         .collect(),
                     control: process(at.control, Service::Control),
@@ -210,16 +217,16 @@ impl Lab {
         for (i, link) in network.links.iter().enumerate() {
             let end = |side: Side, device: &Device| {
                 let end = link.end(side);
+                let mut routers = counters[device.owner].iter().flatten();
+                // Only the router that has the interface counts it.
+                let router = routers.find(|c| c.interfaces.contains_key(&end.id));
                 EndStatus {
                     isd_as: end.isd_as,
                     id: end.id,
                     device: device.name.clone(),
                     address: device.address,
-                    // Only the router that has the interface counts it.
-                    counters: counters[device.owner]
-                        .iter()
-                        .flatten()
-                        .find_map(|c| c.interfaces.get(&end.id).copied()),
+                    counters: router.and_then(|c| c.interfaces.get(&end.id).copied()),
+                    hears: router.and_then(|c| c.bfd.get(&end.id.to_string()).copied()),
                     limit: limits.get(i).and_then(|ends| match side {
                         Side::A => ends[0],
                         Side::B => ends[1],
@@ -272,6 +279,14 @@ impl Lab {
             }
         }
     }
+}
+
+/// What a router says of the other routers of its AS.
+fn siblings(as_: &AsState, counters: &Counters) -> BTreeMap<String, bool> {
+    let names = as_.routers.iter().map(|router| &router.name);
+    names
+        .filter_map(|name| Some((name.clone(), *counters.bfd.get(name)?)))
+        .collect()
 }
 
 fn process_status(

@@ -296,12 +296,6 @@ impl Network {
         routers
     }
 
-    /// The ASes whose interfaces are spread over several border routers.
-    pub fn with_several_routers(&self) -> impl Iterator<Item = IsdAsn> {
-        let ases = self.ases.iter().map(|a| a.isd_as);
-        ases.filter(|&isd_as| self.routers(isd_as).len() > 1)
-    }
-
     /// The link at an interface, with the side on which the interface is.
     pub fn link_at(&self, isd_as: IsdAsn, id: u16) -> Option<(usize, Side)> {
         self.links.iter().enumerate().find_map(|(index, link)| {

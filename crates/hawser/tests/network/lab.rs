@@ -1,5 +1,7 @@
 //! Whole labs: brought up, used, changed, broken, taken down.
 
+mod several;
+
 use crate::support::{As, NOBODY, TestLab, kill, runs, topology};
 use hawser_lab::{Lab, Options, UpError};
 use hawser_topology::Network;
@@ -92,6 +94,12 @@ fn exec_is_the_program_it_runs() {
         .output()
         .unwrap();
     assert_eq!(daemon.stdout, b"127.0.0.1:30255\n");
+    let other = lab
+        .exec(A, &["sh", "-c", "echo $SCION_DAEMON"])
+        .env("SCION_DAEMON", "127.0.0.1:7")
+        .output()
+        .unwrap();
+    assert_eq!(other.stdout, b"127.0.0.1:7\n");
     let devices = lab
         .exec(B, &["cat", "/proc/self/net/dev"])
         .output()
@@ -166,7 +174,8 @@ fn wrong_names_are_refused_in_one_line() {
     let by = As::default();
     let nowhere = by.refuse(&["lab", "status", "--name", "no-such-lab"]);
     assert!(nowhere.contains("no-such-lab"), "{nowhere}");
-    by.refuse(&["lab", "up", "fig4", "--name", "../x"]);
+    let outside = by.run(&["lab", "up", "fig4", "--name", "../x"]);
+    assert_eq!(outside.status.code(), Some(2), "{outside:?}");
 
     let Some(lab) = by.up("fig4", "names") else {
         return;

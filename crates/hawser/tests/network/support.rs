@@ -59,8 +59,15 @@ impl As {
 
     /// Brings a lab up; none, told, where nobody lets us.
     pub fn up(&self, topology: &str, what: &str) -> Option<TestLab> {
+        self.up_with(topology, what, &[])
+    }
+
+    /// The same, with more flags.
+    pub fn up_with(&self, topology: &str, what: &str, flags: &[&str]) -> Option<TestLab> {
         let name = format!("test-{what}-{}", std::process::id());
-        let output = self.run(&["lab", "up", topology, "--name", &name]);
+        let mut args = vec!["lab", "up", topology, "--name", &name];
+        args.extend(flags);
+        let output = self.run(&args);
         let error = String::from_utf8_lossy(&output.stderr);
         if error.contains("user namespaces are not allowed here") {
             eprintln!("skipped: {error}");

@@ -32,17 +32,6 @@ fn a_link_with_everything() {
 }
 
 #[test]
-fn border_routers_are_told_apart() {
-    let spread = network(
-        "  - {a: \"1-ff00:0:110-A#1\", b: \"1-ff00:0:111-A#1\", linkAtoB: CHILD}\n  \
-         - {a: \"1-ff00:0:110-B#2\", b: \"1-ff00:0:111-A#2\", linkAtoB: CHILD}\n",
-    )
-    .unwrap();
-    let several: Vec<_> = spread.with_several_routers().collect();
-    assert_eq!(several, ["1-ff00:0:110".parse().unwrap()]);
-}
-
-#[test]
 fn routers_come_in_the_order_of_the_links() {
     let network = network(
         "  - {a: \"1-ff00:0:110-B#7\", b: \"1-ff00:0:111#1\", linkAtoB: CHILD}\n  \

@@ -106,6 +106,16 @@ fn process(process: &ProcessStatus) -> String {
     }
 }
 
+/// A link that is up and not heard on is one whose far router is not there, or
+/// that something else than the lab broke.
+fn state(link: &LinkStatus) -> &'static str {
+    match (link.up, link.a.hears, link.b.hears) {
+        (false, ..) => "down",
+        (true, Some(false), _) | (true, _, Some(false)) => "mute",
+        (true, ..) => "up",
+    }
+}
+
 fn link_line(link: &LinkStatus) -> String {
     let shape = &link.shape;
     let mut words = vec![
@@ -132,7 +142,7 @@ fn link_line(link: &LinkStatus) -> String {
         format!("{}#{}", link.a.isd_as, link.a.id),
         format!("{}#{}", link.b.isd_as, link.b.id),
         format!("{:?}", link.kind).to_lowercase(),
-        if link.up { "up" } else { "down" },
+        state(link),
         words.join(", "),
         sent(&link.a.counters),
         sent(&link.b.counters),

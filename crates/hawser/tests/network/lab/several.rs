@@ -1,0 +1,197 @@
+//! Labs as scionproto's topologies have them: several routers in an AS, IPv6,
+//! peering, and parts that the user runs.
+
+use crate::support::{As, TestLab, kill, topology};
+use serde_json::Value;
+use std::process::{Child, Stdio};
+
+const CORE: &str = "1-ff00:0:110";
+const SPREAD: &str = "1-ff00:0:111";
+
+/// Two ISDs; ASes and links of either underlay, an AS of three routers, ends
+/// without numbers, small and large MTUs.
+const MIXED: &str = r#"
+ASes:
+  "1-ff00:0:110": {core: true, voting: true, authoritative: true, issuing: true, underlay: UDP/IPv6}
+  "1-ff00:0:111": {cert_issuer: 1-ff00:0:110, underlay: UDP/IPv6}
+  "1-ff00:0:112": {cert_issuer: 1-ff00:0:110, mtu: 1350}
+  "2-ff00:0:210": {core: true}
+  "2-ff00:0:211": {underlay: UDP/IPv6, dispatched_ports: all}
+links:
+  - {a: "1-ff00:0:110-A", b: "2-ff00:0:210-A", linkAtoB: CORE, underlay: UDP/IPv6}
+  - {a: "1-ff00:0:110-B", b: "2-ff00:0:210-B", linkAtoB: CORE, mtu: 1280}
+  - {a: "1-ff00:0:110-A", b: "1-ff00:0:111-A", linkAtoB: CHILD, bw: 500}
+  - {a: "1-ff00:0:110-B", b: "1-ff00:0:111-B", linkAtoB: CHILD, underlay: UDP/IPv6}
+  - {a: "1-ff00:0:111-C#7", b: "1-ff00:0:112#1", linkAtoB: CHILD}
+  - {a: "2-ff00:0:210-B#9", b: "2-ff00:0:211#1", linkAtoB: CHILD}
+  - {a: "1-ff00:0:111-A#8", b: "2-ff00:0:211#2", linkAtoB: PEER, underlay: UDP/IPv6}
+"#;
+
+fn up(what: &str, flags: &[&str]) -> Option<TestLab> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = topology(folder.path(), MIXED);
+    As::default().up_with(&file, what, flags)
+}
+
+/// The ASes, with the SCION address of each host.
+fn hosts(status: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let ases = status["ases"].as_array().unwrap().iter();
+    ases.map(|a| {
+        let isd_as = text(&a["isd_as"]);
+        let host = format!("{isd_as},{}", text(&a["host"]));
+        (isd_as, host)
+    })
+    .collect()
+}
+
+#[test]
+fn every_pair_of_a_mixed_network_answers() {
+    let Some(lab) = up("mixed", &[]) else {
+        return;
+    };
+    let status = lab.status();
+    let hosts = hosts(&status);
+    assert_eq!(hosts[0].1, format!("{CORE},fd00:0:0:1::1"));
+    assert_eq!(hosts[2].1, "1-ff00:0:112,10.0.3.1");
+    for (from, _) in &hosts {
+        for (to, host) in &hosts {
+            assert!(from == to || lab.answers(from, host), "{from} to {host}");
+        }
+    }
+    let names: Vec<_> = status["ases"][1]["routers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|router| router["name"].as_str().unwrap())
+        .collect();
+    let expected = [1, 2, 3].map(|n| format!("br1-ff00_0_111-{n}"));
+    assert_eq!(names, expected);
+    // Every interface is counted by the router that has it.
+    for link in lab.status()["links"].as_array().unwrap() {
+        for end in [&link["a"], &link["b"]] {
+            assert!(end["counters"]["rx_packets"].is_u64(), "{end}");
+        }
+    }
+    lab.down();
+}
+
+#[test]
+fn a_link_between_some_of_many_routers_goes_down_and_comes_back() {
+    let Some(lab) = up("spread", &[]) else {
+        return;
+    };
+    let leaf = "1-ff00:0:112,10.0.3.1";
+    assert!(lab.answers(CORE, leaf));
+    // The only way there, at the third router.
+    lab.set("1-ff00:0:111#7", &["--down"]);
+    assert!(!lab.answers(CORE, leaf));
+    assert!(lab.answers(CORE, &format!("{SPREAD},fd00:0:0:2::1")));
+    lab.set("1-ff00:0:112#1", &["--up"]);
+    assert!(lab.answers(CORE, leaf));
+    // Over IPv6: the addresses that went with the device are there again.
+    let both = lab.paths(CORE, SPREAD).len();
+    lab.set("1-ff00:0:111#1", &["--down"]);
+    lab.set("1-ff00:0:111#2", &["--down"]);
+    lab.set("1-ff00:0:111#2", &["--up"]);
+    assert!(lab.answers(CORE, leaf));
+    lab.set("1-ff00:0:111#1", &["--up"]);
+    assert_eq!(lab.paths(CORE, SPREAD).len(), both);
+    lab.down();
+}
+
+#[test]
+fn one_router_of_many_dies_alone() {
+    let Some(lab) = up("onedead", &[]) else {
+        return;
+    };
+    let routers = lab.status()["ases"][1]["routers"].clone();
+    kill(&[routers[2]["pid"].as_i64().unwrap()]);
+    let after = lab.status()["ases"][1].clone();
+    let alive = [0, 1, 2].map(|i| after["routers"][i]["alive"].as_bool().unwrap());
+    assert_eq!(alive, [true, true, false]);
+    assert_eq!(after["control"]["alive"], true);
+    assert!(lab.answers(CORE, &format!("{SPREAD},fd00:0:0:2::1")));
+    lab.down();
+}
+
+/// A service that the test runs itself.
+struct Own(Child);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        // It may have ended with the lab.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(lab: &TestLab, isd_as: &str, args: &[&str]) -> Own {
+    let mut command = vec![env!("CARGO_BIN_EXE_hawser")];
+    command.extend(args);
+    let mut command = lab.exec(isd_as, &command);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    Own(command.spawn().unwrap())
+}
+
+/// Tries until it is so; the test's own time limit ends what never is.
+fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn services_may_be_left_to_the_user() {
+    let flags = ["--no-router", SPREAD, "--no-control", SPREAD];
+    let Some(lab) = up("left", &flags) else {
+        return;
+    };
+    // Not an error of the lab: `status` ends well.
+    let status = lab.status();
+    let left = &status["ases"][1];
+    for process in [&left["routers"][0], &left["routers"][2], &left["control"]] {
+        assert_eq!(
+            (&process["ours"], &process["alive"]),
+            (&false.into(), &false.into())
+        );
+    }
+    assert_eq!(status["ases"][0]["control"]["ours"], true);
+    let table = lab.by.print(&["lab", "status", "--name", &lab.name]);
+    assert_eq!(table.matches("not ours").count(), 4, "{table}");
+    let host = format!("{SPREAD},fd00:0:0:2::1");
+    assert!(!lab.answers(CORE, &host));
+    // Nobody is asked who is not there.
+    lab.set("1-ff00:0:111#7", &["--down"]);
+    lab.set("1-ff00:0:111#7", &["--up"]);
+
+    let dir = format!("{}/1-ff00_0_111", status["dir"].as_str().unwrap());
+    let router = |n| format!("br1-ff00_0_111-{n}");
+    let _routers =
+        [1, 2, 3].map(|n| run(&lab, SPREAD, &["router", "run", &dir, "--id", &router(n)]));
+    let _control = run(&lab, SPREAD, &["control", "run", &dir]);
+    until(|| lab.answers(CORE, &host));
+    until(|| lab.answers(SPREAD, &format!("{CORE},fd00:0:0:1::1")));
+    lab.down();
+}
+
+#[test]
+fn flags_that_cannot_be_are_refused() {
+    let by = As::default();
+    let name = format!("test-flags-{}", std::process::id());
+    let up = |flag: &str, value: &str| by.run(&["lab", "up", "fig4", "--name", &name, flag, value]);
+    let nobody = up("--no-router", "1-ff00:0:999");
+    let error = String::from_utf8(nobody.stderr).unwrap();
+    assert_eq!(nobody.status.code(), Some(1), "{error}");
+    assert!(error.contains("1-ff00:0:999"), "{error}");
+    // Refused by the control services, which it reaches.
+    let lifetime = up("--segment-lifetime", "1s");
+    let error = String::from_utf8(lifetime.stderr).unwrap();
+    if error.contains("user namespaces are not allowed here") {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    assert_eq!(lifetime.status.code(), Some(1), "{error}");
+    assert!(error.contains("control of "), "{error}");
+    assert!(!by.names().contains(&name));
+}

@@ -1,0 +1,131 @@
+//! Telling a lab's processes of a link's change.
+
+use crate::{
+    Lab,
+    dir::{AsState, Service, State},
+};
+use hawser_router::{
+    Counters,
+    live::{Reply, Request, call},
+};
+use hawser_topology::{End, Link, LinkState, Side};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+/// How long two routers may take to hear each other again: RFC 5880 has them
+/// speak once a second until they do.
+const HEARD: Duration = Duration::from_secs(10);
+/// How often they are asked.
+const ASK: Duration = Duration::from_millis(20);
+
+impl Lab {
+    /// Tells the routers at both ends, and every control service, but for those
+    /// that the user runs.
+    pub(super) fn tell(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
+        let mut failures = Vec::new();
+        for side in [Side::A, Side::B] {
+            let end = link.end(side);
+            let Some(as_) = state.find(end.isd_as).map(|at| &state.ases[at]) else {
+                continue;
+            };
+            // Of its own routers only the lab knows that they listen.
+            if as_.no_router {
+                continue;
+            }
+            if let Err(why) = self.tell_router(as_, end, wanted) {
+                failures.push(why);
+            }
+        }
+        for as_ in state.ases.iter().filter(|as_| !as_.no_control) {
+            use hawser_control::live::{Reply, Request, call};
+            let request = Request::SetLink {
+                a: (link.a.isd_as, link.a.id),
+                up: wanted.up,
+                shape: wanted.shape,
+            };
+            match call(&self.dir.as_dir(&as_.folder).control_socket(), &request) {
+                Ok(Reply::Done) => {}
+                Ok(other) => failures.push(format!("control of {}: {other:?}", as_.isd_as)),
+                Err(e) => failures.push(e.to_string()),
+            }
+        }
+        failures
+    }
+
+    /// Tells the router that has one end of a link.
+    fn tell_router(&self, as_: &AsState, end: &End, wanted: LinkState) -> Result<(), String> {
+        let (name, socket) = self.router_of(as_, end)?;
+        let request = Request::SetLink {
+            id: end.id,
+            state: wanted,
+        };
+        match call(&socket, &request) {
+            Ok(Reply::Done) => Ok(()),
+            Ok(other) => Err(format!("{name}: {other:?}")),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// The router that has one end of a link, in words, and its socket.
+    fn router_of(&self, as_: &AsState, end: &End) -> Result<(String, PathBuf), String> {
+        let dir = self.dir.as_dir(&as_.folder);
+        let topology = dir.topology().map_err(|e| e.to_string())?;
+        let index = as_.routers.iter().position(|router| {
+            let router = topology.border_routers.get(&router.name);
+            router.is_some_and(|router| router.interfaces.contains_key(&end.id))
+        });
+        let Some(index) = index else {
+            return Err(format!(
+                "no router of {} has the interface {end}",
+                as_.isd_as
+            ));
+        };
+        let name = as_.service_name(Service::Router(index));
+        Ok((name, as_.router_socket(&dir, index)))
+    }
+
+    /// Waits until the routers at both ends hear each other, if the lab runs
+    /// both; says who does not.
+    pub(super) fn await_heard(&self, state: &State, link: &Link) -> Vec<String> {
+        let mut ends = Vec::with_capacity(2);
+        for side in [Side::A, Side::B] {
+            let end = link.end(side);
+            let as_ = state.find(end.isd_as).map(|at| &state.ases[at]);
+            match as_.filter(|as_| !as_.no_router) {
+                Some(as_) => ends.push((as_, end)),
+                None => return Vec::new(),
+            }
+        }
+        let deadline = Instant::now() + HEARD;
+        loop {
+            let mut deaf = Vec::new();
+            for (as_, end) in &ends {
+                match self.hears(as_, end) {
+                    Ok(true) => {}
+                    Ok(false) => deaf.push(format!(
+                        "the router at {end} does not hear its neighbour: is the link's loss that high?"
+                    )),
+                    Err(why) => return vec![why],
+                }
+            }
+            if deaf.is_empty() || Instant::now() > deadline {
+                return deaf;
+            }
+            std::thread::sleep(ASK);
+        }
+    }
+
+    /// Whether a router hears its neighbour, or does not listen for it.
+    fn hears(&self, as_: &AsState, end: &End) -> Result<bool, String> {
+        let (name, socket) = self.router_of(as_, end)?;
+        match call(&socket, &Request::Counters) {
+            Ok(Reply::Counters(Counters { bfd, .. })) => {
+                Ok(bfd.get(&end.id.to_string()).copied().unwrap_or(true))
+            }
+            Ok(other) => Err(format!("{name}: {other:?}")),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+}
