@@ -1,16 +1,17 @@
 //! Paths as the daemon's messages carry them.
 
-use hawser_path::{Geo, LinkType};
+use hawser_path::{Discovery, Geo, LinkType};
 use hawser_segment::Combined;
 use hawser_topology::{AsTopology, Shape};
 use scion_protobuf::{
     buffa::{EnumValue, MessageField},
     buffa_types::{Duration, Timestamp},
     proto::daemon::v1::{
-        GeoCoordinates, Interface, LinkType as LinkTypeMessage, Path, PathInterface, PathsResponse,
-        Underlay,
+        DiscoveryInformation, GeoCoordinates, Interface, LinkType as LinkTypeMessage, Path,
+        PathInterface, PathsResponse, Underlay,
     },
 };
+use std::net::SocketAddr;
 
 /// Life of the empty path inside an AS, in seconds: scionproto's `MaxTTL`.
 const LOCAL_LIFETIME: u64 = 24 * 3600;
@@ -58,6 +59,11 @@ fn message(topology: &AsTopology, path: &Combined) -> Path {
         link_type: metadata.link_types.iter().map(link_type).collect(),
         internal_hops: metadata.internal_hops.clone(),
         notes: metadata.notes.clone(),
+        discovery_information: metadata
+            .discovery
+            .iter()
+            .map(|(isd_as, services)| (isd_as.to_u64(), discovery(services)))
+            .collect(),
         ..Path::default()
     }
 }
@@ -81,6 +87,14 @@ fn geo(geo: &Option<Geo>) -> GeoCoordinates {
             address: geo.address.clone(),
         })
         .unwrap_or_default()
+}
+
+fn discovery(services: &Discovery) -> DiscoveryInformation {
+    let texts = |list: &[SocketAddr]| list.iter().map(SocketAddr::to_string).collect();
+    DiscoveryInformation {
+        control_service_addresses: texts(&services.control_services),
+        discovery_service_addresses: texts(&services.discovery_services),
+    }
 }
 
 fn link_type(kind: &LinkType) -> EnumValue<LinkTypeMessage> {
@@ -107,7 +121,7 @@ fn next_hop(topology: &AsTopology, id: u16) -> MessageField<Interface> {
         .into()
 }
 
-pub(crate) fn interface(address: std::net::SocketAddr) -> Interface {
+pub(crate) fn interface(address: SocketAddr) -> Interface {
     Interface {
         address: Some(Underlay {
             address: address.to_string(),

@@ -8,6 +8,7 @@
 //! the same requests that a daemon makes: up, core and down segments by
 //! wildcards), `SRC_DST.paths` the `PathsResponse` of the daemon of SRC, asked
 //! right after. Of the 240 pairs recorded these few are kept.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 use hawser_path::{Discovery, Geo, Interface, LinkType};
 use hawser_segment::{Combined, Segment, Segments, combine};
