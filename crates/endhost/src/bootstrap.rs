@@ -190,3 +190,6 @@ impl Surroundings<'_> {
         host.map_err(|error| tried(error.to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests;

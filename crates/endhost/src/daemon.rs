@@ -1,6 +1,6 @@
 //! The SCION daemon of this AS, asked over gRPC (`proto.daemon.v1.DaemonService`).
 
-mod convert;
+pub(crate) mod convert;
 
 use std::collections::BTreeMap;
 use std::env;

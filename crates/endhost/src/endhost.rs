@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser_path::Interface;
+use nix::errno::Errno;
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::{Notify, broadcast, watch};
@@ -134,6 +135,7 @@ impl Endhost {
         if let Some(paths) = self.0.fresh(dst) {
             return Ok(paths);
         }
+        let _asking = Asking::new(&self.0, dst);
         let ask = self.0.ask(dst, Age::Known);
         if self.0.usable(dst).0.is_empty() {
             let asked = ask.await;
@@ -141,10 +143,8 @@ impl Endhost {
         }
         match tokio::time::timeout(PATIENCE, ask).await {
             Ok(asked) => self.0.outcome(dst, asked),
-            Err(_) => {
-                self.0.replan.notify_one();
-                self.0.outcome(dst, Ok(()))
-            }
+            // Its refreshing goes on without us.
+            Err(_) => self.0.outcome(dst, Ok(())),
         }
     }
 
@@ -153,7 +153,7 @@ impl Endhost {
     /// # Errors
     /// [`PathsError`] when there is none, or no usable answer about them.
     pub async fn refresh_paths(&self, dst: IsdAsn) -> Result<Vec<Path>, PathsError> {
-        self.0.want(dst);
+        let _asking = Asking::new(&self.0, dst);
         let asked = self.0.ask(dst, Age::New).await;
         self.0.outcome(dst, asked)
     }
@@ -178,6 +178,21 @@ impl Endhost {
         self.0.report(outage);
     }
 
+    /// Takes every path through the border router at `router` out, if it is one, because packets to
+    /// it end with `error`. As with everything reported down, it is tried again after a second, and
+    /// less often when it stays away.
+    pub(crate) fn report_router(&self, router: SocketAddr, error: Errno) {
+        let behind = self.routers().iter().filter(|(_, at)| **at == router);
+        for (id, _) in behind {
+            let interface = Interface {
+                isd_as: self.local_as(),
+                id: *id,
+            };
+            tracing::debug!(%router, %interface, %error, "the border router does not answer");
+            self.report_down(interface);
+        }
+    }
+
     /// What is reported down from now on, by whoever on this host hears of it.
     pub fn outages(&self) -> broadcast::Receiver<Outage> {
         self.0.outages.subscribe()
@@ -196,11 +211,6 @@ impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that can panic happens under the lock that would leave it half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes that somebody wants paths to `dst`.
-    fn want(&self, dst: IsdAsn) {
-        self.lock().known(dst);
     }
 
     /// The usable paths to `dst`, if they need not be asked for.
@@ -247,7 +257,7 @@ impl Inner {
         }
         let asked = Instant::now();
         let answer = self.source.paths(dst, age).await;
-        self.lock().take_in(dst, asked, answer)
+        self.lock().take_in(dst, asked, age, answer)
     }
 
     fn report(&self, outage: Outage) {
@@ -257,6 +267,23 @@ impl Inner {
         }
         // No receiver is no error.
         let _ = self.outages.send(outage);
+    }
+}
+
+/// Somebody who asks about an AS, so that the refreshing task does not do so as well.
+struct Asking<'a>(&'a Inner, IsdAsn);
+
+impl<'a> Asking<'a> {
+    fn new(inner: &'a Inner, dst: IsdAsn) -> Self {
+        inner.lock().begin(dst);
+        Self(inner, dst)
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.0.lock().done(self.1);
+        self.0.replan.notify_one();
     }
 }
 

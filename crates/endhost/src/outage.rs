@@ -9,10 +9,10 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::wire::ScmpError;
 
-/// How long a report keeps paths out before the daemon's word counts again. The daemon takes paths
-/// over dead links out itself; until it has, its answers are older than the report.
+/// How long a report keeps paths out before what is offered counts again. Whoever offers paths may
+/// take those over dead links out itself; until it has, its answers are older than the report.
 const HOLD: Duration = Duration::from_secs(1);
-/// How long a report keeps paths out while the daemon does not answer: then only trying tells, and
+/// How long a report keeps paths out while nobody answers: then only trying tells, and
 /// what is down still is reported again.
 pub(crate) const HOLD_WITHOUT_ANSWERS: Duration = Duration::from_secs(3);
 /// A link that is reported down again and again is kept out this long at most.
@@ -95,10 +95,10 @@ pub(crate) struct Outages(HashMap<Outage, Record>);
 
 #[derive(Debug)]
 struct Record {
-    /// The report holds until then, whatever the daemon says.
+    /// The report holds until then, whatever is offered.
     until: Instant,
     hold: Duration,
-    /// When the daemon offered paths over it again.
+    /// When paths over it were offered again.
     over: Option<Instant>,
 }
 
@@ -127,7 +127,7 @@ impl Outages {
         true
     }
 
-    /// Takes in that the daemon, asked at `asked`, offers a path over `interfaces`.
+    /// Takes in that who was asked at `asked` offers a path over `interfaces`.
     pub(crate) fn offered(&mut self, interfaces: &[Interface], asked: Instant) {
         for (outage, record) in &mut self.0 {
             if record.over.is_none() && record.until <= asked && outage.cuts(interfaces) {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_daemon_is_believed_again_after_the_hold() {
+    fn what_is_offered_is_believed_again_after_the_hold() {
         let (path, t0) = (interfaces(OVER_TWO), Instant::now());
         let mut outages = Outages::default();
         assert!(outages.report(down("1-ff00:0:2#3"), t0));

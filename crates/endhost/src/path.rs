@@ -1,4 +1,4 @@
-//! A path as the daemon hands it out: what it is, and the bytes that make routers follow it.
+//! A path that packets can be sent on: what it is, and the bytes that make routers follow it.
 
 use std::fmt;
 use std::net::SocketAddr;

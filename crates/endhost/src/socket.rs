@@ -4,6 +4,7 @@
 //! segmentation offload, GSO); in, it hands several packets of one sender over as one (GRO).
 
 mod bind;
+mod errors;
 mod receive;
 
 use std::fmt;
@@ -15,12 +16,13 @@ use std::task::{Context, Poll, ready};
 use nix::errno::Errno;
 use noq_udp::{Transmit, UdpSocketState};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::outage::Outage;
 use crate::wire::{Malformed, Quote, Route, ScmpError};
+
+use errors::Io;
 
 pub use bind::BindError;
 pub use receive::{Arrival, Datagram, ReceiveBuffer, Report, WayBack};
@@ -30,10 +32,12 @@ const MAX_DATAGRAM: usize = 65507;
 /// The kernel cuts one buffer into at most so many packets (`UDP_MAX_SEGMENTS`; newer ones take
 /// twice that).
 const MAX_SEGMENTS: usize = 64;
+/// So often in a row a call may fail because of what became of earlier packets.
+const TRIES: usize = 4;
 
 /// A UDP socket that speaks SCION.
 pub struct Socket {
-    io: UdpSocket,
+    io: Io,
     offload: UdpSocketState,
     local: ScionAddr,
     host: Endhost,
@@ -154,9 +158,25 @@ impl Socket {
             segment_size: stride,
             src_ip: None,
         };
-        self.io.try_io(Interest::WRITABLE, || {
-            self.offload.try_send((&self.io).into(), &transmit)
-        })
+        let io = self.io.socket();
+        let send = || {
+            io.try_io(Interest::WRITABLE, || {
+                self.offload.try_send(io.into(), &transmit)
+            })
+        };
+        let mut result = send();
+        for _ in 0..TRIES {
+            match &result {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {}
+                _ => break,
+            }
+            if !self.io.hear(&self.host) {
+                break;
+            }
+            // That was about another packet; this one is still to be sent.
+            result = send();
+        }
+        result
     }
 
     /// Sends one finished packet, waiting for room.
@@ -164,7 +184,7 @@ impl Socket {
         loop {
             match self.try_send_raw(packet, None, next_hop) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.io.writable().await?
+                    self.io.writable().await?;
                 }
                 done => return done,
             }
@@ -192,12 +212,15 @@ impl Socket {
         buffer: &mut ReceiveBuffer,
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.io.poll_recv_ready(cx))?;
-            let received = self.io.try_io(Interest::READABLE, || {
-                buffer.fill(|bufs, meta| self.offload.recv((&self.io).into(), bufs, meta))
+            let io = self.io.socket();
+            ready!(io.poll_recv_ready(cx))?;
+            let received = io.try_io(Interest::READABLE, || {
+                buffer.fill(|bufs, meta| self.offload.recv(io.into(), bufs, meta))
             });
             match received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // What became of packets sent is no reason not to receive.
+                Err(_) if self.io.hear(&self.host) => {}
                 done => return Poll::Ready(done),
             }
         }

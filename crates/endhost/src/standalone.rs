@@ -3,6 +3,7 @@
 
 mod control;
 mod store;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::Path as FilePath;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hawser_segment::{Combined, combine};
+use hawser_segment::{Combined, Segments, combine};
 use hawser_topology::{AsDir, AsTopology};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
@@ -21,6 +22,7 @@ use crate::service::SourceError;
 use crate::source::{Age, Facts, LocalAs};
 use control::Control;
 use store::Store;
+use verify::Verifier;
 
 /// No more paths than these are made to one AS: the shortest. No network in use has so many that
 /// are worth a choice.
@@ -40,6 +42,9 @@ pub enum FolderError {
     /// `topology.json` is not there, or is not one.
     #[error("{0}")]
     Topology(String),
+    /// There is a folder `certs`, but what is in it is no use.
+    #[error("{0}")]
+    Certs(String),
     /// It lists no control service.
     #[error("{file} lists no control service: there is nobody to ask for paths")]
     NoControlService {
@@ -49,13 +54,25 @@ pub enum FolderError {
 }
 
 impl Standalone {
-    /// Reads `topology.json` in `folder`.
+    /// Reads `topology.json` in `folder`, and the TRCs in its folder `certs` if there is one: then
+    /// segments must be signed.
     pub(crate) fn open(folder: &FilePath) -> Result<Self, FolderError> {
         let topology = AsDir::new(folder).topology();
         let topology = topology.map_err(|error| FolderError::Topology(error.to_string()))?;
         let file = || folder.join("topology.json").display().to_string();
         let services: Vec<SocketAddr> = topology.control_service.values().copied().collect();
-        let control = Control::new(&services);
+        let certs = folder.join("certs");
+        let verifier = match certs.is_dir() {
+            true => Some(Verifier::load(&certs).map_err(|e| FolderError::Certs(e.to_string()))?),
+            false => {
+                tracing::debug!(
+                    "without {}, segments are believed as they are",
+                    certs.display()
+                );
+                None
+            }
+        };
+        let control = Control::new(&services, verifier);
         let control = control.ok_or_else(|| FolderError::NoControlService { file: file() })?;
         Ok(Self {
             facts: facts(&topology),
@@ -99,12 +116,7 @@ impl Standalone {
             }
         }
         let now = unix_now();
-        let segments = self.store.segments(&questions, now);
-        let paths: Vec<Path> = combine(&segments, src, dst, MOST_PATHS)
-            .into_iter()
-            .filter(|combined| combined.path.expiry() > now)
-            .filter_map(|combined| self.path(combined))
-            .collect();
+        let paths = self.make(&self.store.segments(&questions, now), dst, now);
         match failed {
             // A part of the answer is enough if it makes paths; without any, and with all
             // questions refused, it is for the control service to say why.
@@ -112,6 +124,15 @@ impl Standalone {
             Some(error) if paths.is_empty() && !is_refusal(&error) => Err(error),
             _ => Ok(paths),
         }
+    }
+
+    /// The paths to `dst` that can be made of `segments` and have not expired at `now`.
+    fn make(&self, segments: &Segments, dst: IsdAsn, now: u64) -> Vec<Path> {
+        combine(segments, self.facts.local.isd_as, dst, MOST_PATHS)
+            .into_iter()
+            .filter(|combined| combined.path.expiry() > now)
+            .filter_map(|combined| self.path(combined))
+            .collect()
     }
 
     /// A path with the router to hand its packets to; none when this AS has no such interface.

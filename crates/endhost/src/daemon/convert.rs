@@ -17,7 +17,7 @@ use crate::path::{Path, PathError};
 
 /// Why an entry of the daemon's answer is no path.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     #[error("interface {0} is none: ids go from 1 to 65535")]
     InterfaceId(u64),
     #[error("a path of MTU {0}")]
@@ -35,7 +35,7 @@ pub(super) enum Fault {
 }
 
 /// Packets larger than 65535 bytes do not exist in SCION; a daemon may announce more all the same.
-pub(super) fn mtu(mtu: u32) -> Result<u16, Fault> {
+pub(crate) fn mtu(mtu: u32) -> Result<u16, Fault> {
     match u16::try_from(mtu) {
         Ok(0) => Err(Fault::Mtu(mtu)),
         Ok(mtu) => Ok(mtu),
@@ -55,7 +55,7 @@ fn router(interface: &pb::Interface) -> Result<SocketAddr, Fault> {
     address.parse().map_err(|_| Fault::Router(address.clone()))
 }
 
-pub(super) fn interfaces(
+pub(crate) fn interfaces(
     answer: pb::InterfacesResponse,
 ) -> Result<BTreeMap<u16, SocketAddr>, Fault> {
     answer
@@ -66,7 +66,7 @@ pub(super) fn interfaces(
 }
 
 /// An empty range (0 to 0) is what an AS without dispatched ports announces.
-pub(super) fn port_range(answer: pb::PortRangeResponse) -> Result<RangeInclusive<u16>, Fault> {
+pub(crate) fn port_range(answer: pb::PortRangeResponse) -> Result<RangeInclusive<u16>, Fault> {
     let (start, end) = (answer.dispatched_port_start, answer.dispatched_port_end);
     match (u16::try_from(start), u16::try_from(end)) {
         (Ok(start), Ok(end)) if start <= end => Ok(start..=end),
@@ -76,7 +76,7 @@ pub(super) fn port_range(answer: pb::PortRangeResponse) -> Result<RangeInclusive
 
 /// One path from `src` to `dst`. Lists of metadata that have not one entry per hop say nothing and
 /// are left out; everything else must be right.
-pub(super) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fault> {
+pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fault> {
     if src == dst {
         return Ok(Path::within(src, mtu(path.mtu)?));
     }

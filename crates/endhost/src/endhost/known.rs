@@ -39,10 +39,11 @@ pub(super) struct Known {
     asked: Option<Instant>,
     /// Whether there was.
     answered: bool,
-    /// Whether the refreshing task is asking.
-    pub(super) asking: bool,
-    /// When to ask for new ones because the first of the old ones comes close to its expiry.
-    renew: Option<Instant>,
+    /// How many are asking right now.
+    asking: usize,
+    /// When the first of them expires, in seconds since the Unix epoch, and when to ask for new ones
+    /// because of that.
+    renew: Option<(u64, Instant)>,
     /// When somebody last wanted to know.
     wanted: Instant,
 }
@@ -71,7 +72,7 @@ impl Known {
             asked + UNWATCHED
         };
         match self.renew {
-            Some(renew) if renew <= regular => (renew.max(asked + WATCHED), Age::New),
+            Some((_, renew)) if renew <= regular => (renew.max(asked + WATCHED), Age::New),
             _ => (regular, Age::Known),
         }
     }
@@ -97,7 +98,7 @@ impl State {
                 offered,
                 asked: None,
                 answered: false,
-                asking: false,
+                asking: 0,
                 renew: None,
                 wanted: now,
             }
@@ -136,6 +137,7 @@ impl State {
         &mut self,
         dst: IsdAsn,
         asked: Instant,
+        age: Age,
         answer: Result<Vec<Path>, SourceError>,
     ) -> Result<(), SourceError> {
         let Self { known, outages, .. } = self;
@@ -152,7 +154,12 @@ impl State {
         // time after they were reported down.
         let (offered_at, answer) = match answer {
             Ok(paths) => {
-                known.renew = renewal(&paths, asked);
+                let expiry = paths.iter().map(Path::expiry).min();
+                let same = known.renew.map(|(expiry, _)| expiry) == expiry;
+                // Paths offered once more are no younger for it.
+                if !same || age == Age::New {
+                    known.renew = expiry.and_then(|expiry| renewal(expiry, asked));
+                }
                 known.offered = paths;
                 (Some(asked), Ok(()))
             }
@@ -163,7 +170,6 @@ impl State {
                 outages.offered(&path.info().interfaces, at);
             }
         }
-        // Also without an answer: paths expire all the same.
         self.publish();
         answer
     }
@@ -183,21 +189,27 @@ impl State {
         news
     }
 
-    /// What to ask for now, and when to look again.
+    /// What to ask for now, and when to look again. [`State::done`] is to be called for each when it
+    /// has been asked for.
     pub(super) fn plan(&mut self) -> (Vec<(IsdAsn, Age)>, Option<Instant>) {
         let now = Instant::now();
+        // Paths expire also while nobody answers.
+        self.publish();
         self.known.retain(|_, known| {
-            known.asking || known.usable.receiver_count() > 0 || now < known.wanted + FORGET
+            known.asking > 0 || known.usable.receiver_count() > 0 || now < known.wanted + FORGET
         });
         let down = self.outages.any(now);
         let (mut due_now, mut next) = (Vec::new(), None);
         for (dst, known) in &mut self.known {
-            if *dst == self.local.isd_as || known.asking {
+            if *dst == self.local.isd_as {
                 continue;
             }
-            let (due, age) = known.due(down, now);
+            let (due, age) = match known.asking {
+                0 => known.due(down, now),
+                _ => (now + WATCHED, Age::Known),
+            };
             if due <= now {
-                known.asking = true;
+                known.asking += 1;
                 due_now.push((*dst, age));
             } else if next.is_none_or(|next| due < next) {
                 next = Some(due);
@@ -206,20 +218,25 @@ impl State {
         (due_now, next)
     }
 
-    /// Notes that the refreshing task has asked about `dst`.
+    /// Notes that somebody is about to ask about `dst`.
+    pub(super) fn begin(&mut self, dst: IsdAsn) {
+        self.known(dst).asking += 1;
+    }
+
+    /// Notes that somebody has asked about `dst`, or given up.
     pub(super) fn done(&mut self, dst: IsdAsn) {
         if let Some(known) = self.known.get_mut(&dst) {
-            known.asking = false;
+            known.asking = known.asking.saturating_sub(1);
         }
     }
 }
 
-/// When to ask for new paths instead of `paths`, which were offered at `offered`.
-fn renewal(paths: &[Path], offered: Instant) -> Option<Instant> {
-    let now = unix_now();
-    let expiry = paths.iter().map(Path::expiry).min()?;
-    let left = Duration::from_secs(expiry.saturating_sub(now));
-    offered.checked_add(left.saturating_sub(BEFORE_EXPIRY.min(left / 2)))
+/// When to ask for new paths in place of those offered at `offered`, the first of which expires at
+/// `expiry`.
+fn renewal(expiry: u64, offered: Instant) -> Option<(u64, Instant)> {
+    let left = Duration::from_secs(expiry.saturating_sub(unix_now()));
+    let renew = offered.checked_add(left.saturating_sub(BEFORE_EXPIRY.min(left / 2)))?;
+    Some((expiry, renew))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Which address and port a socket gets.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::ops::RangeInclusive;
@@ -10,6 +11,7 @@ use noq_udp::UdpSocketState;
 use thiserror::Error;
 use tokio::net::UdpSocket;
 
+use super::errors::{self, Io};
 use super::{Drops, Socket};
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
@@ -17,6 +19,9 @@ use crate::endhost::Endhost;
 /// What the kernel keeps for us while we do something else, in bytes: some milliseconds of a
 /// 10 Gbit/s link. It gives less where `net.core.rmem_max` says so.
 const BUFFER: usize = 8 << 20;
+
+/// What an AS without dispatched ports announces.
+const NONE: RangeInclusive<u16> = 0..=0;
 
 /// Why there is no socket.
 #[derive(Debug, Error)]
@@ -42,7 +47,10 @@ pub enum BindError {
         range: RangeInclusive<u16>,
     },
     /// No address was asked for, and none could be found.
-    #[error("cannot tell this host's address in its AS ({reason}): say where to listen")]
+    #[error(
+        "cannot tell this host's address in its AS ({reason}): say where to listen, or set \
+         SCION_LOCAL_ADDR"
+    )]
     NoAddress {
         /// Why.
         reason: String,
@@ -61,9 +69,9 @@ pub enum BindError {
 }
 
 impl Socket {
-    /// Binds a socket of `host` at `local`, or at this host's address towards its border routers.
-    /// Port 0, and no address at all, stand for the first free port routers deliver to. Must be
-    /// called inside a tokio runtime.
+    /// Binds a socket of `host` at `local`, or at [`Endhost::address`], or at this host's address
+    /// towards its border routers. Port 0, and no address at all, stand for the first free port
+    /// routers deliver to, or any where they deliver to none. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// [`BindError`] when the address cannot be used.
@@ -77,15 +85,17 @@ impl Socket {
             None => SocketAddr::new(own_address(host)?, 0),
         };
         let (socket, addr) = match wanted.port() {
+            _ if range == NONE => any_port(wanted)?,
             0 => first_free(wanted.ip(), &range)?,
             port if range.contains(&port) => (bind(wanted)?, wanted),
             port => return Err(BindError::OutsideRange { port, range }),
         };
         let refused = |source| BindError::Refused { addr, source };
+        errors::keep(&socket, addr.is_ipv4()).map_err(|error| refused(error.into()))?;
         let offload = UdpSocketState::new((&socket).into()).map_err(refused)?;
         enlarge(&socket);
         Ok(Self {
-            io: UdpSocket::from_std(socket).map_err(refused)?,
+            io: Io::new(UdpSocket::from_std(socket).map_err(refused)?, host.clone()),
             offload,
             local: ScionAddr::new(host.local_as(), addr),
             host: host.clone(),
@@ -101,11 +111,21 @@ fn bind(addr: SocketAddr) -> Result<StdSocket, BindError> {
     Ok(socket)
 }
 
+/// Where routers deliver everything to the shim dispatcher, which knows every port.
+fn any_port(wanted: SocketAddr) -> Result<(StdSocket, SocketAddr), BindError> {
+    let socket = bind(wanted)?;
+    let addr = socket.local_addr().map_err(|source| BindError::Refused {
+        addr: wanted,
+        source,
+    })?;
+    Ok((socket, addr))
+}
+
 fn first_free(
     ip: IpAddr,
     range: &RangeInclusive<u16>,
 ) -> Result<(StdSocket, SocketAddr), BindError> {
-    // Port 0 would mean any to the system; an AS without dispatched ports announces 0 to 0.
+    // Port 0 would mean any to the system.
     for port in range.clone().filter(|port| *port != 0) {
         let addr = SocketAddr::new(ip, port);
         match bind(addr) {
@@ -133,34 +153,43 @@ fn enlarge(socket: &StdSocket) {
     }
 }
 
-/// This host's address towards its border routers: what the system would send from, or, where a
-/// router is on this very host, another address of that interface.
+/// This host's address: the one it was told, or else the one towards the first of its border
+/// routers that it has a way to.
 fn own_address(host: &Endhost) -> Result<IpAddr, BindError> {
     let no_address = |reason: String| BindError::NoAddress { reason };
-    let mut routers = host.routers().values();
-    let router = *routers
-        .next()
-        .ok_or_else(|| no_address("the AS has no border router".into()))?;
+    if let Some(told) = host.address() {
+        return Ok(told);
+    }
+    let routers: BTreeSet<SocketAddr> = host.routers().values().copied().collect();
+    let mut reason = "the AS has no border router".to_owned();
+    // The router at the lowest interface first.
+    for router in host.routers().values() {
+        match towards(*router, &routers) {
+            Ok(own) => return Ok(own),
+            Err(error) => reason = format!("router {router}: {error}"),
+        }
+    }
+    Err(no_address(reason))
+}
+
+/// This host's address towards `router`: what the system would send from, or, where that is the
+/// router's own address because it runs on this very host, another of the same interface.
+fn towards(router: SocketAddr, routers: &BTreeSet<SocketAddr>) -> io::Result<IpAddr> {
     let any: IpAddr = if router.is_ipv4() {
         Ipv4Addr::UNSPECIFIED.into()
     } else {
         Ipv6Addr::UNSPECIFIED.into()
     };
     // Connecting a UDP socket sends nothing; it only makes the system choose.
-    let source = StdSocket::bind((any, 0))
-        .and_then(|socket| {
-            socket.connect(router)?;
-            socket.local_addr()
-        })
-        .map_err(|error| no_address(format!("router {router}: {error}")))?
-        .ip();
+    let socket = StdSocket::bind((any, 0))?;
+    socket.connect(router)?;
+    let source = socket.local_addr()?.ip();
     if source != router.ip() {
         return Ok(source);
     }
-    let routers: Vec<IpAddr> = host.routers().values().map(SocketAddr::ip).collect();
-    let beside = beside(source, &routers).map_err(|error| no_address(error.to_string()))?;
+    let routers: Vec<IpAddr> = routers.iter().map(SocketAddr::ip).collect();
     // A host whose only address is its router's shares it; ports keep them apart.
-    Ok(beside.unwrap_or(source))
+    Ok(beside(source, &routers)?.unwrap_or(source))
 }
 
 /// The first address on the interface that has `addr` which is neither loopback nor one of `taken`.

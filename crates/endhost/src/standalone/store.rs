@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use hawser_segment::{Segment, Segments};
 
 use super::Question;
-use super::control::Found;
 
 /// An answer is as good as a new one for so long: a control service serves many hosts.
 const YOUNG: Duration = Duration::from_secs(5);
@@ -18,7 +17,7 @@ pub(super) struct Store(Mutex<HashMap<Question, Answer>>);
 
 struct Answer {
     at: Instant,
-    found: Found,
+    found: Segments,
 }
 
 impl Store {
@@ -27,7 +26,7 @@ impl Store {
     }
 
     /// Keeps an answer in place of the one before.
-    pub(super) fn put(&self, question: Question, found: Found) {
+    pub(super) fn put(&self, question: Question, found: Segments) {
         let at = Instant::now();
         self.lock().insert(question, Answer { at, found });
     }

@@ -1,3 +1,8 @@
+use proptest::prelude::*;
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::SegmentsResponse;
+use scion_protobuf::proto::daemon::v1::PathsResponse;
+
 use super::*;
 
 fn isd_as(text: &str) -> IsdAsn {
@@ -66,4 +71,139 @@ fn a_folder_without_what_is_needed_is_named() {
     let lonely = said();
     assert!(lonely.ends_with("lists no control service: there is nobody to ask for paths"));
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// When the answers in `tests/recorded` were recorded.
+const RECORDED: u64 = 1_795_255_945;
+
+macro_rules! recorded {
+    ($name:literal) => {
+        include_bytes!(concat!("../../tests/recorded/", $name, ".bin")).as_slice()
+    };
+}
+
+/// What scionproto's control service handed out, as paths; and what its daemon made of it.
+fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Path>, Vec<Path>) {
+    let dst = isd_as(dst);
+    let topology: AsTopology = serde_json::from_str(topology).unwrap();
+    let src = topology.isd_as;
+    let standalone = Standalone {
+        facts: facts(&topology),
+        control: Control::new(&["127.0.0.1:1".parse().unwrap()], None).unwrap(),
+        store: Store::default(),
+    };
+    let mut questions = Vec::new();
+    for (at, bytes) in segments.iter().enumerate() {
+        let answer = SegmentsResponse::decode_from_slice(bytes).unwrap();
+        // Which question it was does not matter here.
+        let question = Question {
+            src: IsdAsn::from_u64(at as u64),
+            dst,
+        };
+        standalone
+            .store
+            .put(question, control::read(answer, |_, _| Ok(())).unwrap());
+        questions.push(question);
+    }
+    let segments = standalone.store.segments(&questions, RECORDED);
+    let made = standalone.make(&segments, dst, RECORDED);
+    let answer = PathsResponse::decode_from_slice(daemon).unwrap();
+    let offered = answer.paths.into_iter();
+    let offered = offered.map(|path| crate::daemon::convert::path(src, dst, path).unwrap());
+    let mut offered: Vec<Path> = offered.collect();
+    // The daemon's order is by hops only.
+    offered.sort_by_key(|path| (path.info().hops(), path.fingerprint()));
+    let mut made = made;
+    made.sort_by_key(|path| (path.info().hops(), path.fingerprint()));
+    (made, offered)
+}
+
+/// Says where to send what leaves by the interfaces.
+fn topology(isd_as: &str, core: &str, routers: &[(&str, u16, &str)]) -> String {
+    let routers: Vec<String> = routers
+        .iter()
+        .enumerate()
+        .map(|(at, (internal, id, to))| {
+            format!(
+                r#""br{at}": {{"internal_addr": "{internal}", "interfaces": {{"{id}": {{
+                    "underlay": {{"local": "127.0.0.1:50000", "remote": "127.0.0.2:50000"}},
+                    "isd_as": "{to}", "link_to": "{core}", "mtu": 1472}}}}}}"#
+            )
+        })
+        .collect();
+    format!(
+        r#"{{"isd_as": "{isd_as}", "mtu": 1472, "border_routers": {{{}}}}}"#,
+        routers.join(",")
+    )
+}
+
+#[test]
+fn core_segments_make_the_paths_of_scionprotos_daemon() {
+    let routers = [
+        ("127.0.0.73:31042", 1, "1-ff00:0:6"),
+        ("127.0.0.74:31044", 2, "1-ff00:0:4"),
+    ];
+    let (made, offered) = both(
+        &topology("1-ff00:0:7", "CORE", &routers),
+        &[recorded!("fig7a-segments-0")],
+        "1-ff00:0:5",
+        recorded!("fig7a-paths"),
+    );
+    assert_eq!(made.len(), 3);
+    assert_eq!(made, offered);
+    assert_ne!(made[0].next_hop(), made[1].next_hop(), "two routers");
+}
+
+#[test]
+fn up_and_down_segments_make_the_paths_of_scionprotos_daemon() {
+    let routers = [("[fd00:f00d:cafe::7f00:9]:31012", 1, "1-ff00:0:110")];
+    let (made, offered) = both(
+        &topology("1-ff00:0:112", "PARENT", &routers),
+        &[recorded!("tiny-segments-0"), recorded!("tiny-segments-1")],
+        "1-ff00:0:111",
+        recorded!("tiny-paths"),
+    );
+    assert_eq!(made.len(), 1);
+    assert_eq!(made, offered);
+    assert_eq!(made[0].mtu(), 1280);
+}
+
+#[test]
+fn expired_segments_are_forgotten() {
+    let store = Store::default();
+    let question = Question {
+        src: isd_as("1-0"),
+        dst: isd_as("1-ff00:0:111"),
+    };
+    let answer = SegmentsResponse::decode_from_slice(recorded!("tiny-segments-1")).unwrap();
+    store.put(question, control::read(answer, |_, _| Ok(())).unwrap());
+    assert_eq!(store.segments(&[question], RECORDED).down.len(), 1);
+    assert_eq!(
+        store.segments(&[question, question], RECORDED).down.len(),
+        1
+    );
+    let later = RECORDED + 24 * 3600;
+    assert!(store.segments(&[question], later).down.is_empty());
+    assert!(store.segments(&[question], RECORDED).down.is_empty());
+    assert!(store.has_any(&[question]));
+}
+
+proptest! {
+    /// Whatever a control service sends, what is whole of it is taken and nothing panics.
+    #[test]
+    fn changed_answers_are_survived(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let mut bytes = recorded!("fig7a-segments-0").to_vec();
+        for (at, value) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Ok(answer) = SegmentsResponse::decode_from_slice(&bytes)
+            && let Ok(found) = control::read(answer, |_, _| Ok(()))
+        {
+            let paths = combine(&found, isd_as("1-ff00:0:7"), isd_as("1-ff00:0:5"), MOST_PATHS);
+            prop_assert!(paths.len() <= MOST_PATHS);
+        }
+    }
 }

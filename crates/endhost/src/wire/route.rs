@@ -40,6 +40,17 @@ pub enum RouteError {
         /// The peer.
         peer: ScionAddr,
     },
+    /// The first hop has an address of the other family.
+    #[error(
+        "{next_hop} cannot be sent to from {local}, which is of another family: \
+         say which address to send from"
+    )]
+    Family {
+        /// The router, or the peer itself inside one AS.
+        next_hop: SocketAddr,
+        /// This host.
+        local: ScionAddr,
+    },
     /// The path is too long for a SCION header (1020 bytes).
     #[error("the path to {peer} makes a header of {bytes} bytes: at most {MAX_HEADER} fit")]
     HeaderTooLong {
@@ -62,7 +73,8 @@ impl Route {
     /// The way from `local` to `peer` over `path`.
     ///
     /// # Errors
-    /// [`RouteError`] when the path has other ends or is too long.
+    /// [`RouteError`] when the path has other ends, is too long, or begins at a router that `local`
+    /// has no address for.
     pub fn new(local: ScionAddr, peer: ScionAddr, path: &Path) -> Result<Self, RouteError> {
         let (src, dst) = (path.info().src, path.info().dst);
         if src != local.isd_as || dst != peer.isd_as {
@@ -73,12 +85,11 @@ impl Route {
                 peer,
             });
         }
-        Self::over(
-            local,
-            peer,
-            path.raw(),
-            path.next_hop().unwrap_or(peer.host),
-        )
+        let next_hop = path.next_hop().unwrap_or(peer.host);
+        if next_hop.is_ipv4() != local.host.is_ipv4() {
+            return Err(RouteError::Family { next_hop, local });
+        }
+        Self::over(local, peer, path.raw(), next_hop)
     }
 
     /// The way back to the sender of `packet`, whose port is `port`, through `next_hop`.

@@ -355,6 +355,15 @@ impl ToyNet {
     pub fn router_a(&self) -> SocketAddr {
         self.routers.0
     }
+
+    /// Ends both routers: nobody listens at their addresses any more.
+    pub async fn stop_routers(&mut self) {
+        for task in self.tasks.drain(..) {
+            task.abort();
+            // Its socket is closed when it is gone.
+            let _ = task.await;
+        }
+    }
 }
 
 impl Drop for ToyNet {

@@ -212,3 +212,52 @@ proptest! {
         });
     }
 }
+
+/// Answers of scionproto's daemon, see `tests/recorded/README.md`.
+macro_rules! recorded {
+    ($name:literal) => {
+        include_bytes!(concat!("../../../tests/recorded/", $name, ".bin")).as_slice()
+    };
+}
+
+#[test]
+fn what_scionprotos_daemon_says_is_understood() {
+    let routers = pb::InterfacesResponse::decode_from_slice(recorded!("fig7a-interfaces"));
+    let routers = interfaces(routers.unwrap()).unwrap();
+    assert_eq!(routers[&1].to_string(), "127.0.0.73:31042");
+    assert_eq!(routers[&2].to_string(), "127.0.0.74:31044");
+    let ports = pb::PortRangeResponse::decode_from_slice(recorded!("fig7a-port-range"));
+    assert_eq!(port_range(ports.unwrap()), Ok(31000..=32767));
+    let local = pb::ASResponse::decode_from_slice(recorded!("fig7a-as")).unwrap();
+    assert_eq!(IsdAsn::from_u64(local.isd_as).to_string(), "1-ff00:0:7");
+    assert_eq!((mtu(local.mtu), local.core), (Ok(1472), true));
+    let routers = pb::InterfacesResponse::decode_from_slice(recorded!("tiny-interfaces"));
+    let routers = interfaces(routers.unwrap()).unwrap();
+    assert_eq!(routers[&1].to_string(), "[fd00:f00d:cafe::7f00:9]:31012");
+}
+
+#[test]
+fn the_paths_of_scionprotos_daemon_are_whole() {
+    let (src, dst) = ("1-ff00:0:7".parse().unwrap(), "1-ff00:0:5".parse().unwrap());
+    let answer = pb::PathsResponse::decode_from_slice(recorded!("fig7a-paths")).unwrap();
+    let paths = answer.paths.into_iter().map(|each| path(src, dst, each));
+    let paths: Vec<Path> = paths.collect::<Result<_, _>>().unwrap();
+    let mut shown: Vec<String> = paths.iter().map(|path| path.info().to_string()).collect();
+    shown.sort_by_key(String::len);
+    assert_eq!(
+        shown,
+        [
+            "1-ff00:0:7 1>2 1-ff00:0:6 1>2 1-ff00:0:5",
+            "1-ff00:0:7 2>3 1-ff00:0:4 1>2 1-ff00:0:2 1>1 1-ff00:0:1 2>1 1-ff00:0:5",
+            "1-ff00:0:7 2>3 1-ff00:0:4 2>2 1-ff00:0:3 1>3 1-ff00:0:2 1>1 1-ff00:0:1 2>1 1-ff00:0:5",
+        ]
+    );
+    for path in &paths {
+        assert_eq!(path.mtu(), 1472);
+        let metadata = &path.info().metadata;
+        // Nothing is announced there, and that is what is heard.
+        assert_eq!(path.info().latency(), None);
+        assert!(metadata.bandwidth.iter().all(Option::is_none));
+        assert_eq!(metadata.notes.len(), path.info().hops() + 1);
+    }
+}

@@ -32,8 +32,8 @@ fn state() -> (State, IsdAsn) {
 #[test]
 fn long_lived_paths_are_renewed_some_time_before_they_expire() {
     let offered = Instant::now();
-    let at = renewal(&[path(9000), path(3600)], offered).unwrap();
-    // `path` and `renewal` read the clock one after the other.
+    let (_, at) = renewal(unix_now() + 3600, offered).unwrap();
+    // `renewal` reads the clock a little later.
     let spare = Duration::from_secs(3600) - (at - offered);
     assert!(spare >= BEFORE_EXPIRY && spare <= BEFORE_EXPIRY + Duration::from_secs(60));
 }
@@ -41,10 +41,10 @@ fn long_lived_paths_are_renewed_some_time_before_they_expire() {
 #[test]
 fn short_lived_paths_are_renewed_at_half_their_time() {
     let offered = Instant::now();
-    let at = renewal(&[path(30)], offered).unwrap();
+    let (_, at) = renewal(unix_now() + 30, offered).unwrap();
     assert!(at - offered <= Duration::from_secs(15));
-    assert_eq!(renewal(&[path(0)], offered), Some(offered));
-    assert_eq!(renewal(&[], offered), None);
+    let past = unix_now() - 1;
+    assert_eq!(renewal(past, offered), Some((past, offered)));
 }
 
 #[test]
@@ -55,11 +55,13 @@ fn what_comes_close_to_its_expiry_is_asked_for_anew() {
     assert_eq!(due, [(dst, Age::Known)]);
     assert_eq!(state.plan().0, [], "it is being asked for");
     let long_ago = Instant::now().checked_sub(WATCHED).unwrap();
-    state.take_in(dst, long_ago, Ok(vec![path(0)])).unwrap();
+    state
+        .take_in(dst, long_ago, Age::Known, Ok(vec![path(0)]))
+        .unwrap();
     state.done(dst);
     assert_eq!(state.plan().0, [(dst, Age::New)]);
     state
-        .take_in(dst, Instant::now(), Ok(vec![path(3600)]))
+        .take_in(dst, Instant::now(), Age::New, Ok(vec![path(3600)]))
         .unwrap();
     state.done(dst);
     let (due, next) = state.plan();
@@ -73,7 +75,28 @@ fn a_late_answer_does_not_undo_a_later_one() {
     state.known(dst);
     let early = Instant::now();
     let late = early + Duration::from_millis(1);
-    state.take_in(dst, late, Ok(vec![path(3600)])).unwrap();
-    state.take_in(dst, early, Ok(Vec::new())).unwrap();
+    state
+        .take_in(dst, late, Age::Known, Ok(vec![path(3600)]))
+        .unwrap();
+    state
+        .take_in(dst, early, Age::Known, Ok(Vec::new()))
+        .unwrap();
     assert_eq!(state.usable(dst).0.len(), 1);
+}
+
+#[test]
+fn paths_offered_again_are_renewed_no_later() {
+    let (mut state, dst) = state();
+    state.known(dst);
+    let path = path(30);
+    let then = Instant::now();
+    for (step, age) in [(0, Age::Known), (1, Age::Known), (2, Age::New)] {
+        let asked = then + Duration::from_secs(step);
+        state
+            .take_in(dst, asked, age, Ok(vec![path.clone()]))
+            .unwrap();
+        let (_, renew) = state.known[&dst].renew.unwrap();
+        // Without newer ones to be had, half of the time left is waited again.
+        assert_eq!(renew - then > Duration::from_secs(15), age == Age::New);
+    }
 }

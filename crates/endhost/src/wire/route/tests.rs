@@ -49,6 +49,26 @@ fn any_addr() -> impl Strategy<Value = ScionAddr> {
         .prop_map(|(isd_as, ip, port)| ScionAddr::new(IsdAsn(isd_as), (ip, port).into()))
 }
 
+/// A router that `local` can send to.
+fn router_of(local: ScionAddr) -> &'static str {
+    if local.host.is_ipv4() {
+        "10.0.0.1:30042"
+    } else {
+        "[fd00::1]:30042"
+    }
+}
+
+#[test]
+fn a_router_of_another_family_is_refused() {
+    let (local, peer) = (
+        addr("1-ff00:0:1,[fd00::9]:1"),
+        addr("1-ff00:0:2,10.0.0.2:2"),
+    );
+    let error = Route::new(local, peer, &path(local, peer, "10.0.0.1:30042")).unwrap_err();
+    assert!(matches!(error, RouteError::Family { .. }), "{error}");
+    assert!(Route::new(local, peer, &path(local, peer, "[fd00::1]:30042")).is_ok());
+}
+
 proptest! {
     #[test]
     fn writes_what_sciparse_reads(
@@ -56,7 +76,7 @@ proptest! {
         payload in prop::collection::vec(any::<u8>(), 0..2000), ecn in 0u8..4,
     ) {
         prop_assume!(local.isd_as != peer.isd_as);
-        let path = path(local, peer, "10.0.0.1:30042");
+        let path = path(local, peer, router_of(local));
         let route = Route::new(local, peer, &path).unwrap();
         let mut packet = vec![];
         route.write(&payload, ecn, &mut packet);
@@ -97,7 +117,7 @@ proptest! {
         local in any_addr(), peer in any_addr(), payload in prop::collection::vec(any::<u8>(), 0..100),
     ) {
         prop_assume!(local.isd_as != peer.isd_as);
-        let route = Route::new(local, peer, &path(local, peer, "10.0.0.1:30042")).unwrap();
+        let route = Route::new(local, peer, &path(local, peer, router_of(local))).unwrap();
         let mut bytes = vec![];
         route.write(&payload, 0, &mut bytes);
         let path_at = bytes.len() - payload.len() - 8 - route.path().len();

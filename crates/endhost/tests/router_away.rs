@@ -1,0 +1,89 @@
+//! A border router that dies and comes back.
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod toy;
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use hawser_endhost::socket::{Arrival, ReceiveBuffer, Socket};
+use hawser_endhost::wire::Route;
+use hawser_endhost::{Path, ScionAddr};
+use tokio::net::UdpSocket;
+use tokio::sync::watch;
+use toy::{MTU, ToyNet, own_ip};
+
+/// Waits until the paths watched are so many.
+async fn until(watch: &mut watch::Receiver<Arc<Vec<Path>>>, count: usize) -> Path {
+    let paths = watch.wait_for(|paths| paths.len() == count).await.unwrap();
+    paths
+        .first()
+        .cloned()
+        .unwrap_or_else(|| Path::within(hawser_endhost::IsdAsn::WILDCARD, MTU))
+}
+
+fn send(socket: &Socket, route: &Route, payload: &[u8]) -> std::io::Result<usize> {
+    socket.try_send(route, payload, payload.len(), 0, &mut Vec::new())
+}
+
+#[tokio::test]
+async fn packets_that_find_no_router_tell_at_once() {
+    let mut net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let socket = Socket::bind(&host, Some((own_ip(40), 0).into())).unwrap();
+    let mut watch = host.watch(net.b_as);
+    let path = until(&mut watch, 1).await;
+    let mut outages = host.outages();
+    let peer = ScionAddr::new(net.b_as, (own_ip(41), 31000).into());
+    let route = Route::new(socket.local_addr(), peer, &path).unwrap();
+    net.stop_routers().await;
+    // One packet is enough, without anybody receiving or sending more.
+    send(&socket, &route, b"lost").unwrap();
+    assert_eq!(outages.recv().await.unwrap().to_string(), "1-ff00:0:110#1");
+    assert!(watch.borrow().is_empty());
+    // The socket goes on: what became of that packet does not cost another one.
+    let inside = Path::within(net.a_as, MTU);
+    let other = Socket::bind(&host, Some((own_ip(42), 0).into())).unwrap();
+    let within = Route::new(socket.local_addr(), other.local_addr(), &inside).unwrap();
+    for _ in 0..10 {
+        send(&socket, &route, b"lost").unwrap();
+        send(&socket, &within, b"found").unwrap();
+        socket.writable().await.unwrap();
+    }
+    let (mut found, mut buffer) = (0, ReceiveBuffer::new());
+    while found < 10 {
+        poll_fn(|cx| other.poll_receive(cx, &mut buffer))
+            .await
+            .unwrap();
+        while let Some(arrival) = buffer.next(&other) {
+            assert!(matches!(arrival, Arrival::Datagram(datagram) if datagram.payload == b"found"));
+            found += 1;
+        }
+    }
+    // It is tried again, and when the router is back that works.
+    let router = UdpSocket::bind(net.router_a()).await.unwrap();
+    until(&mut watch, 1).await;
+    send(&socket, &route, b"through").unwrap();
+    let mut bytes = [0; 2000];
+    let (length, from) = router.recv_from(&mut bytes).await.unwrap();
+    assert!(bytes[..length].ends_with(b"through"));
+    assert_eq!(from, socket.local_addr().host);
+}
+
+#[tokio::test]
+async fn peers_that_are_away_are_no_routers() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let socket = Socket::bind(&host, Some((own_ip(43), 0).into())).unwrap();
+    let mut watch = host.watch(net.b_as);
+    until(&mut watch, 1).await;
+    // Inside the AS packets go to the peer itself, where nobody listens.
+    let peer = ScionAddr::new(net.a_as, (own_ip(44), 31000).into());
+    let inside = Path::within(net.a_as, MTU);
+    let route = Route::new(socket.local_addr(), peer, &inside).unwrap();
+    for _ in 0..10 {
+        send(&socket, &route, b"lost").unwrap();
+        socket.writable().await.unwrap();
+    }
+    assert_eq!(watch.borrow().len(), 1);
+}
