@@ -1,0 +1,155 @@
+use std::net::{SocketAddr, TcpListener};
+
+use super::*;
+
+/// A folder that does in place of a daemon: starting on it asks nobody.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, isd_as: &str) -> Self {
+        let path = env::temp_dir().join(format!("hawser-bootstrap-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        let topology = format!(
+            r#"{{"isd_as": "{isd_as}", "mtu": 1472, "dispatched_ports": "31000-32767",
+                "control_service": {{"cs": {{"addr": "127.0.0.1:30252"}}}}}}"#
+        );
+        std::fs::write(path.join("topology.json"), topology).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Where nobody listens.
+fn nowhere() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// A host with these variables, whose default daemon and folder are these.
+async fn boot(
+    wanted: Bootstrap,
+    variables: &[(&str, &str)],
+    daemon: SocketAddr,
+    folder: &str,
+) -> Result<Endhost, BootstrapError> {
+    let variable = |name: &str| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
+    };
+    let surroundings = Surroundings {
+        variable: &variable,
+        daemon: &daemon.to_string(),
+        config_dir: folder.into(),
+    };
+    surroundings.bootstrap(&wanted).await
+}
+
+fn flags(daemon: Option<&str>, folder: Option<&Folder>) -> Bootstrap {
+    Bootstrap {
+        daemon: daemon.map(str::to_owned),
+        config_dir: folder.map(|folder| folder.0.clone()),
+        local: None,
+    }
+}
+
+#[tokio::test]
+async fn what_is_named_is_taken_or_nothing() {
+    let folder = Folder::new("named", "1-ff00:0:110");
+    let (one, other) = (nowhere().to_string(), nowhere().to_string());
+    let default = folder.0.to_str().unwrap();
+    // The flag counts before everything else, and its failure is not covered up.
+    let wanted = flags(Some(&one), Some(&folder));
+    let variables = [("SCION_DAEMON", other.as_str())];
+    let error = boot(wanted, &variables, nowhere(), default)
+        .await
+        .unwrap_err();
+    let expected = format!(
+        "cannot reach the SCION daemon at {one}: start it, or set SCION_DAEMON \
+         (named by the daemon flag)"
+    );
+    assert_eq!(error.to_string(), expected);
+    // Then the folder, then the variables in their order.
+    let wanted = flags(None, Some(&folder));
+    let host = boot(wanted, &variables, nowhere(), default).await.unwrap();
+    assert_eq!(host.local_as().to_string(), "1-ff00:0:110");
+    assert_eq!(host.port_range(), 31000..=32767);
+    let variables = [("SCION_DAEMON_ADDRESS", one.as_str()), variables[0]];
+    let error = boot(flags(None, None), &variables, nowhere(), default).await;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains(&other) && error.ends_with("(named by SCION_DAEMON)"),
+        "{error}"
+    );
+    let error = boot(flags(None, None), &variables[..1], nowhere(), default).await;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.ends_with("(named by SCION_DAEMON_ADDRESS)"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn the_default_folder_is_the_last_resort() {
+    let folder = Folder::new("default", "1-ff00:0:111");
+    let default = folder.0.to_str().unwrap();
+    let host = boot(flags(None, None), &[], nowhere(), default)
+        .await
+        .unwrap();
+    assert_eq!(host.local_as().to_string(), "1-ff00:0:111");
+    // Also where something else has the daemon's port.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let taken = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        // Accepts and hangs up.
+        while listener.accept().await.is_ok() {}
+    });
+    let host = boot(flags(None, None), &[], taken, default).await.unwrap();
+    assert_eq!(host.local_as().to_string(), "1-ff00:0:111");
+}
+
+#[tokio::test]
+async fn all_that_was_tried_is_told() {
+    let daemon = nowhere();
+    let error = boot(flags(None, None), &[], daemon, "/nonexistent")
+        .await
+        .unwrap_err();
+    let BootstrapError::Nothing { tried } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(tried.len(), 2);
+    let text = error.to_string();
+    for part in [
+        &daemon.to_string(),
+        "/nonexistent/topology.json",
+        "SCION_DAEMON",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn this_hosts_address_is_told_by_flag_or_environment() {
+    let folder = Folder::new("local", "1-ff00:0:110");
+    let said = [("SCION_LOCAL_ADDR", "127.0.0.9")];
+    let host = boot(flags(None, Some(&folder)), &said, nowhere(), "/")
+        .await
+        .unwrap();
+    assert_eq!(host.address(), Some("127.0.0.9".parse().unwrap()));
+    let wanted = Bootstrap {
+        local: Some("::1".parse().unwrap()),
+        ..flags(None, Some(&folder))
+    };
+    let host = boot(wanted, &said, nowhere(), "/").await.unwrap();
+    assert_eq!(host.address(), Some("::1".parse().unwrap()));
+    for text in ["host.example", "0.0.0.0", "ff02::1"] {
+        let said = [("SCION_LOCAL_ADDR", text)];
+        let error = boot(flags(None, Some(&folder)), &said, nowhere(), "/").await;
+        let text = text.to_owned();
+        assert_eq!(error.unwrap_err(), BootstrapError::Local { text });
+    }
+}
