@@ -133,7 +133,7 @@ impl Surroundings<'_> {
         if let Some((by, address)) = self.named(wanted) {
             let named = |source| BootstrapError::Named { by, source };
             let daemon = Daemon::connect(&address).map_err(named)?;
-            let host = Endhost::start(Source::Daemon(daemon), local).await;
+            let host = Endhost::start(Source::Daemon(daemon.into()), local).await;
             return host.map_err(named);
         }
         let mut tried = Vec::new();
@@ -186,7 +186,7 @@ impl Surroundings<'_> {
             Err(_) => return Err(tried("no answer".into())),
         }
         let daemon = Daemon::connect(self.daemon).map_err(|error| tried(error.to_string()))?;
-        let host = Endhost::start(Source::Daemon(daemon), local).await;
+        let host = Endhost::start(Source::Daemon(daemon.into()), local).await;
         host.map_err(|error| tried(error.to_string()))
     }
 }

@@ -3,7 +3,6 @@
 pub(crate) mod convert;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -54,19 +53,6 @@ impl Daemon {
             caller,
             local: OnceCell::new(),
         })
-    }
-
-    /// A client of the daemon that `SCION_DAEMON` names, else `SCION_DAEMON_ADDRESS`, else
-    /// [`DEFAULT_ADDRESS`].
-    ///
-    /// # Errors
-    /// [`SourceError::Address`] when the variable holds no address.
-    pub fn from_env() -> Result<Self, SourceError> {
-        let named = ENVIRONMENT
-            .into_iter()
-            .filter_map(|name| env::var(name).ok())
-            .find(|address| !address.is_empty());
-        Self::connect(named.as_deref().unwrap_or(DEFAULT_ADDRESS))
     }
 
     /// Who is asked, and where.

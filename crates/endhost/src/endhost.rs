@@ -74,7 +74,7 @@ impl Endhost {
     /// # Errors
     /// [`SourceError`] when the daemon gives no usable answer.
     pub async fn new(daemon: Daemon) -> Result<Self, SourceError> {
-        Self::start(Source::Daemon(daemon), None).await
+        Self::start(Source::Daemon(daemon.into()), None).await
     }
 
     /// Asks `source` where this host is, and starts keeping paths fresh; `address` is the host's.

@@ -36,7 +36,7 @@ pub(crate) struct Facts {
 /// Where paths come from.
 pub(crate) enum Source {
     /// The SCION daemon makes them.
-    Daemon(Daemon),
+    Daemon(Box<Daemon>),
     /// This host makes them, of the control service's segments.
     Standalone(Standalone),
 }

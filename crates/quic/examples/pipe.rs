@@ -7,14 +7,14 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hawser_endhost::{Daemon, Endhost, ScionAddr};
+use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
 use hawser_quic::{Config, Connection, Endpoint};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let host = Endhost::new(Daemon::from_env()?).await?;
+    let host = Endhost::bootstrap(&Bootstrap::default()).await?;
     let endpoint = Endpoint::bind(host.clone(), None, Config::default())?;
     match args[..] {
         ["listen"] => listen(endpoint).await,
