@@ -249,18 +249,22 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network, options: &Options) -> Res
     for as_ in &plan.ases {
         let as_dir = dir.as_dir(&as_.folder);
         make(as_dir.path())?;
-        let mut key = [0; 16];
-        rustix::io::retry_on_intr(|| {
-            rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())
-        })
-        .map_err(|e| failed(as_dir.path())(e.into()))?;
         as_dir.write_topology(&as_.topology)?;
-        as_dir.write_master_key(&key)?;
+        as_dir.write_master_key(&random_key().map_err(failed(as_dir.path()))?)?;
+        as_dir.write_next_master_key(&random_key().map_err(failed(as_dir.path()))?)?;
         as_dir.write_links(&as_.links)?;
     }
     let roles: Vec<AsRole> = network.ases.iter().map(role).collect();
     let folder = |isd_as| dir.as_dir(&name::as_folder(isd_as)).path().to_owned();
     Ok(hawser_trust::write(&roles, folder)?)
+}
+
+fn random_key() -> io::Result<[u8; 16]> {
+    let mut key = [0; 16];
+    rustix::io::retry_on_intr(|| {
+        rustix::rand::getrandom(&mut key, rustix::rand::GetRandomFlags::empty())
+    })?;
+    Ok(key)
 }
 
 fn role(as_: &As) -> AsRole {

@@ -106,18 +106,13 @@ impl AsDir {
 
     /// Writes `keys/master0.key`, readable by its owner only.
     pub fn write_master_key(&self, key: &[u8; 16]) -> Result<(), AsDirError> {
-        let path = self.master_key_path();
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(io(folder))?;
-        }
-        std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path)
-            .and_then(|mut file| file.write_all(BASE64_STANDARD.encode(key).as_bytes()))
-            .map_err(io(&path))
+        write_key(&self.master_key_path(), key)
+    }
+
+    /// Writes `keys/master1.key`, which scionproto's programs do not start
+    /// without: the key that is to follow the first.
+    pub fn write_next_master_key(&self, key: &[u8; 16]) -> Result<(), AsDirError> {
+        write_key(&self.0.join("keys").join("master1.key"), key)
     }
 
     fn master_key_path(&self) -> PathBuf {
@@ -138,6 +133,20 @@ impl AsDir {
     pub fn control_socket(&self) -> PathBuf {
         self.0.join("control.sock")
     }
+}
+
+fn write_key(path: &Path, key: &[u8; 16]) -> Result<(), AsDirError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(io(folder))?;
+    }
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(BASE64_STANDARD.encode(key).as_bytes()))
+        .map_err(io(path))
 }
 
 fn derive_hop_key(master: &[u8]) -> [u8; 16] {
@@ -231,6 +240,11 @@ mod tests {
         // b"Derive OF Key", 1000, 16).
         let expected = HOP_KEY_OF_SEVENS;
         assert_eq!(dir.hop_key().unwrap(), expected);
+        // The next one lies beside it, and is not used yet.
+        dir.write_next_master_key(&[8; 16]).unwrap();
+        assert_eq!(dir.hop_key().unwrap(), expected);
+        let next = std::fs::read_to_string(dir.path().join("keys/master1.key")).unwrap();
+        assert_eq!(BASE64_STANDARD.decode(next).unwrap(), [8; 16]);
     }
 
     const HOP_KEY_OF_SEVENS: [u8; 16] = [
