@@ -65,8 +65,8 @@ impl Standalone {
         let verifier = match certs.is_dir() {
             true => Some(Verifier::load(&certs).map_err(|e| FolderError::Certs(e.to_string()))?),
             false => {
-                tracing::debug!(
-                    "without {}, segments are believed as they are",
+                tracing::warn!(
+                    "{} is not there: path segments are believed unverified; put the ISD's TRC there",
                     certs.display()
                 );
                 None
