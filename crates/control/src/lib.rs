@@ -46,4 +46,5 @@ pub mod live;
 
 pub use control::{Control, DAEMON_ADDRESS, OpenError};
 pub use keys::{Keys, as_folder};
+pub use segment::{MAX_LIFETIME, MIN_LIFETIME};
 pub use serve::{Bound, RunError};

@@ -47,9 +47,9 @@ impl Stamp {
 }
 
 /// Shortest life of segments: half of it must be left for a path to be of use.
-pub(crate) const MIN_LIFETIME: Duration = Duration::from_secs(2);
+pub const MIN_LIFETIME: Duration = Duration::from_secs(2);
 /// Longest life of segments: 256 units of a hop field's `ExpTime`.
-pub(crate) const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+pub const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// A hop field, seen in the direction of beaconing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

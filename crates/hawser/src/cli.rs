@@ -98,8 +98,8 @@ pub enum LabCommand {
         /// Leave the control service and daemon of this AS to be run by hand, likewise
         #[arg(long, value_name = "AS", value_parser = some_as)]
         no_control: Vec<SomeAs>,
-        /// How long path segments live; 6h when not given
-        #[arg(long, value_name = "TIME", value_parser = duration)]
+        /// How long path segments live, 2s to 24h; 6h when not given
+        #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
         #[command(flatten)]
         lab: LabName,
@@ -225,7 +225,7 @@ pub enum ControlCommand {
         #[arg(long)]
         no_echo: bool,
         /// How long path segments live, 2s to 24h; 6h when not given
-        #[arg(long, value_name = "TIME", value_parser = duration)]
+        #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
     },
 }
@@ -282,6 +282,22 @@ fn rate(text: &str) -> Result<RateArg, String> {
 
 fn duration(text: &str) -> Result<Duration, String> {
     hawser_topology::parse_duration(text).map_err(|e| e.to_string())
+}
+
+/// Reads a life of segments: as [`duration`], and in minutes and hours.
+fn lifetime(text: &str) -> Result<Duration, String> {
+    use hawser_control::{MAX_LIFETIME, MIN_LIFETIME};
+    let whole = |number: &str, seconds: u64| {
+        let number: u64 = number.parse().ok()?;
+        number.checked_mul(seconds).map(Duration::from_secs)
+    };
+    let time = match (text.strip_suffix('h'), text.strip_suffix('m')) {
+        (Some(hours), _) => whole(hours, 3600),
+        (_, Some(minutes)) => whole(minutes, 60),
+        _ => Some(duration(text)?),
+    };
+    time.filter(|time| (MIN_LIFETIME..=MAX_LIFETIME).contains(time))
+        .ok_or_else(|| format!("segments cannot live for {text:?}: give 2s to 24h"))
 }
 
 fn loss(text: &str) -> Result<f64, String> {

@@ -172,27 +172,39 @@ async fn a_path_to_elsewhere_is_refused() {
 
 #[tokio::test]
 async fn a_path_too_narrow_for_quic_is_refused() {
-    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
-    let host = daemon.endhost().await;
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
     let client = Endpoint::bind(host.clone(), listen(1), Config::default()).unwrap();
-    let peer: ScionAddr = "1-ff00:0:110,127.0.77.9:31999".parse().unwrap();
-    let path = Path::within(host.local_as(), 1243);
+    let peer: ScionAddr = "1-ff00:0:111,127.0.77.9:31999".parse().unwrap();
+    let known = host.paths(net.b_as).await.unwrap().remove(0);
+    let narrow = |mtu: u16| {
+        let mut info = known.info().clone();
+        info.metadata.mtu = mtu;
+        Path::new(info, known.raw().to_vec(), known.next_hop()).unwrap()
+    };
+    // QUIC's 1200 bytes, UDP, common and address header, and the path's own.
+    let needed = 1200 + 8 + 12 + 24 + u16::try_from(known.raw().len()).unwrap();
+    let path = narrow(needed - 1);
     let refused = ConnectError::MtuTooSmall {
         peer,
-        mtu: 1243,
-        needed: 1244,
+        mtu: needed - 1,
+        needed: needed.into(),
     };
     assert_eq!(client.fits(peer, &path), Err(refused.clone()));
     assert_eq!(client.connect(peer, path).await.unwrap_err(), refused);
-    let enough = Path::within(host.local_as(), 1244);
-    assert_eq!(client.fits(peer, &enough), Ok(()));
+    assert_eq!(client.fits(peer, &narrow(needed)), Ok(()));
     // The header of a peer with an IPv6 address is 12 bytes longer.
-    let peer: ScionAddr = "1-ff00:0:110,[::1]:31999".parse().unwrap();
-    let needs = |result| match result {
-        Err(ConnectError::MtuTooSmall { needed, .. }) => needed,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(needs(client.fits(peer, &enough)), 1256);
+    let peer: ScionAddr = "1-ff00:0:111,[::1]:31999".parse().unwrap();
+    let longer = needed + 12;
+    assert_eq!(
+        client.fits(peer, &narrow(longer - 1)),
+        Err(ConnectError::MtuTooSmall {
+            peer,
+            mtu: longer - 1,
+            needed: longer.into(),
+        })
+    );
+    assert_eq!(client.fits(peer, &narrow(longer)), Ok(()));
 }
 
 #[tokio::test]

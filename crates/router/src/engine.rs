@@ -85,10 +85,13 @@ impl Engine {
     /// services send a little more than is announced (and whatever is too
     /// large for the announced MTU, the system sends in fragments).
     fn measure(&mut self, port: usize) {
-        let port = &self.ports[port];
+        let port = &mut self.ports[port];
         let announced = self.announced.get(&port.id).copied().unwrap_or(u16::MAX);
         // Without a way there is nothing to find out.
-        let possible = largest_payload(&port.socket).unwrap_or(0);
+        let possible = match port.is_connected() {
+            true => largest_payload(&port.socket).unwrap_or(0),
+            false => 0,
+        };
         let possible = u16::try_from(possible).unwrap_or(u16::MAX);
         self.forwarder.set_mtu(port.id, announced.max(possible));
     }

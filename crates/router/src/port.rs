@@ -32,6 +32,9 @@ pub(crate) struct Port {
     /// 0: inside.
     pub id: u16,
     pub socket: UdpSocket,
+    /// Whom the socket has yet to be connected to: the link was down when the
+    /// router started.
+    pending: Option<SocketAddr>,
     pub appetite: io::Appetite,
     pub up: bool,
     /// Packets that leave next.
@@ -54,6 +57,7 @@ impl Port {
         Port {
             id,
             socket,
+            pending: None,
             appetite: io::Appetite::default(),
             up: true,
             run: Run::default(),
@@ -64,6 +68,28 @@ impl Port {
             heard: None,
             cap: MAX_BYTES,
         }
+    }
+
+    /// With a socket that has yet to be connected, if `remote` is given.
+    pub fn with_pending(mut self, remote: Option<SocketAddr>) -> Port {
+        self.pending = remote;
+        self
+    }
+
+    /// Whether the socket leads to the neighbour; tries to make it.
+    #[inline]
+    pub fn is_connected(&mut self) -> bool {
+        self.pending.is_none_or(|remote| self.connect(remote))
+    }
+
+    #[cold]
+    fn connect(&mut self, remote: SocketAddr) -> bool {
+        let connected = self.socket.connect(remote).is_ok();
+        if connected {
+            tracing::info!(interface = self.id, %remote, "there is a way to the neighbour now");
+            self.pending = None;
+        }
+        connected
     }
 
     /// Makes the link behave as `state` says, from now on. What is on its way
@@ -86,6 +112,9 @@ impl Port {
     /// Sends, or holds for the link's delay, what [`add`](Self::add) gathered;
     /// the run stays for the caller to clear.
     pub fn send_run(&mut self, data: &[u8], now: Instant, drops: &mut Drops) -> Result<(), NoWay> {
+        if !self.is_connected() {
+            return Err(NoWay);
+        }
         if self.emulator.delays() {
             let mut copy = Vec::with_capacity(self.run.bytes());
             for part in self.run.parts() {
@@ -135,7 +164,7 @@ impl Port {
     /// packets on purpose does not lose these: it is to be a bad link, not one
     /// that comes and goes. If it cannot be sent, that is what BFD is for.
     pub fn send_bfd(&mut self, packet: &[u8], to: Option<SocketAddr>, now: Instant) {
-        if !self.up {
+        if !self.up || !self.is_connected() {
             return;
         }
         if self.emulator.delays() {
@@ -164,6 +193,10 @@ impl Port {
             bytes: data.len(),
             to,
         };
+        if !self.is_connected() {
+            drops.add(Reason::Unreachable, batch.packets());
+            return;
+        }
         if let Err(NoWay) = transmit(&self.socket, &batch, &mut self.counters, drops) {
             drops.add(Reason::Unreachable, batch.packets());
         }
@@ -225,14 +258,7 @@ fn transmit(
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             drops.add(Reason::SendBufferFull, packets);
         }
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable | ErrorKind::NetworkDown
-            ) =>
-        {
-            return Err(NoWay);
-        }
+        Err(error) if io::has_no_way(&error) => return Err(NoWay),
         Err(_) if segment.is_some() => one_by_one(socket, batch, counters, drops),
         Err(error) => {
             tracing::debug!(%error, to = ?batch.to, "cannot send");

@@ -429,12 +429,16 @@ fn ports(router: &BorderRouter, seed: u64) -> Result<Vec<Port>, RouterError> {
     std::iter::once(inside)
         .chain(outside)
         .map(|(id, local, remote)| {
-            let socket = open(local, remote).map_err(|source| RouterError::Interface {
-                id,
-                local,
-                source,
-            })?;
-            Ok(Port::new(id, socket, seeds.u64(..), now))
+            let (socket, pending) =
+                open(local, remote).map_err(|source| RouterError::Interface {
+                    id,
+                    local,
+                    source,
+                })?;
+            if let Some(remote) = pending {
+                tracing::warn!(interface = id, %remote, "no way to the neighbour: is the link down?");
+            }
+            Ok(Port::new(id, socket, seeds.u64(..), now).with_pending(pending))
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::{IsdAsn, TopologyError, isd_as_text, isd_as_text_option, ready, topo};
 use serde::{Deserialize, Serialize};
-use std::{fmt, path::Path, str::FromStr, time::Duration};
+use std::{fmt, io::Read, path::Path, str::FromStr, time::Duration};
 
 /// Bytes of a SCION packet, from the common header on, that a link carries
 /// when nothing else is said: an Ethernet frame of 1500 bytes less the IPv4
@@ -12,6 +12,9 @@ pub(crate) const DEFAULT_MTU: u16 = 1472;
 /// UDP ports that border routers deliver to directly when nothing else is said,
 /// as in scionproto's topology generator.
 pub(crate) const DEFAULT_DISPATCHED_PORTS: (u16, u16) = (31000, 32767);
+
+/// Bytes of a `.topo` file that are read at most: some 100,000 links.
+const LARGEST_FILE: u64 = 16 << 20;
 
 /// Time a full queue at a link's limit takes to drain when nothing else is said.
 const DEFAULT_QUEUE: Duration = Duration::from_millis(50);
@@ -231,10 +234,18 @@ impl Network {
 
     /// Reads a `.topo` file.
     pub fn load(path: &Path) -> Result<Network, TopologyError> {
-        let text = std::fs::read_to_string(path).map_err(|source| TopologyError::File {
+        let failed = |reason: String| TopologyError::File {
             path: path.to_owned(),
-            reason: source.to_string(),
-        })?;
+            reason,
+        };
+        let file = std::fs::File::open(path).map_err(|e| failed(e.to_string()))?;
+        let mut text = String::new();
+        file.take(LARGEST_FILE + 1)
+            .read_to_string(&mut text)
+            .map_err(|e| failed(e.to_string()))?;
+        if text.len() as u64 > LARGEST_FILE {
+            return Err(failed(format!("it has more than {LARGEST_FILE} bytes")));
+        }
         Network::parse(&text)
     }
 

@@ -94,7 +94,7 @@ pub struct ChoiceArgs {
 #[derive(Args)]
 pub struct PathsArgs {
     /// The destination AS, for example 1-ff00:0:110
-    #[arg(value_name = "DST")]
+    #[arg(value_name = "DST", value_parser = one_as)]
     pub destination: IsdAsn,
     /// Show only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*'
     #[arg(long, value_name = "SEQUENCE")]
@@ -303,6 +303,19 @@ fn listen(text: &str) -> Result<Listen, String> {
         }
         _ => "write IP:PORT, or a SCION address such as 1-ff00:0:110,10.0.1.1:31000".to_owned(),
     })
+}
+
+/// Reads an AS that paths can lead to.
+fn one_as(text: &str) -> Result<IsdAsn, String> {
+    let isd_as: IsdAsn = text
+        .parse()
+        .map_err(|_| format!("{text:?} is not an ISD-AS: write for example 1-ff00:0:110"))?;
+    match isd_as.is_wildcard() {
+        true => Err(format!(
+            "{isd_as} is not one AS: write for example 1-ff00:0:110"
+        )),
+        false => Ok(isd_as),
+    }
 }
 
 #[cfg(test)]

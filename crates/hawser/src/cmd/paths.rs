@@ -22,7 +22,12 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
     cmd::no_epic(args.epic)?;
     cmd::runtime()?.block_on(async {
         let deadline = Instant::now() + args.timeout;
-        let late = |_| Failure::job(format!("not done within {:?}: --timeout", args.timeout));
+        let late = |_| {
+            Failure::job(format!(
+                "no answer from the daemon or control service within {:?}: give it longer with --timeout, or mend it",
+                args.timeout
+            ))
+        };
         let host = timeout_at(deadline, cmd::host(&args.host));
         let host = host.await.map_err(late)??;
         let (local, dst) = (host.local_as(), args.destination);
@@ -59,8 +64,15 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         }
         let alive = |probe: &Probe| matches!(probe.status, Status::Alive(_));
         let trouble = match (paths.is_empty(), args.no_probe) {
-            (true, _) => "no path found",
-            (false, false) if !probes.iter().any(alive) => "no path alive",
+            (true, _) if args.sequence.is_some() => {
+                format!("no path found to {dst} that fits the sequence")
+            }
+            (true, _) => {
+                format!("no path found to {dst}: does the AS exist, are its links up?")
+            }
+            (false, false) if !probes.iter().any(alive) => {
+                format!("no path alive: none of {} to {dst} answers", paths.len())
+            }
             _ => return Ok(ExitCode::SUCCESS),
         };
         errln!("hawser: {trouble}");

@@ -30,12 +30,11 @@ impl Lab {
             let Some(as_) = state.find(end.isd_as).map(|at| &state.ases[at]) else {
                 continue;
             };
-            // Of its own routers only the lab knows that they listen.
-            if as_.no_router {
-                continue;
-            }
-            if let Err(why) = self.tell_router(as_, end, wanted) {
-                failures.push(why);
+            match self.tell_router(as_, end, wanted) {
+                // One that the user runs may be another's, which listens to
+                // nobody, or not run yet; one of ours that runs listens.
+                Err(_) if as_.no_router => {}
+                told => failures.extend(told.err()),
             }
         }
         for as_ in state.ases.iter().filter(|as_| !as_.no_control) {

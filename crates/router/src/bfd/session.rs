@@ -12,6 +12,9 @@ const SLOW: Duration = Duration::from_secs(1);
 /// Oftener than this nothing is sent: a wrong unit in a file must not eat the
 /// machine.
 const FAST: Duration = Duration::from_millis(1);
+/// The longest silence that is waited out, whatever the neighbour asks for: a
+/// wrong interval of its must not keep a dead link in use for days.
+const LONGEST_DETECTION: Duration = Duration::from_secs(30);
 
 /// Diagnostic codes (RFC 5880, section 4.1).
 const TIME_EXPIRED: u8 = 1;
@@ -64,12 +67,16 @@ impl Session {
     }
 
     /// Takes in what the neighbour says; says whether the state has changed,
-    /// of which the neighbour is then told at once.
+    /// of which the neighbour is then told at once. What is meant for another
+    /// session is ignored (RFC 5880, 6.8.6), as is what a stranger makes up.
     pub fn hear(&mut self, packet: &Control, now: Instant) -> bool {
+        if packet.yours != 0 && packet.yours != self.discriminator {
+            return false;
+        }
         self.remote = packet.mine;
         self.remote_min_rx = packet.required_min_rx;
-        self.detection =
-            u32::from(packet.detect_mult) * self.config.required_min_rx.max(packet.desired_min_tx);
+        let interval = self.config.required_min_rx.max(packet.desired_min_tx);
+        self.detection = (u32::from(packet.detect_mult) * interval).min(LONGEST_DETECTION);
         self.expires = Some(now + self.detection);
         if packet.poll {
             self.answers_poll = true;

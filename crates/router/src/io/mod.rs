@@ -13,7 +13,7 @@ pub(crate) use memory::give_back;
 pub(crate) use poll::{Interest, Poller, sharpen_timers};
 pub(crate) use send::send;
 pub(crate) use signals::Signals;
-pub(crate) use socket::{dropped, largest_payload, open};
+pub(crate) use socket::{dropped, has_no_way, largest_payload, open};
 
 use std::{
     io,

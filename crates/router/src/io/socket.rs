@@ -13,10 +13,24 @@ const BUFFER: libc::c_int = 8 << 20;
 
 /// A non-blocking socket at `local`, connected to `remote` if there is one,
 /// that merges received datagrams and has large buffers.
-pub(crate) fn open(local: SocketAddr, remote: Option<SocketAddr>) -> io::Result<UdpSocket> {
+///
+/// Returned with it is whom it has yet to be connected to: `remote`, if there
+/// is no way to it now, as while the link is down. Until then it is connected
+/// to itself, so that it hears no strangers.
+pub(crate) fn open(
+    local: SocketAddr,
+    remote: Option<SocketAddr>,
+) -> io::Result<(UdpSocket, Option<SocketAddr>)> {
     let socket = UdpSocket::bind(local)?;
+    let mut pending = None;
     if let Some(remote) = remote {
-        socket.connect(remote)?;
+        match socket.connect(remote) {
+            Err(error) if has_no_way(&error) => {
+                socket.connect(local)?;
+                pending = Some(remote);
+            }
+            connected => connected?,
+        }
     }
     socket.set_nonblocking(true)?;
     set(&socket, libc::SOL_UDP, libc::UDP_GRO, 1)?;
@@ -30,7 +44,16 @@ pub(crate) fn open(local: SocketAddr, remote: Option<SocketAddr>) -> io::Result<
             set(&socket, libc::SOL_SOCKET, plain, BUFFER)?;
         }
     }
-    Ok(socket)
+    Ok((socket, pending))
+}
+
+/// Whether the system has no route to where a packet should go.
+pub(crate) fn has_no_way(error: &io::Error) -> bool {
+    use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable};
+    matches!(
+        error.kind(),
+        NetworkUnreachable | HostUnreachable | NetworkDown
+    )
 }
 
 fn set(

@@ -119,6 +119,28 @@ fn a_neighbour_that_is_taken_down_is_down() {
 }
 
 #[test]
+fn what_is_meant_for_another_session_is_ignored() {
+    let mut pair = Pair::new();
+    pair.run(1000 * MS);
+    let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
+    packet.state = State::Down;
+    packet.yours ^= 1;
+    assert!(!pair.ends[0].hear(&packet, pair.now));
+    assert!(pair.ends[0].is_up());
+}
+
+#[test]
+fn no_neighbour_is_waited_for_for_days() {
+    let mut pair = Pair::new();
+    pair.run(1000 * MS);
+    let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
+    (packet.detect_mult, packet.desired_min_tx) = (255, 4_000_000 * MS);
+    pair.ends[0].hear(&packet, pair.now);
+    assert!(pair.ends[0].expire(pair.now + LONGEST_DETECTION, None));
+    assert!(!pair.ends[0].is_up());
+}
+
+#[test]
 fn a_poll_is_answered_at_once_and_once() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
