@@ -28,16 +28,29 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub(super) fn taken(reason: Reason) -> Self {
+    /// Taken, because of `reason`.
+    #[must_use]
+    pub fn taken(reason: Reason) -> Self {
         Self {
             verdict: Verdict::Taken,
             reason,
         }
     }
 
-    pub(super) fn left(reason: Reason) -> Self {
+    /// Left, because of `reason`.
+    #[must_use]
+    pub fn left(reason: Reason) -> Self {
         Self {
             verdict: Verdict::Left,
+            reason,
+        }
+    }
+
+    /// Waiting, because of `reason`.
+    #[must_use]
+    pub fn waiting(reason: Reason) -> Self {
+        Self {
+            verdict: Verdict::Waiting,
             reason,
         }
     }
@@ -49,7 +62,7 @@ impl fmt::Display for Decision {
     }
 }
 
-/// Whether a path is used. Printed as, and in serde: `taken`, `left`.
+/// Whether a path is used. Printed as, and in serde: `taken`, `left`, `waiting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -57,6 +70,8 @@ pub enum Verdict {
     Taken,
     /// It is not.
     Left,
+    /// It was taken and is kept connected, but nothing is sent over it for now.
+    Waiting,
 }
 
 impl fmt::Display for Verdict {
@@ -64,11 +79,12 @@ impl fmt::Display for Verdict {
         f.write_str(match self {
             Self::Taken => "taken",
             Self::Left => "left",
+            Self::Waiting => "waiting",
         })
     }
 }
 
-/// Why a path was taken or left. Printed as a short line for people; serde uses that line too.
+/// Why a path was taken, left or is waiting. Printed as a short line for people; serde uses that line too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
