@@ -6,6 +6,8 @@
 //!
 //! - [`Path`], [`Interface`], [`Fingerprint`], [`Metadata`]: what a path is.
 //! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`].
+//! - [`Slots`]: which of them wait, by their handshakes and slot by slot.
+//! - [`Sense`]: whether paths that share interfaces may be used together after all.
 //! - [`Sequence`]: which paths a user wants.
 //! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.
 
@@ -14,12 +16,16 @@ mod interface;
 mod metadata;
 mod path;
 mod select;
+pub mod sense;
 mod sequence;
 pub mod show;
+mod slots;
 
 pub use fingerprint::{Fingerprint, FingerprintParseError};
 pub use interface::{Interface, InterfaceParseError};
 pub use metadata::{Discovery, Geo, LinkType, Metadata};
 pub use path::{Path, PathError};
 pub use select::{Decision, Reason, Selection, Strategy, StrategyParseError, Verdict, select};
+pub use sense::{Sense, SenseAction, SenseOptions};
 pub use sequence::{Sequence, SequenceError};
+pub use slots::{SlotOptions, Slots};

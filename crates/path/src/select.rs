@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::decision::Rate;
 pub use self::decision::{Decision, Reason, Selection, Verdict};
 use crate::{Fingerprint, Interface, Path};
 

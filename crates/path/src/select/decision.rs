@@ -1,9 +1,11 @@
 //! What was decided about each path, and why.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use crate::sense::Sensed;
 use crate::{Fingerprint, Interface};
 
 /// What [`select`](super::select()) decided.
@@ -117,6 +119,37 @@ pub enum Reason {
         /// Why, in one line.
         why: String,
     },
+    /// Waiting: its handshake took too long beside the best's (000, Alg. 2).
+    SlowHandshake {
+        /// How long it took.
+        handshake: Duration,
+        /// Its weight, in millionths of the best's.
+        share_ppm: u32,
+    },
+    /// Waiting: it carried too little in a time slot beside the best (000, Alg. 3).
+    SlowSlot {
+        /// Bits per second in that slot.
+        rate: u64,
+        /// Its weight, in millionths of the best's.
+        share_ppm: u32,
+    },
+    /// Taken: it waited and is used for a while to be weighed again.
+    Probing {
+        /// How many time slots it waited.
+        slots: u32,
+    },
+    /// Taken: it waited, was probed, and carries enough now.
+    ProbedAgain {
+        /// Bits per second when it was weighed.
+        rate: u64,
+    },
+    /// Taken: it waited, and those in use deliver nothing, or one of them is gone.
+    TakesOver {
+        /// The path that is gone.
+        from: Option<Fingerprint>,
+    },
+    /// Whether it shares a bottleneck with paths in use is being found out, or was.
+    Sensed(Sensed),
 }
 
 impl fmt::Display for Reason {
@@ -135,6 +168,51 @@ impl fmt::Display for Reason {
             Self::Limit { max } => write!(f, "limit of {max} path{} reached", plural(*max)),
             Self::Copy => f.write_str("another copy of this path is preferred"),
             Self::Unfit { why } => f.write_str(why),
+            Self::SlowHandshake {
+                handshake,
+                share_ppm,
+            } => write!(
+                f,
+                "handshake {} ms, {} of the best's weight",
+                handshake.as_millis(),
+                Share(*share_ppm)
+            ),
+            Self::SlowSlot { rate, share_ppm } => {
+                write!(f, "{}, {} of the best", Rate(*rate), Share(*share_ppm))
+            }
+            Self::Probing { slots } => {
+                write!(f, "probed after waiting {slots} time slot{}", {
+                    if *slots == 1 { "" } else { "s" }
+                })
+            }
+            Self::ProbedAgain { rate } => write!(f, "probed again, {}", Rate(*rate)),
+            Self::TakesOver { from: Some(path) } => {
+                write!(f, "takes over from path {}", path.short())
+            }
+            Self::TakesOver { from: None } => f.write_str("takes over: no other path delivers"),
+            Self::Sensed(sensed) => sensed.fmt(f),
+        }
+    }
+}
+
+/// Bits per second, for people.
+pub(crate) struct Rate(pub u64);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} Mbit/s", self.0 as f64 / 1e6)
+    }
+}
+
+/// Millionths, as a percentage for people.
+struct Share(u32);
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            10_000.. => write!(f, "{:.0} %", f64::from(self.0) / 1e4),
+            1_000.. => write!(f, "{:.1} %", f64::from(self.0) / 1e4),
+            _ => f.write_str("less than 0.1 %"),
         }
     }
 }

@@ -1,0 +1,192 @@
+use super::*;
+
+/// Paths over links: what a path carries is its fair share of the narrowest, as with greedy
+/// senders under fair congestion control.
+struct Fluid {
+    /// In Mbit/s.
+    links: Vec<f64>,
+    /// The links each path crosses.
+    paths: BTreeMap<u8, Vec<usize>>,
+    /// In use whatever sensing says.
+    base: BTreeSet<u8>,
+    sense: Sense<u8>,
+    now: Instant,
+}
+
+impl Fluid {
+    fn new(links: &[f64], paths: &[(u8, &[usize])], base: &[u8]) -> Fluid {
+        Fluid {
+            links: links.to_vec(),
+            paths: paths.iter().map(|(p, l)| (*p, l.to_vec())).collect(),
+            base: base.iter().copied().collect(),
+            sense: Sense::new(SenseOptions::default()),
+            now: Instant::now(),
+        }
+    }
+
+    fn used(&self) -> BTreeSet<u8> {
+        self.base.union(&self.sense.used()).copied().collect()
+    }
+
+    /// Max-min fair rates, in bit/s: all grow together until a link is full.
+    fn rates(&self) -> BTreeMap<u8, f64> {
+        let mut left = self.links.clone();
+        let mut open = self.used();
+        let mut rates = BTreeMap::new();
+        while !open.is_empty() {
+            let share = |link: usize| {
+                let users = open
+                    .iter()
+                    .filter(|p| self.paths[p].contains(&link))
+                    .count();
+                (users > 0).then(|| left[link] / users as f64)
+            };
+            let all = (0..left.len()).filter_map(|link| Some((share(link)?, link)));
+            let (rate, full) = all.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+            let through = |path: &&u8| self.paths[path].contains(&full);
+            let done: Vec<u8> = open.iter().filter(through).copied().collect();
+            for path in done {
+                open.remove(&path);
+                rates.insert(path, rate * 1e6);
+                self.paths[&path]
+                    .iter()
+                    .for_each(|link| left[*link] -= rate);
+            }
+        }
+        rates
+    }
+
+    fn tick(&mut self) -> Vec<SenseAction<u8>> {
+        let (rates, used) = (self.rates(), self.used());
+        self.now += Duration::from_secs(1);
+        let others = self.paths.keys().filter(|path| !self.base.contains(path));
+        let shares = |a: u8, b: u8| {
+            self.paths[&a]
+                .iter()
+                .any(|link| self.paths[&b].contains(link))
+        };
+        let with = |path: u8| used.iter().copied().filter(move |u| *u != path);
+        let candidates: Vec<(u8, Vec<u8>)> = others
+            .map(|path| (*path, with(*path).filter(|u| shares(*path, *u)).collect()))
+            .collect();
+        self.sense.tick(self.now, &rates, &candidates, true)
+    }
+
+    fn run(&mut self, slots: usize) -> Vec<SenseAction<u8>> {
+        (0..slots).flat_map(|_| self.tick()).collect()
+    }
+}
+
+fn told(actions: &[SenseAction<u8>]) -> Vec<String> {
+    let told = |action: &SenseAction<u8>| match action {
+        SenseAction::Try(path, why) => format!("try {path}: {why}"),
+        SenseAction::Keep(path, why) => format!("keep {path}: {why}"),
+        SenseAction::Pause(path, why) => format!("pause {path}: {why}"),
+        SenseAction::Drop(path, why) => format!("drop {path}: {why}"),
+    };
+    actions.iter().map(told).collect()
+}
+
+const TRY: &str = "try 2: tried beside a path it shares interfaces with, which carries 10.0 Mbit/s";
+const KEEP: &str = "keep 2: no shared bottleneck: with its 10.0 Mbit/s the sum rose from 10.0 Mbit/s to 20.0 Mbit/s";
+
+#[test]
+fn a_path_over_the_same_narrow_link_is_dropped() {
+    let mut net = Fluid::new(&[10.0], &[(1, &[0]), (2, &[0])], &[1]);
+    let dropped = "drop 2: shared bottleneck: a path fell from 10.0 Mbit/s to 5.0 Mbit/s beside its \
+                   5.0 Mbit/s; tried again after 30 s";
+    assert_eq!(told(&net.run(8)), [TRY, dropped]);
+    assert_eq!(net.used(), [1].into());
+    // Not again for 30 s, then not for 60 s.
+    assert!(net.run(29).is_empty());
+    assert_eq!(net.run(10).len(), 2);
+    assert!(net.run(54).is_empty());
+}
+
+#[test]
+fn pauses_grow_to_eight_minutes() {
+    let mut net = Fluid::new(&[10.0], &[(1, &[0]), (2, &[0])], &[1]);
+    let mut pauses = Vec::new();
+    for action in net.run(2400) {
+        if let SenseAction::Drop(_, Reason::Sensed(Sensed::Bottleneck { again, .. })) = action {
+            pauses.push(again.as_secs());
+        }
+    }
+    assert_eq!(pauses, [30, 60, 120, 240, 480, 480, 480, 480]);
+}
+
+#[test]
+fn a_path_over_the_same_wide_link_is_kept() {
+    let mut net = Fluid::new(&[100.0, 10.0, 10.0], &[(1, &[0, 1]), (2, &[0, 2])], &[1]);
+    assert_eq!(told(&net.run(100)), [TRY, KEEP]);
+    assert_eq!(net.used(), [1, 2].into());
+}
+
+#[test]
+fn a_bottleneck_that_comes_later_is_found() {
+    let mut net = Fluid::new(&[100.0, 10.0, 10.0], &[(1, &[0, 1]), (2, &[0, 2])], &[1]);
+    net.run(60);
+    net.links[0] = 10.0;
+    let check =
+        "pause 2: paused for a check: a path it shares with fell from 10.0 Mbit/s to 5.0 Mbit/s";
+    let dropped = "drop 2: shared bottleneck: a path rose from 5.0 Mbit/s to 10.0 Mbit/s without it; \
+                   tried again after 30 s";
+    assert_eq!(told(&net.run(8)), [check, dropped]);
+    assert_eq!(net.used(), [1].into());
+}
+
+#[test]
+fn what_slows_a_path_elsewhere_is_not_blamed_on_another() {
+    let mut net = Fluid::new(&[100.0, 10.0, 10.0], &[(1, &[0, 1]), (2, &[0, 2])], &[1]);
+    net.run(60);
+    net.links[1] = 4.0;
+    let check =
+        "pause 2: paused for a check: a path it shares with fell from 10.0 Mbit/s to 4.0 Mbit/s";
+    let kept = "keep 2: no shared bottleneck: without it the other path stayed at 4.0 Mbit/s";
+    assert_eq!(told(&net.run(100)), [check, kept]);
+    assert_eq!(net.used(), [1, 2].into());
+}
+
+// 3 shares the narrow link with 1, 2 the wide one: each is judged by itself.
+#[test]
+fn one_at_a_time() {
+    let paths: [(u8, &[usize]); 3] = [(1, &[0, 1]), (2, &[0, 2]), (3, &[1, 2])];
+    let mut net = Fluid::new(&[100.0, 10.0, 10.0], &paths, &[1]);
+    let actions = net.run(20);
+    let steps: Vec<(&str, u8)> = actions
+        .iter()
+        .map(|action| match action {
+            SenseAction::Try(path, _) => ("try", *path),
+            SenseAction::Keep(path, _) => ("keep", *path),
+            SenseAction::Pause(path, _) => ("pause", *path),
+            SenseAction::Drop(path, _) => ("drop", *path),
+        })
+        .collect();
+    assert_eq!(steps, [("try", 2), ("keep", 2), ("try", 3), ("drop", 3)]);
+}
+
+#[test]
+fn a_trial_that_delivers_nothing_ends() {
+    let mut sense = Sense::new(SenseOptions::default());
+    let (rates, candidates) = (BTreeMap::from([(1u8, 1e7)]), [(2u8, vec![1u8])]);
+    let now = Instant::now();
+    let actions: Vec<_> = (0..25)
+        .flat_map(|n| sense.tick(now + Duration::from_secs(n), &rates, &candidates, true))
+        .collect();
+    let dropped = "drop 2: its trial measured nothing; tried again after 30 s";
+    assert_eq!(told(&actions), [TRY, dropped]);
+    assert!(sense.used().is_empty());
+}
+
+#[test]
+fn nothing_is_tried_without_room_or_next_to_idle_paths() {
+    let mut net = Fluid::new(&[10.0], &[(1, &[0]), (2, &[0])], &[1]);
+    let candidates = [(2, vec![1])];
+    for rate in [0.0, 1e7] {
+        for _ in 0..10 {
+            let rates = BTreeMap::from([(1, rate)]);
+            let room = rate == 0.0;
+            assert_eq!(net.sense.tick(net.now, &rates, &candidates, room), []);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Which of the connected paths are used: the race of handshakes, then slot by slot (000, section
+//! 3.3.2).
+//!
+//! Where the thesis closes a connection, the path waits here: it stays connected, nothing is asked
+//! for over it, and it is used for a slot again now and then to see whether it got better.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::{Decision, Fingerprint, Reason};
+
+/// The race ends this long after its first handshake, whoever is missing.
+const RACE: Duration = Duration::from_secs(1);
+
+/// Most slots a waiting path waits before it is probed.
+const MOST_SLOTS: u32 = 32;
+
+/// A round trip counts as no longer than this, so that a path cannot put off being weighed.
+const MOST_RTT: Duration = Duration::from_secs(2);
+
+/// How paths are weighed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlotOptions {
+    /// A path waits when its weight is less than this share of the best path's, 0 to 1
+    /// (`minWeightPercentage`). 0 lets no path wait.
+    pub min_weight: f64,
+    /// How long a time slot is; at least 10 ms.
+    pub time_slot: Duration,
+    /// Slots a waiting path waits before it is used for one again; doubled whenever that shows no
+    /// more, up to 32.
+    pub probe_every: u32,
+}
+
+impl Default for SlotOptions {
+    fn default() -> Self {
+        SlotOptions {
+            min_weight: 0.01,
+            time_slot: Duration::from_secs(1),
+            probe_every: 4,
+        }
+    }
+}
+
+/// The connected paths to one address-level peer, and which of them wait.
+#[derive(Debug)]
+pub struct Slots {
+    options: SlotOptions,
+    paths: BTreeMap<Fingerprint, State>,
+    race: Race,
+    /// When the slot that runs began; `None` while nothing is connected.
+    begun: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Race {
+    /// So many handshakes are expected; when the first was done.
+    On(usize, Option<Instant>),
+    Over,
+}
+
+#[derive(Debug)]
+struct State {
+    handshake: Duration,
+    use_: Use,
+    /// Bytes read at the end of the last slot; `None` if it could not be used.
+    mark: Option<u64>,
+    /// Its share of the best's weight, when last weighed.
+    share: f64,
+    /// How many slots it waits the next time.
+    patience: u32,
+    decision: Option<Decision>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Use {
+    /// Since when; weighed only after its grace.
+    Active(Instant),
+    /// Used again to be weighed, since when.
+    Probed(Instant),
+    /// So many slots more.
+    Waiting(u32),
+}
+
+impl Slots {
+    /// Nothing connected yet. Options out of their bounds are moved into them.
+    pub fn new(options: SlotOptions) -> Slots {
+        let min_weight = options.min_weight;
+        Slots {
+            options: SlotOptions {
+                min_weight: if min_weight.is_nan() {
+                    0.0
+                } else {
+                    min_weight.clamp(0.0, 1.0)
+                },
+                time_slot: options.time_slot.max(Duration::from_millis(10)),
+                probe_every: options.probe_every.clamp(1, MOST_SLOTS),
+            },
+            paths: BTreeMap::new(),
+            race: Race::On(usize::MAX, None),
+            begun: None,
+        }
+    }
+
+    /// So many handshakes take part in the race. It ends when they are done, or 1 s after the
+    /// first. Without this it always takes that second.
+    pub fn expect(&mut self, handshakes: usize) {
+        if let Race::On(expected, _) = &mut self.race {
+            *expected = handshakes;
+        }
+    }
+
+    /// A path is connected, after a handshake of this length. It is used from now on, and weighed
+    /// after a slot and two round trips.
+    pub fn connected(&mut self, path: Fingerprint, handshake: Duration, now: Instant) {
+        self.begun.get_or_insert(now);
+        if let Race::On(_, first) = &mut self.race {
+            first.get_or_insert(now);
+        }
+        self.paths.insert(
+            path,
+            State {
+                handshake,
+                use_: Use::Active(now),
+                mark: None,
+                share: 1.0,
+                patience: self.options.probe_every,
+                decision: None,
+            },
+        );
+    }
+
+    /// A path is not connected any more, or delivers nothing. If it was in use, the best of those
+    /// that wait takes over at once.
+    pub fn gone(&mut self, path: Fingerprint, now: Instant) -> Option<(Fingerprint, Decision)> {
+        let state = self.paths.remove(&path)?;
+        match state.use_ {
+            Use::Waiting(_) => None,
+            Use::Active(_) | Use::Probed(_) => self.take_over(Some(path), now),
+        }
+    }
+
+    /// Whether [`slot`](Self::slot) is to be called.
+    pub fn due(&self, now: Instant) -> bool {
+        self.is_race_over(now) || self.is_slot_over(now)
+    }
+
+    /// Ends the race or the slot, if that is due, and says what changed.
+    ///
+    /// `read` tells how many bytes were read over a path in all; `None` if it could not be used
+    /// for all of the slot, being choked or having nothing we lack. Then it is not weighed: the
+    /// thesis names that as the condition of a true weight.
+    pub fn slot(
+        &mut self,
+        read: impl Fn(Fingerprint) -> Option<u64>,
+        now: Instant,
+    ) -> Vec<(Fingerprint, Decision)> {
+        let mut changes = Vec::new();
+        if self.is_race_over(now) {
+            self.race = Race::Over;
+            self.end_race(&mut changes);
+        }
+        if self.is_slot_over(now) {
+            self.end_slot(read, now, &mut changes);
+        }
+        changes
+    }
+
+    /// Whether nothing is to be sent over a path for now.
+    pub fn is_waiting(&self, path: Fingerprint) -> bool {
+        let state = self.paths.get(&path);
+        state.is_some_and(|state| matches!(state.use_, Use::Waiting(_)))
+    }
+
+    /// What was last decided about a path; `None` if it was never found too light.
+    pub fn decision(&self, path: Fingerprint) -> Option<Decision> {
+        self.paths.get(&path)?.decision.clone()
+    }
+
+    fn is_race_over(&self, now: Instant) -> bool {
+        match self.race {
+            Race::On(expected, Some(first)) => {
+                self.paths.len() >= expected || now.saturating_duration_since(first) >= RACE
+            }
+            Race::On(_, None) | Race::Over => false,
+        }
+    }
+
+    fn is_slot_over(&self, now: Instant) -> bool {
+        let long = |begun| now.saturating_duration_since(begun) >= self.options.time_slot;
+        self.begun.is_some_and(long)
+    }
+
+    /// 000, Alg. 2: the weight of a handshake is one over its length.
+    fn end_race(&mut self, changes: &mut Vec<(Fingerprint, Decision)>) {
+        let Some(best) = self.paths.values().map(|state| state.handshake).min() else {
+            return;
+        };
+        for (path, state) in &mut self.paths {
+            // No handshake takes no time at all; a clock may be coarse.
+            let length = state.handshake.max(Duration::from_micros(1));
+            let share = best.max(Duration::from_micros(1)).as_secs_f64() / length.as_secs_f64();
+            if share < self.options.min_weight {
+                state.wait(share, |share_ppm| Reason::SlowHandshake {
+                    handshake: length,
+                    share_ppm,
+                });
+                changes.extend(state.decision.clone().map(|decision| (*path, decision)));
+            }
+        }
+    }
+
+    /// 000, Alg. 3: the weight is what was read within the slot.
+    fn end_slot(
+        &mut self,
+        read: impl Fn(Fingerprint) -> Option<u64>,
+        now: Instant,
+        changes: &mut Vec<(Fingerprint, Decision)>,
+    ) {
+        let begun = self.begun.replace(now).unwrap_or(now);
+        let seconds = now.saturating_duration_since(begun).as_secs_f64().max(1e-6);
+        let mut weights: BTreeMap<Fingerprint, f64> = BTreeMap::new();
+        let mut unknown = false;
+        for (path, state) in &mut self.paths {
+            let total = read(*path);
+            let before = std::mem::replace(&mut state.mark, total);
+            if matches!(state.use_, Use::Waiting(_)) {
+                continue;
+            }
+            unknown |= total.is_some() && before.is_none();
+            if let (Some(total), Some(before)) = (total, before) {
+                weights.insert(*path, total.saturating_sub(before) as f64 * 8.0 / seconds);
+            }
+        }
+        let best = weights.values().copied().fold(0.0, f64::max);
+        let settled = self.options.time_slot;
+        for (path, state) in &mut self.paths {
+            let waited = match &mut state.use_ {
+                Use::Waiting(slots) => {
+                    *slots -= 1;
+                    *slots == 0
+                }
+                Use::Active(_) | Use::Probed(_) => false,
+            };
+            let decision = if waited {
+                state.use_ = Use::Probed(now);
+                let slots = state.patience;
+                state.patience = (slots * 2).min(MOST_SLOTS);
+                Some(Decision::taken(Reason::Probing { slots }))
+            } else {
+                let weight = weights.get(path).copied().filter(|_| best > 0.0);
+                let grace = settled + state.handshake.min(MOST_RTT) * 2;
+                weight.and_then(|weight| {
+                    let (min, most) = (self.options.min_weight, self.options.probe_every);
+                    state.weigh(weight, best, min, most, grace, now)
+                })
+            };
+            if let Some(decision) = decision {
+                state.decision = Some(decision.clone());
+                changes.push((*path, decision));
+            }
+        }
+        // Whoever is in use delivers nothing, be it choked or broken.
+        if best == 0.0 && !unknown {
+            changes.extend(self.take_over(None, now));
+        }
+    }
+
+    /// The best of those that wait is used again.
+    fn take_over(
+        &mut self,
+        from: Option<Fingerprint>,
+        now: Instant,
+    ) -> Option<(Fingerprint, Decision)> {
+        // One that is choked too would be of no help.
+        let waiting = |state: &State| {
+            matches!(state.use_, Use::Waiting(_)) && (from.is_some() || state.mark.is_some())
+        };
+        let waiting = self.paths.iter_mut().filter(|(_, state)| waiting(state));
+        let (path, state) = waiting.max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share))?;
+        state.use_ = Use::Probed(now);
+        let decision = Decision::taken(Reason::TakesOver { from });
+        state.decision = Some(decision.clone());
+        Some((*path, decision))
+    }
+}
+
+impl State {
+    /// What follows from a weight, in bits per second, after its grace.
+    fn weigh(
+        &mut self,
+        weight: f64,
+        best: f64,
+        min: f64,
+        patience: u32,
+        grace: Duration,
+        now: Instant,
+    ) -> Option<Decision> {
+        let (Use::Active(since) | Use::Probed(since)) = self.use_ else {
+            return None;
+        };
+        let (rate, share) = (weight as u64, weight / best);
+        if share >= min {
+            // As soon as it shows enough: no need to wait for the end of the grace.
+            self.share = share;
+            let probed = matches!(self.use_, Use::Probed(_));
+            return probed.then(|| {
+                self.use_ = Use::Active(since);
+                self.patience = patience;
+                Decision::taken(Reason::ProbedAgain { rate })
+            });
+        }
+        if now.saturating_duration_since(since) < grace {
+            return None;
+        }
+        self.wait(share, |share_ppm| Reason::SlowSlot { rate, share_ppm });
+        self.decision.clone()
+    }
+
+    fn wait(&mut self, share: f64, reason: impl Fn(u32) -> Reason) {
+        self.use_ = Use::Waiting(self.patience);
+        self.share = share;
+        self.decision = Some(Decision::waiting(reason((share * 1e6) as u32)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

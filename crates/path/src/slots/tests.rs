@@ -1,0 +1,238 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn path(n: u8) -> Fingerprint {
+    Fingerprint::from([n; 32])
+}
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// Paths that carry given bytes in each slot while they are used.
+struct Run {
+    slots: Slots,
+    now: Instant,
+    read: BTreeMap<Fingerprint, u64>,
+}
+
+impl Run {
+    fn new(options: SlotOptions) -> Run {
+        Run {
+            slots: Slots::new(options),
+            now: Instant::now(),
+            read: BTreeMap::new(),
+        }
+    }
+
+    fn connect(&mut self, n: u8, handshake: u64) {
+        self.slots.connected(path(n), ms(handshake), self.now);
+        self.read.insert(path(n), 0);
+    }
+
+    /// One slot of a second at these rates, in bytes; `None`: it cannot be used.
+    fn slot(&mut self, rates: &[(u8, Option<u64>)]) -> Vec<(Fingerprint, String)> {
+        self.now += Duration::from_secs(1);
+        for (n, rate) in rates {
+            if !self.slots.is_waiting(path(*n)) {
+                *self.read.entry(path(*n)).or_default() += rate.unwrap_or(0);
+            }
+        }
+        let usable: BTreeMap<Fingerprint, bool> = rates
+            .iter()
+            .map(|(n, rate)| (path(*n), rate.is_some()))
+            .collect();
+        let read = self.read.clone();
+        let read = |path| read.get(&path).copied().filter(|_| usable[&path]);
+        assert!(self.slots.due(self.now));
+        let changes = self.slots.slot(read, self.now);
+        let told = |(path, decision): (Fingerprint, Decision)| (path, decision.to_string());
+        changes.into_iter().map(told).collect()
+    }
+
+    fn waiting(&self) -> Vec<u8> {
+        let all = 0..=255u8;
+        all.filter(|n| self.slots.is_waiting(path(*n))).collect()
+    }
+}
+
+fn strict() -> SlotOptions {
+    SlotOptions {
+        min_weight: 0.1,
+        ..SlotOptions::default()
+    }
+}
+
+// 000, Alg. 2.
+#[test]
+fn slow_handshakes_lose_the_race() {
+    let mut run = Run::new(strict());
+    run.slots.expect(3);
+    run.connect(1, 8);
+    run.connect(2, 80);
+    assert!(!run.slots.due(run.now));
+    run.now += ms(210);
+    run.connect(3, 210);
+    assert!(run.slots.due(run.now));
+    let changes = run.slots.slot(|_| None, run.now);
+    let told: Vec<_> = changes.iter().map(|(p, d)| (*p, d.to_string())).collect();
+    let expected = "waiting: handshake 210 ms, 4 % of the best's weight";
+    assert_eq!(told, [(path(3), expected.to_owned())]);
+    assert_eq!(run.waiting(), [3]);
+}
+
+#[test]
+fn the_race_ends_without_those_that_never_come() {
+    let mut run = Run::new(strict());
+    run.slots.expect(3);
+    run.connect(1, 8);
+    run.now += ms(500);
+    run.connect(2, 508);
+    run.now += ms(499);
+    assert!(!run.slots.due(run.now));
+    run.now += ms(1);
+    assert!(run.slots.due(run.now));
+    run.slots.slot(|_| None, run.now);
+    assert_eq!(run.waiting(), [2]);
+}
+
+// 000, Alg. 3.
+#[test]
+fn paths_that_carry_too_little_wait_and_are_probed() {
+    let mut run = Run::new(strict());
+    for n in 1..=3 {
+        run.connect(n, 10);
+    }
+    let rates = [(1, Some(3_000_000)), (2, Some(300_000)), (3, Some(12_500))];
+    // The first end of a slot marks, and two round trips of the second are grace.
+    assert_eq!(run.slot(&rates), []);
+    let expected = "waiting: 0.1 Mbit/s, 0.4 % of the best".to_owned();
+    assert_eq!(run.slot(&rates), [(path(3), expected)]);
+    // It waits for four slots and is then used.
+    for _ in 0..3 {
+        assert_eq!(run.slot(&rates), []);
+    }
+    let probing = "taken: probed after waiting 4 time slots".to_owned();
+    assert_eq!(run.slot(&rates), [(path(3), probing)]);
+    // It got better meanwhile.
+    let better = [
+        (1, Some(3_000_000)),
+        (2, Some(300_000)),
+        (3, Some(1_012_500)),
+    ];
+    let taken = "taken: probed again, 8.1 Mbit/s".to_owned();
+    assert_eq!(run.slot(&better), [(path(3), taken)]);
+    assert!(run.waiting().is_empty());
+}
+
+#[test]
+fn a_path_that_gets_no_better_waits_longer() {
+    let mut run = Run::new(strict());
+    run.connect(1, 1);
+    run.connect(2, 1);
+    let rates = [(1, Some(1_000_000)), (2, Some(10))];
+    let mut waits = Vec::new();
+    for _ in 0..200 {
+        for (_, told) in run.slot(&rates) {
+            let slots = told.strip_prefix("taken: probed after waiting ");
+            waits.extend(slots.map(|told| told.split(' ').next().unwrap().to_owned()));
+        }
+    }
+    assert_eq!(waits, ["4", "8", "16", "32", "32", "32", "32"]);
+}
+
+#[test]
+fn what_cannot_be_used_is_not_weighed() {
+    let mut run = Run::new(strict());
+    run.connect(1, 1);
+    run.connect(2, 1);
+    for _ in 0..10 {
+        assert_eq!(run.slot(&[(1, Some(1_000_000)), (2, None)]), []);
+    }
+}
+
+#[test]
+fn the_best_that_waits_takes_over() {
+    let start = || {
+        let mut run = Run::new(strict());
+        (1..=3).for_each(|n| run.connect(n, 1));
+        let rates = [(1, Some(1_000_000)), (2, Some(2_000)), (3, Some(1_000))];
+        (0..3).for_each(|_| drop(run.slot(&rates)));
+        assert_eq!(run.waiting(), [2, 3]);
+        run
+    };
+    let mut run = start();
+    let (taker, decision) = run.slots.gone(path(1), run.now).unwrap();
+    let expected = format!("taken: takes over from path {}", path(1).short());
+    assert_eq!((taker, decision.to_string()), (path(2), expected));
+
+    let mut run = start();
+    let told = run.slot(&[(1, None), (2, Some(2_000)), (3, Some(1_000))]);
+    let expected = "taken: takes over: no other path delivers".to_owned();
+    assert_eq!(told, [(path(2), expected)]);
+}
+
+// One with a tenth of the rate and twenty times the delay is still worth using.
+#[test]
+fn unequal_paths_are_both_used_by_default() {
+    let mut run = Run::new(SlotOptions::default());
+    run.slots.expect(2);
+    run.connect(1, 3 * 5);
+    run.connect(2, 3 * 100);
+    for _ in 0..50 {
+        assert_eq!(run.slot(&[(1, Some(10_000_000)), (2, Some(1_000_000))]), []);
+    }
+}
+
+proptest! {
+    #[test]
+    fn never_all_wait_and_none_for_ever(
+        handshakes in prop::collection::vec(1u64..3000, 1..6),
+        steps in prop::collection::vec(prop::collection::vec(prop::option::of(0u64..1_000_000), 6), 1..150),
+        min in 0.0f64..=1.0,
+        leaves in 0usize..150,
+    ) {
+        let mut run = Run::new(SlotOptions { min_weight: min, ..SlotOptions::default() });
+        let mut count = handshakes.len();
+        for (n, handshake) in handshakes.iter().enumerate() {
+            run.connect(n as u8, *handshake);
+        }
+        let mut waits = vec![0; count];
+        for (step, rates) in steps.iter().enumerate() {
+            if step == leaves && count > 1 {
+                count -= 1;
+                run.slots.gone(path(count as u8), run.now);
+            }
+            let rates: Vec<_> = (0..count).map(|n| (n as u8, rates[n])).collect();
+            run.slot(&rates);
+            let waiting = run.waiting();
+            prop_assert!(waiting.len() < count, "all wait");
+            for (n, slots) in waits.iter_mut().enumerate() {
+                let waits = waiting.contains(&(n as u8));
+                *slots = if waits { *slots + 1 } else { 0 };
+                prop_assert!(*slots <= MOST_SLOTS, "{} waited {} slots", n, slots);
+            }
+        }
+    }
+
+    #[test]
+    fn who_carries_enough_never_waits(
+        shares in prop::collection::vec(0.2f64..=1.0, 1..6),
+        handshakes in prop::collection::vec(100u64..900, 6),
+        best in 1_000u64..1_000_000_000,
+    ) {
+        let mut run = Run::new(strict());
+        for (n, handshake) in handshakes.iter().take(shares.len()).enumerate() {
+            run.connect(n as u8, *handshake);
+        }
+        let rates: Vec<_> = shares
+            .iter()
+            .enumerate()
+            .map(|(n, share)| (n as u8, Some((best as f64 * share) as u64)))
+            .collect();
+        for _ in 0..20 {
+            prop_assert_eq!(run.slot(&rates), []);
+        }
+    }
+}
