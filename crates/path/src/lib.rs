@@ -8,13 +8,14 @@
 //! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`].
 //! - [`Slots`]: which of them wait, by their handshakes and slot by slot.
 //! - [`Sense`]: whether paths that share interfaces may be used together after all.
-//! - [`Sequence`]: which paths a user wants.
+//! - [`Sequence`], [`Policy`]: which paths a user wants, and which a user allows.
 //! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.
 
 mod fingerprint;
 mod interface;
 mod metadata;
 mod path;
+mod policy;
 mod select;
 pub mod sense;
 mod sequence;
@@ -25,6 +26,7 @@ pub use fingerprint::{Fingerprint, FingerprintParseError};
 pub use interface::{Interface, InterfaceParseError};
 pub use metadata::{Discovery, Geo, LinkType, Metadata};
 pub use path::{Path, PathError};
+pub use policy::{Acl, AclEntry, AclError, Judged, Policies, Policy, PolicyError};
 pub use select::{Decision, Reason, Selection, Strategy, StrategyParseError, Verdict, select};
 pub use sense::{Sense, SenseAction, SenseOptions};
 pub use sequence::{Sequence, SequenceError};

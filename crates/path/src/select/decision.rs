@@ -150,6 +150,11 @@ pub enum Reason {
     },
     /// Whether it shares a bottleneck with paths in use is being found out, or was.
     Sensed(Sensed),
+    /// Left: a [`Policy`](crate::Policy) does not keep it.
+    Policy {
+        /// What in the policy, in one line.
+        why: String,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -191,6 +196,7 @@ impl fmt::Display for Reason {
             }
             Self::TakesOver { from: None } => f.write_str("takes over: no other path delivers"),
             Self::Sensed(sensed) => sensed.fmt(f),
+            Self::Policy { why } => write!(f, "policy: {why}"),
         }
     }
 }

@@ -1,0 +1,173 @@
+//! Lists of the interfaces that are allowed and denied.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::predicate::Predicate;
+use crate::{Interface, Path};
+
+/// More entries than any list has use for.
+const MOST_ENTRIES: usize = 10_000;
+
+/// Which interfaces a path may cross: of each interface, the first entry that is true of it
+/// decides. A path is allowed when all its interfaces are.
+///
+/// Parsed from and printed as its entries, with `;` between them: `- 2-ff00:0:210; +`. The last
+/// entry, and no other, is a default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Acl(Vec<AclEntry>);
+
+/// An entry of an [`Acl`].
+///
+/// Parsed from `+` (allow) or `-` (deny), a space, and a hop predicate: `ISD`, `ISD-AS`,
+/// `ISD-AS#IF` (that interface on the way in or out) or `ISD-AS#IN,OUT`; 0 stands for any. Each
+/// interface is looked at alone: `#2,0` is true of interface 2 on the way in and of any on the way
+/// out, as in scionproto's program. The sign
+/// alone is a default: it decides about all interfaces. Printed without the zeros that mean
+/// nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AclEntry {
+    allow: bool,
+    /// None is any.
+    predicate: Option<Predicate>,
+}
+
+/// A list is no [`Acl`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AclError {
+    /// One of its entries is none.
+    #[error(
+        "{text:?} is no ACL entry: {why}; write for example \"+ 1-ff00:0:110#1\", \"- 2\" or \"+\""
+    )]
+    Entry {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Nothing says what holds for all other interfaces.
+    #[error("the ACL has no default: end it with \"+\" or \"-\"")]
+    NoDefault,
+    /// There are entries that decide nothing.
+    #[error(
+        "the ACL has entries after its default \"{default}\", from \"{extra}\" on: remove them"
+    )]
+    Extra {
+        /// The default.
+        default: AclEntry,
+        /// The entry after it.
+        extra: AclEntry,
+    },
+    /// It is too long.
+    #[error("an ACL of {entries} entries: at most {MOST_ENTRIES} are read")]
+    TooLong {
+        /// How many it has.
+        entries: usize,
+    },
+}
+
+impl Acl {
+    /// An ACL of these entries.
+    ///
+    /// # Errors
+    /// When the last is no default, or another one is, or there are more than 10,000.
+    pub fn new(entries: Vec<AclEntry>) -> Result<Self, AclError> {
+        if entries.len() > MOST_ENTRIES {
+            let entries = entries.len();
+            return Err(AclError::TooLong { entries });
+        }
+        let default = entries.iter().position(AclEntry::is_default);
+        let default = default.ok_or(AclError::NoDefault)?;
+        match entries.get(default + 1) {
+            Some(&extra) => Err(AclError::Extra {
+                default: entries[default],
+                extra,
+            }),
+            None => Ok(Self(entries)),
+        }
+    }
+
+    /// Its entries, in order.
+    pub fn entries(&self) -> &[AclEntry] {
+        &self.0
+    }
+
+    /// Whether a path is allowed.
+    pub fn allows(&self, path: &Path) -> bool {
+        self.denies(path).is_none()
+    }
+
+    /// The first interface of `path` that is denied, and by which entry.
+    pub(super) fn denies(&self, path: &Path) -> Option<(AclEntry, Interface)> {
+        // A path leaves the first AS, enters the next one, leaves it, and so on.
+        path.interfaces.iter().zip(0..).find_map(|(interface, at)| {
+            let is = |entry: &&AclEntry| entry.is(*interface, at % 2 == 1);
+            let entry = self.0.iter().find(is).filter(|entry| !entry.allow)?;
+            Some((*entry, *interface))
+        })
+    }
+}
+
+impl AclEntry {
+    fn is_default(&self) -> bool {
+        self.predicate.is_none_or(|predicate| predicate.is_any())
+    }
+
+    fn is(&self, interface: Interface, enters: bool) -> bool {
+        self.predicate
+            .is_none_or(|predicate| predicate.is(interface, enters))
+    }
+}
+
+impl FromStr for Acl {
+    type Err = AclError;
+
+    fn from_str(text: &str) -> Result<Self, AclError> {
+        let entries = text.split(';').map(|entry| entry.trim().parse());
+        Self::new(entries.collect::<Result<_, _>>()?)
+    }
+}
+
+impl FromStr for AclEntry {
+    type Err = AclError;
+
+    fn from_str(text: &str) -> Result<Self, AclError> {
+        let wrong = |why| AclError::Entry {
+            text: text.to_owned(),
+            why,
+        };
+        let (sign, predicate) = match text.split_once(' ') {
+            Some((sign, predicate)) => (sign, Some(predicate)),
+            None => (text, None),
+        };
+        let allow = match sign {
+            "+" => true,
+            "-" => false,
+            _ => return Err(wrong("it begins with + or -, then a space")),
+        };
+        let predicate: Option<Predicate> = predicate.map(str::parse).transpose().map_err(wrong)?;
+        // `+ 0-0#0` says no more than `+`.
+        let predicate = predicate.filter(|predicate| !predicate.is_any());
+        Ok(Self { allow, predicate })
+    }
+}
+
+impl fmt::Display for AclEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.allow { "+" } else { "-" })?;
+        match self.predicate {
+            Some(predicate) => write!(f, " {predicate}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Acl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, entry) in self.0.iter().enumerate() {
+            write!(f, "{}{entry}", if at == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! What an interface on a path can be told by.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sciparse::identifier::{asn::Asn, isd::Isd, isd_asn::IsdAsn};
+
+use crate::Interface;
+
+/// A hop predicate as it stands in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where
+/// 0 stands for any.
+///
+/// Not that of a sequence, which has looser and stricter sides: this one is matched against one
+/// interface, and takes no interface where the AS is any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Predicate {
+    isd_as: IsdAsn,
+    interfaces: Interfaces,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interfaces {
+    /// Any at all.
+    Any,
+    /// This one, in or out.
+    Either(u16),
+    /// On the way in the first, on the way out the second; 0 is any.
+    Both(u16, u16),
+}
+
+impl Predicate {
+    /// Whether it is true of every interface.
+    pub fn is_any(&self) -> bool {
+        // No interface goes with any AS.
+        self.isd_as == IsdAsn::WILDCARD
+    }
+
+    /// Whether it is true of `interface`, by which a path enters its AS, or leaves it.
+    pub fn is(&self, interface: Interface, enters: bool) -> bool {
+        let wanted = match self.interfaces {
+            Interfaces::Any => 0,
+            Interfaces::Either(id) => id,
+            Interfaces::Both(ingress, _) if enters => ingress,
+            Interfaces::Both(_, egress) => egress,
+        };
+        self.isd_as.matches(interface.isd_as) && (wanted == 0 || wanted == interface.id)
+    }
+}
+
+impl FromStr for Predicate {
+    /// What is wrong with it.
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let (isd_as, interfaces) = match text.split_once('#') {
+            Some((isd_as, interfaces)) => (isd_as, Some(interfaces)),
+            None => (text, None),
+        };
+        let (isd, asn) = match isd_as.split_once('-') {
+            Some((isd, asn)) => (isd, Some(asn)),
+            None => (isd_as, None),
+        };
+        let isd = number(isd).ok_or("an ISD is a number up to 65535")?;
+        let asn = match asn {
+            None => Asn::WILDCARD,
+            // What parses numbers would let a sign through.
+            Some(asn) if asn.contains('+') => return Err("an AS is such as ff00:0:110 or 64512"),
+            Some(asn) => asn
+                .parse()
+                .map_err(|_| "an AS is such as ff00:0:110 or 64512")?,
+        };
+        let interfaces = match interfaces.map(|both| (both, both.split_once(','))) {
+            None => Interfaces::Any,
+            Some(_) if !isd_as.contains('-') => return Err("interfaces need an AS before the #"),
+            Some((_, Some((ingress, egress)))) => match (interface(ingress)?, interface(egress)?) {
+                (0, 0) => Interfaces::Any,
+                (ingress, egress) => Interfaces::Both(ingress, egress),
+            },
+            Some((one, None)) => match interface(one)? {
+                0 => Interfaces::Any,
+                id => Interfaces::Either(id),
+            },
+        };
+        if asn == Asn::WILDCARD && interfaces != Interfaces::Any {
+            return Err("where the AS is any, so is the interface");
+        }
+        let isd_as = IsdAsn::new(Isd::new(isd), asn);
+        Ok(Self { isd_as, interfaces })
+    }
+}
+
+fn interface(text: &str) -> Result<u16, &'static str> {
+    number(text).ok_or("an interface is a number up to 65535, and there are at most two")
+}
+
+fn number(text: &str) -> Option<u16> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+impl fmt::Display for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.isd_as.asn() {
+            Asn::WILDCARD => write!(f, "{}", self.isd_as.isd())?,
+            _ => write!(f, "{}", self.isd_as)?,
+        }
+        match self.interfaces {
+            Interfaces::Any => Ok(()),
+            Interfaces::Either(id) => write!(f, "#{id}"),
+            Interfaces::Both(ingress, egress) => write!(f, "#{ingress},{egress}"),
+        }
+    }
+}
