@@ -1,7 +1,9 @@
 //! The arguments of every command.
 
+mod bench;
 mod host;
 
+pub use bench::*;
 use clap::{Args, Parser, Subcommand};
 use hawser_topology::IsdAsn;
 pub use host::*;
@@ -33,6 +35,8 @@ pub enum Command {
     Lab(LabArgs),
     /// Show multipath at work: network, seeder and downloads in one go
     Demo(DemoArgs),
+    /// Repeat the papers' experiments
+    Bench(BenchArgs),
     /// Run the border router of an AS
     Router(RouterArgs),
     /// Run the control service and daemon of an AS
@@ -240,6 +244,13 @@ pub struct InternalArgs {
 pub enum InternalCommand {
     /// Holds the namespaces of a lab
     LabSupervisor { dir: PathBuf },
+    /// Sends UDP at a rate (bit/s) for a time (ms)
+    CrossTraffic {
+        from: std::net::IpAddr,
+        to: std::net::IpAddr,
+        rate: u64,
+        millis: u64,
+    },
 }
 
 /// A rate, or `none`.

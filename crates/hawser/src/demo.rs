@@ -1,10 +1,7 @@
 //! `hawser demo`: a network, a seeder and downloads in one go.
 
-mod ceiling;
-mod content;
 mod report;
 mod scene;
-mod stage;
 
 use crate::out::errln;
 use crate::{
@@ -12,11 +9,10 @@ use crate::{
     cmd::{get, torrent},
     failure::{Doing, Failure},
     format,
+    stage::{Stage, ceiling, content::Content},
 };
-use content::Content;
 use report::{Report, Run};
 use scene::{Act, Scene};
-use stage::Stage;
 
 /// Runs the demo and takes everything down, whatever happens.
 pub fn run(args: DemoArgs) -> Result<(), Failure> {
@@ -34,7 +30,11 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
         .prefix("hawser-demo-")
         .tempdir()
         .doing("making a folder for the demo")?;
-    let content = Content::prepare(&args, folder.path(), scene.default_bytes)?;
+    let content = Content::prepare(
+        args.file.as_deref(),
+        folder.path(),
+        args.size.unwrap_or(scene.default_bytes),
+    )?;
 
     say(&format!(
         "{}: {} from {} to {}",
@@ -47,9 +47,11 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
     let bytes = torrent::hashed(&content.path, &Default::default())?;
     std::fs::write(&metainfo, bytes).doing(metainfo.display())?;
 
-    let mut stage = Stage::set(&network)?;
+    let mut stage = Stage::set(&network, "demo")?;
     say("network up");
-    let address = stage.seed(scene.seeder, &metainfo, &content.path).await?;
+    let address = stage
+        .seed(scene.seeder, &metainfo, &content.path, &[])
+        .await?;
     say(&format!("seeding at {address}"));
 
     let mut report = Report::new(scene.topology, content.bytes);
@@ -60,7 +62,13 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
             .tempdir_in(folder.path())
             .doing("making a folder for the download")?;
         let got = stage
-            .get(scene.leecher, act, &metainfo, downloads.path(), &address)
+            .get(
+                scene.leecher,
+                &metainfo,
+                downloads.path(),
+                &address,
+                &act.args(),
+            )
             .await?;
         let run = finish(act, &got, &network, &content, downloads.path())?;
         say(&format!("  {}", format::rate(run.goodput_mbit * 1e6)));

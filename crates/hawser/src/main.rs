@@ -4,6 +4,7 @@
 //! Exit codes: 0 done, 1 the job failed, 2 wrong use. Commands named after one of `scion`'s have
 //! its codes: 1 when what they report is bad, 2 when they cannot report at all.
 
+mod bench;
 mod cli;
 mod cmd;
 mod demo;
@@ -11,6 +12,7 @@ mod failure;
 mod format;
 mod out;
 mod paint;
+mod stage;
 
 use crate::out::errln;
 use clap::Parser;
@@ -41,6 +43,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Get(args) => cmd::get::run(args).map(done),
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => demo::run(args).map(done),
+        Command::Bench(args) => bench::run(args).map(done),
         Command::Router(args) => cmd::service::router(args).map(done),
         Command::Control(args) => cmd::service::control(args).map(done),
         Command::Internal(args) => Ok(cmd::service::internal(args)),

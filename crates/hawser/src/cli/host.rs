@@ -205,6 +205,9 @@ pub struct GetArgs {
     /// How to choose among paths: shortest or disjoint
     #[arg(long, value_name = "STRATEGY", default_value = "disjoint")]
     pub select: Strategy,
+    /// Say in the JSON object how it went, about ten times a second
+    #[arg(long, requires = "json")]
+    pub samples: bool,
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,

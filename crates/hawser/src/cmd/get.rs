@@ -13,7 +13,7 @@ use bars::Bars;
 use hawser_endhost::{Endhost, Path};
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Download, DownloadOptions, Summary};
+use hawser_torrent::{Download, DownloadOptions, Phase, Progress, Summary};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -44,6 +44,34 @@ pub struct Report {
     pub goodput_mbit: f64,
     /// The paths that carried blocks.
     pub paths: Vec<PathReport>,
+    /// How it went, about ten times a second, when asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Sample>,
+}
+
+/// A moment of a download.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Since the download began, path lookup and handshakes included.
+    pub seconds: f64,
+    /// Bytes of blocks received until then, those thrown away not counted.
+    pub bytes: u64,
+    /// Bytes of blocks received until then over each path, by fingerprint.
+    pub paths: BTreeMap<String, u64>,
+}
+
+impl Sample {
+    fn of(progress: &Progress) -> Sample {
+        let mut paths = BTreeMap::new();
+        for path in progress.paths.iter().filter(|path| path.bytes > 0) {
+            *paths.entry(path.fingerprint.to_string()).or_default() += path.bytes;
+        }
+        Sample {
+            seconds: progress.elapsed.as_secs_f64(),
+            bytes: progress.fetched_bytes.saturating_sub(progress.wasted_bytes),
+            paths,
+        }
+    }
 }
 
 /// One path of a [`Report`].
@@ -88,10 +116,15 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             options,
         );
         let mut progress = download.progress();
+        let mut samples = Vec::new();
         let shown = async {
             while progress.changed().await.is_ok() {
                 known.note();
-                bars.show(&progress.borrow_and_update());
+                let progress = progress.borrow_and_update();
+                if args.samples && progress.phase != Phase::Checking {
+                    samples.push(Sample::of(&progress));
+                }
+                bars.show(&progress);
             }
             std::future::pending::<()>().await
         };
@@ -103,7 +136,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         };
         bars.clear();
         endpoint.close().await;
-        let report = report(name, info_hash, total, &ended?, &known);
+        let mut report = report(name, info_hash, total, &ended?, &known);
+        report.samples = samples;
         if args.json {
             outln!("{}", serde_json::to_string(&report).doing("writing JSON")?);
         } else {
@@ -176,6 +210,7 @@ fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known:
             0.0
         },
         paths: paths.collect(),
+        samples: Vec::new(),
     }
 }
 

@@ -82,5 +82,11 @@ fn any_host(topology: &AsTopology) -> IpAddr {
 pub fn internal(args: InternalArgs) -> ExitCode {
     match args.command {
         InternalCommand::LabSupervisor { dir } => hawser_lab::supervise(&dir),
+        InternalCommand::CrossTraffic {
+            from,
+            to,
+            rate,
+            millis,
+        } => crate::bench::cross::send(from, to, rate, std::time::Duration::from_millis(millis)),
     }
 }

@@ -66,6 +66,16 @@ const FIG4: [Act; 2] = [
     },
 ];
 
+impl Act {
+    /// What `hawser get` is told.
+    pub fn args(&self) -> Vec<String> {
+        let (paths, select) = (self.paths.to_string(), self.select.to_string());
+        ["--paths", &paths, "--select", &select]
+            .map(str::to_owned)
+            .into()
+    }
+}
+
 impl Scene {
     /// The demo on a ready topology.
     pub fn of(topology: &str) -> Result<Scene, Failure> {

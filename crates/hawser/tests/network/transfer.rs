@@ -443,3 +443,32 @@ fn the_demo_shows_each_run() {
     }
     assert_eq!(runs.len(), 2);
 }
+
+#[test]
+fn an_experiment_compares_its_variants() {
+    let by = As::default();
+    let folder = tempfile::tempdir().unwrap();
+    let figure = folder.path().join("fig8.svg");
+    let mut args = vec!["bench", "fig8", "--repeat", "1", "--size", "2MiB", "--json"];
+    args.extend(["--variant", "naive", "--variant", "disjoint", "--plot"]);
+    args.push(figure.to_str().unwrap());
+    let output = by.run(&args);
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("user namespaces are not allowed here") {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    assert!(output.status.success(), "{error}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["experiment"], "fig8");
+    for variant in ["naive", "disjoint"] {
+        assert_eq!(report["variants"][variant].as_array().unwrap().len(), 1);
+        let goodput = report["variants"][variant][0].as_f64().unwrap();
+        let ceiling = report["ceiling_mbit"][variant].as_f64().unwrap();
+        assert!(goodput > 0.0 && goodput < ceiling, "{report}");
+    }
+    // Not a matter of speed: the sum of the limits is three times that of the shared link.
+    assert!(report["ceiling_mbit"]["disjoint"].as_f64() > report["ceiling_mbit"]["naive"].as_f64());
+    assert!(report["ratio"].is_number(), "{report}");
+    assert!(std::fs::read_to_string(figure).unwrap().starts_with("<svg"));
+}

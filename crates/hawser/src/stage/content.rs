@@ -1,9 +1,6 @@
-//! The file a demo transfers.
+//! The file that is transferred.
 
-use crate::{
-    cli::DemoArgs,
-    failure::{Doing, Failure},
-};
+use crate::failure::{Doing, Failure};
 use sha2::{Digest, Sha256};
 use std::{
     fs::File,
@@ -22,8 +19,8 @@ pub struct Content {
 
 impl Content {
     /// Takes the user's file, or makes one in `folder`.
-    pub fn prepare(args: &DemoArgs, folder: &Path, default: u64) -> Result<Content, Failure> {
-        let path = match &args.file {
+    pub fn prepare(file: Option<&Path>, folder: &Path, bytes: u64) -> Result<Content, Failure> {
+        let path = match file {
             Some(file) => {
                 let path = file.canonicalize().doing(file.display())?;
                 if !path.is_file() {
@@ -35,8 +32,8 @@ impl Content {
                 path
             }
             None => {
-                let path = folder.join("demo.bin");
-                make(&path, args.size.unwrap_or(default)).doing(path.display())?;
+                let path = folder.join(format!("hawser-{bytes}.bin"));
+                make(&path, bytes).doing(path.display())?;
                 path
             }
         };

@@ -1,13 +1,16 @@
-//! The network a demo runs on, with a seeder and downloads in it.
+//! A network of its own, with seeders and downloads in it: what demos and experiments run on.
 
-use super::scene::Act;
+pub mod ceiling;
+pub mod content;
+
 use crate::out::errln;
 use crate::{
     cmd::{get, interrupted, lab::program},
     failure::{Doing, Failure},
 };
 use hawser_lab::{Lab, Options};
-use hawser_topology::{IsdAsn, Network};
+use hawser_path::Interface;
+use hawser_topology::{AsDir, IsdAsn, Network};
 use std::{
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -22,38 +25,40 @@ use tokio::{
 pub struct Stage {
     lab: Lab,
     program: PathBuf,
-    seeder: Option<Child>,
+    seeders: Vec<Child>,
     down: bool,
 }
 
 impl Stage {
-    /// Brings the network up.
-    pub fn set(network: &Network) -> Result<Stage, Failure> {
+    /// Brings the network up; `name` begins the lab's name.
+    pub fn set(network: &Network, name: &str) -> Result<Stage, Failure> {
         let program = program()?;
-        let name = format!("demo-{}", std::process::id());
+        let name = format!("{name}-{}", std::process::id());
         let options = Options::new(&program).with_name(name);
         let lab = Lab::up(network, &options).map_err(Failure::job)?;
         Ok(Stage {
             lab,
             program,
-            seeder: None,
+            seeders: Vec::new(),
             down: false,
         })
     }
 
-    /// Starts the seeder; returns its address once it listens.
+    /// Starts a seeder; returns its address once it listens.
     pub async fn seed(
         &mut self,
         isd_as: IsdAsn,
         torrent: &Path,
         content: &Path,
+        args: &[String],
     ) -> Result<String, Failure> {
         let mut command = Command::new(&self.program);
         command.arg("seed").arg(torrent).arg(content).arg("--json");
+        command.args(args);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = self.start(isd_as, command)?;
         let out = child.stdout.take();
-        self.seeder = Some(child);
+        self.seeders.push(child);
         let out = out.ok_or_else(|| Failure::job("the seeder has no output"))?;
         let mut line = String::new();
         let mut out = BufReader::new(out);
@@ -73,16 +78,15 @@ impl Stage {
     pub async fn get(
         &self,
         isd_as: IsdAsn,
-        act: &Act,
         torrent: &Path,
         into: &Path,
         peer: &str,
+        args: &[String],
     ) -> Result<get::Report, Failure> {
         let mut command = Command::new(&self.program);
         command.arg("get").arg(torrent).arg("-o").arg(into);
         command.args(["--peer", peer, "--json"]);
-        command.args(["--paths", &act.paths.to_string()]);
-        command.args(["--select", &act.select.to_string()]);
+        command.args(args);
         let text = self.output(isd_as, command).await?;
         serde_json::from_str(&text).doing("reading what the download reports")
     }
@@ -114,10 +118,33 @@ impl Stage {
             .ok_or_else(|| Failure::job("iperf3 reports no rate"))
     }
 
+    /// Sends UDP of so many bit/s (Ethernet frames) out of an interface to the
+    /// router at its other end, for `time`.
+    pub async fn cross_traffic(
+        &self,
+        from: Interface,
+        rate: u64,
+        time: Duration,
+    ) -> Result<(), Failure> {
+        let folder = hawser_control::as_folder(self.lab.dir(), from.isd_as);
+        let topology = AsDir::new(folder).topology().map_err(Failure::job)?;
+        let mut routers = topology.border_routers.values();
+        let link = routers
+            .find_map(|router| router.interfaces.get(&from.id))
+            .ok_or_else(|| Failure::job(format!("there is no interface {from}")))?;
+        let mut command = Command::new(&self.program);
+        command.args(["internal", "cross-traffic"]);
+        command.arg(link.local.ip().to_string());
+        command.arg(link.remote.ip().to_string());
+        command.arg(rate.to_string());
+        command.arg(time.as_millis().to_string());
+        self.output(from.isd_as, command).await.map(drop)
+    }
+
     /// Takes everything down.
     pub fn clear(mut self) -> Result<(), Failure> {
         self.down = true;
-        self.seeder = None;
+        self.seeders.clear();
         self.lab.down().map_err(Failure::job)
     }
 

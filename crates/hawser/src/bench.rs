@@ -1,0 +1,88 @@
+//! `hawser bench`: the papers' experiments as commands.
+
+pub mod cross;
+mod experiment;
+mod network;
+mod plot;
+mod report;
+mod run;
+
+use crate::{
+    cli::BenchArgs,
+    cmd::torrent,
+    failure::{Doing, Failure},
+    format,
+    out::errln,
+    stage::content::Content,
+};
+use experiment::Experiment;
+use report::Report;
+use run::{Load, Run};
+use std::collections::BTreeMap;
+
+/// Runs an experiment; whatever happens, nothing of its networks is left.
+pub fn run(args: BenchArgs) -> Result<(), Failure> {
+    let mut experiment = Experiment::of(args.experiment, args.cross)?;
+    if !args.variant.is_empty() {
+        let known: Vec<_> = experiment.variants.iter().map(|v| v.name.clone()).collect();
+        if let Some(other) = args.variant.iter().find(|name| !known.contains(name)) {
+            return Err(Failure::usage(format!(
+                "{} has no variant {other}: there are {}",
+                experiment.name,
+                known.join(", ")
+            )));
+        }
+        let wanted = |name: &String| args.variant.contains(name);
+        experiment.variants.retain(|variant| wanted(&variant.name));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .doing("starting")?;
+    runtime.block_on(repeat(&args, &experiment))
+}
+
+async fn repeat(args: &BenchArgs, experiment: &Experiment) -> Result<(), Failure> {
+    let folder = tempfile::Builder::new()
+        .prefix("hawser-bench-")
+        .tempdir()
+        .doing("making a folder for the experiment")?;
+    let bytes: Vec<u64> = experiment
+        .variants
+        .iter()
+        .map(|variant| {
+            let own = variant.bytes.unwrap_or(experiment.bytes);
+            args.size.unwrap_or(own)
+        })
+        .collect();
+    let mut loads: BTreeMap<u64, Load> = BTreeMap::new();
+    for bytes in &bytes {
+        if !loads.contains_key(bytes) {
+            let content = Content::prepare(None, folder.path(), *bytes)?;
+            let torrent = folder.path().join(format!("{bytes}.torrent"));
+            let document = torrent::hashed(&content.path, &Default::default())?;
+            std::fs::write(&torrent, document).doing(torrent.display())?;
+            loads.insert(*bytes, Load { content, torrent });
+        }
+    }
+    let mut runs: Vec<Vec<Run>> = experiment.variants.iter().map(|_| Vec::new()).collect();
+    // One of each in turn: what the machine does besides meets all alike.
+    for turn in 1..=args.repeat {
+        for (index, variant) in experiment.variants.iter().enumerate() {
+            let load = &loads[&bytes[index]];
+            let run = run::run(variant, load, experiment.window, folder.path()).await?;
+            errln!(
+                "{} {turn}/{}: {} {}",
+                experiment.name,
+                args.repeat,
+                variant.name,
+                format::rate(run.goodput_mbit * 1e6)
+            );
+            runs[index].push(run);
+        }
+    }
+    if let Some(file) = &args.plot {
+        plot::draw(file, experiment, &runs)?;
+    }
+    Report::new(experiment, &bytes, &runs).show(args.json)
+}

@@ -1,0 +1,93 @@
+//! The networks of experiments that come with no ready topology.
+
+use crate::failure::Failure;
+use hawser_topology::Network;
+use std::fmt::Write;
+
+/// One link between two ASes, as its `.topo` keys.
+#[derive(Debug, Clone, Copy)]
+pub struct Wire {
+    /// Limit, in Mbit/s.
+    pub mbit: f64,
+    /// One-way delay, in milliseconds.
+    pub millis: u32,
+    /// Share of packets lost, in percent.
+    pub loss: f64,
+}
+
+impl Wire {
+    /// A link without loss.
+    pub fn new(mbit: f64, millis: u32) -> Wire {
+        Wire {
+            mbit,
+            millis,
+            loss: 0.0,
+        }
+    }
+
+    fn keys(&self) -> String {
+        let kbit = (self.mbit * 1e3).round();
+        let (millis, loss) = (self.millis, self.loss);
+        format!("rate: {kbit}kbit, delay: {millis}ms, loss: {loss}%")
+    }
+}
+
+/// Two ASes, 1-ff00:0:110 and 1-ff00:0:111, with these links between them.
+pub fn parallel(wires: &[Wire]) -> Result<Network, Failure> {
+    let mut topo =
+        "ASes:\n  \"1-ff00:0:110\": {core: true}\n  \"1-ff00:0:111\": {core: true}\nlinks:\n"
+            .to_owned();
+    for (index, wire) in wires.iter().enumerate() {
+        let id = index + 1;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            topo,
+            "  - {{a: \"1-ff00:0:110#{id}\", b: \"1-ff00:0:111#{id}\", linkAtoB: CORE, {}}}",
+            wire.keys()
+        );
+    }
+    Network::parse(&topo).map_err(Failure::job)
+}
+
+/// The testbed of 000, Fig. 5.5: the leecher's AS 1-ff00:0:110 behind one link to 1-ff00:0:112,
+/// and from there two paths to the seeder's AS 1-ff00:0:111, path 1 directly, path 2 over
+/// 1-ff00:0:113, so that path 1 is the shortest. All links have the same limit, so that two paths
+/// can carry no more than one until something else is on them.
+pub fn congested(mbit: f64) -> Result<Network, Failure> {
+    let keys = Wire::new(mbit, 2).keys();
+    let topo = format!(
+        r#"ASes:
+  "1-ff00:0:110": {{core: true}}
+  "1-ff00:0:111": {{core: true}}
+  "1-ff00:0:112": {{core: true}}
+  "1-ff00:0:113": {{core: true}}
+links:
+  - {{a: "1-ff00:0:110#1", b: "1-ff00:0:112#1", linkAtoB: CORE, {keys}}}
+  - {{a: "1-ff00:0:112#2", b: "1-ff00:0:111#1", linkAtoB: CORE, {keys}}}
+  - {{a: "1-ff00:0:112#3", b: "1-ff00:0:113#1", linkAtoB: CORE, {keys}}}
+  - {{a: "1-ff00:0:113#2", b: "1-ff00:0:111#2", linkAtoB: CORE, {keys}}}
+"#
+    );
+    Network::parse(&topo).map_err(Failure::job)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn links_are_as_asked() {
+        let bad = Wire {
+            loss: 2.5,
+            ..Wire::new(0.5, 100)
+        };
+        let network = parallel(&[Wire::new(20.0, 5), bad]).unwrap();
+        let shapes: Vec<_> = network.links.iter().map(|link| link.shape).collect();
+        assert_eq!(shapes[0].rate, Some(20_000_000));
+        assert_eq!(shapes[0].delay, Duration::from_millis(5));
+        assert_eq!(shapes[1].rate, Some(500_000));
+        assert!((shapes[1].loss - 0.025).abs() < 1e-9);
+        assert_eq!(congested(40.0).unwrap().links.len(), 4);
+    }
+}

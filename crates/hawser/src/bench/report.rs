@@ -1,0 +1,190 @@
+//! What an experiment found: a table beside the papers' figures, or JSON.
+
+use super::experiment::{Experiment, Headline};
+use super::run::Run;
+use crate::{
+    failure::{Doing, Failure},
+    format,
+    out::outln,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What `hawser bench --json` prints.
+#[derive(Serialize)]
+pub struct Report {
+    experiment: &'static str,
+    about: &'static str,
+    /// Bytes of each download, by variant.
+    bytes: BTreeMap<String, u64>,
+    /// Goodput of every run in Mbit/s, by variant: of all downloads together until the last is
+    /// through; with cross traffic, while it flows.
+    variants: BTreeMap<String, Vec<f64>>,
+    /// What headers leave of the limits on the paths used, in Mbit/s, by variant; null without
+    /// limits. Cross traffic is not taken off.
+    ceiling_mbit: BTreeMap<String, Option<f64>>,
+    /// What the papers measured, in Mbit/s, by variant, where they did.
+    paper_mbit: BTreeMap<String, f64>,
+    /// With cross traffic: goodput before it, in Mbit/s.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    before_mbit: BTreeMap<String, Vec<f64>>,
+    /// With cross traffic: seconds after its end until nine tenths of `before_mbit` were reached
+    /// for a second; null if never.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    recovered_seconds: BTreeMap<String, Vec<Option<f64>>>,
+    /// The headline ratio, of medians; null when one of its variants was not run.
+    ratio: Option<f64>,
+    /// What `ratio` compares.
+    ratio_of: String,
+    /// The same ratio of the papers' figures.
+    paper_ratio: Option<f64>,
+    /// Largest less smallest goodput by the median, by variant.
+    spread: BTreeMap<String, f64>,
+    #[serde(skip)]
+    order: Vec<String>,
+}
+
+/// The median; of an even number the mean of the middle two.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match (sorted.len(), sorted.len() / 2) {
+        (0, _) => f64::NAN,
+        (n, half) if n % 2 == 1 => sorted[half],
+        (_, half) => (sorted[half - 1] + sorted[half]) / 2.0,
+    }
+}
+
+fn spread(values: &[f64]) -> f64 {
+    let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    (largest - smallest) / median(values)
+}
+
+impl Report {
+    /// Sums up the runs of each variant, in the order of the experiment.
+    pub fn new(experiment: &Experiment, bytes: &[u64], runs: &[Vec<Run>]) -> Report {
+        let mut report = Report {
+            experiment: experiment.name,
+            about: experiment.about,
+            bytes: BTreeMap::new(),
+            variants: BTreeMap::new(),
+            ceiling_mbit: BTreeMap::new(),
+            paper_mbit: BTreeMap::new(),
+            before_mbit: BTreeMap::new(),
+            recovered_seconds: BTreeMap::new(),
+            ratio: None,
+            ratio_of: String::new(),
+            paper_ratio: experiment.paper_ratio,
+            spread: BTreeMap::new(),
+            order: Vec::new(),
+        };
+        for ((variant, runs), bytes) in experiment.variants.iter().zip(runs).zip(bytes) {
+            let name = || variant.name.clone();
+            let goodput: Vec<f64> = runs.iter().map(|run| run.goodput_mbit).collect();
+            let ceilings: Option<Vec<f64>> = runs.iter().map(|run| run.ceiling_mbit).collect();
+            let around: Vec<(f64, f64)> = runs.iter().filter_map(|run| run.around).collect();
+            if !around.is_empty() {
+                let before = around.iter().map(|(before, _)| *before).collect();
+                report.before_mbit.insert(name(), before);
+                let seconds = around
+                    .iter()
+                    .map(|(_, s)| Some(*s).filter(|s| s.is_finite()));
+                report.recovered_seconds.insert(name(), seconds.collect());
+            }
+            report.order.push(name());
+            report.bytes.insert(name(), *bytes);
+            report.spread.insert(name(), spread(&goodput));
+            let ceiling = ceilings.map(|ceilings| median(&ceilings));
+            report.ceiling_mbit.insert(name(), ceiling);
+            report.variants.insert(name(), goodput);
+            if let Some(mbit) = variant.paper_mbit {
+                report.paper_mbit.insert(name(), mbit);
+            }
+        }
+        let of = |from: &BTreeMap<String, Vec<f64>>, name: &str| {
+            from.get(name).map(|values| median(values))
+        };
+        (report.ratio_of, report.ratio) = match &experiment.headline {
+            Headline::Ratio(one, other, scale) => {
+                let of = |name| of(&report.variants, name);
+                let ratio = of(one).zip(of(other)).map(|(a, b)| scale * a / b);
+                (format!("{one} / {other}"), ratio)
+            }
+            Headline::During(name) => {
+                let during = of(&report.variants, name);
+                let ratio = during.zip(of(&report.before_mbit, name));
+                let ratio = ratio.map(|(during, before)| during / before);
+                (format!("{name}, during / before congestion"), ratio)
+            }
+        };
+        report
+    }
+
+    /// Prints the report on standard output.
+    pub fn show(&self, json: bool) -> Result<(), Failure> {
+        if json {
+            outln!("{}", serde_json::to_string(self).doing("writing JSON")?);
+            return Ok(());
+        }
+        let width = self.order.iter().map(String::len).max().unwrap_or(0).max(8);
+        outln!("{}: {}", self.experiment, self.about);
+        outln!(
+            "{:<width$} {:>5} {:>14} {:>8} {:>14} {:>9} {:>14}",
+            "variant",
+            "runs",
+            "goodput",
+            "spread",
+            "ceiling",
+            "reached",
+            "paper"
+        );
+        let mbit = |value: Option<f64>| value.map_or("-".to_owned(), |v| format::rate(v * 1e6));
+        for name in &self.order {
+            let goodput = median(&self.variants[name]);
+            let ceiling = self.ceiling_mbit[name];
+            let reached =
+                ceiling.map_or("-".to_owned(), |c| format!("{:.1} %", 100.0 * goodput / c));
+            outln!(
+                "{name:<width$} {:>5} {:>14} {:>7.1}% {:>14} {:>9} {:>14}",
+                self.variants[name].len(),
+                mbit(Some(goodput)),
+                100.0 * self.spread[name],
+                mbit(ceiling),
+                reached,
+                mbit(self.paper_mbit.get(name).copied()),
+            );
+            if let Some(before) = self.before_mbit.get(name) {
+                let seconds = &self.recovered_seconds[name];
+                let worst = seconds
+                    .iter()
+                    .try_fold(0.0, |worst: f64, s| s.map(|s| worst.max(s)));
+                outln!(
+                    "{:width$}  before {}, after it nine tenths of that again {}",
+                    "",
+                    mbit(Some(median(before))),
+                    worst.map_or("not every time".to_owned(), |s| format!("within {s:.1} s")),
+                );
+            }
+        }
+        if let Some(ratio) = self.ratio {
+            let paper = self
+                .paper_ratio
+                .map_or(String::new(), |p| format!("  (paper: {p:.2})"));
+            outln!("{}: {ratio:.2}{paper}", self.ratio_of);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_and_spreads() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(spread(&[9.0, 10.0, 12.0]), 0.3);
+    }
+}
