@@ -5,7 +5,8 @@
 //! the sequence of interfaces.
 //!
 //! - [`Path`], [`Interface`], [`Fingerprint`], [`Metadata`]: what a path is.
-//! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`].
+//! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`]: by a
+//!   combination ([`Select`]) of [`Strategy`]s.
 //! - [`Slots`]: which of them wait, by their handshakes and slot by slot.
 //! - [`Sense`]: whether paths that share interfaces may be used together after all.
 //! - [`Sequence`], [`Policy`]: which paths a user wants, and which a user allows.
@@ -27,7 +28,10 @@ pub use interface::{Interface, InterfaceParseError};
 pub use metadata::{Discovery, Geo, LinkType, Metadata};
 pub use path::{Path, PathError};
 pub use policy::{Acl, AclEntry, AclError, Judged, Policies, Policy, PolicyError};
-pub use select::{Decision, Reason, Selection, Strategy, StrategyParseError, Verdict, select};
+pub use select::{
+    Candidate, Carbon, CarbonError, Decision, Measured, Pick, Rank, Reason, Select, SelectError,
+    Selection, Strategy, Verdict, select, select_measured,
+};
 pub use sense::{Sense, SenseAction, SenseOptions};
 pub use sequence::{Sequence, SequenceError};
 pub use slots::{SlotOptions, Slots};

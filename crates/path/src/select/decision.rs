@@ -3,13 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
+use sciparse::identifier::isd_asn::IsdAsn;
 use serde::{Serialize, Serializer};
 
 use crate::sense::Sensed;
 use crate::{Fingerprint, Interface};
 
 /// What [`select`](super::select()) decided.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     /// Indices of the paths taken, best first.
     pub taken: Vec<usize>,
@@ -18,6 +19,9 @@ pub struct Selection {
     /// The interfaces that were not counted when paths were compared, because every path has to
     /// use them.
     pub ignored: Vec<Interface>,
+    /// For each path in `taken` the share of the bytes that it is to carry, from 0 to 1 and 1 in
+    /// all; `None` where the strategies leave that open.
+    pub shares: Option<Vec<f64>>,
 }
 
 /// What was decided about one path. Printed as `left: limit of 2 paths reached`.
@@ -91,14 +95,16 @@ impl fmt::Display for Verdict {
 #[non_exhaustive]
 pub enum Reason {
     /// Taken: no path ranked before it was left.
-    ShortestLeft {
-        /// Its hops.
-        hops: usize,
+    First {
+        /// What the first in rank is called, such as `lowest latency`.
+        best: &'static str,
+        /// What it ranks by.
+        value: String,
     },
     /// Taken: one of the largest set of paths without a common interface.
     Disjoint {
-        /// Its hops.
-        hops: usize,
+        /// What it ranks by.
+        value: String,
     },
     /// Left: overlaps with a path that was taken.
     Shares {
@@ -155,18 +161,61 @@ pub enum Reason {
         /// What in the policy, in one line.
         why: String,
     },
+    /// Left: as many paths as wanted were taken, all of them ranked before it or apart from others.
+    LimitAt {
+        /// How many were wanted.
+        max: usize,
+        /// What it ranks by.
+        value: String,
+    },
+    /// Taken: overlaps with paths that were taken before, but no path that was left overlapped less.
+    SharesFewest {
+        /// How many of its interfaces those paths cross too.
+        count: usize,
+        /// The first of them on the way.
+        interface: Interface,
+        /// The path with which it shares most.
+        with: Fingerprint,
+    },
+    /// Left: overlaps too much with the paths that were taken.
+    SharesMore {
+        /// How many of its interfaces those paths cross too.
+        count: usize,
+        /// The first of them on the way.
+        interface: Interface,
+        /// The path with which it shares most.
+        with: Fingerprint,
+        /// How many it might share.
+        most: usize,
+    },
+    /// Taken: one of the paths over which the bytes are spread.
+    Spread {
+        /// Its share, in thousandths of all bytes.
+        permille: u16,
+        /// The AS between the ends that carries most, and its share in thousandths.
+        most: Option<(IsdAsn, u16)>,
+        /// The largest share wanted for any AS, in per cent.
+        limit: u8,
+        /// Whether the limit is kept.
+        kept: bool,
+        /// What it ranks by.
+        value: String,
+    },
+    /// Left: the paths that were taken do, and further ones show bytes to further ASes.
+    NotNeeded {
+        /// How many were taken.
+        enough: usize,
+        /// What it ranks by.
+        value: String,
+    },
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |n: usize| if n == 1 { "" } else { "s" };
         match self {
-            Self::ShortestLeft { hops } => {
-                write!(f, "shortest left: {hops} hop{}", plural(*hops))
-            }
-            Self::Disjoint { hops } => {
-                write!(f, "shares no interface: {hops} hop{}", plural(*hops))
-            }
+            Self::First { best, value } => write!(f, "{best} left: {value}"),
+            Self::Disjoint { value } => write!(f, "shares no interface: {value}"),
             Self::Shares { interface, with } => {
                 write!(f, "shares {interface} with path {}", with.short())
             }
@@ -197,6 +246,50 @@ impl fmt::Display for Reason {
             Self::TakesOver { from: None } => f.write_str("takes over: no other path delivers"),
             Self::Sensed(sensed) => sensed.fmt(f),
             Self::Policy { why } => write!(f, "policy: {why}"),
+            Self::LimitAt { max, value } => {
+                write!(f, "limit of {max} path{} reached: {value}", plural(*max))
+            }
+            Self::SharesFewest {
+                count,
+                interface,
+                with,
+            } => {
+                sharing(f, *count, interface, with)?;
+                f.write_str(", fewest there are")
+            }
+            Self::SharesMore {
+                count,
+                interface,
+                with,
+                most,
+            } => {
+                sharing(f, *count, interface, with)?;
+                write!(f, ", more than {most}")
+            }
+            Self::Spread {
+                permille,
+                most,
+                limit,
+                kept,
+                value,
+            } => {
+                let percent = |permille: u16| f64::from(permille) / 10.0;
+                write!(f, "carries {} %: {value}; ", percent(*permille))?;
+                let most = most.map(|(isd_as, carried)| (isd_as, percent(carried)));
+                match (most, kept) {
+                    (None, _) => f.write_str("no AS between the ends"),
+                    (Some((isd_as, carried)), true) => {
+                        write!(f, "most is over {isd_as}: {carried} %, limit {limit} %")
+                    }
+                    (Some((isd_as, carried)), false) => write!(
+                        f,
+                        "{limit} % cannot be kept: {isd_as} carries {carried} %, least there is"
+                    ),
+                }
+            }
+            Self::NotNeeded { enough, value } => {
+                write!(f, "{enough} path{} spread enough: {value}", plural(*enough))
+            }
         }
     }
 }
@@ -221,6 +314,21 @@ impl fmt::Display for Share {
             _ => f.write_str("less than 0.1 %"),
         }
     }
+}
+
+/// `shares 2 interfaces (1-ff00:0:2#1, …) with path ab12cd34`.
+fn sharing(
+    f: &mut fmt::Formatter<'_>,
+    count: usize,
+    interface: &Interface,
+    with: &Fingerprint,
+) -> fmt::Result {
+    let (plural, more) = if count == 1 { ("", "") } else { ("s", ", …") };
+    let with = with.short();
+    write!(
+        f,
+        "shares {count} interface{plural} ({interface}{more}) with path {with}"
+    )
 }
 
 impl Serialize for Reason {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::set::{CAPACITY, Set};
+use super::strategy::Cost;
 use crate::Interface;
 
 /// How many sets of paths the search tries before it ends with the best so far: 15 paths have fewer
@@ -12,7 +13,7 @@ const STEPS: u32 = 1 << 16;
 
 /// A path as the search sees it.
 pub(super) struct Open {
-    pub hops: usize,
+    pub cost: Cost,
     /// What no other path of the set may cross, in the order of the path.
     pub interfaces: Vec<Interface>,
 }
@@ -26,8 +27,8 @@ impl Open {
 }
 
 /// The largest set of at most `max` paths of which no two share an interface; of these the one with
-/// the fewest hops in all; of these the lexicographically first. `ranked` has the paths by hops,
-/// fewest first; the answer has indices into it, ascending.
+/// the least cost in all; of these the lexicographically first. `ranked` has the paths by cost,
+/// least first; the answer has indices into it, ascending.
 pub(super) fn largest_disjoint(ranked: &[Open], max: usize) -> Vec<usize> {
     let mut search = Search::new(&ranked[..ranked.len().min(CAPACITY)], max);
     let mut all = Set::default();
@@ -60,13 +61,13 @@ struct Search {
     max: usize,
     steps: u32,
     chosen: Vec<usize>,
-    hops: usize,
+    cost: Cost,
     best: Vec<usize>,
-    best_hops: usize,
+    best_cost: Cost,
 }
 
 struct Node {
-    hops: usize,
+    cost: Cost,
     /// The paths ranked after this one that share no interface with it.
     apart: Set,
     /// Paths that begin with the same interface have the same number here. Paths that cross
@@ -91,7 +92,7 @@ impl Search {
                     }
                 }
                 Node {
-                    hops: path.hops,
+                    cost: path.cost,
                     apart,
                     first: first[index],
                     last: last[index],
@@ -103,18 +104,18 @@ impl Search {
             max,
             steps: STEPS,
             chosen: Vec::new(),
-            hops: 0,
+            cost: Cost::default(),
             best: Vec::new(),
-            best_hops: 0,
+            best_cost: Cost::default(),
         }
     }
 
     /// Looks at every set that adds paths of `open`, each apart from all chosen, to those chosen.
     fn descend(&mut self, mut open: Set) {
         let (size, best) = (self.chosen.len(), self.best.len());
-        if size > best || (size == best && self.hops < self.best_hops) {
+        if size > best || (size == best && self.cost < self.best_cost) {
             self.best.clone_from(&self.chosen);
-            self.best_hops = self.hops;
+            self.best_cost = self.cost;
         }
         while self.steps > 0 && self.can_improve(&open) {
             let Some(next) = open.iter().next() else {
@@ -123,9 +124,9 @@ impl Search {
             open.remove(next);
             self.steps -= 1;
             self.chosen.push(next);
-            self.hops += self.paths[next].hops;
+            self.cost += self.paths[next].cost;
             self.descend(open.and(&self.paths[next].apart));
-            self.hops -= self.paths[next].hops;
+            self.cost -= self.paths[next].cost;
             self.chosen.pop();
         }
     }
@@ -137,8 +138,9 @@ impl Search {
         if most != self.best.len() {
             return most > self.best.len();
         }
-        let fewest = open.iter().take(room).map(|one| self.paths[one].hops);
-        self.hops + fewest.sum::<usize>() < self.best_hops
+        let mut least: Cost = open.iter().take(room).map(|one| self.paths[one].cost).sum();
+        least += self.cost;
+        least < self.best_cost
     }
 
     /// An upper bound for how many of `open` can be chosen together: of the paths with the same

@@ -1,0 +1,86 @@
+//! `carbon`: the lowest sum of what a gigabyte costs in each AS on the way, in grams of CO2.
+
+use super::strategy::{Candidate, Rank, Strategy};
+use crate::Path;
+
+mod table;
+
+pub use table::{Carbon, CarbonError};
+
+/// Ranks by a [`Carbon`] table, and where it says nothing by what ASes announce of themselves.
+#[derive(Debug, Default)]
+pub(super) struct LowestCarbon(pub Carbon);
+
+impl Strategy for LowestCarbon {
+    fn text(&self) -> String {
+        "carbon".to_owned()
+    }
+
+    fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
+        let mut sum = 0.0;
+        let mut parts = Vec::new();
+        let mut missing = Vec::new();
+        for (at, isd_as) in ases(path.path).into_iter().enumerate() {
+            let interfaces = path.path.interfaces.iter();
+            let crossed = interfaces.filter(|interface| interface.isd_as == isd_as);
+            let noted = || {
+                path.path
+                    .metadata
+                    .notes
+                    .get(at)
+                    .and_then(|note| noted(note))
+            };
+            let found = self
+                .0
+                .crossing(isd_as, crossed)
+                .map(|value| (value, "file"));
+            match found.or_else(|| noted().map(|value| (value, "note"))) {
+                Some((value, source)) => {
+                    sum += value;
+                    parts.push(format!("{} from {isd_as} ({source})", grams(value)));
+                }
+                None => missing.push(isd_as.to_string()),
+            }
+        }
+        let known = missing.is_empty();
+        let total = match (known, parts.is_empty()) {
+            (true, _) => format!("carbon {} g/GB", grams(sum)),
+            (false, true) => "carbon unknown".to_owned(),
+            (false, false) => format!("carbon more than {} g/GB", grams(sum)),
+        };
+        if !known {
+            parts.push(format!("nothing known of {}", missing.join(", ")));
+        }
+        Some(Rank {
+            known,
+            // Micrograms; a float beyond the range becomes the largest number.
+            cost: if known { (sum * 1e6).round() as u64 } else { 0 },
+            value: format!("{total}: {}", parts.join(", ")),
+        })
+    }
+
+    fn best(&self) -> &'static str {
+        "lowest"
+    }
+}
+
+/// The ASes on the path, both ends included.
+fn ases(path: &Path) -> Vec<sciparse::identifier::isd_asn::IsdAsn> {
+    let entered = path.interfaces.iter().skip(1).step_by(2);
+    std::iter::once(path.src)
+        .chain(entered.map(|interface| interface.isd_as))
+        .collect()
+}
+
+/// The number behind `carbon=` in a note, in which words are parted by blanks, commas or
+/// semicolons. Of what is no amount nothing is believed.
+fn noted(note: &str) -> Option<f64> {
+    let mut words = note.split([' ', '\t', '\n', '\r', ',', ';']);
+    let text = words.find_map(|word| word.strip_prefix("carbon="))?;
+    text.parse().ok().filter(|value| table::is_amount(*value))
+}
+
+/// To hundredths.
+fn grams(value: f64) -> f64 {
+    (value * 1e2).round() / 1e2
+}

@@ -1,0 +1,94 @@
+//! What a gigabyte costs, by AS and interface.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+use thiserror::Error;
+
+use crate::Interface;
+
+/// Most grams per GB believed of one AS: far above any network, low enough for sums to be exact.
+const MOST: f64 = 1e6;
+
+/// Grams of CO2 per GB, by AS or by interface.
+///
+/// Parsed from YAML or JSON: a map from `1-ff00:0:110` or `1-ff00:0:110#2` to a number from 0 to
+/// 1,000,000.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Carbon {
+    ases: BTreeMap<IsdAsn, f64>,
+    interfaces: BTreeMap<Interface, f64>,
+}
+
+/// A text is no [`Carbon`] table.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CarbonError {
+    /// It is no map from texts to numbers.
+    #[error("no table of carbon values: {0}; write lines such as '1-ff00:0:110: 12.5'")]
+    Form(String),
+    /// A key is neither an AS nor an interface.
+    #[error("'{0}' is no AS and no interface: write 1-ff00:0:110 or 1-ff00:0:110#2")]
+    Key(String),
+    /// A value is no amount.
+    #[error("{value} g/GB of '{key}' is no amount: write a number from 0 to 1000000")]
+    Value {
+        /// Whose value it is.
+        key: String,
+        /// The value.
+        value: String,
+    },
+}
+
+impl FromStr for Carbon {
+    type Err = CarbonError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let form = |why: String| {
+            // The first line says what is wrong, the others draw the place.
+            CarbonError::Form(why.lines().next().unwrap_or_default().to_owned())
+        };
+        let read: BTreeMap<String, f64> =
+            serde_saphyr::from_str(text).map_err(|error| form(error.to_string()))?;
+        let mut table = Self::default();
+        for (key, value) in read {
+            if !is_amount(value) {
+                let value = value.to_string();
+                return Err(CarbonError::Value { key, value });
+            }
+            if let Ok(interface) = key.parse() {
+                table.interfaces.insert(interface, value);
+            } else if let Ok(isd_as) = key.parse::<IsdAsn>()
+                && !isd_as.is_wildcard()
+            {
+                table.ases.insert(isd_as, value);
+            } else {
+                return Err(CarbonError::Key(key));
+            }
+        }
+        Ok(table)
+    }
+}
+
+impl Carbon {
+    /// What it costs to cross an AS: the sum of its interfaces that are crossed, where a value is
+    /// known for each, else the value of the AS.
+    pub(super) fn crossing<'a>(
+        &self,
+        isd_as: IsdAsn,
+        mut crossed: impl Iterator<Item = &'a Interface>,
+    ) -> Option<f64> {
+        let sum = crossed.try_fold((0.0, false), |(sum, _), interface| {
+            Some((sum + self.interfaces.get(interface)?, true))
+        });
+        match sum {
+            Some((sum, true)) => Some(sum),
+            _ => self.ases.get(&isd_as).copied(),
+        }
+    }
+}
+
+pub(super) fn is_amount(value: f64) -> bool {
+    (0.0..=MOST).contains(&value)
+}

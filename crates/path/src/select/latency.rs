@@ -1,0 +1,42 @@
+//! `latency`: the lowest one-way delay, measured if it was, else as announced.
+
+use std::time::Duration;
+
+use super::strategy::{Candidate, Rank, Strategy};
+
+#[derive(Debug)]
+pub(super) struct Latency;
+
+impl Strategy for Latency {
+    fn text(&self) -> String {
+        "latency".to_owned()
+    }
+
+    fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
+        let nanos = |delay: Duration| u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+        // Half the round trip: the way back may differ, but nothing tells by how much.
+        let measured = path.measured.rtt.map(|rtt| (rtt / 2, "measured"));
+        let announced = || path.path.latency().map(|delay| (delay, "announced"));
+        Some(match measured.or_else(announced) {
+            Some((delay, how)) => Rank {
+                known: true,
+                cost: nanos(delay),
+                value: format!("{} {how}", millis(delay)),
+            },
+            None => Rank {
+                known: false,
+                cost: 0,
+                value: "latency not announced".to_owned(),
+            },
+        })
+    }
+
+    fn best(&self) -> &'static str {
+        "lowest latency"
+    }
+}
+
+/// In milliseconds, to hundredths.
+fn millis(delay: Duration) -> String {
+    format!("{} ms", (delay.as_secs_f64() * 1e5).round() / 1e2)
+}

@@ -1,0 +1,25 @@
+//! `shortest`: the fewest hops, whether or not paths share links (001, section IV).
+
+use super::strategy::{Candidate, Rank, Strategy, hops};
+
+#[derive(Debug)]
+pub(super) struct Shortest;
+
+impl Strategy for Shortest {
+    fn text(&self) -> String {
+        "shortest".to_owned()
+    }
+
+    fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
+        let count = path.path.hops();
+        Some(Rank {
+            known: true,
+            cost: count as u64,
+            value: hops(count),
+        })
+    }
+
+    fn best(&self) -> &'static str {
+        "shortest"
+    }
+}

@@ -1,0 +1,159 @@
+//! What a strategy is: three steps, each of which may be left to the default.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::{Fingerprint, Interface, Path, Reason};
+
+/// One way to choose among paths. Those that are given together are a [`Select`](super::Select).
+///
+/// First every strategy may refuse single paths, then each ranks what is left, the first named
+/// before all others, then at most one picks a set. A strategy does one of the three and leaves
+/// the others as they are.
+pub trait Strategy: fmt::Debug + Send + Sync {
+    /// How it is written, with what was given after the colon: `disjoint:2`.
+    fn text(&self) -> String;
+
+    /// Whether the path may be used at all.
+    ///
+    /// # Errors
+    /// Why not.
+    fn filter(&self, _path: &Candidate<'_>) -> Result<(), Reason> {
+        Ok(())
+    }
+
+    /// Where the path stands among others; `None` where the strategy ranks nothing.
+    fn rank(&self, _path: &Candidate<'_>) -> Option<Rank> {
+        None
+    }
+
+    /// What the path that ranks first is called: `lowest latency`.
+    fn best(&self) -> &'static str {
+        "best"
+    }
+
+    /// Whether [`pick`](Self::pick) is to be asked.
+    fn picks(&self) -> bool {
+        false
+    }
+
+    /// Which of the paths, best first and none twice, are taken together; at most `max`.
+    fn pick(&self, ranked: &[Candidate<'_>], max: usize) -> Pick {
+        Pick {
+            taken: (0..ranked.len().min(max))
+                .map(|rank| (rank, None))
+                .collect(),
+            ..Pick::default()
+        }
+    }
+}
+
+/// What was measured on a path. All of it may be unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Measured {
+    /// The time to its end and back.
+    pub rtt: Option<Duration>,
+    /// What was reached over it, in bit/s.
+    pub rate: Option<u64>,
+}
+
+/// Where a strategy ranks a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rank {
+    /// Whether all that counts is known; where it is not, the path comes after all others.
+    pub known: bool,
+    /// The lower, the better. What it means is the strategy's affair, but the costs of a set of
+    /// paths are added up.
+    pub cost: u64,
+    /// It in words, with where it comes from: `12 ms announced`.
+    pub value: String,
+}
+
+/// What was picked, by places in the ranking.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Pick {
+    /// What is taken, best first; without a reason, it is taken for its rank.
+    pub taken: Vec<(usize, Option<Reason>)>,
+    /// Why others are left; the rest is left because there are enough.
+    pub left: Vec<(usize, Reason)>,
+    /// Interfaces that were not counted, because every path has to use them.
+    pub ignored: Vec<Interface>,
+    /// For each path taken, the share of the bytes that it is to carry, from 0 to 1.
+    pub shares: Option<Vec<f64>>,
+}
+
+/// A path that may be taken.
+#[derive(Debug, Clone)]
+pub struct Candidate<'a> {
+    /// Where it stands in the caller's list.
+    pub index: usize,
+    /// The path.
+    pub path: &'a Path,
+    /// Its name.
+    pub fingerprint: Fingerprint,
+    /// What was measured on it.
+    pub measured: Measured,
+    /// What the ranking strategies say of it, in their order; empty before they were asked.
+    pub ranks: Vec<Rank>,
+}
+
+impl Candidate<'_> {
+    /// What the ranking strategies say of it, in one line: its hops, if there are none.
+    pub fn value(&self) -> String {
+        let values: Vec<_> = self.ranks.iter().map(|rank| rank.value.as_str()).collect();
+        match values.is_empty() {
+            true => hops(self.path.hops()),
+            false => values.join("; "),
+        }
+    }
+
+    pub(super) fn cost(&self) -> Cost {
+        let mut cost = Cost::default();
+        let ranks = self.ranks.iter().map(|rank| (rank.known, rank.cost));
+        let hops = (true, self.path.hops() as u64);
+        for (place, (known, value)) in cost.0.iter_mut().zip(ranks.chain([hops])) {
+            *place = u128::from(value) + if known { 0 } else { UNKNOWN };
+        }
+        cost
+    }
+}
+
+/// Most strategies that rank, in one selection.
+pub(super) const RANKS: usize = 7;
+
+/// More than the known costs of any set of paths.
+const UNKNOWN: u128 = 1 << 96;
+
+/// What is to be least, in order of precedence: the ranks, then hops. Costs of sets add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Cost([u128; RANKS + 1]);
+
+impl std::ops::AddAssign for Cost {
+    fn add_assign(&mut self, other: Self) {
+        for (ours, theirs) in self.0.iter_mut().zip(other.0) {
+            *ours += theirs;
+        }
+    }
+}
+
+impl std::ops::SubAssign for Cost {
+    fn sub_assign(&mut self, other: Self) {
+        for (ours, theirs) in self.0.iter_mut().zip(other.0) {
+            *ours -= theirs;
+        }
+    }
+}
+
+impl std::iter::Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
+    }
+}
+
+/// A number of hops in words.
+pub(super) fn hops(hops: usize) -> String {
+    format!("{hops} hop{}", if hops == 1 { "" } else { "s" })
+}
