@@ -7,7 +7,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
-use hawser_path::Strategy;
+use hawser_path::Select;
 use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
@@ -34,7 +34,7 @@ pub struct DownloadOptions {
     /// Most paths used at once to each peer; at least 1.
     pub paths: usize,
     /// Which of the offered paths are used.
-    pub select: Strategy,
+    pub select: Select,
     /// Give up after this long without a connection and without progress.
     pub give_up_after: Duration,
 }
@@ -43,7 +43,7 @@ impl Default for DownloadOptions {
     fn default() -> Self {
         DownloadOptions {
             paths: 4,
-            select: Strategy::Disjoint,
+            select: Select::disjoint(),
             give_up_after: Duration::from_secs(60),
         }
     }
@@ -62,7 +62,7 @@ impl DownloadOptions {
     }
 
     /// Which of the offered paths are used.
-    pub fn with_select(mut self, select: Strategy) -> Self {
+    pub fn with_select(mut self, select: Select) -> Self {
         self.select = select;
         self
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_path::Strategy;
+use hawser_path::Select;
 use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -93,7 +93,7 @@ impl Seed {
         let goal = Goal {
             until_complete: false,
             give_up_after: Duration::MAX,
-            choice: (Strategy::Disjoint, 1),
+            choice: (Select::disjoint(), 1),
         };
         let everything = Bitfield::full(metainfo.piece_count());
         let shared = Arc::new(shared(&metainfo, files, everything));

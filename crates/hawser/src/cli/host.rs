@@ -3,7 +3,7 @@
 use super::duration;
 use clap::{Args, ValueEnum};
 use hawser_endhost::{Bootstrap, ScionAddr};
-use hawser_path::{Sequence, Strategy};
+use hawser_path::{Select, Sequence};
 use hawser_topology::IsdAsn;
 use std::{
     net::{IpAddr, SocketAddr},
@@ -202,9 +202,9 @@ pub struct GetArgs {
     /// Use at most this many paths to each peer
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub paths: u16,
-    /// How to choose among paths: shortest or disjoint
-    #[arg(long, value_name = "STRATEGY", default_value = "disjoint")]
-    pub select: Strategy,
+    /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N%
+    #[arg(long, value_name = "STRATEGY,...", default_value = "disjoint")]
+    pub select: Select,
     /// Say in the JSON object how it went, about ten times a second
     #[arg(long, requires = "json")]
     pub samples: bool,

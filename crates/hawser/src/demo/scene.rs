@@ -1,7 +1,6 @@
 //! What each demo shows: who seeds, who downloads, over which paths.
 
 use crate::failure::Failure;
-use hawser_path::Strategy;
 use hawser_topology::{IsdAsn, Network};
 
 /// One demo.
@@ -25,8 +24,8 @@ pub struct Scene {
 pub struct Act {
     /// What the report calls it.
     pub label: &'static str,
-    /// How paths are chosen.
-    pub select: Strategy,
+    /// How paths are chosen, as `get --select` reads it.
+    pub select: &'static str,
     /// How many paths at most.
     pub paths: u16,
     /// The paper's goodput, in Mbit/s.
@@ -37,13 +36,13 @@ pub struct Act {
 const FIG7A: [Act; 2] = [
     Act {
         label: "shortest",
-        select: Strategy::Shortest,
+        select: "shortest",
         paths: 2,
         paper_mbit: 8.0,
     },
     Act {
         label: "disjoint",
-        select: Strategy::Disjoint,
+        select: "disjoint",
         paths: 2,
         paper_mbit: 26.0,
     },
@@ -54,13 +53,13 @@ const FIG7A: [Act; 2] = [
 const FIG4: [Act; 2] = [
     Act {
         label: "one-path",
-        select: Strategy::Shortest,
+        select: "shortest",
         paths: 1,
         paper_mbit: 1100.0,
     },
     Act {
         label: "disjoint",
-        select: Strategy::Disjoint,
+        select: "disjoint",
         paths: 2,
         paper_mbit: 2200.0,
     },

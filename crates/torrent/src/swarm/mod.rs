@@ -95,13 +95,13 @@ pub(crate) enum SwarmError {
 }
 
 /// What the owner is to do.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Goal {
     /// End when everything is verified, rather than serve until stopped.
     pub until_complete: bool,
     /// End after so long without a connection and without progress.
     pub give_up_after: Duration,
-    pub choice: (hawser_path::Strategy, usize),
+    pub choice: (hawser_path::Select, usize),
 }
 
 /// The state of a torrent at work.
@@ -161,12 +161,12 @@ impl<T: Transport> Swarm<T> {
         let layout = shared.files.layout().clone();
         let now = Instant::now();
         let tally = report::Tally::new(&layout, &verified, now);
-        let (strategy, most) = goal.choice;
-        let choice = Choice { strategy, most };
+        let (select, most) = goal.choice.clone();
+        let choice = Choice { select, most };
         let mut remotes: Vec<Remote<T::Path>> = Vec::new();
         for peer in peers {
             if remotes.iter().all(|known| known.addr != peer) {
-                remotes.push(Remote::new(peer, choice));
+                remotes.push(Remote::new(peer, choice.clone()));
             }
         }
         Ok(Swarm {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_path::{Decision, Fingerprint, Reason, Strategy, Verdict, select};
+use hawser_path::{Decision, Fingerprint, Reason, Select, Verdict, select};
 
 use crate::picker::ConnId;
 
@@ -25,9 +25,9 @@ const PAUSES: [Duration; 5] = [
 const MOST_FAILURES: u32 = 2;
 
 /// How paths are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
-    pub strategy: Strategy,
+    pub select: Select,
     pub most: usize,
 }
 
@@ -158,7 +158,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         };
         let all = of(false).next().is_none();
         let candidates: Vec<P> = of(all).map(|p| p.path.clone()).collect();
-        let selection = select(&candidates, self.choice.strategy, self.choice.most);
+        let selection = select(&candidates, &self.choice.select, self.choice.most);
         for path in self.paths.values_mut() {
             path.taken = false;
             path.decision = path.unfit.clone().map(|why| Decision {

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::*;
+use super::{IsdAsn, PRECISION, Path, inner, packing};
 use crate::{Interface, Metadata, Select, select};
 
 fn isd_as(n: u64) -> IsdAsn {

@@ -22,9 +22,9 @@ fn path(ids: &[u16]) -> Arc<hawser_path::Path> {
     Arc::new(path.unwrap())
 }
 
-fn remote(strategy: Strategy, most: usize) -> Remote<Arc<hawser_path::Path>> {
+fn remote(select: Select, most: usize) -> Remote<Arc<hawser_path::Path>> {
     let addr = "1-ff00:0:99,10.0.0.1:1".parse().unwrap();
-    Remote::new(addr, Choice { strategy, most })
+    Remote::new(addr, Choice { select, most })
 }
 
 fn taken<P>(remote: &Remote<P>) -> Vec<Fingerprint> {
@@ -43,7 +43,7 @@ const MS: Duration = Duration::from_millis(1);
 
 #[test]
 fn all_taken_paths_are_due_at_once() {
-    let mut remote = remote(Strategy::Disjoint, 4);
+    let mut remote = remote(Select::disjoint(), 4);
     let now = Instant::now();
     remote.offer_fit(&[path(&[1]), path(&[2]), path(&[1, 3])], now);
     assert_eq!(remote.due(now).len(), 2);
@@ -54,7 +54,7 @@ fn all_taken_paths_are_due_at_once() {
 
 #[test]
 fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
-    let mut remote = remote(Strategy::Shortest, 1);
+    let mut remote = remote(Select::shortest(), 1);
     let start = Instant::now();
     let (short, long) = (path(&[1]), path(&[2, 3]));
     let (short, long) = (short.fingerprint(), {
@@ -85,7 +85,7 @@ fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
 
 #[test]
 fn a_path_offered_again_is_due_at_once() {
-    let mut remote = remote(Strategy::Disjoint, 4);
+    let mut remote = remote(Select::disjoint(), 4);
     let now = Instant::now();
     let (one, two) = (path(&[1]), path(&[2]));
     remote.offer_fit(&[one.clone(), two.clone()], now);
@@ -106,7 +106,7 @@ fn a_path_offered_again_is_due_at_once() {
 
 #[test]
 fn a_stalled_path_is_replaced_probed_and_taken_again() {
-    let mut remote = remote(Strategy::Shortest, 1);
+    let mut remote = remote(Select::shortest(), 1);
     let now = Instant::now();
     let (short, long) = (path(&[1]), path(&[2, 3]));
     remote.offer_fit(&[short.clone(), long.clone()], now);
@@ -128,7 +128,7 @@ fn a_stalled_path_is_replaced_probed_and_taken_again() {
 
 #[test]
 fn when_every_path_fails_all_are_still_tried() {
-    let mut remote = remote(Strategy::Disjoint, 4);
+    let mut remote = remote(Select::disjoint(), 4);
     let now = Instant::now();
     let paths = [path(&[1]), path(&[2])];
     remote.offer_fit(&paths, now);
