@@ -143,7 +143,7 @@ fn a_degree_lets_paths_in_that_share_few() {
         format!("taken: shares 2 interfaces (1-ff00:0:1#1, …) with path {with}, fewest there are")
     );
     assert!(
-        said[3].starts_with("left: shares 4 interfaces"),
+        said[3].starts_with("left: shares 5 interfaces"),
         "{}",
         said[3]
     );
