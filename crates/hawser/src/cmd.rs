@@ -5,6 +5,7 @@ pub mod get;
 pub mod lab;
 pub mod paths;
 pub mod ping;
+mod policy;
 pub mod seed;
 pub mod service;
 pub mod torrent;

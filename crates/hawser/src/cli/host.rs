@@ -3,7 +3,7 @@
 use super::duration;
 use clap::{Args, ValueEnum};
 use hawser_endhost::{Bootstrap, ScionAddr};
-use hawser_path::{Select, Sequence};
+use hawser_path::{AclEntry, Select, Sequence};
 use hawser_topology::IsdAsn;
 use std::{
     net::{IpAddr, SocketAddr},
@@ -91,6 +91,22 @@ pub struct ChoiceArgs {
     pub epic: bool,
 }
 
+/// Which paths may be used at all.
+#[derive(Args)]
+pub struct PolicyArgs {
+    /// Keep only paths that a policy keeps: a YAML or JSON file, and the name of one of several in it
+    #[arg(long, value_name = "FILE[:NAME]")]
+    pub policy: Option<String>,
+    /// Keep only paths that these allow, in order, for example '- 2-ff00:0:210' and then '+'
+    #[arg(
+        long,
+        value_name = "ENTRY",
+        allow_hyphen_values = true,
+        conflicts_with = "policy"
+    )]
+    pub acl: Vec<AclEntry>,
+}
+
 #[derive(Args)]
 pub struct PathsArgs {
     /// The destination AS, for example 1-ff00:0:110
@@ -99,6 +115,8 @@ pub struct PathsArgs {
     /// Show only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*'
     #[arg(long, value_name = "SEQUENCE")]
     pub sequence: Option<Sequence>,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
     /// Show at most this many; 0 for all
     #[arg(long, short, value_name = "N", default_value_t = 10)]
     pub maxpaths: usize,

@@ -14,12 +14,14 @@ use hawser_endhost::{
     probe::{Probe, Status, probe},
 };
 use hawser_path::show::{self, Entry, Listing};
+use hawser_path::{Judged, Policy, Reason};
 use std::process::ExitCode;
 use tokio::time::{Instant, timeout_at};
 
 /// Runs `hawser paths`. Exit code 1 when the report for people has no path alive.
 pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
     cmd::no_epic(args.epic)?;
+    let policy = cmd::policy::read(&args.policy)?;
     cmd::runtime()?.block_on(async {
         let deadline = Instant::now() + args.timeout;
         let late = |_| {
@@ -32,9 +34,13 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         let host = host.await.map_err(late)??;
         let (local, dst) = (host.local_as(), args.destination);
         let mut paths = Vec::new();
+        let mut refused = None;
         if dst != local {
             let known = choose::known(&host, dst, args.refresh, args.sequence.as_ref());
             paths = timeout_at(deadline, known).await.map_err(late)??;
+            if let Some(policy) = &policy {
+                refused = keep(&mut paths, policy);
+            }
             if args.maxpaths != 0 {
                 paths.truncate(args.maxpaths);
             }
@@ -64,6 +70,9 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         }
         let alive = |probe: &Probe| matches!(probe.status, Status::Alive(_));
         let trouble = match (paths.is_empty(), args.no_probe) {
+            (true, _) if refused.is_some() => refused.map_or_else(String::new, |(count, reason)| {
+                format!("no path to {dst} is allowed: {count} left, the first by {reason}")
+            }),
             (true, _) if args.sequence.is_some() => {
                 format!("no path found to {dst} that fits the sequence")
             }
@@ -78,6 +87,19 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         errln!("hawser: {trouble}");
         Ok(ExitCode::from(1))
     })
+}
+
+/// Keeps the paths that `policy` keeps. Returns how many it left, and why the first of them.
+fn keep(paths: &mut Vec<Path>, policy: &Policy) -> Option<(usize, Reason)> {
+    let judged = policy.filter(paths);
+    let mut kept = judged.iter().map(|one| matches!(one, Judged::Kept { .. }));
+    paths.retain(|_| kept.next().unwrap_or_default());
+    let mut left = judged.into_iter().filter_map(|one| match one {
+        Judged::Left(reason) => Some(reason),
+        Judged::Kept { .. } => None,
+    });
+    let first = left.next()?;
+    Some((1 + left.count(), first))
 }
 
 /// Paths with what probes found, if there were any.

@@ -1,0 +1,93 @@
+//! The path policy that a command's arguments name.
+
+use crate::{cli::PolicyArgs, failure::Failure};
+use hawser_path::{Acl, Policies, Policy};
+use std::{fs::File, io::Read, path::Path};
+
+/// More than any policy document may have; what is longer is refused when it is parsed.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Reads the policy; none when the arguments name none.
+pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
+    if !args.acl.is_empty() {
+        let acl = Acl::new(args.acl.clone());
+        let acl = acl.map_err(|error| Failure::usage(format!("--acl: {error}")))?;
+        return Ok(Some(Policy::new().with_acl(acl)));
+    }
+    let Some(policy) = &args.policy else {
+        return Ok(None);
+    };
+    let wrong =
+        |error: &dyn std::fmt::Display| Failure::usage(format!("--policy {policy}: {error}"));
+    // A file may have a colon in its name.
+    let (file, name) = match policy.rsplit_once(':') {
+        Some((file, name)) if !Path::new(policy).exists() => (file, Some(name)),
+        _ => (policy.as_str(), None),
+    };
+    let mut text = String::new();
+    File::open(file)
+        .and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text))
+        .map_err(|error| wrong(&error))?;
+    let policies = Policies::parse(&text).map_err(|error| wrong(&error))?;
+    let chosen = match name {
+        Some(name) => policies.policy(name),
+        None => policies.only(),
+    };
+    Ok(Some(chosen.map_err(|error| wrong(&error))?.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(policy: &str) -> Result<Option<Policy>, String> {
+        let args = PolicyArgs {
+            policy: Some(policy.to_owned()),
+            acl: Vec::new(),
+        };
+        read(&args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_policy_is_named_after_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let one = file("one.yml", "mine: {acl: ['- 2', '+']}");
+        let two = file("two:b", "a: {}\nb: {acl: ['- 2', '+']}");
+        let policy = Policy::new().with_acl("- 2; +".parse().unwrap());
+        assert_eq!(of(&one), Ok(Some(policy.clone())));
+        assert_eq!(of(&format!("{one}:mine")), Ok(Some(policy.clone())));
+        assert_eq!(of(&format!("{two}:b")), Ok(Some(policy)));
+        for (text, part) in [
+            (format!("{one}:other"), "\"mine\""),
+            (two, "name one"),
+            (format!("{}/none.yml", folder.path().display()), "none.yml"),
+        ] {
+            let error = of(&text).unwrap_err();
+            assert!(
+                error.starts_with("--policy ") && error.contains(part),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn entries_make_an_acl() {
+        let acl = |entries: &[&str]| {
+            let acl = entries.iter().map(|entry| entry.parse().unwrap()).collect();
+            read(&PolicyArgs { policy: None, acl }).map_err(|error| error.to_string())
+        };
+        assert_eq!(acl(&[]), Ok(None));
+        let policy = Policy::new().with_acl("- 2; +".parse().unwrap());
+        assert_eq!(acl(&["- 2", "+"]), Ok(Some(policy)));
+        assert!(
+            acl(&["- 2"])
+                .unwrap_err()
+                .contains("--acl: the ACL has no default")
+        );
+    }
+}
