@@ -10,8 +10,10 @@
 //! - [`Slots`]: which of them wait, by their handshakes and slot by slot.
 //! - [`Sense`]: whether paths that share interfaces may be used together after all.
 //! - [`Sequence`], [`Policy`]: which paths a user wants, and which a user allows.
+//! - [`Assignment`]: which paths an uploader gives to which of its downloaders.
 //! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.
 
+mod assign;
 mod fingerprint;
 mod interface;
 mod metadata;
@@ -23,6 +25,7 @@ mod sequence;
 pub mod show;
 mod slots;
 
+pub use assign::{Assignment, Change};
 pub use fingerprint::{Fingerprint, FingerprintParseError};
 pub use interface::{Interface, InterfaceParseError};
 pub use metadata::{Discovery, Geo, LinkType, Metadata};

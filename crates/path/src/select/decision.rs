@@ -208,6 +208,40 @@ pub enum Reason {
         /// What it ranks by.
         value: String,
     },
+    /// Taken: crosses no interface that a path in use to any peer crosses.
+    Apart,
+    /// Taken: sensing found that it does not slow the path it shares an interface with.
+    SharesAtNoCost {
+        /// The first interface on the way that both cross.
+        interface: Interface,
+        /// The other path.
+        with: Fingerprint,
+        /// Whom that leads to.
+        peer: String,
+    },
+    /// Left: overlaps with a path in use, to the same peer or another.
+    SharesWithPeer {
+        /// The first interface on the way that both cross.
+        interface: Interface,
+        /// The path in use.
+        with: Fingerprint,
+        /// Whom that leads to.
+        peer: String,
+    },
+    /// Left: the peer uses as many paths as it takes.
+    PeerLimit {
+        /// The peer.
+        peer: String,
+        /// How many it takes.
+        max: usize,
+    },
+    /// Waiting: other peers use all that could be used for this one.
+    NextTurn,
+    /// Left: the peer left, or the path is no longer on offer.
+    Withdrawn {
+        /// The peer.
+        peer: String,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -290,6 +324,28 @@ impl fmt::Display for Reason {
             Self::NotNeeded { enough, value } => {
                 write!(f, "{enough} path{} spread enough: {value}", plural(*enough))
             }
+            Self::Apart => f.write_str("shares no interface with any path in use"),
+            Self::SharesAtNoCost {
+                interface,
+                with,
+                peer,
+            } => {
+                let with = with.short();
+                write!(
+                    f,
+                    "shares {interface} with path {with} of {peer} at no cost to it"
+                )
+            }
+            Self::SharesWithPeer {
+                interface,
+                with,
+                peer,
+            } => write!(f, "shares {interface} with path {} of {peer}", with.short()),
+            Self::PeerLimit { peer, max } => {
+                write!(f, "{peer} gets at most {max} path{}", plural(*max))
+            }
+            Self::NextTurn => f.write_str("nothing is free, next turn"),
+            Self::Withdrawn { peer } => write!(f, "no longer offered to {peer}"),
         }
     }
 }

@@ -1,0 +1,380 @@
+//! Which paths an uploader gives to which of its downloaders.
+
+mod chain;
+mod links;
+mod share;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unavoidable;
+mod why;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use self::links::Links;
+use self::table::{Item, Table};
+use self::unavoidable::Unavoidable;
+use crate::{Decision, Fingerprint, Path, Reason, Verdict};
+
+/// The paths an uploader gives to all its downloaders (001, section VI).
+///
+/// The uploader alone knows all its downloaders and the paths to them, so it shares them out: no
+/// two paths in use cross the same interface, whomever they lead to, because they may share a
+/// bottleneck there. What that leaves possible is shared out evenly: those with the fewest come
+/// first, each with its best ranked free path, and a peer that has more gives one up for a peer
+/// that has less, or takes another instead. A peer that comes with alternatives uses these.
+///
+/// Shares are searched for step by step, so in intertwined networks they may be less even than the
+/// evenest there are (max-min fair), and a change may move more paths than it must.
+///
+/// Two things are not counted as sharing: the link out of the uploader's AS when all paths of all
+/// peers leave by it, and the link into a peer's AS when all paths into that AS arrive by it: no
+/// choice could avoid them.
+///
+/// Where even one path for each peer is too much, the others wait, and [`Assignment::turn`] says
+/// when it is their turn.
+///
+/// `K` names a peer, and is printed in reasons. Outcomes depend on nothing but the calls made.
+#[derive(Debug, Clone)]
+pub struct Assignment<K> {
+    peers: BTreeMap<K, Peer>,
+    /// What may be shared, each pair both ways round.
+    allowed: BTreeMap<Offered<K>, BTreeSet<Offered<K>>>,
+    /// Peers that were given a path in the last turn: nobody takes it before the next.
+    turns: BTreeSet<K>,
+    /// How many calls changed anything.
+    clock: u64,
+    links: Links,
+    /// The outcome.
+    table: Table,
+    /// By seat in the table: whose it is.
+    keys: Vec<K>,
+}
+
+/// A path of a peer. Two peers in one AS have paths of the same fingerprint.
+type Offered<K> = (K, Fingerprint);
+
+/// A path that is used from now on, or no longer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change<K> {
+    /// Whom it leads to.
+    pub peer: K,
+    /// The path.
+    pub path: Fingerprint,
+    /// [`Verdict::Taken`] if it is used from now on; [`Verdict::Left`] or [`Verdict::Waiting`] if
+    /// it no longer is.
+    pub decision: Decision,
+}
+
+#[derive(Debug, Clone)]
+struct Peer {
+    /// Best first.
+    offers: Vec<Offer>,
+    most: usize,
+    /// The clock when it came.
+    joined: u64,
+    /// The clock when it got its first path or lost its last.
+    since: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Offer {
+    path: Path,
+    fingerprint: Fingerprint,
+    /// The numbers of its interfaces.
+    links: Vec<u32>,
+    taken: bool,
+}
+
+impl<K: Copy + Ord + fmt::Display> Default for Assignment<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Copy + Ord + fmt::Display> Assignment<K> {
+    /// Of an uploader without downloaders.
+    pub fn new() -> Self {
+        Self {
+            peers: BTreeMap::new(),
+            allowed: BTreeMap::new(),
+            turns: BTreeSet::new(),
+            clock: 0,
+            links: Links::default(),
+            table: Table::default(),
+            keys: Vec::new(),
+        }
+    }
+
+    /// A peer joined, or its paths or its wish changed. `paths` are all paths to it that may be
+    /// used, as seen from the uploader, best first; of copies only the first counts. `most` is how
+    /// many it takes at once; 0 counts as 1. Returns what changed, for this and for other peers.
+    pub fn set_peer(&mut self, peer: K, paths: Vec<Path>, most: usize) -> Vec<Change<K>> {
+        let before = self.in_use();
+        let joined = self.clock + 1;
+        let mut seen = BTreeSet::new();
+        let mut offers = Vec::with_capacity(paths.len());
+        for path in paths {
+            let fingerprint = path.fingerprint();
+            if seen.insert(fingerprint) {
+                offers.push(Offer {
+                    links: self.links.number(&path.interfaces),
+                    taken: before.contains(&(peer, fingerprint)),
+                    path,
+                    fingerprint,
+                });
+            }
+        }
+        let entry = self.peers.entry(peer).or_insert_with(|| Peer {
+            offers: Vec::new(),
+            most: 1,
+            joined,
+            since: joined,
+        });
+        entry.most = most.max(1);
+        let gone = std::mem::replace(&mut entry.offers, offers);
+        self.withdraw(peer, &gone);
+        self.settle(&before)
+    }
+
+    /// A peer left. Returns what changed for it and for those who get what it had.
+    pub fn remove_peer(&mut self, peer: K) -> Vec<Change<K>> {
+        let before = self.in_use();
+        let Some(gone) = self.peers.remove(&peer) else {
+            return Vec::new();
+        };
+        self.turns.remove(&peer);
+        self.withdraw(peer, &gone.offers);
+        self.settle(&before)
+    }
+
+    /// It is the next ones' turn: peers that wait for a path take over from those who have had
+    /// theirs longest, and keep it at least until the next turn. For the owner to call every
+    /// choking period (10 s, BEP 3). The peer that has waited longest always gets a path, so each
+    /// waits for at most as many turns as there are peers.
+    pub fn turn(&mut self) -> Vec<Change<K>> {
+        let before = self.in_use();
+        self.turns.clear();
+        let mut table = std::mem::take(&mut self.table);
+        for (seat, peer) in table.seats.iter_mut().zip(self.peers.values()) {
+            seat.turn = false;
+            // The last change came after the table was laid out.
+            seat.order = (peer.since, peer.joined);
+        }
+        let mut waiting = table.in_order();
+        // Not those who give up their path now: their turn comes.
+        waiting.retain(|&seat| table.seats[seat].count == 0);
+        for seat in waiting {
+            if let Some(item) = Self::take_over(&table, seat) {
+                for blocker in table.blockers(item) {
+                    table.drop(blocker);
+                }
+                table.take(item);
+                table.seats[seat].turn = true;
+                self.turns.insert(self.keys[seat]);
+            }
+        }
+        for (peer, seat) in self.peers.values_mut().zip(&table.seats) {
+            for (offer, item) in peer.offers.iter_mut().zip(seat.items.clone()) {
+                offer.taken = table.taken[item];
+            }
+        }
+        self.settle(&before)
+    }
+
+    /// Sensing found that these two paths do not slow each other: they may be used together
+    /// although they share interfaces. Nothing happens when either is not on offer; it is forgotten
+    /// when either no longer is.
+    pub fn allow(&mut self, one: (K, Fingerprint), other: (K, Fingerprint)) -> Vec<Change<K>> {
+        if one == other || !self.offers(one) || !self.offers(other) {
+            return Vec::new();
+        }
+        let before = self.in_use();
+        self.allowed.entry(one).or_default().insert(other);
+        self.allowed.entry(other).or_default().insert(one);
+        self.settle(&before)
+    }
+
+    /// Sensing found that these two paths slow each other after all: takes an
+    /// [`allow`](Self::allow) back.
+    pub fn forbid(&mut self, one: (K, Fingerprint), other: (K, Fingerprint)) -> Vec<Change<K>> {
+        let mut known = false;
+        for (one, other) in [(one, other), (other, one)] {
+            if let Some(others) = self.allowed.get_mut(&one) {
+                known |= others.remove(&other);
+            }
+        }
+        if !known {
+            return Vec::new();
+        }
+        let before = self.in_use();
+        self.settle(&before)
+    }
+
+    /// The paths that a peer uses, best first.
+    pub fn assigned(&self, peer: K) -> Vec<Fingerprint> {
+        let offers = self.peers.get(&peer).into_iter().flat_map(|it| &it.offers);
+        offers
+            .filter(|offer| offer.taken)
+            .map(|offer| offer.fingerprint)
+            .collect()
+    }
+
+    /// What was decided about each of a peer's paths, best first.
+    pub fn decisions(&self, peer: K) -> Vec<(Fingerprint, Decision)> {
+        let Ok(seat) = self.keys.binary_search(&peer) else {
+            return Vec::new();
+        };
+        let items = self.table.seats[seat].items.clone();
+        let offers = self.peers[&peer].offers.iter();
+        offers
+            .zip(items)
+            .map(|(offer, item)| (offer.fingerprint, self.decision(item)))
+            .collect()
+    }
+
+    fn offers(&self, (peer, fingerprint): Offered<K>) -> bool {
+        self.peers.get(&peer).is_some_and(|it| {
+            let mut offers = it.offers.iter();
+            offers.any(|offer| offer.fingerprint == fingerprint)
+        })
+    }
+
+    /// Forgets what hung on paths that may now be gone.
+    fn withdraw(&mut self, peer: K, gone: &[Offer]) {
+        for offer in gone {
+            self.links.release(&offer.path.interfaces);
+            let one = (peer, offer.fingerprint);
+            if self.offers(one) {
+                continue;
+            }
+            for other in self.allowed.remove(&one).unwrap_or_default() {
+                if let Some(others) = self.allowed.get_mut(&other) {
+                    others.remove(&one);
+                }
+            }
+        }
+    }
+
+    /// The paths in use.
+    fn in_use(&self) -> BTreeSet<Offered<K>> {
+        let all = self.peers.iter();
+        all.flat_map(|(&key, peer)| {
+            let taken = peer.offers.iter().filter(|offer| offer.taken);
+            taken.map(move |offer| (key, offer.fingerprint))
+        })
+        .collect()
+    }
+
+    /// Shares out anew, and says what is different from `before`.
+    fn settle(&mut self, before: &BTreeSet<Offered<K>>) -> Vec<Change<K>> {
+        self.clock += 1;
+        self.keys = self.peers.keys().copied().collect();
+        self.table = self.lay_out();
+        share::share_out(&mut self.table);
+        let (least, greatest) = ([0; 32].into(), [u8::MAX; 32].into());
+        for ((key, peer), seat) in self.peers.iter_mut().zip(&self.table.seats) {
+            let had_any = before
+                .range((*key, least)..=(*key, greatest))
+                .next()
+                .is_some();
+            for (offer, item) in peer.offers.iter_mut().zip(seat.items.clone()) {
+                offer.taken = self.table.taken[item];
+            }
+            if had_any != (seat.count > 0) {
+                peer.since = self.clock;
+            }
+        }
+        self.changes(before)
+    }
+
+    /// The table of what is on offer, with nothing in use.
+    fn lay_out(&self) -> Table {
+        let offers = self.peers.values().flat_map(|peer| &peer.offers);
+        let unavoidable = Unavoidable::of(offers.map(|offer| &offer.path));
+        let mut table = Table::new(self.links.end());
+        for (key, peer) in &self.peers {
+            let order = (peer.since, peer.joined);
+            table.seat(peer.most, self.turns.contains(key), order);
+            for offer in &peer.offers {
+                let counted = unavoidable.without(&offer.path);
+                table.offer(&offer.links[counted], offer.taken);
+            }
+        }
+        if self.allowed.is_empty() {
+            return table;
+        }
+        let item = |offered: &Offered<K>| self.item_in(&table, *offered);
+        let mut pairs = BTreeSet::new();
+        for (one, others) in &self.allowed {
+            let Some(first) = item(one) else { continue };
+            let seconds = others.iter().filter(|other| *other > one);
+            pairs.extend(seconds.filter_map(item).map(|second| (first, second)));
+        }
+        table.allowed = pairs;
+        table
+    }
+
+    /// Where a path stands in a table of what is on offer.
+    fn item_in(&self, table: &Table, (peer, fingerprint): Offered<K>) -> Option<Item> {
+        let seat = self.keys.binary_search(&peer).ok()?;
+        let mut offers = self.peers.get(&peer)?.offers.iter();
+        let rank = offers.position(|offer| offer.fingerprint == fingerprint)?;
+        Some(table.seats[seat].items.start + rank)
+    }
+
+    /// The path that a waiting peer gets when it is its turn: the one whose users have had theirs
+    /// longest, of these the one with the fewest users, of these the best.
+    fn take_over(table: &Table, seat: usize) -> Option<Item> {
+        let items = table.seats[seat].items.clone();
+        let open = items.filter_map(|item| {
+            let blockers = table.blockers(item);
+            let users = || {
+                blockers
+                    .iter()
+                    .map(|&one| &table.seats[table.items[one].seat])
+            };
+            if users().any(|user| user.turn) {
+                return None;
+            }
+            let newest = users().map(|user| user.order).max();
+            Some(((newest, blockers.len(), item), item))
+        });
+        open.min_by_key(|(key, _)| *key).map(|(_, item)| item)
+    }
+
+    fn changes(&self, before: &BTreeSet<Offered<K>>) -> Vec<Change<K>> {
+        let after = self.in_use();
+        let mut changes = Vec::new();
+        // What is no longer used comes first, so that who follows the list never has too much.
+        for &(peer, path) in before.difference(&after) {
+            let gone = Decision {
+                verdict: Verdict::Left,
+                reason: Reason::Withdrawn {
+                    peer: peer.to_string(),
+                },
+            };
+            let decision = self
+                .item_in(&self.table, (peer, path))
+                .map(|item| self.decision(item));
+            changes.push(Change {
+                peer,
+                path,
+                decision: decision.unwrap_or(gone),
+            });
+        }
+        for &(peer, path) in after.difference(before) {
+            if let Some(item) = self.item_in(&self.table, (peer, path)) {
+                let decision = self.decision(item);
+                changes.push(Change {
+                    peer,
+                    path,
+                    decision,
+                });
+            }
+        }
+        changes
+    }
+}

@@ -1,0 +1,172 @@
+//! All paths of all peers, which are in use, and which are in the way of which.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// A path of a peer: its place in [`Table::items`].
+pub(super) type Item = usize;
+
+/// All paths of all peers, and which are in use.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Table {
+    pub items: Vec<Entry>,
+    pub seats: Vec<Seat>,
+    /// Whether each path is in use.
+    pub taken: Vec<bool>,
+    /// Pairs, smaller first, that may share interfaces.
+    pub allowed: BTreeSet<(Item, Item)>,
+    /// The links of all paths, one after another.
+    crossed: Vec<u32>,
+    /// By link: the paths in use that cross it.
+    holders: Vec<Vec<Item>>,
+}
+
+/// A path of a peer.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// Its peer's place in [`Table::seats`].
+    pub seat: usize,
+    /// Whether it was in use before the change.
+    pub held: bool,
+    /// The part of [`Table::crossed`] that is its.
+    crossed: Range<usize>,
+}
+
+/// A peer.
+#[derive(Debug, Clone)]
+pub(super) struct Seat {
+    /// Its paths, best first.
+    pub items: Range<Item>,
+    /// How many it takes.
+    pub most: usize,
+    /// How many are in use.
+    pub count: usize,
+    /// Whether it is its turn, so that it has a path before all others.
+    pub turn: bool,
+    /// Who comes first where several have the same right.
+    pub order: (u64, u64),
+}
+
+impl Table {
+    /// A table with room for links of numbers below `links`.
+    pub fn new(links: usize) -> Self {
+        Self {
+            holders: vec![Vec::new(); links],
+            ..Self::default()
+        }
+    }
+
+    /// A peer without paths so far.
+    pub fn seat(&mut self, most: usize, turn: bool, order: (u64, u64)) {
+        let end = self.items.len();
+        self.seats.push(Seat {
+            items: end..end,
+            most,
+            count: 0,
+            turn,
+            order,
+        });
+    }
+
+    /// The next best path of the peer seated last, over the links that count.
+    pub fn offer(&mut self, links: &[u32], held: bool) {
+        let begin = self.crossed.len();
+        self.crossed.extend_from_slice(links);
+        self.items.push(Entry {
+            seat: self.seats.len() - 1,
+            held,
+            crossed: begin..self.crossed.len(),
+        });
+        self.taken.push(false);
+        if let Some(seat) = self.seats.last_mut() {
+            seat.items.end += 1;
+        }
+    }
+
+    /// The links that count of a path.
+    pub fn links(&self, item: Item) -> &[u32] {
+        &self.crossed[self.items[item].crossed.clone()]
+    }
+
+    /// Whether these two, if they share a link, may do so.
+    pub fn may_share(&self, one: Item, other: Item) -> bool {
+        self.allowed.contains(&(one.min(other), one.max(other)))
+    }
+
+    /// The paths in use that share a link with this one, as often as they do so, in its order.
+    pub fn sharing(&self, item: Item) -> impl Iterator<Item = Item> {
+        self.links(item)
+            .iter()
+            .flat_map(|&link| self.holders[link as usize].iter().copied())
+            .filter(move |&holder| holder != item)
+    }
+
+    /// The paths in use that must be given up for this one, ascending.
+    pub fn blockers(&self, item: Item) -> Vec<Item> {
+        let mut blockers: Vec<_> = self
+            .sharing(item)
+            .filter(|&holder| !self.may_share(holder, item))
+            .collect();
+        blockers.sort_unstable();
+        blockers.dedup();
+        blockers
+    }
+
+    /// Whether a path can be used without giving up another.
+    pub fn is_free(&self, item: Item) -> bool {
+        !self.taken[item]
+            && self
+                .sharing(item)
+                .all(|holder| self.may_share(holder, item))
+    }
+
+    /// Whether a peer takes one more.
+    pub fn has_room(&self, seat: usize) -> bool {
+        self.seats[seat].count < self.seats[seat].most
+    }
+
+    /// Uses a path that is not in use.
+    pub fn take(&mut self, item: Item) {
+        debug_assert!(!self.taken[item]);
+        self.taken[item] = true;
+        self.seats[self.items[item].seat].count += 1;
+        for at in self.items[item].crossed.clone() {
+            self.holders[self.crossed[at] as usize].push(item);
+        }
+    }
+
+    /// Gives up a path that is in use.
+    pub fn drop(&mut self, item: Item) {
+        debug_assert!(self.taken[item]);
+        self.taken[item] = false;
+        self.seats[self.items[item].seat].count -= 1;
+        for at in self.items[item].crossed.clone() {
+            self.holders[self.crossed[at] as usize].retain(|&holder| holder != item);
+        }
+    }
+
+    /// How even the shares are; greater is better. First how many of those whose turn it is have a
+    /// path, then how many peers have at least one, at least two, and so on: of two shares, the
+    /// greater of these is the one that is better for the first peer on which they differ, counted
+    /// from the poorest (leximin).
+    pub fn score(&self) -> Vec<usize> {
+        let mut score = vec![0];
+        for seat in &self.seats {
+            score[0] += usize::from(seat.turn && seat.count > 0);
+            if score.len() <= seat.count {
+                score.resize(seat.count + 1, 0);
+            }
+            for level in &mut score[1..=seat.count] {
+                *level += 1;
+            }
+        }
+        score
+    }
+
+    /// The places of the peers, those with the first right first.
+    pub fn in_order(&self) -> Vec<usize> {
+        let mut order: Vec<_> = (0..self.seats.len()).collect();
+        order.sort_by_key(|&seat| (!self.seats[seat].turn, self.seats[seat].order));
+        order
+    }
+}
