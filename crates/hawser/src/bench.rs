@@ -35,6 +35,12 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
         let wanted = |name: &String| args.variant.contains(name);
         experiment.variants.retain(|variant| wanted(&variant.name));
     }
+    if args.size.is_some() && experiment.variants.iter().any(|v| v.bytes.is_some()) {
+        return Err(Failure::usage(format!(
+            "--size: the variants of {} have sizes of their own: leave it out",
+            experiment.name
+        )));
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

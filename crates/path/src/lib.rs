@@ -24,6 +24,8 @@ pub mod sense;
 mod sequence;
 pub mod show;
 mod slots;
+#[cfg(test)]
+mod testing;
 
 pub use assign::{Assignment, Change};
 pub use fingerprint::{Fingerprint, FingerprintParseError};

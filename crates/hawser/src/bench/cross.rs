@@ -4,7 +4,9 @@ use crate::{
     failure::{Doing, Failure},
     out::errln,
 };
+use rustix::io::Errno;
 use std::{
+    io::ErrorKind,
     net::{IpAddr, UdpSocket},
     process::ExitCode,
     time::{Duration, Instant},
@@ -39,8 +41,16 @@ fn flow(from: IpAddr, to: IpAddr, rate: u64, time: Duration) -> Result<(), Failu
         if !wait.is_zero() {
             std::thread::sleep(wait);
         }
-        // A full queue, or an answer that nobody listens: both are what is wanted.
-        let _ = socket.send_to(&datagram, (to, PORT));
+        match socket.send_to(&datagram, (to, PORT)) {
+            // A full queue, or an answer that nobody listens: both are what is wanted.
+            Err(error)
+                if error.kind() != ErrorKind::ConnectionRefused
+                    && Errno::from_io_error(&error) != Some(Errno::NOBUFS) =>
+            {
+                return Err(error).doing(format_args!("sending to {to}"));
+            }
+            _ => {}
+        }
         // What sleep was late by is made up for, but not a whole pause of the machine.
         due = (due + gap).max(Instant::now() - Duration::from_millis(20));
     }

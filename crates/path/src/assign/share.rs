@@ -1,4 +1,4 @@
-//! Sharing out the paths: as evenly as can be, with as few changes as can be.
+//! Sharing out the paths: what was in use first, then what is free, then step by step more evenly.
 
 use super::chain;
 use super::table::{Item, Table};
