@@ -1,12 +1,14 @@
 //! One module a command.
 
 mod choose;
+mod document;
 pub mod get;
 pub mod lab;
 pub mod paths;
 pub mod ping;
 mod policy;
 pub mod seed;
+mod select;
 pub mod service;
 pub mod torrent;
 pub mod traceroute;

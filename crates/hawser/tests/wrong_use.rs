@@ -102,6 +102,83 @@ fn flags_of_a_host_that_mean_nothing_are_wrong_use() {
 }
 
 #[test]
+fn choices_of_paths_that_mean_nothing_are_wrong_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let torrent = torrent(folder.path());
+    let several = file("several.yml", "a: {}\nb: {}");
+    let broken = file("broken.yml", "a: {acl: [nonsense]}");
+    let table = file("table.yml", "1-ff00:0:110: 12.5");
+    let no_table = file("no-table.yml", "1-ff00:0:110: much");
+    let no_amount = file("no-amount.yml", "1-ff00:0:110#2: -3");
+    let nobody = file("nobody.yml", "everybody: 3");
+    let absent = folder.path().join("absent.yml").display().to_string();
+    let named = format!("{several}:c");
+    let get = ["get", &torrent, "--peer", "1-ff00:0:110,10.0.1.1:31000"];
+    let explain = ["paths", "1-ff00:0:110", "--explain"];
+    for command in [&get[..], &explain] {
+        let carbon = |file| [command, &["--select", "carbon", "--carbon", file]].concat();
+        refused(
+            &hawser(&carbon(&no_table)),
+            2,
+            &["--carbon", "no-table.yml", "12.5"],
+        );
+        refused(&hawser(&carbon(&no_amount)), 2, &["1-ff00:0:110#2", "-3"]);
+        refused(
+            &hawser(&carbon(&nobody)),
+            2,
+            &["'everybody'", "1-ff00:0:110#2"],
+        );
+        refused(&hawser(&carbon(&absent)), 2, &["--carbon", "absent.yml"]);
+        let unused = hawser(&[command, &["--carbon", &table]].concat());
+        refused(&unused, 2, &["--carbon", "--select carbon"]);
+        for (select, hint) in [
+            ("fastest", "shortest, latency"),
+            ("disjoint,spread:40%", "one of them"),
+            ("spread:40", "spread:40%"),
+        ] {
+            wrong(
+                &[command, &["--select", select]].concat(),
+                &["--select", hint],
+            );
+        }
+        for paths in ["0", "65", "many"] {
+            wrong(&[command, &["--paths", paths]].concat(), &["--paths"]);
+        }
+    }
+    for command in [&explain[..]] {
+        for (policy, hints) in [
+            (&absent, ["absent.yml", "--policy"]),
+            (&several, ["several.yml", "name one"]),
+            (&named, ["several.yml", "\"c\""]),
+            (&broken, ["broken.yml", "nonsense"]),
+        ] {
+            refused(
+                &hawser(&[command, &["--policy", policy]].concat()),
+                2,
+                &hints,
+            );
+        }
+        let no_default = hawser(&[command, &["--acl", "- 2"]].concat());
+        refused(&no_default, 2, &["--acl", "default"]);
+        wrong(
+            &[command, &["--acl", "nonsense"]].concat(),
+            &["--acl", "nonsense"],
+        );
+        let both = [command, &["--acl", "+", "--policy", &several]].concat();
+        wrong(&both, &["--acl", "--policy"]);
+    }
+    for (flag, value) in [("--select", "shortest"), ("-n", "2"), ("--carbon", &table)] {
+        let output = hawser(&["paths", "1-ff00:0:110", flag, value]);
+        refused(&output, 2, &["--explain"]);
+    }
+}
+
+#[test]
 fn an_address_to_listen_at_that_lacks_something_is_explained() {
     for (address, hint) in [
         ("127.0.0.1", "127.0.0.1:0"),

@@ -7,6 +7,7 @@
 //! - [`Path`], [`Interface`], [`Fingerprint`], [`Metadata`]: what a path is.
 //! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`]: by a
 //!   combination ([`Select`]) of [`Strategy`]s.
+//! - [`explain()`]: the same for people and programs: what was compared, and what came of it.
 //! - [`Slots`]: which of them wait, by their handshakes and slot by slot.
 //! - [`Sense`]: whether paths that share interfaces may be used together after all.
 //! - [`Sequence`], [`Policy`]: which paths a user wants, and which a user allows.
@@ -14,6 +15,7 @@
 //! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.
 
 mod assign;
+mod explain;
 mod fingerprint;
 mod interface;
 mod metadata;
@@ -28,14 +30,15 @@ mod slots;
 mod testing;
 
 pub use assign::{Assignment, Change};
+pub use explain::{Explained, Explanation, explain};
 pub use fingerprint::{Fingerprint, FingerprintParseError};
 pub use interface::{Interface, InterfaceParseError};
 pub use metadata::{Discovery, Geo, LinkType, Metadata};
 pub use path::{Path, PathError};
 pub use policy::{Acl, AclEntry, AclError, Judged, Policies, Policy, PolicyError};
 pub use select::{
-    Candidate, Carbon, CarbonError, Decision, Measured, Pick, Rank, Reason, Select, SelectError,
-    Selection, Strategy, Verdict, select, select_measured,
+    Candidate, Carbon, CarbonError, Decision, Measured, Part, Pick, Rank, Ranked, Reason, Select,
+    SelectError, Selection, Strategy, Value, Verdict, select, select_measured,
 };
 pub use sense::{Sense, SenseAction, SenseOptions};
 pub use sequence::{Sequence, SequenceError};

@@ -21,8 +21,9 @@ use std::sync::Arc;
 pub use self::carbon::{Carbon, CarbonError};
 pub use self::combine::{Select, SelectError};
 pub(crate) use self::decision::Rate;
-pub use self::decision::{Decision, Reason, Selection, Verdict};
-pub use self::strategy::{Candidate, Measured, Pick, Rank, Strategy};
+pub use self::decision::{Decision, Ranked, Reason, Selection, Value, Verdict};
+use self::shortest::Shortest;
+pub use self::strategy::{Candidate, Measured, Part, Pick, Rank, Strategy};
 use crate::Path;
 
 /// Chooses at most `max` of the paths to a peer, and says of each path why it was taken or left.
@@ -55,20 +56,32 @@ pub fn select_measured<P: AsRef<Path>>(
         refused.is_none()
     });
     let mut by: Option<&Arc<dyn Strategy>> = None;
+    let mut values = BTreeMap::new();
     for candidate in &mut candidates {
-        let mut ranks = Vec::new();
+        let mut said = Vec::new();
         for strategy in &select.strategies {
             if let Some(rank) = strategy.rank(candidate) {
                 by.get_or_insert(strategy);
-                ranks.push(rank);
+                said.push(value(strategy.as_ref(), &rank));
+                candidate.ranks.push(rank);
             }
         }
-        candidate.ranks = ranks;
+        // Hops count in any case, after all else.
+        if said.iter().all(|one| one.strategy != Shortest.text()) {
+            said.extend(Shortest.rank(candidate).map(|rank| value(&Shortest, &rank)));
+        }
+        values.insert(candidate.index, said);
     }
     candidates.sort_by_cached_key(|one| {
         let latency = one.path.latency();
         (one.cost(), latency.is_none(), latency, one.fingerprint)
     });
+
+    let ranking = candidates.iter().map(|one| Ranked {
+        index: one.index,
+        values: values.remove(&one.index).unwrap_or_default(),
+    });
+    let ranking = ranking.collect();
 
     let picker = select.strategies.iter().find(|one| one.picks());
     let pick = match picker {
@@ -109,7 +122,19 @@ pub fn select_measured<P: AsRef<Path>>(
         taken,
         decisions,
         ignored: pick.ignored,
+        ranking,
         shares: pick.shares,
+    }
+}
+
+fn value(strategy: &dyn Strategy, rank: &Rank) -> Value {
+    Value {
+        strategy: strategy.text(),
+        known: rank.known,
+        text: rank.value.clone(),
+        amount: rank.amount,
+        unit: rank.unit,
+        parts: rank.parts.clone(),
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use sciparse::identifier::isd_asn::IsdAsn;
 use serde::Serialize;
 
-use crate::{Discovery, Geo, LinkType, Path};
+use crate::{Discovery, Explanation, Geo, Interface, LinkType, Path, Select};
 
 /// How many hex digits of a fingerprint `scion showpaths` prints.
 const DIGITS: usize = 16;
@@ -24,6 +24,20 @@ pub struct Listing {
     /// The paths, in the order in which they are to be shown; absent when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Entry>,
+    /// How they were chosen among; absent where nobody asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selection: Option<Chosen>,
+}
+
+/// How the paths of a [`Listing`] were chosen among.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Chosen {
+    /// The strategies, as they are written.
+    pub select: Select,
+    /// Most paths that are taken.
+    pub max_paths: usize,
+    /// The interfaces that were not counted, because every path has to use them.
+    pub ignored: Vec<Interface>,
 }
 
 /// One path of a [`Listing`].
@@ -67,6 +81,9 @@ pub struct Entry {
     /// The local address the probe was sent from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_ip: Option<IpAddr>,
+    /// Whether it would be used, and why; absent where nobody asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
 }
 
 /// The path a command used, as `scion ping` and `scion traceroute` describe it.
@@ -139,6 +156,7 @@ impl Entry {
             status: None,
             status_info: None,
             local_ip: None,
+            explanation: None,
         }
     }
 
@@ -210,7 +228,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Interface, Metadata};
+    use crate::Metadata;
 
     #[test]
     fn field_names_are_those_of_showpaths() {
@@ -253,6 +271,7 @@ mod tests {
                 entry.clone(),
                 entry.with_status(Status::Timeout, None, "10.0.1.1".parse().unwrap()),
             ],
+            selection: None,
         };
         let mut expected = json!({
             "fingerprint": path.fingerprint().to_string()[..16],
@@ -300,6 +319,7 @@ mod tests {
             local_isd_as: path.src,
             destination: path.dst,
             paths: vec![],
+            selection: None,
         };
         let json = serde_json::to_value(&listing).unwrap();
         assert_eq!(json.get("paths"), None);

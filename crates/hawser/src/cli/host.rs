@@ -107,6 +107,21 @@ pub struct PolicyArgs {
     pub acl: Vec<AclEntry>,
 }
 
+/// How to choose among the paths that may be used.
+#[derive(Args)]
+pub struct SelectArgs {
+    /// Take at most this many paths, to each peer if there are several [default: 4]
+    #[arg(long, short = 'n', visible_alias = "max-paths", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub paths: Option<u16>,
+    /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N% [default: disjoint]
+    #[arg(long, value_name = "STRATEGY,...")]
+    pub select: Option<Select>,
+    /// Grams of CO2 per GB, for the strategy carbon: a YAML or JSON file with lines such as '1-ff00:0:110: 12.5', or
+    /// '1-ff00:0:110#2: 3' for an interface; where it says nothing, notes of ASes count
+    #[arg(long, value_name = "FILE")]
+    pub carbon: Option<PathBuf>,
+}
+
 #[derive(Args)]
 pub struct PathsArgs {
     /// The destination AS, for example 1-ff00:0:110
@@ -117,9 +132,14 @@ pub struct PathsArgs {
     pub sequence: Option<Sequence>,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Show at most this many; 0 for all
-    #[arg(long, short, value_name = "N", default_value_t = 10)]
-    pub maxpaths: usize,
+    /// Tell which of them the flags of a download choose, in which order, and why the others are left
+    #[arg(long)]
+    pub explain: bool,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Show at most this many; 0 for all [default: 10, or all with --explain]
+    #[arg(long, short, value_name = "N")]
+    pub maxpaths: Option<usize>,
     /// Let new paths be looked for
     #[arg(long, short)]
     pub refresh: bool,
@@ -217,12 +237,8 @@ pub struct GetArgs {
     /// A peer, for example 1-ff00:0:110,10.0.1.1:31000; may be given several times
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
     pub peer: Vec<ScionAddr>,
-    /// Use at most this many paths to each peer
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub paths: u16,
-    /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N%
-    #[arg(long, value_name = "STRATEGY,...", default_value = "disjoint")]
-    pub select: Select,
+    #[command(flatten)]
+    pub select: SelectArgs,
     /// Say in the JSON object how it went, about ten times a second
     #[arg(long, requires = "json")]
     pub samples: bool,

@@ -96,6 +96,7 @@ pub struct PathReport {
 /// Runs `hawser get`.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
     let metainfo = cmd::read_metainfo(&args.torrent)?;
+    let select = cmd::select::read(&args.select)?;
     let (name, info_hash) = (metainfo.name().to_owned(), metainfo.info_hash().to_string());
     cmd::runtime()?.block_on(async {
         let host = cmd::host(&args.host).await?;
@@ -103,8 +104,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
         let endpoint = Endpoint::bind(host.clone(), None, config).map_err(Failure::job)?;
         let options = DownloadOptions::new()
-            .with_paths(args.paths.into())
-            .with_select(args.select);
+            .with_paths(args.select.most())
+            .with_select(select);
         let bars = Bars::new(&name);
         let total = metainfo.total_length();
         let download = Download::start(

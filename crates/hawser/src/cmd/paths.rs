@@ -1,5 +1,6 @@
 //! `hawser paths`: the paths to an AS, and which of them are alive.
 
+mod explain;
 pub mod human;
 
 use crate::out::{errln, outln};
@@ -14,14 +15,25 @@ use hawser_endhost::{
     probe::{Probe, Status, probe},
 };
 use hawser_path::show::{self, Entry, Listing};
-use hawser_path::{Judged, Policy, Reason};
+use hawser_path::{Explanation, Judged, Policy, Reason};
 use std::process::ExitCode;
 use tokio::time::{Instant, timeout_at};
+
+/// How many paths are listed when nothing is said, as `scion showpaths` has it.
+const SHOWN: usize = 10;
 
 /// Runs `hawser paths`. Exit code 1 when the report for people has no path alive.
 pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
     cmd::no_epic(args.epic)?;
     let policy = cmd::policy::read(&args.policy)?;
+    let select = match (args.explain, args.select.given()) {
+        (false, Some(flag)) => {
+            return Err(Failure::usage(format!(
+                "{flag}: nothing is taken here: add --explain to see what would be"
+            )));
+        }
+        _ => cmd::select::read(&args.select)?,
+    };
     cmd::runtime()?.block_on(async {
         let deadline = Instant::now() + args.timeout;
         let late = |_| {
@@ -35,26 +47,48 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         let (local, dst) = (host.local_as(), args.destination);
         let mut paths = Vec::new();
         let mut refused = None;
-        if dst != local {
+        let (mut explanations, mut chosen) = (Vec::new(), None);
+        if dst != local && args.explain {
+            let known = choose::known(&host, dst, args.refresh, None);
+            paths = timeout_at(deadline, known).await.map_err(late)??;
+            let sequence = args.sequence.clone();
+            let sequence = sequence.map(|sequence| Policy::new().with_sequence(sequence));
+            let policies: Vec<Policy> = sequence.into_iter().chain(policy).collect();
+            let all = explain::order(&mut paths, &policies, select, args.select.most());
+            (explanations, chosen) = (all.0, Some(all.1));
+            refused = explain::refused(&explanations);
+            let shown = args.maxpaths.filter(|&shown| shown != 0);
+            paths.truncate(shown.unwrap_or(usize::MAX));
+        } else if dst != local {
             let known = choose::known(&host, dst, args.refresh, args.sequence.as_ref());
             paths = timeout_at(deadline, known).await.map_err(late)??;
             if let Some(policy) = &policy {
                 refused = keep(&mut paths, policy);
             }
-            if args.maxpaths != 0 {
-                paths.truncate(args.maxpaths);
+            match args.maxpaths.unwrap_or(SHOWN) {
+                0 => {}
+                shown => paths.truncate(shown),
             }
             choose::sort(&mut paths);
         }
         let left = deadline.saturating_duration_since(Instant::now());
+        // Nothing is sent over a path that the policy leaves.
+        let allowed: Vec<bool> = (0..paths.len())
+            .map(|at| explanations.get(at).is_none_or(|one| !explain::is_refused(one)))
+            .collect();
         let probes = match args.no_probe {
             true => Vec::new(),
-            false => probe(&host, &paths, left).await,
+            false => {
+                let probed = paths.iter().zip(&allowed).filter(|(_, allowed)| **allowed);
+                let probed: Vec<Path> = probed.map(|(path, _)| path.clone()).collect();
+                probe(&host, &probed, left).await
+            }
         };
         let listing = Listing {
             local_isd_as: local,
             destination: dst,
-            paths: entries(&paths, &probes),
+            paths: entries(&paths, &allowed, &probes, explanations),
+            selection: chosen,
         };
         if cmd::print_document(args.format.format(), &listing)? {
             return Ok(ExitCode::SUCCESS);
@@ -65,11 +99,14 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         }
         outln!("Available paths to {dst}");
         let paint = Paint::new(args.format.no_color);
+        for line in listing.selection.iter().flat_map(explain::heading) {
+            outln!("{line}");
+        }
         for line in human::listing(&paths, &listing.paths, args.extended, paint) {
             outln!("{line}");
         }
         let alive = |probe: &Probe| matches!(probe.status, Status::Alive(_));
-        let trouble = match (paths.is_empty(), args.no_probe) {
+        let trouble = match (!allowed.contains(&true), args.no_probe) {
             (true, _) if refused.is_some() => refused.map_or_else(String::new, |(count, reason)| {
                 format!("no path to {dst} is allowed: {count} left, the first by {reason}")
             }),
@@ -80,7 +117,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
                 format!("no path found to {dst}: does the AS exist, are its links up?")
             }
             (false, false) if !probes.iter().any(alive) => {
-                format!("no path alive: none of {} to {dst} answers", paths.len())
+                format!("no path alive: none of {} to {dst} answers", probes.len())
             }
             _ => return Ok(ExitCode::SUCCESS),
         };
@@ -102,11 +139,21 @@ fn keep(paths: &mut Vec<Path>, policy: &Policy) -> Option<(usize, Reason)> {
     Some((1 + left.count(), first))
 }
 
-/// Paths with what probes found, if there were any.
-fn entries(paths: &[Path], probes: &[Probe]) -> Vec<Entry> {
+/// Paths with what probes found of those that are allowed, if there were any, and what becomes of
+/// each, if that is known.
+fn entries(
+    paths: &[Path],
+    allowed: &[bool],
+    probes: &[Probe],
+    explanations: Vec<Explanation>,
+) -> Vec<Entry> {
     let entry = |path: &Path| Entry::new(path.info(), path.next_hop());
     let mut entries: Vec<Entry> = paths.iter().map(entry).collect();
-    for (entry, probe) in entries.iter_mut().zip(probes) {
+    for (entry, explanation) in entries.iter_mut().zip(explanations) {
+        entry.explanation = Some(explanation);
+    }
+    let probed = entries.iter_mut().zip(allowed).filter(|(_, on)| **on);
+    for ((entry, _), probe) in probed.zip(probes) {
         let (status, info) = match &probe.status {
             Status::Alive(_) => (show::Status::Alive, None),
             Status::TimedOut => (show::Status::Timeout, None),

@@ -1,11 +1,8 @@
 //! The path policy that a command's arguments name.
 
-use crate::{cli::PolicyArgs, failure::Failure};
+use crate::{cli::PolicyArgs, cmd::document, failure::Failure};
 use hawser_path::{Acl, Policies, Policy};
-use std::{fs::File, io::Read, path::Path};
-
-/// More than any policy document may have; what is longer is refused when it is parsed.
-const MOST_BYTES: u64 = 1 << 20;
+use std::path::Path;
 
 /// Reads the policy; none when the arguments name none.
 pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
@@ -24,10 +21,7 @@ pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
         Some((file, name)) if !Path::new(policy).exists() => (file, Some(name)),
         _ => (policy.as_str(), None),
     };
-    let mut text = String::new();
-    File::open(file)
-        .and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text))
-        .map_err(|error| wrong(&error))?;
+    let text = document::read(Path::new(file)).map_err(|error| wrong(&error))?;
     let policies = Policies::parse(&text).map_err(|error| wrong(&error))?;
     let chosen = match name {
         Some(name) => policies.policy(name),

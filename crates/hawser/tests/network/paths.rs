@@ -82,6 +82,95 @@ fn paths_are_listed_chosen_and_probed() {
 }
 
 #[test]
+fn what_becomes_of_every_path_is_explained() {
+    let Some(lab) = As::default().up("fig7a", "explain") else {
+        return;
+    };
+    let verdicts = |listing: &Value| -> Vec<(usize, String, Option<u64>)> {
+        let told = listing["paths"].as_array().unwrap().iter().map(|path| {
+            let explanation = &path["explanation"];
+            let verdict = explanation["verdict"].as_str().unwrap().to_owned();
+            let hops = path["hops"].as_array().unwrap().len() / 2;
+            (hops, verdict, explanation["rank"].as_u64())
+        });
+        told.collect()
+    };
+    let of = |hops, verdict: &str, rank| (hops, verdict.to_owned(), rank);
+    let disjoint = report(&lab, &["paths", A, "-j", "--explain"], 0);
+    let expected = [
+        of(2, "taken", Some(1)),
+        of(4, "taken", Some(3)),
+        of(3, "left", Some(2)),
+    ];
+    assert_eq!(verdicts(&disjoint), expected);
+    assert_eq!(disjoint["selection"]["select"], "disjoint");
+    assert_eq!(disjoint["selection"]["max_paths"], 4);
+    let reason = &disjoint["paths"][2]["explanation"]["reason"];
+    let reason = reason.as_str().unwrap();
+    assert!(
+        reason.starts_with("shares 1-ff00:0:2#1 with path "),
+        "{reason}"
+    );
+
+    let acl = ["--acl", "- 1-ff00:0:3", "--acl", "+"];
+    let denied = [
+        "paths",
+        A,
+        "-j",
+        "--explain",
+        "--select",
+        "shortest",
+        "-n",
+        "1",
+    ];
+    let denied = report(&lab, &[&denied[..], &acl].concat(), 0);
+    let expected = [
+        of(2, "taken", Some(1)),
+        of(4, "left", Some(2)),
+        of(3, "left", None),
+    ];
+    assert_eq!(verdicts(&denied), expected);
+    // What the ACL denies is not even probed.
+    let status: Vec<_> = (0..3).map(|at| &denied["paths"][at]["status"]).collect();
+    assert_eq!(
+        status,
+        ["alive".into(), "alive".into(), Value::Null].each_ref()
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("carbon.yml");
+    let values = "1-ff00:0:1: 1\n1-ff00:0:2: 90\n1-ff00:0:4: 2\n1-ff00:0:5: 3\n1-ff00:0:6: 4\n\
+                  1-ff00:0:7#1: 5\n1-ff00:0:7#2: 6\n";
+    std::fs::write(&table, values).unwrap();
+    let carbon = ["--select", "carbon", "--carbon", table.to_str().unwrap()];
+    let human = lab.hawser(D, &[&["paths", A, "--explain"], &carbon[..]].concat());
+    assert!(human.status.success(), "{human:?}");
+    let human = text(&human);
+    let green = "Rank: 1 (carbon 21 g/GB: 2 from 1-ff00:0:4 (file), 11 from 1-ff00:0:7 (file), \
+                 4 from 1-ff00:0:6 (file), 3 from 1-ff00:0:5 (file), 1 from 1-ff00:0:1 (file); \
+                 4 hops)";
+    for words in [
+        "Picked by carbon, at most 4 paths",
+        green,
+        "nothing known of 1-ff00:0:3",
+    ] {
+        assert!(human.contains(words), "{words:?} is not in {human}");
+    }
+
+    let nothing = lab.hawser(D, &["paths", A, "--explain", "--acl", "-"]);
+    assert_eq!(nothing.status.code(), Some(1), "{nothing:?}");
+    assert!(
+        error(&nothing).contains("3 left, the first by policy"),
+        "{nothing:?}"
+    );
+    assert_eq!(
+        text(&nothing).matches("    Left: policy: ").count(),
+        3,
+        "{nothing:?}"
+    );
+}
+
+#[test]
 fn dead_paths_are_told_from_living_ones() {
     let Some(lab) = As::default().up("fig7a", "dead") else {
         return;

@@ -17,6 +17,9 @@ impl Strategy for Bandwidth {
                 known,
                 cost: u64::MAX - rate,
                 value,
+                amount: (known || rate > 0).then_some(rate as f64),
+                unit: "bit/s",
+                parts: Vec::new(),
             })
         };
         if let Some(rate) = path.measured.rate {

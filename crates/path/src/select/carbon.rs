@@ -1,6 +1,6 @@
 //! `carbon`: the lowest sum of what a gigabyte costs in each AS on the way, in grams of CO2.
 
-use super::strategy::{Candidate, Rank, Strategy};
+use super::strategy::{Candidate, Part, Rank, Strategy};
 use crate::Path;
 
 mod table;
@@ -18,7 +18,7 @@ impl Strategy for LowestCarbon {
 
     fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
         let mut sum = 0.0;
-        let mut parts = Vec::new();
+        let (mut parts, mut told) = (Vec::new(), Vec::new());
         let mut missing = Vec::new();
         for (at, isd_as) in ases(path.path).into_iter().enumerate() {
             let interfaces = path.path.interfaces.iter();
@@ -34,28 +34,38 @@ impl Strategy for LowestCarbon {
                 .0
                 .crossing(isd_as, crossed)
                 .map(|value| (value, "file"));
-            match found.or_else(|| noted().map(|value| (value, "note"))) {
+            let found = found.or_else(|| noted().map(|value| (value, "note")));
+            parts.push(Part {
+                isd_as,
+                amount: found.map(|(value, _)| value),
+                source: found.map(|(_, source)| source),
+            });
+            match found {
                 Some((value, source)) => {
                     sum += value;
-                    parts.push(format!("{} from {isd_as} ({source})", grams(value)));
+                    told.push(format!("{} from {isd_as} ({source})", grams(value)));
                 }
                 None => missing.push(isd_as.to_string()),
             }
         }
         let known = missing.is_empty();
-        let total = match (known, parts.is_empty()) {
+        let total = match (known, told.is_empty()) {
             (true, _) => format!("carbon {} g/GB", grams(sum)),
             (false, true) => "carbon unknown".to_owned(),
             (false, false) => format!("carbon more than {} g/GB", grams(sum)),
         };
+        let amount = (!told.is_empty()).then_some(grams(sum));
         if !known {
-            parts.push(format!("nothing known of {}", missing.join(", ")));
+            told.push(format!("nothing known of {}", missing.join(", ")));
         }
         Some(Rank {
             known,
             // Micrograms; a float beyond the range becomes the largest number.
             cost: if known { (sum * 1e6).round() as u64 } else { 0 },
-            value: format!("{total}: {}", parts.join(", ")),
+            value: format!("{total}: {}", told.join(", ")),
+            amount,
+            unit: "g/GB",
+            parts,
         })
     }
 

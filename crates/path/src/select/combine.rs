@@ -99,6 +99,11 @@ impl Select {
         })
     }
 
+    /// Whether `carbon` is among the strategies, so that a [`Carbon`] table is of use.
+    pub fn uses_carbon(&self) -> bool {
+        self.strategies.iter().any(|one| one.text() == "carbon")
+    }
+
     /// The same with a table for `carbon`, where it is among the strategies.
     pub fn with_carbon(mut self, table: &Carbon) -> Self {
         for one in &mut self.strategies {

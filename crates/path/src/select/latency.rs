@@ -21,12 +21,18 @@ impl Strategy for Latency {
             Some((delay, how)) => Rank {
                 known: true,
                 cost: nanos(delay),
-                value: format!("{} {how}", millis(delay)),
+                value: format!("{} ms {how}", millis(delay)),
+                amount: Some(millis(delay)),
+                unit: "ms",
+                parts: Vec::new(),
             },
             None => Rank {
                 known: false,
                 cost: 0,
                 value: "latency not announced".to_owned(),
+                amount: None,
+                unit: "ms",
+                parts: Vec::new(),
             },
         })
     }
@@ -37,6 +43,6 @@ impl Strategy for Latency {
 }
 
 /// In milliseconds, to hundredths.
-fn millis(delay: Duration) -> String {
-    format!("{} ms", (delay.as_secs_f64() * 1e5).round() / 1e2)
+fn millis(delay: Duration) -> f64 {
+    (delay.as_secs_f64() * 1e5).round() / 1e2
 }

@@ -16,6 +16,9 @@ impl Strategy for Shortest {
             known: true,
             cost: count as u64,
             value: hops(count),
+            amount: Some(count as f64),
+            unit: "hops",
+            parts: Vec::new(),
         })
     }
 

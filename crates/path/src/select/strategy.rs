@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use sciparse::identifier::isd_asn::IsdAsn;
+use serde::Serialize;
+
 use crate::{Fingerprint, Interface, Path, Reason};
 
 /// One way to choose among paths. Those that are given together are a [`Select`](super::Select).
@@ -58,7 +61,7 @@ pub struct Measured {
 }
 
 /// Where a strategy ranks a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rank {
     /// Whether all that counts is known; where it is not, the path comes after all others.
     pub known: bool,
@@ -67,6 +70,23 @@ pub struct Rank {
     pub cost: u64,
     /// It in words, with where it comes from: `12 ms announced`.
     pub value: String,
+    /// It as a number, in `unit`: as much as is known of it; `None` where nothing is.
+    pub amount: Option<f64>,
+    /// The unit of `amount`: `hops`, `ms`, `bit/s`, `g/GB`.
+    pub unit: &'static str,
+    /// What `amount` is the sum of, where that is worth telling.
+    pub parts: Vec<Part>,
+}
+
+/// A part of what a path ranks by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// Whose part it is.
+    pub isd_as: IsdAsn,
+    /// The part; `None` where it is not known.
+    pub amount: Option<f64>,
+    /// Where it comes from: `file` or `note`; `None` where it is not known.
+    pub source: Option<&'static str>,
 }
 
 /// What was picked, by places in the ranking.

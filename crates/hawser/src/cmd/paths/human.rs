@@ -1,5 +1,6 @@
 //! Paths as people read them: what `scion showpaths` prints, with the fingerprints.
 
+use super::explain;
 use crate::{format, paint::Paint};
 use hawser_endhost::Path;
 use hawser_path::{
@@ -14,14 +15,16 @@ use std::{
 /// With more entries than these, each has a line of its own.
 const ON_ONE_LINE: usize = 7;
 
-/// The paths grouped by length, a line or paragraph each.
+/// The paths grouped by length, a line or paragraph each; where it is known what becomes of them,
+/// as they are given, with that below each.
 pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) -> Vec<String> {
     let width = paths.len().saturating_sub(1).to_string().len();
     let mut lines = Vec::new();
     let mut length = None;
     for (index, (path, entry)) in paths.iter().zip(entries).enumerate() {
         let ases = path.info().hops() + 1;
-        if length.replace(ases) != Some(ases) {
+        // In the order in which they are picked, lengths make no groups.
+        if entry.explanation.is_none() && length.replace(ases) != Some(ases) {
             lines.push(paint.header(format_args!("{ases} Hops:")));
         }
         let mut parts = vec![
@@ -46,6 +49,9 @@ pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) 
             false => " ".to_owned(),
         };
         lines.push(format!("[{index:width$}] {}", parts.join(&between)));
+        let told = entry.explanation.iter();
+        let told = told.flat_map(|one| explain::pairs(one, paint));
+        lines.extend(told.map(|(key, value)| format!("{}{key}: {value}", " ".repeat(width + 3))));
     }
     lines
 }
@@ -286,6 +292,41 @@ mod tests {
                 )
             ]
         );
+    }
+
+    #[test]
+    fn what_becomes_of_it_stands_below_it() {
+        let path = path(Metadata::default());
+        let select: hawser_path::Select = "latency,spread:40%".parse().unwrap();
+        let denied = hawser_path::Policy::new().with_acl("- 1-ff00:0:2#3; +".parse().unwrap());
+        for (policy, told) in [
+            (
+                None,
+                &[
+                    "    Taken: carries 100 %: latency not announced; 40 % cannot be kept: \
+                     1-ff00:0:2 carries 100 %, least there is",
+                    "    Rank: 1 (latency not announced; 2 hops)",
+                    "    Share: 100.0 %",
+                ][..],
+            ),
+            (
+                Some(denied),
+                &["    Left: policy: acl entry \"- 1-ff00:0:2#3\" at 1-ff00:0:2#3"],
+            ),
+        ] {
+            let policies: Vec<_> = policy.into_iter().collect();
+            let mut paths = vec![path.clone()];
+            let (explanations, chosen) = explain::order(&mut paths, &policies, select.clone(), 2);
+            assert_eq!(
+                explain::heading(&chosen),
+                ["Picked by latency,spread:40%, at most 2 paths"]
+            );
+            let mut entry = Entry::new(path.info(), path.next_hop());
+            entry.explanation = Some(explanations[0].clone());
+            let lines = listing(&paths, &[entry], false, Paint::none());
+            assert!(lines[0].starts_with("[0] Hops: ["), "{lines:?}");
+            assert_eq!(lines[1..], *told);
+        }
     }
 
     #[test]

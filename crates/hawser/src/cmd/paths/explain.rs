@@ -1,0 +1,73 @@
+//! `hawser paths --explain`: what becomes of each path, and why.
+
+use crate::{cmd::choose, paint::Paint};
+use hawser_endhost::Path;
+use hawser_path::{Explanation, Interface, Policy, Reason, Select, Verdict, explain, show::Chosen};
+
+/// Puts all paths in the order in which they are picked, and tells what becomes of each.
+pub fn order(
+    paths: &mut Vec<Path>,
+    policies: &[Policy],
+    select: Select,
+    most: usize,
+) -> (Vec<Explanation>, Chosen) {
+    choose::sort(paths);
+    let explained = explain(paths, policies, &select, most);
+    let in_order = |at: &usize| {
+        let explanation = explained.explanations.get(*at)?;
+        Some((paths.get(*at)?.clone(), explanation.clone()))
+    };
+    let (ordered, explanations) = explained.order.iter().filter_map(in_order).unzip();
+    *paths = ordered;
+    let chosen = Chosen {
+        select,
+        max_paths: most,
+        ignored: explained.ignored,
+    };
+    (explanations, chosen)
+}
+
+/// Whether a policy leaves the path.
+pub fn is_refused(explanation: &Explanation) -> bool {
+    matches!(explanation.reason, Reason::Policy { .. })
+}
+
+/// How many paths policies leave, and why the first of them.
+pub fn refused(explanations: &[Explanation]) -> Option<(usize, Reason)> {
+    let mut left = explanations.iter().filter(|one| is_refused(one));
+    let first = left.next()?.reason.clone();
+    Some((1 + left.count(), first))
+}
+
+/// How paths were chosen.
+pub fn heading(chosen: &Chosen) -> Vec<String> {
+    let (select, most) = (&chosen.select, chosen.max_paths);
+    let plural = if most == 1 { "" } else { "s" };
+    let mut lines = vec![format!("Picked by {select}, at most {most} path{plural}")];
+    if !chosen.ignored.is_empty() {
+        let ignored: Vec<String> = chosen.ignored.iter().map(Interface::to_string).collect();
+        lines.push(format!(
+            "Not counted, since every path crosses them: {}",
+            ignored.join(", ")
+        ));
+    }
+    lines
+}
+
+/// What becomes of one path: keys and values.
+pub fn pairs(explanation: &Explanation, paint: Paint) -> Vec<(String, String)> {
+    let verdict = match explanation.verdict {
+        Verdict::Taken => paint.good("Taken"),
+        Verdict::Left => paint.bad("Left"),
+        Verdict::Waiting => paint.bad("Waiting"),
+    };
+    let mut pairs = vec![(verdict, explanation.reason.to_string())];
+    if let Some(rank) = explanation.rank {
+        let values: Vec<&str> = explanation.values.iter().map(|v| &v.text[..]).collect();
+        pairs.push((paint.key("Rank"), format!("{rank} ({})", values.join("; "))));
+    }
+    if let Some(share) = explanation.share {
+        pairs.push((paint.key("Share"), format!("{:.1} %", share * 100.0)));
+    }
+    pairs
+}

@@ -1,0 +1,240 @@
+//! What becomes of every path to a destination, and why.
+
+use serde::Serialize;
+
+use crate::policy::Judged;
+use crate::{Decision, Interface, Path, Policy, Reason, Select, Value, Verdict, select};
+
+/// What [`explain`] found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explained {
+    /// Indices of all paths: those taken, best first, then those left by their rank, then those
+    /// that were not compared, as they were given.
+    pub order: Vec<usize>,
+    /// One for each path, in the order in which they were given.
+    pub explanations: Vec<Explanation>,
+    /// The interfaces that were not counted when paths were compared, because every path has to
+    /// use them.
+    pub ignored: Vec<Interface>,
+}
+
+/// What becomes of one path, and why.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// Whether it is taken or left.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
+    /// Where it stands among the paths that were compared, from 1; null where it was not.
+    pub rank: Option<usize>,
+    /// What was compared, in order of precedence.
+    pub values: Vec<Value>,
+    /// The share of the bytes that it is to carry, from 0 to 1; null where that is left open.
+    pub share: Option<f64>,
+}
+
+/// Tells of each path to a destination what [`select()`] does with it after the policies, one
+/// after the other, have left out what they do not keep.
+pub fn explain<P: AsRef<Path>>(
+    paths: &[P],
+    policies: &[Policy],
+    chosen: &Select,
+    max: usize,
+) -> Explained {
+    let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+    let unranked = |decision: Decision| Explanation {
+        verdict: decision.verdict,
+        reason: decision.reason,
+        rank: None,
+        values: Vec::new(),
+        share: None,
+    };
+    // What none of the steps below touches is a copy of what they do.
+    let mut explanations = vec![unranked(Decision::left(Reason::Copy)); paths.len()];
+    let mut kept: Vec<usize> = (0..paths.len()).collect();
+    for policy in policies {
+        let judged = policy.filter(&kept.iter().map(|&at| paths[at]).collect::<Vec<_>>());
+        let mut judged = judged.into_iter();
+        kept.retain(|&at| match judged.next() {
+            Some(Judged::Left(reason)) => {
+                explanations[at] = unranked(Decision::left(reason));
+                false
+            }
+            _ => true,
+        });
+    }
+    let open: Vec<&Path> = kept.iter().map(|&at| paths[at]).collect();
+    let selection = select(&open, chosen, max);
+    for (&at, decision) in kept.iter().zip(selection.decisions) {
+        explanations[at] = unranked(decision);
+    }
+    let mut order: Vec<usize> = selection.taken.iter().map(|&one| kept[one]).collect();
+    for (&at, share) in order.iter().zip(selection.shares.iter().flatten()) {
+        explanations[at].share = Some(*share);
+    }
+    for (rank, ranked) in (1..).zip(selection.ranking) {
+        let at = kept[ranked.index];
+        explanations[at].rank = Some(rank);
+        explanations[at].values = ranked.values;
+        if explanations[at].verdict != Verdict::Taken {
+            order.push(at);
+        }
+    }
+    order.extend((0..paths.len()).filter(|&at| explanations[at].rank.is_none()));
+    Explained {
+        order,
+        explanations,
+        ignored: selection.ignored,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::paths;
+
+    // A to G are 1 to 7; from D to A (001, Fig. 7a).
+    const FIG_7A: [&str; 3] = [
+        "4 3>2 7 1>2 6 1>2 5 1>2 1",
+        "4 2>2 3 1>3 2 1>1 1",
+        "4 1>2 2 1>1 1",
+    ];
+
+    fn acl(entries: &str) -> Policy {
+        Policy::new().with_acl(entries.parse().unwrap())
+    }
+
+    #[test]
+    fn paths_stand_as_they_are_picked_and_each_has_its_reason() {
+        let paths = paths(&FIG_7A);
+        let explained = explain(&paths, &[], &Select::disjoint(), 4);
+        assert_eq!(explained.order, [2, 0, 1]);
+        let said = explained.explanations.iter();
+        let said: Vec<_> = said.map(|one| (one.verdict, one.rank)).collect();
+        assert_eq!(
+            said,
+            [
+                (Verdict::Taken, Some(3)),
+                (Verdict::Left, Some(2)),
+                (Verdict::Taken, Some(1))
+            ]
+        );
+        let short = paths[2].fingerprint().short();
+        assert_eq!(
+            serde_json::to_value(&explained.explanations[1]).unwrap(),
+            json!({
+                "verdict": "left",
+                "reason": format!("shares 1-ff00:0:2#1 with path {short}"),
+                "rank": 2,
+                "values": [{
+                    "strategy": "shortest",
+                    "known": true,
+                    "value": "3 hops",
+                    "amount": 3.0,
+                    "unit": "hops",
+                }],
+                "share": null,
+            })
+        );
+    }
+
+    #[test]
+    fn what_a_policy_leaves_is_not_compared() {
+        let paths = paths(&FIG_7A);
+        let policies = [acl("- 1-ff00:0:3; +"), acl("- 1-ff00:0:7; +")];
+        let explained = explain(&paths, &policies, &"latency".parse().unwrap(), 4);
+        assert_eq!(explained.order, [2, 0, 1]);
+        let [long, middle, short] = &explained.explanations[..] else {
+            panic!("{explained:?}");
+        };
+        for (one, entry) in [(long, "1-ff00:0:7"), (middle, "1-ff00:0:3")] {
+            assert_eq!((one.verdict, one.rank), (Verdict::Left, None));
+            let reason = one.reason.to_string();
+            assert!(reason.starts_with("policy: acl entry"), "{reason}");
+            assert!(reason.contains(entry), "{reason}");
+        }
+        assert_eq!((short.verdict, short.rank), (Verdict::Taken, Some(1)));
+        let values: Vec<_> = short.values.iter().map(|one| &one.text[..]).collect();
+        assert_eq!(values, ["latency not announced", "2 hops"]);
+    }
+
+    #[test]
+    fn carbon_is_told_by_its_parts_and_spread_by_its_shares() {
+        let mut paths = paths(&["1 1>1 2 2>1 4", "1 2>1 3 2>2 4"]);
+        paths[0].metadata.notes = vec![String::new(), "carbon=2.5".into(), String::new()];
+        let table = "1-ff00:0:1: 10\n1-ff00:0:4: 1".parse().unwrap();
+        let chosen: Select = "carbon,spread:50%".parse().unwrap();
+        let explained = explain(&paths, &[], &chosen.with_carbon(&table), 4);
+        assert_eq!(explained.order, [0, 1]);
+        let json = serde_json::to_value(&explained.explanations).unwrap();
+        assert_eq!(json[0]["share"], 0.5);
+        assert_eq!(
+            json[0]["values"][0],
+            json!({
+                "strategy": "carbon",
+                "known": true,
+                "value": "carbon 13.5 g/GB: 10 from 1-ff00:0:1 (file), \
+                          2.5 from 1-ff00:0:2 (note), 1 from 1-ff00:0:4 (file)",
+                "amount": 13.5,
+                "unit": "g/GB",
+                "parts": [
+                    {"isd_as": "1-ff00:0:1", "amount": 10.0, "source": "file"},
+                    {"isd_as": "1-ff00:0:2", "amount": 2.5, "source": "note"},
+                    {"isd_as": "1-ff00:0:4", "amount": 1.0, "source": "file"},
+                ],
+            })
+        );
+        let unknown = &json[1]["values"][0];
+        assert_eq!(
+            (&unknown["known"], &unknown["amount"]),
+            (&json!(false), &json!(11.0))
+        );
+        assert_eq!(
+            unknown["parts"][1],
+            json!({"isd_as": "1-ff00:0:3", "amount": null, "source": null})
+        );
+        assert_eq!(json[1]["rank"], 2);
+    }
+
+    #[test]
+    fn copies_are_told_apart_from_the_path_itself() {
+        let paths = paths(&[FIG_7A[0], FIG_7A[0], FIG_7A[1]]);
+        let explained = explain(&paths, &[], &Select::shortest(), 4);
+        assert_eq!(explained.order, [2, 0, 1]);
+        assert_eq!(explained.explanations[1].reason, Reason::Copy);
+    }
+
+    proptest! {
+        #[test]
+        fn every_path_is_told_of_once_and_ranks_are_a_row(
+            chosen in prop::collection::vec(0..3_usize, 0..9),
+            select in prop::sample::select(vec![
+                "shortest", "disjoint", "latency,disjoint:2", "spread:40%", "carbon,bandwidth",
+            ]),
+            max in 0..4_usize,
+            denied in 1..8_u8,
+        ) {
+            let texts: Vec<_> = chosen.into_iter().map(|one| FIG_7A[one]).collect();
+            let paths = paths(&texts);
+            let policy = acl(&format!("- 1-ff00:0:{denied}; +"));
+            let explained = explain(&paths, &[policy], &select.parse().unwrap(), max);
+            let mut order = explained.order.clone();
+            order.sort_unstable();
+            prop_assert!(order.into_iter().eq(0..paths.len()));
+            let told = explained.order.iter().map(|&at| &explained.explanations[at]);
+            let taken: Vec<_> = told.clone().map(|one| one.verdict == Verdict::Taken).collect();
+            let first_left = taken.iter().position(|taken| !taken).unwrap_or(taken.len());
+            prop_assert!(first_left <= max && !taken[first_left..].contains(&true));
+            let mut ranks: Vec<_> = told.clone().filter_map(|one| one.rank).collect();
+            ranks.sort_unstable();
+            prop_assert!(ranks.iter().copied().eq(1..=ranks.len()));
+            for one in told {
+                prop_assert_eq!(one.rank.is_some(), !one.values.is_empty());
+                prop_assert!(!one.reason.to_string().is_empty());
+            }
+        }
+    }
+}
