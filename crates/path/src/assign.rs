@@ -3,6 +3,7 @@
 mod chain;
 mod links;
 mod share;
+mod stuck;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -12,8 +13,11 @@ mod why;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use sha2::{Digest, Sha256};
+
 use self::links::Links;
-use self::table::{Item, Table};
+use self::stuck::{Class, Stuck};
+use self::table::{Item, Seat, Table};
 use self::unavoidable::Unavoidable;
 use crate::{Decision, Fingerprint, Path, Reason, Verdict};
 
@@ -46,6 +50,10 @@ pub struct Assignment<K> {
     /// How many calls changed anything.
     clock: u64,
     links: Links,
+    unavoidable: Unavoidable,
+    stuck: Stuck,
+    /// Numbers of peers that left, below the greatest.
+    free: Vec<usize>,
     /// The outcome.
     table: Table,
     /// By seat in the table: whose it is.
@@ -70,6 +78,9 @@ pub struct Change<K> {
 
 #[derive(Debug, Clone)]
 struct Peer {
+    /// Its number, which is a small one.
+    number: usize,
+    class: Class,
     /// Best first.
     offers: Vec<Offer>,
     most: usize,
@@ -103,6 +114,9 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             turns: BTreeSet::new(),
             clock: 0,
             links: Links::default(),
+            unavoidable: Unavoidable::default(),
+            stuck: Stuck::default(),
+            free: Vec::new(),
             table: Table::default(),
             keys: Vec::new(),
         }
@@ -116,9 +130,13 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         let joined = self.clock + 1;
         let mut seen = BTreeSet::new();
         let mut offers = Vec::with_capacity(paths.len());
+        let mut class = Sha256::new();
+        let mut others_count = false;
         for path in paths {
             let fingerprint = path.fingerprint();
             if seen.insert(fingerprint) {
+                class.update(fingerprint.as_bytes());
+                others_count |= self.unavoidable.add(&path);
                 offers.push(Offer {
                     links: self.links.number(&path.interfaces),
                     taken: before.contains(&(peer, fingerprint)),
@@ -127,15 +145,23 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
                 });
             }
         }
+        let next = self.peers.len();
         let entry = self.peers.entry(peer).or_insert_with(|| Peer {
+            number: self.free.pop().unwrap_or(next),
+            class: Class::default(),
             offers: Vec::new(),
             most: 1,
             joined,
             since: joined,
         });
         entry.most = most.max(1);
+        entry.class = class.finalize().into();
+        self.stuck.peer_changed(entry.number);
         let gone = std::mem::replace(&mut entry.offers, offers);
         self.withdraw(peer, &gone);
+        if others_count {
+            self.stuck.clear();
+        }
         self.settle(&before)
     }
 
@@ -146,6 +172,8 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             return Vec::new();
         };
         self.turns.remove(&peer);
+        self.stuck.peer_changed(gone.number);
+        self.free.push(gone.number);
         self.withdraw(peer, &gone.offers);
         self.settle(&before)
     }
@@ -170,8 +198,10 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             if let Some(item) = Self::take_over(&table, seat) {
                 for blocker in table.blockers(item) {
                     table.drop(blocker);
+                    table.changed(blocker, &mut self.stuck);
                 }
                 table.take(item);
+                table.changed(item, &mut self.stuck);
                 table.seats[seat].turn = true;
                 self.turns.insert(self.keys[seat]);
             }
@@ -194,6 +224,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         let before = self.in_use();
         self.allowed.entry(one).or_default().insert(other);
         self.allowed.entry(other).or_default().insert(one);
+        self.pair_changed(one, other);
         self.settle(&before)
     }
 
@@ -210,6 +241,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             return Vec::new();
         }
         let before = self.in_use();
+        self.pair_changed(one, other);
         self.settle(&before)
     }
 
@@ -235,6 +267,15 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             .collect()
     }
 
+    /// Only who looked at what one of the two peers could have saw this pair.
+    fn pair_changed(&mut self, one: Offered<K>, other: Offered<K>) {
+        for offered in [one, other] {
+            if let Some(peer) = self.peers.get(&offered.0) {
+                self.stuck.peer_changed(peer.number);
+            }
+        }
+    }
+
     fn offers(&self, (peer, fingerprint): Offered<K>) -> bool {
         self.peers.get(&peer).is_some_and(|it| {
             let mut offers = it.offers.iter();
@@ -244,7 +285,14 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
 
     /// Forgets what hung on paths that may now be gone.
     fn withdraw(&mut self, peer: K, gone: &[Offer]) {
+        let mut others_count = false;
         for offer in gone {
+            others_count |= self.unavoidable.remove(&offer.path);
+            if offer.taken {
+                for &link in &offer.links {
+                    self.stuck.link_changed(link);
+                }
+            }
             self.links.release(&offer.path.interfaces);
             let one = (peer, offer.fingerprint);
             if self.offers(one) {
@@ -255,6 +303,9 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
                     others.remove(&one);
                 }
             }
+        }
+        if others_count {
+            self.stuck.clear();
         }
     }
 
@@ -273,7 +324,11 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.clock += 1;
         self.keys = self.peers.keys().copied().collect();
         self.table = self.lay_out();
-        share::share_out(&mut self.table);
+        share::share_out(&mut self.table, &mut self.stuck);
+        if self.stuck.leaders() > 2 * self.peers.len() {
+            let classes: BTreeSet<Class> = self.peers.values().map(|peer| peer.class).collect();
+            self.stuck.forget_leaders(|class| classes.contains(class));
+        }
         let (least, greatest) = ([0; 32].into(), [u8::MAX; 32].into());
         for ((key, peer), seat) in self.peers.iter_mut().zip(&self.table.seats) {
             let had_any = before
@@ -292,26 +347,37 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
 
     /// The table of what is on offer, with nothing in use.
     fn lay_out(&self) -> Table {
-        let offers = self.peers.values().flat_map(|peer| &peer.offers);
-        let unavoidable = Unavoidable::of(offers.map(|offer| &offer.path));
         let mut table = Table::new(self.links.end());
         for (key, peer) in &self.peers {
-            let order = (peer.since, peer.joined);
-            table.seat(peer.most, self.turns.contains(key), order);
+            table.seat(Seat {
+                peer: peer.number,
+                class: Some(peer.class),
+                items: 0..0,
+                most: peer.most,
+                count: 0,
+                turn: self.turns.contains(key),
+                order: (peer.since, peer.joined),
+            });
             for offer in &peer.offers {
-                let counted = unavoidable.without(&offer.path);
+                let counted = self.unavoidable.without(&offer.path);
                 table.offer(&offer.links[counted], offer.taken);
             }
         }
         if self.allowed.is_empty() {
             return table;
         }
-        let item = |offered: &Offered<K>| self.item_in(&table, *offered);
         let mut pairs = BTreeSet::new();
         for (one, others) in &self.allowed {
-            let Some(first) = item(one) else { continue };
+            let Some(first) = self.item_in(&table, *one) else {
+                continue;
+            };
             let seconds = others.iter().filter(|other| *other > one);
-            pairs.extend(seconds.filter_map(item).map(|second| (first, second)));
+            let seconds = seconds.filter_map(|other| self.item_in(&table, *other));
+            pairs.extend(seconds.map(|second| (first, second)));
+            if !others.is_empty() {
+                let seat = table.items[first].seat;
+                table.seats[seat].class = None;
+            }
         }
         table.allowed = pairs;
         table

@@ -1,15 +1,30 @@
 //! Sharing out the paths: what was in use first, then what is free, then step by step more evenly.
 
-use super::chain;
+use super::chain::{self, Budget};
+use super::stuck::Stuck;
 use super::table::{Item, Table};
 
 /// Decides which paths of the table are used, none of which is in use yet.
-pub(super) fn share_out(table: &mut Table) {
+pub(super) fn share_out(table: &mut Table, stuck: &mut Stuck) {
     let order = table.in_order();
     keep(table, &order);
     fill(table, &order);
-    chain::even_out(table, &order);
-    fill(table, &order);
+    for item in 0..table.items.len() {
+        if table.taken[item] != table.items[item].held {
+            table.changed(item, stuck);
+        }
+    }
+    let mut budget = Budget::default();
+    loop {
+        chain::even_out(table, &order, stuck, &mut budget);
+        let filled = fill(table, &order);
+        for &item in &filled {
+            table.changed(item, stuck);
+        }
+        if filled.is_empty() {
+            return;
+        }
+    }
 }
 
 /// Uses again what was in use, if it still may be. Where paths are now in each other's way, the
@@ -29,23 +44,28 @@ fn keep(table: &mut Table, order: &[usize]) {
     }
 }
 
-/// Gives what is free to those with the fewest paths first, to each its best.
-fn fill(table: &mut Table, order: &[usize]) {
+/// Gives what is free to those with the fewest paths first, to each its best. Returns what was
+/// given.
+fn fill(table: &mut Table, order: &[usize]) -> Vec<Item> {
+    let mut filled = Vec::new();
+    // Who finds nothing free finds nothing later: nothing is given up meanwhile.
+    let mut open: Vec<usize> = order.to_vec();
     let mut level = 0;
-    loop {
-        let mut done = true;
-        for &seat in order {
-            done &= table.seats[seat].count < level;
-            if table.seats[seat].count == level && table.has_room(seat) {
-                let mut items = table.seats[seat].items.clone();
-                if let Some(item) = items.find(|&item| table.is_free(item)) {
-                    table.take(item);
-                }
+    while !open.is_empty() {
+        open.retain(|&seat| {
+            if table.seats[seat].count > level {
+                return true;
             }
-        }
-        if done {
-            return;
-        }
+            let mut items = table.seats[seat].items.clone();
+            let room = table.has_room(seat);
+            let free = items.find(|&item| room && table.is_free(item));
+            if let Some(item) = free {
+                table.take(item);
+                filled.push(item);
+            }
+            free.is_some()
+        });
         level += 1;
     }
+    filled
 }

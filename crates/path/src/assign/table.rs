@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::stuck::{Class, Stuck};
+
 /// A path of a peer: its place in [`Table::items`].
 pub(super) type Item = usize;
 
@@ -11,6 +13,8 @@ pub(super) type Item = usize;
 pub(super) struct Table {
     pub items: Vec<Entry>,
     pub seats: Vec<Seat>,
+    /// By number of a peer: its place in [`Table::seats`].
+    pub peers: Vec<Option<usize>>,
     /// Whether each path is in use.
     pub taken: Vec<bool>,
     /// Pairs, smaller first, that may share interfaces.
@@ -35,6 +39,10 @@ pub(super) struct Entry {
 /// A peer.
 #[derive(Debug, Clone)]
 pub(super) struct Seat {
+    /// Its number, which stays the same.
+    pub peer: usize,
+    /// What its paths are; `None` if some of them may share interfaces, as others may not.
+    pub class: Option<Class>,
     /// Its paths, best first.
     pub items: Range<Item>,
     /// How many it takes.
@@ -56,15 +64,16 @@ impl Table {
         }
     }
 
-    /// A peer without paths so far.
-    pub fn seat(&mut self, most: usize, turn: bool, order: (u64, u64)) {
+    /// A peer, without paths so far.
+    pub fn seat(&mut self, seat: Seat) {
+        if self.peers.len() <= seat.peer {
+            self.peers.resize(seat.peer + 1, None);
+        }
+        self.peers[seat.peer] = Some(self.seats.len());
         let end = self.items.len();
         self.seats.push(Seat {
             items: end..end,
-            most,
-            count: 0,
-            turn,
-            order,
+            ..seat
         });
     }
 
@@ -90,7 +99,7 @@ impl Table {
 
     /// Whether these two, if they share a link, may do so.
     pub fn may_share(&self, one: Item, other: Item) -> bool {
-        self.allowed.contains(&(one.min(other), one.max(other)))
+        !self.allowed.is_empty() && self.allowed.contains(&(one.min(other), one.max(other)))
     }
 
     /// The paths in use that share a link with this one, as often as they do so, in its order.
@@ -103,13 +112,34 @@ impl Table {
 
     /// The paths in use that must be given up for this one, ascending.
     pub fn blockers(&self, item: Item) -> Vec<Item> {
-        let mut blockers: Vec<_> = self
-            .sharing(item)
-            .filter(|&holder| !self.may_share(holder, item))
-            .collect();
+        let mut blockers = Vec::new();
+        self.blockers_into(item, &mut blockers);
         blockers.sort_unstable();
-        blockers.dedup();
         blockers
+    }
+
+    /// Adds the paths in use that must be given up for this one, in its order.
+    pub fn blockers_into(&self, item: Item, blockers: &mut Vec<Item>) {
+        let begin = blockers.len();
+        for holder in self.sharing(item) {
+            if !blockers[begin..].contains(&holder) && !self.may_share(holder, item) {
+                blockers.push(holder);
+            }
+        }
+    }
+
+    /// No more paths than this can be in use together: each needs a first link of its own, and a
+    /// last one, unless two may share it.
+    pub fn most_together(&self) -> usize {
+        let count = |end: fn(&[u32]) -> Option<&u32>| {
+            let mut seen = vec![false; self.holders.len()];
+            let needs_none = |item: &Item| match end(self.links(*item)) {
+                Some(&link) => !std::mem::replace(&mut seen[link as usize], true),
+                None => true,
+            };
+            (0..self.items.len()).filter(needs_none).count()
+        };
+        count(<[u32]>::first).min(count(<[u32]>::last)) + self.allowed.len()
     }
 
     /// Whether a path can be used without giving up another.
@@ -145,10 +175,19 @@ impl Table {
         }
     }
 
+    /// Whether a path is used has changed, or with which others it may share.
+    pub fn changed(&self, item: Item, stuck: &mut Stuck) {
+        for &link in self.links(item) {
+            stuck.link_changed(link);
+        }
+        stuck.peer_changed(self.seats[self.items[item].seat].peer);
+    }
+
     /// How even the shares are; greater is better. First how many of those whose turn it is have a
     /// path, then how many peers have at least one, at least two, and so on: of two shares, the
     /// greater of these is the one that is better for the first peer on which they differ, counted
     /// from the poorest (leximin).
+    #[cfg(test)]
     pub fn score(&self) -> Vec<usize> {
         let mut score = vec![0];
         for seat in &self.seats {
@@ -170,3 +209,6 @@ impl Table {
         order
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests;

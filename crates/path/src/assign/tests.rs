@@ -210,6 +210,11 @@ proptest! {
             prop_assert_eq!(&followed, &assignment.in_use());
 
             let table = &assignment.table;
+            // No chain helps, not even one for a peer that was not looked at this time.
+            let mut again = table.clone();
+            let (mut stuck, mut budget) = (stuck::Stuck::default(), chain::Budget::default());
+            chain::even_out(&mut again, &table.in_order(), &mut stuck, &mut budget);
+            prop_assert_eq!(&again.taken, &table.taken);
             for (seat, key) in table.seats.iter().zip(&assignment.keys) {
                 prop_assert!(seat.count <= seat.most);
                 let decisions = assignment.decisions(*key);

@@ -11,43 +11,94 @@ use crate::{Interface, Path};
 ///
 /// As in [`select`](crate::select()), the whole link is meant, not only the end of it that the
 /// paper names: counted, the other end would let every path overlap with every other all the same.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Unavoidable {
-    /// Whether all paths leave by the same interface.
-    out: bool,
-    /// By AS: the interface by which all paths arrive there, if there is just one.
-    into: BTreeMap<IsdAsn, Option<Interface>>,
+    /// How many paths leave by each interface.
+    out: BTreeMap<Interface, usize>,
+    /// By AS: how many paths arrive there by each interface.
+    into: BTreeMap<IsdAsn, BTreeMap<Interface, usize>>,
 }
 
 impl Unavoidable {
-    /// What all these paths, to all peers, have in common.
-    pub fn of<'a>(paths: impl Iterator<Item = &'a Path>) -> Self {
-        let mut first = None;
-        let mut out = true;
-        let mut into = BTreeMap::new();
-        for path in paths {
-            let (Some(leaves), Some(arrives)) = (path.interfaces.first(), path.interfaces.last())
-            else {
-                continue;
+    /// One more path on offer. Returns whether other links count now for the paths that were.
+    pub fn add(&mut self, path: &Path) -> bool {
+        let (Some(leaves), Some(arrives)) = (path.interfaces.first(), path.interfaces.last())
+        else {
+            return false;
+        };
+        let one_more = |ways: &mut BTreeMap<Interface, usize>, way: &Interface| {
+            *ways.entry(*way).or_default() += 1;
+            ways.len() == 2 && ways[way] == 1
+        };
+        let out = one_more(&mut self.out, leaves);
+        out | one_more(self.into.entry(path.dst).or_default(), arrives)
+    }
+
+    /// One path less. Returns whether other links count now for those that are left.
+    pub fn remove(&mut self, path: &Path) -> bool {
+        let (Some(leaves), Some(arrives)) = (path.interfaces.first(), path.interfaces.last())
+        else {
+            return false;
+        };
+        let one_less = |ways: &mut BTreeMap<Interface, usize>, way: &Interface| {
+            let Some(count) = ways.get_mut(way) else {
+                return false;
             };
-            out &= *first.get_or_insert(leaves) == leaves;
-            let known = into.entry(path.dst).or_insert(Some(*arrives));
-            if *known != Some(*arrives) {
-                *known = None;
+            *count -= 1;
+            *count == 0 && {
+                ways.remove(way);
+                ways.len() == 1
+            }
+        };
+        let mut changed = one_less(&mut self.out, leaves);
+        if let Some(ways) = self.into.get_mut(&path.dst) {
+            changed |= one_less(ways, arrives);
+            if ways.is_empty() {
+                self.into.remove(&path.dst);
             }
         }
-        Self { out, into }
+        changed
     }
 
     /// The interfaces of a path that count, by their place on it.
     pub fn without(&self, path: &Path) -> Range<usize> {
         let count = path.interfaces.len();
-        let begin = if self.out { count.min(2) } else { 0 };
-        let only_way_in = self.into.get(&path.dst).is_some_and(Option::is_some);
+        let begin = if self.out.len() > 1 { 0 } else { count.min(2) };
+        let only_way_in = self.into.get(&path.dst).is_some_and(|ways| ways.len() == 1);
         let end = if only_way_in {
             count.saturating_sub(2)
         } else {
             count
         };
         begin..end.max(begin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::path;
+
+    #[test]
+    fn the_only_way_out_and_the_only_way_in_do_not_count() {
+        let mut unavoidable = Unavoidable::default();
+        let (over_2, over_3) = (path("1 1>1 2 2>1 4"), path("1 1>2 2 3>1 3 2>1 4"));
+        assert!(!unavoidable.add(&over_2));
+        assert_eq!(unavoidable.without(&over_2), 2..2);
+        assert!(!unavoidable.add(&over_3));
+        assert_eq!(unavoidable.without(&over_3), 2..4);
+        // Another way out and another way in, each of which changes what counts.
+        let (out, into) = (path("1 2>1 5"), path("1 1>1 2 4>2 4"));
+        assert!(unavoidable.add(&out));
+        assert_eq!(unavoidable.without(&over_3), 0..4);
+        assert!(unavoidable.add(&into));
+        assert_eq!(unavoidable.without(&over_3), 0..6);
+        assert!(!unavoidable.add(&into));
+        assert!(!unavoidable.remove(&into));
+        assert!(unavoidable.remove(&out));
+        assert!(unavoidable.remove(&into));
+        assert_eq!(unavoidable.without(&over_3), 2..4);
+        assert!(!unavoidable.remove(&over_2));
+        assert!(!unavoidable.remove(&over_3));
     }
 }

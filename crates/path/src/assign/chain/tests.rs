@@ -1,0 +1,111 @@
+use proptest::prelude::*;
+
+use super::super::table::tests::{Seats, seats, table};
+use super::*;
+
+/// How many paths each peer has after the first peers took what they could and all was evened out.
+fn evened(seats: &Seats) -> (Table, Table) {
+    let mut before = table(seats);
+    for item in 0..before.items.len() {
+        if before.has_room(before.items[item].seat) && before.is_free(item) {
+            before.take(item);
+        }
+    }
+    let mut after = before.clone();
+    let order = after.in_order();
+    let (mut stuck, mut budget) = (Stuck::default(), Budget::default());
+    even_out(&mut after, &order, &mut stuck, &mut budget);
+    (before, after)
+}
+
+fn counts(table: &Table) -> Vec<usize> {
+    table.seats.iter().map(|seat| seat.count).collect()
+}
+
+#[test]
+fn who_has_more_gives_one_up() {
+    let (before, after) = evened(&vec![(9, vec![vec![0], vec![1]]), (9, vec![vec![1]])]);
+    assert_eq!(counts(&before), [2, 0]);
+    assert_eq!(counts(&after), [1, 1]);
+    assert_eq!(after.taken, [true, false, true]);
+}
+
+#[test]
+fn who_has_as_many_takes_another_instead() {
+    // The last gets its path from the second, that one from the first, which has another.
+    let (before, after) = evened(&vec![
+        (1, vec![vec![0], vec![1]]),
+        (1, vec![vec![2], vec![0]]),
+        (1, vec![vec![2]]),
+    ]);
+    assert_eq!(counts(&before), [1, 1, 0]);
+    assert_eq!(counts(&after), [1, 1, 1]);
+}
+
+#[test]
+fn nobody_gives_up_its_only_path_for_nothing() {
+    let seats = vec![(1, vec![vec![0]]), (1, vec![vec![0], vec![0, 1]])];
+    let (before, after) = evened(&seats);
+    assert_eq!(after.taken, before.taken);
+}
+
+#[test]
+fn one_path_may_cost_several_peers_one() {
+    let (before, after) = evened(&vec![
+        (9, vec![vec![0], vec![1]]),
+        (9, vec![vec![2], vec![3]]),
+        (9, vec![vec![1, 3]]),
+    ]);
+    assert_eq!(counts(&before), [2, 2, 0]);
+    assert_eq!(counts(&after), [1, 1, 1]);
+}
+
+#[test]
+fn the_search_ends_where_the_budget_does() {
+    let seats = vec![(9, vec![vec![0], vec![1]]), (9, vec![vec![1]])];
+    let (mut table, _) = evened(&seats);
+    let (order, mut stuck) = (table.in_order(), Stuck::default());
+    even_out(&mut table, &order, &mut stuck, &mut Budget(0));
+    assert_eq!(counts(&table), [2, 0]);
+    // Not having been looked at, the second is looked at the next time.
+    even_out(&mut table, &order, &mut stuck, &mut Budget(9));
+    assert_eq!(counts(&table), [1, 1]);
+}
+
+proptest! {
+    #[test]
+    fn shares_get_only_more_even(seats in seats()) {
+        let (before, after) = evened(&seats);
+        prop_assert!(after.score() >= before.score());
+        prop_assert_eq!(after.score() == before.score(), after.taken == before.taken);
+        for item in (0..after.items.len()).filter(|item| after.taken[*item]) {
+            prop_assert!(after.blockers(item).is_empty());
+        }
+    }
+
+    // What a search saw is all that its outcome depends on.
+    #[test]
+    fn who_is_stuck_stays_so_until_what_was_looked_at_changes(
+        seats in seats(),
+        flips in prop::collection::vec(0..40usize, 1..12),
+    ) {
+        let mut table = table(&seats);
+        let order = table.in_order();
+        let mut stuck = Stuck::default();
+        let count = table.items.len();
+        for item in flips.into_iter().filter(|item| *item < count) {
+            if table.taken[item] {
+                table.drop(item);
+            } else if table.has_room(table.items[item].seat) && table.is_free(item) {
+                table.take(item);
+            } else {
+                continue;
+            }
+            table.changed(item, &mut stuck);
+            let mut afresh = table.clone();
+            even_out(&mut table, &order, &mut stuck, &mut Budget::default());
+            even_out(&mut afresh, &order, &mut Stuck::default(), &mut Budget::default());
+            prop_assert_eq!(&table.taken, &afresh.taken);
+        }
+    }
+}

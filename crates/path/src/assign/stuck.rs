@@ -1,0 +1,143 @@
+//! Which peers need not be looked at again, because nothing has changed that they depend on.
+
+use std::collections::BTreeMap;
+
+/// What the paths of a peer are, so that peers with the same paths are known as such.
+pub(super) type Class = [u8; 32];
+
+/// The peers for which the last search for a chain found none, and what these searches looked at.
+/// A search looks at nothing else, so until some of that changes it would find none again.
+///
+/// Peers are named by numbers that stay theirs, and are free again when they leave.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stuck {
+    stuck: Bits,
+    /// By link: the peers whose search looked at what crosses it.
+    by_link: Vec<Bits>,
+    /// By peer: the peers whose search looked at how many paths it has and which it could have.
+    by_peer: Vec<Bits>,
+    /// One of the peers that are stuck with these paths and none in use.
+    leaders: BTreeMap<Class, usize>,
+}
+
+impl Stuck {
+    /// Whether a search would find nothing.
+    pub fn is_stuck(&self, peer: usize) -> bool {
+        self.stuck.contains(peer)
+    }
+
+    /// A search for a peer found nothing, having looked at these.
+    pub fn found_nothing(&mut self, peer: usize) {
+        self.stuck.insert(peer);
+        self.looked_at_peer(peer, peer);
+    }
+
+    /// The search for a peer looked at what crosses a link.
+    pub fn looked_at_link(&mut self, peer: usize, link: u32) {
+        at(&mut self.by_link, link as usize).insert(peer);
+    }
+
+    /// The search for a peer looked at another peer.
+    pub fn looked_at_peer(&mut self, peer: usize, other: usize) {
+        at(&mut self.by_peer, other).insert(peer);
+    }
+
+    /// What crosses a link is different now, or what may.
+    pub fn link_changed(&mut self, link: u32) {
+        if let Some(peers) = self.by_link.get_mut(link as usize) {
+            self.stuck.take_out(peers);
+        }
+    }
+
+    /// A peer has more or fewer paths now, or others on offer.
+    pub fn peer_changed(&mut self, peer: usize) {
+        if let Some(peers) = self.by_peer.get_mut(peer) {
+            self.stuck.take_out(peers);
+        }
+    }
+
+    /// One of the peers that were stuck with these paths and none in use.
+    pub fn leader(&self, class: &Class) -> Option<usize> {
+        self.leaders.get(class).copied()
+    }
+
+    /// A peer is stuck with these paths and none in use.
+    pub fn lead(&mut self, class: Class, peer: usize) {
+        self.leaders.insert(class, peer);
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Forgets who was stuck with paths that nobody has now.
+    pub fn forget_leaders(&mut self, known: impl Fn(&Class) -> bool) {
+        self.leaders.retain(|class, _| known(class));
+    }
+
+    /// How many leaders are remembered.
+    pub fn leaders(&self) -> usize {
+        self.leaders.len()
+    }
+}
+
+fn at(all: &mut Vec<Bits>, index: usize) -> &mut Bits {
+    if all.len() <= index {
+        all.resize(index + 1, Bits::default());
+    }
+    &mut all[index]
+}
+
+/// A set of small numbers.
+#[derive(Debug, Clone, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn contains(&self, bit: usize) -> bool {
+        self.0
+            .get(bit / 64)
+            .is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    }
+
+    fn insert(&mut self, bit: usize) {
+        if self.0.len() <= bit / 64 {
+            self.0.resize(bit / 64 + 1, 0);
+        }
+        self.0[bit / 64] |= 1 << (bit % 64);
+    }
+
+    /// Takes these out, of which none is left.
+    fn take_out(&mut self, others: &mut Bits) {
+        for (word, others) in self.0.iter_mut().zip(&others.0) {
+            *word &= !others;
+        }
+        others.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_looked_at_matters() {
+        let mut stuck = Stuck::default();
+        for peer in [3, 70] {
+            stuck.looked_at_link(peer, 5);
+            stuck.looked_at_peer(peer, 9);
+            stuck.found_nothing(peer);
+        }
+        stuck.looked_at_link(70, 6);
+        stuck.link_changed(7);
+        stuck.peer_changed(8);
+        assert!(stuck.is_stuck(3) && stuck.is_stuck(70) && !stuck.is_stuck(9));
+        stuck.link_changed(6);
+        assert!(stuck.is_stuck(3) && !stuck.is_stuck(70));
+        stuck.peer_changed(9);
+        assert!(!stuck.is_stuck(3));
+        stuck.found_nothing(3);
+        stuck.peer_changed(3);
+        assert!(!stuck.is_stuck(3));
+    }
+}
