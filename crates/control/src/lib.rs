@@ -30,6 +30,7 @@ mod endhost_api;
 mod graph;
 mod keys;
 mod lookup;
+mod network_paths;
 mod offer;
 mod plane;
 mod revoked;
@@ -46,5 +47,6 @@ pub mod live;
 
 pub use control::{Control, DAEMON_ADDRESS, OpenError};
 pub use keys::{Keys, as_folder};
+pub use network_paths::NetworkPaths;
 pub use segment::{MAX_LIFETIME, MIN_LIFETIME};
 pub use serve::{Bound, RunError};

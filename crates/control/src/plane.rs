@@ -20,10 +20,10 @@ use scion_protobuf::{
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 /// Segments between two core ASes, and between a core AS and one below it.
-const SEGMENTS_PER_PAIR: usize = 20;
+pub(crate) const SEGMENTS_PER_PAIR: usize = 20;
 
 /// Paths answered for one destination, the shortest.
-const MAX_PATHS: usize = 200;
+pub(crate) const MAX_PATHS: usize = 200;
 
 /// Bytes of answers kept for the next time they are asked for.
 const MAX_KEPT: usize = 1 << 20;

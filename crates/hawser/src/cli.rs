@@ -2,11 +2,13 @@
 
 mod bench;
 mod host;
+mod simulate;
 
 pub use bench::*;
 use clap::{Args, Parser, Subcommand};
 use hawser_topology::IsdAsn;
 pub use host::*;
+pub use simulate::*;
 use std::{path::PathBuf, time::Duration};
 
 /// Moves data over every useful path of a SCION network at once.
@@ -37,6 +39,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Repeat the papers' experiments
     Bench(BenchArgs),
+    /// Compute how many leechers share a network, without bringing it up
+    Simulate(SimulateArgs),
     /// Run the border router of an AS
     Router(RouterArgs),
     /// Run the control service and daemon of an AS

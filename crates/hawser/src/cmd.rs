@@ -10,6 +10,7 @@ mod policy;
 pub mod seed;
 mod select;
 pub mod service;
+pub mod simulate;
 pub mod torrent;
 pub mod traceroute;
 

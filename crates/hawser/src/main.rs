@@ -44,6 +44,7 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Lab(args) => cmd::lab::run(args),
         Command::Demo(args) => demo::run(args).map(done),
         Command::Bench(args) => bench::run(args).map(done),
+        Command::Simulate(args) => cmd::simulate::run(args).map(done),
         Command::Router(args) => cmd::service::router(args).map(done),
         Command::Control(args) => cmd::service::control(args).map(done),
         Command::Internal(args) => Ok(cmd::service::internal(args)),

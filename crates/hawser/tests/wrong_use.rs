@@ -303,3 +303,19 @@ fn piece_lengths_nobody_reads_are_wrong_use() {
     }
     assert!(!folder.path().join("data.bin.torrent").exists());
 }
+
+#[test]
+fn what_cannot_be_simulated_is_explained() {
+    wrong(&["simulate"], &["TOPO", "--generate"]);
+    wrong(
+        &["simulate", "fig9", "--generate", "9"],
+        &["cannot be used with"],
+    );
+    wrong(&["simulate", "--generate", "0"], &["1..=2000"]);
+    wrong(&["simulate", "fig9", "--leechers", "0"], &["--leechers"]);
+    wrong(&["simulate", "fig9", "--arrive", "5"], &["20ms"]);
+    wrong(&["simulate", "fig9", "--select", "best"], &["disjoint"]);
+    refused(&hawser(&["simulate", "fig99"]), 1, &["fig99", "fig7a"]);
+    let nowhere = ["simulate", "fig9", "--seeder-in", "1-ff00:0:99"];
+    refused(&hawser(&nowhere), 1, &["1-ff00:0:99"]);
+}

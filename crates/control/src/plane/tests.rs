@@ -48,6 +48,25 @@ fn two_isds() -> Network {
     Network::parse(TWO_ISDS).unwrap()
 }
 
+#[test]
+fn who_plans_with_a_network_sees_the_paths_that_its_services_answer() {
+    let network = two_isds();
+    let mut paths = crate::NetworkPaths::new(&network);
+    let ases = || network.ases.iter().map(|one| one.isd_as);
+    for src in ases() {
+        let mut plane = plane(&network, src);
+        for dst in ases().filter(|&dst| dst != src) {
+            let planned = paths.between(src, dst, MAX_PATHS).into_iter();
+            let planned =
+                planned.map(|path| path.interfaces.iter().map(|i| (i.isd_as, i.id)).collect());
+            let planned: Vec<Interfaces> = planned.collect();
+            assert_eq!(planned, listed(&mut plane, dst, NOW), "{src} to {dst}");
+            assert_eq!(paths.between(src, dst, 1).len(), planned.len().min(1));
+        }
+        assert!(paths.between(src, src, 9).is_empty());
+    }
+}
+
 /// Checks every path between every two ASes: its MACs there and back, that the
 /// interfaces named are those crossed, that no two are the same and none has a
 /// loop, the order, and that the way back has the same ones where none had to be

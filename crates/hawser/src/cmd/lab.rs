@@ -86,7 +86,7 @@ pub fn program() -> Result<std::path::PathBuf, Failure> {
 }
 
 /// A network by its file's path, or a ready one by its name.
-fn network(topology: &str) -> Result<Network, Failure> {
+pub(super) fn network(topology: &str) -> Result<Network, Failure> {
     match Network::ready(topology) {
         Some(network) => Ok(network),
         None if Path::new(topology).exists() => Network::load(Path::new(topology)).doing(topology),

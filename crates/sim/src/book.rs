@@ -1,0 +1,150 @@
+//! The paths between the hosts' ASes, and the links that data takes over them.
+
+use crate::{
+    host::Host,
+    options::{Options, SelectBy},
+};
+use hawser_control::NetworkPaths;
+use hawser_path::{Fingerprint, Interface, Path, Select, Selection, select};
+use hawser_topology::{IsdAsn, Network, Side};
+use std::{collections::BTreeMap, rc::Rc, time::Duration};
+
+/// A round trip takes at least this long.
+const LEAST_RTT: Duration = Duration::from_millis(1);
+
+/// A path between two ASes.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub path: Path,
+    pub fingerprint: Fingerprint,
+    /// The directions of links that data takes.
+    pub links: Vec<u32>,
+    pub rtt: Duration,
+}
+
+/// The paths between an uploader's AS and a leecher's, as the one that chooses sees them.
+#[derive(Debug)]
+pub(crate) struct Ways {
+    pub known: Vec<Known>,
+    /// What is selected of them for one who looks at no others.
+    pub selection: Selection,
+}
+
+impl Ways {
+    pub fn find(&self, fingerprint: Fingerprint) -> Option<usize> {
+        let mut known = self.known.iter();
+        known.position(|one| one.fingerprint == fingerprint)
+    }
+
+    /// Best first: those selected, then the others, shortest first.
+    pub fn ranked(&self) -> impl Iterator<Item = usize> {
+        let taken = &self.selection.taken;
+        let others = (0..self.known.len()).filter(|one| !taken.contains(one));
+        taken.iter().copied().chain(others)
+    }
+}
+
+/// All that is known of the network.
+pub(crate) struct Book {
+    paths: NetworkPaths,
+    /// By interface: the direction that leaves by it, and the link's delay.
+    links: BTreeMap<Interface, (u32, Duration)>,
+    /// By direction and host: bytes per second.
+    pub capacity: Vec<f64>,
+    /// How many of these are directions of links.
+    pub directions: usize,
+    by: SelectBy,
+    select: Select,
+    most: usize,
+    limit: usize,
+    ways: BTreeMap<(IsdAsn, IsdAsn), Rc<Ways>>,
+}
+
+impl Book {
+    pub fn new(network: &Network, hosts: &[Host], options: &Options, by: SelectBy) -> Book {
+        let mut links = BTreeMap::new();
+        let mut capacity = Vec::new();
+        for link in &network.links {
+            for side in [Side::A, Side::B] {
+                let end = link.end(side);
+                let interface = Interface {
+                    isd_as: end.isd_as,
+                    id: end.id,
+                };
+                links.insert(interface, (capacity.len() as u32, link.shape.delay));
+                capacity.push(link.shape.rate.unwrap_or(options.default_rate) as f64 / 8.0);
+            }
+        }
+        let directions = capacity.len();
+        capacity.extend(vec![options.host_rate as f64 / 8.0; 2 * hosts.len()]);
+        Book {
+            paths: NetworkPaths::new(network),
+            links,
+            capacity,
+            directions,
+            by,
+            select: options.select.clone(),
+            most: options.paths,
+            limit: options.known,
+            ways: BTreeMap::new(),
+        }
+    }
+
+    /// The way out of a host and into it.
+    pub fn host(&self, host: u32) -> (u32, u32) {
+        let out = self.directions as u32 + 2 * host;
+        (out, out + 1)
+    }
+
+    /// The interface that a direction leaves by.
+    pub fn interface(&self, direction: usize) -> Option<Interface> {
+        let mut links = self.links.iter();
+        links
+            .find(|(_, (one, _))| *one as usize == direction)
+            .map(|(interface, _)| *interface)
+    }
+
+    /// The paths from an uploader's AS to a leecher's.
+    pub fn ways(&mut self, from: IsdAsn, to: IsdAsn) -> Rc<Ways> {
+        if let Some(ways) = self.ways.get(&(from, to)) {
+            return ways.clone();
+        }
+        let (here, there) = match self.by {
+            SelectBy::Uploader => (from, to),
+            SelectBy::Downloader => (to, from),
+        };
+        let paths = match here == there {
+            true => Path::new(here, there, Vec::new(), Default::default())
+                .into_iter()
+                .collect(),
+            false => self.paths.between(here, there, self.limit),
+        };
+        let selection = select(&paths, &self.select, self.most);
+        let known = paths.into_iter().map(|path| self.known(path)).collect();
+        let ways = Rc::new(Ways { known, selection });
+        self.ways.insert((from, to), ways.clone());
+        ways
+    }
+
+    fn known(&self, path: Path) -> Known {
+        let mut delay = Duration::ZERO;
+        let mut links = Vec::with_capacity(path.hops());
+        for ends in path.interfaces.chunks_exact(2) {
+            // A downloader's path leads to where the data comes from.
+            let leaves = match self.by {
+                SelectBy::Uploader => ends[0],
+                SelectBy::Downloader => ends[1],
+            };
+            if let Some((direction, one)) = self.links.get(&leaves) {
+                links.push(*direction);
+                delay += *one;
+            }
+        }
+        Known {
+            fingerprint: path.fingerprint(),
+            path,
+            links,
+            rtt: (delay * 2).max(LEAST_RTT),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Path-level peers as flows.
+
+use crate::{
+    book::Book,
+    host::{Host, HostId},
+};
+use std::time::Duration;
+
+/// A path-level peer: from whom, to whom, and which of the paths between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct FlowKey {
+    pub from: HostId,
+    pub to: HostId,
+    pub path: usize,
+}
+
+/// A path-level peer that was used at least once.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Out of the uploader, the directions of links, into the leecher.
+    pub links: Vec<u32>,
+    pub rtt: Duration,
+    /// Whether it is to be used.
+    pub used: bool,
+    /// When its first byte can be there.
+    pub ready: Duration,
+    /// Whether it carries something in this step.
+    pub carries: bool,
+    /// The piece it is at.
+    pub piece: Option<usize>,
+    /// Bytes per second.
+    pub rate: f64,
+    /// A part of a byte that is left of the last step.
+    pub rest: f64,
+    /// Bytes carried in all.
+    pub bytes: u64,
+    /// The end of the last step in which it carried nothing.
+    pub idle: Duration,
+}
+
+impl Flow {
+    /// One that was not used before.
+    pub fn new(book: &mut Book, hosts: &[Host], key: FlowKey) -> Flow {
+        let [from, to] = [key.from, key.to].map(|host| hosts[host as usize].isd_as);
+        let ways = book.ways(from, to);
+        let known = &ways.known[key.path];
+        let ((out, _), (_, into)) = (book.host(key.from), book.host(key.to));
+        let mut links = vec![out];
+        links.extend(&known.links);
+        links.push(into);
+        Flow {
+            links,
+            rtt: known.rtt,
+            used: false,
+            ready: Duration::ZERO,
+            carries: false,
+            piece: None,
+            rate: 0.0,
+            rest: 0.0,
+            bytes: 0,
+            idle: Duration::ZERO,
+        }
+    }
+
+    /// The directions of links it crosses.
+    pub fn directions(&self) -> &[u32] {
+        &self.links[1..self.links.len() - 1]
+    }
+}
+
+/// What path-level peers carried, as the engine asks for it.
+pub(crate) trait Carried {
+    /// Bytes carried in all.
+    fn bytes(&self, key: FlowKey) -> u64;
+
+    /// Whether it had something to carry, and could, in all the time since.
+    fn busy_since(&self, key: FlowKey, since: Duration) -> bool;
+}

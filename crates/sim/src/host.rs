@@ -1,0 +1,99 @@
+//! The hosts of a swarm: where they are, when they come, and what they have.
+
+use crate::{
+    options::{Options, SimulateError},
+    pieces::{Cut, Pieces},
+    rng::Rng,
+};
+use hawser_topology::{IsdAsn, LinkKind, Network};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A host's place in the swarm: seeders come first.
+pub(crate) type HostId = u32;
+
+/// A host.
+#[derive(Debug, Clone)]
+pub(crate) struct Host {
+    pub isd_as: IsdAsn,
+    /// When it comes; seeders are there at the beginning.
+    pub arrives: Duration,
+    pub here: bool,
+    /// When it had all; for seeders the beginning.
+    pub finished: Option<Duration>,
+    pub pieces: Pieces,
+    /// The other leechers it knows.
+    pub peers: BTreeSet<HostId>,
+}
+
+/// Puts the hosts of a swarm into a network. What comes of it depends on nothing but the seed and
+/// the numbers of hosts.
+pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, SimulateError> {
+    let cut = Cut::new(options.size);
+    let seeders = places(
+        network,
+        &options.seeders_in,
+        options.seeders,
+        options.seed,
+        1,
+    )?;
+    let leechers = places(
+        network,
+        &options.leechers_in,
+        options.leechers,
+        options.seed,
+        2,
+    )?;
+    let mut rng = Rng::new(options.seed, 3);
+    let host = |isd_as, arrives, pieces| Host {
+        isd_as,
+        arrives,
+        here: false,
+        finished: None,
+        pieces,
+        peers: BTreeSet::new(),
+    };
+    let mut hosts: Vec<Host> = seeders
+        .into_iter()
+        .map(|isd_as| Host {
+            here: true,
+            finished: Some(Duration::ZERO),
+            ..host(isd_as, Duration::ZERO, Pieces::all(cut))
+        })
+        .collect();
+    for (at, isd_as) in leechers.into_iter().enumerate() {
+        let arrives = options.arrive.mul_f64(rng.unit());
+        hosts.push(host(isd_as, arrives, Pieces::none(cut, at as u64)));
+    }
+    Ok(hosts)
+}
+
+/// The ASes of so many hosts.
+fn places(
+    network: &Network,
+    named: &[IsdAsn],
+    count: usize,
+    seed: u64,
+    purpose: u64,
+) -> Result<Vec<IsdAsn>, SimulateError> {
+    if let Some(absent) = named.iter().find(|one| network.find(**one).is_none()) {
+        return Err(SimulateError::NoAs(*absent));
+    }
+    if !named.is_empty() {
+        return Ok(named.iter().copied().cycle().take(count).collect());
+    }
+    let children = network
+        .links
+        .iter()
+        .filter(|link| link.kind == LinkKind::Child);
+    let parents: BTreeSet<IsdAsn> = children.map(|link| link.a.isd_as).collect();
+    let all = || network.ases.iter().filter(|one| !one.core);
+    let mut open: Vec<IsdAsn> = all().map(|one| one.isd_as).collect();
+    open.retain(|one| !parents.contains(one));
+    if open.is_empty() {
+        open = network.ases.iter().map(|one| one.isd_as).collect();
+    }
+    let mut rng = Rng::new(seed, purpose);
+    let draw = (0..count).filter_map(|_| rng.pick(&open).copied());
+    Ok(draw.collect())
+}

@@ -1,0 +1,42 @@
+//! Swarms on virtual time: the path engine with many peers in a network that is only computed.
+//!
+//! What chooses is the engine of `hawser-path` as transfers use it, and paths come from the control
+//! plane of `hawser-control`; only the clock and the transport are others. Time goes by in steps of
+//! [`STEP`], and nothing looks at a clock on the wall: the same network, [`Options`] and seed give
+//! the same [`Outcome`] to the last bit.
+//!
+//! - The transport is a fluid: path-level peers that have something to carry share the directions
+//!   of links max-min fairly ([`max_min`]), as long-lived connections of equal congestion control
+//!   do at best. A link carries its `rate` in file bytes (headers are not taken off), and each host
+//!   has a rate of its own each way. Connecting and the first request take three round trips over
+//!   the delays of the links, a path-level peer that is used again one. Slow start, loss, jitter
+//!   and queues are left out.
+//! - Hosts are BitTorrent's: pieces, rarest first among all hosts there are; a seeder serves
+//!   whoever is there, a leecher four at a time: those it gets most from, and one by chance
+//!   (BEP 3). A leecher leaves as soon as it has all. Requests, and what peers know of each other,
+//!   take no time.
+//! - [`SelectBy`] says who chooses the paths: each leecher for itself, by selection, time slots and
+//!   sensing, or each uploader for all it serves, by assignment, turns and sensing (001, section
+//!   VI).
+
+mod book;
+mod choke;
+mod choose;
+mod fair;
+mod flow;
+mod generate;
+mod host;
+mod options;
+mod outcome;
+mod pieces;
+mod rng;
+mod simulate;
+mod swarm;
+#[cfg(test)]
+mod tests;
+
+pub use fair::max_min;
+pub use generate::{MAX_ASES, generate};
+pub use options::{Options, SelectBy, SimulateError};
+pub use outcome::{Completion, Goodput, Outcome, Shared};
+pub use simulate::{Progress, STEP, simulate};

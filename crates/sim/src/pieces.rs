@@ -1,0 +1,175 @@
+//! What a host has of the content, piece by piece, and which piece is next.
+
+use crate::rng::mix;
+
+/// The content is cut into so many pieces, unless they would be smaller than [`LEAST_PIECE`].
+const PIECES: u64 = 128;
+const LEAST_PIECE: u64 = 16 << 10;
+
+/// How content is cut.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cut {
+    size: u64,
+    piece: u64,
+}
+
+impl Cut {
+    pub fn new(size: u64) -> Cut {
+        let piece = size.div_ceil(PIECES).max(LEAST_PIECE);
+        Cut { size, piece }
+    }
+
+    pub fn pieces(self) -> usize {
+        self.size.div_ceil(self.piece) as usize
+    }
+
+    fn length(self, piece: usize) -> u64 {
+        self.piece.min(self.size - self.piece * piece as u64)
+    }
+}
+
+/// What a host has.
+#[derive(Debug, Clone)]
+pub(crate) struct Pieces {
+    /// By piece: the bytes that are missing.
+    missing: Vec<u64>,
+    /// By piece: how many path-level peers are at it.
+    busy: Vec<u16>,
+    /// The pieces it has, 64 to a word.
+    have: Vec<u64>,
+    left: u64,
+    size: u64,
+    /// So that hosts do not all take the same of equally rare pieces.
+    taste: u64,
+}
+
+impl Pieces {
+    /// Nothing.
+    pub fn none(cut: Cut, taste: u64) -> Pieces {
+        Pieces {
+            missing: (0..cut.pieces()).map(|piece| cut.length(piece)).collect(),
+            busy: vec![0; cut.pieces()],
+            have: vec![0; cut.pieces().div_ceil(64)],
+            left: cut.size,
+            size: cut.size,
+            taste: mix(taste),
+        }
+    }
+
+    /// All.
+    pub fn all(cut: Cut) -> Pieces {
+        let mut all = Pieces::none(cut, 0);
+        for piece in 0..cut.pieces() {
+            all.take(piece, u64::MAX);
+        }
+        all
+    }
+
+    /// Bytes of the content.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes that are missing.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// The pieces it has.
+    pub fn held(&self) -> impl Iterator<Item = usize> {
+        (0..self.missing.len()).filter(|&piece| self.has(piece))
+    }
+
+    pub fn has(&self, piece: usize) -> bool {
+        self.have[piece / 64] & (1 << (piece % 64)) != 0
+    }
+
+    /// Whether `from` has anything that is missing here.
+    pub fn wants(&self, from: &Pieces) -> bool {
+        let mut words = self.have.iter().zip(&from.have);
+        words.any(|(own, theirs)| theirs & !own != 0)
+    }
+
+    /// The piece to ask `from` for: the rarest that nobody is at, and if there is none, the one
+    /// with most missing of those that somebody is at (endgame).
+    pub fn next(&self, from: &Pieces, copies: &[u32]) -> Option<usize> {
+        let mut best: Option<(u16, u64, u64, usize)> = None;
+        for (word, (own, theirs)) in self.have.iter().zip(&from.have).enumerate() {
+            let mut open = theirs & !own;
+            while open != 0 {
+                let piece = word * 64 + open.trailing_zeros() as usize;
+                open &= open - 1;
+                let busy = self.busy[piece].min(1);
+                let rank = match busy {
+                    0 => u64::from(copies[piece]),
+                    _ => u64::MAX - self.missing[piece],
+                };
+                let key = (busy, rank, mix(self.taste ^ piece as u64), piece);
+                if best.is_none_or(|best| key < best) {
+                    best = Some(key);
+                }
+            }
+        }
+        best.map(|(.., piece)| piece)
+    }
+
+    /// A path-level peer begins with a piece.
+    pub fn begin(&mut self, piece: usize) {
+        self.busy[piece] += 1;
+    }
+
+    /// A path-level peer is done with a piece, or gives it up.
+    pub fn end(&mut self, piece: usize) {
+        self.busy[piece] -= 1;
+    }
+
+    /// Bytes of a piece came, at most `bytes`. Returns how many, and whether it is whole by that.
+    pub fn take(&mut self, piece: usize, bytes: u64) -> (u64, bool) {
+        let taken = bytes.min(self.missing[piece]);
+        self.missing[piece] -= taken;
+        self.left -= taken;
+        let whole = taken > 0 && self.missing[piece] == 0;
+        if whole {
+            self.have[piece / 64] |= 1 << (piece % 64);
+        }
+        (taken, whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_add_up() {
+        for size in [1, 16 << 10, (16 << 10) + 1, 100_000_000] {
+            let cut = Cut::new(size);
+            let total: u64 = (0..cut.pieces()).map(|piece| cut.length(piece)).sum();
+            assert_eq!(total, size);
+            assert!(cut.pieces() <= 128);
+            assert_eq!(Pieces::all(cut).left(), 0);
+            assert_eq!(Pieces::all(cut).held().count(), cut.pieces());
+        }
+    }
+
+    #[test]
+    fn the_rarest_piece_comes_first_and_busy_ones_last() {
+        let cut = Cut::new(3 * (16 << 10));
+        let (mut leecher, seeder) = (Pieces::none(cut, 1), Pieces::all(cut));
+        let copies = [3, 1, 2];
+        assert!(leecher.wants(&seeder) && !seeder.wants(&leecher));
+        for expected in [1, 2, 0] {
+            assert_eq!(leecher.next(&seeder, &copies), Some(expected));
+            leecher.begin(expected);
+        }
+        // All are being fetched: who has nothing to do helps with what is farthest from done.
+        leecher.take(1, 10_000);
+        leecher.take(2, 5_000);
+        assert_eq!(leecher.next(&seeder, &copies), Some(0));
+        assert_eq!(leecher.take(2, u64::MAX), ((16 << 10) - 5_000, true));
+        assert_eq!(leecher.take(2, 5), (0, false));
+        // Another leecher has that piece alone to offer.
+        let other = Pieces::none(cut, 2);
+        assert_eq!(other.next(&leecher, &copies), Some(2));
+    }
+}

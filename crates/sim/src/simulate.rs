@@ -1,0 +1,52 @@
+//! A simulation from its beginning to its end.
+
+use crate::{
+    options::{Options, SelectBy, SimulateError},
+    outcome::Outcome,
+    swarm::Swarm,
+};
+use hawser_topology::Network;
+use std::time::Duration;
+
+/// How virtual time goes by. What falls within a step counts from its end, but for the moment at
+/// which a leecher has all.
+pub const STEP: Duration = Duration::from_millis(100);
+
+/// How far a simulation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time since the beginning.
+    pub time: Duration,
+    /// Leechers that have all.
+    pub finished: usize,
+}
+
+/// Lets a swarm run in a network until all leechers have all, or the time is over. `progress` is
+/// told every virtual second.
+///
+/// # Errors
+/// When the options do not fit the network, as [`SimulateError`] says.
+pub fn simulate(
+    network: &Network,
+    options: &Options,
+    by: SelectBy,
+    mut progress: impl FnMut(Progress),
+) -> Result<Outcome, SimulateError> {
+    options.check()?;
+    let mut swarm = Swarm::new(network, options, by)?;
+    while swarm.now() < options.duration {
+        let finished = swarm.leechers().iter().filter(|one| one.finished.is_some());
+        let finished = finished.count();
+        if finished == options.leechers {
+            break;
+        }
+        if swarm.now().subsec_nanos() == 0 {
+            progress(Progress {
+                time: swarm.now(),
+                finished,
+            });
+        }
+        swarm.step()?;
+    }
+    Ok(Outcome::of(&swarm, by))
+}

@@ -1,0 +1,294 @@
+//! A swarm in the course of time: what happens in a step.
+
+mod carry;
+
+use crate::{
+    book::Book,
+    choke,
+    choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders},
+    flow::{Carried, Flow, FlowKey},
+    host::{self, Host, HostId},
+    options::{Options, SelectBy, SimulateError},
+    rng::Rng,
+    simulate::STEP,
+};
+use hawser_topology::Network;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+/// Steps of a second, after which a leecher looks for others to serve, and of a choking period
+/// (BEP 3).
+const SECOND: u64 = 10;
+const CHOKING: u64 = 100;
+
+/// Round trips until the first byte: connect, get to know each other, ask.
+const FIRST_BYTE: u32 = 3;
+
+/// A swarm.
+pub(crate) struct Swarm {
+    pub book: Book,
+    pub hosts: Vec<Host>,
+    pub flows: Flows,
+    pub orders: Orders,
+    chooser: Box<dyn Chooser>,
+    peers: usize,
+    seeders: usize,
+    /// By piece: how many hosts have it.
+    copies: Vec<u32>,
+    /// Who serves whom.
+    serves: BTreeSet<Pair>,
+    /// By pair of leechers: bytes in this choking period.
+    period: BTreeMap<Pair, u64>,
+    rng: Rng,
+    base: Instant,
+    steps: u64,
+    /// Whether rates have to be shared out again.
+    changed: bool,
+    pub loads: Vec<Load>,
+}
+
+/// All path-level peers that were used at least once.
+#[derive(Default)]
+pub(crate) struct Flows(pub BTreeMap<FlowKey, Flow>);
+
+/// What a direction of a link carried.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Load {
+    pub bytes: u64,
+    /// Path-level peers on it now, at most, and summed up over all steps.
+    pub now: u32,
+    pub most: u32,
+    pub sum: u64,
+}
+
+impl Carried for Flows {
+    fn bytes(&self, key: FlowKey) -> u64 {
+        self.0.get(&key).map_or(0, |flow| flow.bytes)
+    }
+
+    fn busy_since(&self, key: FlowKey, since: Duration) -> bool {
+        self.0.get(&key).is_some_and(|flow| flow.idle <= since)
+    }
+}
+
+impl Swarm {
+    pub fn new(network: &Network, options: &Options, by: SelectBy) -> Result<Swarm, SimulateError> {
+        let hosts = host::hosts(network, options)?;
+        let book = Book::new(network, &hosts, options, by);
+        let pieces = hosts.first().map_or(0, |host| host.pieces.held().count());
+        Ok(Swarm {
+            loads: vec![Load::default(); book.directions],
+            book,
+            hosts,
+            flows: Flows::default(),
+            orders: Orders::default(),
+            chooser: match by {
+                SelectBy::Downloader => Box::new(Downloaders::new(options.paths)),
+                SelectBy::Uploader => Box::new(Uploaders::new(options.paths)),
+            },
+            peers: options.peers,
+            seeders: options.seeders,
+            copies: vec![options.seeders as u32; pieces],
+            serves: BTreeSet::new(),
+            period: BTreeMap::new(),
+            rng: Rng::new(options.seed, 4),
+            base: Instant::now(),
+            steps: 0,
+            changed: false,
+        })
+    }
+
+    /// When the next step begins.
+    pub fn now(&self) -> Duration {
+        STEP * self.steps as u32
+    }
+
+    /// The leechers, also those that are not there yet or no longer.
+    pub fn leechers(&self) -> &[Host] {
+        &self.hosts[self.seeders..]
+    }
+
+    /// One more step.
+    pub fn step(&mut self) -> Result<(), SimulateError> {
+        let since = self.now();
+        let now = Now {
+            since,
+            instant: self.base + since,
+        };
+        self.welcome(now)?;
+        self.choke(now)?;
+        self.chooser.tick(&self.flows, now, &mut self.orders);
+        self.obey(since);
+        self.set_carrying(since);
+        if std::mem::take(&mut self.changed) {
+            self.share_out();
+        }
+        self.steps += 1;
+        self.carry(since);
+        self.part(now);
+        Ok(())
+    }
+
+    /// Leechers come.
+    fn welcome(&mut self, now: Now) -> Result<(), SimulateError> {
+        let coming =
+            |host: &Host| !host.here && host.finished.is_none() && host.arrives <= now.since;
+        let coming: Vec<HostId> = self.who(coming).collect();
+        for new in coming {
+            let here = |host: &Host| host.here && host.finished.is_none();
+            let mut others: Vec<HostId> = self.who(here).collect();
+            self.rng.draw(&mut others, self.peers);
+            others.truncate(self.peers);
+            for other in &others {
+                self.hosts[*other as usize].peers.insert(new);
+            }
+            self.hosts[new as usize].peers.extend(others);
+            self.hosts[new as usize].here = true;
+            for from in 0..self.seeders as u32 {
+                self.connect(Pair { from, to: new }, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn who(&self, is: impl Fn(&Host) -> bool) -> impl Iterator<Item = HostId> {
+        let hosts = self.hosts.iter().enumerate();
+        hosts
+            .filter(move |(_, host)| is(host))
+            .map(|(at, _)| at as HostId)
+    }
+
+    fn connect(&mut self, pair: Pair, now: Now) -> Result<(), SimulateError> {
+        let [from, to] = [pair.from, pair.to].map(|host| self.hosts[host as usize].isd_as);
+        let ways = self.book.ways(from, to);
+        if ways.known.is_empty() {
+            return Err(SimulateError::NoPath(from, to));
+        }
+        self.serves.insert(pair);
+        self.chooser.connect(pair, ways, now, &mut self.orders);
+        self.obey(now.since);
+        Ok(())
+    }
+
+    fn disconnect(&mut self, pair: Pair, now: Now) {
+        self.serves.remove(&pair);
+        self.chooser.disconnect(pair, now, &mut self.orders);
+        let (first, last) = (pair.flow(0), pair.flow(usize::MAX));
+        let used: Vec<FlowKey> = self
+            .flows
+            .0
+            .range(first..=last)
+            .map(|(key, _)| *key)
+            .collect();
+        self.orders
+            .list
+            .extend(used.into_iter().map(|key| (key, false)));
+        self.obey(now.since);
+    }
+
+    /// Leechers choose whom they serve: anew every choking period, and more every second as long
+    /// as they can.
+    fn choke(&mut self, now: Now) -> Result<(), SimulateError> {
+        for at in self.seeders..self.hosts.len() {
+            let from = at as HostId;
+            let phase = self.steps + u64::from(from);
+            if !self.hosts[at].here || !phase.is_multiple_of(SECOND) {
+                continue;
+            }
+            let serves = self.serves.range(
+                Pair { from, to: 0 }..=Pair {
+                    from,
+                    to: HostId::MAX,
+                },
+            );
+            let serves: Vec<HostId> = serves.map(|pair| pair.to).collect();
+            let anew = phase.is_multiple_of(CHOKING);
+            if !anew && serves.len() >= choke::UNCHOKED {
+                continue;
+            }
+            let host = &self.hosts[at];
+            let interested = host.peers.iter().filter(|&&to| {
+                let other = &self.hosts[to as usize];
+                other.here && other.finished.is_none() && other.pieces.wants(&host.pieces)
+            });
+            let gave = |to: &HostId| {
+                let pair = Pair {
+                    from: *to,
+                    to: from,
+                };
+                self.period.get(&pair).copied().unwrap_or(0)
+            };
+            let interested: Vec<(HostId, u64)> = interested.map(|to| (*to, gave(to))).collect();
+            let chosen = if anew {
+                let chosen = choke::unchoke(&interested, &mut self.rng);
+                for &to in serves.iter().filter(|to| !chosen.contains(to)) {
+                    self.disconnect(Pair { from, to }, now);
+                }
+                self.period.retain(|pair, _| pair.to != from);
+                chosen
+            } else {
+                let mut open = interested;
+                open.retain(|(to, _)| !serves.contains(to));
+                let count = choke::UNCHOKED - serves.len();
+                self.rng.draw(&mut open, count);
+                open.into_iter().take(count).map(|(to, _)| to).collect()
+            };
+            for to in chosen.into_iter().filter(|to| !serves.contains(to)) {
+                self.connect(Pair { from, to }, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what the choosers ordered.
+    fn obey(&mut self, now: Duration) {
+        for (key, use_) in std::mem::take(&mut self.orders.list) {
+            let flow = match self.flows.0.get_mut(&key) {
+                Some(flow) => flow,
+                None if !use_ => continue,
+                None => {
+                    let new = Flow::new(&mut self.book, &self.hosts, key);
+                    self.flows.0.entry(key).or_insert(new)
+                }
+            };
+            if flow.used == use_ {
+                continue;
+            }
+            flow.used = use_;
+            if use_ {
+                let trips = if flow.ready == Duration::ZERO {
+                    FIRST_BYTE
+                } else {
+                    1
+                };
+                flow.ready = now + flow.rtt * trips;
+            } else if let Some(piece) = flow.piece.take() {
+                self.hosts[key.to as usize].pieces.end(piece);
+            }
+        }
+    }
+
+    /// Leechers that have all leave.
+    fn part(&mut self, now: Now) {
+        for at in self.seeders..self.hosts.len() {
+            if !self.hosts[at].here || self.hosts[at].finished.is_none() {
+                continue;
+            }
+            self.hosts[at].here = false;
+            let gone = at as HostId;
+            for pair in self.serves.clone() {
+                if pair.from == gone || pair.to == gone {
+                    self.disconnect(pair, now);
+                }
+            }
+            for piece in self.hosts[at].pieces.held() {
+                self.copies[piece] -= 1;
+            }
+            for other in std::mem::take(&mut self.hosts[at].peers) {
+                self.hosts[other as usize].peers.remove(&gone);
+            }
+        }
+    }
+}

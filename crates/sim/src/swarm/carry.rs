@@ -1,0 +1,117 @@
+//! Bytes on their way: which path-level peers carry something, at which rate, and what comes.
+
+use super::Swarm;
+use crate::{
+    choose::Pair,
+    fair::max_min,
+    host::{Host, HostId},
+    simulate::STEP,
+};
+use std::{collections::BTreeMap, time::Duration};
+
+impl Swarm {
+    /// Finds out which path-level peers have something to carry.
+    pub(super) fn set_carrying(&mut self, now: Duration) {
+        for (key, flow) in &mut self.flows.0 {
+            if !flow.used && !flow.carries {
+                continue;
+            }
+            let [from, to] = [key.from, key.to].map(|host| &self.hosts[host as usize]);
+            let carries = flow.used && flow.ready <= now && to.pieces.wants(&from.pieces);
+            if carries != flow.carries {
+                flow.carries = carries;
+                self.changed = true;
+                for link in flow.directions() {
+                    let now = &mut self.loads[*link as usize].now;
+                    *now = if carries { *now + 1 } else { *now - 1 };
+                }
+            }
+        }
+        for load in &mut self.loads {
+            load.most = load.most.max(load.now);
+            load.sum += u64::from(load.now);
+        }
+    }
+
+    pub(super) fn share_out(&mut self) {
+        let carrying = || self.flows.0.values().filter(|flow| flow.carries);
+        let links: Vec<&[u32]> = carrying().map(|flow| flow.links.as_slice()).collect();
+        let rates = max_min(&self.book.capacity, &links);
+        let carrying = self.flows.0.values_mut().filter(|flow| flow.carries);
+        for (flow, rate) in carrying.zip(rates) {
+            flow.rate = rate;
+        }
+    }
+
+    /// Bytes flow for one step, which begins now.
+    pub(super) fn carry(&mut self, now: Duration) {
+        let end = now + STEP;
+        // A leecher's path-level peers fill it at the rate of all of them.
+        let mut rates: BTreeMap<HostId, (f64, u64)> = BTreeMap::new();
+        for (key, flow) in self.flows.0.iter().filter(|(_, flow)| flow.carries) {
+            let left = self.hosts[key.to as usize].pieces.left();
+            rates.entry(key.to).or_insert((0.0, left)).0 += flow.rate;
+        }
+        for (key, flow) in &mut self.flows.0 {
+            if !flow.carries {
+                flow.idle = end;
+                continue;
+            }
+            let bytes = flow.rate * STEP.as_secs_f64() + flow.rest;
+            let mut open = bytes as u64;
+            flow.rest = bytes - open as f64;
+            let mut carried = 0;
+            while open > 0 {
+                let (from, to) = two(&mut self.hosts, key.from, key.to);
+                let Some(piece) = flow.piece.or_else(|| {
+                    let next = to.pieces.next(&from.pieces, &self.copies);
+                    next.inspect(|&piece| to.pieces.begin(piece))
+                }) else {
+                    flow.piece = None;
+                    break;
+                };
+                let (taken, whole) = to.pieces.take(piece, open);
+                open -= taken;
+                carried += taken;
+                self.copies[piece] += u32::from(whole);
+                flow.piece = Some(piece).filter(|&piece| !to.pieces.has(piece));
+                if flow.piece.is_none() {
+                    to.pieces.end(piece);
+                }
+            }
+            flow.bytes += carried;
+            if carried == 0 {
+                flow.idle = end;
+            }
+            for link in flow.directions() {
+                self.loads[*link as usize].bytes += carried;
+            }
+            if key.from as usize >= self.seeders {
+                let pair = Pair {
+                    from: key.from,
+                    to: key.to,
+                };
+                *self.period.entry(pair).or_default() += carried;
+            }
+        }
+        for (to, (rate, left)) in rates {
+            let host = &mut self.hosts[to as usize];
+            if host.pieces.left() == 0 && host.finished.is_none() {
+                let seconds = (left as f64 / rate).min(STEP.as_secs_f64());
+                host.finished = Some(now + Duration::from_secs_f64(seconds));
+            }
+        }
+    }
+}
+
+/// Two different hosts.
+fn two(hosts: &mut [Host], one: HostId, other: HostId) -> (&Host, &mut Host) {
+    let (one, other) = (one as usize, other as usize);
+    if one < other {
+        let (before, after) = hosts.split_at_mut(other);
+        (&before[one], &mut after[0])
+    } else {
+        let (before, after) = hosts.split_at_mut(one);
+        (&after[0], &mut before[other])
+    }
+}

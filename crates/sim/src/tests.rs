@@ -1,0 +1,177 @@
+use super::*;
+use hawser_path::Select;
+use hawser_topology::{IsdAsn, Network};
+use std::time::Duration;
+use swarm::Swarm;
+
+/// 001, Fig. 9: leechers in A (1) and D (4), the seeder in E (5); both ways to it have 10 Mbit/s.
+/// The one over B is a little shorter in time, so that leechers that look at nobody else both take
+/// it.
+const FIG_9: &str = r#"
+ASes:
+  "1-ff00:0:1": {}
+  "1-ff00:0:2": {core: true}
+  "1-ff00:0:3": {core: true}
+  "1-ff00:0:4": {}
+  "1-ff00:0:5": {}
+links:
+  - {a: "1-ff00:0:2#1", b: "1-ff00:0:1#1", linkAtoB: CHILD, rate: 100mbit}
+  - {a: "1-ff00:0:2#2", b: "1-ff00:0:4#1", linkAtoB: CHILD, rate: 100mbit}
+  - {a: "1-ff00:0:2#3", b: "1-ff00:0:5#1", linkAtoB: CHILD, rate: 10mbit, delay: 2ms}
+  - {a: "1-ff00:0:3#1", b: "1-ff00:0:1#2", linkAtoB: CHILD, rate: 100mbit}
+  - {a: "1-ff00:0:3#2", b: "1-ff00:0:4#2", linkAtoB: CHILD, rate: 100mbit}
+  - {a: "1-ff00:0:3#3", b: "1-ff00:0:5#2", linkAtoB: CHILD, rate: 10mbit, delay: 5ms}
+"#;
+
+fn isd_as(text: &str) -> IsdAsn {
+    text.parse().unwrap()
+}
+
+fn fig_9() -> (Network, Options) {
+    let options = Options {
+        leechers: 2,
+        size: 25_000_000,
+        arrive: Duration::ZERO,
+        select: "latency".parse().unwrap(),
+        paths: 1,
+        peers: 0,
+        seeders_in: vec![isd_as("1-ff00:0:5")],
+        leechers_in: vec![isd_as("1-ff00:0:1"), isd_as("1-ff00:0:4")],
+        ..Options::default()
+    };
+    (Network::parse(FIG_9).unwrap(), options)
+}
+
+fn run(network: &Network, options: &Options, by: SelectBy) -> Outcome {
+    simulate(network, options, by, |_| {}).unwrap()
+}
+
+#[test]
+fn an_uploader_doubles_what_two_leechers_get_that_collide() {
+    let (network, options) = fig_9();
+    let naive = run(&network, &options, SelectBy::Downloader);
+    // Both over the 10 Mbit/s from E to B: 200 Mbit each take 40 s, and three round trips before.
+    assert_eq!(naive.finished, 2);
+    let goodput = naive.goodput_mbit;
+    assert!((4.8..=5.0).contains(&goodput.min), "{naive:?}");
+    assert!((4.8..=5.0).contains(&goodput.max), "{naive:?}");
+    assert_eq!(naive.shared[0].interface.to_string(), "1-ff00:0:5#1");
+    let upstream = |outcome: &Outcome| {
+        let mut shared = outcome.shared.iter();
+        let from_e = shared.find(|one| one.interface.to_string() == "1-ff00:0:5#1");
+        from_e.map(|one| (one.most, one.rate_mbit)).unwrap()
+    };
+    assert_eq!(upstream(&naive), (2, 10.0));
+
+    let shared_out = run(&network, &options, SelectBy::Uploader);
+    assert_eq!(upstream(&shared_out), (1, 10.0));
+    let ratio = shared_out.goodput_mbit.sum / naive.goodput_mbit.sum;
+    assert!((1.9..=2.05).contains(&ratio), "{ratio}");
+    assert!(shared_out.jain > 0.999);
+}
+
+/// A network and a swarm that is large enough for everything to happen.
+fn busy(seed: u64) -> (Network, Options) {
+    let network = Network::parse(&generate(30, 5)).unwrap();
+    let options = Options {
+        seed,
+        leechers: 25,
+        seeders: 2,
+        size: 20_000_000,
+        arrive: Duration::from_secs(5),
+        duration: Duration::from_secs(120),
+        ..Options::default()
+    };
+    (network, options)
+}
+
+const BOTH: [SelectBy; 2] = [SelectBy::Downloader, SelectBy::Uploader];
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    let json = |seed| {
+        let (network, options) = busy(seed);
+        let all = BOTH.map(|by| run(&network, &options, by));
+        serde_json::to_string(&all).unwrap()
+    };
+    assert_eq!(json(1), json(1));
+    assert_ne!(json(1), json(2));
+}
+
+#[test]
+fn nothing_is_lost_and_no_link_carries_more_than_it_can() {
+    for by in BOTH {
+        let (network, options) = busy(3);
+        let mut swarm = Swarm::new(&network, &options, by).unwrap();
+        let mut before = vec![0; swarm.loads.len()];
+        while swarm.leechers().iter().any(|one| one.finished.is_none()) {
+            assert!(swarm.now() < options.duration, "{by}: not done in time");
+            swarm.step().unwrap();
+            for (at, load) in swarm.loads.iter().enumerate() {
+                let carried = (load.bytes - std::mem::replace(&mut before[at], load.bytes)) as f64;
+                // A path-level peer may carry the rest of a byte over from the last step.
+                let most = swarm.book.capacity[at] * STEP.as_secs_f64() + f64::from(load.most);
+                assert!(carried <= most, "{by}: {carried} of {most}");
+            }
+        }
+        let carried: u64 = swarm.flows.0.values().map(|flow| flow.bytes).sum();
+        assert_eq!(carried, options.size * options.leechers as u64, "{by}");
+        let outcome = outcome::Outcome::of(&swarm, by);
+        assert_eq!(outcome.finished, options.leechers);
+        assert_eq!(outcome.delivered_bytes, carried);
+        assert!(outcome.jain <= 1.0 && outcome.shared.iter().all(|one| one.utilisation <= 1.0));
+    }
+}
+
+#[test]
+fn leechers_help_each_other() {
+    // One seeder behind 10 Mbit/s, four leechers behind 100 Mbit/s each: alone it needs 80 s for
+    // 100 Mbit to each in turn or together.
+    let (network, mut options) = fig_9();
+    options.leechers = 4;
+    options.size = 12_500_000;
+    options.paths = 2;
+    options.select = Select::disjoint();
+    for by in BOTH {
+        let alone = run(&network, &options, by).completion_seconds.unwrap().last;
+        let helped = Options {
+            peers: 8,
+            ..options.clone()
+        };
+        let helped = run(&network, &helped, by).completion_seconds.unwrap().last;
+        assert!(alone >= 20.0, "{by}: {alone}");
+        assert!(helped < alone * 0.75, "{by}: {helped} of {alone}");
+    }
+}
+
+#[test]
+fn options_that_do_not_fit_are_refused() {
+    let (network, options) = fig_9();
+    let refused =
+        |options: &Options| simulate(&network, options, SelectBy::Uploader, |_| {}).unwrap_err();
+    let nowhere = Options {
+        seeders_in: vec![isd_as("7-ff00:0:1")],
+        ..options.clone()
+    };
+    assert_eq!(refused(&nowhere), SimulateError::NoAs(isd_as("7-ff00:0:1")));
+    let none = Options {
+        leechers: 0,
+        ..options.clone()
+    };
+    assert!(refused(&none).to_string().contains("leechers is 0"));
+    let mut apart = network.clone();
+    apart.links.truncate(2);
+    let error = simulate(&apart, &options, SelectBy::Downloader, |_| {}).unwrap_err();
+    assert!(matches!(error, SimulateError::NoPath(..)), "{error}");
+}
+
+#[test]
+fn time_that_is_over_leaves_leechers_unfinished() {
+    let (network, mut options) = fig_9();
+    options.duration = Duration::from_secs(3);
+    let outcome = run(&network, &options, SelectBy::Uploader);
+    assert_eq!((outcome.came, outcome.finished), (2, 0));
+    assert_eq!(outcome.completion_seconds, None);
+    assert_eq!(outcome.seconds, 3.0);
+    assert!(outcome.delivered_bytes > 0 && outcome.goodput_mbit.min > 0.0);
+}
