@@ -1,12 +1,10 @@
 //! Path-level peers over QUIC and SCION.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_endhost::{Endhost, Path, ScionAddr};
 use hawser_path::Fingerprint;
 use hawser_quic::{self as quic, Endpoint};
-use tokio::sync::watch;
 
 use crate::transport::{Connection, Offers, Transport};
 
@@ -52,61 +50,16 @@ impl Transport for QuicTransport {
     }
 
     async fn accept(&self) -> Option<QuicConnection> {
-        accept(&self.endpoint).await
+        let connection = self.endpoint.accept().await?;
+        Some(QuicConnection {
+            connection,
+            dialed: false,
+        })
     }
 
-    fn port(&self) -> u16 {
-        self.endpoint.local_addr().host.port()
+    fn local(&self) -> ScionAddr {
+        self.endpoint.local_addr()
     }
-}
-
-/// Accepts through an endpoint and dials nobody: what a seeder needs.
-#[derive(Clone)]
-pub(crate) struct AcceptOnly {
-    endpoint: Endpoint,
-}
-
-impl AcceptOnly {
-    pub fn new(endpoint: Endpoint) -> AcceptOnly {
-        AcceptOnly { endpoint }
-    }
-}
-
-impl Transport for AcceptOnly {
-    type Path = Path;
-    type Connection = QuicConnection;
-
-    fn offers(&self, _peer: ScionAddr) -> Offers<Path> {
-        watch::channel(Arc::new(Vec::new())).1
-    }
-
-    async fn lookup(&self, _peer: ScionAddr) -> Result<(), String> {
-        Err("this program dials nobody".into())
-    }
-
-    fn fits(&self, _peer: ScionAddr, _path: &Path) -> Result<(), String> {
-        Err("this program dials nobody".into())
-    }
-
-    async fn dial(&self, _peer: ScionAddr, _path: Path) -> Result<QuicConnection, String> {
-        Err("this program dials nobody".into())
-    }
-
-    async fn accept(&self) -> Option<QuicConnection> {
-        accept(&self.endpoint).await
-    }
-
-    fn port(&self) -> u16 {
-        self.endpoint.local_addr().host.port()
-    }
-}
-
-async fn accept(endpoint: &Endpoint) -> Option<QuicConnection> {
-    let connection = endpoint.accept().await?;
-    Some(QuicConnection {
-        connection,
-        dialed: false,
-    })
 }
 
 /// A QUIC connection, pinned to one path.

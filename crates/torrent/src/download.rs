@@ -1,7 +1,9 @@
 //! Fetching a torrent.
 
+use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
@@ -27,6 +29,46 @@ use crate::wire::{Handshake, PeerId};
 /// How often progress is told while checking.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// Who chooses the paths over which blocks come (001, section VI).
+///
+/// Parsed from and printed as `uploader`, `downloader`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SelectBy {
+    /// Each peer for what it uploads: it knows who else it uploads to, and gives everybody paths
+    /// that overlap as little as possible. One path is dialed to each peer, which then connects
+    /// back over those it gives. Peers that cannot choose are left to [`SelectBy::Downloader`].
+    Uploader,
+    /// Who downloads, without regard to others.
+    Downloader,
+}
+
+impl fmt::Display for SelectBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SelectBy::Uploader => "uploader",
+            SelectBy::Downloader => "downloader",
+        })
+    }
+}
+
+/// A text names no [`SelectBy`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("'{0}' chooses no paths: write uploader or downloader")]
+pub struct SelectByParseError(String);
+
+impl FromStr for SelectBy {
+    type Err = SelectByParseError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "uploader" => Ok(SelectBy::Uploader),
+            "downloader" => Ok(SelectBy::Downloader),
+            _ => Err(SelectByParseError(text.to_owned())),
+        }
+    }
+}
+
 /// How to fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -35,6 +77,8 @@ pub struct DownloadOptions {
     pub paths: usize,
     /// Which of the offered paths are used.
     pub select: Select,
+    /// Who chooses among paths.
+    pub select_by: SelectBy,
     /// Give up after this long without a connection and without progress.
     pub give_up_after: Duration,
 }
@@ -44,13 +88,14 @@ impl Default for DownloadOptions {
         DownloadOptions {
             paths: 4,
             select: Select::disjoint(),
+            select_by: SelectBy::Downloader,
             give_up_after: Duration::from_secs(60),
         }
     }
 }
 
 impl DownloadOptions {
-    /// The defaults: up to 4 disjoint paths to each peer, giving up after 60 s.
+    /// The defaults: up to 4 disjoint paths to each peer, chosen here, giving up after 60 s.
     pub fn new() -> Self {
         DownloadOptions::default()
     }
@@ -64,6 +109,12 @@ impl DownloadOptions {
     /// Which of the offered paths are used.
     pub fn with_select(mut self, select: Select) -> Self {
         self.select = select;
+        self
+    }
+
+    /// Who chooses among paths.
+    pub fn with_select_by(mut self, select_by: SelectBy) -> Self {
+        self.select_by = select_by;
         self
     }
 
@@ -248,6 +299,7 @@ async fn fetch<T: Transport>(
         until_complete: true,
         give_up_after: options.give_up_after,
         choice: (options.select, options.paths.max(1)),
+        select_by: options.select_by,
     };
     // Kept here too: who sees the last of it closed finds the files unlocked.
     let reporter = Reporter::Download(progress.clone());

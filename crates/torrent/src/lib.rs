@@ -5,7 +5,8 @@
 //!
 //! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
 //! - [`Download`]: fetches a torrent over the paths a strategy selects, verified piece by piece.
-//! - [`Seed`]: serves a torrent to every peer that connects.
+//! - [`Seed`]: serves a torrent to every peer that connects, and chooses the paths to those that
+//!   let it.
 
 mod bitfield;
 mod dial;
@@ -23,11 +24,11 @@ mod testing;
 mod transport;
 mod wire;
 
-pub use download::{Download, DownloadError, DownloadOptions};
+pub use download::{Download, DownloadError, DownloadOptions, SelectBy, SelectByParseError};
 pub use hawser_endhost::ScionAddr;
 pub use metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use progress::{
     PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress, Summary,
 };
-pub use seed::{Seed, SeedError};
+pub use seed::{Seed, SeedError, SeedOptions};
 pub use storage::StorageError;

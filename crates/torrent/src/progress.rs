@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hawser_endhost::ScionAddr;
-use hawser_path::{Decision, Fingerprint};
+use hawser_path::{Decision, Fingerprint, Interface};
 
 /// What a download is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,7 +58,8 @@ pub struct PathProgress {
     pub peer: ScionAddr,
     /// The path.
     pub fingerprint: Fingerprint,
-    /// Links on the path; 0 on a connection the peer opened, where they are not known.
+    /// Links on the path; 0 on a connection the peer opened, where neither the daemon nor the peer
+    /// told.
     pub hops: usize,
     /// What the connection over it is doing.
     pub state: PathState,
@@ -68,8 +69,9 @@ pub struct PathProgress {
     pub rate: u64,
     /// Smoothed round-trip time as QUIC measures it; `None` while not connected.
     pub rtt: Option<Duration>,
-    /// Why the path was taken or left; `None` for a path that cannot be connected (then
-    /// `last_error` tells why) or is no longer offered, and for a connection the peer opened.
+    /// Why the path was taken or left, as the uploader told where it chose; `None` for a path that
+    /// cannot be connected (then `last_error` tells why) or is no longer offered, and for a
+    /// connection the peer opened without a reason.
     pub decision: Option<Decision>,
     /// Why the last connection or attempt over it ended, if one did.
     pub last_error: Option<String>,
@@ -134,8 +136,12 @@ pub struct PathSummary {
     pub peer: ScionAddr,
     /// The path.
     pub fingerprint: Fingerprint,
-    /// Links on the path; 0 on connections the peer opened, where they are not known.
+    /// Links on the path; 0 on connections the peer opened, where neither the daemon nor the peer
+    /// told.
     pub hops: usize,
+    /// The interfaces on the way from the peer to here, as the peer told; empty where it told
+    /// nothing. Nothing of it is checked.
+    pub interfaces: Vec<Interface>,
     /// Bytes of blocks received over it.
     pub bytes: u64,
 }
@@ -170,4 +176,7 @@ pub struct SeedPeer {
     pub rate: u64,
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
+    /// Why the path is used or waits, where it is chosen here; `None` where the peer chooses, and
+    /// on a path that is not known here.
+    pub decision: Option<Decision>,
 }

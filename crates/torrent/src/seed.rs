@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_endhost::Endhost;
 use hawser_path::Select;
 use hawser_quic::Endpoint;
 use thiserror::Error;
@@ -11,14 +12,53 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::bitfield::Bitfield;
-use crate::dial::AcceptOnly;
-use crate::download::shared;
+use crate::dial::QuicTransport;
+use crate::download::{SelectBy, shared};
 use crate::metainfo::Metainfo;
 use crate::progress::SeedProgress;
 use crate::storage::check::{Found, check};
 use crate::storage::{Files, Layout, StorageError};
 use crate::swarm::{Goal, Reporter, Swarm, SwarmError};
 use crate::transport::Transport;
+
+/// How to seed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SeedOptions {
+    /// Whether paths to peers that let the uploader choose are chosen here.
+    pub select_by: SelectBy,
+    /// Which of the paths to such a peer come first. Only what ranks counts: what is taken is what
+    /// is apart from the paths given to all other peers.
+    pub select: Select,
+}
+
+impl Default for SeedOptions {
+    fn default() -> Self {
+        SeedOptions {
+            select_by: SelectBy::Uploader,
+            select: Select::shortest(),
+        }
+    }
+}
+
+impl SeedOptions {
+    /// The defaults: paths are chosen here for peers that let the uploader choose.
+    pub fn new() -> Self {
+        SeedOptions::default()
+    }
+
+    /// Who chooses: with [`SelectBy::Downloader`] nobody is connected back to.
+    pub fn with_select_by(mut self, select_by: SelectBy) -> Self {
+        self.select_by = select_by;
+        self
+    }
+
+    /// Which of the paths to a peer come first.
+    pub fn with_select(mut self, select: Select) -> Self {
+        self.select = select;
+        self
+    }
+}
 
 /// A seeder at work. Dropping it stops it.
 #[derive(Debug)]
@@ -60,7 +100,8 @@ pub enum SeedError {
 impl Seed {
     /// Verifies `content` (the file, or the folder of a torrent of several files, by whatever
     /// name; or the folder that holds it by its own name) against the torrent, calling `checked`
-    /// with bytes hashed and bytes in all, then serves every peer that connects to `endpoint`.
+    /// with bytes hashed and bytes in all, then serves every peer that connects to `endpoint`, and
+    /// connects back to those that let it choose paths, over the paths that `host` knows.
     ///
     /// # Errors
     /// When the content is not there or does not match the torrent.
@@ -68,15 +109,19 @@ impl Seed {
         metainfo: Metainfo,
         content: PathBuf,
         endpoint: Endpoint,
+        host: Endhost,
+        options: SeedOptions,
         checked: impl FnMut(u64, u64) + Send + 'static,
     ) -> Result<Seed, SeedError> {
-        Seed::over(AcceptOnly::new(endpoint), metainfo, content, checked).await
+        let transport = QuicTransport::new(endpoint, host);
+        Seed::over(transport, metainfo, content, options, checked).await
     }
 
     pub(crate) async fn over<T: Transport>(
         transport: T,
         metainfo: Metainfo,
         content: PathBuf,
+        options: SeedOptions,
         checked: impl FnMut(u64, u64) + Send + 'static,
     ) -> Result<Seed, SeedError> {
         let metainfo = Arc::new(metainfo);
@@ -93,7 +138,8 @@ impl Seed {
         let goal = Goal {
             until_complete: false,
             give_up_after: Duration::MAX,
-            choice: (Select::disjoint(), 1),
+            choice: (options.select, 1),
+            select_by: options.select_by,
         };
         let everything = Bitfield::full(metainfo.piece_count());
         let shared = Arc::new(shared(&metainfo, files, everything));

@@ -58,7 +58,8 @@ struct Inner {
     hosts: HashMap<ScionAddr, mpsc::UnboundedSender<Pipe>>,
     /// Paths by destination.
     paths: HashMap<ScionAddr, Vec<TestPath>>,
-    offers: HashMap<ScionAddr, watch::Sender<Arc<Vec<TestPath>>>>,
+    /// By who asks and destination.
+    offers: HashMap<(ScionAddr, ScionAddr), watch::Sender<Arc<Vec<TestPath>>>>,
     dials: Vec<(ScionAddr, Fingerprint)>,
 }
 
@@ -67,6 +68,41 @@ pub struct TestPath {
     info: Arc<hawser_path::Path>,
     shape: Shape,
     state: watch::Sender<State>,
+    /// Who may use it; everybody if `None`.
+    from: Option<ScionAddr>,
+    /// The same way back, as the other end sees it.
+    back: Option<Fingerprint>,
+    neck: Option<Neck>,
+}
+
+/// A bottleneck that paths share: both ways together.
+#[derive(Debug, Clone)]
+pub struct Neck {
+    rate: u64,
+    next: Arc<Mutex<Instant>>,
+}
+
+impl Neck {
+    /// Of so many Mbit/s.
+    pub fn mbit(rate: f64) -> Neck {
+        Neck {
+            rate: (rate * 1e6) as u64,
+            next: Arc::new(Mutex::new(Instant::now())),
+        }
+    }
+
+    /// When so many bytes are through.
+    fn pass(&self, bytes: usize) -> Instant {
+        let mut next = self.next.lock().unwrap();
+        let credit = Instant::now() - Duration::from_millis(20);
+        *next = (*next).max(credit) + time_of(bytes, self.rate);
+        *next
+    }
+}
+
+/// How long bytes take.
+fn time_of(bytes: usize, rate: u64) -> Duration {
+    Duration::from_secs_f64(bytes as f64 * 8.0 / rate as f64)
 }
 
 impl TestPath {
@@ -128,10 +164,50 @@ impl Net {
             info: Arc::new(info),
             shape,
             state: watch::Sender::new(State::Up),
+            from: None,
+            back: None,
+            neck: None,
         };
         paths.push(path.clone());
         inner.publish();
         path
+    }
+
+    /// A path between hosts `a` and `b` over AS `via`, known at both; paths with a neck in common
+    /// share its rate. Interfaces have the number of the AS at the other end, so paths of the same
+    /// two neighbours share them. Returned as seen from `a`.
+    pub fn between(&self, a: u16, via: u16, b: u16, shape: Shape, neck: Option<&Neck>) -> TestPath {
+        let interface = |of: u16, id| Interface {
+            isd_as: addr(of).isd_as,
+            id,
+        };
+        let there = vec![
+            interface(a, via),
+            interface(via, a),
+            interface(via, b),
+            interface(b, via),
+        ];
+        let back: Vec<Interface> = there.iter().rev().copied().collect();
+        let names = [Fingerprint::of(&there), Fingerprint::of(&back)];
+        let state = watch::Sender::new(State::Up);
+        let path = |from: u16, to: u16, interfaces, back| {
+            let (src, dst) = (addr(from).isd_as, addr(to).isd_as);
+            let info = hawser_path::Path::new(src, dst, interfaces, Metadata::default());
+            TestPath {
+                info: Arc::new(info.unwrap()),
+                shape,
+                state: state.clone(),
+                from: Some(addr(from)),
+                back: Some(back),
+                neck: neck.cloned(),
+            }
+        };
+        let (there, back) = (path(a, b, there, names[1]), path(b, a, back, names[0]));
+        let mut inner = self.0.lock().unwrap();
+        inner.paths.entry(addr(b)).or_default().push(there.clone());
+        inner.paths.entry(addr(a)).or_default().push(back);
+        inner.publish();
+        there
     }
 
     /// Puts a path into a state; `Down` also withdraws it, `Up` offers it again.
@@ -152,24 +228,18 @@ impl Net {
 
 impl Inner {
     fn publish(&mut self) {
-        for (addr, paths) in &self.paths {
-            let up = paths.iter().filter(|p| *p.state.borrow() != State::Down);
+        for ((from, to), sender) in &self.offers {
+            let paths = self.paths.get(to).into_iter().flatten();
+            let up = paths.filter(|path| {
+                *path.state.borrow() != State::Down && path.from.is_none_or(|who| who == *from)
+            });
             let up: Arc<Vec<TestPath>> = Arc::new(up.cloned().collect());
-            let sender = self
-                .offers
-                .entry(*addr)
-                .or_insert_with(|| watch::Sender::new(Arc::default()));
-            let same = |a: &[TestPath], b: &[TestPath]| {
-                let names = |paths: &[TestPath]| {
-                    paths
-                        .iter()
-                        .map(|p| p.fingerprint())
-                        .collect::<BTreeSet<_>>()
-                };
-                names(a) == names(b)
+            let names = |paths: &[TestPath]| {
+                let paths = paths.iter().map(TestPath::fingerprint);
+                paths.collect::<BTreeSet<_>>()
             };
             sender.send_if_modified(|old| {
-                let changed = !same(old, &up);
+                let changed = names(old) != names(&up);
                 *old = Arc::clone(&up);
                 changed
             });
@@ -191,12 +261,13 @@ impl Transport for Host {
 
     fn offers(&self, peer: ScionAddr) -> Offers<TestPath> {
         let mut inner = self.net.0.lock().unwrap();
-        inner.publish();
         let offers = inner
             .offers
-            .entry(peer)
+            .entry((self.addr, peer))
             .or_insert_with(|| watch::Sender::new(Arc::default()));
-        offers.subscribe()
+        let offers = offers.subscribe();
+        inner.publish();
+        offers
     }
 
     async fn lookup(&self, peer: ScionAddr) -> Result<(), String> {
@@ -238,8 +309,8 @@ impl Transport for Host {
         self.incoming.lock().await.recv().await
     }
 
-    fn port(&self) -> u16 {
-        self.addr.host.port()
+    fn local(&self) -> ScionAddr {
+        self.addr
     }
 }
 
@@ -247,6 +318,7 @@ impl Transport for Host {
 pub struct Pipe {
     peer: ScionAddr,
     path: TestPath,
+    fingerprint: Fingerprint,
     stream: Mutex<Option<DuplexStream>>,
     closed: watch::Sender<Option<String>>,
 }
@@ -265,7 +337,7 @@ impl Connection for Pipe {
     }
 
     fn fingerprint(&self) -> Fingerprint {
-        self.path.fingerprint()
+        self.fingerprint
     }
 
     fn key(&self) -> [u8; 32] {
@@ -298,6 +370,10 @@ fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
     let pipe = |peer, stream| Pipe {
         peer,
         path: path.clone(),
+        fingerprint: match path.back.filter(|_| peer == from) {
+            Some(back) => back,
+            None => path.fingerprint(),
+        },
         stream: Mutex::new(Some(stream)),
         closed: closed.clone(),
     };
@@ -332,6 +408,8 @@ fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
 /// Moves bytes one way, at the path's pace.
 async fn pump(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, path: TestPath) {
     let Shape { rate, delay } = path.shape;
+    let neck = path.neck.clone();
+    let rate = rate.or(neck.as_ref().map(|neck| neck.rate));
     // What is under way at a time, in chunks: enough for the product of rate and delay, and a
     // queue of about 50 ms.
     let chunk = rate.map_or(64 << 10, |rate| {
@@ -350,8 +428,12 @@ async fn pump(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>,
             if let Some(rate) = rate {
                 // Timers are late by a millisecond or two: that is made up for.
                 let credit = Instant::now() - Duration::from_millis(20);
-                next = next.max(credit) + Duration::from_secs_f64(read as f64 * 8.0 / rate as f64);
+                next = next.max(credit) + time_of(read, rate);
                 tokio::time::sleep_until(next).await;
+            }
+            if let Some(neck) = &neck {
+                let through = neck.pass(read);
+                tokio::time::sleep_until(through).await;
             }
             if state.wait_for(|state| *state == State::Up).await.is_err() {
                 return;

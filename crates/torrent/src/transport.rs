@@ -39,8 +39,8 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// The next connection a peer opened; `None` when there will be no more.
     fn accept(&self) -> impl Future<Output = Option<Self::Connection>> + Send;
 
-    /// The port peers reach us at.
-    fn port(&self) -> u16;
+    /// Where peers reach us.
+    fn local(&self) -> ScionAddr;
 }
 
 /// A connection to one peer over one path.

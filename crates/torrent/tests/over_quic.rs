@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use hawser_endhost::Endhost;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Metainfo, PathState, Seed, Summary,
-    create,
+    CreateOptions, Download, DownloadError, DownloadOptions, Metainfo, PathState, Seed,
+    SeedOptions, Summary, create,
 };
 use rand::RngExt;
 use tempfile::TempDir;
@@ -46,9 +46,10 @@ impl Content {
         self.dir.path().join("get")
     }
 
-    async fn seed(&self, endpoint: &Endpoint) -> Seed {
+    async fn seed(&self, endpoint: &Endpoint, host: &Endhost) -> Seed {
         let (metainfo, file) = (self.metainfo.clone(), self.file());
-        Seed::start(metainfo, file, endpoint.clone(), |_, _| {})
+        let (endpoint, options) = (endpoint.clone(), SeedOptions::new());
+        Seed::start(metainfo, file, endpoint, host.clone(), options, |_, _| {})
             .await
             .unwrap()
     }
@@ -86,7 +87,7 @@ async fn a_file_crosses_an_as() {
     let host = daemon.endhost().await;
     let content = Content::new(20_000_000);
     let endpoint = bind(&host, 2);
-    let seed = content.seed(&endpoint).await;
+    let seed = content.seed(&endpoint, &host).await;
     let mut progress = seed.progress();
     let summary = finish(content.get(&endpoint, &host)).await.unwrap();
     content.check();
@@ -105,7 +106,7 @@ async fn a_download_outlives_the_only_link() {
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let content = Content::new(6_000_000);
     let endpoint = bind(&b, 2);
-    let _seed = content.seed(&endpoint).await;
+    let _seed = content.seed(&endpoint, &b).await;
     net.conduct.rate.store(2_000_000, Ordering::SeqCst);
     net.conduct.queue.store(100_000, Ordering::SeqCst);
     let download = content.get(&endpoint, &a);
@@ -147,7 +148,7 @@ async fn a_gigabyte_crosses_an_as() {
     let host = daemon.endhost().await;
     let content = Content::new(1 << 30);
     let endpoint = bind(&host, 2);
-    let _seed = content.seed(&endpoint).await;
+    let _seed = content.seed(&endpoint, &host).await;
     let begun = Instant::now();
     let summary = finish(content.get(&endpoint, &host)).await.unwrap();
     let rate = 8e-9 * (1u64 << 30) as f64 / summary.download_time.as_secs_f64();

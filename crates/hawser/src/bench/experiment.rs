@@ -5,6 +5,7 @@ use super::network::{Wire, congested, parallel};
 use crate::{cli::BenchName, failure::Failure};
 use hawser_path::Interface;
 use hawser_topology::{IsdAsn, Network};
+use std::time::Duration;
 
 /// An experiment: variants that are compared.
 pub struct Experiment {
@@ -88,6 +89,7 @@ impl Experiment {
         match name {
             BenchName::Fig5 => fig5(),
             BenchName::Fig8 => fig8(),
+            BenchName::Fig10 => fig10(),
             BenchName::CongestOne => congest(false, cross),
             BenchName::CongestBoth => congest(true, cross),
             BenchName::Concurrent => concurrent(),
@@ -203,6 +205,40 @@ fn fig8() -> Result<Experiment, Failure> {
         bytes: 32 * MB,
         window: None,
     })
+}
+
+/// Two leechers, one path each. Left to themselves both take the best, which is the same for both:
+/// over B, since the way over C is made a little longer.
+fn fig10() -> Result<Experiment, Failure> {
+    let uploader = || ["--select-by", "uploader", "--paths", "1"].map(str::to_owned);
+    Ok(Experiment {
+        name: "fig10",
+        about: "001, Fig. 10: two leechers, goodput of both together",
+        variants: vec![
+            two_leechers("leecher-based", choose("shortest", 1))?.paper(7.5),
+            two_leechers("upload-based", uploader().into())?.paper(14.0),
+        ],
+        headline: ratio("upload-based", "leecher-based"),
+        paper_ratio: Some(14.0 / 7.5),
+        bytes: 16 * MB,
+        window: None,
+    })
+}
+
+/// The seeder in E, leechers in A and D (001, Fig. 9).
+fn two_leechers(name: &str, args: Vec<String>) -> Result<Variant, Failure> {
+    let mut network = ready("fig9")?;
+    let c = isd_as("1-ff00:0:3")?;
+    for link in network.links.iter_mut().filter(|link| link.a.isd_as == c) {
+        link.shape.delay += Duration::from_millis(2);
+    }
+    let mut two = single(name, network, ("1-ff00:0:5", "1-ff00:0:1"), args.clone())?;
+    two.downloads.push(Download {
+        isd_as: isd_as("1-ff00:0:4")?,
+        seeder: 0,
+        args,
+    });
+    Ok(two)
 }
 
 /// Limit of the links of [`congest`], in Mbit/s.

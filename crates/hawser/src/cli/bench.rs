@@ -37,6 +37,8 @@ pub enum BenchName {
     Fig5,
     /// The two shortest paths, which share a link, against disjoint ones (001, Fig. 8)
     Fig8,
+    /// Two leechers that choose one path each, against the seeder choosing for both (001, Fig. 10)
+    Fig10,
     /// Cross traffic on one of two paths between second 10 and 20 (000, 5.3.1)
     CongestOne,
     /// Cross traffic on both of two paths between second 10 and 20 (000, 5.3.2)

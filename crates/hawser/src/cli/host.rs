@@ -3,8 +3,9 @@
 use super::duration;
 use clap::{Args, ValueEnum};
 use hawser_endhost::{Bootstrap, ScionAddr};
-use hawser_path::{AclEntry, Select, Sequence};
+use hawser_path::{AclEntry, Select, SelectError, Sequence};
 use hawser_topology::IsdAsn;
+use hawser_torrent::SelectBy;
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
@@ -113,7 +114,7 @@ pub struct SelectArgs {
     /// Take at most this many paths, to each peer if there are several [default: 4]
     #[arg(long, short = 'n', visible_alias = "max-paths", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub paths: Option<u16>,
-    /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N% [default: disjoint]
+    /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N% [default: disjoint]; a download then chooses here, not the uploader
     #[arg(long, value_name = "STRATEGY,...")]
     pub select: Option<Select>,
     /// Grams of CO2 per GB, for the strategy carbon: a YAML or JSON file with lines such as '1-ff00:0:110: 12.5', or
@@ -220,6 +221,12 @@ pub struct SeedArgs {
     /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub listen: Option<Listen>,
+    /// Who chooses the paths of uploads: uploader, this side, which sees all its downloaders, or downloader
+    #[arg(long, value_name = "SIDE", default_value = "uploader")]
+    pub select_by: SelectBy,
+    /// Which paths to downloaders come first: shortest, latency, bandwidth, carbon; all are apart from each other
+    #[arg(long, value_name = "STRATEGY,...", value_parser = ranking)]
+    pub select: Option<Select>,
     /// Print JSON: one object when listening
     #[arg(long)]
     pub json: bool,
@@ -239,6 +246,10 @@ pub struct GetArgs {
     pub peer: Vec<ScionAddr>,
     #[command(flatten)]
     pub select: SelectArgs,
+    /// Who chooses among paths: uploader, which sees all its downloaders, or downloader [default:
+    /// uploader, or downloader with --select]
+    #[arg(long, value_name = "SIDE")]
+    pub select_by: Option<SelectBy>,
     /// Say in the JSON object how it went, about ten times a second
     #[arg(long, requires = "json")]
     pub samples: bool,
@@ -352,6 +363,21 @@ fn one_as(text: &str) -> Result<IsdAsn, String> {
             "{isd_as} is not one AS: write for example 1-ff00:0:110"
         )),
         false => Ok(isd_as),
+    }
+}
+
+/// Strategies of which none picks a set.
+fn ranking(text: &str) -> Result<Select, String> {
+    let select: Select = text
+        .parse()
+        .map_err(|error: SelectError| error.to_string())?;
+    match select == select.ranking() {
+        true => Ok(select),
+        false => Err(
+            "an uploader gives out paths that are apart from each other: \
+             write what ranks them, shortest, latency, bandwidth or carbon"
+                .into(),
+        ),
     }
 }
 

@@ -13,7 +13,7 @@ use bars::Bars;
 use hawser_endhost::{Endhost, Path};
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Download, DownloadOptions, Phase, Progress, Summary};
+use hawser_torrent::{Download, DownloadOptions, Phase, Progress, SelectBy, Summary};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -105,7 +105,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         let endpoint = Endpoint::bind(host.clone(), None, config).map_err(Failure::job)?;
         let options = DownloadOptions::new()
             .with_paths(args.select.most())
-            .with_select(select);
+            .with_select(select)
+            .with_select_by(select_by(&args));
         let bars = Bars::new(&name);
         let total = metainfo.total_length();
         let download = Download::start(
@@ -148,6 +149,14 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     })
 }
 
+/// Who chooses paths: who says how, means to choose.
+fn select_by(args: &GetArgs) -> SelectBy {
+    args.select_by.unwrap_or(match args.select.select {
+        Some(_) => SelectBy::Downloader,
+        None => SelectBy::Uploader,
+    })
+}
+
 /// Every path offered during the download, by fingerprint.
 struct Known {
     watched: Vec<tokio::sync::watch::Receiver<std::sync::Arc<Vec<Path>>>>,
@@ -176,6 +185,7 @@ impl Known {
 
 fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known: &Known) -> Report {
     let seconds = summary.download_time.as_secs_f64();
+    let text = Interface::to_string;
     let paths = summary.paths.iter().map(|path| {
         let offered = known.paths.get(&path.fingerprint);
         PathReport {
@@ -185,15 +195,11 @@ fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known:
             bytes: path.bytes,
             mtu: offered.map(Path::mtu),
             path_bytes: offered.map(|p| p.raw().len()),
-            interfaces: offered
-                .map(|p| {
-                    p.info()
-                        .interfaces
-                        .iter()
-                        .map(Interface::to_string)
-                        .collect()
-                })
-                .unwrap_or_default(),
+            // What the peer told is in its direction.
+            interfaces: match offered {
+                Some(known) => known.info().interfaces.iter().map(text).collect(),
+                None => path.interfaces.iter().rev().map(text).collect(),
+            },
         }
     });
     Report {

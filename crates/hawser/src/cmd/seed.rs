@@ -9,7 +9,7 @@ use crate::{
 };
 use hawser_endhost::Endhost;
 use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Seed, SeedProgress};
+use hawser_torrent::{Seed, SeedOptions, SeedProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::net::SocketAddr;
 
@@ -19,7 +19,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
     cmd::runtime()?.block_on(async {
         let host = cmd::host(&args.host).await?;
         let listen = listen_address(args.listen, &host)?;
-        let endpoint = Endpoint::bind(host, listen, Config::new()).map_err(Failure::job)?;
+        let endpoint = Endpoint::bind(host.clone(), listen, Config::new()).map_err(Failure::job)?;
 
         let bar = ProgressBar::new(metainfo.total_length()).with_style(bar_style());
         bar.set_message("checking");
@@ -33,9 +33,20 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let name = metainfo.name().to_owned();
         let size = metainfo.total_length();
         let info_hash = metainfo.info_hash().to_string();
-        let seed = Seed::start(metainfo, args.path, endpoint.clone(), checked)
-            .await
-            .map_err(Failure::job)?;
+        let mut options = SeedOptions::new().with_select_by(args.select_by);
+        if let Some(select) = args.select {
+            options = options.with_select(select);
+        }
+        let seed = Seed::start(
+            metainfo,
+            args.path,
+            endpoint.clone(),
+            host,
+            options,
+            checked,
+        )
+        .await
+        .map_err(Failure::job)?;
         bar.finish_and_clear();
 
         let address = endpoint.local_addr();
@@ -122,12 +133,14 @@ impl Lines {
             line.finish_and_clear();
         }
         for (line, peer) in lines.iter().zip(&progress.peers) {
+            let why = peer.decision.as_ref();
             line.set_message(format!(
-                "  {} over {}  {}  {}",
+                "  {} over {}  {}  {}{}",
                 peer.peer,
                 peer.fingerprint.short(),
                 format::bytes(peer.bytes),
                 format::rate(peer.rate as f64),
+                why.map_or(String::new(), |why| format!("  {why}")),
             ));
         }
     }

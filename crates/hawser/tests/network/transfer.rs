@@ -1,5 +1,6 @@
 //! Whole transfers: seeder and leecher as programs in a network.
 
+mod choice;
 mod faults;
 mod hosts;
 
@@ -65,13 +66,21 @@ impl Running {
 
     /// Starts a seeder, and returns its address once it listens.
     fn seed(lab: &TestLab, isd_as: &str, torrent: &Path, content: &Path) -> (Running, String) {
-        let args = [
-            "seed",
-            torrent.to_str().unwrap(),
-            content.to_str().unwrap(),
-            "--json",
-        ]
-        .map(str::to_owned);
+        Running::seed_with(lab, isd_as, torrent, content, &[])
+    }
+
+    /// Starts a seeder with more flags.
+    fn seed_with(
+        lab: &TestLab,
+        isd_as: &str,
+        torrent: &Path,
+        content: &Path,
+        more: &[&str],
+    ) -> (Running, String) {
+        let (torrent, content) = (torrent.to_str().unwrap(), content.to_str().unwrap());
+        let mut args = vec!["seed", torrent, content, "--json"];
+        args.extend(more);
+        let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
         let mut seeder = Running::start(lab, isd_as, &args);
         let mut line = String::new();
         let out = seeder.0.stdout.take().unwrap();

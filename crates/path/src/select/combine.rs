@@ -104,6 +104,15 @@ impl Select {
         self.strategies.iter().any(|one| one.text() == "carbon")
     }
 
+    /// Only the strategies that rank: for a choice in which something else picks, such as
+    /// [`Assignment`](crate::Assignment).
+    pub fn ranking(&self) -> Self {
+        let ranks = self.strategies.iter().filter(|one| !one.picks());
+        Self {
+            strategies: ranks.cloned().collect(),
+        }
+    }
+
     /// The same with a table for `carbon`, where it is among the strategies.
     pub fn with_carbon(mut self, table: &Carbon) -> Self {
         for one in &mut self.strategies {

@@ -275,6 +275,11 @@ pub enum Reason {
         /// The peer.
         peer: String,
     },
+    /// The peer that uploads over the path decided.
+    ByUploader {
+        /// What it says, in one line.
+        why: String,
+    },
 }
 
 impl fmt::Display for Reason {
@@ -379,6 +384,7 @@ impl fmt::Display for Reason {
             }
             Self::NextTurn => f.write_str("nothing is free, next turn"),
             Self::Withdrawn { peer } => write!(f, "no longer offered to {peer}"),
+            Self::ByUploader { why } => write!(f, "by the uploader: {why}"),
         }
     }
 }

@@ -13,13 +13,12 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-pub(crate) use self::upload::QUEUE;
-use self::upload::Uploads;
+pub(crate) use self::upload::{QUEUE, Uploads};
 use crate::bitfield::Bitfield;
 use crate::storage::Files;
 use crate::transport::Connection;
 use crate::wire::{
-    ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message, Request, WireError, encode,
+    ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message, Multipath, Request, WireError, encode,
 };
 
 /// A peer has so long to say its handshake.
@@ -59,6 +58,7 @@ pub(crate) enum Input {
     Choke,
     Unchoke,
     Extended(ExtendedHandshake),
+    Multipath(Multipath),
 }
 
 /// What one read brought.
@@ -170,7 +170,8 @@ fn verified(shared: &Shared) -> Bitfield {
     verified.unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// Our handshake, what we have, and that the peer may ask for it: nobody is choked.
+/// Our handshake, what we have and whether we want something. Not yet that the peer may ask: that
+/// depends on whether it leaves the choice of paths to us.
 fn greeting(shared: &Shared, verified: &Bitfield) -> Vec<u8> {
     let mut out = shared.ours.encode().to_vec();
     if !verified.is_empty() {
@@ -180,7 +181,6 @@ fn greeting(shared: &Shared, verified: &Bitfield) -> Vec<u8> {
     if !verified.is_full() {
         encode(&Message::Interested, &mut out);
     }
-    encode(&Message::Unchoke, &mut out);
     out
 }
 
@@ -197,6 +197,7 @@ pub(crate) async fn run<C: Connection, E: Send>(
     session: Session<C>,
     shared: Arc<Shared>,
     counts: Arc<Counts>,
+    uploads: Arc<Uploads>,
     messages: mpsc::UnboundedReceiver<Vec<u8>>,
     events: mpsc::Sender<E>,
     wrap: impl Fn(Inputs) -> E + Send,
@@ -207,7 +208,6 @@ pub(crate) async fn run<C: Connection, E: Send>(
         write,
         ..
     } = session;
-    let uploads = Uploads::default();
     let gone = tokio::select! {
         gone = reader::run(read, &shared, &counts, &uploads, &events, wrap) => gone,
         gone = writer::run(write, &shared, &counts, &uploads, messages) => gone,

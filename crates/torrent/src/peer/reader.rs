@@ -8,7 +8,10 @@ use tokio::sync::mpsc;
 
 use super::{Counts, Gone, Input, Inputs, Shared, Uploads};
 use crate::bitfield::Bitfield;
-use crate::wire::{Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, Message, Request, WireError};
+use crate::wire::{
+    Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message, Multipath, Request,
+    WireError,
+};
 
 /// Bytes read at a time: few while little comes, so that a thousand idle connections cost little;
 /// many blocks when more is waiting, so that the owner is woken once for all of them.
@@ -135,6 +138,12 @@ fn judge(
         },
         Message::Extended { id, payload } if id == EXTENDED_HANDSHAKE => {
             Input::Extended(ExtendedHandshake::decode(&payload)?)
+        }
+        Message::Extended { id, payload } if id == MULTIPATH => {
+            match Multipath::decode(&payload)? {
+                Some(message) => Input::Multipath(message),
+                None => return Ok(Heard::Nothing),
+            }
         }
         Message::Extended { .. } => return Ok(Heard::Nothing),
     };

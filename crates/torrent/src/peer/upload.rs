@@ -10,20 +10,34 @@ use crate::wire::{Request, WireError};
 /// Most requests of one peer that wait. At 16 KiB each this covers 10 Gbit/s over 100 ms.
 pub(crate) const QUEUE: usize = 8192;
 
-/// A peer's requests in the order they came.
+/// A peer's requests in the order they came. Choked at first: what is asked for then is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Uploads {
-    queue: Mutex<VecDeque<Request>>,
+pub(crate) struct Uploads {
+    /// `None` while choked.
+    queue: Mutex<Option<VecDeque<Request>>>,
     more: Notify,
 }
 
 impl Uploads {
+    /// Requests count from now on.
+    pub fn unchoke(&self) {
+        self.lock().get_or_insert_default();
+    }
+
+    /// All requests are dropped, those that wait and those still under way (BEP 3).
+    pub fn choke(&self) {
+        *self.lock() = None;
+    }
+
     /// One more request.
     ///
     /// # Errors
     /// When too many wait already.
     pub fn push(&self, request: Request) -> Result<(), WireError> {
         let mut queue = self.lock();
+        let Some(queue) = queue.as_mut() else {
+            return Ok(());
+        };
         if queue.len() >= QUEUE {
             return Err(WireError::TooManyRequests(QUEUE));
         }
@@ -34,6 +48,9 @@ impl Uploads {
     /// Forgets a request, if it was not taken yet.
     pub fn cancel(&self, request: Request) {
         let mut queue = self.lock();
+        let Some(queue) = queue.as_mut() else {
+            return;
+        };
         if let Some(at) = queue.iter().position(|waiting| *waiting == request) {
             queue.remove(at);
         }
@@ -53,6 +70,9 @@ impl Uploads {
     pub fn take(&self, bytes: u32) -> Vec<Request> {
         let mut queue = self.lock();
         let mut taken = Vec::new();
+        let Some(queue) = queue.as_mut() else {
+            return taken;
+        };
         let mut sum = 0;
         while let Some(request) = queue.front() {
             sum += request.length;
@@ -65,7 +85,7 @@ impl Uploads {
         taken
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Request>> {
+    fn lock(&self) -> MutexGuard<'_, Option<VecDeque<Request>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -85,6 +105,7 @@ mod tests {
     #[test]
     fn requests_leave_in_order_without_those_cancelled() {
         let uploads = Uploads::default();
+        uploads.unchoke();
         for begin in 0..5 {
             uploads.push(request(begin)).unwrap();
         }
@@ -97,8 +118,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_for_while_choked_is_dropped() {
+        let uploads = Uploads::default();
+        uploads.push(request(0)).unwrap();
+        uploads.unchoke();
+        assert_eq!(uploads.take(100), []);
+        uploads.push(request(1)).unwrap();
+        uploads.choke();
+        uploads.unchoke();
+        assert_eq!(uploads.take(100), []);
+        uploads.push(request(2)).unwrap();
+        assert_eq!(uploads.take(100), [request(2)]);
+    }
+
+    #[test]
     fn the_queue_is_bounded() {
         let uploads = Uploads::default();
+        uploads.unchoke();
         (0..QUEUE as u32).for_each(|begin| uploads.push(request(begin)).unwrap());
         assert_eq!(
             uploads.push(request(0)),

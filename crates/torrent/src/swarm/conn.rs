@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hawser_path::Fingerprint;
 use tokio::sync::mpsc;
 
+use super::uploads::Terms;
 use crate::peer::Counts;
 use crate::picker::GroupId;
 use crate::pipeline::{self, Lane, Meter};
@@ -25,6 +26,8 @@ const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
 pub(super) enum Origin {
     /// We dialed the remote of this index over this path.
     Dialed(usize, Fingerprint),
+    /// We connected back over this path to who downloads from us.
+    Back(Fingerprint),
     /// The peer dialed us.
     Accepted,
 }
@@ -36,6 +39,8 @@ pub(super) struct Conn<C> {
     pub origin: Origin,
     pub group: GroupId,
     pub counts: Arc<Counts>,
+    /// Who chooses paths, and whether the peer may ask for blocks.
+    pub terms: Terms,
     messages: mpsc::UnboundedSender<Vec<u8>>,
     /// The peer answers requests.
     pub unchoked: bool,
@@ -76,14 +81,16 @@ impl<C: Connection> Conn<C> {
         origin: Origin,
         group: GroupId,
         counts: Arc<Counts>,
+        terms: Terms,
         messages: mpsc::UnboundedSender<Vec<u8>>,
-        now: Instant,
     ) -> Conn<C> {
+        let now = terms.since;
         Conn {
             connection,
             origin,
             group,
             counts,
+            terms,
             messages,
             unchoked: false,
             interested: true,
@@ -98,6 +105,12 @@ impl<C: Connection> Conn<C> {
             last_rate: None,
             shown: Shown::default(),
         }
+    }
+
+    /// Whether we dialed it to download from a peer we were told of; such connections are counted
+    /// with the paths to it.
+    pub fn is_of_remote(&self) -> bool {
+        matches!(self.origin, Origin::Dialed(..))
     }
 
     /// Sends messages; they are lost when the connection has ended, which is told elsewhere.

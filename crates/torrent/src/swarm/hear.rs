@@ -47,11 +47,13 @@ impl<T: Transport> Swarm<T> {
                 known.set_asked(0, now);
             }
             Input::Unchoke => known.unchoked = true,
+            Input::Multipath(message) => self.heard_multipath(conn, message, now),
             Input::Extended(theirs) => {
                 tracing::debug!(conn, client = theirs.client, "peer");
                 if let Some(limit) = theirs.request_queue {
                     known.set_limit(limit);
                 }
+                self.introduced(conn, theirs.multipath, now);
             }
         }
         Ok(())

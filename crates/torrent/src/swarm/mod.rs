@@ -12,6 +12,7 @@ mod remote;
 mod report;
 #[cfg(test)]
 mod tests;
+mod uploads;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -26,12 +27,14 @@ use self::blame::Suspect;
 use self::conn::{Conn, Origin};
 use self::remote::{Choice, Offered, Remote};
 pub(crate) use self::report::Reporter;
+use self::uploads::{Terms, Uploads};
+use crate::download::SelectBy;
 use crate::metainfo::Metainfo;
 use crate::peer::{self, Counts, Gone, Inputs, Keep, Session, Shared, Side};
 use crate::picker::{ConnId, GroupId, Picker};
 use crate::storage::{Disk, DiskEvent, StorageError};
 use crate::transport::{Connection, Transport};
-use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, Message};
+use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
 
 /// How often rates, stalls and dials are looked at.
 const TICK: Duration = Duration::from_millis(50);
@@ -64,6 +67,16 @@ enum Event<T: Transport> {
     },
     Incoming(T::Connection),
     Dialed {
+        attempt: u64,
+        result: Result<Session<T::Connection>, DialError>,
+    },
+    /// What is offered to who downloads from us, at this address.
+    Ways {
+        group: GroupId,
+        addr: ScionAddr,
+        paths: Offered<T::Path>,
+    },
+    DialedBack {
         attempt: u64,
         result: Result<Session<T::Connection>, DialError>,
     },
@@ -102,6 +115,8 @@ pub(crate) struct Goal {
     /// End after so long without a connection and without progress.
     pub give_up_after: Duration,
     pub choice: (hawser_path::Select, usize),
+    /// Who chooses paths: here, who downloads also lets uploaders know whether they may.
+    pub select_by: SelectBy,
 }
 
 /// The state of a torrent at work.
@@ -116,6 +131,8 @@ pub(crate) struct Swarm<T: Transport> {
     conns: HashMap<ConnId, Conn<T::Connection>>,
     /// Dials under way, and over which path of which remote.
     attempts: HashMap<u64, path::Attempt>,
+    /// Who downloads from us over paths that we choose.
+    uploads: Uploads<T::Path>,
     groups: HashMap<[u8; 32], GroupId>,
     banned: HashSet<[u8; 32]>,
     suspects: HashMap<u32, Suspect>,
@@ -166,7 +183,8 @@ impl<T: Transport> Swarm<T> {
         let mut remotes: Vec<Remote<T::Path>> = Vec::new();
         for peer in peers {
             if remotes.iter().all(|known| known.addr != peer) {
-                remotes.push(Remote::new(peer, choice.clone()));
+                let contact_only = goal.select_by == SelectBy::Uploader;
+                remotes.push(Remote::new(peer, choice.clone(), contact_only));
             }
         }
         Ok(Swarm {
@@ -179,6 +197,7 @@ impl<T: Transport> Swarm<T> {
             remotes,
             conns: HashMap::new(),
             attempts: HashMap::new(),
+            uploads: Uploads::new(now),
             groups: HashMap::new(),
             banned: HashSet::new(),
             suspects: HashMap::new(),
@@ -271,6 +290,8 @@ impl<T: Transport> Swarm<T> {
             } => self.offered(remote, &paths, trouble, now)?,
             Event::Incoming(connection) => self.incoming(connection),
             Event::Dialed { attempt, result } => self.dialed(attempt, result, now)?,
+            Event::Ways { group, addr, paths } => self.ways(group, addr, &paths, now),
+            Event::DialedBack { attempt, result } => self.dialed_back(attempt, result, now)?,
             Event::Accepted(Ok(session)) => {
                 self.accepted -= 1;
                 self.join(session, Origin::Accepted, now)?;
@@ -312,6 +333,7 @@ impl<T: Transport> Swarm<T> {
         recovered.into_iter().for_each(|id| self.recover(id, now));
         silent.into_iter().for_each(|id| self.stall(id, now));
         self.retire(now);
+        self.settle(now);
         self.report(now, None);
         if self.endpoint_closed {
             return Err(SwarmError::EndpointClosed);
@@ -351,19 +373,22 @@ impl<T: Transport> Swarm<T> {
         let connection = Arc::clone(&session.connection);
         let counts = Arc::new(Counts::default());
         let (messages, outbox) = mpsc::unbounded_channel();
+        let asked = Arc::new(peer::Uploads::default());
+        let terms = Terms::new(session.extended, Arc::clone(&asked), now);
         let conn = Conn::new(
             connection,
             origin,
             group,
             Arc::clone(&counts),
+            terms,
             messages,
-            now,
         );
         if session.extended {
             let ours = ExtendedHandshake {
                 client: Some(concat!("hawser/", env!("CARGO_PKG_VERSION")).into()),
                 request_queue: Some(peer::QUEUE as u32),
-                port: Some(self.transport.port()),
+                port: Some(self.transport.local().host.port()),
+                multipath: self.is_multipath().then_some(MULTIPATH),
             };
             conn.send([Message::Extended {
                 id: EXTENDED_HANDSHAKE,
@@ -376,12 +401,13 @@ impl<T: Transport> Swarm<T> {
         conn.send(news.map(Message::Have));
         self.picker.add_conn(id, group);
         self.conns.insert(id, conn);
+        self.greet(id, now);
         self.tally.connections += 1;
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.tasks.spawn(async move {
             let heard = events.clone();
             let wrap = move |inputs| Event::Heard(id, inputs);
-            let gone = peer::run(session, shared, counts, outbox, heard, wrap).await;
+            let gone = peer::run(session, shared, counts, asked, outbox, heard, wrap).await;
             // The owner is gone: nobody wants to know.
             let _ = events.send(Event::Gone(id, gone)).await;
         });

@@ -16,7 +16,7 @@ use crate::transport::{Connection, Transport};
 
 /// Connecting and the handshake together may take so long; a dial that hangs must end, so that
 /// the path is tried again.
-const DIAL_TIME: Duration = Duration::from_secs(15);
+pub(super) const DIAL_TIME: Duration = Duration::from_secs(15);
 
 /// A path that is not offered any more and delivers nothing is closed after so long.
 const WITHDRAWN_TIME: Duration = Duration::from_secs(2);

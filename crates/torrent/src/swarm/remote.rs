@@ -41,6 +41,8 @@ pub(super) struct Remote<P> {
     pub no_path: Option<String>,
     pub paths: BTreeMap<Fingerprint, PathPeer<P>>,
     choice: Choice,
+    /// The peer chooses paths and connects back: one path is enough, to reach it.
+    contact_only: bool,
 }
 
 /// A path-level peer: one path to the peer, connected or not.
@@ -83,14 +85,24 @@ pub(super) struct Withdrawn {
 }
 
 impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
-    pub fn new(addr: ScionAddr, choice: Choice) -> Remote<P> {
+    pub fn new(addr: ScionAddr, choice: Choice, contact_only: bool) -> Remote<P> {
         Remote {
             addr,
             banned: None,
             no_path: None,
             paths: BTreeMap::new(),
             choice,
+            contact_only,
         }
+    }
+
+    /// The peer does not choose paths: they are chosen here. Whether that is new.
+    pub fn decide_here(&mut self) -> bool {
+        let new = std::mem::take(&mut self.contact_only);
+        if new {
+            self.choose();
+        }
+        new
     }
 
     /// The endhost offers these paths now; `fits` tells why one of them cannot be dialed at all.
@@ -158,7 +170,11 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         };
         let all = of(false).next().is_none();
         let candidates: Vec<P> = of(all).map(|p| p.path.clone()).collect();
-        let selection = select(&candidates, &self.choice.select, self.choice.most);
+        let most = match self.contact_only {
+            true => 1,
+            false => self.choice.most,
+        };
+        let selection = select(&candidates, &self.choice.select, most);
         for path in self.paths.values_mut() {
             path.taken = false;
             path.decision = path.unfit.clone().map(|why| Decision {
@@ -170,7 +186,15 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
             let fingerprint = candidates[index].as_ref().fingerprint();
             if let Some(path) = self.paths.get_mut(&fingerprint) {
                 path.taken = selection.taken.contains(&index);
-                path.decision = Some(decision);
+                path.decision = Some(match self.contact_only && !path.taken {
+                    true => Decision {
+                        verdict: Verdict::Left,
+                        reason: Reason::ByUploader {
+                            why: "not chosen".into(),
+                        },
+                    },
+                    false => decision,
+                });
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::Swarm;
-use super::conn::{Conn, Origin, smooth};
+use super::conn::{Conn, smooth};
 use super::remote::{PathPeer, Remote};
 use crate::bitfield::Bitfield;
 use crate::picker::ConnId;
@@ -88,7 +88,7 @@ impl Tally {
     /// A connection is gone.
     pub(super) fn leave<C: Connection>(&mut self, conn: &Conn<C>) {
         self.uploaded += conn.counts.uploaded.load(Ordering::Relaxed);
-        if conn.origin == Origin::Accepted && conn.bytes > 0 {
+        if !conn.is_of_remote() && conn.bytes > 0 {
             self.carried(accepted_summary(conn));
         }
     }
@@ -96,7 +96,13 @@ impl Tally {
     fn carried(&mut self, summary: PathSummary) {
         let mut known = self.paths.iter_mut();
         match known.find(|p| p.peer == summary.peer && p.fingerprint == summary.fingerprint) {
-            Some(known) => known.bytes += summary.bytes,
+            Some(known) => {
+                known.bytes += summary.bytes;
+                known.hops = known.hops.max(summary.hops);
+                if known.interfaces.is_empty() {
+                    known.interfaces = summary.interfaces;
+                }
+            }
             None => self.paths.push(summary),
         }
     }
@@ -106,7 +112,8 @@ fn accepted_summary<C: Connection>(conn: &Conn<C>) -> PathSummary {
     PathSummary {
         peer: conn.connection.peer(),
         fingerprint: conn.connection.fingerprint(),
-        hops: 0,
+        hops: conn.terms.hops().unwrap_or(0),
+        interfaces: conn.terms.interfaces(),
         bytes: conn.bytes,
     }
 }
@@ -143,11 +150,12 @@ impl<T: Transport> Swarm<T> {
                     peer: remote.addr,
                     fingerprint: *fingerprint,
                     hops: path.hops,
+                    interfaces: Vec::new(),
                     bytes: path.bytes,
                 });
             }
         }
-        let accepted = self.conns.values().filter(|c| c.origin == Origin::Accepted);
+        let accepted = self.conns.values().filter(|conn| !conn.is_of_remote());
         for conn in accepted.filter(|conn| conn.bytes > 0) {
             self.tally.carried(accepted_summary(conn));
         }
@@ -174,19 +182,27 @@ impl<T: Transport> Swarm<T> {
         let mut accepted: Vec<_> = self
             .conns
             .iter()
-            .filter(|(_, conn)| conn.origin == Origin::Accepted)
+            .filter(|(_, conn)| !conn.is_of_remote())
             .collect();
         accepted.sort_by_key(|(id, _)| **id);
         for (id, conn) in accepted {
+            let (peer, fingerprint) = (conn.connection.peer(), conn.connection.fingerprint());
+            // The same path may be known here, and not in use: it is now.
+            let known = paths.iter().position(|path| {
+                (path.peer, path.fingerprint) == (peer, fingerprint)
+                    && path.state == PathState::Left
+            });
+            let known = known.map(|at| paths.remove(at));
+            let hops = known.as_ref().map(|path| path.hops);
             paths.push(PathProgress {
-                peer: conn.connection.peer(),
-                fingerprint: conn.connection.fingerprint(),
-                hops: 0,
+                peer,
+                fingerprint,
+                hops: hops.or_else(|| conn.terms.hops()).unwrap_or(0),
                 state: self.state_of(*id, conn),
-                bytes: conn.bytes,
+                bytes: conn.bytes + known.map_or(0, |path| path.bytes),
                 rate: bits(conn.shown.down),
                 rtt: Some(conn.connection.rtt()),
-                decision: None,
+                decision: conn.terms.decision(conn.unchoked),
                 last_error: None,
             });
         }
@@ -234,7 +250,9 @@ impl<T: Transport> Swarm<T> {
             bytes: path.bytes,
             rate: conn.map_or(0, |(_, conn)| bits(conn.shown.down)),
             rtt: conn.map(|(_, conn)| conn.connection.rtt()),
-            decision: path.decision.clone(),
+            decision: conn
+                .and_then(|(_, conn)| conn.terms.decision(conn.unchoked))
+                .or_else(|| path.decision.clone()),
             last_error: path.last_error.clone(),
         }
     }
@@ -261,6 +279,9 @@ impl<T: Transport> Swarm<T> {
                 bytes: conn.counts.uploaded.load(Ordering::Relaxed),
                 rate: bits(conn.shown.up),
                 rtt: Some(conn.connection.rtt()),
+                decision: self
+                    .uploads
+                    .decision(conn.group, conn.connection.fingerprint()),
             })
             .collect();
         SeedProgress {

@@ -10,10 +10,13 @@ mod disk;
 mod faults;
 mod hostile;
 mod resume;
+mod uploads;
 
 use super::*;
 use crate::testing::{FAST, Host, Net, addr, mbit};
-use crate::{CreateOptions, Download, DownloadError, DownloadOptions, Seed, Summary, create};
+use crate::{
+    CreateOptions, Download, DownloadError, DownloadOptions, Seed, SeedOptions, Summary, create,
+};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -53,9 +56,16 @@ impl Stage {
 
     async fn seed(&self, host: &Host) -> Seed {
         let content = self.metainfo.content_path(&self.dir.path().join("seed"));
-        Seed::over(host.clone(), self.metainfo.clone(), content, |_, _| {})
-            .await
-            .unwrap()
+        let options = SeedOptions::new();
+        Seed::over(
+            host.clone(),
+            self.metainfo.clone(),
+            content,
+            options,
+            |_, _| {},
+        )
+        .await
+        .unwrap()
     }
 
     fn download(&self, host: &Host, peers: &[u16]) -> Download {

@@ -1,6 +1,6 @@
 //! The extended handshake (BEP 10).
 
-use super::WireError;
+use super::{MULTIPATH_NAME, WireError};
 use crate::metainfo::bencode::{self, Value, Writer};
 
 /// The extended message that is the handshake.
@@ -18,6 +18,8 @@ pub(crate) struct ExtendedHandshake {
     pub request_queue: Option<u32>,
     /// The port it listens on (`p`).
     pub port: Option<u16>,
+    /// The id under which it takes `scion_multipath` messages; `None` when it takes none.
+    pub multipath: Option<u8>,
 }
 
 impl ExtendedHandshake {
@@ -25,8 +27,11 @@ impl ExtendedHandshake {
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.dict(|top| {
-            // No extension messages are understood yet.
-            top.bytes(b"m").dict(|_| {});
+            top.bytes(b"m").dict(|m| {
+                if let Some(id) = self.multipath {
+                    m.bytes(MULTIPATH_NAME.as_bytes()).int(i64::from(id));
+                }
+            });
             if let Some(port) = self.port {
                 top.bytes(b"p").int(i64::from(port));
             }
@@ -52,7 +57,15 @@ impl ExtendedHandshake {
             let bytes = &bytes[..bytes.len().min(MAX_NAME)];
             String::from_utf8_lossy(bytes).escape_debug().to_string()
         });
+        let messages = top.find("m").and_then(Value::as_dict);
+        // An id of 0 takes an extension back (BEP 10).
+        let multipath = messages
+            .and_then(|m| m.find(MULTIPATH_NAME))
+            .and_then(Value::as_int)
+            .and_then(|id| u8::try_from(id).ok())
+            .filter(|id| *id != EXTENDED_HANDSHAKE);
         Ok(ExtendedHandshake {
+            multipath,
             client,
             request_queue: int("reqq").and_then(|n| u32::try_from(n).ok()),
             port: int("p").and_then(|n| u16::try_from(n).ok()),

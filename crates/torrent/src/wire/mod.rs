@@ -1,8 +1,10 @@
-//! The peer wire protocol (BEP 3) and its extended handshake (BEP 10), without I/O.
+//! The peer wire protocol (BEP 3), its extended handshake and extension messages (BEP 10), without
+//! I/O.
 
 mod extended;
 mod handshake;
 mod message;
+mod multipath;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +13,7 @@ use thiserror::Error;
 pub(crate) use extended::{EXTENDED_HANDSHAKE, ExtendedHandshake};
 pub(crate) use handshake::{HANDSHAKE_BYTES, Handshake, PeerId};
 pub(crate) use message::{Decoder, Message, Request, encode, encode_piece_header};
+pub(crate) use multipath::{MULTIPATH, MULTIPATH_NAME, Multipath};
 
 /// Bytes of a block as everybody asks for them (BEP 3: 2^14); only a piece's last block is shorter.
 pub(crate) const BLOCK: u32 = 16 << 10;
@@ -60,4 +63,12 @@ pub(crate) enum WireError {
     BadExtended(crate::metainfo::BencodeError),
     #[error("its extended handshake is no dictionary")]
     ExtendedNoDict,
+    #[error("its scion_multipath message is malformed: {0}")]
+    BadMultipath(crate::metainfo::BencodeError),
+    #[error("its scion_multipath message is no dictionary")]
+    MultipathNoDict,
+    #[error("its scion_multipath message has no SCION address of 14 or 26 bytes")]
+    MultipathAddress,
+    #[error("its scion_multipath message names interfaces that are no path")]
+    MultipathInterfaces,
 }

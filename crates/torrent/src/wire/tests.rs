@@ -100,8 +100,9 @@ proptest! {
         client in proptest::option::of("[a-zA-Z0-9/. ]{0,100}"),
         request_queue in any::<Option<u32>>(),
         port in any::<Option<u16>>(),
+        multipath in proptest::option::of(1..=u8::MAX),
     ) {
-        let handshake = ExtendedHandshake { client, request_queue, port };
+        let handshake = ExtendedHandshake { client, request_queue, port, multipath };
         prop_assert_eq!(ExtendedHandshake::decode(&handshake.encode()), Ok(handshake));
     }
 

@@ -24,7 +24,7 @@ fn path(ids: &[u16]) -> Arc<hawser_path::Path> {
 
 fn remote(select: Select, most: usize) -> Remote<Arc<hawser_path::Path>> {
     let addr = "1-ff00:0:99,10.0.0.1:1".parse().unwrap();
-    Remote::new(addr, Choice { select, most })
+    Remote::new(addr, Choice { select, most }, false)
 }
 
 fn taken<P>(remote: &Remote<P>) -> Vec<Fingerprint> {

@@ -132,7 +132,7 @@ async fn content_that_is_not_the_torrents_is_not_seeded() {
     let content = stage.dir.path().join("seed/set");
     let start = |content: PathBuf| {
         let (host, metainfo) = (net.host(1), stage.metainfo.clone());
-        async move { Seed::over(host, metainfo, content, |_, _| {}).await }
+        async move { Seed::over(host, metainfo, content, SeedOptions::new(), |_, _| {}).await }
     };
     // Also by another name, and by the folder that holds it.
     start(content.parent().unwrap().to_owned()).await.unwrap();

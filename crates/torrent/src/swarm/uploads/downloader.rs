@@ -1,0 +1,217 @@
+//! A peer that leaves the choice of paths to us, and the paths to it.
+//!
+//! No I/O: the owner says what happened and when.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::ScionAddr;
+use hawser_path::{Fingerprint, Path, Select, select};
+
+/// A path that could not be dialed, or whose connection ended, is not available to its peer for so
+/// long, by how often that happened in a row: others need not wait for it, nor it for ever.
+const AWAY: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(60),
+];
+
+/// A peer that downloads from us.
+#[derive(Debug)]
+pub(super) struct Downloader<P> {
+    /// Where it listens, and speaks from.
+    pub addr: ScionAddr,
+    /// Most paths it takes.
+    pub most: usize,
+    /// Which of its paths come first.
+    ranking: Select,
+    pub ways: BTreeMap<Fingerprint, Way<P>>,
+    /// The available paths changed since they were last given out.
+    pub changed: bool,
+    /// Since when paths are given to it and none of them is connected.
+    pub apart_since: Option<Instant>,
+}
+
+/// A path to it.
+#[derive(Debug)]
+pub(super) struct Way<P> {
+    pub path: P,
+    /// The dial under way.
+    pub attempt: Option<u64>,
+    /// A connection we dialed over it is, or was when last looked, up.
+    pub up: bool,
+    /// Why nothing can be sent over it, if so.
+    unfit: Option<String>,
+    failures: usize,
+    away_until: Option<Instant>,
+}
+
+impl<P: AsRef<Path> + Clone> Downloader<P> {
+    /// A peer without paths yet, whose paths will rank as `select` says.
+    pub fn new(addr: ScionAddr, most: usize, select: &Select) -> Downloader<P> {
+        Downloader {
+            addr,
+            most,
+            ranking: select.ranking(),
+            ways: BTreeMap::new(),
+            changed: false,
+            apart_since: None,
+        }
+    }
+
+    /// These paths to it are offered now; `fits` tells why one of them cannot be dialed at all.
+    /// Returns the attempts over paths that are not offered any more.
+    pub fn offer(&mut self, offers: &[P], fits: impl Fn(&P) -> Result<(), String>) -> Vec<u64> {
+        let mut old = std::mem::take(&mut self.ways);
+        for path in offers {
+            let fingerprint = path.as_ref().fingerprint();
+            let unfit = fits(path).err();
+            let way = match old.remove(&fingerprint) {
+                Some(way) => Way {
+                    path: path.clone(),
+                    unfit,
+                    ..way
+                },
+                None => Way {
+                    path: path.clone(),
+                    attempt: None,
+                    up: false,
+                    unfit,
+                    failures: 0,
+                    away_until: None,
+                },
+            };
+            self.ways.insert(fingerprint, way);
+        }
+        self.changed = true;
+        old.into_values().filter_map(|way| way.attempt).collect()
+    }
+
+    /// The paths that may be given to it, best first.
+    pub fn available(&self) -> Vec<Path> {
+        let ways = self.ways.values();
+        let ways = ways.filter(|way| way.unfit.is_none() && way.away_until.is_none());
+        let paths: Vec<&Path> = ways.map(|way| way.path.as_ref()).collect();
+        let ranked = select(&paths, &self.ranking, usize::MAX).taken;
+        ranked.into_iter().map(|at| paths[at].clone()).collect()
+    }
+
+    /// A connection over a path is up.
+    pub fn connected(&mut self, fingerprint: Fingerprint) {
+        if let Some(way) = self.ways.get_mut(&fingerprint) {
+            way.attempt = None;
+            way.up = true;
+            way.failures = 0;
+        }
+    }
+
+    /// A path could not be connected, or its connection ended: it is not available for a while.
+    pub fn failed(&mut self, fingerprint: Fingerprint, now: Instant) {
+        if let Some(way) = self.ways.get_mut(&fingerprint) {
+            way.attempt = None;
+            way.up = false;
+            way.away_until = Some(now + AWAY[way.failures.min(AWAY.len() - 1)]);
+            way.failures += 1;
+            self.changed = true;
+        }
+    }
+
+    /// Paths whose time away is over are available again.
+    pub fn come_back(&mut self, now: Instant) {
+        for way in self.ways.values_mut() {
+            if way.away_until.is_some_and(|until| until <= now) {
+                way.away_until = None;
+                self.changed = true;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hawser_path::{Interface, Metadata};
+
+    use super::*;
+
+    /// A path of so many hops.
+    fn path(id: u16, hops: u16) -> Arc<Path> {
+        let isd_as = |n: u16| format!("1-ff00:0:{n}").parse().unwrap();
+        let links = (1..=hops).flat_map(|n| [n, n + 1]);
+        let interfaces = links.map(|n| Interface {
+            isd_as: isd_as(n),
+            id,
+        });
+        let path = Path::new(
+            isd_as(1),
+            isd_as(hops + 1),
+            interfaces.collect(),
+            Metadata::default(),
+        );
+        Arc::new(path.unwrap())
+    }
+
+    fn downloader() -> Downloader<Arc<Path>> {
+        Downloader::new(
+            "1-ff00:0:9,10.0.0.1:1".parse().unwrap(),
+            4,
+            &Select::disjoint(),
+        )
+    }
+
+    fn available(downloader: &Downloader<Arc<Path>>) -> Vec<Fingerprint> {
+        let paths = downloader.available();
+        paths.iter().map(Path::fingerprint).collect()
+    }
+
+    #[test]
+    fn paths_are_ranked_and_unfit_ones_left() {
+        let (long, short, narrow) = (path(1, 3), path(2, 2), path(3, 1));
+        let mut downloader = downloader();
+        let fits = |path: &Arc<Path>| match path.hops() {
+            1 => Err("too narrow".into()),
+            _ => Ok(()),
+        };
+        downloader.offer(&[long.clone(), short.clone(), narrow], fits);
+        let ranked = [short.fingerprint(), long.fingerprint()];
+        assert_eq!(available(&downloader), ranked);
+    }
+
+    #[test]
+    fn a_path_that_fails_is_away_for_longer_and_longer_and_comes_back() {
+        let (one, two) = (path(1, 1), path(2, 2));
+        let (name, both) = (one.fingerprint(), [one.clone(), two.clone()]);
+        let mut downloader = downloader();
+        downloader.offer(&both, |_| Ok(()));
+        let mut now = Instant::now();
+        for away in AWAY {
+            downloader.failed(name, now);
+            // To hear of it again does not make it better.
+            downloader.offer(&both, |_| Ok(()));
+            downloader.come_back(now + away - Duration::from_millis(1));
+            assert_eq!(available(&downloader), [two.fingerprint()]);
+            now += away;
+            downloader.changed = false;
+            downloader.come_back(now);
+            assert!(downloader.changed);
+            assert_eq!(available(&downloader), [name, two.fingerprint()]);
+        }
+        downloader.connected(name);
+        downloader.failed(name, now);
+        downloader.come_back(now + AWAY[0]);
+        assert_eq!(available(&downloader).len(), 2);
+    }
+
+    #[test]
+    fn a_path_no_longer_offered_is_gone_with_its_attempt() {
+        let one = path(1, 1);
+        let mut downloader = downloader();
+        downloader.offer(std::slice::from_ref(&one), |_| Ok(()));
+        let way = downloader.ways.get_mut(&one.fingerprint()).unwrap();
+        way.attempt = Some(7);
+        assert_eq!(downloader.offer(&[], |_| Ok(())), [7]);
+        assert_eq!(available(&downloader), []);
+    }
+}

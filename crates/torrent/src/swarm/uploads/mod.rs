@@ -1,0 +1,518 @@
+//! Choosing the paths over which others download from us (001, section VI).
+//!
+//! Who downloads opens one connection and offers its address. We look up the paths to it, give it
+//! some that overlap as little as possible with those given to others, connect back over them, and
+//! choke the connections over all others: they stay open and wait.
+
+mod downloader;
+mod terms;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::ScionAddr;
+use hawser_path::{Assignment, Decision, Fingerprint, Interface};
+use tokio::task::AbortHandle;
+
+use self::downloader::Downloader;
+pub(super) use self::terms::{Terms, Told};
+use super::conn::{Conn, Origin};
+use super::path::DIAL_TIME;
+use super::remote::Offered;
+use super::{DialError, Event, Swarm, SwarmError};
+use crate::download::SelectBy;
+use crate::peer::{self, Session, Side};
+use crate::picker::{ConnId, GroupId};
+use crate::transport::{Connection, Transport};
+use crate::wire::{Message, Multipath};
+
+/// How often waiting paths are given out anew, as time slots of downloads are long (000, 3.3).
+const TURN: Duration = Duration::from_secs(10);
+
+/// A peer that understands extended messages has so long to say whether it leaves the choice to
+/// us; after that it is served over whatever it opens.
+const UNDECIDED: Duration = Duration::from_secs(1);
+
+/// An uploader has so long to say that it chooses; after that we do.
+const NO_ANSWER: Duration = Duration::from_secs(2);
+
+/// Connections over what was given to a peer have so long to come up before it is served over what
+/// it opened itself. What was sent there by then still crosses links that others were given.
+const BRIDGE: Duration = Duration::from_secs(1);
+
+/// Most connections we open to peers that download from us.
+const MOST_BACK: usize = 500;
+
+/// Who downloads from us over paths that we choose.
+pub(super) struct Uploads<P> {
+    assignment: Assignment<Who>,
+    peers: BTreeMap<GroupId, (Downloader<P>, AbortHandle)>,
+    /// Dials under way.
+    backs: HashMap<u64, Back>,
+    turn_at: Instant,
+}
+
+/// A peer, printed as its address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Who {
+    group: GroupId,
+    addr: ScionAddr,
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.addr, f)
+    }
+}
+
+/// A dial to who downloads.
+struct Back {
+    group: GroupId,
+    fingerprint: Fingerprint,
+    task: AbortHandle,
+}
+
+/// A connection as far as giving out paths is concerned.
+struct Line {
+    id: ConnId,
+    fingerprint: Fingerprint,
+    origin: Origin,
+}
+
+impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
+    pub fn new(now: Instant) -> Uploads<P> {
+        Uploads {
+            assignment: Assignment::new(),
+            peers: BTreeMap::new(),
+            backs: HashMap::new(),
+            turn_at: now + TURN,
+        }
+    }
+
+    /// Why a path is given to a peer, or not.
+    pub fn decision(&self, group: GroupId, fingerprint: Fingerprint) -> Option<Decision> {
+        let mut decisions = self.assignment.decisions(self.who(group)?).into_iter();
+        let of = decisions.find(|(path, _)| *path == fingerprint);
+        of.map(|(_, decision)| decision)
+    }
+
+    fn who(&self, group: GroupId) -> Option<Who> {
+        let (peer, _) = self.peers.get(&group)?;
+        Some(Who {
+            group,
+            addr: peer.addr,
+        })
+    }
+
+    fn abort(&mut self, attempt: u64) {
+        if let Some(back) = self.backs.remove(&attempt) {
+            back.task.abort();
+        }
+    }
+
+    /// A peer has left.
+    fn remove(&mut self, group: GroupId) {
+        let who = self.who(group);
+        if let Some((_, watch)) = self.peers.remove(&group) {
+            watch.abort();
+        }
+        let gone: Vec<u64> = self
+            .backs
+            .iter()
+            .filter(|(_, back)| back.group == group)
+            .map(|(attempt, _)| *attempt)
+            .collect();
+        gone.into_iter().for_each(|attempt| self.abort(attempt));
+        if let Some(who) = who {
+            self.assignment.remove_peer(who);
+        }
+    }
+}
+
+impl<T: Transport> Swarm<T> {
+    /// Whether we let uploaders choose, and choose where we upload.
+    pub(super) fn is_multipath(&self) -> bool {
+        self.goal.select_by == SelectBy::Uploader
+    }
+
+    /// A new connection: whether the peer may ask for blocks at once.
+    pub(super) fn greet(&mut self, id: ConnId, now: Instant) {
+        let multipath = self.is_multipath();
+        if let Some(conn) = self.conns.get_mut(&id)
+            && !(multipath && conn.terms.extended)
+        {
+            conn.unchoke();
+        }
+        self.settle(now);
+    }
+
+    /// A peer said in its extended handshake under which id it takes `scion_multipath`.
+    pub(super) fn introduced(&mut self, id: ConnId, multipath: Option<u8>, now: Instant) {
+        let ours = self.is_multipath();
+        let wants = !self.picker.verified().is_full();
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return;
+        };
+        conn.terms.heard = true;
+        conn.terms.multipath = multipath.filter(|_| ours);
+        let group = conn.group;
+        let mut siblings = self.conns.values().filter(|conn| conn.group == group);
+        let first = !siblings.any(|conn| conn.terms.offered);
+        let (addr, paths) = (self.transport.local(), self.goal.choice.1);
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return;
+        };
+        match conn.terms.multipath {
+            Some(multipath) if first && wants => {
+                conn.terms.offered = true;
+                let offer = Multipath::Offer { addr, paths };
+                conn.send([Message::Extended {
+                    id: multipath,
+                    payload: offer.encode().into(),
+                }]);
+            }
+            Some(_) => {}
+            None => {
+                if !self.uploads.peers.contains_key(&group) {
+                    conn.unchoke();
+                }
+            }
+        }
+        self.settle(now);
+    }
+
+    /// A peer said something of paths.
+    pub(super) fn heard_multipath(&mut self, id: ConnId, message: Multipath, now: Instant) {
+        let ours = self.is_multipath();
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return;
+        };
+        match message {
+            Multipath::Told { interfaces, reason } => {
+                conn.terms.told = Some(Told { interfaces, reason });
+            }
+            Multipath::Offer { addr, paths } if ours => {
+                let from = conn.connection.peer();
+                // Anything else would let a peer send our packets to others.
+                if addr != from {
+                    tracing::warn!(peer = %from, offered = %addr,
+                        "a peer offers an address that it does not speak from: refused");
+                    conn.unchoke();
+                    return;
+                }
+                let group = conn.group;
+                self.offered_back(group, addr, paths);
+                self.settle(now);
+            }
+            Multipath::Offer { .. } => {}
+        }
+    }
+
+    fn offered_back(&mut self, group: GroupId, addr: ScionAddr, most: usize) {
+        if let Some((known, _)) = self.uploads.peers.get_mut(&group) {
+            if known.addr == addr && known.most != most {
+                known.most = most;
+                known.changed = true;
+            }
+            return;
+        }
+        let (transport, events) = (self.transport.clone(), self.events.clone());
+        let watch = self.tasks.spawn(async move {
+            let mut offers = transport.offers(addr);
+            loop {
+                let paths = Arc::clone(&offers.borrow_and_update());
+                if paths.is_empty()
+                    && let Err(why) = transport.lookup(addr).await
+                {
+                    tracing::info!(peer = %addr, why, "not connected back to");
+                }
+                let event = Event::Ways { group, addr, paths };
+                if events.send(event).await.is_err() || offers.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+        let downloader = Downloader::new(addr, most, &self.goal.choice.0);
+        self.uploads.peers.insert(group, (downloader, watch));
+    }
+
+    /// The set of paths to who downloads changed.
+    pub(super) fn ways(
+        &mut self,
+        group: GroupId,
+        addr: ScionAddr,
+        paths: &Offered<T::Path>,
+        now: Instant,
+    ) {
+        let Some((known, _)) = self.uploads.peers.get_mut(&group) else {
+            return;
+        };
+        // It left, and came back from elsewhere.
+        if known.addr != addr {
+            return;
+        }
+        let transport = &self.transport;
+        let gone = known.offer(paths, |path| transport.fits(addr, path));
+        gone.into_iter().for_each(|id| self.uploads.abort(id));
+        self.settle(now);
+    }
+
+    /// Brings everything in line with what is now: who is there, which paths are given to whom,
+    /// which connections that needs, and which may be asked for blocks.
+    pub(super) fn settle(&mut self, now: Instant) {
+        self.decide_where_nobody_does(now);
+        let mut lines: HashMap<GroupId, Vec<Line>> = HashMap::new();
+        for (id, conn) in &mut self.conns {
+            lines.entry(conn.group).or_default().push(Line {
+                id: *id,
+                fingerprint: conn.connection.fingerprint(),
+                origin: conn.origin,
+            });
+            let waited = now.saturating_duration_since(conn.terms.since) >= UNDECIDED;
+            if waited && !self.uploads.peers.contains_key(&conn.group) {
+                conn.unchoke();
+            }
+        }
+        let groups: Vec<GroupId> = self.uploads.peers.keys().copied().collect();
+        for group in groups {
+            match lines.get(&group) {
+                Some(lines) => self.follow(group, lines, now),
+                None => self.uploads.remove(group),
+            }
+        }
+        if now >= self.uploads.turn_at {
+            self.uploads.turn_at = now + TURN;
+            self.uploads.assignment.turn();
+        }
+        let groups: Vec<GroupId> = self.uploads.peers.keys().copied().collect();
+        for group in groups {
+            self.serve(group, lines.get(&group).map_or(&[], Vec::as_slice), now);
+        }
+    }
+
+    /// Looks at the connections to a peer and gives out its paths anew if that changes anything.
+    fn follow(&mut self, group: GroupId, lines: &[Line], now: Instant) {
+        let Some((peer, _)) = self.uploads.peers.get_mut(&group) else {
+            return;
+        };
+        let lost: Vec<Fingerprint> = peer
+            .ways
+            .iter()
+            .filter(|(path, way)| way.up && lines.iter().all(|line| line.fingerprint != **path))
+            .map(|(path, _)| *path)
+            .collect();
+        lost.into_iter().for_each(|path| peer.failed(path, now));
+        peer.come_back(now);
+        if std::mem::take(&mut peer.changed) {
+            let (paths, most) = (peer.available(), peer.most);
+            let addr = peer.addr;
+            let who = Who { group, addr };
+            self.uploads.assignment.set_peer(who, paths, most);
+        }
+    }
+
+    /// Dials what was given to a peer, and chokes and unchokes its connections.
+    fn serve(&mut self, group: GroupId, lines: &[Line], now: Instant) {
+        let Some(who) = self.uploads.who(group) else {
+            return;
+        };
+        let assigned = self.uploads.assignment.assigned(who);
+        let is_up = |path: &Fingerprint| lines.iter().any(|line| line.fingerprint == *path);
+        let Some((peer, _)) = self.uploads.peers.get_mut(&group) else {
+            return;
+        };
+        let none = peer.available().is_empty();
+        peer.apart_since = match assigned.is_empty() || assigned.iter().any(is_up) {
+            true => None,
+            false => peer.apart_since.or(Some(now)),
+        };
+        let apart = peer.apart_since;
+        let idle = assigned.iter().filter(|path| !is_up(path));
+        let due: Vec<Fingerprint> = idle
+            .filter(|path| peer.ways.get(path).is_some_and(|way| way.attempt.is_none()))
+            .copied()
+            .collect();
+        let taken_back: Vec<(Fingerprint, u64)> = peer
+            .ways
+            .iter()
+            .filter(|(path, _)| !assigned.contains(path))
+            .filter_map(|(path, way)| Some((*path, way.attempt?)))
+            .collect();
+        for (path, attempt) in taken_back {
+            self.uploads.abort(attempt);
+            self.clear_attempt(group, path);
+        }
+        due.into_iter().for_each(|path| self.dial_back(group, path));
+        let bridge = none || apart.is_some_and(|since| now - since >= BRIDGE);
+        let decisions = self.uploads.assignment.decisions(who);
+        for line in lines {
+            let back = matches!(line.origin, Origin::Back(_));
+            let open = assigned.contains(&line.fingerprint) || (bridge && (none || !back));
+            let Some(conn) = self.conns.get_mut(&line.id) else {
+                continue;
+            };
+            let mut of = decisions.iter();
+            if let Some((_, decision)) = of.find(|(path, _)| *path == line.fingerprint)
+                && let Some((peer, _)) = self.uploads.peers.get(&group)
+                && let Some(way) = peer.ways.get(&line.fingerprint)
+            {
+                conn.tell(&way.path.as_ref().interfaces, decision);
+            }
+            match open {
+                true => conn.unchoke(),
+                false => conn.choke(),
+            }
+        }
+    }
+
+    fn clear_attempt(&mut self, group: GroupId, path: Fingerprint) {
+        if let Some((peer, _)) = self.uploads.peers.get_mut(&group)
+            && let Some(way) = peer.ways.get_mut(&path)
+        {
+            way.attempt = None;
+        }
+    }
+
+    /// Connects to who downloads over a path it was given.
+    fn dial_back(&mut self, group: GroupId, fingerprint: Fingerprint) {
+        let conns = self.conns.values();
+        let open = conns.filter(|conn| matches!(conn.origin, Origin::Back(_)));
+        if open.count() + self.uploads.backs.len() >= MOST_BACK {
+            return;
+        }
+        let attempt = self.new_id();
+        let Some((peer, _)) = self.uploads.peers.get_mut(&group) else {
+            return;
+        };
+        let (addr, Some(way)) = (peer.addr, peer.ways.get_mut(&fingerprint)) else {
+            return;
+        };
+        way.attempt = Some(attempt);
+        let route = way.path.clone();
+        tracing::debug!(peer = %addr, path = %fingerprint, "connecting back");
+        let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
+        let events = self.events.clone();
+        let task = self.tasks.spawn(async move {
+            let connect = async {
+                let connection = transport.dial(addr, route).await;
+                let connection = connection.map_err(DialError::NotConnected)?;
+                let session = peer::establish(connection, Side::Dialed, &shared).await;
+                session.map_err(DialError::Handshake)
+            };
+            let result = tokio::time::timeout(DIAL_TIME, connect).await;
+            let result = result.unwrap_or_else(|_| {
+                let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
+                Err(DialError::NotConnected(reason))
+            });
+            let _ = events.send(Event::DialedBack { attempt, result }).await;
+        });
+        let back = Back {
+            group,
+            fingerprint,
+            task,
+        };
+        self.uploads.backs.insert(attempt, back);
+    }
+
+    /// A dial to who downloads came to an end.
+    pub(super) fn dialed_back(
+        &mut self,
+        attempt: u64,
+        result: Result<Session<T::Connection>, DialError>,
+        now: Instant,
+    ) -> Result<(), SwarmError> {
+        let Some(Back {
+            group, fingerprint, ..
+        }) = self.uploads.backs.remove(&attempt)
+        else {
+            // Nobody waits for it any more.
+            if let Ok(session) = result {
+                session.connection.close("not needed");
+            }
+            return Ok(());
+        };
+        self.clear_attempt(group, fingerprint);
+        let joined = match result {
+            Ok(session) => {
+                if self.groups.get(&session.connection.key()) == Some(&group) {
+                    self.join(session, Origin::Back(fingerprint), now)?
+                } else {
+                    session.connection.close("another peer was to be reached");
+                    None
+                }
+            }
+            Err(error) => {
+                let why = match error {
+                    DialError::NotConnected(reason) => reason,
+                    DialError::Handshake(gone) => gone.to_string(),
+                };
+                tracing::debug!(path = %fingerprint, why, "not connected back");
+                None
+            }
+        };
+        if let Some((peer, _)) = self.uploads.peers.get_mut(&group) {
+            match joined {
+                Some(_) => peer.connected(fingerprint),
+                None => peer.failed(fingerprint, now),
+            }
+        }
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Uploaders that do not choose leave it to us.
+    fn decide_where_nobody_does(&mut self, now: Instant) {
+        for conn in self.conns.values() {
+            let Origin::Dialed(remote, _) = conn.origin else {
+                continue;
+            };
+            let terms = &conn.terms;
+            let late = now.saturating_duration_since(terms.since) >= NO_ANSWER;
+            let silent = terms.multipath.is_none() && (terms.heard || late || !terms.extended);
+            if silent && self.remotes[remote].decide_here() {
+                tracing::info!(peer = %conn.connection.peer(),
+                    "the peer does not choose paths for its uploads: chosen here");
+            }
+        }
+    }
+}
+
+impl<C: Connection> Conn<C> {
+    /// The peer may ask for blocks.
+    pub(super) fn unchoke(&mut self) {
+        if std::mem::take(&mut self.terms.choked) {
+            self.terms.uploads.unchoke();
+            self.send([Message::Unchoke]);
+        }
+    }
+
+    /// The peer may not ask for blocks; what it asked for is dropped.
+    fn choke(&mut self) {
+        if !std::mem::replace(&mut self.terms.choked, true) {
+            self.terms.uploads.choke();
+            self.send([Message::Choke]);
+        }
+    }
+
+    /// Tells the peer why the path is used or waits, if that is news and it listens.
+    fn tell(&mut self, interfaces: &[Interface], decision: &Decision) {
+        let Some(id) = self.terms.multipath else {
+            return;
+        };
+        let reason = decision.reason.to_string();
+        if self.terms.said.as_ref() == Some(&reason) {
+            return;
+        }
+        let told = Multipath::Told {
+            interfaces: interfaces.to_vec(),
+            reason: reason.clone(),
+        };
+        self.terms.said = Some(reason);
+        self.send([Message::Extended {
+            id,
+            payload: told.encode().into(),
+        }]);
+    }
+}

@@ -1,0 +1,217 @@
+//! The extension message `scion_multipath` (BEP 10): who downloads offers itself to be connected
+//! back to, and who uploads tells over which path it connected and why (001, section VI).
+//!
+//! Both are bencoded dictionaries. The offer has `addr` (ISD-AS 8 bytes, IP 4 or 16 bytes, port 2
+//! bytes, all big-endian) and `paths` (how many paths it takes). What is told has `interfaces` (as
+//! text, in the order in which blocks cross them) and `reason` (a line for people).
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use hawser_endhost::{IsdAsn, ScionAddr};
+use hawser_path::Interface;
+
+use super::WireError;
+use crate::metainfo::bencode::{self, Value, Writer};
+
+/// The extension's name in the extended handshake.
+pub(crate) const MULTIPATH_NAME: &str = "scion_multipath";
+
+/// The id under which we take it.
+pub(crate) const MULTIPATH: u8 = 1;
+
+/// Largest such message read, in bytes.
+const MAX_BYTES: usize = 4 << 10;
+
+/// Most interfaces of a path: a SCION path has at most 64 hop fields.
+const MAX_INTERFACES: usize = 128;
+
+/// Longest reason kept, in bytes.
+const MAX_REASON: usize = 200;
+
+/// Most paths that may be asked for, as many as the program takes.
+const MAX_PATHS: i64 = 64;
+
+/// What the extension says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Multipath {
+    /// Who downloads listens at `addr` and takes up to `paths` paths, at least 1.
+    Offer { addr: ScionAddr, paths: usize },
+    /// The path this connection is over, as seen by who uploads, and why it is used or waits.
+    Told {
+        interfaces: Vec<Interface>,
+        reason: String,
+    },
+}
+
+impl Multipath {
+    /// As sent.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.dict(|top| match self {
+            Multipath::Offer { addr, paths } => {
+                top.bytes(b"addr").bytes(&compact(*addr));
+                let paths = i64::try_from(*paths).unwrap_or(MAX_PATHS);
+                top.bytes(b"paths").int(paths.clamp(1, MAX_PATHS));
+            }
+            Multipath::Told { interfaces, reason } => {
+                let mut text = String::new();
+                for interface in interfaces.iter().take(MAX_INTERFACES) {
+                    let space = if text.is_empty() { "" } else { " " };
+                    // Writing to a string cannot fail.
+                    let _ = write!(text, "{space}{interface}");
+                }
+                top.bytes(b"interfaces").bytes(text.as_bytes());
+                top.bytes(b"reason").bytes(cut(reason).as_bytes());
+            }
+        });
+        writer.finish()
+    }
+
+    /// As received; `None` when it is of a kind we do not know (BEP 10: passed over).
+    ///
+    /// # Errors
+    /// When it is too long, no bencoded dictionary, or not what the extension says.
+    pub fn decode(payload: &[u8]) -> Result<Option<Multipath>, WireError> {
+        if payload.len() > MAX_BYTES {
+            return Err(WireError::Oversize {
+                length: payload.len() as u32,
+                limit: MAX_BYTES as u32,
+            });
+        }
+        let document = bencode::parse(payload).map_err(WireError::BadMultipath)?;
+        let top = document.as_dict().ok_or(WireError::MultipathNoDict)?;
+        let bytes = |key| top.find(key).and_then(Value::as_bytes);
+        if let Some(addr) = bytes("addr") {
+            let addr = expand(addr).ok_or(WireError::MultipathAddress)?;
+            let paths = top.find("paths").and_then(Value::as_int).unwrap_or(1);
+            let paths = paths.clamp(1, MAX_PATHS) as usize;
+            return Ok(Some(Multipath::Offer { addr, paths }));
+        }
+        let Some(text) = bytes("interfaces") else {
+            return Ok(None);
+        };
+        let interfaces = interfaces(text).ok_or(WireError::MultipathInterfaces)?;
+        let reason = String::from_utf8_lossy(bytes("reason").unwrap_or_default());
+        let reason = cut(&reason.escape_debug().to_string()).to_owned();
+        Ok(Some(Multipath::Told { interfaces, reason }))
+    }
+}
+
+/// The first bytes of a text, whole characters only.
+fn cut(text: &str) -> &str {
+    let mut ends = (0..=text.len().min(MAX_REASON)).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+fn interfaces(text: &[u8]) -> Option<Vec<Interface>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let words = text.split_ascii_whitespace().take(MAX_INTERFACES + 1);
+    let all: Vec<Interface> = words.map(|one| one.parse().ok()).collect::<Option<_>>()?;
+    (all.len() <= MAX_INTERFACES && all.len().is_multiple_of(2)).then_some(all)
+}
+
+/// A compact SCION address.
+fn compact(addr: ScionAddr) -> Vec<u8> {
+    let mut out = addr.isd_as.to_u64().to_be_bytes().to_vec();
+    match addr.host.ip() {
+        IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
+    }
+    out.extend_from_slice(&addr.host.port().to_be_bytes());
+    out
+}
+
+fn expand(bytes: &[u8]) -> Option<ScionAddr> {
+    let (isd_as, rest) = bytes.split_first_chunk::<8>()?;
+    let (ip, port) = rest.split_last_chunk::<2>()?;
+    let ip = match ip.len() {
+        4 => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(ip).ok()?)),
+        _ => IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(ip).ok()?)),
+    };
+    let host = SocketAddr::new(ip, u16::from_be_bytes(*port));
+    Some(ScionAddr::new(IsdAsn(u64::from_be_bytes(*isd_as)), host))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_message() -> impl Strategy<Value = Multipath> {
+        let addr = (any::<u64>(), any::<IpAddr>(), any::<u16>()).prop_map(|(isd_as, ip, port)| {
+            ScionAddr::new(IsdAsn(isd_as), SocketAddr::new(ip, port))
+        });
+        let interface = (any::<u64>(), any::<u16>()).prop_map(|(isd_as, id)| Interface {
+            isd_as: IsdAsn(isd_as),
+            id,
+        });
+        let links = proptest::collection::vec([interface.clone(), interface], 0..30);
+        prop_oneof![
+            (addr, 1..=MAX_PATHS as usize)
+                .prop_map(|(addr, paths)| Multipath::Offer { addr, paths }),
+            (links, "[a-z0-9 :#-]{0,200}").prop_map(|(links, reason)| Multipath::Told {
+                interfaces: links.concat(),
+                reason,
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn reads_what_it_writes(message in any_message()) {
+            prop_assert_eq!(Multipath::decode(&message.encode()), Ok(Some(message)));
+        }
+
+        #[test]
+        fn garbage_is_refused_or_passed_over(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            addr in proptest::collection::vec(any::<u8>(), 0..40),
+            paths: i64,
+            text in proptest::collection::vec(any::<u8>(), 0..400),
+        ) {
+            let _ = Multipath::decode(&bytes);
+            let mut writer = Writer::default();
+            writer.dict(|top| {
+                top.bytes(b"addr").bytes(&addr).bytes(b"paths").int(paths);
+            });
+            let offer = Multipath::decode(&writer.finish());
+            prop_assert_eq!(offer.is_ok(), [14, 26].contains(&addr.len()));
+            let mut writer = Writer::default();
+            writer.dict(|top| {
+                top.bytes(b"interfaces").bytes(b"").bytes(b"reason").bytes(&text);
+            });
+            match Multipath::decode(&writer.finish()) {
+                Ok(Some(Multipath::Told { reason, .. })) => {
+                    prop_assert!(reason.len() <= MAX_REASON);
+                    prop_assert!(!reason.contains(char::is_control));
+                }
+                other => prop_assert!(false, "{:?}", other),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_or_of_another_form_is_refused() {
+        let told = |text: &str| {
+            let mut writer = Writer::default();
+            writer.dict(|top| {
+                top.bytes(b"interfaces").bytes(text.as_bytes());
+            });
+            Multipath::decode(&writer.finish())
+        };
+        assert!(told("1-ff00:0:5#1 1-ff00:0:2#3").is_ok());
+        assert_eq!(told("1-ff00:0:5#1"), Err(WireError::MultipathInterfaces));
+        assert_eq!(told("\u{1b}[2J"), Err(WireError::MultipathInterfaces));
+        let many = "1-0#1 ".repeat(MAX_INTERFACES + 2);
+        assert_eq!(told(&many), Err(WireError::MultipathInterfaces));
+        assert!(matches!(
+            told(&"1-0#1 ".repeat(1000)),
+            Err(WireError::Oversize { .. })
+        ));
+        assert_eq!(Multipath::decode(b"de"), Ok(None));
+        assert_eq!(Multipath::decode(b"le"), Err(WireError::MultipathNoDict));
+    }
+}
