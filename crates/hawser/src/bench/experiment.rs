@@ -413,8 +413,8 @@ fn unequal() -> Result<Experiment, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::ValueEnum;
-    use hawser_path::Select;
+    use crate::cli::Cli;
+    use clap::{Parser, ValueEnum};
 
     #[test]
     fn every_experiment_is_whole() {
@@ -430,8 +430,18 @@ mod tests {
                 for download in &variant.downloads {
                     assert!(download.seeder < variant.seeders.len());
                     assert!(variant.network.find(download.isd_as).is_some());
-                    assert_eq!(download.args[0], "--select");
-                    download.args[1].parse::<Select>().unwrap();
+                    let get = [
+                        "hawser",
+                        "get",
+                        "x.torrent",
+                        "--peer",
+                        "1-ff00:0:1,10.0.0.1:1",
+                    ];
+                    let words = get.into_iter().map(str::to_owned);
+                    let told = words.chain(download.args.iter().cloned());
+                    if let Err(error) = Cli::try_parse_from(told) {
+                        panic!("{}, {}: {error}", experiment.name, variant.name);
+                    }
                 }
             }
         }
