@@ -1,7 +1,11 @@
 //! Which paths an uploader gives to which of its downloaders.
 
+#[cfg(test)]
+mod brute;
 mod chain;
 mod links;
+#[cfg(test)]
+mod properties;
 mod share;
 mod stuck;
 mod table;
@@ -29,8 +33,18 @@ use crate::{Decision, Fingerprint, Path, Reason, Verdict};
 /// first, each with its best ranked free path, and a peer that has more gives one up for a peer
 /// that has less, or takes another instead. A peer that comes with alternatives uses these.
 ///
-/// Shares are searched for step by step, so in intertwined networks they may be less even than the
-/// evenest there are (max-min fair), and a change may move more paths than it must.
+/// Even means: nobody could have one path more, its `n`th, unless somebody who has at least `n` were
+/// left with fewer than `n`. So
+/// - nobody is made to wait by those who join, leave or have more to choose from, only by a turn
+///   (or when paths begin to be in each other's way: a link counts from now on, or is forbidden);
+/// - shares are the evenest there are (leximin) where each path is in the way of at most one other,
+///   but not always elsewhere: a peer does not lose its only path so that another has two;
+/// - small networks, of some twenty paths, are searched through. In larger intertwined ones the
+///   search is bounded, to some milliseconds for each change and to chains of twelve paths, and
+///   shares may be less even than that; later changes go on where the search ended.
+///
+/// What is in use moves only if that makes shares more even: setting the same paths again changes
+/// nothing, unless the search had ended before all was even.
 ///
 /// Two things are not counted as sharing: the link out of the uploader's AS when all paths of all
 /// peers leave by it, and the link into a peer's AS when all paths into that AS arrive by it: no

@@ -8,8 +8,12 @@ use super::table::{Item, Table};
 /// from there.
 const STEPS: u32 = 1 << 13;
 
-/// How many peers a chain goes through; each has to give up a path and get another.
-const DEPTH: u32 = 6;
+/// How many of them are tried to make sure for one peer that there is no chain. Small networks are
+/// searched through with that.
+const THOROUGH: u32 = 128;
+
+/// How many paths a chain gives to peers, each but the first instead of another.
+const DEPTH: u32 = 12;
 
 /// How much longer chains are searched for.
 #[derive(Debug, Clone, Copy)]
@@ -102,14 +106,13 @@ fn helps(
     if budget.0 == 0 {
         return false;
     }
-    search.begin();
     let mut chain = Chain {
         level: table.seats[seat].count + 1,
         table,
         search,
         budget,
     };
-    let found = chain.raise(seat, chain.level, DEPTH);
+    let found = chain.find(seat) || chain.find_thoroughly(seat);
     if found {
         for &(item, _) in &search.moves {
             table.changed(item, stuck);
@@ -136,6 +139,8 @@ fn helps(
 struct Search {
     /// Counts the searches.
     now: u32,
+    /// Whether a path may be tried again, beside other paths of the chain than before.
+    thorough: bool,
     /// By path: the search that last tried it. Each path is tried once, so that the search ends.
     tried: Vec<u32>,
     /// By path: the search that last took it.
@@ -146,39 +151,25 @@ struct Search {
     owners: Vec<usize>,
     /// What was done, each `true` for taken.
     moves: Vec<(Item, bool)>,
+    /// Who is to have how many paths in the end: the first peer, and all who gave one up.
+    due: Vec<(usize, usize)>,
     /// What is in the way of the paths of the chain so far, one after another.
     blockers: Vec<Item>,
-    /// What their owners are to have, one after another.
-    owed: Vec<Owed>,
-}
-
-/// How many paths a peer is to have after giving up some.
-#[derive(Clone, Copy)]
-struct Owed {
-    seat: usize,
-    due: usize,
-    lost: usize,
 }
 
 impl Search {
     fn new(items: usize) -> Self {
         Self {
             now: 0,
+            thorough: false,
             tried: vec![0; items],
             taken: vec![0; items],
             looked_at: Vec::new(),
             owners: Vec::new(),
             moves: Vec::new(),
+            due: Vec::new(),
             blockers: Vec::new(),
-            owed: Vec::new(),
         }
-    }
-
-    fn begin(&mut self) {
-        self.now += 1;
-        self.looked_at.clear();
-        self.owners.clear();
-        self.moves.clear();
     }
 }
 
@@ -191,20 +182,38 @@ struct Chain<'a> {
 }
 
 impl Chain<'_> {
-    /// Brings a peer to `count` paths; whether that worked. If not, nothing is different.
-    fn raise(&mut self, seat: usize, count: usize, depth: u32) -> bool {
-        let begin = self.search.moves.len();
-        while self.table.seats[seat].count < count {
-            if !self.gain(seat, depth) {
-                self.undo(begin);
-                return false;
-            }
-        }
-        true
+    /// Gives a peer one more path; whether that worked. If not, nothing is different.
+    fn find(&mut self, seat: usize) -> bool {
+        self.search.looked_at.clear();
+        self.search.owners.clear();
+        self.search.moves.clear();
+        self.begin(seat, false)
     }
 
-    /// Gives a peer a path, and makes good to all others what they lose by it.
-    fn gain(&mut self, seat: usize, depth: u32) -> bool {
+    /// The same, and small networks are searched through.
+    fn find_thoroughly(&mut self, seat: usize) -> bool {
+        let thorough = self.budget.0.min(THOROUGH);
+        let rest = self.budget.0 - thorough;
+        self.budget.0 = thorough;
+        let found = self.begin(seat, true);
+        self.budget.0 += rest;
+        found
+    }
+
+    fn begin(&mut self, seat: usize, thorough: bool) -> bool {
+        self.search.now += 1;
+        self.search.thorough = thorough;
+        self.search.due.clear();
+        self.search.due.push((seat, self.level));
+        self.go_on(DEPTH)
+    }
+
+    /// Gives all their due, in up to so many steps.
+    fn go_on(&mut self, depth: u32) -> bool {
+        let short = |&&(seat, due): &&(usize, usize)| self.table.seats[seat].count < due;
+        let Some(&(seat, _)) = self.search.due.iter().find(short) else {
+            return true;
+        };
         let Some(depth) = depth.checked_sub(1) else {
             return false;
         };
@@ -219,70 +228,42 @@ impl Chain<'_> {
             self.search.tried[item] = now;
             self.search.looked_at.push(item);
             self.budget.0 -= 1;
-            let (blockers, owed) = (self.search.blockers.len(), self.search.owed.len());
-            let gained = self.exchange(seat, item, depth);
+            let blockers = self.search.blockers.len();
+            let gained = self.exchange(item, depth);
             self.search.blockers.truncate(blockers);
-            self.search.owed.truncate(owed);
             if gained {
                 return true;
+            }
+            if self.search.thorough {
+                self.search.tried[item] = 0;
             }
         }
         false
     }
 
-    /// Gives a peer this path, and makes good to all others what they lose by it. If that does not
-    /// work, nothing is different.
-    fn exchange(&mut self, seat: usize, item: Item, depth: u32) -> bool {
-        let blockers = self.search.blockers.len();
+    /// Uses this path, and makes good to all what they lose by it. If that does not work, nothing
+    /// is different.
+    fn exchange(&mut self, item: Item, depth: u32) -> bool {
+        let from = self.search.blockers.len();
         self.table.blockers_into(item, &mut self.search.blockers);
         let now = self.search.now;
         let new = |one: &Item| self.search.taken[*one] == now;
-        if self.search.blockers[blockers..].iter().any(new) {
+        if self.search.blockers[from..].iter().any(new) {
+            // Beside another path of the chain it may do.
+            self.search.tried[item] = 0;
             return false;
         }
-        let owed = self.search.owed.len();
-        self.owe(seat, blockers);
-        let is_short = |owed: &Owed| self.table.seats[owed.seat].count - owed.lost < owed.due;
-        if depth == 0 && self.search.owed[owed..].iter().any(is_short) {
-            return false;
-        }
-        let begin = self.search.moves.len();
-        for at in blockers..self.search.blockers.len() {
+        let (moves, due) = (self.search.moves.len(), self.search.due.len());
+        for at in from..self.search.blockers.len() {
             self.give_up(self.search.blockers[at]);
         }
         self.take(item);
-        for at in owed..self.search.owed.len() {
-            let Owed { seat, due, .. } = self.search.owed[at];
-            if !self.raise(seat, due, depth) {
-                self.undo(begin);
-                return false;
-            }
+        if self.go_on(depth) {
+            return true;
         }
-        true
-    }
-
-    /// Notes what is owed to whom for the last of the blockers. Those of `seat` itself are counted
-    /// by who called.
-    fn owe(&mut self, seat: usize, blockers: usize) {
-        let begin = self.search.owed.len();
-        for at in blockers..self.search.blockers.len() {
-            let owner = self.table.items[self.search.blockers[at]].seat;
-            if owner == seat {
-                continue;
-            }
-            let mut owed = self.search.owed[begin..].iter_mut();
-            if let Some(owed) = owed.find(|owed| owed.seat == owner) {
-                owed.lost += 1;
-                continue;
-            }
-            let due = self.table.seats[owner].count.min(self.level);
-            self.search.owed.push(Owed {
-                seat: owner,
-                due,
-                lost: 1,
-            });
-            self.search.owners.push(owner);
-        }
+        self.undo(moves);
+        self.search.due.truncate(due);
+        false
     }
 
     fn take(&mut self, item: Item) {
@@ -292,6 +273,12 @@ impl Chain<'_> {
     }
 
     fn give_up(&mut self, item: Item) {
+        let owner = self.table.items[item].seat;
+        self.search.owners.push(owner);
+        if !self.search.due.iter().any(|&(seat, _)| seat == owner) {
+            let due = self.table.seats[owner].count.min(self.level);
+            self.search.due.push((owner, due));
+        }
         self.table.drop(item);
         self.search.moves.push((item, false));
     }

@@ -1,5 +1,3 @@
-use proptest::prelude::*;
-
 use super::*;
 use crate::testing::{path, paths};
 
@@ -39,6 +37,64 @@ fn fig_9_two_leechers_that_would_both_go_over_b_get_one_way_each() {
             "taken: shares no interface with any path in use".to_owned(),
         ]
     );
+}
+
+// 001, Fig. 6: a path is the list of its interfaces, each named by AS and number. The same number in
+// another AS is another interface.
+#[test]
+fn fig_6_interfaces_are_told_apart_by_as_and_number() {
+    let first = "5 1>2 1 3>4 2 5>6 6";
+    let elsewhere = "5 3>4 8 5>6 9 1>2 6";
+    let shares = "5 7>7 4 7>7 1 3>4 2 7>8 6";
+    let mut assignment = Assignment::new();
+    assignment.set_peer("A", paths(&[first, elsewhere, shares]), 9);
+    assert_eq!(
+        assignment.assigned("A"),
+        [named(first), named(elsewhere)],
+        "only the third crosses 1-ff00:0:1#3 again"
+    );
+    let left = format!(
+        "left: shares 1-ff00:0:1#3 with path {} of A",
+        named(first).short()
+    );
+    assert_eq!(printed(&assignment, "A")[2], left);
+}
+
+// 001, section VI: what the local AS has just one of is excluded, and so at the destination.
+#[test]
+fn the_only_way_out_and_in_are_no_reason_to_leave_a_path() {
+    let (over_2, over_3) = ("5 1>1 7 2>1 2 2>1 4", "5 1>1 7 3>1 3 2>2 4");
+    let mut assignment = Assignment::new();
+    assignment.set_peer("D", paths(&[over_2, over_3]), 9);
+    assert_eq!(assignment.assigned("D").len(), 2);
+    // With another way out the first counts.
+    assignment.set_peer("E", paths(&["5 9>1 9"]), 9);
+    assert_eq!(assignment.assigned("D"), [named(over_2)]);
+    assignment.remove_peer("E");
+    assert_eq!(assignment.assigned("D").len(), 2);
+    // With the paths to D there is just one way into D, over AS 8.
+    let through_8 = ["5 1>1 7 2>1 2 4>1 8 2>5 4", "5 1>1 7 3>1 3 4>2 8 2>5 4"];
+    assignment.set_peer("D", paths(&through_8), 9);
+    assert_eq!(assignment.assigned("D").len(), 2);
+}
+
+// The last sentence of 001, section VI.
+#[test]
+fn who_comes_with_alternatives_takes_nothing_from_those_who_are_connected() {
+    let a = ["5 1>1 1", "5 2>1 2 2>2 1"];
+    let b = [
+        "5 1>1 1 9>1 6",
+        "5 2>1 2 3>2 6",
+        "5 3>1 3 3>3 6",
+        "5 4>1 4 3>4 6",
+        "5 6>1 8 3>5 6",
+    ];
+    let mut assignment = Assignment::new();
+    assignment.set_peer("A", paths(&a), 9);
+    let changes = assignment.set_peer("B", paths(&b), 9);
+    assert_eq!(assignment.assigned("A"), a.map(named));
+    assert_eq!(assignment.assigned("B"), [b[2], b[3], b[4]].map(named));
+    assert!(changes.iter().all(|change| change.peer == "B"));
 }
 
 #[test]
@@ -140,104 +196,4 @@ fn a_peer_gets_no_more_than_it_takes() {
         "left: no longer offered to A"
     );
     assert!(assignment.remove_peer("A").is_empty());
-}
-
-#[derive(Debug, Clone)]
-enum Step {
-    Set(u64, Vec<(u16, u16)>, usize),
-    Remove(u64),
-    Turn,
-    Pair(bool, u64, usize, u64, usize),
-}
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let ways = prop::collection::vec((1..5u16, 1..4u16), 0..4);
-    let step = prop_oneof![
-        4 => (1..5u64, ways, 0..4usize).prop_map(|(peer, ways, most)| Step::Set(peer, ways, most)),
-        1 => (1..5u64).prop_map(Step::Remove),
-        2 => Just(Step::Turn),
-        2 => (any::<bool>(), 1..5u64, 0..4usize, 1..5u64, 0..4usize)
-            .prop_map(|(allow, a, i, b, j)| Step::Pair(allow, a, i, b, j)),
-    ];
-    prop::collection::vec(step, 1..14)
-}
-
-proptest! {
-    #[test]
-    fn whatever_happens_shares_are_sound(steps in steps()) {
-        let mut assignment = Assignment::new();
-        let mut followed = BTreeSet::new();
-        for step in steps {
-            let changes = match step {
-                Step::Set(peer, ways, most) => {
-                    let ways = ways.iter().map(|(out, into)| {
-                        path(&format!("99 {out}>{out} 98 1{into}>{into} 97 {into}>{into} {peer}"))
-                    });
-                    assignment.set_peer(peer, ways.collect(), most)
-                }
-                Step::Remove(peer) => assignment.remove_peer(peer),
-                Step::Turn => {
-                    let waiting = assignment.peers.iter().filter(|(_, peer)| {
-                        !peer.offers.is_empty() && peer.offers.iter().all(|one| !one.taken)
-                    });
-                    let first = waiting.min_by_key(|(_, peer)| (peer.since, peer.joined));
-                    let first = first.map(|(key, _)| *key);
-                    let changes = assignment.turn();
-                    // So the one that waits longest never waits for another turn.
-                    if let Some(peer) = first {
-                        prop_assert!(!assignment.assigned(peer).is_empty());
-                    }
-                    changes
-                }
-                Step::Pair(allow, a, i, b, j) => {
-                    let one = assignment.decisions(a).get(i).map(|it| (a, it.0));
-                    let other = assignment.decisions(b).get(j).map(|it| (b, it.0));
-                    match (one, other, allow) {
-                        (Some(one), Some(other), true) => assignment.allow(one, other),
-                        (Some(one), Some(other), false) => assignment.forbid(one, other),
-                        _ => Vec::new(),
-                    }
-                }
-            };
-            for change in changes {
-                let path = (change.peer, change.path);
-                let new = match change.decision.verdict {
-                    Verdict::Taken => followed.insert(path),
-                    _ => followed.remove(&path),
-                };
-                prop_assert!(new);
-            }
-            prop_assert_eq!(&followed, &assignment.in_use());
-
-            let table = &assignment.table;
-            // No chain helps, not even one for a peer that was not looked at this time.
-            let mut again = table.clone();
-            let (mut stuck, mut budget) = (stuck::Stuck::default(), chain::Budget::default());
-            chain::even_out(&mut again, &table.in_order(), &mut stuck, &mut budget);
-            prop_assert_eq!(&again.taken, &table.taken);
-            for (seat, key) in table.seats.iter().zip(&assignment.keys) {
-                prop_assert!(seat.count <= seat.most);
-                let decisions = assignment.decisions(*key);
-                prop_assert_eq!(decisions.len(), seat.items.len());
-                for (item, (_, decision)) in seat.items.clone().zip(decisions) {
-                    prop_assert_eq!(decision.verdict == Verdict::Taken, table.taken[item]);
-                    prop_assert!(!table.taken[item] || table.blockers(item).is_empty());
-                    // Nothing that someone has room for is free.
-                    prop_assert!(seat.count == seat.most || !table.is_free(item));
-                }
-            }
-            // Nobody waits for what others could give and still have one.
-            for seat in table.seats.iter().filter(|seat| seat.count == 0) {
-                for item in seat.items.clone() {
-                    let mut left: Vec<_> = table.seats.iter().map(|seat| seat.count).collect();
-                    let blockers = table.blockers(item);
-                    for &blocker in &blockers {
-                        left[table.items[blocker].seat] -= 1;
-                    }
-                    let owner = |blocker: &Item| table.items[*blocker].seat;
-                    prop_assert!(blockers.iter().any(|blocker| left[owner(blocker)] == 0));
-                }
-            }
-        }
-    }
 }

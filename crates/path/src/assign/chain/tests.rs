@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use super::super::brute;
+use super::super::share::share_out;
 use super::super::table::tests::{Seats, seats, table};
 use super::*;
 
@@ -60,6 +62,16 @@ fn one_path_may_cost_several_peers_one() {
     assert_eq!(counts(&after), [1, 1, 1]);
 }
 
+// What has the second as many as two others may not cost the first its only one: whose turn it is
+// to wait is for the turns to say, not for those with more paths.
+#[test]
+fn nobody_is_made_to_wait_so_that_another_has_two() {
+    let (_, after) = evened(&vec![(9, vec![vec![0, 1]]), (9, vec![vec![0], vec![1]])]);
+    assert_eq!(counts(&after), [1, 0]);
+    assert!(brute::all_counts(&after).contains(&vec![0, 2]));
+    assert_eq!(brute::fairer(&after), None);
+}
+
 #[test]
 fn the_search_ends_where_the_budget_does() {
     let seats = vec![(9, vec![vec![0], vec![1]]), (9, vec![vec![1]])];
@@ -81,6 +93,39 @@ proptest! {
         for item in (0..after.items.len()).filter(|item| after.taken[*item]) {
             prop_assert!(after.blockers(item).is_empty());
         }
+    }
+
+    // Every way to share out, tried one after another, shows that no chain was overlooked.
+    #[test]
+    fn nobody_could_have_more_without_another_having_less_than_that(seats in seats()) {
+        prop_assume!(seats.iter().map(|(_, paths)| paths.len()).sum::<usize>() <= 14);
+        let mut table = table(&seats);
+        share_out(&mut table, &mut Stuck::default());
+        prop_assert_eq!(brute::fairer(&table), None);
+    }
+
+    #[test]
+    fn shares_are_the_evenest_where_each_path_is_in_the_way_of_one_other(
+        counts in prop::collection::vec((1..5usize, 0..5usize), 2..5),
+        order in Just((0..14usize).collect::<Vec<_>>()).prop_shuffle(),
+    ) {
+        let total = counts.iter().map(|(_, count)| count).sum::<usize>();
+        prop_assume!(total <= 14);
+        // In this order, two of all paths each share a link.
+        let links: Vec<u32> = order.into_iter().filter(|at| *at < total).map(|at| at as u32 / 2).collect();
+        let mut links = links.into_iter();
+        let seats: Seats = counts
+            .into_iter()
+            .map(|(most, count)| (most, links.by_ref().take(count).map(|link| vec![link]).collect()))
+            .collect();
+        let mut table = table(&seats);
+        share_out(&mut table, &mut Stuck::default());
+        let sorted = |mut counts: Vec<usize>| {
+            counts.sort_unstable();
+            counts
+        };
+        let evenest = brute::all_counts(&table).into_iter().map(sorted).max();
+        prop_assert_eq!(Some(sorted(super::tests::counts(&table))), evenest);
     }
 
     // What a search saw is all that its outcome depends on.

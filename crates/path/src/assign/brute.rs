@@ -1,0 +1,47 @@
+//! All ways to share out, tried one after another, as a measure for what is found by chains.
+
+use std::collections::BTreeSet;
+
+use super::table::Table;
+
+/// How many paths each peer may have, every way in which some are used together, however unevenly.
+pub(super) fn all_counts(table: &Table) -> BTreeSet<Vec<usize>> {
+    let mut empty = table.clone();
+    for item in 0..empty.items.len() {
+        if empty.taken[item] {
+            empty.drop(item);
+        }
+    }
+    let mut found = BTreeSet::new();
+    go_on(&mut empty, 0, &mut found);
+    found
+}
+
+fn go_on(table: &mut Table, item: usize, found: &mut BTreeSet<Vec<usize>>) {
+    if item == table.items.len() {
+        found.insert(table.seats.iter().map(|seat| seat.count).collect());
+        return;
+    }
+    go_on(table, item + 1, found);
+    if table.has_room(table.items[item].seat) && table.is_free(item) {
+        table.take(item);
+        go_on(table, item + 1, found);
+        table.drop(item);
+    }
+}
+
+/// A way to share out in which some peer has its `n`th path and nobody has fewer than `n` for it
+/// who has as many now.
+pub(super) fn fairer(table: &Table) -> Option<Vec<usize>> {
+    let now: Vec<usize> = table.seats.iter().map(|seat| seat.count).collect();
+    all_counts(table).into_iter().find(|other| {
+        (0..now.len()).any(|gains| {
+            let level = now[gains] + 1;
+            let due = |seat: usize| match seat == gains {
+                true => level,
+                false => now[seat].min(level),
+            };
+            (0..now.len()).all(|seat| other[seat] >= due(seat))
+        })
+    })
+}
