@@ -18,16 +18,31 @@ const MOST_SLOTS: u32 = 32;
 /// A round trip counts as no longer than this, so that a path cannot put off being weighed.
 const MOST_RTT: Duration = Duration::from_secs(2);
 
+/// So many slots in a row a path that has carried enough is too light before it waits: rates differ
+/// from slot to slot.
+const LIGHT_SLOTS: u32 = 3;
+
+/// After so many slots without being too light, a path that waited is trusted as if it never had.
+const TRUSTED_SLOTS: u32 = MOST_SLOTS;
+
+/// A slot in which even the best path carries less than this share of what was carried before says
+/// nothing: there is little to send.
+const IDLE: f64 = 0.1;
+
+/// By so much what was carried before counts less with each slot.
+const FADES: f64 = 0.9;
+
 /// How paths are weighed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlotOptions {
     /// A path waits when its weight is less than this share of the best path's, 0 to 1
-    /// (`minWeightPercentage`). 0 lets no path wait.
+    /// (`minWeightPercentage`): three slots in a row, or in the first slot it is weighed in less
+    /// than half of this. 0 lets no path wait.
     pub min_weight: f64,
     /// How long a time slot is; at least 10 ms.
     pub time_slot: Duration,
-    /// Slots a waiting path waits before it is used for one again; doubled whenever that shows no
-    /// more, up to 32.
+    /// Slots a waiting path waits before it is used for one again; doubled each time, up to 32,
+    /// until it has carried enough for 32 slots in a row.
     pub probe_every: u32,
 }
 
@@ -49,6 +64,8 @@ pub struct Slots {
     race: Race,
     /// When the slot that runs began; `None` while nothing is connected.
     begun: Option<Instant>,
+    /// What the best path carried lately, in bits per second.
+    peak: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +85,12 @@ struct State {
     share: f64,
     /// How many slots it waits the next time.
     patience: u32,
+    /// Whether it has carried enough since it is used.
+    proved: bool,
+    /// So many slots in a row it was too light.
+    light: u32,
+    /// So many slots in a row it was not.
+    enough: u32,
     decision: Option<Decision>,
 }
 
@@ -98,6 +121,7 @@ impl Slots {
             paths: BTreeMap::new(),
             race: Race::On(usize::MAX, None),
             begun: None,
+            peak: 0.0,
         }
     }
 
@@ -124,6 +148,9 @@ impl Slots {
                 mark: None,
                 share: 1.0,
                 patience: self.options.probe_every,
+                proved: false,
+                light: 0,
+                enough: 0,
                 decision: None,
             },
         );
@@ -148,7 +175,8 @@ impl Slots {
     ///
     /// `read` tells how many bytes were read over a path in all; `None` if it could not be used
     /// for all of the slot, being choked or having nothing we lack. Then it is not weighed: the
-    /// thesis names that as the condition of a true weight.
+    /// thesis names that as the condition of a true weight. Neither is any path in a slot in which
+    /// the best carries less than a tenth of what it did lately: there is little to send.
     pub fn slot(
         &mut self,
         read: impl Fn(Fingerprint) -> Option<u64>,
@@ -232,6 +260,8 @@ impl Slots {
             }
         }
         let best = weights.values().copied().fold(0.0, f64::max);
+        self.peak = best.max(self.peak * FADES);
+        let idle = best <= self.peak * IDLE;
         let settled = self.options.time_slot;
         for (path, state) in &mut self.paths {
             let waited = match &mut state.use_ {
@@ -242,12 +272,12 @@ impl Slots {
                 Use::Active(_) | Use::Probed(_) => false,
             };
             let decision = if waited {
-                state.use_ = Use::Probed(now);
+                state.begin(Use::Probed(now));
                 let slots = state.patience;
                 state.patience = (slots * 2).min(MOST_SLOTS);
                 Some(Decision::taken(Reason::Probing { slots }))
             } else {
-                let weight = weights.get(path).copied().filter(|_| best > 0.0);
+                let weight = weights.get(path).copied().filter(|_| !idle);
                 let grace = settled + state.handshake.min(MOST_RTT) * 2;
                 weight.and_then(|weight| {
                     let (min, most) = (self.options.min_weight, self.options.probe_every);
@@ -277,7 +307,7 @@ impl Slots {
         };
         let waiting = self.paths.iter_mut().filter(|(_, state)| waiting(state));
         let (path, state) = waiting.max_by(|(_, a), (_, b)| a.share.total_cmp(&b.share))?;
-        state.use_ = Use::Probed(now);
+        state.begin(Use::Probed(now));
         let decision = Decision::taken(Reason::TakesOver { from });
         state.decision = Some(decision.clone());
         Some((*path, decision))
@@ -302,18 +332,37 @@ impl State {
         if share >= min {
             // As soon as it shows enough: no need to wait for the end of the grace.
             self.share = share;
+            self.proved = true;
+            self.light = 0;
+            self.enough += 1;
+            if self.enough >= TRUSTED_SLOTS {
+                self.patience = patience;
+            }
             let probed = matches!(self.use_, Use::Probed(_));
             return probed.then(|| {
                 self.use_ = Use::Active(since);
-                self.patience = patience;
                 Decision::taken(Reason::ProbedAgain { rate })
             });
         }
         if now.saturating_duration_since(since) < grace {
             return None;
         }
+        self.light += 1;
+        self.enough = 0;
+        let clear = !self.proved && share < min / 2.0;
+        if !clear && self.light < LIGHT_SLOTS {
+            return None;
+        }
         self.wait(share, |share_ppm| Reason::SlowSlot { rate, share_ppm });
         self.decision.clone()
+    }
+
+    /// It is used again, and has to prove itself.
+    fn begin(&mut self, use_: Use) {
+        self.use_ = use_;
+        self.proved = false;
+        self.light = 0;
+        self.enough = 0;
     }
 
     fn wait(&mut self, share: f64, reason: impl Fn(u32) -> Reason) {
