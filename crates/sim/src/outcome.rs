@@ -124,7 +124,7 @@ impl Outcome {
                 last: rounded(last.as_secs_f64()),
             }),
             jain: rounded(jain(&goodput)),
-            path_level_peers: swarm.flows.0.values().filter(|flow| flow.bytes > 0).count(),
+            path_level_peers: swarm.total().flows,
             shared: shared(swarm),
             waits: swarm.orders.waits,
             turns: swarm.orders.turns,

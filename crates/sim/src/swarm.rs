@@ -1,10 +1,10 @@
 //! A swarm in the course of time: what happens in a step.
 
 mod carry;
+mod members;
 
 use crate::{
     book::Book,
-    choke,
     choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders},
     flow::{Carried, Flow, FlowKey},
     host::{self, Host, HostId},
@@ -17,11 +17,6 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
-
-/// Steps of a second, after which a leecher looks for others to serve, and of a choking period
-/// (BEP 3).
-const SECOND: u64 = 10;
-const CHOKING: u64 = 100;
 
 /// Round trips until the first byte: connect, get to know each other, ask.
 const FIRST_BYTE: u32 = 3;
@@ -47,9 +42,11 @@ pub(crate) struct Swarm {
     /// Whether rates have to be shared out again.
     changed: bool,
     pub loads: Vec<Load>,
+    /// Of those whose leecher or uploader left.
+    past: Total,
 }
 
-/// All path-level peers that were used at least once.
+/// All path-level peers that were used, as long as both hosts are there.
 #[derive(Default)]
 pub(crate) struct Flows(pub BTreeMap<FlowKey, Flow>);
 
@@ -61,6 +58,20 @@ pub(crate) struct Load {
     pub now: u32,
     pub most: u32,
     pub sum: u64,
+}
+
+/// Path-level peers that carried anything, and their bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Total {
+    pub flows: usize,
+    pub bytes: u64,
+}
+
+impl Total {
+    fn add(&mut self, flow: &Flow) {
+        self.flows += usize::from(flow.bytes > 0);
+        self.bytes += flow.bytes;
+    }
 }
 
 impl Carried for Flows {
@@ -97,6 +108,7 @@ impl Swarm {
             base: Instant::now(),
             steps: 0,
             changed: false,
+            past: Total::default(),
         })
     }
 
@@ -128,28 +140,6 @@ impl Swarm {
         self.steps += 1;
         self.carry(since);
         self.part(now);
-        Ok(())
-    }
-
-    /// Leechers come.
-    fn welcome(&mut self, now: Now) -> Result<(), SimulateError> {
-        let coming =
-            |host: &Host| !host.here && host.finished.is_none() && host.arrives <= now.since;
-        let coming: Vec<HostId> = self.who(coming).collect();
-        for new in coming {
-            let here = |host: &Host| host.here && host.finished.is_none();
-            let mut others: Vec<HostId> = self.who(here).collect();
-            self.rng.draw(&mut others, self.peers);
-            others.truncate(self.peers);
-            for other in &others {
-                self.hosts[*other as usize].peers.insert(new);
-            }
-            self.hosts[new as usize].peers.extend(others);
-            self.hosts[new as usize].here = true;
-            for from in 0..self.seeders as u32 {
-                self.connect(Pair { from, to: new }, now)?;
-            }
-        }
         Ok(())
     }
 
@@ -188,60 +178,6 @@ impl Swarm {
         self.obey(now.since);
     }
 
-    /// Leechers choose whom they serve: anew every choking period, and more every second as long
-    /// as they can.
-    fn choke(&mut self, now: Now) -> Result<(), SimulateError> {
-        for at in self.seeders..self.hosts.len() {
-            let from = at as HostId;
-            let phase = self.steps + u64::from(from);
-            if !self.hosts[at].here || !phase.is_multiple_of(SECOND) {
-                continue;
-            }
-            let serves = self.serves.range(
-                Pair { from, to: 0 }..=Pair {
-                    from,
-                    to: HostId::MAX,
-                },
-            );
-            let serves: Vec<HostId> = serves.map(|pair| pair.to).collect();
-            let anew = phase.is_multiple_of(CHOKING);
-            if !anew && serves.len() >= choke::UNCHOKED {
-                continue;
-            }
-            let host = &self.hosts[at];
-            let interested = host.peers.iter().filter(|&&to| {
-                let other = &self.hosts[to as usize];
-                other.here && other.finished.is_none() && other.pieces.wants(&host.pieces)
-            });
-            let gave = |to: &HostId| {
-                let pair = Pair {
-                    from: *to,
-                    to: from,
-                };
-                self.period.get(&pair).copied().unwrap_or(0)
-            };
-            let interested: Vec<(HostId, u64)> = interested.map(|to| (*to, gave(to))).collect();
-            let chosen = if anew {
-                let chosen = choke::unchoke(&interested, &mut self.rng);
-                for &to in serves.iter().filter(|to| !chosen.contains(to)) {
-                    self.disconnect(Pair { from, to }, now);
-                }
-                self.period.retain(|pair, _| pair.to != from);
-                chosen
-            } else {
-                let mut open = interested;
-                open.retain(|(to, _)| !serves.contains(to));
-                let count = choke::UNCHOKED - serves.len();
-                self.rng.draw(&mut open, count);
-                open.into_iter().take(count).map(|(to, _)| to).collect()
-            };
-            for to in chosen.into_iter().filter(|to| !serves.contains(to)) {
-                self.connect(Pair { from, to }, now)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Does what the choosers ordered.
     fn obey(&mut self, now: Duration) {
         for (key, use_) in std::mem::take(&mut self.orders.list) {
@@ -270,25 +206,10 @@ impl Swarm {
         }
     }
 
-    /// Leechers that have all leave.
-    fn part(&mut self, now: Now) {
-        for at in self.seeders..self.hosts.len() {
-            if !self.hosts[at].here || self.hosts[at].finished.is_none() {
-                continue;
-            }
-            self.hosts[at].here = false;
-            let gone = at as HostId;
-            for pair in self.serves.clone() {
-                if pair.from == gone || pair.to == gone {
-                    self.disconnect(pair, now);
-                }
-            }
-            for piece in self.hosts[at].pieces.held() {
-                self.copies[piece] -= 1;
-            }
-            for other in std::mem::take(&mut self.hosts[at].peers) {
-                self.hosts[other as usize].peers.remove(&gone);
-            }
-        }
+    /// What all path-level peers carried so far.
+    pub fn total(&self) -> Total {
+        let mut total = self.past;
+        self.flows.0.values().for_each(|flow| total.add(flow));
+        total
     }
 }

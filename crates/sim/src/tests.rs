@@ -114,7 +114,7 @@ fn nothing_is_lost_and_no_link_carries_more_than_it_can() {
                 assert!(carried <= most, "{by}: {carried} of {most}");
             }
         }
-        let carried: u64 = swarm.flows.0.values().map(|flow| flow.bytes).sum();
+        let carried = swarm.total().bytes;
         assert_eq!(carried, options.size * options.leechers as u64, "{by}");
         let outcome = outcome::Outcome::of(&swarm, by);
         assert_eq!(outcome.finished, options.leechers);
@@ -125,8 +125,7 @@ fn nothing_is_lost_and_no_link_carries_more_than_it_can() {
 
 #[test]
 fn leechers_help_each_other() {
-    // One seeder behind 10 Mbit/s, four leechers behind 100 Mbit/s each: alone it needs 80 s for
-    // 100 Mbit to each in turn or together.
+    // Alone the seeder needs 20 s for four times 100 Mbit over its two links of 10 Mbit/s.
     let (network, mut options) = fig_9();
     options.leechers = 4;
     options.size = 12_500_000;

@@ -1,9 +1,10 @@
 //! Bytes on their way: which path-level peers carry something, at which rate, and what comes.
 
-use super::Swarm;
+use super::{Load, Swarm};
 use crate::{
     choose::Pair,
     fair::max_min,
+    flow::Flow,
     host::{Host, HostId},
     simulate::STEP,
 };
@@ -19,12 +20,8 @@ impl Swarm {
             let [from, to] = [key.from, key.to].map(|host| &self.hosts[host as usize]);
             let carries = flow.used && flow.ready <= now && to.pieces.wants(&from.pieces);
             if carries != flow.carries {
-                flow.carries = carries;
+                flow.set_carries(carries, &mut self.loads);
                 self.changed = true;
-                for link in flow.directions() {
-                    let now = &mut self.loads[*link as usize].now;
-                    *now = if carries { *now + 1 } else { *now - 1 };
-                }
             }
         }
         for load in &mut self.loads {
@@ -100,6 +97,17 @@ impl Swarm {
                 let seconds = (left as f64 / rate).min(STEP.as_secs_f64());
                 host.finished = Some(now + Duration::from_secs_f64(seconds));
             }
+        }
+    }
+}
+
+impl Flow {
+    /// Whether it carries something from now on.
+    pub(super) fn set_carries(&mut self, carries: bool, loads: &mut [Load]) {
+        self.carries = carries;
+        for link in self.directions() {
+            let now = &mut loads[*link as usize].now;
+            *now = if carries { *now + 1 } else { *now - 1 };
         }
     }
 }

@@ -1,0 +1,144 @@
+//! Who is there, who knows whom, and whom leechers serve.
+
+use super::Swarm;
+use crate::{
+    choke,
+    choose::{Now, Pair},
+    host::{Host, HostId},
+    options::SimulateError,
+};
+use std::collections::BTreeSet;
+
+/// Steps of a second, after which a leecher looks for others to serve, and of a choking period
+/// (BEP 3).
+const SECOND: u64 = 10;
+const CHOKING: u64 = 100;
+
+impl Swarm {
+    /// Leechers come.
+    pub(super) fn welcome(&mut self, now: Now) -> Result<(), SimulateError> {
+        let coming =
+            |host: &Host| !host.here && host.finished.is_none() && host.arrives <= now.since;
+        let coming: Vec<HostId> = self.who(coming).collect();
+        for new in coming {
+            self.introduce(new);
+            self.hosts[new as usize].here = true;
+            for from in 0..self.seeders as u32 {
+                self.connect(Pair { from, to: new }, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a leecher of others by chance, until it knows as many as it is to.
+    fn introduce(&mut self, host: HostId) {
+        let known = &self.hosts[host as usize].peers;
+        let missing = self.peers.saturating_sub(known.len());
+        let mut others: Vec<HostId> = self
+            .who(|other| other.here && other.finished.is_none())
+            .filter(|other| *other != host && !known.contains(other))
+            .collect();
+        self.rng.draw(&mut others, missing);
+        others.truncate(missing);
+        for other in &others {
+            self.hosts[*other as usize].peers.insert(host);
+        }
+        self.hosts[host as usize].peers.extend(others);
+    }
+
+    /// Leechers choose whom they serve: anew every choking period, and more every second as long
+    /// as they can.
+    pub(super) fn choke(&mut self, now: Now) -> Result<(), SimulateError> {
+        for at in self.seeders..self.hosts.len() {
+            let from = at as HostId;
+            let phase = self.steps + u64::from(from);
+            if !self.hosts[at].here || !phase.is_multiple_of(SECOND) {
+                continue;
+            }
+            let serves = self.serves.range(
+                Pair { from, to: 0 }..=Pair {
+                    from,
+                    to: HostId::MAX,
+                },
+            );
+            let serves: Vec<HostId> = serves.map(|pair| pair.to).collect();
+            let anew = phase.is_multiple_of(CHOKING);
+            if !anew && serves.len() >= choke::UNCHOKED {
+                continue;
+            }
+            // As a client that asks its tracker again when few are left.
+            if anew && self.hosts[at].peers.len() < self.peers / 2 {
+                self.introduce(from);
+            }
+            let host = &self.hosts[at];
+            let interested = host.peers.iter().filter(|&&to| {
+                let other = &self.hosts[to as usize];
+                other.here && other.finished.is_none() && other.pieces.wants(&host.pieces)
+            });
+            let gave = |to: &HostId| {
+                let pair = Pair {
+                    from: *to,
+                    to: from,
+                };
+                self.period.get(&pair).copied().unwrap_or(0)
+            };
+            let interested: Vec<(HostId, u64)> = interested.map(|to| (*to, gave(to))).collect();
+            let chosen = if anew {
+                let chosen = choke::unchoke(&interested, &mut self.rng);
+                for &to in serves.iter().filter(|to| !chosen.contains(to)) {
+                    self.disconnect(Pair { from, to }, now);
+                }
+                self.period.retain(|pair, _| pair.to != from);
+                chosen
+            } else {
+                let mut open = interested;
+                open.retain(|(to, _)| !serves.contains(to));
+                let count = choke::UNCHOKED - serves.len();
+                self.rng.draw(&mut open, count);
+                open.into_iter().take(count).map(|(to, _)| to).collect()
+            };
+            for to in chosen.into_iter().filter(|to| !serves.contains(to)) {
+                self.connect(Pair { from, to }, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leechers that have all leave.
+    pub(super) fn part(&mut self, now: Now) {
+        let done = |host: &Host| host.here && host.finished.is_some();
+        let seeders = self.seeders as HostId;
+        let gone: BTreeSet<HostId> = self.who(done).filter(|&host| host >= seeders).collect();
+        if gone.is_empty() {
+            return;
+        }
+        for pair in self.serves.clone() {
+            if gone.contains(&pair.from) || gone.contains(&pair.to) {
+                self.disconnect(pair, now);
+            }
+        }
+        for host in &gone {
+            let at = *host as usize;
+            self.hosts[at].here = false;
+            for piece in self.hosts[at].pieces.held() {
+                self.copies[piece] -= 1;
+            }
+            for other in std::mem::take(&mut self.hosts[at].peers) {
+                self.hosts[other as usize].peers.remove(host);
+            }
+        }
+        // What is over is only added up.
+        let (past, loads) = (&mut self.past, &mut self.loads);
+        self.changed = true;
+        self.flows.0.retain(|key, flow| {
+            let stays = !gone.contains(&key.from) && !gone.contains(&key.to);
+            if !stays {
+                if flow.carries {
+                    flow.set_carries(false, loads);
+                }
+                past.add(flow);
+            }
+            stays
+        });
+    }
+}
