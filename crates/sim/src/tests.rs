@@ -70,6 +70,26 @@ fn an_uploader_doubles_what_two_leechers_get_that_collide() {
     assert!(shared_out.jain > 0.999);
 }
 
+#[test]
+fn who_leaves_leaves_its_share_to_the_others() {
+    let (network, mut options) = fig_9();
+    options.arrive = Duration::from_secs(20);
+    let outcome = run(&network, &options, SelectBy::Downloader);
+    // Alone each needs 20 s, so both are there at once for a while: the link they share is busy
+    // from the first one's coming on, and 400 Mbit take 40 s.
+    let time = outcome.completion_seconds.unwrap();
+    let swarm = Swarm::new(&network, &options, SelectBy::Downloader).unwrap();
+    let first = swarm
+        .leechers()
+        .iter()
+        .map(|one| one.arrives)
+        .min()
+        .unwrap();
+    let busy = time.last - first.as_secs_f64();
+    assert!((40.0..=40.3).contains(&busy), "{busy} s, {time:?}");
+    assert!(time.median > 20.1 && time.longest < 39.9, "{time:?}");
+}
+
 /// A network and a swarm that is large enough for everything to happen.
 fn busy(seed: u64) -> (Network, Options) {
     let network = Network::parse(&generate(30, 5)).unwrap();

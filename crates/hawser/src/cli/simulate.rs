@@ -48,7 +48,7 @@ pub struct SimulateArgs {
     /// Most paths known between two ASes, the shortest
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = count())]
     pub known: usize,
-    /// How many other leechers each is told of when it comes; 0: seeders alone serve
+    /// How many other leechers each is told of; 0: seeders alone serve
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub peers: usize,
     /// Rate of links that say nothing of it
