@@ -250,6 +250,9 @@ pub struct GetArgs {
     /// uploader, or downloader with --select]
     #[arg(long, value_name = "SIDE")]
     pub select_by: Option<SelectBy>,
+    /// Tell of every path why it is used or not, also of those that are not
+    #[arg(long, short)]
+    pub verbose: bool,
     /// Say in the JSON object how it went, about ten times a second
     #[arg(long, requires = "json")]
     pub samples: bool,

@@ -1,6 +1,7 @@
 //! `hawser get`: download a torrent.
 
 mod bars;
+mod told;
 
 use crate::out::{outln, plain};
 use crate::{
@@ -44,6 +45,9 @@ pub struct Report {
     pub goodput_mbit: f64,
     /// The paths that carried blocks.
     pub paths: Vec<PathReport>,
+    /// The other paths that were on offer at the end.
+    #[serde(default)]
+    pub unused_paths: Vec<PathReport>,
     /// How it went, about ten times a second, when asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
@@ -91,6 +95,12 @@ pub struct PathReport {
     pub path_bytes: Option<usize>,
     /// The interfaces it crosses.
     pub interfaces: Vec<String>,
+    /// What became of it in the end: taken, left or waiting; none where that is not known.
+    #[serde(default)]
+    pub verdict: Option<String>,
+    /// Why.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 /// Runs `hawser get`.
@@ -107,7 +117,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             .with_paths(args.select.most())
             .with_select(select)
             .with_select_by(select_by(&args));
-        let bars = Bars::new(&name);
+        let bars = Bars::new(&name, args.verbose);
         let total = metainfo.total_length();
         let download = Download::start(
             metainfo,
@@ -140,10 +150,11 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         endpoint.close().await;
         let mut report = report(name, info_hash, total, &ended?, &known);
         report.samples = samples;
+        told::add(&mut report, &progress.borrow(), &known);
         if args.json {
             outln!("{}", serde_json::to_string(&report).doing("writing JSON")?);
         } else {
-            print_report(&report);
+            print_report(&report, args.verbose);
         }
         Ok(())
     })
@@ -200,6 +211,8 @@ fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known:
                 Some(known) => known.info().interfaces.iter().map(text).collect(),
                 None => path.interfaces.iter().rev().map(text).collect(),
             },
+            verdict: None,
+            reason: None,
         }
     });
     Report {
@@ -217,11 +230,12 @@ fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known:
             0.0
         },
         paths: paths.collect(),
+        unused_paths: Vec::new(),
         samples: Vec::new(),
     }
 }
 
-fn print_report(report: &Report) {
+fn print_report(report: &Report, verbose: bool) {
     outln!(
         "{}: {} fetched in {:.1} s, {}{}",
         plain(&report.name),
@@ -237,12 +251,5 @@ fn print_report(report: &Report) {
             String::new()
         },
     );
-    for path in &report.paths {
-        outln!(
-            "  {}  {} hops  {}",
-            &path.fingerprint[..8.min(path.fingerprint.len())],
-            path.hops,
-            format::bytes(path.bytes)
-        );
-    }
+    told::print(report, verbose);
 }

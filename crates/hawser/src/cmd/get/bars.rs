@@ -1,5 +1,6 @@
 //! The bars of a download: the whole, and a line for each path-level peer.
 
+use super::told::{self, Told};
 use crate::format;
 use crate::out::{errln, plain};
 use hawser_torrent::{PathProgress, PathState, Phase, Progress};
@@ -21,11 +22,14 @@ pub struct Bars {
     paths: RefCell<Vec<ProgressBar>>,
     terminal: bool,
     line_due: Cell<Instant>,
+    /// Paths that are not used are shown too.
+    verbose: bool,
+    told: RefCell<Told>,
 }
 
 impl Bars {
-    /// Bars for the torrent of that name.
-    pub fn new(name: &str) -> Bars {
+    /// Bars for the torrent of that name; `verbose` for all paths.
+    pub fn new(name: &str, verbose: bool) -> Bars {
         let all = MultiProgress::new();
         let style =
             ProgressStyle::with_template("{prefix} {wide_bar} {bytes}/{total_bytes} {msg} {eta}")
@@ -38,12 +42,17 @@ impl Bars {
             paths: RefCell::default(),
             terminal: std::io::stderr().is_terminal(),
             line_due: Cell::new(Instant::now() + LINE_EVERY),
+            verbose,
+            told: RefCell::default(),
         }
     }
 
     /// Shows how it is doing.
     pub fn show(&self, progress: &Progress) {
         if !self.terminal {
+            if self.verbose {
+                self.told.borrow_mut().show(progress);
+            }
             return self.show_line(progress);
         }
         self.whole.set_length(progress.total_bytes);
@@ -60,7 +69,7 @@ impl Bars {
         let used: Vec<_> = progress
             .paths
             .iter()
-            .filter(|p| p.state != PathState::Left || p.bytes > 0)
+            .filter(|p| self.verbose || p.state != PathState::Left || p.bytes > 0)
             .collect();
         let mut lines = self.paths.borrow_mut();
         while lines.len() < used.len() {
@@ -137,8 +146,8 @@ fn describe(path: &PathProgress) -> String {
     if let Some(rtt) = path.rtt {
         text += &format!("  rtt {}", format::millis(rtt));
     }
-    if let (PathState::Waiting, Some(error)) = (path.state, &path.last_error) {
-        text += &format!("  {error}");
+    if let Some(why) = told::why(path) {
+        text += &format!("  {why}");
     }
     text
 }
