@@ -4,6 +4,7 @@ mod choose;
 mod document;
 pub mod get;
 pub mod lab;
+mod news;
 pub mod paths;
 pub mod ping;
 mod policy;

@@ -150,7 +150,8 @@ fn choices_of_paths_that_mean_nothing_are_wrong_use() {
             wrong(&[command, &["--paths", paths]].concat(), &["--paths"]);
         }
     }
-    for command in [&explain[..]] {
+    let seed = ["seed", &torrent, "x"];
+    for command in [&get[..], &seed, &explain] {
         for (policy, hints) in [
             (&absent, ["absent.yml", "--policy"]),
             (&several, ["several.yml", "name one"]),
@@ -172,6 +173,8 @@ fn choices_of_paths_that_mean_nothing_are_wrong_use() {
         let both = [command, &["--acl", "+", "--policy", &several]].concat();
         wrong(&both, &["--acl", "--policy"]);
     }
+    let unused = hawser(&[&seed[..], &["--carbon", &table]].concat());
+    refused(&unused, 2, &["--carbon", "--select carbon"]);
     for (flag, value) in [("--select", "shortest"), ("-n", "2"), ("--carbon", &table)] {
         let output = hawser(&["paths", "1-ff00:0:110", flag, value]);
         refused(&output, 2, &["--explain"]);

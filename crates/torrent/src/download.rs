@@ -9,7 +9,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
-use hawser_path::Select;
+use hawser_path::{Policy, Select};
 use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
@@ -79,6 +79,8 @@ pub struct DownloadOptions {
     pub select: Select,
     /// Who chooses among paths.
     pub select_by: SelectBy,
+    /// Which of the offered paths may be used at all.
+    pub policy: Option<Policy>,
     /// Give up after this long without a connection and without progress.
     pub give_up_after: Duration,
 }
@@ -89,6 +91,7 @@ impl Default for DownloadOptions {
             paths: 4,
             select: Select::disjoint(),
             select_by: SelectBy::Downloader,
+            policy: None,
             give_up_after: Duration::from_secs(60),
         }
     }
@@ -115,6 +118,12 @@ impl DownloadOptions {
     /// Who chooses among paths.
     pub fn with_select_by(mut self, select_by: SelectBy) -> Self {
         self.select_by = select_by;
+        self
+    }
+
+    /// Which of the offered paths may be used at all.
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
         self
     }
 
@@ -300,6 +309,7 @@ async fn fetch<T: Transport>(
         give_up_after: options.give_up_after,
         choice: (options.select, options.paths.max(1)),
         select_by: options.select_by,
+        policy: options.policy,
     };
     // Kept here too: who sees the last of it closed finds the files unlocked.
     let reporter = Reporter::Download(progress.clone());

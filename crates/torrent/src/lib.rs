@@ -28,7 +28,8 @@ pub use download::{Download, DownloadError, DownloadOptions, SelectBy, SelectByP
 pub use hawser_endhost::ScionAddr;
 pub use metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use progress::{
-    PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress, Summary,
+    LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
+    Summary,
 };
 pub use seed::{Seed, SeedError, SeedOptions};
 pub use storage::StorageError;

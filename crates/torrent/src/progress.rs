@@ -156,8 +156,22 @@ pub struct SeedProgress {
     pub rate: u64,
     /// The path-level peers connected now.
     pub peers: Vec<SeedPeer>,
+    /// The paths that are not used, though known here, to peers that leave the choice to this side.
+    pub left: Vec<LeftPath>,
     /// Connections since the start.
     pub connections: u64,
+}
+
+/// A path that a seeder does not use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftPath {
+    /// Whom it leads to.
+    pub peer: ScionAddr,
+    /// The path, as seen from here.
+    pub fingerprint: Fingerprint,
+    /// Why it is left, or waits.
+    pub decision: Decision,
 }
 
 /// A path-level peer connected to a seeder.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_endhost::Endhost;
-use hawser_path::Select;
+use hawser_path::{Policy, Select};
 use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -30,6 +30,8 @@ pub struct SeedOptions {
     /// Which of the paths to such a peer come first. Only what ranks counts: what is taken is what
     /// is apart from the paths given to all other peers.
     pub select: Select,
+    /// Which paths may be used at all, those that peers connect over included.
+    pub policy: Option<Policy>,
 }
 
 impl Default for SeedOptions {
@@ -37,6 +39,7 @@ impl Default for SeedOptions {
         SeedOptions {
             select_by: SelectBy::Uploader,
             select: Select::shortest(),
+            policy: None,
         }
     }
 }
@@ -50,6 +53,12 @@ impl SeedOptions {
     /// Who chooses: with [`SelectBy::Downloader`] nobody is connected back to.
     pub fn with_select_by(mut self, select_by: SelectBy) -> Self {
         self.select_by = select_by;
+        self
+    }
+
+    /// Which paths may be used at all.
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = Some(policy);
         self
     }
 
@@ -130,6 +139,7 @@ impl Seed {
             .await
             .map_err(|error| SeedError::Internal(error.to_string()))??;
         let (sender, progress) = watch::channel(SeedProgress {
+            left: Vec::new(),
             uploaded_bytes: 0,
             rate: 0,
             peers: Vec::new(),
@@ -140,6 +150,7 @@ impl Seed {
             give_up_after: Duration::MAX,
             choice: (options.select, 1),
             select_by: options.select_by,
+            policy: options.policy,
         };
         let everything = Bitfield::full(metainfo.piece_count());
         let shared = Arc::new(shared(&metainfo, files, everything));

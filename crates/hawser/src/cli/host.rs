@@ -92,13 +92,13 @@ pub struct ChoiceArgs {
     pub epic: bool,
 }
 
-/// Which paths may be used at all.
+/// Which paths may be used at all, as seen from this host.
 #[derive(Args)]
 pub struct PolicyArgs {
-    /// Keep only paths that a policy keeps: a YAML or JSON file, and the name of one of several in it
+    /// Use only paths that a policy keeps: a YAML or JSON file, and the name of one of several in it
     #[arg(long, value_name = "FILE[:NAME]")]
     pub policy: Option<String>,
-    /// Keep only paths that these allow, in order, for example '- 2-ff00:0:210' and then '+'
+    /// Use only paths that these allow, in order, for example '- 2-ff00:0:210' and then '+'
     #[arg(
         long,
         value_name = "ENTRY",
@@ -227,7 +227,15 @@ pub struct SeedArgs {
     /// Which paths to downloaders come first: shortest, latency, bandwidth, carbon; all are apart from each other
     #[arg(long, value_name = "STRATEGY,...", value_parser = ranking)]
     pub select: Option<Select>,
-    /// Print JSON: one object when listening
+    /// Grams of CO2 per GB, for the strategy carbon: a file as `hawser get --help` tells
+    #[arg(long, value_name = "FILE")]
+    pub carbon: Option<PathBuf>,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    /// Tell of every path why it is used or not, also of those that are not
+    #[arg(long, short)]
+    pub verbose: bool,
+    /// Print JSON: one object when listening, and with --verbose one whenever what becomes of a path changes
     #[arg(long)]
     pub json: bool,
     #[command(flatten, next_help_heading = "This host")]
@@ -246,6 +254,8 @@ pub struct GetArgs {
     pub peer: Vec<ScionAddr>,
     #[command(flatten)]
     pub select: SelectArgs,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
     /// Who chooses among paths: uploader, which sees all its downloaders, or downloader [default:
     /// uploader, or downloader with --select]
     #[arg(long, value_name = "SIDE")]

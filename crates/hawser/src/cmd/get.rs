@@ -107,16 +107,20 @@ pub struct PathReport {
 pub fn run(args: GetArgs) -> Result<(), Failure> {
     let metainfo = cmd::read_metainfo(&args.torrent)?;
     let select = cmd::select::read(&args.select)?;
+    let policy = cmd::policy::read(&args.policy)?;
     let (name, info_hash) = (metainfo.name().to_owned(), metainfo.info_hash().to_string());
     cmd::runtime()?.block_on(async {
         let host = cmd::host(&args.host).await?;
         let mut known = Known::new(&host, &args);
         let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
         let endpoint = Endpoint::bind(host.clone(), None, config).map_err(Failure::job)?;
-        let options = DownloadOptions::new()
+        let mut options = DownloadOptions::new()
             .with_paths(args.select.most())
             .with_select(select)
             .with_select_by(select_by(&args));
+        if let Some(policy) = policy {
+            options = options.with_policy(policy);
+        }
         let bars = Bars::new(&name, args.verbose);
         let total = metainfo.total_length();
         let download = Download::start(

@@ -1,21 +1,25 @@
 //! `hawser seed`: serve a file or folder.
 
-use crate::out::{outln, plain};
+use crate::out::{errln, outln, plain};
 use crate::{
     cli::{Listen, SeedArgs},
-    cmd::{self, torrent::bar_style},
+    cmd::{self, news::News, torrent::bar_style},
     failure::Failure,
     format,
 };
 use hawser_endhost::Endhost;
+use hawser_path::Select;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Seed, SeedOptions, SeedProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use std::net::SocketAddr;
+use std::{io::IsTerminal, net::SocketAddr};
 
 /// Runs `hawser seed` until interrupted.
 pub fn run(args: SeedArgs) -> Result<(), Failure> {
     let metainfo = cmd::read_metainfo(&args.torrent)?;
+    let select = args.select.unwrap_or_else(Select::shortest);
+    let select = cmd::select::with_carbon(select, args.carbon.as_deref())?;
+    let policy = cmd::policy::read(&args.policy)?;
     cmd::runtime()?.block_on(async {
         let host = cmd::host(&args.host).await?;
         let listen = listen_address(args.listen, &host)?;
@@ -33,9 +37,11 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let name = metainfo.name().to_owned();
         let size = metainfo.total_length();
         let info_hash = metainfo.info_hash().to_string();
-        let mut options = SeedOptions::new().with_select_by(args.select_by);
-        if let Some(select) = args.select {
-            options = options.with_select(select);
+        let mut options = SeedOptions::new()
+            .with_select_by(args.select_by)
+            .with_select(select);
+        if let Some(policy) = policy {
+            options = options.with_policy(policy);
         }
         let seed = Seed::start(
             metainfo,
@@ -66,11 +72,17 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             );
         }
 
-        let lines = Lines::new();
+        let lines = Lines::new(args.verbose);
+        let told = args.verbose && (args.json || !std::io::stderr().is_terminal());
+        let mut news = News::default();
         let mut progress = seed.progress();
         let shown = async {
             while progress.changed().await.is_ok() {
-                lines.show(&progress.borrow_and_update());
+                let progress = progress.borrow_and_update();
+                if told {
+                    tell(&mut news, &progress, args.json);
+                }
+                lines.show(&progress);
             }
             std::future::pending::<()>().await
         };
@@ -83,6 +95,31 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         endpoint.close().await;
         ended
     })
+}
+
+/// Tells of each path of which there is news.
+fn tell(news: &mut News, progress: &SeedProgress, json: bool) {
+    let used = progress.peers.iter();
+    let used = used.filter_map(|one| Some((one.peer, one.fingerprint, one.decision.as_ref()?)));
+    let left = progress.left.iter();
+    let left = left.map(|one| (one.peer, one.fingerprint, &one.decision));
+    for (peer, path, decision) in used.chain(left) {
+        let why = decision.to_string();
+        if !news.is_news(peer, path, &why) {
+            continue;
+        }
+        if json {
+            let object = serde_json::json!({
+                "peer": peer.to_string(),
+                "fingerprint": path.to_string(),
+                "verdict": decision.verdict,
+                "reason": decision.reason,
+            });
+            outln!("{object}");
+        } else {
+            errln!("{peer} over {}: {}", path.short(), plain(&why));
+        }
+    }
 }
 
 fn listen_address(listen: Option<Listen>, host: &Endhost) -> Result<Option<SocketAddr>, Failure> {
@@ -99,16 +136,19 @@ fn listen_address(listen: Option<Listen>, host: &Endhost) -> Result<Option<Socke
 
 /// One line for the whole and one for each path-level peer, on a terminal.
 struct Lines {
+    /// Paths that are not used have lines too.
+    verbose: bool,
     all: MultiProgress,
     whole: ProgressBar,
     peers: std::cell::RefCell<Vec<ProgressBar>>,
 }
 
 impl Lines {
-    fn new() -> Lines {
+    fn new(verbose: bool) -> Lines {
         let all = MultiProgress::new();
         let whole = all.add(ProgressBar::new_spinner().with_style(line_style()));
         Lines {
+            verbose,
             all,
             whole,
             peers: Default::default(),
@@ -122,26 +162,35 @@ impl Lines {
             format::rate(progress.rate as f64),
             progress.peers.len(),
         ));
-        let mut lines = self.peers.borrow_mut();
-        while lines.len() < progress.peers.len() {
-            lines.push(
-                self.all
-                    .add(ProgressBar::new_spinner().with_style(line_style())),
-            );
-        }
-        for line in lines.drain(progress.peers.len()..) {
-            line.finish_and_clear();
-        }
-        for (line, peer) in lines.iter().zip(&progress.peers) {
+        let used = progress.peers.iter().map(|peer| {
             let why = peer.decision.as_ref();
-            line.set_message(format!(
+            format!(
                 "  {} over {}  {}  {}{}",
                 peer.peer,
                 peer.fingerprint.short(),
                 format::bytes(peer.bytes),
                 format::rate(peer.rate as f64),
                 why.map_or(String::new(), |why| format!("  {why}")),
-            ));
+            )
+        });
+        let left = progress.left.iter().filter(|_| self.verbose);
+        let left = left.map(|left| {
+            let why = plain(&left.decision.to_string());
+            format!("  {} over {}  {why}", left.peer, left.fingerprint.short())
+        });
+        let texts: Vec<String> = used.chain(left).collect();
+        let mut lines = self.peers.borrow_mut();
+        while lines.len() < texts.len() {
+            lines.push(
+                self.all
+                    .add(ProgressBar::new_spinner().with_style(line_style())),
+            );
+        }
+        for line in lines.drain(texts.len()..) {
+            line.finish_and_clear();
+        }
+        for (line, text) in lines.iter().zip(texts) {
+            line.set_message(text);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::{cli::SelectArgs, cmd::document, failure::Failure};
 use hawser_path::{Carbon, Select};
+use std::path::Path;
 
 /// Most paths taken to a peer when nothing is said.
 const PATHS: u16 = 4;
@@ -27,7 +28,12 @@ impl SelectArgs {
 /// The strategies, with the carbon table if there is one.
 pub fn read(args: &SelectArgs) -> Result<Select, Failure> {
     let select = args.select.clone().unwrap_or_else(Select::disjoint);
-    let Some(file) = &args.carbon else {
+    with_carbon(select, args.carbon.as_deref())
+}
+
+/// The same, from a file if there is one.
+pub fn with_carbon(select: Select, file: Option<&Path>) -> Result<Select, Failure> {
+    let Some(file) = file else {
         return Ok(select);
     };
     let wrong = |error: &dyn std::fmt::Display| {
@@ -35,7 +41,7 @@ pub fn read(args: &SelectArgs) -> Result<Select, Failure> {
     };
     if !select.uses_carbon() {
         return Err(wrong(
-            &"nothing is chosen by it: add --select carbon, or for example carbon,disjoint",
+            &"nothing is chosen by it: add --select carbon, or for example carbon,latency",
         ));
     }
     let text = document::read(file).map_err(|error| wrong(&error))?;

@@ -3,6 +3,7 @@
 mod choice;
 mod faults;
 mod hosts;
+mod policy;
 
 use crate::support::{As, TestLab};
 use serde_json::Value;

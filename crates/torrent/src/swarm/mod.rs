@@ -8,6 +8,7 @@ mod conn;
 mod fill;
 mod hear;
 mod path;
+mod policy;
 mod remote;
 mod report;
 #[cfg(test)]
@@ -117,6 +118,8 @@ pub(crate) struct Goal {
     pub choice: (hawser_path::Select, usize),
     /// Who chooses paths: here, who downloads also lets uploaders know whether they may.
     pub select_by: SelectBy,
+    /// Which paths may be used at all.
+    pub policy: Option<hawser_path::Policy>,
 }
 
 /// The state of a torrent at work.
@@ -179,7 +182,11 @@ impl<T: Transport> Swarm<T> {
         let now = Instant::now();
         let tally = report::Tally::new(&layout, &verified, now);
         let (select, most) = goal.choice.clone();
-        let choice = Choice { select, most };
+        let choice = Choice {
+            select,
+            most,
+            policy: goal.policy.clone(),
+        };
         let mut remotes: Vec<Remote<T::Path>> = Vec::new();
         for peer in peers {
             if remotes.iter().all(|known| known.addr != peer) {
@@ -420,6 +427,12 @@ impl<T: Transport> Swarm<T> {
     }
 
     fn incoming(&mut self, connection: T::Connection) {
+        if let Err(why) = self.admits(&connection) {
+            let (peer, path) = (connection.peer(), connection.fingerprint());
+            tracing::info!(%peer, %path, %why, "connection refused");
+            connection.close(policy::REFUSED);
+            return;
+        }
         let accepted = self.conns.values();
         let accepted = accepted.filter(|conn| conn.origin == Origin::Accepted);
         if accepted.count() + self.accepted >= MOST_ACCEPTED {

@@ -8,6 +8,7 @@ use hawser_path::Fingerprint;
 use tokio::task::AbortHandle;
 
 use super::conn::Origin;
+use super::policy::{REFUSED, REFUSED_PAUSE};
 use super::remote::Offered;
 use super::{DialError, Event, HANDSHAKE_PAUSE, Swarm, SwarmError};
 use crate::peer::{self, Gone, Session, Side};
@@ -17,6 +18,9 @@ use crate::transport::{Connection, Transport};
 /// Connecting and the handshake together may take so long; a dial that hangs must end, so that
 /// the path is tried again.
 pub(super) const DIAL_TIME: Duration = Duration::from_secs(15);
+
+/// What a peer is told when a connection to it is not wanted any more.
+const UNUSED: &str = "the path is not used any more";
 
 /// A path that is not offered any more and delivers nothing is closed after so long.
 const WITHDRAWN_TIME: Duration = Duration::from_secs(2);
@@ -80,6 +84,10 @@ impl<T: Transport> Swarm<T> {
             if let Some(attempt) = self.attempts.remove(&attempt) {
                 attempt.task.abort();
             }
+        }
+        // The peer is not told what the policy says.
+        for conn in withdrawn.denied {
+            self.drop_conn(conn, UNUSED);
         }
         // Most likely a router said that the path is down: others fetch what was asked for over
         // it. If it works after all, it recovers with the next byte.
@@ -178,6 +186,9 @@ impl<T: Transport> Swarm<T> {
             }
             Err(DialError::NotConnected(reason)) => {
                 self.remotes[remote].failed(fingerprint, reason, Duration::ZERO, now);
+            }
+            Err(DialError::Handshake(Gone::Closed(reason))) if reason.contains(REFUSED) => {
+                self.remotes[remote].refused(fingerprint, reason, REFUSED_PAUSE, now);
             }
             Err(DialError::Handshake(gone)) => {
                 let pause = match gone {
@@ -284,7 +295,7 @@ impl<T: Transport> Swarm<T> {
             }));
         }
         for id in closing {
-            self.drop_conn(id, "the path is not used any more");
+            self.drop_conn(id, UNUSED);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_path::{Decision, Fingerprint, Reason, Select, Verdict, select};
+use hawser_path::{Decision, Fingerprint, Judged, Policy, Reason, Select, select};
 
 use crate::picker::ConnId;
 
@@ -29,6 +29,8 @@ const MOST_FAILURES: u32 = 2;
 pub(super) struct Choice {
     pub select: Select,
     pub most: usize,
+    /// Which paths may be used at all.
+    pub policy: Option<Policy>,
 }
 
 /// An address-level peer.
@@ -53,8 +55,8 @@ pub(super) struct PathPeer<P> {
     /// Whether the endhost offers it now.
     pub offered: bool,
     pub taken: bool,
-    /// Why it cannot be dialed at all, if it cannot.
-    pub unfit: Option<String>,
+    /// Why it cannot be dialed at all, or may not, if so.
+    pub unfit: Option<Reason>,
     pub decision: Option<Decision>,
     pub link: Link,
     /// Since when its connection delivers nothing of what was asked for.
@@ -80,7 +82,9 @@ pub(super) struct Link {
 pub(super) struct Withdrawn {
     /// Connections over paths that are not offered any more.
     pub conns: Vec<ConnId>,
-    /// Attempts over them.
+    /// Connections over paths that the policy does not keep any more.
+    pub denied: Vec<ConnId>,
+    /// Attempts over either.
     pub attempts: Vec<u64>,
 }
 
@@ -114,8 +118,14 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
     ) -> Withdrawn {
         let mut withdrawn = Withdrawn {
             conns: Vec::new(),
+            denied: Vec::new(),
             attempts: Vec::new(),
         };
+        // A policy judges all paths together.
+        let policy = self.choice.policy.as_ref();
+        let mut judged = policy
+            .map_or_else(Vec::new, |policy| policy.filter(offers))
+            .into_iter();
         let mut gone: Vec<Fingerprint> = self.paths.keys().copied().collect();
         for path in offers {
             let (fingerprint, hops) = (path.as_ref().fingerprint(), path.as_ref().hops());
@@ -135,9 +145,17 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
                 last_error: None,
             });
             known.path = path.clone();
-            let unfit = fits(path).err();
+            let unfit = match judged.next() {
+                Some(Judged::Left(reason)) => Some(reason),
+                _ => fits(path).err().map(|why| Reason::Unfit { why }),
+            };
             if let Some(why) = unfit.as_ref().filter(|_| known.unfit.is_none()) {
-                tracing::info!(peer = %self.addr, path = %fingerprint, why, "path left");
+                tracing::info!(peer = %self.addr, path = %fingerprint, %why, "path left");
+            }
+            if matches!(unfit, Some(Reason::Policy { .. })) {
+                withdrawn.denied.extend(known.link.conn.take());
+                withdrawn.attempts.extend(known.link.attempt.take());
+                known.stalled = None;
             }
             known.unfit = unfit;
             if !known.offered {
@@ -177,22 +195,16 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         let selection = select(&candidates, &self.choice.select, most);
         for path in self.paths.values_mut() {
             path.taken = false;
-            path.decision = path.unfit.clone().map(|why| Decision {
-                verdict: Verdict::Left,
-                reason: Reason::Unfit { why },
-            });
+            path.decision = path.unfit.clone().map(Decision::left);
         }
         for (index, decision) in selection.decisions.into_iter().enumerate() {
             let fingerprint = candidates[index].as_ref().fingerprint();
             if let Some(path) = self.paths.get_mut(&fingerprint) {
                 path.taken = selection.taken.contains(&index);
                 path.decision = Some(match self.contact_only && !path.taken {
-                    true => Decision {
-                        verdict: Verdict::Left,
-                        reason: Reason::ByUploader {
-                            why: "not chosen".into(),
-                        },
-                    },
+                    true => Decision::left(Reason::ByUploader {
+                        why: "not chosen".into(),
+                    }),
                     false => decision,
                 });
             }
@@ -256,6 +268,23 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         }
     }
 
+    /// The peer does not let us in over a path: another one is taken in its place, and this one is
+    /// tried again after `pause`.
+    pub fn refused(
+        &mut self,
+        fingerprint: Fingerprint,
+        reason: String,
+        pause: Duration,
+        now: Instant,
+    ) {
+        if let Some(path) = self.paths.get_mut(&fingerprint) {
+            path.failures = MOST_FAILURES;
+            path.retry_at = Some(now + pause);
+            path.last_error = Some(reason);
+            self.choose();
+        }
+    }
+
     /// The connection over a path delivers nothing: another one is tried beside it at once, and
     /// another path is taken in its place.
     pub fn stalled(&mut self, fingerprint: Fingerprint, now: Instant) {
@@ -297,7 +326,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         }
         let offered = || self.paths.values().filter(|path| path.offered);
         let last = offered().find_map(|path| path.last_error.clone());
-        let unfit = || offered().find_map(|path| path.unfit.clone());
+        let unfit = || offered().find_map(|path| path.unfit.as_ref().map(Reason::to_string));
         let any = || self.paths.values().find_map(|p| p.last_error.clone());
         last.or_else(unfit)
             .or_else(|| self.no_path.clone())

@@ -1,5 +1,6 @@
 //! What the owner tells of the torrent.
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::remote::{PathPeer, Remote};
 use crate::bitfield::Bitfield;
 use crate::picker::ConnId;
 use crate::progress::{
-    PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
+    LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
 };
 use crate::storage::Layout;
 use crate::transport::{Connection, Transport};
@@ -284,7 +285,20 @@ impl<T: Transport> Swarm<T> {
                     .decision(conn.group, conn.connection.fingerprint()),
             })
             .collect();
+        // What is connected is shown already.
+        let up = self.conns.values();
+        let up: HashSet<_> = up
+            .map(|conn| (conn.group, conn.connection.fingerprint()))
+            .collect();
+        let left = self.uploads.left().into_iter();
+        let left = left.filter(|(group, _, path, _)| !up.contains(&(*group, *path)));
+        let left = left.map(|(_, peer, fingerprint, decision)| LeftPath {
+            peer,
+            fingerprint,
+            decision,
+        });
         SeedProgress {
+            left: left.collect(),
             uploaded_bytes: self.tally.uploaded + peers.iter().map(|p| p.bytes).sum::<u64>(),
             rate: peers.iter().map(|peer| peer.rate).sum(),
             peers,

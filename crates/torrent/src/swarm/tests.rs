@@ -9,6 +9,7 @@ use tempfile::TempDir;
 mod disk;
 mod faults;
 mod hostile;
+mod policy;
 mod resume;
 mod uploads;
 

@@ -1,6 +1,7 @@
 //! The bars of a download: the whole, and a line for each path-level peer.
 
-use super::told::{self, Told};
+use super::told;
+use crate::cmd::news::News;
 use crate::format;
 use crate::out::{errln, plain};
 use hawser_torrent::{PathProgress, PathState, Phase, Progress};
@@ -24,7 +25,7 @@ pub struct Bars {
     line_due: Cell<Instant>,
     /// Paths that are not used are shown too.
     verbose: bool,
-    told: RefCell<Told>,
+    news: RefCell<News>,
 }
 
 impl Bars {
@@ -43,7 +44,7 @@ impl Bars {
             terminal: std::io::stderr().is_terminal(),
             line_due: Cell::new(Instant::now() + LINE_EVERY),
             verbose,
-            told: RefCell::default(),
+            news: RefCell::default(),
         }
     }
 
@@ -51,7 +52,7 @@ impl Bars {
     pub fn show(&self, progress: &Progress) {
         if !self.terminal {
             if self.verbose {
-                self.told.borrow_mut().show(progress);
+                told::show(&mut self.news.borrow_mut(), progress);
             }
             return self.show_line(progress);
         }

@@ -1,12 +1,12 @@
 //! Why each path is used or not, while a download goes on and when it is over.
 
 use super::{Known, PathReport, Report};
+use crate::cmd::news::News;
 use crate::format;
 use crate::out::{errln, outln, plain};
 use hawser_endhost::Path;
-use hawser_path::{Fingerprint, Interface};
+use hawser_path::Interface;
 use hawser_torrent::{PathProgress, PathState, Progress};
-use std::collections::BTreeMap;
 
 /// How many paths that were not used the final table tells of.
 const UNUSED: usize = 8;
@@ -88,29 +88,14 @@ fn lines(report: &Report, verbose: bool) -> Vec<String> {
     lines
 }
 
-/// What was last told of each path to each peer.
-#[derive(Debug, Default)]
-pub struct Told(BTreeMap<(String, Fingerprint), String>);
-
-impl Told {
-    /// A line for each path of which there is news.
-    pub fn news(&mut self, progress: &Progress) -> Vec<String> {
-        let mut lines = Vec::new();
-        for path in &progress.paths {
-            let Some(why) = why(path) else { continue };
-            let peer = path.peer.to_string();
-            let line = format!("{peer} over {}: {why}", path.fingerprint.short());
-            let before = self.0.insert((peer, path.fingerprint), why.clone());
-            if before != Some(why) {
-                lines.push(line);
-            }
+/// Prints a line on standard error for each path of which there is news.
+pub fn show(news: &mut News, progress: &Progress) {
+    for path in &progress.paths {
+        if let Some(why) = why(path)
+            && news.is_news(path.peer, path.fingerprint, &why)
+        {
+            errln!("{} over {}: {why}", path.peer, path.fingerprint.short());
         }
-        lines
-    }
-
-    /// Prints the same on standard error.
-    pub fn show(&mut self, progress: &Progress) {
-        self.news(progress).iter().for_each(|line| errln!("{line}"));
     }
 }
 

@@ -24,7 +24,16 @@ fn path(ids: &[u16]) -> Arc<hawser_path::Path> {
 
 fn remote(select: Select, most: usize) -> Remote<Arc<hawser_path::Path>> {
     let addr = "1-ff00:0:99,10.0.0.1:1".parse().unwrap();
-    Remote::new(addr, Choice { select, most }, false)
+    let policy = None;
+    Remote::new(
+        addr,
+        Choice {
+            select,
+            most,
+            policy,
+        },
+        false,
+    )
 }
 
 fn taken<P>(remote: &Remote<P>) -> Vec<Fingerprint> {
@@ -140,4 +149,45 @@ fn when_every_path_fails_all_are_still_tried() {
     assert_eq!(remote.due(now + 60_000 * MS).len(), 2);
     remote.banned = Some("bad".into());
     assert_eq!(remote.due(now + 60_000 * MS), []);
+}
+
+#[test]
+fn what_the_policy_does_not_keep_is_not_dialed() {
+    let mut remote = remote(Select::shortest(), 4);
+    remote.choice.policy = Some(Policy::new().with_acl("- 1-ff00:0:2; +".parse().unwrap()));
+    let (kept, denied) = (path(&[1]), path(&[2, 2]));
+    let now = Instant::now();
+    remote.offer_fit(&[denied.clone(), kept.clone()], now);
+    assert_eq!(remote.due(now), [kept.fingerprint()]);
+    let decision = remote.paths[&denied.fingerprint()].decision.clone();
+    assert_eq!(
+        decision.unwrap().to_string(),
+        "left: policy: acl entry \"- 1-ff00:0:2\" at 1-ff00:0:2#2"
+    );
+    assert!(!remote.is_hopeless());
+    remote.offer_fit(std::slice::from_ref(&denied), now);
+    remote.paths.remove(&kept.fingerprint());
+    assert!(remote.is_hopeless());
+    assert!(remote.trouble().starts_with("policy: acl"));
+}
+
+#[test]
+fn what_the_policy_does_not_keep_any_more_is_closed() {
+    let mut remote = remote(Select::shortest(), 4);
+    // The shorter path is worth more, so the longer one may be used only while that is away.
+    let policies = "
+        both: {options: [{weight: 2, policy: {extends: [short]}}, {weight: 1, policy: {extends: [all]}}]}
+        short: {acl: ['- 1-ff00:0:2', '+']}
+        all: {acl: ['+']}";
+    let policies = hawser_path::Policies::parse(policies).unwrap();
+    remote.choice.policy = Some(policies.policy("both").unwrap().clone());
+    let (short, long) = (path(&[1]), path(&[2, 2]));
+    let now = Instant::now();
+    remote.offer_fit(std::slice::from_ref(&long), now);
+    assert_eq!(remote.due(now), [long.fingerprint()]);
+    remote.connected(long.fingerprint(), 7);
+    let withdrawn = remote.offer_fit(&[short.clone(), long.clone()], now);
+    assert_eq!(withdrawn.denied, [7]);
+    assert!(withdrawn.conns.is_empty());
+    assert_eq!(taken(&remote), [short.fingerprint()]);
 }

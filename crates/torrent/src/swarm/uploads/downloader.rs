@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_path::{Fingerprint, Path, Select, select};
+use hawser_path::{Decision, Fingerprint, Path, Reason, Select, select};
+
+use crate::swarm::policy::REFUSED;
 
 /// A path that could not be dialed, or whose connection ended, is not available to its peer for so
 /// long, by how often that happened in a row: others need not wait for it, nor it for ever.
@@ -41,8 +43,10 @@ pub(super) struct Way<P> {
     pub attempt: Option<u64>,
     /// A connection we dialed over it is, or was when last looked, up.
     pub up: bool,
-    /// Why nothing can be sent over it, if so.
-    unfit: Option<String>,
+    /// Why nothing can or may be sent over it, if so.
+    unfit: Option<Reason>,
+    /// Why it is away.
+    trouble: String,
     failures: usize,
     away_until: Option<Instant>,
 }
@@ -60,9 +64,9 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         }
     }
 
-    /// These paths to it are offered now; `fits` tells why one of them cannot be dialed at all.
+    /// These paths to it are offered now; `fits` tells why one of them cannot or may not be dialed.
     /// Returns the attempts over paths that are not offered any more.
-    pub fn offer(&mut self, offers: &[P], fits: impl Fn(&P) -> Result<(), String>) -> Vec<u64> {
+    pub fn offer(&mut self, offers: &[P], fits: impl Fn(&P) -> Result<(), Reason>) -> Vec<u64> {
         let mut old = std::mem::take(&mut self.ways);
         for path in offers {
             let fingerprint = path.as_ref().fingerprint();
@@ -78,6 +82,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
                     attempt: None,
                     up: false,
                     unfit,
+                    trouble: String::new(),
                     failures: 0,
                     away_until: None,
                 },
@@ -97,6 +102,17 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         ranked.into_iter().map(|at| paths[at].clone()).collect()
     }
 
+    /// The paths that may not be given to it, and why.
+    pub fn unavailable(&self) -> impl Iterator<Item = (Fingerprint, Decision)> {
+        self.ways.iter().filter_map(|(path, way)| {
+            let away = way.away_until.map(|_| Reason::Unfit {
+                why: way.trouble.clone(),
+            });
+            let reason = way.unfit.clone().or(away)?;
+            Some((*path, Decision::left(reason)))
+        })
+    }
+
     /// A connection over a path is up.
     pub fn connected(&mut self, fingerprint: Fingerprint) {
         if let Some(way) = self.ways.get_mut(&fingerprint) {
@@ -107,12 +123,17 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
     }
 
     /// A path could not be connected, or its connection ended: it is not available for a while.
-    pub fn failed(&mut self, fingerprint: Fingerprint, now: Instant) {
+    pub fn failed(&mut self, fingerprint: Fingerprint, why: &str, now: Instant) {
         if let Some(way) = self.ways.get_mut(&fingerprint) {
             way.attempt = None;
             way.up = false;
+            if why.contains(REFUSED) {
+                // To try it sooner would take the peer's other paths from it each time.
+                way.failures = AWAY.len();
+            }
             way.away_until = Some(now + AWAY[way.failures.min(AWAY.len() - 1)]);
             way.failures += 1;
+            way.trouble = why.to_owned();
             self.changed = true;
         }
     }
@@ -171,7 +192,9 @@ mod tests {
         let (long, short, narrow) = (path(1, 3), path(2, 2), path(3, 1));
         let mut downloader = downloader();
         let fits = |path: &Arc<Path>| match path.hops() {
-            1 => Err("too narrow".into()),
+            1 => Err(Reason::Unfit {
+                why: "too narrow".into(),
+            }),
             _ => Ok(()),
         };
         downloader.offer(&[long.clone(), short.clone(), narrow], fits);
@@ -187,7 +210,7 @@ mod tests {
         downloader.offer(&both, |_| Ok(()));
         let mut now = Instant::now();
         for away in AWAY {
-            downloader.failed(name, now);
+            downloader.failed(name, "lost", now);
             // To hear of it again does not make it better.
             downloader.offer(&both, |_| Ok(()));
             downloader.come_back(now + away - Duration::from_millis(1));
@@ -199,9 +222,26 @@ mod tests {
             assert_eq!(available(&downloader), [name, two.fingerprint()]);
         }
         downloader.connected(name);
-        downloader.failed(name, now);
+        downloader.failed(name, "lost", now);
         downloader.come_back(now + AWAY[0]);
         assert_eq!(available(&downloader).len(), 2);
+    }
+
+    #[test]
+    fn a_path_that_the_peer_refuses_is_away_longest_at_once() {
+        let one = path(1, 1);
+        let mut downloader = downloader();
+        downloader.offer(std::slice::from_ref(&one), |_| Ok(()));
+        let now = Instant::now();
+        downloader.failed(one.fingerprint(), &format!("closed: {REFUSED}"), now);
+        let longest = AWAY[AWAY.len() - 1];
+        downloader.come_back(now + longest - Duration::from_millis(1));
+        assert_eq!(available(&downloader), []);
+        let left: Vec<_> = downloader.unavailable().collect();
+        assert_eq!(left[0].1.to_string(), format!("left: closed: {REFUSED}"));
+        downloader.come_back(now + longest);
+        assert_eq!(available(&downloader), [one.fingerprint()]);
+        assert_eq!(downloader.unavailable().count(), 0);
     }
 
     #[test]

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_path::{Assignment, Decision, Fingerprint, Interface};
+use hawser_path::{Assignment, Decision, Fingerprint, Interface, Reason, Verdict};
 use tokio::task::AbortHandle;
 
 use self::downloader::Downloader;
 pub(super) use self::terms::{Terms, Told};
 use super::conn::{Conn, Origin};
 use super::path::DIAL_TIME;
+use super::policy::denied;
 use super::remote::Offered;
 use super::{DialError, Event, Swarm, SwarmError};
 use crate::download::SelectBy;
@@ -96,6 +97,20 @@ impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
         let mut decisions = self.assignment.decisions(self.who(group)?).into_iter();
         let of = decisions.find(|(path, _)| *path == fingerprint);
         of.map(|(_, decision)| decision)
+    }
+
+    /// The paths to a peer over which it gets nothing, and why.
+    pub fn left(&self) -> Vec<(GroupId, ScionAddr, Fingerprint, Decision)> {
+        let of = |(group, (peer, _)): (&GroupId, &(Downloader<P>, AbortHandle))| {
+            let (group, addr) = (*group, peer.addr);
+            let decisions = self.assignment.decisions(Who { group, addr });
+            let left = decisions.into_iter();
+            let left = left.filter(|(_, decision)| decision.verdict != Verdict::Taken);
+            let all: Vec<_> = left.chain(peer.unavailable()).collect();
+            all.into_iter()
+                .map(move |(path, decision)| (group, addr, path, decision))
+        };
+        self.peers.iter().flat_map(of).collect()
     }
 
     fn who(&self, group: GroupId) -> Option<Who> {
@@ -254,7 +269,16 @@ impl<T: Transport> Swarm<T> {
             return;
         }
         let transport = &self.transport;
-        let gone = known.offer(paths, |path| transport.fits(addr, path));
+        let denied = denied(self.goal.policy.as_ref(), paths);
+        let gone = known.offer(paths, |path| {
+            match denied.get(&path.as_ref().fingerprint()) {
+                Some(reason) => Err(reason.clone()),
+                None => {
+                    let fits = transport.fits(addr, path);
+                    fits.map_err(|why| Reason::Unfit { why })
+                }
+            }
+        });
         gone.into_iter().for_each(|id| self.uploads.abort(id));
         self.settle(now);
     }
@@ -303,7 +327,8 @@ impl<T: Transport> Swarm<T> {
             .filter(|(path, way)| way.up && lines.iter().all(|line| line.fingerprint != **path))
             .map(|(path, _)| *path)
             .collect();
-        lost.into_iter().for_each(|path| peer.failed(path, now));
+        lost.into_iter()
+            .for_each(|path| peer.failed(path, "its connection ended", now));
         peer.come_back(now);
         if std::mem::take(&mut peer.changed) {
             let (paths, most) = (peer.available(), peer.most);
@@ -434,6 +459,7 @@ impl<T: Transport> Swarm<T> {
             return Ok(());
         };
         self.clear_attempt(group, fingerprint);
+        let mut trouble = String::from("another peer is there");
         let joined = match result {
             Ok(session) => {
                 if self.groups.get(&session.connection.key()) == Some(&group) {
@@ -449,13 +475,14 @@ impl<T: Transport> Swarm<T> {
                     DialError::Handshake(gone) => gone.to_string(),
                 };
                 tracing::debug!(path = %fingerprint, why, "not connected back");
+                trouble = why;
                 None
             }
         };
         if let Some((peer, _)) = self.uploads.peers.get_mut(&group) {
             match joined {
                 Some(_) => peer.connected(fingerprint),
-                None => peer.failed(fingerprint, now),
+                None => peer.failed(fingerprint, &trouble, now),
             }
         }
         self.settle(now);

@@ -1,0 +1,36 @@
+//! What becomes of paths, told when it changes.
+
+use hawser_endhost::ScionAddr;
+use hawser_path::Fingerprint;
+use std::collections::BTreeMap;
+
+/// What was last told of each path to each peer.
+#[derive(Debug, Default)]
+pub struct News(BTreeMap<(String, Fingerprint), String>);
+
+impl News {
+    /// Whether it was not yet told, or told otherwise.
+    pub fn is_news(&mut self, peer: ScionAddr, path: Fingerprint, why: &str) -> bool {
+        let before = self.0.insert((peer.to_string(), path), why.to_owned());
+        before.as_deref() != Some(why)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_told_once() {
+        let peer = |text: &str| text.parse::<ScionAddr>().unwrap();
+        let one = peer("1-ff00:0:1,10.0.1.1:31000");
+        let other = peer("1-ff00:0:2,10.0.2.1:31000");
+        let path = Fingerprint::local(one.isd_as);
+        let mut news = News::default();
+        assert!(news.is_news(one, path, "taken"));
+        assert!(!news.is_news(one, path, "taken"));
+        assert!(news.is_news(other, path, "taken"));
+        assert!(news.is_news(one, path, "left"));
+        assert!(news.is_news(one, path, "taken"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Policies of either end.
+
+use super::*;
+
+// Of fig7a: from A to D over B, over B and C, and over E, F and G.
+const A: &str = "1-ff00:0:1";
+const D: &str = "1-ff00:0:4";
+
+/// The hops of the paths that carried blocks, and why the long one did not.
+fn paths(report: &Value) -> (Vec<u64>, String) {
+    let used = report["paths"].as_array().unwrap();
+    let mut hops: Vec<u64> = used.iter().map(|p| p["hops"].as_u64().unwrap()).collect();
+    hops.sort_unstable();
+    for path in used {
+        assert_eq!(path["verdict"], "taken", "{report}");
+    }
+    let unused = report["unused_paths"].as_array().unwrap();
+    let long = unused.iter().find(|path| path["hops"] == 4);
+    let why = long.map(|path| {
+        // What cannot be connected was not decided about.
+        let verdict = path["verdict"].as_str().unwrap_or("none");
+        format!("{verdict}: {}", path["reason"].as_str().unwrap())
+    });
+    (hops, why.unwrap_or_default())
+}
+
+#[test]
+fn paths_that_an_acl_denies_carry_nothing_and_say_so() {
+    let Some(lab) = As::default().up("fig7a", "policy") else {
+        return;
+    };
+    let files = Files::new(&[("data", 3 << 20)]);
+    let (_seeder, peer) = Running::seed(&lab, D, &files.torrent(), &files.content());
+    let run = |more: &[&str]| {
+        let _ = fs::remove_dir_all(files.downloads());
+        let report = get(&lab, A, &files, &peer, more);
+        assert!(files.same("data"));
+        paths(&report)
+    };
+    let disjoint = ["--select", "disjoint"];
+    assert_eq!(run(&disjoint), (vec![2, 4], String::new()));
+    let acl = ["--acl", "- 1-ff00:0:6", "--acl", "+"];
+    let why = "left: policy: acl entry \"- 1-ff00:0:6\" at 1-ff00:0:6#1";
+    let chosen_here = run(&[&disjoint[..], &acl].concat());
+    // Both others leave by the same link, as they have to.
+    assert_eq!(chosen_here, (vec![2, 3], why.to_owned()));
+    // The seeder would use it, and is refused.
+    let (hops, said) = run(&acl);
+    assert!(!hops.contains(&4), "{hops:?}");
+    assert_eq!(said, why);
+
+    let policy = files.folder.path().join("policy.yml");
+    fs::write(
+        &policy,
+        "long: {sequence: '0 0 0 0 0'}\nshort: {sequence: '0 0 0'}",
+    )
+    .unwrap();
+    let named = format!("{}:long", policy.display());
+    assert_eq!(run(&["--policy", &named]).0, [4]);
+
+    let mut args = files.get_args(&peer);
+    args.extend(["--acl", "-"].map(str::to_owned));
+    fs::remove_dir_all(files.downloads()).unwrap();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let output = lab.hawser(A, &args);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("policy: acl entry \"-\""), "{error}");
+}
+
+#[test]
+fn paths_that_a_seeder_denies_are_refused() {
+    let Some(lab) = As::default().up("fig7a", "seed-policy") else {
+        return;
+    };
+    let files = Files::new(&[("data", 3 << 20)]);
+    let acl = ["--acl", "- 1-ff00:0:6", "--acl", "+"];
+    let (torrent, content) = (files.torrent(), files.content());
+    let (_seeder, peer) = Running::seed_with(&lab, D, &torrent, &content, &acl);
+    let refused = "a policy at the other end does not keep this path";
+    let cases = [(&["--select", "disjoint"][..], refused), (&[], "uploader")];
+    for (more, told) in cases {
+        let _ = fs::remove_dir_all(files.downloads());
+        let report = get(&lab, A, &files, &peer, &[more, &["--verbose"]].concat());
+        assert!(files.same("data"));
+        let (hops, why) = paths(&report);
+        assert!(!hops.contains(&4) && why.contains(told), "{report}");
+    }
+}

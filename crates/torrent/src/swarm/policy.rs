@@ -1,0 +1,70 @@
+//! Which paths may be used at all, whoever dials.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_path::{Fingerprint, Judged, Metadata, Path, Policy, Reason};
+
+use super::Swarm;
+use crate::transport::{Connection, Transport};
+
+/// What a peer is told whose path is not kept: that there is a policy, not what it says.
+pub(super) const REFUSED: &str = "a policy at the other end does not keep this path";
+
+/// A path that the peer's policy does not keep is tried again after so long: policies seldom
+/// change, but which paths they keep may depend on which others there are.
+pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(60);
+
+/// The paths among `offers` that `policy` does not keep, and why.
+pub(super) fn denied<P: AsRef<Path>>(
+    policy: Option<&Policy>,
+    offers: &[P],
+) -> BTreeMap<Fingerprint, Reason> {
+    let judged = policy.map_or_else(Vec::new, |policy| policy.filter(offers));
+    let left = offers
+        .iter()
+        .zip(judged)
+        .filter_map(|(path, judged)| match judged {
+            Judged::Left(reason) => Some((path.as_ref().fingerprint(), reason)),
+            Judged::Kept { .. } => None,
+        });
+    left.collect()
+}
+
+impl<T: Transport> Swarm<T> {
+    /// Whether a connection that a peer opened may be used.
+    ///
+    /// # Errors
+    /// Why not: its path, as seen from here, is left by the policy, or is not known here, so that
+    /// nothing can be said for it.
+    pub(super) fn admits(&self, connection: &T::Connection) -> Result<(), Reason> {
+        let Some(policy) = &self.goal.policy else {
+            return Ok(());
+        };
+        let (peer, fingerprint) = (connection.peer(), connection.fingerprint());
+        if fingerprint == Fingerprint::local(peer.isd_as) {
+            let inside = Path {
+                src: peer.isd_as,
+                dst: peer.isd_as,
+                interfaces: Vec::new(),
+                metadata: Metadata::default(),
+            };
+            let mut denied = denied(Some(policy), &[inside]);
+            return denied.remove(&fingerprint).map_or(Ok(()), Err);
+        }
+        // Who accepts a connection looked them up for it.
+        let offers = self.transport.offers(peer);
+        let offers = Arc::clone(&offers.borrow());
+        if let Some(reason) = denied(Some(policy), &offers).remove(&fingerprint) {
+            return Err(reason);
+        }
+        let mut known = offers.iter().map(|path| path.as_ref().fingerprint());
+        match known.any(|known| known == fingerprint) {
+            true => Ok(()),
+            false => Err(Reason::Policy {
+                why: "nothing is known of the path".into(),
+            }),
+        }
+    }
+}

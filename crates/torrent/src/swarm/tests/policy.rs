@@ -1,0 +1,153 @@
+//! Paths that a policy at either end does not keep carry nothing, whoever dials and chooses.
+
+use tokio::sync::watch;
+
+use super::*;
+use crate::progress::Progress;
+use crate::testing::{Shape, TestPath};
+use crate::{SeedOptions, SelectBy};
+
+const SEEDER: u16 = 9;
+/// The AS on each of the two ways, and a policy that keeps only the first.
+const VIA: [u16; 2] = [101, 102];
+const FIRST_ONLY: &str = "- 1-ff00:0:66; +";
+
+fn first_only() -> hawser_path::Policy {
+    hawser_path::Policy::new().with_acl(FIRST_ONLY.parse().unwrap())
+}
+
+/// Downloads, and returns what was fetched over each of the two ways, and all that the leecher
+/// and the seeder showed.
+async fn run(leecher: DownloadOptions, seeder: SeedOptions) -> ([u64; 2], Shown) {
+    let net = Net::default();
+    let stage = Stage::one_file(3_000_000, 65536);
+    let content = stage.metainfo.content_path(&stage.dir.path().join("seed"));
+    let host = net.host(SEEDER);
+    let seed = Seed::over(host, stage.metainfo.clone(), content, seeder, |_, _| {});
+    let seed = seed.await.unwrap();
+    let shape = Shape {
+        rate: Some(16_000_000),
+        delay: Duration::from_millis(2),
+    };
+    let ways = VIA.map(|via| net.between(1, via, SEEDER, shape, None));
+    let download = stage.download_with(&net.host(1), &[SEEDER], leecher);
+    let mut shown = Shown {
+        ways: ways.clone(),
+        download: Vec::new(),
+        seed: Vec::new(),
+    };
+    let (mut progress, mut seeding) = (download.progress(), seed.progress());
+    let finished = finish(download);
+    let watch = async {
+        loop {
+            tokio::select! {
+                changed = progress.changed() => match changed {
+                    Ok(()) => shown.note(&mut progress),
+                    Err(_) => return,
+                },
+                _ = seeding.changed() => {
+                    let left = seeding.borrow_and_update().left.clone();
+                    shown.seed.extend(left.into_iter().map(|left| left.decision.to_string()));
+                }
+            }
+        }
+    };
+    let (summary, ()) = tokio::join!(finished, watch);
+    let summary = summary.unwrap();
+    stage.check();
+    let bytes = ways.map(|way| {
+        let of = summary
+            .paths
+            .iter()
+            .filter(|p| p.fingerprint == way.fingerprint());
+        of.map(|path| path.bytes).sum()
+    });
+    (bytes, shown)
+}
+
+#[derive(Debug)]
+struct Shown {
+    ways: [TestPath; 2],
+    /// Of the second way.
+    download: Vec<String>,
+    seed: Vec<String>,
+}
+
+impl Shown {
+    fn note(&mut self, progress: &mut watch::Receiver<Progress>) {
+        for path in &progress.borrow_and_update().paths {
+            if path.fingerprint == self.ways[1].fingerprint() {
+                self.download
+                    .extend(path.decision.as_ref().map(ToString::to_string));
+                self.download.extend(path.last_error.clone());
+            }
+        }
+    }
+}
+
+fn has(said: &[String], what: &str) -> bool {
+    said.iter().any(|said| said.contains(what))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_policy_both_ways_carry() {
+    for side in [SelectBy::Uploader, SelectBy::Downloader] {
+        let options = DownloadOptions::new().with_select_by(side);
+        let (bytes, shown) = run(options, SeedOptions::new()).await;
+        assert!(bytes.iter().all(|bytes| *bytes > 0), "{bytes:?} {shown:?}");
+        assert!(!has(&shown.download, "policy"), "{shown:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_of_who_downloads_holds_whoever_chooses() {
+    for side in [SelectBy::Downloader, SelectBy::Uploader] {
+        let options = DownloadOptions::new().with_select_by(side);
+        let options = options.with_policy(first_only());
+        let (bytes, shown) = run(options, SeedOptions::new()).await;
+        assert_eq!(bytes[1], 0, "{shown:?}");
+        let why = "left: policy: acl entry \"- 1-ff00:0:66\" at 1-ff00:0:66#";
+        assert!(has(&shown.download, why), "{shown:?}");
+        // The seeder hears of it only when it would have used the path.
+        let refused = has(&shown.seed, super::super::policy::REFUSED);
+        assert_eq!(refused, side == SelectBy::Uploader, "{shown:?}");
+        assert!(!has(&shown.seed, "acl"), "{shown:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_policy_of_a_seeder_holds_whoever_chooses() {
+    for side in [SelectBy::Downloader, SelectBy::Uploader] {
+        let options = DownloadOptions::new().with_select_by(side);
+        let seeder = SeedOptions::new().with_policy(first_only());
+        let (bytes, shown) = run(options, seeder).await;
+        assert_eq!(bytes[1], 0, "{shown:?}");
+        match side {
+            SelectBy::Downloader => {
+                let refused = has(&shown.download, super::super::policy::REFUSED);
+                assert!(refused, "{shown:?}");
+            }
+            SelectBy::Uploader => {
+                let why = "left: policy: acl entry \"- 1-ff00:0:66\" at 1-ff00:0:66#";
+                assert!(has(&shown.seed, why), "{shown:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_keeps_no_path_ends_at_once() {
+    let net = Net::default();
+    let stage = Stage::one_file(100_000, 65536);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    let nothing = hawser_path::Policy::new().with_acl("-".parse().unwrap());
+    let options = DownloadOptions::new().with_policy(nothing);
+    let error = finish(stage.download_with(&net.host(0), &[1], options)).await;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("no path to any peer") && error.contains("policy: acl"),
+        "{error}"
+    );
+    assert_eq!(net.dials(), []);
+}
