@@ -9,7 +9,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Endhost, ScionAddr};
-use hawser_path::{Policy, Select};
+use hawser_path::{Policy, Select, SlotOptions};
 use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
@@ -22,7 +22,7 @@ use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
 use crate::storage::check::{Found, check};
 use crate::storage::{Files, Layout, Lock, StorageError};
-use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError};
+use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError, Weights};
 use crate::transport::Transport;
 use crate::wire::{Handshake, PeerId};
 
@@ -70,7 +70,7 @@ impl FromStr for SelectBy {
 }
 
 /// How to fetch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DownloadOptions {
     /// Most paths used at once to each peer; at least 1.
@@ -81,6 +81,11 @@ pub struct DownloadOptions {
     pub select_by: SelectBy,
     /// Which of the offered paths may be used at all.
     pub policy: Option<Policy>,
+    /// How connected paths are weighed; those too light wait (000, section 3.3.2).
+    pub slots: SlotOptions,
+    /// Whether paths that share interfaces with those used are tried, and kept if the others lose
+    /// nothing (001, section VIII).
+    pub sensing: bool,
     /// Give up after this long without a connection and without progress.
     pub give_up_after: Duration,
 }
@@ -92,6 +97,8 @@ impl Default for DownloadOptions {
             select: Select::disjoint(),
             select_by: SelectBy::Downloader,
             policy: None,
+            slots: SlotOptions::default(),
+            sensing: true,
             give_up_after: Duration::from_secs(60),
         }
     }
@@ -124,6 +131,25 @@ impl DownloadOptions {
     /// Which of the offered paths may be used at all.
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = Some(policy);
+        self
+    }
+
+    /// A path waits when it carries less than this share of what the best one to the same peer
+    /// carries: 0 (never) to 1. Unless said, 0.01.
+    pub fn with_min_weight(mut self, share: f64) -> Self {
+        self.slots.min_weight = share;
+        self
+    }
+
+    /// How often paths are weighed. Unless said, every second.
+    pub fn with_time_slot(mut self, time_slot: Duration) -> Self {
+        self.slots.time_slot = time_slot;
+        self
+    }
+
+    /// Whether to try paths that share interfaces with those used. Unless said, yes.
+    pub fn with_sensing(mut self, sensing: bool) -> Self {
+        self.sensing = sensing;
         self
     }
 
@@ -310,6 +336,10 @@ async fn fetch<T: Transport>(
         choice: (options.select, options.paths.max(1)),
         select_by: options.select_by,
         policy: options.policy,
+        weights: Weights {
+            slots: options.slots,
+            sensing: options.sensing,
+        },
     };
     // Kept here too: who sees the last of it closed finds the files unlocked.
     let reporter = Reporter::Download(progress.clone());

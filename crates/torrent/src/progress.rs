@@ -85,7 +85,8 @@ pub enum PathState {
     Left,
     /// Being dialed.
     Dialing,
-    /// Connected; the peer sends no blocks because it chokes us or has nothing we lack.
+    /// Connected; the peer sends no blocks because it chokes us or has nothing we lack, or because
+    /// the path waits, as its decision then says.
     Idle,
     /// Connected and asked for blocks.
     Active,

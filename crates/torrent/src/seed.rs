@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_endhost::Endhost;
-use hawser_path::{Policy, Select};
+use hawser_path::{Policy, Select, SlotOptions};
 use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ use crate::metainfo::Metainfo;
 use crate::progress::SeedProgress;
 use crate::storage::check::{Found, check};
 use crate::storage::{Files, Layout, StorageError};
-use crate::swarm::{Goal, Reporter, Swarm, SwarmError};
+use crate::swarm::{Goal, Reporter, Swarm, SwarmError, Weights};
 use crate::transport::Transport;
 
 /// How to seed.
@@ -151,6 +151,10 @@ impl Seed {
             choice: (options.select, 1),
             select_by: options.select_by,
             policy: options.policy,
+            weights: Weights {
+                slots: SlotOptions::default(),
+                sensing: false,
+            },
         };
         let everything = Bitfield::full(metainfo.piece_count());
         let shared = Arc::new(shared(&metainfo, files, everything));

@@ -153,12 +153,39 @@ impl Net {
         self.path_of(n, FAST, metadata)
     }
 
+    /// One more path to host `n`, over links of its own but for one in the middle that all such
+    /// paths cross; its rate is its own all the same.
+    pub fn bridged_path(&self, n: u16, shape: Shape) -> TestPath {
+        let middle = [200, 201].map(|as_| Interface {
+            isd_as: addr(as_).isd_as,
+            id: 1,
+        });
+        self.path_over(n, shape, Metadata::default(), Some(middle))
+    }
+
     fn path_of(&self, n: u16, shape: Shape, metadata: Metadata) -> TestPath {
+        self.path_over(n, shape, metadata, None)
+    }
+
+    fn path_over(
+        &self,
+        n: u16,
+        shape: Shape,
+        metadata: Metadata,
+        middle: Option<[Interface; 2]>,
+    ) -> TestPath {
         let mut inner = self.0.lock().unwrap();
         let paths = inner.paths.entry(addr(n)).or_default();
         let id = n * 100 + paths.len() as u16 + 1;
         let (src, dst) = (addr(0).isd_as, addr(n).isd_as);
-        let interfaces = vec![Interface { isd_as: src, id }, Interface { isd_as: dst, id }];
+        let (out, into) = (Interface { isd_as: src, id }, Interface { isd_as: dst, id });
+        let interfaces = match middle {
+            None => vec![out, into],
+            Some([a, b]) => {
+                let (a_in, b_out) = (Interface { id, ..a }, Interface { id, ..b });
+                vec![out, a_in, a, b, b_out, into]
+            }
+        };
         let info = hawser_path::Path::new(src, dst, interfaces, metadata).unwrap();
         let path = TestPath {
             info: Arc::new(info),

@@ -112,7 +112,7 @@ pub struct PolicyArgs {
 #[derive(Args)]
 pub struct SelectArgs {
     /// Take at most this many paths, to each peer if there are several [default: 4]
-    #[arg(long, short = 'n', visible_alias = "max-paths", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, short = 'n', visible_aliases = ["max-paths", "max-connections-per-peer"], value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub paths: Option<u16>,
     /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N% [default: disjoint]; a download then chooses here, not the uploader
     #[arg(long, value_name = "STRATEGY,...")]
@@ -263,6 +263,15 @@ pub struct GetArgs {
     /// Tell of every path why it is used or not, also of those that are not
     #[arg(long, short)]
     pub verbose: bool,
+    /// Let a path wait when it carries less than this percentage of what the best one carries
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    pub min_weight: f64,
+    /// Weigh paths every so many milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub time_slot: u64,
+    /// Do not try paths that share links with those in use
+    #[arg(long)]
+    pub no_sensing: bool,
     /// Say in the JSON object how it went, about ten times a second
     #[arg(long, requires = "json")]
     pub samples: bool,
@@ -295,6 +304,14 @@ pub enum Listen {
     Ip(SocketAddr),
     /// The same, with the AS it must be in.
     Scion(ScionAddr),
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse();
+    number
+        .ok()
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .ok_or_else(|| format!("'{text}' is no percentage: give a number from 0 to 100"))
 }
 
 fn daemon(text: &str) -> Result<String, String> {

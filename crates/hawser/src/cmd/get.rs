@@ -117,7 +117,10 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         let mut options = DownloadOptions::new()
             .with_paths(args.select.most())
             .with_select(select)
-            .with_select_by(select_by(&args));
+            .with_select_by(select_by(&args))
+            .with_min_weight(args.min_weight / 100.0)
+            .with_time_slot(Duration::from_millis(args.time_slot))
+            .with_sensing(!args.no_sensing);
         if let Some(policy) = policy {
             options = options.with_policy(policy);
         }

@@ -46,6 +46,8 @@ pub(super) struct Conn<C> {
     pub unchoked: bool,
     /// We said that it has something we want.
     pub interested: bool,
+    /// Nothing is asked for over it for now: its path waits.
+    pub held: bool,
     /// It is to be closed once what was asked for is here.
     pub retiring: bool,
     /// Since when nothing comes although blocks were asked for.
@@ -94,6 +96,7 @@ impl<C: Connection> Conn<C> {
             messages,
             unchoked: false,
             interested: true,
+            held: false,
             retiring: false,
             stalled: None,
             limit: UNTOLD_LIMIT,

@@ -43,7 +43,7 @@ impl<T: Transport> Swarm<T> {
     fn is_usable(&self, id: ConnId) -> bool {
         self.conns
             .get(&id)
-            .is_some_and(|conn| conn.unchoked && conn.stalled.is_none() && !conn.retiring)
+            .is_some_and(|c| c.unchoked && c.stalled.is_none() && !c.retiring && !c.held)
             && self.picker.is_interesting(id)
     }
 

@@ -14,6 +14,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 mod uploads;
+mod weigh;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -29,6 +30,7 @@ use self::conn::{Conn, Origin};
 use self::remote::{Choice, Offered, Remote};
 pub(crate) use self::report::Reporter;
 use self::uploads::{Terms, Uploads};
+pub(crate) use self::weigh::Weights;
 use crate::download::SelectBy;
 use crate::metainfo::Metainfo;
 use crate::peer::{self, Counts, Gone, Inputs, Keep, Session, Shared, Side};
@@ -120,6 +122,7 @@ pub(crate) struct Goal {
     pub select_by: SelectBy,
     /// Which paths may be used at all.
     pub policy: Option<hawser_path::Policy>,
+    pub weights: Weights,
 }
 
 /// The state of a torrent at work.
@@ -131,6 +134,8 @@ pub(crate) struct Swarm<T: Transport> {
     picker: Picker,
     disk: Disk<Keep>,
     remotes: Vec<Remote<T::Path>>,
+    /// One for each remote.
+    weighings: Vec<weigh::Weighing>,
     conns: HashMap<ConnId, Conn<T::Connection>>,
     /// Dials under way, and over which path of which remote.
     attempts: HashMap<u64, path::Attempt>,
@@ -202,6 +207,7 @@ impl<T: Transport> Swarm<T> {
             goal,
             disk,
             remotes,
+            weighings: Vec::new(),
             conns: HashMap::new(),
             attempts: HashMap::new(),
             uploads: Uploads::new(now),
@@ -339,6 +345,7 @@ impl<T: Transport> Swarm<T> {
         }
         recovered.into_iter().for_each(|id| self.recover(id, now));
         silent.into_iter().for_each(|id| self.stall(id, now));
+        self.weigh(now);
         self.retire(now);
         self.settle(now);
         self.report(now, None);

@@ -29,6 +29,7 @@ const WITHDRAWN_TIME: Duration = Duration::from_secs(2);
 pub(super) struct Attempt {
     pub remote: usize,
     pub fingerprint: Fingerprint,
+    began: Instant,
     task: AbortHandle,
 }
 
@@ -145,6 +146,7 @@ impl<T: Transport> Swarm<T> {
             Attempt {
                 remote,
                 fingerprint,
+                began: Instant::now(),
                 task,
             },
         );
@@ -160,6 +162,7 @@ impl<T: Transport> Swarm<T> {
         let Some(Attempt {
             remote,
             fingerprint,
+            began,
             ..
         }) = self.attempts.remove(&attempt)
         else {
@@ -171,6 +174,7 @@ impl<T: Transport> Swarm<T> {
         };
         if let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint) {
             path.link.attempt = None;
+            path.handshake = now.saturating_duration_since(began);
         }
         match result {
             Ok(session) if self.remotes[remote].banned.is_some() => {

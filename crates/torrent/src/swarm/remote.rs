@@ -58,12 +58,18 @@ pub(super) struct PathPeer<P> {
     /// Why it cannot be dialed at all, or may not, if so.
     pub unfit: Option<Reason>,
     pub decision: Option<Decision>,
+    /// What weighing or sensing decided about it since; it goes before `decision`.
+    pub weighed: Option<Decision>,
+    /// It is used on trial, or since a trial, though not taken.
+    pub sensed: bool,
+    /// How long it last took to connect and greet.
+    pub handshake: Duration,
     pub link: Link,
     /// Since when its connection delivers nothing of what was asked for.
     pub stalled: Option<Instant>,
     /// How often in a row it could not be connected.
     failures: u32,
-    retry_at: Option<Instant>,
+    pub retry_at: Option<Instant>,
     /// Bytes of blocks received over it.
     pub bytes: u64,
     pub last_error: Option<String>,
@@ -137,6 +143,9 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
                 taken: false,
                 unfit: None,
                 decision: None,
+                weighed: None,
+                sensed: false,
+                handshake: Duration::ZERO,
                 link: Link::default(),
                 stalled: None,
                 failures: 0,
@@ -357,7 +366,7 @@ impl<P> PathPeer<P> {
 
     /// Whether a connection over it is wanted: also over one that fails, to see it come back.
     pub fn is_wanted(&self) -> bool {
-        self.is_fit() && (self.taken || self.is_failing())
+        self.is_fit() && (self.taken || self.sensed || self.is_failing())
     }
 }
 

@@ -253,6 +253,7 @@ impl<T: Transport> Swarm<T> {
             rtt: conn.map(|(_, conn)| conn.connection.rtt()),
             decision: conn
                 .and_then(|(_, conn)| conn.terms.decision(conn.unchoked))
+                .or_else(|| path.weighed.clone())
                 .or_else(|| path.decision.clone()),
             last_error: path.last_error.clone(),
         }

@@ -12,6 +12,7 @@ mod hostile;
 mod policy;
 mod resume;
 mod uploads;
+mod weigh;
 
 use super::*;
 use crate::testing::{FAST, Host, Net, addr, mbit};
