@@ -259,6 +259,24 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.settle(&before)
     }
 
+    /// The paths in use, to this peer or others, that share an interface with one of a peer's
+    /// paths, whether or not they may; without those interfaces that do not count. In order.
+    pub fn sharing(&self, peer: K, path: Fingerprint) -> Vec<(K, Fingerprint)> {
+        let Some(item) = self.item_in(&self.table, (peer, path)) else {
+            return Vec::new();
+        };
+        let mut sharing: Vec<Item> = self.table.sharing(item).collect();
+        sharing.sort_unstable();
+        sharing.dedup();
+        let named = |one: Item| {
+            let seat = self.table.items[one].seat;
+            let rank = one - self.table.seats[seat].items.start;
+            let peer = self.keys[seat];
+            (peer, self.peers[&peer].offers[rank].fingerprint)
+        };
+        sharing.into_iter().map(named).collect()
+    }
+
     /// The paths that a peer uses, best first.
     pub fn assigned(&self, peer: K) -> Vec<Fingerprint> {
         let offers = self.peers.get(&peer).into_iter().flat_map(|it| &it.offers);

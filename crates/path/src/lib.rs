@@ -40,6 +40,6 @@ pub use select::{
     Candidate, Carbon, CarbonError, Decision, Measured, Part, Pick, Rank, Ranked, Reason, Select,
     SelectError, Selection, Strategy, Value, Verdict, select, select_measured,
 };
-pub use sense::{Sense, SenseAction, SenseOptions};
+pub use sense::{Sense, SenseAction, SenseOptions, Sensed};
 pub use sequence::{Sequence, SequenceError};
 pub use slots::{SlotOptions, Slots};

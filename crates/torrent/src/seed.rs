@@ -32,6 +32,9 @@ pub struct SeedOptions {
     pub select: Select,
     /// Which paths may be used at all, those that peers connect over included.
     pub policy: Option<Policy>,
+    /// Whether paths that share interfaces with those given out are tried, and kept if the others
+    /// lose nothing (001, section VIII).
+    pub sensing: bool,
 }
 
 impl Default for SeedOptions {
@@ -40,6 +43,7 @@ impl Default for SeedOptions {
             select_by: SelectBy::Uploader,
             select: Select::shortest(),
             policy: None,
+            sensing: true,
         }
     }
 }
@@ -65,6 +69,12 @@ impl SeedOptions {
     /// Which of the paths to a peer come first.
     pub fn with_select(mut self, select: Select) -> Self {
         self.select = select;
+        self
+    }
+
+    /// Whether to try paths that share interfaces with those given out. Unless said, yes.
+    pub fn with_sensing(mut self, sensing: bool) -> Self {
+        self.sensing = sensing;
         self
     }
 }
@@ -153,7 +163,7 @@ impl Seed {
             policy: options.policy,
             weights: Weights {
                 slots: SlotOptions::default(),
-                sensing: false,
+                sensing: options.sensing,
             },
         };
         let everything = Bitfield::full(metainfo.piece_count());

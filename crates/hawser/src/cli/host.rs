@@ -232,6 +232,9 @@ pub struct SeedArgs {
     pub carbon: Option<PathBuf>,
     #[command(flatten)]
     pub policy: PolicyArgs,
+    /// Do not try paths that share links with those given out
+    #[arg(long)]
+    pub no_sensing: bool,
     /// Tell of every path why it is used or not, also of those that are not
     #[arg(long, short)]
     pub verbose: bool,

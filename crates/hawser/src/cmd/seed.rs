@@ -39,7 +39,8 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let info_hash = metainfo.info_hash().to_string();
         let mut options = SeedOptions::new()
             .with_select_by(args.select_by)
-            .with_select(select);
+            .with_select(select)
+            .with_sensing(!args.no_sensing);
         if let Some(policy) = policy {
             options = options.with_policy(policy);
         }

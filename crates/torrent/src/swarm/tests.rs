@@ -11,6 +11,7 @@ mod faults;
 mod hostile;
 mod policy;
 mod resume;
+mod sensing;
 mod uploads;
 mod weigh;
 

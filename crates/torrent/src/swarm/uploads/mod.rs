@@ -5,6 +5,7 @@
 //! choke the connections over all others: they stay open and wait.
 
 mod downloader;
+mod sensing;
 mod terms;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,6 +18,7 @@ use hawser_path::{Assignment, Decision, Fingerprint, Interface, Reason, Verdict}
 use tokio::task::AbortHandle;
 
 use self::downloader::Downloader;
+use self::sensing::Sensing;
 pub(super) use self::terms::{Terms, Told};
 use super::conn::{Conn, Origin};
 use super::path::DIAL_TIME;
@@ -53,6 +55,7 @@ pub(super) struct Uploads<P> {
     /// Dials under way.
     backs: HashMap<u64, Back>,
     turn_at: Instant,
+    sensing: Sensing,
 }
 
 /// A peer, printed as its address.
@@ -89,12 +92,13 @@ impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
             peers: BTreeMap::new(),
             backs: HashMap::new(),
             turn_at: now + TURN,
+            sensing: Sensing::new(now),
         }
     }
 
     /// Why a path is given to a peer, or not.
     pub fn decision(&self, group: GroupId, fingerprint: Fingerprint) -> Option<Decision> {
-        let mut decisions = self.assignment.decisions(self.who(group)?).into_iter();
+        let mut decisions = self.decisions(self.who(group)?).into_iter();
         let of = decisions.find(|(path, _)| *path == fingerprint);
         of.map(|(_, decision)| decision)
     }
@@ -103,7 +107,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
     pub fn left(&self) -> Vec<(GroupId, ScionAddr, Fingerprint, Decision)> {
         let of = |(group, (peer, _)): (&GroupId, &(Downloader<P>, AbortHandle))| {
             let (group, addr) = (*group, peer.addr);
-            let decisions = self.assignment.decisions(Who { group, addr });
+            let decisions = self.decisions(Who { group, addr });
             let left = decisions.into_iter();
             let left = left.filter(|(_, decision)| decision.verdict != Verdict::Taken);
             let all: Vec<_> = left.chain(peer.unavailable()).collect();
@@ -111,6 +115,17 @@ impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
                 .map(move |(path, decision)| (group, addr, path, decision))
         };
         self.peers.iter().flat_map(of).collect()
+    }
+
+    /// What was decided about each path to a peer.
+    fn decisions(&self, who: Who) -> Vec<(Fingerprint, Decision)> {
+        let mut decisions = self.assignment.decisions(who);
+        for (path, decision) in &mut decisions {
+            if let Some(sensed) = self.sensing.decision((who, *path), decision) {
+                *decision = sensed;
+            }
+        }
+        decisions
     }
 
     fn who(&self, group: GroupId) -> Option<Who> {
@@ -310,6 +325,7 @@ impl<T: Transport> Swarm<T> {
             self.uploads.turn_at = now + TURN;
             self.uploads.assignment.turn();
         }
+        self.sense_uploads(now);
         let groups: Vec<GroupId> = self.uploads.peers.keys().copied().collect();
         for group in groups {
             self.serve(group, lines.get(&group).map_or(&[], Vec::as_slice), now);
@@ -371,10 +387,12 @@ impl<T: Transport> Swarm<T> {
         }
         due.into_iter().for_each(|path| self.dial_back(group, path));
         let bridge = none || apart.is_some_and(|since| now - since >= BRIDGE);
-        let decisions = self.uploads.assignment.decisions(who);
+        let decisions = self.uploads.decisions(who);
+        let paused = self.uploads.sensing.paused(who);
         for line in lines {
             let back = matches!(line.origin, Origin::Back(_));
-            let open = assigned.contains(&line.fingerprint) || (bridge && (none || !back));
+            let given = assigned.contains(&line.fingerprint) && paused != Some(line.fingerprint);
+            let open = given || (bridge && (none || !back));
             let Some(conn) = self.conns.get_mut(&line.id) else {
                 continue;
             };
