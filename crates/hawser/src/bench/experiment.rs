@@ -405,7 +405,8 @@ fn unequal() -> Result<Experiment, Failure> {
         ],
         headline: ratio("fast+slow+bad", "fast+slow"),
         paper_ratio: None,
-        bytes: 40 * MB,
+        // Long beside the two seconds of slow start at 100 ms.
+        bytes: 100 * MB,
         window: None,
     })
 }
