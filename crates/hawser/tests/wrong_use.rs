@@ -194,8 +194,8 @@ fn an_address_to_listen_at_that_lacks_something_is_explained() {
 }
 
 #[test]
-fn a_peer_that_is_no_scion_address_is_wrong_use() {
-    for peer in ["10.0.0.1:6881", "1-ff00:0:110", "nonsense"] {
+fn a_peer_that_is_no_address_is_wrong_use() {
+    for peer in ["10.0.0.1:0", "1-ff00:0:110", "nonsense"] {
         let output = hawser(&["get", "x.torrent", "--peer", peer]);
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{error}");
@@ -204,6 +204,17 @@ fn a_peer_that_is_no_scion_address_is_wrong_use() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn what_is_missing_of_an_ip_peer_is_named() {
+    let get = |peer| ["get", "x.torrent", "--peer", peer];
+    wrong(&get("10.0.0.1"), &["no port", "10.0.0.1:6881"]);
+    wrong(&get("::1"), &["no port", "[::1]:6881"]);
+    let seed = |tcp| ["seed", "x.torrent", "x", "--tcp", tcp];
+    wrong(&seed("127.0.0.1"), &["127.0.0.1:6881"]);
+    wrong(&seed("6881"), &["0.0.0.0:6881"]);
+    wrong(&seed("example:6881"), &["IP:PORT"]);
 }
 
 #[test]

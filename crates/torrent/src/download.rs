@@ -8,16 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
-use hawser_endhost::{Endhost, ScionAddr};
 use hawser_path::{Policy, Select, SlotOptions};
-use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
+use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
-use crate::dial::QuicTransport;
 use crate::metainfo::Metainfo;
+use crate::network::Network;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
 use crate::storage::check::{Found, check};
@@ -177,7 +176,7 @@ pub enum DownloadError {
     #[error("no path to any peer: {}", listed(.peers))]
     NoPath {
         /// Each peer with the reason.
-        peers: Vec<(ScionAddr, String)>,
+        peers: Vec<(PeerAddr, String)>,
     },
     /// No peer could be reached for too long.
     #[error("gave up after {} s without a connection: {}", .after.as_secs(), listed(.peers))]
@@ -185,13 +184,13 @@ pub enum DownloadError {
         /// How long.
         after: Duration,
         /// Each peer with the last reason.
-        peers: Vec<(ScionAddr, String)>,
+        peers: Vec<(PeerAddr, String)>,
     },
     /// All peers were dropped for breaking the protocol or sending wrong data.
     #[error("no peer is left: {}", listed(.peers))]
     AllDropped {
         /// Each peer with the reason.
-        peers: Vec<(ScionAddr, String)>,
+        peers: Vec<(PeerAddr, String)>,
     },
     /// The endpoint was closed.
     #[error("the endpoint was closed while downloading")]
@@ -201,7 +200,7 @@ pub enum DownloadError {
     Internal(String),
 }
 
-fn listed(peers: &[(ScionAddr, String)]) -> String {
+fn listed(peers: &[(PeerAddr, String)]) -> String {
     let peers = peers.iter().map(|(peer, why)| format!("{peer} ({why})"));
     peers.collect::<Vec<_>>().join(", ")
 }
@@ -217,30 +216,28 @@ pub struct Download {
 
 impl Download {
     /// Starts to fetch the torrent into `dir`, which is created if it is not there, from `peers`
-    /// and from who connects to `endpoint`. What is on disk already is checked first and not
+    /// and from who connects to `network`. What is on disk already is checked first and not
     /// fetched again. Errors come out of [`Download::wait`].
     ///
-    /// `endpoint` serves this one torrent, and its connections are the download's to accept.
+    /// `network` serves this one torrent, and its connections are the download's to accept.
     ///
     /// # Panics
     /// Outside a tokio runtime.
     pub fn start(
         metainfo: Metainfo,
         dir: PathBuf,
-        peers: Vec<ScionAddr>,
-        endpoint: Endpoint,
-        host: Endhost,
+        peers: Vec<PeerAddr>,
+        network: Network,
         options: DownloadOptions,
     ) -> Download {
-        let transport = QuicTransport::new(endpoint, host);
-        Download::over(transport, metainfo, dir, peers, options)
+        Download::over(network, metainfo, dir, peers, options)
     }
 
     pub(crate) fn over<T: Transport>(
         transport: T,
         metainfo: Metainfo,
         dir: PathBuf,
-        peers: Vec<ScionAddr>,
+        peers: Vec<PeerAddr>,
         options: DownloadOptions,
     ) -> Download {
         let (sender, progress) = watch::channel(Progress {
@@ -297,7 +294,7 @@ async fn fetch<T: Transport>(
     transport: T,
     metainfo: Metainfo,
     dir: PathBuf,
-    peers: Vec<ScionAddr>,
+    peers: Vec<PeerAddr>,
     options: DownloadOptions,
     progress: watch::Sender<Progress>,
     stop: impl Future<Output = ()>,

@@ -1,35 +1,42 @@
 //! The BitTorrent engine.
 //!
 //! A torrent is fetched from and served to *path-level peers*: every pair of a peer's address and
-//! a path to it is a peer of its own, with a connection of its own (001, section IV).
+//! a path to it is a peer of its own, with a connection of its own (001, section IV). IP peers have
+//! one way to them, over plain TCP.
 //!
 //! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
 //! - [`Download`]: fetches a torrent over the paths a strategy selects, verified piece by piece.
 //! - [`Seed`]: serves a torrent to every peer that connects, and chooses the paths to those that
 //!   let it.
 
+mod address;
 mod bitfield;
-mod dial;
 mod download;
 pub mod metainfo;
+mod network;
 mod peer;
 mod picker;
 mod pipeline;
 mod progress;
+mod quic;
 mod seed;
 mod storage;
 mod swarm;
+mod tcp;
 #[cfg(test)]
 mod testing;
 mod transport;
 mod wire;
 
+pub use address::{PeerAddr, PeerAddrError};
 pub use download::{Download, DownloadError, DownloadOptions, SelectBy, SelectByParseError};
 pub use hawser_endhost::ScionAddr;
 pub use metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
+pub use network::Network;
 pub use progress::{
     LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
     Summary,
 };
 pub use seed::{Seed, SeedError, SeedOptions};
 pub use storage::StorageError;
+pub use tcp::{ListenError, Listener};

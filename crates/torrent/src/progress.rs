@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use hawser_endhost::ScionAddr;
 use hawser_path::{Decision, Fingerprint, Interface};
+
+use crate::address::PeerAddr;
 
 /// What a download is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +48,7 @@ pub struct Progress {
     pub paths: Vec<PathProgress>,
     /// Peers to which no path is known, banned peers, and others without a line in `paths`: each
     /// with the reason.
-    pub idle_peers: Vec<(ScionAddr, String)>,
+    pub idle_peers: Vec<(PeerAddr, String)>,
 }
 
 /// How one path-level peer is doing.
@@ -55,8 +56,8 @@ pub struct Progress {
 #[non_exhaustive]
 pub struct PathProgress {
     /// The address-level peer.
-    pub peer: ScionAddr,
-    /// The path.
+    pub peer: PeerAddr,
+    /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
     /// Links on the path; 0 on a connection the peer opened, where neither the daemon nor the peer
     /// told.
@@ -67,7 +68,7 @@ pub struct PathProgress {
     pub bytes: u64,
     /// Bits of blocks per second, averaged over about a second.
     pub rate: u64,
-    /// Smoothed round-trip time as QUIC measures it; `None` while not connected.
+    /// Smoothed round-trip time as QUIC or TCP measures it; `None` while not connected.
     pub rtt: Option<Duration>,
     /// Why the path was taken or left, as the uploader told where it chose; `None` for a path that
     /// cannot be connected (then `last_error` tells why) or is no longer offered, and for a
@@ -134,8 +135,8 @@ pub struct Summary {
 #[non_exhaustive]
 pub struct PathSummary {
     /// The address-level peer.
-    pub peer: ScionAddr,
-    /// The path.
+    pub peer: PeerAddr,
+    /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
     /// Links on the path; 0 on connections the peer opened, where neither the daemon nor the peer
     /// told.
@@ -168,7 +169,7 @@ pub struct SeedProgress {
 #[non_exhaustive]
 pub struct LeftPath {
     /// Whom it leads to.
-    pub peer: ScionAddr,
+    pub peer: PeerAddr,
     /// The path, as seen from here.
     pub fingerprint: Fingerprint,
     /// Why it is left, or waits.
@@ -180,10 +181,11 @@ pub struct LeftPath {
 #[non_exhaustive]
 pub struct SeedPeer {
     /// Where it speaks from.
-    pub peer: ScionAddr,
+    pub peer: PeerAddr,
     /// The path, as seen from here.
     pub fingerprint: Fingerprint,
-    /// The key of its certificate: the same for all path-level peers of one peer.
+    /// The key of its certificate, the same for all path-level peers of one peer; of an IP peer a hash
+    /// of its address.
     pub key: [u8; 32],
     /// Bytes sent to it in blocks.
     pub bytes: u64,

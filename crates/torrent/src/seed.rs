@@ -4,17 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_endhost::Endhost;
 use hawser_path::{Policy, Select, SlotOptions};
-use hawser_quic::Endpoint;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::bitfield::Bitfield;
-use crate::dial::QuicTransport;
 use crate::download::{SelectBy, shared};
 use crate::metainfo::Metainfo;
+use crate::network::Network;
 use crate::progress::SeedProgress;
 use crate::storage::check::{Found, check};
 use crate::storage::{Files, Layout, StorageError};
@@ -119,21 +117,19 @@ pub enum SeedError {
 impl Seed {
     /// Verifies `content` (the file, or the folder of a torrent of several files, by whatever
     /// name; or the folder that holds it by its own name) against the torrent, calling `checked`
-    /// with bytes hashed and bytes in all, then serves every peer that connects to `endpoint`, and
-    /// connects back to those that let it choose paths, over the paths that `host` knows.
+    /// with bytes hashed and bytes in all, then serves every peer that connects to `network`, and
+    /// connects back to those that let it choose paths.
     ///
     /// # Errors
     /// When the content is not there or does not match the torrent.
     pub async fn start(
         metainfo: Metainfo,
         content: PathBuf,
-        endpoint: Endpoint,
-        host: Endhost,
+        network: Network,
         options: SeedOptions,
         checked: impl FnMut(u64, u64) + Send + 'static,
     ) -> Result<Seed, SeedError> {
-        let transport = QuicTransport::new(endpoint, host);
-        Seed::over(transport, metainfo, content, options, checked).await
+        Seed::over(network, metainfo, content, options, checked).await
     }
 
     pub(crate) async fn over<T: Transport>(

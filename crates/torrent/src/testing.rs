@@ -13,6 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, 
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use crate::address::PeerAddr;
 use crate::transport::{Connection, Offers, Transport};
 
 /// What a path does with bytes.
@@ -60,7 +61,7 @@ struct Inner {
     paths: HashMap<ScionAddr, Vec<TestPath>>,
     /// By who asks and destination.
     offers: HashMap<(ScionAddr, ScionAddr), watch::Sender<Arc<Vec<TestPath>>>>,
-    dials: Vec<(ScionAddr, Fingerprint)>,
+    dials: Vec<(PeerAddr, Fingerprint)>,
 }
 
 #[derive(Debug, Clone)]
@@ -117,26 +118,37 @@ impl AsRef<hawser_path::Path> for TestPath {
     }
 }
 
-pub fn addr(n: u16) -> ScionAddr {
+/// Where host `n` is.
+pub fn scion_addr(n: u16) -> ScionAddr {
     let host = SocketAddr::from(([10, 0, (n >> 8) as u8, n as u8], 6881));
     ScionAddr::new(format!("1-ff00:0:{n:x}").parse().unwrap(), host)
+}
+
+/// The same, as a peer.
+pub fn addr(n: u16) -> PeerAddr {
+    scion_addr(n).into()
+}
+
+/// There are no others on this network.
+fn scion(peer: PeerAddr) -> ScionAddr {
+    peer.scion().unwrap()
 }
 
 impl Net {
     /// A host at `addr(n)`.
     pub fn host(&self, n: u16) -> Host {
         let (sender, incoming) = mpsc::unbounded_channel();
-        self.0.lock().unwrap().hosts.insert(addr(n), sender);
+        self.0.lock().unwrap().hosts.insert(scion_addr(n), sender);
         Host {
             net: self.clone(),
-            addr: addr(n),
+            addr: scion_addr(n),
             incoming: Arc::new(tokio::sync::Mutex::new(incoming)),
         }
     }
 
     /// Host `n` is gone: nobody answers there.
     pub fn remove_host(&self, n: u16) {
-        self.0.lock().unwrap().hosts.remove(&addr(n));
+        self.0.lock().unwrap().hosts.remove(&scion_addr(n));
     }
 
     /// One more path to host `n`, over links of its own.
@@ -157,7 +169,7 @@ impl Net {
     /// paths cross; its rate is its own all the same.
     pub fn bridged_path(&self, n: u16, shape: Shape) -> TestPath {
         let middle = [200, 201].map(|as_| Interface {
-            isd_as: addr(as_).isd_as,
+            isd_as: scion_addr(as_).isd_as,
             id: 1,
         });
         self.path_over(n, shape, Metadata::default(), Some(middle))
@@ -175,9 +187,9 @@ impl Net {
         middle: Option<[Interface; 2]>,
     ) -> TestPath {
         let mut inner = self.0.lock().unwrap();
-        let paths = inner.paths.entry(addr(n)).or_default();
+        let paths = inner.paths.entry(scion_addr(n)).or_default();
         let id = n * 100 + paths.len() as u16 + 1;
-        let (src, dst) = (addr(0).isd_as, addr(n).isd_as);
+        let (src, dst) = (scion_addr(0).isd_as, scion_addr(n).isd_as);
         let (out, into) = (Interface { isd_as: src, id }, Interface { isd_as: dst, id });
         let interfaces = match middle {
             None => vec![out, into],
@@ -205,7 +217,7 @@ impl Net {
     /// two neighbours share them. Returned as seen from `a`.
     pub fn between(&self, a: u16, via: u16, b: u16, shape: Shape, neck: Option<&Neck>) -> TestPath {
         let interface = |of: u16, id| Interface {
-            isd_as: addr(of).isd_as,
+            isd_as: scion_addr(of).isd_as,
             id,
         };
         let there = vec![
@@ -218,21 +230,25 @@ impl Net {
         let names = [Fingerprint::of(&there), Fingerprint::of(&back)];
         let state = watch::Sender::new(State::Up);
         let path = |from: u16, to: u16, interfaces, back| {
-            let (src, dst) = (addr(from).isd_as, addr(to).isd_as);
+            let (src, dst) = (scion_addr(from).isd_as, scion_addr(to).isd_as);
             let info = hawser_path::Path::new(src, dst, interfaces, Metadata::default());
             TestPath {
                 info: Arc::new(info.unwrap()),
                 shape,
                 state: state.clone(),
-                from: Some(addr(from)),
+                from: Some(scion_addr(from)),
                 back: Some(back),
                 neck: neck.cloned(),
             }
         };
         let (there, back) = (path(a, b, there, names[1]), path(b, a, back, names[0]));
         let mut inner = self.0.lock().unwrap();
-        inner.paths.entry(addr(b)).or_default().push(there.clone());
-        inner.paths.entry(addr(a)).or_default().push(back);
+        inner
+            .paths
+            .entry(scion_addr(b))
+            .or_default()
+            .push(there.clone());
+        inner.paths.entry(scion_addr(a)).or_default().push(back);
         inner.publish();
         there
     }
@@ -248,7 +264,7 @@ impl Net {
     }
 
     /// What was dialed so far.
-    pub fn dials(&self) -> Vec<(ScionAddr, Fingerprint)> {
+    pub fn dials(&self) -> Vec<(PeerAddr, Fingerprint)> {
         self.0.lock().unwrap().dials.clone()
     }
 }
@@ -286,7 +302,8 @@ impl Transport for Host {
     type Path = TestPath;
     type Connection = Pipe;
 
-    fn offers(&self, peer: ScionAddr) -> Offers<TestPath> {
+    fn offers(&self, peer: PeerAddr) -> Offers<TestPath> {
+        let peer = scion(peer);
         let mut inner = self.net.0.lock().unwrap();
         let offers = inner
             .offers
@@ -297,27 +314,28 @@ impl Transport for Host {
         offers
     }
 
-    async fn lookup(&self, peer: ScionAddr) -> Result<(), String> {
+    async fn lookup(&self, peer: PeerAddr) -> Result<(), String> {
         match self.offers(peer).borrow().is_empty() {
-            true => Err(format!("no path to {}", peer.isd_as)),
+            true => Err(format!("no path to {}", scion(peer).isd_as)),
             false => Ok(()),
         }
     }
 
-    fn fits(&self, _peer: ScionAddr, path: &TestPath) -> Result<(), String> {
+    fn fits(&self, _peer: PeerAddr, path: &TestPath) -> Result<(), String> {
         match path.info.metadata.mtu {
             NARROW => Err("the path is too narrow".into()),
             _ => Ok(()),
         }
     }
 
-    async fn dial(&self, peer: ScionAddr, path: TestPath) -> Result<Pipe, String> {
+    async fn dial(&self, peer: PeerAddr, path: TestPath) -> Result<Pipe, String> {
+        let peer = scion(peer);
         self.net
             .0
             .lock()
             .unwrap()
             .dials
-            .push((peer, path.fingerprint()));
+            .push((peer.into(), path.fingerprint()));
         let state = *path.state.borrow();
         match state {
             State::Up => {}
@@ -336,8 +354,12 @@ impl Transport for Host {
         self.incoming.lock().await.recv().await
     }
 
-    fn local(&self) -> ScionAddr {
-        self.addr
+    fn local(&self) -> Option<ScionAddr> {
+        Some(self.addr)
+    }
+
+    fn port(&self, _peer: PeerAddr) -> Option<u16> {
+        Some(self.addr.host.port())
     }
 }
 
@@ -359,8 +381,8 @@ impl Connection for Pipe {
         Ok(split(stream.ok_or("taken before")?))
     }
 
-    fn peer(&self) -> ScionAddr {
-        self.peer
+    fn peer(&self) -> PeerAddr {
+        self.peer.into()
     }
 
     fn fingerprint(&self) -> Fingerprint {

@@ -1,5 +1,5 @@
 //! Where connections come from, narrowed down to what the engine needs, so that it runs over pipes
-//! in tests and over QUIC otherwise.
+//! in tests, and over QUIC and TCP otherwise.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,6 +9,8 @@ use hawser_endhost::ScionAddr;
 use hawser_path::Fingerprint;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+
+use crate::address::PeerAddr;
 
 /// What is offered to a peer at a time: every path that is not known to be down.
 pub(crate) type Offers<P> = watch::Receiver<Arc<Vec<P>>>;
@@ -21,26 +23,29 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     type Connection: Connection;
 
     /// The paths to a peer, as they change. Empty until they are known.
-    fn offers(&self, peer: ScionAddr) -> Offers<Self::Path>;
+    fn offers(&self, peer: PeerAddr) -> Offers<Self::Path>;
 
     /// Looks paths to a peer up; the reason if there are none.
-    fn lookup(&self, peer: ScionAddr) -> impl Future<Output = Result<(), String>> + Send;
+    fn lookup(&self, peer: PeerAddr) -> impl Future<Output = Result<(), String>> + Send;
 
     /// Whether a path to a peer can be dialed at all; the reason if not.
-    fn fits(&self, peer: ScionAddr, path: &Self::Path) -> Result<(), String>;
+    fn fits(&self, peer: PeerAddr, path: &Self::Path) -> Result<(), String>;
 
     /// Connects to a peer over a path; the reason if that fails.
     fn dial(
         &self,
-        peer: ScionAddr,
+        peer: PeerAddr,
         path: Self::Path,
     ) -> impl Future<Output = Result<Self::Connection, String>> + Send;
 
     /// The next connection a peer opened; `None` when there will be no more.
     fn accept(&self) -> impl Future<Output = Option<Self::Connection>> + Send;
 
-    /// Where peers reach us.
-    fn local(&self) -> ScionAddr;
+    /// Where SCION peers reach us, if they do.
+    fn local(&self) -> Option<ScionAddr>;
+
+    /// The port at which peers of that kind reach us, if they do.
+    fn port(&self, peer: PeerAddr) -> Option<u16>;
 }
 
 /// A connection to one peer over one path.
@@ -53,12 +58,12 @@ pub(crate) trait Connection: Send + Sync + 'static {
     fn stream(&self) -> impl Future<Output = Result<(Self::Read, Self::Write), String>> + Send;
 
     /// Where the peer speaks from.
-    fn peer(&self) -> ScionAddr;
+    fn peer(&self) -> PeerAddr;
 
     /// The path, as seen from here.
     fn fingerprint(&self) -> Fingerprint;
 
-    /// The key that all path-level peers of one peer share.
+    /// The key that all path-level peers of one peer share, and no other peer has.
     fn key(&self) -> [u8; 32];
 
     /// Smoothed round-trip time.

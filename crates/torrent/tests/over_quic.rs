@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use hawser_endhost::Endhost;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Metainfo, PathState, Seed,
+    CreateOptions, Download, DownloadError, DownloadOptions, Metainfo, Network, PathState, Seed,
     SeedOptions, Summary, create,
 };
 use rand::RngExt;
@@ -48,8 +48,8 @@ impl Content {
 
     async fn seed(&self, endpoint: &Endpoint, host: &Endhost) -> Seed {
         let (metainfo, file) = (self.metainfo.clone(), self.file());
-        let (endpoint, options) = (endpoint.clone(), SeedOptions::new());
-        Seed::start(metainfo, file, endpoint, host.clone(), options, |_, _| {})
+        let network = Network::scion(endpoint.clone(), host.clone());
+        Seed::start(metainfo, file, network, SeedOptions::new(), |_, _| {})
             .await
             .unwrap()
     }
@@ -58,9 +58,8 @@ impl Content {
         Download::start(
             self.metainfo.clone(),
             self.target(),
-            vec![from.local_addr()],
-            bind(host, 1),
-            host.clone(),
+            vec![from.local_addr().into()],
+            Network::scion(bind(host, 1), host.clone()),
             DownloadOptions::new(),
         )
     }

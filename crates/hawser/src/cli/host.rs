@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use hawser_endhost::{Bootstrap, ScionAddr};
 use hawser_path::{AclEntry, Select, SelectError, Sequence};
 use hawser_topology::IsdAsn;
-use hawser_torrent::SelectBy;
+use hawser_torrent::{PeerAddr, SelectBy};
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
@@ -221,6 +221,9 @@ pub struct SeedArgs {
     /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub listen: Option<Listen>,
+    /// Serve IP peers too, by plain TCP at this address, for example 0.0.0.0:6881
+    #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
+    pub tcp: Option<SocketAddr>,
     /// Who chooses the paths of uploads: uploader, this side, which sees all its downloaders, or downloader
     #[arg(long, value_name = "SIDE", default_value = "uploader")]
     pub select_by: SelectBy,
@@ -252,9 +255,10 @@ pub struct GetArgs {
     /// The folder to download into
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
-    /// A peer, for example 1-ff00:0:110,10.0.1.1:31000; may be given several times
+    /// A peer, for example 1-ff00:0:110,10.0.1.1:31000, or 10.0.1.1:6881 for one over plain IP; may
+    /// be given several times
     #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
-    pub peer: Vec<ScionAddr>,
+    pub peer: Vec<PeerAddr>,
     #[command(flatten)]
     pub select: SelectArgs,
     #[command(flatten)]
@@ -383,6 +387,19 @@ fn listen(text: &str) -> Result<Listen, String> {
             "write IP:PORT after the AS, for example 1-ff00:0:110,10.0.1.1:31000".to_owned()
         }
         _ => "write IP:PORT, or a SCION address such as 1-ff00:0:110,10.0.1.1:31000".to_owned(),
+    })
+}
+
+/// Reads where IP peers connect to.
+fn tcp(text: &str) -> Result<SocketAddr, String> {
+    let ip = |text: &str| text.parse::<IpAddr>();
+    text.parse().map_err(|_| match ip(text) {
+        Ok(ip) => format!("the port is missing: write {}", SocketAddr::new(ip, 6881)),
+        Err(_) if text.trim_start_matches(':').parse::<u16>().is_ok() => format!(
+            "the address is missing: write 0.0.0.0:{} for all of this host",
+            text.trim_start_matches(':')
+        ),
+        Err(_) => "write IP:PORT, for example 0.0.0.0:6881".to_owned(),
     })
 }
 

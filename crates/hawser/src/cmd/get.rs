@@ -14,7 +14,7 @@ use bars::Bars;
 use hawser_endhost::{Endhost, Path};
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Download, DownloadOptions, Phase, Progress, SelectBy, Summary};
+use hawser_torrent::{Download, DownloadOptions, Network, Phase, Progress, SelectBy, Summary};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -110,10 +110,19 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     let policy = cmd::policy::read(&args.policy)?;
     let (name, info_hash) = (metainfo.name().to_owned(), metainfo.info_hash().to_string());
     cmd::runtime()?.block_on(async {
-        let host = cmd::host(&args.host).await?;
-        let mut known = Known::new(&host, &args);
-        let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
-        let endpoint = Endpoint::bind(host.clone(), None, config).map_err(Failure::job)?;
+        let mut known = Known::default();
+        let mut endpoint = None;
+        // IP peers are reached without a SCION network.
+        let network = if args.peer.iter().any(|peer| peer.scion().is_some()) {
+            let host = cmd::host(&args.host).await?;
+            known = Known::new(&host, &args);
+            let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
+            let bound = Endpoint::bind(host.clone(), None, config).map_err(Failure::job)?;
+            endpoint = Some(bound.clone());
+            Network::scion(bound, host)
+        } else {
+            Network::ip()
+        };
         let mut options = DownloadOptions::new()
             .with_paths(args.select.most())
             .with_select(select)
@@ -130,8 +139,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             metainfo,
             args.output.clone(),
             args.peer.clone(),
-            endpoint.clone(),
-            host,
+            network,
             options,
         );
         let mut progress = download.progress();
@@ -154,7 +162,9 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             () = shown => Err(Failure::job("the download went away")),
         };
         bars.clear();
-        endpoint.close().await;
+        if let Some(endpoint) = endpoint {
+            endpoint.close().await;
+        }
         let mut report = report(name, info_hash, total, &ended?, &known);
         report.samples = samples;
         told::add(&mut report, &progress.borrow(), &known);
@@ -176,6 +186,7 @@ fn select_by(args: &GetArgs) -> SelectBy {
 }
 
 /// Every path offered during the download, by fingerprint.
+#[derive(Default)]
 struct Known {
     watched: Vec<tokio::sync::watch::Receiver<std::sync::Arc<Vec<Path>>>>,
     paths: BTreeMap<Fingerprint, Path>,
@@ -183,7 +194,11 @@ struct Known {
 
 impl Known {
     fn new(host: &Endhost, args: &GetArgs) -> Known {
-        let mut ases: Vec<_> = args.peer.iter().map(|p| p.isd_as).collect();
+        let mut ases: Vec<_> = args
+            .peer
+            .iter()
+            .filter_map(|p| Some(p.scion()?.isd_as))
+            .collect();
         ases.sort_unstable();
         ases.dedup();
         Known {

@@ -1,7 +1,7 @@
 //! What becomes of paths, told when it changes.
 
-use hawser_endhost::ScionAddr;
 use hawser_path::Fingerprint;
+use hawser_torrent::PeerAddr;
 use std::collections::BTreeMap;
 
 /// What was last told of each path to each peer.
@@ -10,7 +10,7 @@ pub struct News(BTreeMap<(String, Fingerprint), String>);
 
 impl News {
     /// Whether it was not yet told, or told otherwise.
-    pub fn is_news(&mut self, peer: ScionAddr, path: Fingerprint, why: &str) -> bool {
+    pub fn is_news(&mut self, peer: PeerAddr, path: Fingerprint, why: &str) -> bool {
         let before = self.0.insert((peer.to_string(), path), why.to_owned());
         before.as_deref() != Some(why)
     }
@@ -22,10 +22,10 @@ mod tests {
 
     #[test]
     fn the_same_is_told_once() {
-        let peer = |text: &str| text.parse::<ScionAddr>().unwrap();
+        let peer = |text: &str| text.parse::<PeerAddr>().unwrap();
         let one = peer("1-ff00:0:1,10.0.1.1:31000");
         let other = peer("1-ff00:0:2,10.0.2.1:31000");
-        let path = Fingerprint::local(one.isd_as);
+        let path = Fingerprint::of(&[]);
         let mut news = News::default();
         assert!(news.is_news(one, path, "taken"));
         assert!(!news.is_news(one, path, "taken"));

@@ -10,7 +10,7 @@ use crate::{
 use hawser_endhost::Endhost;
 use hawser_path::Select;
 use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Seed, SeedOptions, SeedProgress};
+use hawser_torrent::{Listener, Network, Seed, SeedOptions, SeedProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::{io::IsTerminal, net::SocketAddr};
 
@@ -24,6 +24,13 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let host = cmd::host(&args.host).await?;
         let listen = listen_address(args.listen, &host)?;
         let endpoint = Endpoint::bind(host.clone(), listen, Config::new()).map_err(Failure::job)?;
+        let mut network = Network::scion(endpoint.clone(), host);
+        let mut tcp = None;
+        if let Some(address) = args.tcp {
+            let listener = Listener::bind(address).await.map_err(Failure::job)?;
+            tcp = Some(listener.local_addr());
+            network = network.with_listener(listener);
+        }
 
         let bar = ProgressBar::new(metainfo.total_length()).with_style(bar_style());
         bar.set_message("checking");
@@ -44,32 +51,29 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         if let Some(policy) = policy {
             options = options.with_policy(policy);
         }
-        let seed = Seed::start(
-            metainfo,
-            args.path,
-            endpoint.clone(),
-            host,
-            options,
-            checked,
-        )
-        .await
-        .map_err(Failure::job)?;
+        let seed = Seed::start(metainfo, args.path, network, options, checked)
+            .await
+            .map_err(Failure::job)?;
         bar.finish_and_clear();
 
         let address = endpoint.local_addr();
         if args.json {
-            let object = serde_json::json!({
+            let mut object = serde_json::json!({
                 "name": name,
                 "info_hash": info_hash,
                 "bytes": size,
                 "listening": address.to_string(),
             });
+            if let Some(tcp) = tcp {
+                object["listening_tcp"] = tcp.to_string().into();
+            }
             outln!("{object}");
         } else {
             outln!(
-                "seeding {} ({}) at {address}",
+                "seeding {} ({}) at {address}{}",
                 plain(&name),
-                format::bytes(size)
+                format::bytes(size),
+                tcp.map_or(String::new(), |tcp| format!(", and to IP peers at {tcp}")),
             );
         }
 

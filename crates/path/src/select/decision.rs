@@ -280,6 +280,8 @@ pub enum Reason {
         /// What it says, in one line.
         why: String,
     },
+    /// Taken: an IP peer is reached by the one way its network takes.
+    PlainIp,
 }
 
 impl fmt::Display for Reason {
@@ -385,6 +387,7 @@ impl fmt::Display for Reason {
             Self::NextTurn => f.write_str("nothing is free, next turn"),
             Self::Withdrawn { peer } => write!(f, "no longer offered to {peer}"),
             Self::ByUploader { why } => write!(f, "by the uploader: {why}"),
+            Self::PlainIp => f.write_str("plain IP, one way only"),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use super::conn::Origin;
 use super::{Swarm, SwarmError};
+use crate::address::PeerAddr;
 use crate::picker::{ConnId, GroupId};
 use crate::transport::{Connection, Transport};
 
@@ -46,7 +47,7 @@ impl<T: Transport> Swarm<T> {
         };
         if senders.iter().all(|sender| *sender == first) {
             let reason = format!("dropped: it sent piece {piece} with wrong data");
-            return self.ban(first, &reason);
+            return self.ban_liar(first, &reason);
         }
         // A second failure with several senders would need the piece to have been given up by its
         // only sender midway; the newest evidence is what the disk still has.
@@ -70,9 +71,25 @@ impl<T: Transport> Swarm<T> {
         self.suspects.remove(&piece);
         for group in guilty {
             let reason = format!("dropped: it sent wrong data in piece {piece}");
-            self.ban(group, &reason)?;
+            self.ban_liar(group, &reason)?;
         }
         Ok(())
+    }
+
+    /// Drops a peer that sent wrong data. Breaking the protocol harms nobody but who does; this
+    /// costs a piece every time, so an IP peer may not come again from another port.
+    fn ban_liar(&mut self, group: GroupId, reason: &str) -> Result<(), SwarmError> {
+        let conns = self.conns.values().filter(|conn| conn.group == group);
+        let hosts = conns.filter_map(|conn| conn.connection.peer().ip());
+        self.banned_hosts.extend(hosts.map(|addr| addr.ip()));
+        self.ban(group, reason)
+    }
+
+    /// Whether who connects from there is turned away. Others at the same host who are dialed are
+    /// not: those are at ports of their own.
+    pub(super) fn is_host_banned(&self, from: PeerAddr) -> bool {
+        from.ip()
+            .is_some_and(|addr| self.banned_hosts.contains(&addr.ip()))
     }
 
     /// Drops a peer with all its path-level peers, for good.

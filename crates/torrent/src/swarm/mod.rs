@@ -17,6 +17,7 @@ mod uploads;
 mod weigh;
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,7 @@ use self::remote::{Choice, Offered, Remote};
 pub(crate) use self::report::Reporter;
 use self::uploads::{Terms, Uploads};
 pub(crate) use self::weigh::Weights;
+use crate::address::PeerAddr;
 use crate::download::SelectBy;
 use crate::metainfo::Metainfo;
 use crate::peer::{self, Counts, Gone, Inputs, Keep, Session, Shared, Side};
@@ -83,7 +85,7 @@ enum Event<T: Transport> {
         attempt: u64,
         result: Result<Session<T::Connection>, DialError>,
     },
-    Accepted(Result<Session<T::Connection>, (ScionAddr, Gone)>),
+    Accepted(Result<Session<T::Connection>, (PeerAddr, Gone)>),
     Heard(ConnId, Inputs),
     Gone(ConnId, Gone),
     Disk(DiskEvent),
@@ -102,11 +104,11 @@ pub(crate) enum SwarmError {
     Stopped,
     Storage(StorageError),
     /// No connection and no progress for too long; each peer with the last reason.
-    NoPeer(Duration, Vec<(ScionAddr, String)>),
+    NoPeer(Duration, Vec<(PeerAddr, String)>),
     /// No peer is left that may be spoken to.
-    AllDropped(Vec<(ScionAddr, String)>),
+    AllDropped(Vec<(PeerAddr, String)>),
     /// No path to any peer.
-    NoPath(Vec<(ScionAddr, String)>),
+    NoPath(Vec<(PeerAddr, String)>),
     EndpointClosed,
 }
 
@@ -143,6 +145,8 @@ pub(crate) struct Swarm<T: Transport> {
     uploads: Uploads<T::Path>,
     groups: HashMap<[u8; 32], GroupId>,
     banned: HashSet<[u8; 32]>,
+    /// Hosts of IP peers that sent wrong data: they would connect again from another port.
+    banned_hosts: HashSet<IpAddr>,
     suspects: HashMap<u32, Suspect>,
     /// Connections that may have room for requests.
     touched: HashSet<ConnId>,
@@ -168,7 +172,7 @@ impl<T: Transport> Swarm<T> {
         transport: T,
         metainfo: Arc<Metainfo>,
         shared: Arc<Shared>,
-        peers: Vec<ScionAddr>,
+        peers: Vec<PeerAddr>,
         goal: Goal,
         reporter: Reporter,
     ) -> Result<Swarm<T>, StorageError> {
@@ -213,6 +217,7 @@ impl<T: Transport> Swarm<T> {
             uploads: Uploads::new(now),
             groups: HashMap::new(),
             banned: HashSet::new(),
+            banned_hosts: HashSet::new(),
             suspects: HashMap::new(),
             touched: HashSet::new(),
             events,
@@ -374,7 +379,8 @@ impl<T: Transport> Swarm<T> {
         let key = session.connection.key();
         let from = session.connection.peer();
         let mut dropped = self.remotes.iter().filter(|r| r.banned.is_some());
-        if self.banned.contains(&key) || dropped.any(|remote| remote.addr == from) {
+        let from_banned = origin == Origin::Accepted && self.is_host_banned(from);
+        if self.banned.contains(&key) || from_banned || dropped.any(|remote| remote.addr == from) {
             session.connection.close("banned");
             if let Origin::Dialed(remote, _) = origin {
                 self.ban_remote(remote, "it has the key of a peer that was dropped")?;
@@ -401,8 +407,8 @@ impl<T: Transport> Swarm<T> {
             let ours = ExtendedHandshake {
                 client: Some(concat!("hawser/", env!("CARGO_PKG_VERSION")).into()),
                 request_queue: Some(peer::QUEUE as u32),
-                port: Some(self.transport.local().host.port()),
-                multipath: self.is_multipath().then_some(MULTIPATH),
+                port: self.transport.port(from),
+                multipath: self.is_multipath(from).then_some(MULTIPATH),
             };
             conn.send([Message::Extended {
                 id: EXTENDED_HANDSHAKE,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::ScionAddr;
 use hawser_path::Fingerprint;
 use tokio::task::AbortHandle;
 
@@ -11,6 +10,7 @@ use super::conn::Origin;
 use super::policy::{REFUSED, REFUSED_PAUSE};
 use super::remote::Offered;
 use super::{DialError, Event, HANDSHAKE_PAUSE, Swarm, SwarmError};
+use crate::address::PeerAddr;
 use crate::peer::{self, Gone, Session, Side};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
@@ -304,7 +304,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Every peer with the reason there is no connection to it.
-    pub(super) fn troubles(&self) -> Vec<(ScionAddr, String)> {
+    pub(super) fn troubles(&self) -> Vec<(PeerAddr, String)> {
         let remotes = self.remotes.iter();
         remotes.map(|r| (r.addr, r.trouble())).collect()
     }

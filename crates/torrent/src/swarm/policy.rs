@@ -7,6 +7,7 @@ use std::time::Duration;
 use hawser_path::{Fingerprint, Judged, Metadata, Path, Policy, Reason};
 
 use super::Swarm;
+use crate::address::PeerAddr;
 use crate::transport::{Connection, Transport};
 
 /// What a peer is told whose path is not kept: that there is a policy, not what it says.
@@ -37,12 +38,15 @@ impl<T: Transport> Swarm<T> {
     ///
     /// # Errors
     /// Why not: its path, as seen from here, is left by the policy, or is not known here, so that
-    /// nothing can be said for it.
+    /// nothing can be said for it. Policies say nothing of IP peers.
     pub(super) fn admits(&self, connection: &T::Connection) -> Result<(), Reason> {
         let Some(policy) = &self.goal.policy else {
             return Ok(());
         };
-        let (peer, fingerprint) = (connection.peer(), connection.fingerprint());
+        let PeerAddr::Scion(peer) = connection.peer() else {
+            return Ok(());
+        };
+        let fingerprint = connection.fingerprint();
         if fingerprint == Fingerprint::local(peer.isd_as) {
             let inside = Path {
                 src: peer.isd_as,
@@ -54,7 +58,7 @@ impl<T: Transport> Swarm<T> {
             return denied.remove(&fingerprint).map_or(Ok(()), Err);
         }
         // Who accepts a connection looked them up for it.
-        let offers = self.transport.offers(peer);
+        let offers = self.transport.offers(peer.into());
         let offers = Arc::clone(&offers.borrow());
         if let Some(reason) = denied(Some(policy), &offers).remove(&fingerprint) {
             return Err(reason);

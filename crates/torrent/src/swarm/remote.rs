@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::ScionAddr;
 use hawser_path::{Decision, Fingerprint, Judged, Policy, Reason, Select, select};
 
+use crate::address::PeerAddr;
 use crate::picker::ConnId;
 
 /// Pauses before dialing a path again, by how often it failed in a row.
@@ -36,7 +36,7 @@ pub(super) struct Choice {
 /// An address-level peer.
 #[derive(Debug)]
 pub(super) struct Remote<P> {
-    pub addr: ScionAddr,
+    pub addr: PeerAddr,
     /// Why it is never spoken to again.
     pub banned: Option<String>,
     /// Why no path to it is known.
@@ -95,14 +95,19 @@ pub(super) struct Withdrawn {
 }
 
 impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
-    pub fn new(addr: ScionAddr, choice: Choice, contact_only: bool) -> Remote<P> {
+    pub fn new(addr: PeerAddr, mut choice: Choice, contact_only: bool) -> Remote<P> {
+        if addr.ip().is_some() {
+            // Policies are about SCION paths.
+            choice.policy = None;
+        }
         Remote {
             addr,
             banned: None,
             no_path: None,
             paths: BTreeMap::new(),
             choice,
-            contact_only,
+            // Nobody chooses the way to an IP peer.
+            contact_only: contact_only && addr.scion().is_some(),
         }
     }
 
@@ -191,6 +196,9 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
     /// Runs the selection anew, over the offered paths that can be connected; over all that can be
     /// dialed when none can.
     pub fn choose(&mut self) {
+        if self.addr.ip().is_some() {
+            return self.take_all();
+        }
         let of = |failing: bool| {
             let paths = self.paths.values().filter(|p| p.is_fit());
             paths.filter(move |p| failing || !p.is_failing())
@@ -217,6 +225,14 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
                     false => decision,
                 });
             }
+        }
+    }
+
+    /// There is nothing to choose: the network takes the one way there is.
+    fn take_all(&mut self) {
+        for path in self.paths.values_mut() {
+            path.taken = true;
+            path.decision = Some(Decision::taken(Reason::PlainIp));
         }
     }
 

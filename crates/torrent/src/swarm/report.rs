@@ -294,7 +294,7 @@ impl<T: Transport> Swarm<T> {
         let left = self.uploads.left().into_iter();
         let left = left.filter(|(group, _, path, _)| !up.contains(&(*group, *path)));
         let left = left.map(|(_, peer, fingerprint, decision)| LeftPath {
-            peer,
+            peer: peer.into(),
             fingerprint,
             decision,
         });

@@ -58,6 +58,10 @@ impl<T: Transport> Swarm<T> {
         let mut all = std::mem::take(&mut self.weighings);
         all.resize_with(self.remotes.len(), || Weighing::new(self.goal.weights, now));
         for (remote, weighing) in all.iter_mut().enumerate() {
+            // There is nothing to compare the one way to an IP peer with.
+            if self.remotes[remote].addr.ip().is_some() {
+                continue;
+            }
             self.meet(remote, weighing, now);
             self.end_slot(remote, weighing, now);
             self.hold(remote, weighing);

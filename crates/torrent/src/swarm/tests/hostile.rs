@@ -230,7 +230,7 @@ async fn one_wrong_block_among_right_ones_of_others() {
     stage.check();
     assert!(summary.wasted_bytes > 0);
     let last = progress.borrow().clone();
-    let banned: Vec<ScionAddr> = last.idle_peers.iter().map(|(peer, _)| *peer).collect();
+    let banned: Vec<PeerAddr> = last.idle_peers.iter().map(|(peer, _)| *peer).collect();
     assert_eq!(banned, [addr(2)], "{last:?}");
 }
 

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::progress::{PathProgress, Progress, SeedProgress};
-use crate::testing::{Neck, Pipe, Shape, State, TestPath};
+use crate::testing::{Neck, Pipe, Shape, State, TestPath, scion_addr};
 use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, Multipath, PeerId, Request, encode};
 use crate::{PathState, SelectBy};
 
@@ -118,7 +118,7 @@ fn given(progress: &SeedProgress, n: u16) -> Vec<usize> {
             |decision: &hawser_path::Decision| decision.verdict == hawser_path::Verdict::Taken;
         for (at, via) in VIA.into_iter().enumerate() {
             let interface = |of: u16, id| hawser_path::Interface {
-                isd_as: addr(of).isd_as,
+                isd_as: scion_addr(of).isd_as,
                 id,
             };
             let name = hawser_path::Fingerprint::of(&[
@@ -361,7 +361,7 @@ async fn an_address_that_is_not_its_own_is_refused_and_the_peer_served() {
         ..ExtendedHandshake::default()
     };
     let lie = Multipath::Offer {
-        addr: addr(2),
+        addr: scion_addr(2),
         paths: 4,
     };
     let says = [extended(0, ours.encode()), extended(1, lie.encode())];

@@ -25,6 +25,7 @@ use super::path::DIAL_TIME;
 use super::policy::denied;
 use super::remote::Offered;
 use super::{DialError, Event, Swarm, SwarmError};
+use crate::address::PeerAddr;
 use crate::download::SelectBy;
 use crate::peer::{self, Session, Side};
 use crate::picker::{ConnId, GroupId};
@@ -162,14 +163,20 @@ impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
 }
 
 impl<T: Transport> Swarm<T> {
-    /// Whether we let uploaders choose, and choose where we upload.
-    pub(super) fn is_multipath(&self) -> bool {
-        self.goal.select_by == SelectBy::Uploader
+    /// Whether we let uploaders choose, and choose where we upload, at a peer. The way to an IP peer
+    /// nobody chooses.
+    pub(super) fn is_multipath(&self, peer: PeerAddr) -> bool {
+        self.goal.select_by == SelectBy::Uploader && peer.scion().is_some()
+    }
+
+    fn is_multipath_over(&self, id: ConnId) -> bool {
+        let conn = self.conns.get(&id);
+        conn.is_some_and(|conn| self.is_multipath(conn.connection.peer()))
     }
 
     /// A new connection: whether the peer may ask for blocks at once.
     pub(super) fn greet(&mut self, id: ConnId, now: Instant) {
-        let multipath = self.is_multipath();
+        let multipath = self.is_multipath_over(id);
         if let Some(conn) = self.conns.get_mut(&id)
             && !(multipath && conn.terms.extended)
         {
@@ -180,7 +187,7 @@ impl<T: Transport> Swarm<T> {
 
     /// A peer said in its extended handshake under which id it takes `scion_multipath`.
     pub(super) fn introduced(&mut self, id: ConnId, multipath: Option<u8>, now: Instant) {
-        let ours = self.is_multipath();
+        let ours = self.is_multipath_over(id);
         let wants = !self.picker.verified().is_full();
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
@@ -194,8 +201,9 @@ impl<T: Transport> Swarm<T> {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
-        match conn.terms.multipath {
-            Some(multipath) if first && wants => {
+        let addr = addr.filter(|_| first && wants);
+        match (conn.terms.multipath, addr) {
+            (Some(multipath), Some(addr)) => {
                 conn.terms.offered = true;
                 let offer = Multipath::Offer { addr, paths };
                 conn.send([Message::Extended {
@@ -203,8 +211,8 @@ impl<T: Transport> Swarm<T> {
                     payload: offer.encode().into(),
                 }]);
             }
-            Some(_) => {}
-            None => {
+            (Some(_), None) => {}
+            (None, _) => {
                 if !self.uploads.peers.contains_key(&group) {
                     conn.unchoke();
                 }
@@ -215,7 +223,7 @@ impl<T: Transport> Swarm<T> {
 
     /// A peer said something of paths.
     pub(super) fn heard_multipath(&mut self, id: ConnId, message: Multipath, now: Instant) {
-        let ours = self.is_multipath();
+        let ours = self.is_multipath_over(id);
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
@@ -226,7 +234,7 @@ impl<T: Transport> Swarm<T> {
             Multipath::Offer { addr, paths } if ours => {
                 let from = conn.connection.peer();
                 // Anything else would let a peer send our packets to others.
-                if addr != from {
+                if PeerAddr::Scion(addr) != from {
                     tracing::warn!(peer = %from, offered = %addr,
                         "a peer offers an address that it does not speak from: refused");
                     conn.unchoke();
@@ -250,11 +258,11 @@ impl<T: Transport> Swarm<T> {
         }
         let (transport, events) = (self.transport.clone(), self.events.clone());
         let watch = self.tasks.spawn(async move {
-            let mut offers = transport.offers(addr);
+            let mut offers = transport.offers(addr.into());
             loop {
                 let paths = Arc::clone(&offers.borrow_and_update());
                 if paths.is_empty()
-                    && let Err(why) = transport.lookup(addr).await
+                    && let Err(why) = transport.lookup(addr.into()).await
                 {
                     tracing::info!(peer = %addr, why, "not connected back to");
                 }
@@ -289,7 +297,7 @@ impl<T: Transport> Swarm<T> {
             match denied.get(&path.as_ref().fingerprint()) {
                 Some(reason) => Err(reason.clone()),
                 None => {
-                    let fits = transport.fits(addr, path);
+                    let fits = transport.fits(addr.into(), path);
                     fits.map_err(|why| Reason::Unfit { why })
                 }
             }
@@ -439,7 +447,7 @@ impl<T: Transport> Swarm<T> {
         let events = self.events.clone();
         let task = self.tasks.spawn(async move {
             let connect = async {
-                let connection = transport.dial(addr, route).await;
+                let connection = transport.dial(addr.into(), route).await;
                 let connection = connection.map_err(DialError::NotConnected)?;
                 let session = peer::establish(connection, Side::Dialed, &shared).await;
                 session.map_err(DialError::Handshake)

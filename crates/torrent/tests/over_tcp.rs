@@ -1,0 +1,304 @@
+//! Downloads from IP peers, over plain TCP on this host.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hawser_torrent::{
+    CreateOptions, Download, DownloadError, DownloadOptions, Listener, Metainfo, Network, PeerAddr,
+    Seed, SeedOptions, Summary, create,
+};
+use rand::RngExt;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const PIECE: u32 = 65536;
+
+/// Bytes of a handshake.
+const HANDSHAKE: usize = 68;
+
+struct Content {
+    dir: TempDir,
+    metainfo: Metainfo,
+}
+
+impl Content {
+    fn new(length: usize) -> Content {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file.bin");
+        let mut bytes = vec![0u8; length];
+        rand::rng().fill(&mut bytes[..]);
+        std::fs::write(&file, bytes).unwrap();
+        let options = CreateOptions::new().with_piece_length(PIECE);
+        let torrent = create(&file, &options, |_, _| {}).unwrap();
+        let metainfo = Metainfo::parse(&torrent).unwrap();
+        Content { dir, metainfo }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("file.bin")
+    }
+
+    fn target(&self) -> PathBuf {
+        self.dir.path().join("get")
+    }
+
+    /// Seeds at `addr`; tells where.
+    async fn seed(&self, addr: &str) -> (Seed, PeerAddr) {
+        let listener = Listener::bind(addr.parse().unwrap()).await.unwrap();
+        let addr = listener.local_addr();
+        let (metainfo, file) = (self.metainfo.clone(), self.file());
+        let network = Network::ip().with_listener(listener);
+        let seed = Seed::start(metainfo, file, network, SeedOptions::new(), |_, _| {});
+        (seed.await.unwrap(), addr.into())
+    }
+
+    fn get(&self, peers: &[PeerAddr]) -> Download {
+        let options = DownloadOptions::new();
+        self.get_with(peers, Network::ip(), options)
+    }
+
+    fn get_with(&self, peers: &[PeerAddr], network: Network, options: DownloadOptions) -> Download {
+        let (metainfo, peers) = (self.metainfo.clone(), peers.to_vec());
+        Download::start(metainfo, self.target(), peers, network, options)
+    }
+
+    fn check(&self) {
+        let read = |path: &Path| std::fs::read(path).unwrap();
+        assert!(read(&self.file()) == read(&self.target().join("file.bin")));
+    }
+
+    /// What the other side says first, by somebody who has everything and lets be asked.
+    fn greeting(&self) -> Vec<u8> {
+        let mut out = b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0".to_vec();
+        out.extend(self.metainfo.info_hash().0);
+        out.extend(b"-XX0000-............");
+        let mut bits = vec![0u8; self.metainfo.piece_count().div_ceil(8) as usize];
+        for piece in 0..self.metainfo.piece_count() as usize {
+            bits[piece / 8] |= 0x80 >> (piece % 8);
+        }
+        out.extend(message(5, &bits));
+        out.extend(message(1, &[]));
+        out
+    }
+}
+
+/// A message as sent.
+fn message(id: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = (1 + body.len() as u32).to_be_bytes().to_vec();
+    out.push(id);
+    out.extend(body);
+    out
+}
+
+/// Answers every request with zeros.
+async fn lie(mut stream: TcpStream, greeting: Vec<u8>) -> std::io::Result<()> {
+    stream.write_all(&greeting).await?;
+    let mut handshake = [0; HANDSHAKE];
+    stream.read_exact(&mut handshake).await?;
+    loop {
+        let length = stream.read_u32().await?;
+        let mut said = vec![0; length as usize];
+        stream.read_exact(&mut said).await?;
+        if said.first() == Some(&6) {
+            let length = u32::from_be_bytes(said[9..].try_into().unwrap());
+            let mut body = said[1..9].to_vec();
+            body.resize(8 + length as usize, 0);
+            stream.write_all(&message(7, &body)).await?;
+        }
+    }
+}
+
+/// A peer that does as `conduct` says with everybody who connects.
+async fn rogue<F>(conduct: impl Fn(TcpStream) -> F + Send + 'static) -> PeerAddr
+where
+    F: Future<Output = std::io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            // It is hung up on.
+            tokio::spawn(conduct(stream));
+        }
+    });
+    addr.into()
+}
+
+async fn finish(download: Download) -> Result<Summary, DownloadError> {
+    let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
+    waited.expect("the download hangs")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_crosses_by_ipv4_and_ipv6() {
+    for host in ["127.0.0.1:0", "[::1]:0"] {
+        let content = Content::new(20_000_000);
+        let (seed, addr) = content.seed(host).await;
+        let mut progress = seed.progress();
+        let summary = finish(content.get(&[addr])).await.unwrap();
+        content.check();
+        assert_eq!(summary.fetched_bytes, 20_000_000);
+        let carried: Vec<_> = summary.paths.iter().map(|p| (p.peer, p.hops)).collect();
+        assert_eq!(carried, [(addr, 0)]);
+        let uploaded = progress.wait_for(|p| p.uploaded_bytes >= 20_000_000);
+        let uploaded = tokio::time::timeout(PATIENCE, uploaded).await;
+        assert_eq!(uploaded.unwrap().unwrap().connections, 1);
+        seed.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_seeders_share_the_work() {
+    let content = Content::new(20_000_000);
+    let (_one, first) = content.seed("127.0.0.1:0").await;
+    let (_two, second) = content.seed("127.0.0.1:0").await;
+    let summary = finish(content.get(&[first, second])).await.unwrap();
+    content.check();
+    let carried: u64 = summary.paths.iter().map(|path| path.bytes).sum();
+    assert_eq!(carried, 20_000_000 + summary.wasted_bytes);
+    assert_eq!(summary.paths.len(), 2, "{summary:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_goes_on_when_its_seeder_is_back() {
+    let content = Content::new(3_000_000);
+    // It tells the truth about one piece, then leaves.
+    let (greeting, file) = (content.greeting(), std::fs::read(content.file()).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let seeder = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(&greeting).await.unwrap();
+        let mut handshake = [0; HANDSHAKE];
+        stream.read_exact(&mut handshake).await.unwrap();
+        let mut left = 4 * PIECE as usize;
+        while left > 0 {
+            let length = stream.read_u32().await.unwrap();
+            let mut said = vec![0; length as usize];
+            stream.read_exact(&mut said).await.unwrap();
+            if said.first() != Some(&6) {
+                continue;
+            }
+            let number = |at: usize| u32::from_be_bytes(said[at..at + 4].try_into().unwrap());
+            let (start, length) = (number(1) * PIECE + number(5), number(9) as usize);
+            let data = &file[start as usize..][..length];
+            let body = [&said[1..9], data].concat();
+            stream.write_all(&message(7, &body)).await.unwrap();
+            left = left.saturating_sub(length);
+        }
+    });
+    let download = content.get(&[addr.into()]);
+    let mut progress = download.progress();
+    let some = progress.wait_for(|p| p.verified_bytes > 0);
+    drop(tokio::time::timeout(PATIENCE, some).await.unwrap().unwrap());
+    seeder.await.unwrap();
+    let (_seed, _) = content.seed(&addr.to_string()).await;
+    let summary = finish(download).await.unwrap();
+    content.check();
+    assert_eq!((summary.fetched_bytes, summary.paths.len()), (3_000_000, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_and_lies_hold_nothing_up() {
+    let content = Content::new(5_000_000);
+    let (_seed, honest) = content.seed("127.0.0.1:0").await;
+    let greeting = content.greeting();
+    let liar = rogue(move |stream| lie(stream, greeting.clone())).await;
+    let greeting = content.greeting();
+    let babbler = rogue(move |mut stream| {
+        let babble = [greeting.clone(), vec![0xff; 1 << 20]].concat();
+        async move { stream.write_all(&babble).await }
+    })
+    .await;
+    let mute = rogue(|mut stream| async move {
+        let mut sink = Vec::new();
+        stream.read_to_end(&mut sink).await.map(drop)
+    })
+    .await;
+    let absent = "127.0.0.1:1".parse().unwrap();
+    let summary = finish(content.get(&[liar, babbler, mute, absent, honest])).await;
+    content.check();
+    let from: Vec<_> = summary.unwrap().paths.iter().map(|p| p.peer).collect();
+    assert!(from.contains(&honest), "{from:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn liars_and_who_is_absent_are_named() {
+    let content = Content::new(500_000);
+    let greeting = content.greeting();
+    let liar = rogue(move |stream| lie(stream, greeting.clone())).await;
+    let error = finish(content.get(&[liar])).await.unwrap_err().to_string();
+    assert!(
+        error.contains(&liar.to_string()) && error.contains("wrong data"),
+        "{error}"
+    );
+    let absent: PeerAddr = "127.0.0.1:1".parse().unwrap();
+    let options = DownloadOptions::new().with_give_up_after(Duration::from_millis(500));
+    let error = finish(content.get_with(&[absent], Network::ip(), options)).await;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("127.0.0.1:1 (connection refused)"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_lies_does_not_come_back_from_another_port() {
+    let content = Content::new(500_000);
+    let listener = Listener::bind("0.0.0.0:0".parse().unwrap()).await.unwrap();
+    let port = listener.local_addr().port();
+    let network = Network::ip().with_listener(listener);
+    // Nobody is there until the lie is told.
+    let later = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let there = later.local_addr().unwrap();
+    drop(later);
+    let download = content.get_with(&[there.into()], network, DownloadOptions::new());
+    let connect = || TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port)));
+    let first = lie(connect().await.unwrap(), content.greeting());
+    assert!(
+        tokio::time::timeout(PATIENCE, first)
+            .await
+            .unwrap()
+            .is_err()
+    );
+    // Turned away before it is asked for anything.
+    let mut again = connect().await.unwrap();
+    again.write_all(&content.greeting()).await.unwrap();
+    let mut said = Vec::new();
+    let ended = again.read_to_end(&mut said);
+    let _ = tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    let request = [0, 0, 0, 13, 6];
+    let asked = said.windows(request.len()).any(|bytes| bytes == request);
+    assert!(!asked);
+    let (_seed, _) = content.seed(&there.to_string()).await;
+    assert!(finish(download).await.unwrap().wasted_bytes > 0);
+    content.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scion_peers_without_a_scion_network_are_refused() {
+    let content = Content::new(100_000);
+    let peer = "1-ff00:0:110,127.0.0.1:31000".parse().unwrap();
+    let error = finish(content.get(&[peer])).await.unwrap_err();
+    assert!(matches!(error, DownloadError::NoPath { .. }), "{error}");
+    assert!(error.to_string().contains("only IP peers"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_in_use_is_named() {
+    let listener = Listener::bind("127.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let addr = listener.local_addr();
+    let error = Listener::bind(addr).await.unwrap_err().to_string();
+    assert!(
+        error.contains(&addr.to_string()) && error.contains("another port"),
+        "{error}"
+    );
+}
