@@ -11,13 +11,13 @@ use super::policy::{REFUSED, REFUSED_PAUSE};
 use super::remote::Offered;
 use super::{DialError, Event, HANDSHAKE_PAUSE, Swarm, SwarmError};
 use crate::address::PeerAddr;
-use crate::peer::{self, Gone, Session, Side};
+use crate::peer::{self, Gone, Session, Shared, Side};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
 
 /// Connecting and the handshake together may take so long; a dial that hangs must end, so that
 /// the path is tried again.
-pub(super) const DIAL_TIME: Duration = Duration::from_secs(15);
+const DIAL_TIME: Duration = Duration::from_secs(15);
 
 /// What a peer is told when a connection to it is not wanted any more.
 const UNUSED: &str = "the path is not used any more";
@@ -128,17 +128,7 @@ impl<T: Transport> Swarm<T> {
         let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
         let events = self.events.clone();
         let task = self.tasks.spawn(async move {
-            let connect = async {
-                let connection = transport.dial(peer, route).await;
-                let connection = connection.map_err(DialError::NotConnected)?;
-                let session = peer::establish(connection, Side::Dialed, &shared).await;
-                session.map_err(DialError::Handshake)
-            };
-            let result = tokio::time::timeout(DIAL_TIME, connect).await;
-            let result = result.unwrap_or_else(|_| {
-                let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
-                Err(DialError::NotConnected(reason))
-            });
+            let result = connect(transport, peer, route, &shared).await;
             let _ = events.send(Event::Dialed { attempt, result }).await;
         });
         self.attempts.insert(
@@ -182,8 +172,9 @@ impl<T: Transport> Swarm<T> {
             }
             Ok(session) => {
                 let origin = Origin::Dialed(remote, fingerprint);
+                let rtt = session.connection.rtt();
                 if let Some(conn) = self.join(session, origin, now)?
-                    && let Some(before) = self.remotes[remote].connected(fingerprint, conn)
+                    && let Some(before) = self.remotes[remote].connected(fingerprint, conn, rtt)
                 {
                     self.drop_conn(before, "replaced by a new connection");
                 }
@@ -308,4 +299,24 @@ impl<T: Transport> Swarm<T> {
         let remotes = self.remotes.iter();
         remotes.map(|r| (r.addr, r.trouble())).collect()
     }
+}
+
+/// Connects to a peer over a path and greets it; gives up after [`DIAL_TIME`].
+pub(super) async fn connect<T: Transport>(
+    transport: T,
+    peer: PeerAddr,
+    path: T::Path,
+    shared: &Shared,
+) -> Result<Session<T::Connection>, DialError> {
+    let connect = async {
+        let connection = transport.dial(peer, path).await;
+        let connection = connection.map_err(DialError::NotConnected)?;
+        let session = peer::establish(connection, Side::Dialed, shared).await;
+        session.map_err(DialError::Handshake)
+    };
+    let result = tokio::time::timeout(DIAL_TIME, connect).await;
+    result.unwrap_or_else(|_| {
+        let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
+        Err(DialError::NotConnected(reason))
+    })
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_path::{Decision, Fingerprint, Judged, Policy, Reason, Select, select};
+use hawser_path::{
+    Decision, Fingerprint, Judged, Measured, Policy, Reason, Select, select_measured,
+};
 
 use crate::address::PeerAddr;
 use crate::picker::ConnId;
@@ -64,6 +66,8 @@ pub(super) struct PathPeer<P> {
     pub sensed: bool,
     /// How long it last took to connect and greet.
     pub handshake: Duration,
+    /// The shortest round trip seen right after connecting, when nothing queues yet.
+    rtt: Option<Duration>,
     pub link: Link,
     /// Since when its connection delivers nothing of what was asked for.
     pub stalled: Option<Instant>,
@@ -151,6 +155,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
                 weighed: None,
                 sensed: false,
                 handshake: Duration::ZERO,
+                rtt: None,
                 link: Link::default(),
                 stalled: None,
                 failures: 0,
@@ -205,11 +210,17 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         };
         let all = of(false).next().is_none();
         let candidates: Vec<P> = of(all).map(|p| p.path.clone()).collect();
+        let measured: Vec<Measured> = of(all)
+            .map(|p| Measured {
+                rtt: p.rtt,
+                rate: None,
+            })
+            .collect();
         let most = match self.contact_only {
             true => 1,
             false => self.choice.most,
         };
-        let selection = select(&candidates, &self.choice.select, most);
+        let selection = select_measured(&candidates, &measured, &self.choice.select, most);
         for path in self.paths.values_mut() {
             path.taken = false;
             path.decision = path.unfit.clone().map(Decision::left);
@@ -260,15 +271,21 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         waiting.filter_map(|path| path.retry_at).min()
     }
 
-    /// A path is connected. Returns the connection it takes the place of.
-    pub fn connected(&mut self, fingerprint: Fingerprint, conn: ConnId) -> Option<ConnId> {
+    /// A path is connected, and its round trip measured: paths are chosen anew, since it may be
+    /// other than announced. Returns the connection it takes the place of.
+    pub fn connected(
+        &mut self,
+        fingerprint: Fingerprint,
+        conn: ConnId,
+        rtt: Duration,
+    ) -> Option<ConnId> {
         let path = self.paths.get_mut(&fingerprint)?;
         let before = path.link.conn.replace(conn);
         path.link.attempt = None;
         path.stalled = None;
-        if std::mem::take(&mut path.failures) >= MOST_FAILURES {
-            self.choose();
-        }
+        path.failures = 0;
+        path.rtt = Some(path.rtt.map_or(rtt, |least| least.min(rtt)));
+        self.choose();
         before
     }
 

@@ -22,6 +22,18 @@ fn path(ids: &[u16]) -> Arc<hawser_path::Path> {
     Arc::new(path.unwrap())
 }
 
+/// A path of one hop that announces this latency.
+fn announced(id: u16, latency: Duration) -> Arc<hawser_path::Path> {
+    let plain = path(&[id]);
+    let metadata = Metadata {
+        latency: vec![Some(latency)],
+        ..Metadata::default()
+    };
+    let (from, to) = (plain.interfaces[0].isd_as, plain.interfaces[1].isd_as);
+    let path = hawser_path::Path::new(from, to, plain.interfaces.clone(), metadata);
+    Arc::new(path.unwrap())
+}
+
 fn remote(select: Select, most: usize) -> Remote<Arc<hawser_path::Path>> {
     let addr = "1-ff00:0:99,10.0.0.1:1".parse().unwrap();
     let policy = None;
@@ -49,6 +61,26 @@ impl Remote<Arc<hawser_path::Path>> {
 }
 
 const MS: Duration = Duration::from_millis(1);
+
+#[test]
+fn a_measured_latency_goes_before_the_announced() {
+    let mut remote = remote("latency".parse().unwrap(), 1);
+    let (one, two) = (announced(1, MS), announced(2, 5 * MS));
+    let now = Instant::now();
+    remote.offer_fit(&[one.clone(), two.clone()], now);
+    let (one, two) = (one.fingerprint(), two.fingerprint());
+    assert_eq!(taken(&remote), [one]);
+    remote.connected(one, 1, 100 * MS);
+    assert_eq!(taken(&remote), [two]);
+    // Until the other is connected, what works goes on.
+    assert!(remote.surplus().is_empty());
+    remote.connected(two, 2, 20 * MS);
+    assert_eq!(taken(&remote), [two]);
+    assert_eq!(remote.surplus(), [1]);
+    // What was once measured stays known, so the choice does not swing.
+    remote.connected(two, 3, 30 * MS);
+    assert_eq!(taken(&remote), [two]);
+}
 
 #[test]
 fn all_taken_paths_are_due_at_once() {
@@ -85,9 +117,9 @@ fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
     assert_eq!(taken(&remote), [long]);
     assert!(remote.trouble().contains("no answer"));
     // It answers at last: it is taken again, the other is surplus.
-    remote.connected(long, 1);
+    remote.connected(long, 1, MS);
     assert!(remote.surplus().is_empty());
-    remote.connected(short, 2);
+    remote.connected(short, 2, MS);
     assert_eq!(taken(&remote), [short]);
     assert_eq!(remote.surplus(), [1]);
 }
@@ -98,8 +130,8 @@ fn a_path_offered_again_is_due_at_once() {
     let now = Instant::now();
     let (one, two) = (path(&[1]), path(&[2]));
     remote.offer_fit(&[one.clone(), two.clone()], now);
-    remote.connected(one.fingerprint(), 1);
-    remote.connected(two.fingerprint(), 2);
+    remote.connected(one.fingerprint(), 1, MS);
+    remote.connected(two.fingerprint(), 2, MS);
     let withdrawn = remote.offer_fit(std::slice::from_ref(&two), now);
     assert_eq!(withdrawn.conns, [1]);
     if let Some(path) = remote.paths.get_mut(&one.fingerprint()) {
@@ -119,7 +151,7 @@ fn a_stalled_path_is_replaced_probed_and_taken_again() {
     let now = Instant::now();
     let (short, long) = (path(&[1]), path(&[2, 3]));
     remote.offer_fit(&[short.clone(), long.clone()], now);
-    remote.connected(short.fingerprint(), 1);
+    remote.connected(short.fingerprint(), 1, MS);
     assert_eq!(remote.due(now), []);
     remote.stalled(short.fingerprint(), now);
     let mut due = remote.due(now);
@@ -127,7 +159,7 @@ fn a_stalled_path_is_replaced_probed_and_taken_again() {
     let mut both = [short.fingerprint(), long.fingerprint()];
     both.sort();
     assert_eq!(due, both);
-    remote.connected(long.fingerprint(), 2);
+    remote.connected(long.fingerprint(), 2, MS);
     // It may recover: it is not closed.
     assert!(remote.surplus().is_empty());
     remote.recovered(short.fingerprint());
@@ -185,7 +217,7 @@ fn what_the_policy_does_not_keep_any_more_is_closed() {
     let now = Instant::now();
     remote.offer_fit(std::slice::from_ref(&long), now);
     assert_eq!(remote.due(now), [long.fingerprint()]);
-    remote.connected(long.fingerprint(), 7);
+    remote.connected(long.fingerprint(), 7, MS);
     let withdrawn = remote.offer_fit(&[short.clone(), long.clone()], now);
     assert_eq!(withdrawn.denied, [7]);
     assert!(withdrawn.conns.is_empty());

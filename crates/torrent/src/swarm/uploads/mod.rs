@@ -4,6 +4,7 @@
 //! some that overlap as little as possible with those given to others, connect back over them, and
 //! choke the connections over all others: they stay open and wait.
 
+mod back;
 mod downloader;
 mod sensing;
 mod terms;
@@ -14,20 +15,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_path::{Assignment, Decision, Fingerprint, Interface, Reason, Verdict};
+use hawser_path::{Assignment, Decision, Fingerprint, Reason, Verdict};
 use tokio::task::AbortHandle;
 
+use self::back::Back;
 use self::downloader::Downloader;
 use self::sensing::Sensing;
 pub(super) use self::terms::{Terms, Told};
-use super::conn::{Conn, Origin};
-use super::path::DIAL_TIME;
+use super::conn::Origin;
 use super::policy::denied;
 use super::remote::Offered;
-use super::{DialError, Event, Swarm, SwarmError};
+use super::{Event, Swarm};
 use crate::address::PeerAddr;
 use crate::download::SelectBy;
-use crate::peer::{self, Session, Side};
 use crate::picker::{ConnId, GroupId};
 use crate::transport::{Connection, Transport};
 use crate::wire::{Message, Multipath};
@@ -70,13 +70,6 @@ impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.addr, f)
     }
-}
-
-/// A dial to who downloads.
-struct Back {
-    group: GroupId,
-    fingerprint: Fingerprint,
-    task: AbortHandle,
 }
 
 /// A connection as far as giving out paths is concerned.
@@ -418,103 +411,6 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn clear_attempt(&mut self, group: GroupId, path: Fingerprint) {
-        if let Some((peer, _)) = self.uploads.peers.get_mut(&group)
-            && let Some(way) = peer.ways.get_mut(&path)
-        {
-            way.attempt = None;
-        }
-    }
-
-    /// Connects to who downloads over a path it was given.
-    fn dial_back(&mut self, group: GroupId, fingerprint: Fingerprint) {
-        let conns = self.conns.values();
-        let open = conns.filter(|conn| matches!(conn.origin, Origin::Back(_)));
-        if open.count() + self.uploads.backs.len() >= MOST_BACK {
-            return;
-        }
-        let attempt = self.new_id();
-        let Some((peer, _)) = self.uploads.peers.get_mut(&group) else {
-            return;
-        };
-        let (addr, Some(way)) = (peer.addr, peer.ways.get_mut(&fingerprint)) else {
-            return;
-        };
-        way.attempt = Some(attempt);
-        let route = way.path.clone();
-        tracing::debug!(peer = %addr, path = %fingerprint, "connecting back");
-        let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
-        let events = self.events.clone();
-        let task = self.tasks.spawn(async move {
-            let connect = async {
-                let connection = transport.dial(addr.into(), route).await;
-                let connection = connection.map_err(DialError::NotConnected)?;
-                let session = peer::establish(connection, Side::Dialed, &shared).await;
-                session.map_err(DialError::Handshake)
-            };
-            let result = tokio::time::timeout(DIAL_TIME, connect).await;
-            let result = result.unwrap_or_else(|_| {
-                let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
-                Err(DialError::NotConnected(reason))
-            });
-            let _ = events.send(Event::DialedBack { attempt, result }).await;
-        });
-        let back = Back {
-            group,
-            fingerprint,
-            task,
-        };
-        self.uploads.backs.insert(attempt, back);
-    }
-
-    /// A dial to who downloads came to an end.
-    pub(super) fn dialed_back(
-        &mut self,
-        attempt: u64,
-        result: Result<Session<T::Connection>, DialError>,
-        now: Instant,
-    ) -> Result<(), SwarmError> {
-        let Some(Back {
-            group, fingerprint, ..
-        }) = self.uploads.backs.remove(&attempt)
-        else {
-            // Nobody waits for it any more.
-            if let Ok(session) = result {
-                session.connection.close("not needed");
-            }
-            return Ok(());
-        };
-        self.clear_attempt(group, fingerprint);
-        let mut trouble = String::from("another peer is there");
-        let joined = match result {
-            Ok(session) => {
-                if self.groups.get(&session.connection.key()) == Some(&group) {
-                    self.join(session, Origin::Back(fingerprint), now)?
-                } else {
-                    session.connection.close("another peer was to be reached");
-                    None
-                }
-            }
-            Err(error) => {
-                let why = match error {
-                    DialError::NotConnected(reason) => reason,
-                    DialError::Handshake(gone) => gone.to_string(),
-                };
-                tracing::debug!(path = %fingerprint, why, "not connected back");
-                trouble = why;
-                None
-            }
-        };
-        if let Some((peer, _)) = self.uploads.peers.get_mut(&group) {
-            match joined {
-                Some(_) => peer.connected(fingerprint),
-                None => peer.failed(fingerprint, &trouble, now),
-            }
-        }
-        self.settle(now);
-        Ok(())
-    }
-
     /// Uploaders that do not choose leave it to us.
     fn decide_where_nobody_does(&mut self, now: Instant) {
         for conn in self.conns.values() {
@@ -529,43 +425,5 @@ impl<T: Transport> Swarm<T> {
                     "the peer does not choose paths for its uploads: chosen here");
             }
         }
-    }
-}
-
-impl<C: Connection> Conn<C> {
-    /// The peer may ask for blocks.
-    pub(super) fn unchoke(&mut self) {
-        if std::mem::take(&mut self.terms.choked) {
-            self.terms.uploads.unchoke();
-            self.send([Message::Unchoke]);
-        }
-    }
-
-    /// The peer may not ask for blocks; what it asked for is dropped.
-    fn choke(&mut self) {
-        if !std::mem::replace(&mut self.terms.choked, true) {
-            self.terms.uploads.choke();
-            self.send([Message::Choke]);
-        }
-    }
-
-    /// Tells the peer why the path is used or waits, if that is news and it listens.
-    fn tell(&mut self, interfaces: &[Interface], decision: &Decision) {
-        let Some(id) = self.terms.multipath else {
-            return;
-        };
-        let reason = decision.reason.to_string();
-        if self.terms.said.as_ref() == Some(&reason) {
-            return;
-        }
-        let told = Multipath::Told {
-            interfaces: interfaces.to_vec(),
-            reason: reason.clone(),
-        };
-        self.terms.said = Some(reason);
-        self.send([Message::Extended {
-            id,
-            payload: told.encode().into(),
-        }]);
     }
 }

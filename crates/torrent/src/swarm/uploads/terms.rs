@@ -1,4 +1,4 @@
-//! What the two sides of a connection agreed on about who chooses paths.
+//! What the two sides of a connection agreed on about who chooses paths, and what follows from it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -6,6 +6,9 @@ use std::time::Instant;
 use hawser_path::{Decision, Interface, Reason, Verdict};
 
 use crate::peer::Uploads;
+use crate::swarm::conn::Conn;
+use crate::transport::Connection;
+use crate::wire::{Message, Multipath};
 
 /// How a connection stands.
 #[derive(Debug)]
@@ -75,5 +78,43 @@ impl Terms {
     /// Links on the path, if the uploader told.
     pub fn hops(&self) -> Option<usize> {
         Some(self.told.as_ref()?.interfaces.len() / 2)
+    }
+}
+
+impl<C: Connection> Conn<C> {
+    /// The peer may ask for blocks.
+    pub(super) fn unchoke(&mut self) {
+        if std::mem::take(&mut self.terms.choked) {
+            self.terms.uploads.unchoke();
+            self.send([Message::Unchoke]);
+        }
+    }
+
+    /// The peer may not ask for blocks; what it asked for is dropped.
+    pub(super) fn choke(&mut self) {
+        if !std::mem::replace(&mut self.terms.choked, true) {
+            self.terms.uploads.choke();
+            self.send([Message::Choke]);
+        }
+    }
+
+    /// Tells the peer why the path is used or waits, if that is news and it listens.
+    pub(super) fn tell(&mut self, interfaces: &[Interface], decision: &Decision) {
+        let Some(id) = self.terms.multipath else {
+            return;
+        };
+        let reason = decision.reason.to_string();
+        if self.terms.said.as_ref() == Some(&reason) {
+            return;
+        }
+        let told = Multipath::Told {
+            interfaces: interfaces.to_vec(),
+            reason: reason.clone(),
+        };
+        self.terms.said = Some(reason);
+        self.send([Message::Extended {
+            id,
+            payload: told.encode().into(),
+        }]);
     }
 }
