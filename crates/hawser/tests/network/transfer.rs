@@ -3,6 +3,7 @@
 mod choice;
 mod faults;
 mod hosts;
+mod ip;
 mod policy;
 
 use crate::support::{As, TestLab};
@@ -78,6 +79,18 @@ impl Running {
         content: &Path,
         more: &[&str],
     ) -> (Running, String) {
+        let (seeder, ready) = Running::seed_told(lab, isd_as, torrent, content, more);
+        (seeder, ready["listening"].as_str().unwrap().to_owned())
+    }
+
+    /// The same; returns all that it tells once it listens.
+    fn seed_told(
+        lab: &TestLab,
+        isd_as: &str,
+        torrent: &Path,
+        content: &Path,
+        more: &[&str],
+    ) -> (Running, Value) {
         let (torrent, content) = (torrent.to_str().unwrap(), content.to_str().unwrap());
         let mut args = vec!["seed", torrent, content, "--json"];
         args.extend(more);
@@ -92,8 +105,7 @@ impl Running {
             stderr.read_to_string(&mut error).unwrap();
             panic!("the seeder did not start: {error}");
         }
-        let ready: Value = serde_json::from_str(&line).unwrap();
-        (seeder, ready["listening"].as_str().unwrap().to_owned())
+        (seeder, serde_json::from_str(&line).unwrap())
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 pub(crate) use self::upload::{QUEUE, Uploads};
+use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
 use crate::storage::Files;
 use crate::transport::Connection;
@@ -144,18 +145,21 @@ async fn handshakes<C: Connection>(
         .map_err(|reason| ended(&*connection, &reason))?;
     let said = verified(shared);
     let greeting = greeting(shared, &said);
-    if side == Side::Dialed {
-        write.write_all(&greeting).await.map_err(closed)?;
-    }
+    // Other programs may be surprised by more than a handshake before they answered: aria2 drops
+    // who says more.
+    let (first, rest) = match (side, connection.peer()) {
+        (Side::Dialed, PeerAddr::Scion(_)) => (&greeting[..], &[][..]),
+        (Side::Dialed, PeerAddr::Ip(_)) => greeting.split_at(HANDSHAKE_BYTES),
+        (Side::Accepted, _) => (&[][..], &greeting[..]),
+    };
+    write.write_all(first).await.map_err(closed)?;
     let mut theirs = [0; HANDSHAKE_BYTES];
     read.read_exact(&mut theirs).await.map_err(closed)?;
     let theirs = Handshake::decode(&theirs, shared.ours.info_hash)?;
     if theirs.peer_id == shared.ours.peer_id {
         return Err(Gone::Ourselves);
     }
-    if side == Side::Accepted {
-        write.write_all(&greeting).await.map_err(closed)?;
-    }
+    write.write_all(rest).await.map_err(closed)?;
     Ok(Session {
         connection,
         extended: theirs.extended,

@@ -4,7 +4,7 @@ use super::told;
 use crate::cmd::news::News;
 use crate::format;
 use crate::out::{errln, plain};
-use hawser_torrent::{PathProgress, PathState, Phase, Progress};
+use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::{
     cell::{Cell, RefCell},
@@ -122,11 +122,12 @@ impl Bars {
 fn reasons(progress: &Progress) -> Vec<String> {
     let paths = progress.paths.iter().filter_map(|path| {
         let error = path.last_error.as_ref()?;
-        Some(format!(
-            "{} over {}: {error}",
-            path.peer,
-            path.fingerprint.short()
-        ))
+        Some(match path.peer {
+            PeerAddr::Scion(peer) => {
+                format!("{peer} over {}: {error}", path.fingerprint.short())
+            }
+            PeerAddr::Ip(peer) => format!("{peer}: {error}"),
+        })
     });
     let peers = progress
         .idle_peers
@@ -136,10 +137,12 @@ fn reasons(progress: &Progress) -> Vec<String> {
 }
 
 fn describe(path: &PathProgress) -> String {
+    let way = match path.peer {
+        PeerAddr::Scion(_) => format!("{} {} hops", path.fingerprint.short(), path.hops),
+        PeerAddr::Ip(peer) => peer.to_string(),
+    };
     let mut text = format!(
-        "  {} {} hops  {:<8} {:>12}  {:>10}",
-        path.fingerprint.short(),
-        path.hops,
+        "  {way}  {:<8} {:>12}  {:>10}",
         path.state.to_string(),
         format::rate(path.rate as f64),
         format::bytes(path.bytes),

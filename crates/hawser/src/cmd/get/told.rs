@@ -6,7 +6,7 @@ use crate::format;
 use crate::out::{errln, outln, plain};
 use hawser_endhost::Path;
 use hawser_path::Interface;
-use hawser_torrent::{PathProgress, PathState, Progress};
+use hawser_torrent::{PathProgress, PathState, PeerAddr, Progress};
 
 /// How many paths that were not used the final table tells of.
 const UNUSED: usize = 8;
@@ -71,12 +71,15 @@ fn lines(report: &Report, verbose: bool) -> Vec<String> {
             (None, Some(reason)) => plain(&format!("  {reason}")),
             _ => String::new(),
         };
-        format!(
-            "  {}  {} hops  {}{why}",
-            &path.fingerprint[..8.min(path.fingerprint.len())],
-            path.hops,
-            format::bytes(path.bytes)
-        )
+        let way = match path.peer.parse() {
+            Ok(PeerAddr::Ip(peer)) => peer.to_string(),
+            _ => format!(
+                "{}  {} hops",
+                &path.fingerprint[..8.min(path.fingerprint.len())],
+                path.hops
+            ),
+        };
+        format!("  {way}  {}{why}", format::bytes(path.bytes))
     };
     let unused = &report.unused_paths;
     let shown = if verbose { unused.len() } else { UNUSED };

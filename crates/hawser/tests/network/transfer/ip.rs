@@ -1,0 +1,66 @@
+//! IP peers, by plain TCP.
+
+use super::*;
+
+/// The host of B.
+const HOST: &str = "10.0.2.1";
+
+/// Bytes by whom they came from.
+fn carried(report: &Value) -> Vec<(&str, u64)> {
+    let paths = report["paths"].as_array().unwrap();
+    let of = |path: &'_ Value| path["bytes"].as_u64().unwrap();
+    let each = paths
+        .iter()
+        .map(|path| (path["peer"].as_str().unwrap(), of(path)));
+    each.collect()
+}
+
+#[test]
+fn ip_and_scion_peers_serve_one_download() {
+    let Some(lab) = As::default().up("fig4", "ip") else {
+        return;
+    };
+    // Two links of 20 Mbit/s: neither peer could be through alone before the other has begun.
+    for link in ["1-ff00:0:110#1", "1-ff00:0:110#2"] {
+        lab.set(link, &["--rate", "20mbit"]);
+    }
+    let files = Files::new(&[("data", 4 << 20)]);
+    let listen = format!("{HOST}:0");
+    let (torrent, content) = (files.torrent(), files.content());
+    let (_seeder, told) = Running::seed_told(&lab, B, &torrent, &content, &["--tcp", &listen]);
+    let [scion, ip] = ["listening", "listening_tcp"].map(|key| told[key].as_str().unwrap());
+    let report = get(&lab, A, &files, scion, &["--peer", ip, "--paths", "2"]);
+    assert!(files.same("data"));
+    let from = |peer: &str| {
+        let each = carried(&report)
+            .into_iter()
+            .filter(|(from, _)| *from == peer);
+        each.map(|(_, bytes)| bytes).sum::<u64>()
+    };
+    assert!(from(scion) > 0 && from(ip) > 0, "{report}");
+    assert_eq!(
+        from(scion) + from(ip),
+        report["fetched_bytes"].as_u64().unwrap() + report["wasted_bytes"].as_u64().unwrap()
+    );
+
+    // With IP peers alone nobody asks for a daemon.
+    fs::remove_dir_all(files.downloads()).unwrap();
+    let nowhere = ["SCION_DAEMON=127.0.0.1:1"];
+    let (report, _) = Running::start_with(&lab, A, &nowhere, &files.get_args(ip)).end();
+    assert!(files.same("data"));
+    assert_eq!(carried(&report), [(ip, 4 << 20)], "{report}");
+
+    // Whoever comes second is told.
+    let more = ["--tcp".to_owned(), ip.to_owned()];
+    let mut args: Vec<String> = ["seed"].map(str::to_owned).into();
+    args.extend([torrent, content].map(|path| path.to_str().unwrap().to_owned()));
+    args.extend(more);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let output = lab.hawser(B, &args);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        error.contains(ip) && error.contains("another port"),
+        "{error}"
+    );
+}
