@@ -50,7 +50,7 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
     let mut stage = Stage::set(&network, "demo")?;
     say("network up");
     let address = stage
-        .seed(scene.seeder, &metainfo, &content.path, &[])
+        .seed(scene.seeder, &metainfo, &content.path, &[], false)
         .await?;
     say(&format!("seeding at {address}"));
 

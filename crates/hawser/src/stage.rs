@@ -12,6 +12,7 @@ use hawser_lab::{Lab, Options};
 use hawser_path::Interface;
 use hawser_topology::{AsDir, IsdAsn, Network};
 use std::{
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -44,17 +45,23 @@ impl Stage {
         })
     }
 
-    /// Starts a seeder; returns its address once it listens.
+    /// Starts a seeder; returns its address once it listens: that for IP peers if it is to have
+    /// one.
     pub async fn seed(
         &mut self,
         isd_as: IsdAsn,
         torrent: &Path,
         content: &Path,
         args: &[String],
+        over_ip: bool,
     ) -> Result<String, Failure> {
         let mut command = Command::new(&self.program);
         command.arg("seed").arg(torrent).arg(content).arg("--json");
         command.args(args);
+        if over_ip {
+            let listen = SocketAddr::new(self.host(isd_as)?, 0);
+            command.args(["--tcp", &listen.to_string()]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = self.start(isd_as, command)?;
         let out = child.stdout.take();
@@ -68,7 +75,11 @@ impl Stage {
         };
         let ready: serde_json::Value = serde_json::from_str(&line)
             .map_err(|_| Failure::job("the seeder did not start: see above"))?;
-        ready["listening"]
+        let listening = match over_ip {
+            true => "listening_tcp",
+            false => "listening",
+        };
+        ready[listening]
             .as_str()
             .map(str::to_owned)
             .ok_or_else(|| Failure::job("the seeder does not say where it listens"))
@@ -93,12 +104,7 @@ impl Stage {
 
     /// Plain TCP from one AS to a neighbour over one link, in Mbit/s.
     pub async fn iperf3(&self, from: IsdAsn, to: IsdAsn) -> Result<f64, Failure> {
-        let host = self
-            .lab
-            .host(to)
-            .map_err(Failure::job)?
-            .ok_or_else(|| Failure::job(format!("{to} has no host")))?
-            .to_string();
+        let host = self.host(to)?.to_string();
         let mut server = Command::new("iperf3");
         server.args(["--server", "--one-off", "--json"]);
         server.stdin(Stdio::null()).stdout(Stdio::null());
@@ -146,6 +152,14 @@ impl Stage {
         self.down = true;
         self.seeders.clear();
         self.lab.down().map_err(Failure::job)
+    }
+
+    /// Where the host of an AS is.
+    fn host(&self, isd_as: IsdAsn) -> Result<IpAddr, Failure> {
+        self.lab
+            .host(isd_as)
+            .map_err(Failure::job)?
+            .ok_or_else(|| Failure::job(format!("{isd_as} has no host")))
     }
 
     fn start(&self, isd_as: IsdAsn, command: Command) -> Result<Child, Failure> {

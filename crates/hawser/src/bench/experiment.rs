@@ -62,6 +62,8 @@ pub struct Variant {
     pub paper_mbit: Option<f64>,
     /// Bytes of each download, where not those of the experiment.
     pub bytes: Option<u64>,
+    /// Whether seeders are IP peers to the leechers, which are in neighbouring ASes.
+    pub over_ip: bool,
 }
 
 /// A seeder.
@@ -142,6 +144,20 @@ fn single(
         cross: Vec::new(),
         paper_mbit: None,
         bytes: None,
+        over_ip: false,
+    })
+}
+
+/// The same between neighbours by plain TCP, which goes over one link.
+fn over_ip(
+    name: impl Into<String>,
+    network: Network,
+    ends: (&str, &str),
+) -> Result<Variant, Failure> {
+    let variant = single(name, network, ends, Vec::new())?;
+    Ok(Variant {
+        over_ip: true,
+        ..variant
     })
 }
 
@@ -179,8 +195,9 @@ const FIG7A: (&str, &str) = ("1-ff00:0:4", "1-ff00:0:1");
 fn fig5() -> Result<Experiment, Failure> {
     Ok(Experiment {
         name: "fig5",
-        about: "001, Fig. 5: links of 10 Gbit/s there, of 300 Mbit/s here; its third line, over IP, is not supported yet",
+        about: "001, Fig. 5: links of 10 Gbit/s there, of 300 Mbit/s here; over IP by QUIC there, by TCP here",
         variants: vec![
+            over_ip("over-ip", ready("fig4")?, FIG4)?.paper(1500.0),
             single("one-path", ready("fig4")?, FIG4, choose("shortest", 1))?.paper(1100.0),
             single("two-paths", ready("fig4")?, FIG4, choose("disjoint", 2))?.paper(2200.0),
         ],
@@ -288,6 +305,11 @@ fn congest(both: bool, share: f64) -> Result<Experiment, Failure> {
 fn concurrent() -> Result<Experiment, Failure> {
     // 000, Table 5.5: files of 5 GB by the time until all are there.
     let paper = [(1, 32.3), (2, 51.5), (3, 74.2), (5, 119.5), (10, 245.8)];
+    // A baseline: the same by plain TCP over one link.
+    let by_tcp = [1, 10].map(|count| {
+        let one = over_ip(format!("{count}-over-ip"), ready("fig4")?, FIG4)?;
+        Ok(one.times(count))
+    });
     let variants = paper.map(|(count, seconds)| {
         let args = choose("disjoint", 2);
         let one = single(format!("{count}"), ready("fig4")?, FIG4, args)?;
@@ -298,7 +320,10 @@ fn concurrent() -> Result<Experiment, Failure> {
     Ok(Experiment {
         name: "concurrent",
         about: "000, 5.4.2: files of 5 GB on links of 1 and 10 Gbit/s there, goodput of all together",
-        variants: variants.into_iter().collect::<Result<_, Failure>>()?,
+        variants: by_tcp
+            .into_iter()
+            .chain(variants)
+            .collect::<Result<_, Failure>>()?,
         headline: ratio("10", "1"),
         paper_ratio: Some((10.0 / 245.8) / (1.0 / 32.3)),
         bytes: 100 * MB,
@@ -415,6 +440,7 @@ fn unequal() -> Result<Experiment, Failure> {
 mod tests {
     use super::*;
     use crate::cli::Cli;
+    use crate::stage::ceiling::plain_tcp;
     use clap::{Parser, ValueEnum};
 
     #[test]
@@ -431,6 +457,11 @@ mod tests {
                 for download in &variant.downloads {
                     assert!(download.seeder < variant.seeders.len());
                     assert!(variant.network.find(download.isd_as).is_some());
+                    if variant.over_ip {
+                        let seeder = variant.seeders[download.seeder].isd_as;
+                        let ceiling = plain_tcp(&variant.network, seeder, download.isd_as);
+                        assert!(ceiling.is_some());
+                    }
                     let get = [
                         "hawser",
                         "get",

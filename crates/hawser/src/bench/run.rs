@@ -44,8 +44,14 @@ pub async fn run(
     let mut addresses = Vec::new();
     for seeder in &variant.seeders {
         let (torrent, content) = (&load.torrent, &load.content.path);
-        let address = stage.seed(seeder.isd_as, torrent, content, &seeder.args);
-        addresses.push(address.await?);
+        let seeding = stage.seed(
+            seeder.isd_as,
+            torrent,
+            content,
+            &seeder.args,
+            variant.over_ip,
+        );
+        addresses.push(seeding.await?);
     }
     let reports = {
         let gets = variant.downloads.iter().map(|download| {
@@ -91,12 +97,19 @@ fn measure(
     reports: &[get::Report],
     window: Option<Window>,
 ) -> Result<Run, Failure> {
-    let costs = reports
-        .iter()
-        .flat_map(|report| &report.paths)
-        .map(ceiling::PathCost::of)
-        .collect::<Result<Vec<_>, _>>()?;
-    let ceiling_mbit = ceiling::ceiling(&variant.network, &costs).map(|c| c / 1e6);
+    let ceiling = match variant.over_ip {
+        true => ceiling::plain_tcp(
+            &variant.network,
+            variant.seeders[0].isd_as,
+            variant.downloads[0].isd_as,
+        ),
+        false => {
+            let paths = reports.iter().flat_map(|report| &report.paths);
+            let costs = paths.map(ceiling::PathCost::of);
+            ceiling::ceiling(&variant.network, &costs.collect::<Result<Vec<_>, _>>()?)
+        }
+    };
+    let ceiling_mbit = ceiling.map(|c| c / 1e6);
     let all: Vec<&[Sample]> = reports.iter().map(|r| &r.samples[..]).collect();
     let samples = together(&all);
     let bytes: u64 = reports.iter().map(|r| r.fetched_bytes).sum();

@@ -9,7 +9,7 @@ use crate::{
     failure::{Doing, Failure},
 };
 use hawser_path::Interface;
-use hawser_topology::Network;
+use hawser_topology::{IsdAsn, Network};
 
 /// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP
 /// headers. Preamble, checksum and gap are not counted by HTB.
@@ -23,6 +23,14 @@ const SCION_HEADERS: usize = 12 + 24 + 8;
 /// packet number, STREAM frame (type, id, offset; one that fills its packet has
 /// no length), and the AEAD tag (RFC 9000, 17.3.1 and 19.8).
 const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4) + 16;
+
+/// Bytes of a link's MTU around the SCION packet.
+const UNDERLAY_MTU: f64 = 20.0 + 8.0;
+
+/// Bytes of a full TCP packet that are not stream data: IPv4, TCP and its timestamps (RFC 7323),
+/// padded; and of its frame besides, Ethernet.
+const TCP_HEADERS: f64 = 20.0 + 20.0 + 12.0;
+const ETHERNET: f64 = 14.0;
 
 /// Bytes of a block, and of the header of the message it comes in (BEP 3).
 const BLOCK: f64 = 16384.0;
@@ -98,6 +106,18 @@ pub fn ceiling(network: &Network, paths: &[PathCost]) -> Option<f64> {
         .collect();
     let gain: Vec<f64> = paths.iter().map(PathCost::efficiency).collect();
     Some(maximize(&gain, &rows))
+}
+
+/// The ceiling in bit/s of file data of plain TCP between two neighbours, which goes over the first
+/// link between them; none when they are no neighbours or the link has no limit.
+pub fn plain_tcp(network: &Network, one: IsdAsn, other: IsdAsn) -> Option<f64> {
+    let link = network.links.iter().find(|link| {
+        let ends = (link.a.isd_as, link.b.isd_as);
+        ends == (one, other) || ends == (other, one)
+    })?;
+    let packet = f64::from(link.mtu) + UNDERLAY_MTU;
+    let payload = (packet - TCP_HEADERS) * BLOCK / (BLOCK + PIECE_HEADER);
+    Some(link.shape.rate? as f64 * payload / (packet + ETHERNET))
 }
 
 /// The largest `gain · x` with `row · x <= limit` for every row and `x >= 0`.
@@ -202,6 +222,24 @@ mod tests {
         assert!(ceiling(&network, &both).is_some());
         network.links[1].shape.rate = None;
         assert_eq!(ceiling(&network, &both), None);
+    }
+
+    #[test]
+    fn plain_tcp_has_one_link_and_its_own_headers() {
+        let network = Network::ready("fig4").unwrap();
+        let [one, other] = ["1-ff00:0:110", "1-ff00:0:111"].map(|text| text.parse().unwrap());
+        // 1500 bytes of IP in a frame of 1514.
+        let share = 1448.0 / 1514.0 * 16384.0 / 16397.0;
+        for ceiling in [
+            plain_tcp(&network, one, other),
+            plain_tcp(&network, other, one),
+        ] {
+            assert!(
+                (ceiling.unwrap() - 300e6 * share).abs() < 1.0,
+                "{ceiling:?}"
+            );
+        }
+        assert_eq!(plain_tcp(&network, one, one), None);
     }
 
     #[test]
