@@ -86,8 +86,8 @@ pub enum PathState {
     Left,
     /// Being dialed.
     Dialing,
-    /// Connected; the peer sends no blocks because it chokes us or has nothing we lack, or because
-    /// the path waits, as its decision then says.
+    /// Connected; the peer sends no blocks because it chokes us or has nothing we lack, because
+    /// the path waits, as its decision then says, or because it has carried its share for now.
     Idle,
     /// Connected and asked for blocks.
     Active,

@@ -114,7 +114,7 @@ pub struct SelectArgs {
     /// Take at most this many paths, to each peer if there are several [default: 4]
     #[arg(long, short = 'n', visible_aliases = ["max-paths", "max-connections-per-peer"], value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub paths: Option<u16>,
-    /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N% [default: disjoint]; a download then chooses here, not the uploader
+    /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N% (each path keeps to its share, so a slow one slows the others) [default: disjoint]; a download then chooses here, not the uploader
     #[arg(long, value_name = "STRATEGY,...")]
     pub select: Option<Select>,
     /// Grams of CO2 per GB, for the strategy carbon: a YAML or JSON file with lines such as '1-ff00:0:110: 12.5', or
@@ -270,7 +270,7 @@ pub struct GetArgs {
     /// Tell of every path why it is used or not, also of those that are not
     #[arg(long, short)]
     pub verbose: bool,
-    /// Let a path wait when it carries less than this percentage of what the best one carries
+    /// Let a path wait when it carries less than this percentage of what the best one carries; not with spread
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     pub min_weight: f64,
     /// Weigh paths every so many milliseconds

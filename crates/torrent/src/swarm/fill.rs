@@ -21,6 +21,15 @@ impl<T: Transport> Swarm<T> {
             self.touched.clear();
             return;
         }
+        let shared = self.any_shares();
+        let all = all || shared;
+        // What is asked for over a path with a share gives room to the others.
+        while self.fill_once(now, all) > 0 && shared {}
+        self.touched.clear();
+    }
+
+    /// Returns how many blocks were asked for.
+    fn fill_once(&mut self, now: Instant, all: bool) -> usize {
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
         let (blocks, seconds) = NEAR_END;
         let enough = (self.tally.total_rate() * seconds / f64::from(BLOCK)) as u64;
@@ -30,13 +39,10 @@ impl<T: Transport> Swarm<T> {
             } else {
                 self.touched.drain().collect()
             };
-            for id in ids {
-                self.fill_one(id, now);
-            }
+            ids.into_iter().map(|id| self.fill_one(id, now)).sum()
         } else {
-            self.fill_by_plan(now);
+            self.fill_by_plan(now)
         }
-        self.touched.clear();
     }
 
     /// Whether blocks may be asked for over a connection.
@@ -47,22 +53,24 @@ impl<T: Transport> Swarm<T> {
             && self.picker.is_interesting(id)
     }
 
-    fn fill_one(&mut self, id: ConnId, now: Instant) {
+    fn fill_one(&mut self, id: ConnId, now: Instant) -> usize {
         let asked = self.picker.asked(id);
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.set_asked(asked, now);
         }
         if !self.is_usable(id) {
-            return;
+            return 0;
         }
         let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
-        let requests = self.picker.pick(id, depth.saturating_sub(asked));
+        let more = depth.saturating_sub(asked).min(self.room(id).new);
+        let requests = self.picker.pick(id, more);
         self.ask(id, &requests, now);
+        requests.len()
     }
 
     /// Near the end: everybody gets what it can deliver by the time all are through, and who has
     /// nothing left to ask for helps out where that comes sooner.
-    fn fill_by_plan(&mut self, now: Instant) {
+    fn fill_by_plan(&mut self, now: Instant) -> usize {
         let mut lanes: HashMap<ConnId, Lane> = HashMap::new();
         let ids: Vec<ConnId> = self.conns.keys().copied().collect();
         for id in ids {
@@ -77,18 +85,22 @@ impl<T: Transport> Swarm<T> {
             }
         }
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
-        let all: Vec<Lane> = lanes.values().copied().collect();
+        // Who may not have any more cannot help to finish.
+        let open = lanes.iter().filter(|(id, _)| self.room(**id).new > 0);
+        let all: Vec<Lane> = open.map(|(_, lane)| *lane).collect();
         let plan = Plan::new(&all, left);
         let rate = |lane: &Lane| lane.rate.unwrap_or(f64::INFINITY);
         let mut order: Vec<ConnId> = lanes.keys().copied().collect();
         order.sort_by(|a, b| rate(&lanes[b]).total_cmp(&rate(&lanes[a])).then(a.cmp(b)));
         let free = self.picker.free_blocks();
+        let mut sum = 0;
         for id in order {
             let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
             let share = plan.share(&lanes[&id], depth, free);
-            let mut requests = self.picker.pick(id, share);
+            let mut requests = self.picker.pick(id, share.min(self.room(id).new));
             let mut asked = lanes[&id].asked + requests.len();
-            while self.picker.free_blocks() == 0 && asked < depth {
+            let most = depth.min(asked.saturating_add(self.room(id).again));
+            while self.picker.free_blocks() == 0 && asked < most {
                 let lane = Lane {
                     asked,
                     ..lanes[&id]
@@ -103,8 +115,10 @@ impl<T: Transport> Swarm<T> {
                 requests.push(request);
                 asked += 1;
             }
+            sum += requests.len();
             self.ask(id, &requests, now);
         }
+        sum
     }
 
     fn ask(&mut self, id: ConnId, requests: &[Request], now: Instant) {

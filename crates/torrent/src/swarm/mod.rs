@@ -11,6 +11,7 @@ mod path;
 mod policy;
 mod remote;
 mod report;
+mod shares;
 #[cfg(test)]
 mod tests;
 mod uploads;

@@ -76,6 +76,10 @@ pub(super) struct PathPeer<P> {
     pub retry_at: Option<Instant>,
     /// Bytes of blocks received over it.
     pub bytes: u64,
+    /// The part of the bytes that it is to carry, 0 to 1, of those after its first `shared_from`;
+    /// `None` where that is left open.
+    pub share: Option<f64>,
+    pub shared_from: u64,
     pub last_error: Option<String>,
 }
 
@@ -161,6 +165,8 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
                 failures: 0,
                 retry_at: None,
                 bytes: 0,
+                share: None,
+                shared_from: 0,
                 last_error: None,
             });
             known.path = path.clone();
@@ -221,6 +227,10 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
             false => self.choice.most,
         };
         let selection = select_measured(&candidates, &measured, &self.choice.select, most);
+        let taken = selection.taken.iter();
+        let taken = taken.map(|index| candidates[*index].as_ref().fingerprint());
+        let shares = selection.shares.map(|shares| taken.zip(shares).collect());
+        self.share_out(shares.as_ref());
         for path in self.paths.values_mut() {
             path.taken = false;
             path.decision = path.unfit.clone().map(Decision::left);
@@ -407,4 +417,4 @@ impl<P> PathPeer<P> {
 pub(super) type Offered<P> = Arc<Vec<P>>;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

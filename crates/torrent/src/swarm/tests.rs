@@ -12,6 +12,7 @@ mod hostile;
 mod policy;
 mod resume;
 mod sensing;
+mod shares;
 mod uploads;
 mod weigh;
 

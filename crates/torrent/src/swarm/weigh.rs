@@ -62,6 +62,10 @@ impl<T: Transport> Swarm<T> {
             if self.remotes[remote].addr.ip().is_some() {
                 continue;
             }
+            // A path that waits would let those wait that may carry no more than it lets them.
+            if self.remotes[remote].has_shares() {
+                continue;
+            }
             self.meet(remote, weighing, now);
             self.end_slot(remote, weighing, now);
             self.hold(remote, weighing);

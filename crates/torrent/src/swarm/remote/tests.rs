@@ -4,7 +4,7 @@ use super::*;
 
 /// A path to AS 2 over the given interfaces of AS 1, one hop each: those with a number in common
 /// overlap.
-fn path(ids: &[u16]) -> Arc<hawser_path::Path> {
+pub(in crate::swarm) fn path(ids: &[u16]) -> Arc<hawser_path::Path> {
     let isd_as = |n: usize| format!("1-ff00:0:{n}").parse().unwrap();
     let mut interfaces = Vec::new();
     for (n, id) in ids.iter().enumerate() {
@@ -34,7 +34,7 @@ fn announced(id: u16, latency: Duration) -> Arc<hawser_path::Path> {
     Arc::new(path.unwrap())
 }
 
-fn remote(select: Select, most: usize) -> Remote<Arc<hawser_path::Path>> {
+pub(in crate::swarm) fn remote(select: Select, most: usize) -> Remote<Arc<hawser_path::Path>> {
     let addr = "1-ff00:0:99,10.0.0.1:1".parse().unwrap();
     let policy = None;
     Remote::new(
@@ -55,7 +55,7 @@ fn taken<P>(remote: &Remote<P>) -> Vec<Fingerprint> {
 
 impl Remote<Arc<hawser_path::Path>> {
     /// The endhost offers paths that all fit.
-    fn offer_fit(&mut self, offers: &[Arc<hawser_path::Path>], now: Instant) -> Withdrawn {
+    pub fn offer_fit(&mut self, offers: &[Arc<hawser_path::Path>], now: Instant) -> Withdrawn {
         self.offer(offers, |_| Ok(()), now)
     }
 }

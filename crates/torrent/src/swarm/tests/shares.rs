@@ -1,0 +1,128 @@
+//! Paths that carry no more than their share, `spread:N%`.
+
+use super::*;
+use crate::testing::{Shape, State, TestPath};
+use crate::wire::BLOCK;
+
+/// A download from host 1 with this strategy, over paths that share no AS but the ends.
+struct Spread {
+    net: Net,
+    stage: Stage,
+    paths: Vec<TestPath>,
+    download: Download,
+    _seed: Seed,
+}
+
+impl Spread {
+    async fn new(select: &str, length: usize, shapes: &[Shape]) -> Spread {
+        let net = Net::default();
+        let stage = Stage::one_file(length, 65536);
+        let seed = stage.seed(&net.host(1)).await;
+        let paths = (101..).zip(shapes);
+        let paths = paths.map(|(via, shape)| net.between(0, via, 1, *shape, None));
+        let paths = paths.collect();
+        let options = DownloadOptions::new().with_select(select.parse().unwrap());
+        let download = stage.download_with(&net.host(0), &[1], options);
+        Spread {
+            net,
+            stage,
+            paths,
+            download,
+            _seed: seed,
+        }
+    }
+
+    /// Waits until so much has been fetched. Returns what each path has carried.
+    async fn until(&self, enough: u64) -> Vec<u64> {
+        let mut progress = self.download.progress();
+        let wanted = progress.wait_for(|progress| progress.fetched_bytes > enough);
+        let waited = tokio::time::timeout(PATIENCE, wanted).await;
+        let progress = waited.expect("it never comes to that").unwrap().clone();
+        let bytes = |path: &TestPath| {
+            let mut all = progress.paths.iter();
+            let path = all.find(|one| one.fingerprint == path.fingerprint());
+            path.map_or(0, |path| path.bytes)
+        };
+        self.paths.iter().map(bytes).collect()
+    }
+
+    /// The download ends with everything. Returns what each path carried.
+    async fn end(self) -> Vec<u64> {
+        let summary = finish(self.download).await.unwrap();
+        self.stage.check();
+        let bytes = |path: &TestPath| {
+            let mut all = summary.paths.iter();
+            let path = all.find(|one| one.fingerprint == path.fingerprint());
+            path.map_or(0, |path| path.bytes)
+        };
+        self.paths.iter().map(bytes).collect()
+    }
+}
+
+fn slack(all: u64) -> u64 {
+    (16 * u64::from(BLOCK)).max(all / 100)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fast_path_waits_for_a_slow_one() {
+    let shapes = [mbit(60.0, 2), mbit(8.0, 20)];
+    let scene = Spread::new("spread:50%", 3_000_000, &shapes).await;
+    let carried = scene.end().await;
+    let all: u64 = carried.iter().sum();
+    for bytes in &carried {
+        assert!(*bytes <= all / 2 + slack(all), "{carried:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_paths_carry_a_third_each() {
+    let shapes = [mbit(60.0, 2), mbit(6.0, 20), mbit(20.0, 60)];
+    let scene = Spread::new("spread:34%", 4_000_000, &shapes).await;
+    let carried = scene.end().await;
+    let all: u64 = carried.iter().sum();
+    for bytes in &carried {
+        assert!(*bytes <= all / 3 + slack(all) + 1, "{carried:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_blocks_are_shared_out_before_the_end_is_near() {
+    // So fast that the rest is not shared out by plan for most of the time.
+    let scene = Spread::new("spread:50%", 40_000_000, &[FAST, mbit(100.0, 2)]).await;
+    let carried = scene.end().await;
+    let all: u64 = carried.iter().sum();
+    for bytes in &carried {
+        assert!(*bytes <= all / 2 + slack(all), "{carried:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_a_path_dies_another_takes_over_its_share() {
+    let shapes = [mbit(40.0, 2), mbit(6.0, 5), mbit(6.0, 5)];
+    let scene = Spread::new("spread:50%", 4_000_000, &shapes).await;
+    let before = scene.until(1_500_000).await;
+    // One of the two that are used, a slow one.
+    let dying = if before[1] > 0 { 1 } else { 2 };
+    scene.net.set(&scene.paths[dying], State::Down);
+    let carried = scene.end().await;
+    let all: u64 = carried.iter().sum();
+    assert!(carried.iter().all(|bytes| *bytes > 0), "{carried:?}");
+    // Each of the two times that shares were given there is slack, and what was under way over the
+    // path that died, a quarter of a second's worth, is lost.
+    let lost = 6_000_000 / 8 / 4;
+    for bytes in &carried {
+        assert!(*bytes <= all / 2 + 2 * slack(all) + lost, "{carried:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_only_path_left_carries_the_rest() {
+    let shapes = [mbit(40.0, 2), mbit(8.0, 5)];
+    let scene = Spread::new("spread:50%", 4_000_000, &shapes).await;
+    let before = scene.until(1_000_000).await;
+    scene.net.set(&scene.paths[1], State::Frozen);
+    let carried = scene.end().await;
+    let all: u64 = carried.iter().sum();
+    assert!(before[0] <= 500_000 + all / 4 + slack(all), "{before:?}");
+    assert!(carried[0] > all * 5 / 8, "{carried:?}");
+}
