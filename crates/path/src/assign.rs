@@ -6,6 +6,7 @@ mod chain;
 mod links;
 #[cfg(test)]
 mod properties;
+mod sensing;
 mod share;
 mod stuck;
 mod table;
@@ -20,6 +21,7 @@ use std::fmt;
 use sha2::{Digest, Sha256};
 
 use self::links::Links;
+pub use self::sensing::SensingAssignment;
 use self::stuck::{Class, Stuck};
 use self::table::{Item, Seat, Table};
 use self::unavoidable::Unavoidable;
@@ -77,7 +79,7 @@ pub struct Assignment<K> {
 /// A path of a peer. Two peers in one AS have paths of the same fingerprint.
 type Offered<K> = (K, Fingerprint);
 
-/// A path that is used from now on, or no longer.
+/// A path that is used from now on, or no longer, or whose use has a new reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change<K> {

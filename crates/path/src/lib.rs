@@ -29,7 +29,7 @@ mod slots;
 #[cfg(test)]
 mod testing;
 
-pub use assign::{Assignment, Change};
+pub use assign::{Assignment, Change, SensingAssignment};
 pub use explain::{Explained, Explanation, explain};
 pub use fingerprint::{Fingerprint, FingerprintParseError};
 pub use interface::{Interface, InterfaceParseError};

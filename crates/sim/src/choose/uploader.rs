@@ -2,7 +2,7 @@
 
 use super::{Chooser, Now, Orders, Pair, SLOT};
 use crate::{book::Ways, flow::Carried, host::HostId};
-use hawser_path::{Assignment, Change, Decision, Sense, SenseAction, SenseOptions, Verdict};
+use hawser_path::{Change, SenseOptions, SensingAssignment, Verdict};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
@@ -12,9 +12,6 @@ use std::{
 
 /// How often others get their turn (BEP 3).
 const TURN: Duration = Duration::from_secs(10);
-
-/// How many paths are considered for a trial; one is tried at a time.
-const CONSIDERED: usize = 16;
 
 /// Every host that uploads.
 pub(crate) struct Uploaders {
@@ -37,13 +34,10 @@ type Lane = (Leecher, usize);
 
 struct Uploader {
     host: HostId,
-    assignment: Assignment<Leecher>,
-    sense: Sense<Lane>,
+    assignment: SensingAssignment<Leecher>,
     ways: BTreeMap<Leecher, Rc<Ways>>,
     /// The lanes in use.
     used: BTreeSet<Lane>,
-    /// What lanes on trial, and those kept, may share interfaces with.
-    allowed: BTreeMap<Lane, Vec<Lane>>,
     slot_begun: Duration,
     turn_begun: Duration,
     /// What each lane in use had carried at the beginning of the slot.
@@ -64,11 +58,9 @@ impl Chooser for Uploaders {
     fn connect(&mut self, pair: Pair, ways: Rc<Ways>, now: Now, orders: &mut Orders) {
         let uploader = self.uploaders.entry(pair.from).or_insert_with(|| Uploader {
             host: pair.from,
-            assignment: Assignment::new(),
-            sense: Sense::new(SenseOptions::default()),
+            assignment: SensingAssignment::new(Some(SenseOptions::default())),
             ways: BTreeMap::new(),
             used: BTreeSet::new(),
-            allowed: BTreeMap::new(),
             slot_begun: now.since,
             turn_begun: now.since,
             marks: BTreeMap::new(),
@@ -89,7 +81,6 @@ impl Chooser for Uploaders {
         let changes = uploader.assignment.remove_peer(leecher);
         uploader.follow(changes, orders);
         uploader.ways.remove(&leecher);
-        uploader.allowed.retain(|(whose, _), _| *whose != leecher);
         if uploader.ways.is_empty() {
             self.uploaders.remove(&pair.from);
         }
@@ -98,7 +89,7 @@ impl Chooser for Uploaders {
     fn tick(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders) {
         for uploader in self.uploaders.values_mut() {
             if now.since >= uploader.slot_begun + SLOT {
-                uploader.sense(self.most, carried, now, orders);
+                uploader.end_slot(carried, now, orders);
             }
             if now.since >= uploader.turn_begun + TURN {
                 uploader.turn_begun = now.since;
@@ -139,114 +130,28 @@ impl Uploader {
         };
     }
 
-    /// Tries paths that share interfaces with those in use (001, section VIII).
-    fn sense(&mut self, most: usize, carried: &dyn Carried, now: Now, orders: &mut Orders) {
+    /// Ends a slot: sensing judges what was carried (001, section VIII).
+    fn end_slot(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders) {
         let mut rates = BTreeMap::new();
         let marks = std::mem::take(&mut self.marks);
-        for &lane in &self.used {
-            let flow = self.pair(lane.0).flow(lane.1);
+        for &(leecher, path) in &self.used {
+            let flow = self.pair(leecher).flow(path);
             let bytes = carried.bytes(flow);
-            self.marks.insert(lane, bytes);
+            self.marks.insert((leecher, path), bytes);
             let busy = carried.busy_since(flow, self.slot_begun);
-            if let Some(before) = marks.get(&lane).filter(|_| busy) {
+            let before = marks.get(&(leecher, path)).filter(|_| busy);
+            let known = self
+                .ways
+                .get(&leecher)
+                .and_then(|ways| ways.known.get(path));
+            if let (Some(before), Some(known)) = (before, known) {
                 let seconds = (now.since - self.slot_begun).as_secs_f64();
-                rates.insert(lane, (bytes - before) as f64 * 8.0 / seconds);
+                let rate = (bytes - before) as f64 * 8.0 / seconds;
+                rates.insert((leecher, known.fingerprint), rate);
             }
         }
         self.slot_begun = now.since;
-        let candidates = self.candidates(most);
-        for action in self.sense.tick(now.instant, &rates, &candidates, true) {
-            match action {
-                SenseAction::Try(lane, reason) => {
-                    orders.count(&Decision::taken(reason));
-                    let with = candidates.iter().find(|(one, _)| *one == lane);
-                    let with = with.map(|(_, with)| with.clone()).unwrap_or_default();
-                    self.change(lane, &with, true, orders);
-                    self.allowed.insert(lane, with);
-                }
-                SenseAction::Keep(lane, reason) => {
-                    orders.count(&Decision::taken(reason));
-                    if self.is_assigned(lane) {
-                        self.set(lane, true, orders);
-                    }
-                }
-                SenseAction::Pause(lane, reason) => {
-                    orders.count(&Decision::left(reason));
-                    self.set(lane, false, orders);
-                }
-                SenseAction::Drop(lane, reason) => {
-                    orders.count(&Decision::left(reason));
-                    let with = self.allowed.remove(&lane).unwrap_or_default();
-                    self.change(lane, &with, false, orders);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Allows or forbids a lane beside others.
-    fn change(&mut self, lane: Lane, with: &[Lane], allow: bool, orders: &mut Orders) {
-        let name = |(leecher, path): Lane| {
-            let known = self.ways.get(&leecher)?.known.get(path)?;
-            Some((leecher, known.fingerprint))
-        };
-        let Some(one) = name(lane) else { return };
-        let others: Vec<_> = with.iter().filter_map(|other| name(*other)).collect();
-        for other in others {
-            let changes = match allow {
-                true => self.assignment.allow(one, other),
-                false => self.assignment.forbid(one, other),
-            };
-            self.follow(changes, orders);
-        }
-    }
-
-    fn is_assigned(&self, (leecher, path): Lane) -> bool {
-        let ways = self.ways.get(&leecher);
-        let known = ways.and_then(|ways| ways.known.get(path));
-        known.is_some_and(|known| {
-            let assigned = self.assignment.assigned(leecher);
-            assigned.contains(&known.fingerprint)
-        })
-    }
-
-    /// Lanes that may be tried beside those in use, and those that are: of the leechers with the
-    /// fewest paths the best.
-    fn candidates(&self, most: usize) -> Vec<(Lane, Vec<Lane>)> {
-        let mut on: BTreeMap<u32, Vec<Lane>> = BTreeMap::new();
-        let mut counts: BTreeMap<Leecher, usize> = BTreeMap::new();
-        for &(leecher, path) in &self.used {
-            *counts.entry(leecher).or_default() += 1;
-            if let Some(ways) = self.ways.get(&leecher) {
-                for link in &ways.known[path].links {
-                    on.entry(*link).or_default().push((leecher, path));
-                }
-            }
-        }
-        let shared = |lane: Lane| {
-            let known = self
-                .ways
-                .get(&lane.0)
-                .and_then(|ways| ways.known.get(lane.1));
-            let links = known.into_iter().flat_map(|known| &known.links);
-            let with = links.filter_map(|link| on.get(link)).flatten().copied();
-            let with: BTreeSet<Lane> = with.filter(|other| *other != lane).collect();
-            (lane, with.into_iter().collect())
-        };
-        let mut order: Vec<(usize, Leecher)> = self
-            .ways
-            .keys()
-            .map(|leecher| (counts.get(leecher).copied().unwrap_or(0), *leecher))
-            .collect();
-        order.sort_unstable();
-        let open = order.into_iter().filter(|(count, _)| *count < most);
-        let open = open.flat_map(|(_, leecher)| {
-            let ways = self.ways[&leecher].ranked();
-            ways.map(move |path| (leecher, path))
-        });
-        let open =
-            open.filter(|lane| !self.used.contains(lane) && !self.allowed.contains_key(lane));
-        let tried = self.allowed.keys().copied();
-        tried.chain(open.take(CONSIDERED)).map(shared).collect()
+        let changes = self.assignment.slot(&rates, now.instant);
+        self.follow(changes, orders);
     }
 }

@@ -204,6 +204,7 @@ impl<T: Transport> Swarm<T> {
                 remotes.push(Remote::new(peer, choice.clone(), contact_only));
             }
         }
+        let uploads = Uploads::new(goal.weights.sensing, now);
         Ok(Swarm {
             picker: Picker::new(layout, verified, rand::random()),
             transport,
@@ -215,7 +216,7 @@ impl<T: Transport> Swarm<T> {
             weighings: Vec::new(),
             conns: HashMap::new(),
             attempts: HashMap::new(),
-            uploads: Uploads::new(now),
+            uploads,
             groups: HashMap::new(),
             banned: HashSet::new(),
             banned_hosts: HashSet::new(),

@@ -6,7 +6,7 @@
 
 mod back;
 mod downloader;
-mod sensing;
+mod rates;
 mod terms;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_path::{Assignment, Decision, Fingerprint, Reason, Verdict};
+use hawser_path::{Decision, Fingerprint, Reason, SenseOptions, SensingAssignment, Verdict};
 use tokio::task::AbortHandle;
 
 use self::back::Back;
 use self::downloader::Downloader;
-use self::sensing::Sensing;
+use self::rates::Slot;
 pub(super) use self::terms::{Terms, Told};
 use super::conn::Origin;
 use super::policy::denied;
@@ -51,12 +51,12 @@ const MOST_BACK: usize = 500;
 
 /// Who downloads from us over paths that we choose.
 pub(super) struct Uploads<P> {
-    assignment: Assignment<Who>,
+    assignment: SensingAssignment<Who>,
     peers: BTreeMap<GroupId, (Downloader<P>, AbortHandle)>,
     /// Dials under way.
     backs: HashMap<u64, Back>,
     turn_at: Instant,
-    sensing: Sensing,
+    slot: Slot,
 }
 
 /// A peer, printed as its address.
@@ -80,19 +80,21 @@ struct Line {
 }
 
 impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
-    pub fn new(now: Instant) -> Uploads<P> {
+    /// Nobody yet; `sensing` tells whether paths that share interfaces with those given out are
+    /// tried.
+    pub fn new(sensing: bool, now: Instant) -> Uploads<P> {
         Uploads {
-            assignment: Assignment::new(),
+            assignment: SensingAssignment::new(sensing.then(SenseOptions::default)),
             peers: BTreeMap::new(),
             backs: HashMap::new(),
             turn_at: now + TURN,
-            sensing: Sensing::new(now),
+            slot: Slot::new(now),
         }
     }
 
     /// Why a path is given to a peer, or not.
     pub fn decision(&self, group: GroupId, fingerprint: Fingerprint) -> Option<Decision> {
-        let mut decisions = self.decisions(self.who(group)?).into_iter();
+        let mut decisions = self.assignment.decisions(self.who(group)?).into_iter();
         let of = decisions.find(|(path, _)| *path == fingerprint);
         of.map(|(_, decision)| decision)
     }
@@ -101,7 +103,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
     pub fn left(&self) -> Vec<(GroupId, ScionAddr, Fingerprint, Decision)> {
         let of = |(group, (peer, _)): (&GroupId, &(Downloader<P>, AbortHandle))| {
             let (group, addr) = (*group, peer.addr);
-            let decisions = self.decisions(Who { group, addr });
+            let decisions = self.assignment.decisions(Who { group, addr });
             let left = decisions.into_iter();
             let left = left.filter(|(_, decision)| decision.verdict != Verdict::Taken);
             let all: Vec<_> = left.chain(peer.unavailable()).collect();
@@ -109,17 +111,6 @@ impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
                 .map(move |(path, decision)| (group, addr, path, decision))
         };
         self.peers.iter().flat_map(of).collect()
-    }
-
-    /// What was decided about each path to a peer.
-    fn decisions(&self, who: Who) -> Vec<(Fingerprint, Decision)> {
-        let mut decisions = self.assignment.decisions(who);
-        for (path, decision) in &mut decisions {
-            if let Some(sensed) = self.sensing.decision((who, *path), decision) {
-                *decision = sensed;
-            }
-        }
-        decisions
     }
 
     fn who(&self, group: GroupId) -> Option<Who> {
@@ -326,7 +317,7 @@ impl<T: Transport> Swarm<T> {
             self.uploads.turn_at = now + TURN;
             self.uploads.assignment.turn();
         }
-        self.sense_uploads(now);
+        self.end_slot_of_uploads(now);
         let groups: Vec<GroupId> = self.uploads.peers.keys().copied().collect();
         for group in groups {
             self.serve(group, lines.get(&group).map_or(&[], Vec::as_slice), now);
@@ -388,12 +379,10 @@ impl<T: Transport> Swarm<T> {
         }
         due.into_iter().for_each(|path| self.dial_back(group, path));
         let bridge = none || apart.is_some_and(|since| now - since >= BRIDGE);
-        let decisions = self.uploads.decisions(who);
-        let paused = self.uploads.sensing.paused(who);
+        let decisions = self.uploads.assignment.decisions(who);
         for line in lines {
             let back = matches!(line.origin, Origin::Back(_));
-            let given = assigned.contains(&line.fingerprint) && paused != Some(line.fingerprint);
-            let open = given || (bridge && (none || !back));
+            let open = assigned.contains(&line.fingerprint) || (bridge && (none || !back));
             let Some(conn) = self.conns.get_mut(&line.id) else {
                 continue;
             };

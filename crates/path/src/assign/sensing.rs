@@ -1,0 +1,311 @@
+//! An assignment that gives out paths in each other's way where that costs nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Instant;
+
+use super::{Assignment, Change, Offered};
+use crate::{Decision, Fingerprint, Path, Sense, SenseAction, SenseOptions, Verdict};
+
+/// Most paths that are considered for a trial at a time; more would not be tried for minutes.
+const CONSIDERED: usize = 256;
+
+/// An [`Assignment`] whose paths are tried, one at a time, beside others with which they share
+/// interfaces, and stay in use while those lose nothing ([`Sense`]; 001, section VIII).
+#[derive(Debug)]
+pub struct SensingAssignment<K> {
+    assignment: Assignment<K>,
+    sense: Option<Sense<Offered<K>>>,
+    /// The paths beside which each that is tried or kept may be used.
+    beside: BTreeMap<Offered<K>, Vec<Offered<K>>>,
+    /// What trials found.
+    found: BTreeMap<Offered<K>, Decision>,
+}
+
+impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
+    /// No peers yet. Without options nothing is tried.
+    pub fn new(sensing: Option<SenseOptions>) -> Self {
+        Self {
+            assignment: Assignment::new(),
+            sense: sensing.map(Sense::new),
+            beside: BTreeMap::new(),
+            found: BTreeMap::new(),
+        }
+    }
+
+    /// As [`Assignment::set_peer`].
+    pub fn set_peer(&mut self, peer: K, paths: Vec<Path>, most: usize) -> Vec<Change<K>> {
+        let changes = self.assignment.set_peer(peer, paths, most);
+        self.forget();
+        changes
+    }
+
+    /// As [`Assignment::remove_peer`].
+    pub fn remove_peer(&mut self, peer: K) -> Vec<Change<K>> {
+        let changes = self.assignment.remove_peer(peer);
+        self.forget();
+        changes
+    }
+
+    /// As [`Assignment::turn`].
+    pub fn turn(&mut self) -> Vec<Change<K>> {
+        self.assignment.turn()
+    }
+
+    /// A time slot is over, a second for example: tries one more path, keeps it or gives it up.
+    ///
+    /// `rates`, in bits per second, tells what each path in use carried in the slot; one that was
+    /// not used for all of it is left out.
+    pub fn slot(
+        &mut self,
+        rates: &BTreeMap<(K, Fingerprint), f64>,
+        now: Instant,
+    ) -> Vec<Change<K>> {
+        if self.sense.is_none() {
+            return Vec::new();
+        }
+        let candidates = self.candidates();
+        let Some(sense) = &mut self.sense else {
+            return Vec::new();
+        };
+        let actions = sense.tick(now, rates, &candidates, true);
+        let used = sense.used();
+        let paused = sense.paused();
+        let mut changes = Vec::new();
+        for action in actions {
+            self.act(action, &mut changes);
+        }
+        // Sensing forgets without a word what is no longer on offer.
+        let ended = |given: &&Offered<K>| !used.contains(given) && paused != Some(**given);
+        let ended: Vec<Offered<K>> = self.beside.keys().filter(ended).copied().collect();
+        for given in ended {
+            changes.extend(self.forbid(given));
+        }
+        changes
+    }
+
+    /// The paths that a peer uses, best first, without one that is paused.
+    pub fn assigned(&self, peer: K) -> Vec<Fingerprint> {
+        let mut assigned = self.assignment.assigned(peer);
+        if let Some((_, path)) = self.paused().filter(|(whose, _)| *whose == peer) {
+            assigned.retain(|one| *one != path);
+        }
+        assigned
+    }
+
+    /// What was decided about each of a peer's paths, best first.
+    pub fn decisions(&self, peer: K) -> Vec<(Fingerprint, Decision)> {
+        let mut decisions = self.assignment.decisions(peer);
+        for (path, decision) in &mut decisions {
+            if let Some(found) = self.found.get(&(peer, *path))
+                && holds(found, decision)
+            {
+                *decision = found.clone();
+            }
+        }
+        decisions
+    }
+
+    fn paused(&self) -> Option<Offered<K>> {
+        self.sense.as_ref()?.paused()
+    }
+
+    fn act(&mut self, action: SenseAction<Offered<K>>, changes: &mut Vec<Change<K>>) {
+        let before = changes.len();
+        let (given, decision) = match action {
+            SenseAction::Try(given, why) => {
+                let beside = self.assignment.sharing(given.0, given.1);
+                for other in &beside {
+                    changes.extend(self.assignment.allow(given, *other));
+                }
+                self.beside.insert(given, beside);
+                (given, Decision::taken(why))
+            }
+            SenseAction::Keep(given, why) => (given, Decision::taken(why)),
+            SenseAction::Pause(given, why) => (given, Decision::waiting(why)),
+            SenseAction::Drop(given, why) => {
+                changes.extend(self.forbid(given));
+                (given, Decision::left(why))
+            }
+        };
+        let ((peer, path), verdict) = (given, decision.verdict);
+        // What was found is the reason, also where the assignment has another.
+        for change in &mut changes[before..] {
+            let same = (change.peer, change.path) == given;
+            if same && holds(&decision, &change.decision) {
+                change.decision = decision.clone();
+            }
+        }
+        let told = changes[before..].iter();
+        let mut told = told.map(|change| (change.peer, change.path));
+        let assigned = || self.assignment.assigned(peer).contains(&path);
+        // Given up and still assigned: nothing is in its way any more.
+        if verdict != Verdict::Left && !told.any(|one| one == given) && assigned() {
+            changes.push(Change {
+                peer,
+                path,
+                decision: decision.clone(),
+            });
+        }
+        self.found.insert(given, decision);
+    }
+
+    /// A path may no longer be used beside those with which it shares.
+    fn forbid(&mut self, given: Offered<K>) -> Vec<Change<K>> {
+        let beside = self.beside.remove(&given).unwrap_or_default();
+        let mut changes = Vec::new();
+        for other in beside {
+            changes.extend(self.assignment.forbid(given, other));
+        }
+        changes
+    }
+
+    /// Forgets what was found about paths that are no longer on offer.
+    fn forget(&mut self) {
+        let assignment = &self.assignment;
+        self.found.retain(|given, _| assignment.offers(*given));
+    }
+
+    /// The paths that are left for others, and those used all the same: to those who have the
+    /// fewest first, each with the paths that it shares interfaces with.
+    fn candidates(&self) -> Vec<(Offered<K>, Vec<Offered<K>>)> {
+        let mut open = Vec::new();
+        for (key, peer) in &self.assignment.peers {
+            let count = peer.offers.iter().filter(|offer| offer.taken).count();
+            for (rank, offer) in peer.offers.iter().enumerate() {
+                let given = (*key, offer.fingerprint);
+                let tried = self.beside.contains_key(&given);
+                if tried || (count < peer.most && !offer.taken) {
+                    open.push((!tried, count, rank, given));
+                }
+            }
+        }
+        open.sort_unstable();
+        open.truncate(CONSIDERED);
+        open.into_iter()
+            .map(|(.., given)| (given, self.assignment.sharing(given.0, given.1)))
+            .collect()
+    }
+}
+
+/// Whether what a trial found is why a path is used or not, given what the assignment says of it.
+fn holds(found: &Decision, assigned: &Decision) -> bool {
+    let used = |decision: &Decision| decision.verdict == Verdict::Taken;
+    match found.verdict {
+        // A path that is paused keeps its place.
+        Verdict::Waiting => used(assigned),
+        _ => used(found) == used(assigned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::testing::path;
+    use crate::{Reason, Sensed};
+
+    /// Two peers over a link in common, and a third over another, so that it counts. In Mbit/s
+    /// what the link carries.
+    struct Scene {
+        assignment: SensingAssignment<u8>,
+        now: Instant,
+        link: f64,
+    }
+
+    impl Scene {
+        fn new(link: f64) -> Scene {
+            let mut assignment = SensingAssignment::new(Some(SenseOptions::default()));
+            for (peer, via) in [(1, 1), (2, 1), (3, 2)] {
+                let text = format!("1 {via}>9 {} {peer}>1 {}", via + 1, peer + 10);
+                assignment.set_peer(peer, vec![path(&text)], 4);
+            }
+            Scene {
+                assignment,
+                now: Instant::now(),
+                link,
+            }
+        }
+
+        fn users(&self) -> Vec<u8> {
+            let uses = |peer: &u8| !self.assignment.assigned(*peer).is_empty();
+            [1, 2].into_iter().filter(uses).collect()
+        }
+
+        /// Each path alone carries 10 Mbit/s, both no more than the link.
+        fn slot(&mut self) -> Vec<Change<u8>> {
+            self.now += Duration::from_secs(1);
+            let users = self.users();
+            let rate = 10f64.min(self.link / users.len() as f64) * 1e6;
+            let mut rates = BTreeMap::new();
+            for peer in users {
+                rates.insert((peer, self.assignment.assigned(peer)[0]), rate);
+            }
+            self.assignment.slot(&rates, self.now)
+        }
+
+        fn reason(&self, peer: u8) -> (Verdict, Reason) {
+            let decision = self.assignment.decisions(peer).remove(0).1;
+            (decision.verdict, decision.reason)
+        }
+    }
+
+    #[test]
+    fn a_link_wide_enough_carries_both_until_it_is_not() {
+        let mut scene = Scene::new(20.0);
+        assert_eq!(scene.users().len(), 1);
+        let first = scene.users()[0];
+        let second = 3 - first;
+        assert_eq!(scene.reason(second), (Verdict::Waiting, Reason::NextTurn));
+        (0..30).for_each(|_| drop(scene.slot()));
+        assert_eq!(scene.users(), [1, 2]);
+        let (verdict, reason) = scene.reason(second);
+        assert_eq!(verdict, Verdict::Taken);
+        assert!(
+            matches!(reason, Reason::Sensed(Sensed::Gain { .. })),
+            "{reason}"
+        );
+        scene.link = 10.0;
+        let mut least = 2;
+        (0..120).for_each(|_| {
+            scene.slot();
+            least = least.min(scene.users().len());
+        });
+        assert_eq!(least, 1, "{}", scene.reason(second).1);
+    }
+
+    #[test]
+    fn a_bottleneck_is_left_to_who_had_it_and_told() {
+        let mut scene = Scene::new(10.0);
+        let first = scene.users();
+        let mut tried = false;
+        let mut last = Vec::new();
+        (0..30).for_each(|_| {
+            let changes = scene.slot();
+            tried |= scene.users().len() == 2;
+            if !changes.is_empty() {
+                last = changes;
+            }
+        });
+        assert!(tried);
+        assert_eq!(scene.users(), first);
+        let second = 3 - first[0];
+        let (verdict, reason) = scene.reason(second);
+        assert_ne!(verdict, Verdict::Taken);
+        assert!(
+            matches!(reason, Reason::Sensed(Sensed::Bottleneck { .. })),
+            "{reason}"
+        );
+        let told = last.iter().find(|change| change.peer == second).unwrap();
+        assert_eq!(told.decision.reason, reason);
+    }
+
+    #[test]
+    fn without_options_nothing_is_tried() {
+        let mut scene = Scene::new(20.0);
+        scene.assignment.sense = None;
+        (0..30).for_each(|_| assert_eq!(scene.slot(), []));
+        assert_eq!(scene.users().len(), 1);
+    }
+}
