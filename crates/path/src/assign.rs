@@ -407,7 +407,8 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             };
             let seconds = others.iter().filter(|other| *other > one);
             let seconds = seconds.filter_map(|other| self.item_in(&table, *other));
-            pairs.extend(seconds.map(|second| (first, second)));
+            // Names and places differ in their order.
+            pairs.extend(seconds.map(|second| (first.min(second), first.max(second))));
             if !others.is_empty() {
                 let seat = table.items[first].seat;
                 table.seats[seat].class = None;

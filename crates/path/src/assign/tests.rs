@@ -197,3 +197,21 @@ fn a_peer_gets_no_more_than_it_takes() {
     );
     assert!(assignment.remove_peer("A").is_empty());
 }
+
+#[test]
+fn what_is_allowed_does_not_depend_on_the_names_of_paths() {
+    // Both orders of names occur among these.
+    for id in 1..9 {
+        let ways = [
+            format!("1 4>4 2 {id}>1 3 1>1 4"),
+            format!("1 2>2 2 {id}>1 3 2>2 4"),
+        ];
+        let offers: Vec<Path> = ways.iter().map(|way| path(way)).collect();
+        let [one, other] = [0, 1].map(|at| offers[at].fingerprint());
+        let mut assignment = Assignment::new();
+        assignment.set_peer(1, offers, 2);
+        assert_eq!(assignment.assigned(1).len(), 1);
+        assignment.allow((1, one), (1, other));
+        assert_eq!(assignment.assigned(1).len(), 2, "{id}");
+    }
+}
