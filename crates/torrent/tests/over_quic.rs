@@ -1,51 +1,23 @@
 //! Downloads over real QUIC connections, inside an AS and over a link.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+mod content;
 #[path = "../../endhost/tests/toy/mod.rs"]
 mod toy;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use content::{Content, PATIENCE, finish};
 use hawser_endhost::Endhost;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Metainfo, Network, PathState, Seed,
-    SeedOptions, Summary, create,
+    CreateOptions, Download, DownloadError, DownloadOptions, Network, PathState, Seed, SeedOptions,
 };
-use rand::RngExt;
-use tempfile::TempDir;
 use toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
 
-const PATIENCE: Duration = Duration::from_secs(60);
-
-struct Content {
-    dir: TempDir,
-    metainfo: Metainfo,
-}
-
 impl Content {
-    fn new(length: usize) -> Content {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("file.bin");
-        let mut bytes = vec![0u8; length];
-        rand::rng().fill(&mut bytes[..]);
-        std::fs::write(&file, bytes).unwrap();
-        let torrent = create(&file, &CreateOptions::new(), |_, _| {}).unwrap();
-        let metainfo = Metainfo::parse(&torrent).unwrap();
-        Content { dir, metainfo }
-    }
-
-    fn file(&self) -> PathBuf {
-        self.dir.path().join("file.bin")
-    }
-
-    fn target(&self) -> PathBuf {
-        self.dir.path().join("get")
-    }
-
     async fn seed(&self, endpoint: &Endpoint, host: &Endhost) -> Seed {
         let (metainfo, file) = (self.metainfo.clone(), self.file());
         let network = Network::scion(endpoint.clone(), host.clone());
@@ -63,11 +35,6 @@ impl Content {
             DownloadOptions::new(),
         )
     }
-
-    fn check(&self) {
-        let read = |path: &Path| std::fs::read(path).unwrap();
-        assert!(read(&self.file()) == read(&self.target().join("file.bin")));
-    }
 }
 
 fn bind(host: &Endhost, last: u8) -> Endpoint {
@@ -75,16 +42,11 @@ fn bind(host: &Endhost, last: u8) -> Endpoint {
     Endpoint::bind(host.clone(), Some(listen), Config::default()).unwrap()
 }
 
-async fn finish(download: Download) -> Result<Summary, DownloadError> {
-    let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
-    waited.expect("the download hangs")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_crosses_an_as() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
-    let content = Content::new(20_000_000);
+    let content = Content::new(20_000_000, &CreateOptions::new());
     let endpoint = bind(&host, 2);
     let seed = content.seed(&endpoint, &host).await;
     let mut progress = seed.progress();
@@ -103,7 +65,7 @@ async fn a_file_crosses_an_as() {
 async fn a_download_outlives_the_only_link() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
-    let content = Content::new(6_000_000);
+    let content = Content::new(6_000_000, &CreateOptions::new());
     let endpoint = bind(&b, 2);
     let _seed = content.seed(&endpoint, &b).await;
     net.conduct.rate.store(2_000_000, Ordering::SeqCst);
@@ -131,7 +93,7 @@ async fn no_path_is_refused_at_once() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     net.withdraw();
-    let content = Content::new(100_000);
+    let content = Content::new(100_000, &CreateOptions::new());
     let endpoint = bind(&b, 2);
     let error = finish(content.get(&endpoint, &a)).await.unwrap_err();
     assert!(matches!(error, DownloadError::NoPath { .. }), "{error}");
@@ -145,7 +107,7 @@ async fn no_path_is_refused_at_once() {
 async fn a_gigabyte_crosses_an_as() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
-    let content = Content::new(1 << 30);
+    let content = Content::new(1 << 30, &CreateOptions::new());
     let endpoint = bind(&host, 2);
     let _seed = content.seed(&endpoint, &host).await;
     let begun = Instant::now();

@@ -2,51 +2,30 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+mod content;
+
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use content::{Content, PATIENCE, finish};
 use hawser_torrent::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Listener, Metainfo, Network, PeerAddr,
-    Seed, SeedOptions, Summary, create,
+    CreateOptions, Download, DownloadError, DownloadOptions, Listener, Network, PeerAddr, Seed,
+    SeedOptions,
 };
-use rand::RngExt;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const PIECE: u32 = 65536;
 
 /// Bytes of a handshake.
 const HANDSHAKE: usize = 68;
 
-struct Content {
-    dir: TempDir,
-    metainfo: Metainfo,
+/// In pieces that are small beside it.
+fn content(length: usize) -> Content {
+    Content::new(length, &CreateOptions::new().with_piece_length(PIECE))
 }
 
 impl Content {
-    fn new(length: usize) -> Content {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("file.bin");
-        let mut bytes = vec![0u8; length];
-        rand::rng().fill(&mut bytes[..]);
-        std::fs::write(&file, bytes).unwrap();
-        let options = CreateOptions::new().with_piece_length(PIECE);
-        let torrent = create(&file, &options, |_, _| {}).unwrap();
-        let metainfo = Metainfo::parse(&torrent).unwrap();
-        Content { dir, metainfo }
-    }
-
-    fn file(&self) -> PathBuf {
-        self.dir.path().join("file.bin")
-    }
-
-    fn target(&self) -> PathBuf {
-        self.dir.path().join("get")
-    }
-
     /// Seeds at `addr`; tells where.
     async fn seed(&self, addr: &str) -> (Seed, PeerAddr) {
         let listener = Listener::bind(addr.parse().unwrap()).await.unwrap();
@@ -65,11 +44,6 @@ impl Content {
     fn get_with(&self, peers: &[PeerAddr], network: Network, options: DownloadOptions) -> Download {
         let (metainfo, peers) = (self.metainfo.clone(), peers.to_vec());
         Download::start(metainfo, self.target(), peers, network, options)
-    }
-
-    fn check(&self) {
-        let read = |path: &Path| std::fs::read(path).unwrap();
-        assert!(read(&self.file()) == read(&self.target().join("file.bin")));
     }
 
     /// What the other side says first, by somebody who has everything and lets be asked.
@@ -130,15 +104,10 @@ where
     addr.into()
 }
 
-async fn finish(download: Download) -> Result<Summary, DownloadError> {
-    let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
-    waited.expect("the download hangs")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_crosses_by_ipv4_and_ipv6() {
     for host in ["127.0.0.1:0", "[::1]:0"] {
-        let content = Content::new(20_000_000);
+        let content = content(20_000_000);
         let (seed, addr) = content.seed(host).await;
         let mut progress = seed.progress();
         let summary = finish(content.get(&[addr])).await.unwrap();
@@ -155,7 +124,7 @@ async fn a_file_crosses_by_ipv4_and_ipv6() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_seeders_share_the_work() {
-    let content = Content::new(20_000_000);
+    let content = content(20_000_000);
     let (_one, first) = content.seed("127.0.0.1:0").await;
     let (_two, second) = content.seed("127.0.0.1:0").await;
     let summary = finish(content.get(&[first, second])).await.unwrap();
@@ -167,7 +136,7 @@ async fn two_seeders_share_the_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_download_goes_on_when_its_seeder_is_back() {
-    let content = Content::new(3_000_000);
+    let content = content(3_000_000);
     // It tells the truth about one piece, then leaves.
     let (greeting, file) = (content.greeting(), std::fs::read(content.file()).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -206,7 +175,7 @@ async fn a_download_goes_on_when_its_seeder_is_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_and_lies_hold_nothing_up() {
-    let content = Content::new(5_000_000);
+    let content = content(5_000_000);
     let (_seed, honest) = content.seed("127.0.0.1:0").await;
     let greeting = content.greeting();
     let liar = rogue(move |stream| lie(stream, greeting.clone())).await;
@@ -230,7 +199,7 @@ async fn garbage_and_lies_hold_nothing_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn liars_and_who_is_absent_are_named() {
-    let content = Content::new(500_000);
+    let content = content(500_000);
     let greeting = content.greeting();
     let liar = rogue(move |stream| lie(stream, greeting.clone())).await;
     let error = finish(content.get(&[liar])).await.unwrap_err().to_string();
@@ -250,7 +219,7 @@ async fn liars_and_who_is_absent_are_named() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_lies_does_not_come_back_from_another_port() {
-    let content = Content::new(500_000);
+    let content = content(500_000);
     let listener = Listener::bind("0.0.0.0:0".parse().unwrap()).await.unwrap();
     let port = listener.local_addr().port();
     let network = Network::ip().with_listener(listener);
@@ -283,7 +252,7 @@ async fn who_lies_does_not_come_back_from_another_port() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn scion_peers_without_a_scion_network_are_refused() {
-    let content = Content::new(100_000);
+    let content = content(100_000);
     let peer = "1-ff00:0:110,127.0.0.1:31000".parse().unwrap();
     let error = finish(content.get(&[peer])).await.unwrap_err();
     assert!(matches!(error, DownloadError::NoPath { .. }), "{error}");

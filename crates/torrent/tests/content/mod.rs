@@ -1,0 +1,48 @@
+//! What is downloaded in tests, and where to.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hawser_torrent::{CreateOptions, Download, DownloadError, Metainfo, Summary, create};
+use rand::RngExt;
+use tempfile::TempDir;
+
+/// Longest wait for something that must come: far beyond what it takes.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A file of random bytes, its torrent, and room for the download.
+pub struct Content {
+    pub dir: TempDir,
+    pub metainfo: Metainfo,
+}
+
+impl Content {
+    pub fn new(length: usize, options: &CreateOptions) -> Content {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file.bin");
+        let mut bytes = vec![0u8; length];
+        rand::rng().fill(&mut bytes[..]);
+        std::fs::write(&file, bytes).unwrap();
+        let torrent = create(&file, options, |_, _| {}).unwrap();
+        let metainfo = Metainfo::parse(&torrent).unwrap();
+        Content { dir, metainfo }
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.dir.path().join("file.bin")
+    }
+
+    pub fn target(&self) -> PathBuf {
+        self.dir.path().join("get")
+    }
+
+    pub fn check(&self) {
+        let read = |path: &Path| std::fs::read(path).unwrap();
+        assert!(read(&self.file()) == read(&self.target().join("file.bin")));
+    }
+}
+
+pub async fn finish(download: Download) -> Result<Summary, DownloadError> {
+    let waited = tokio::time::timeout(PATIENCE, download.wait()).await;
+    waited.expect("the download hangs")
+}
