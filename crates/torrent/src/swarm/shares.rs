@@ -101,10 +101,15 @@ impl<P> Remote<P> {
                 continue;
             }
             let asked = path.link.conn.map_or(0, &asked) as u64;
-            let carried = path.bytes - path.shared_from + asked * u64::from(BLOCK);
-            all += carried;
+            let came = path.bytes - path.shared_from;
+            let carried = came + asked * u64::from(BLOCK);
             if *fingerprint == of {
                 here = carried;
+                all += carried;
+            } else {
+                // What a path was asked for and never brings must not let others run far ahead.
+                let likely = came / u64::from(BLOCK) + SLACK_BLOCKS;
+                all += came + asked.min(likely) * u64::from(BLOCK);
             }
         }
         // One of two that are asked for the same block will not bring it.
