@@ -65,37 +65,33 @@ fn slack(all: u64) -> u64 {
     (16 * u64::from(BLOCK)).max(all / 100) + 2 * u64::from(BLOCK)
 }
 
+/// Each path carried its part of so many, and no more than the slack beside.
+fn is_shared_among(paths: u64, carried: &[u64]) {
+    let all: u64 = carried.iter().sum();
+    for bytes in carried {
+        assert!(*bytes <= all.div_ceil(paths) + slack(all), "{carried:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fast_path_waits_for_a_slow_one() {
     let shapes = [mbit(60.0, 2), mbit(8.0, 20)];
     let scene = Spread::new("spread:50%", 3_000_000, &shapes).await;
-    let carried = scene.end().await;
-    let all: u64 = carried.iter().sum();
-    for bytes in &carried {
-        assert!(*bytes <= all / 2 + slack(all), "{carried:?}");
-    }
+    is_shared_among(2, &scene.end().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_paths_carry_a_third_each() {
     let shapes = [mbit(60.0, 2), mbit(6.0, 20), mbit(20.0, 60)];
     let scene = Spread::new("spread:34%", 4_000_000, &shapes).await;
-    let carried = scene.end().await;
-    let all: u64 = carried.iter().sum();
-    for bytes in &carried {
-        assert!(*bytes <= all / 3 + slack(all) + 1, "{carried:?}");
-    }
+    is_shared_among(3, &scene.end().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_blocks_are_shared_out_before_the_end_is_near() {
     // So fast that the rest is not shared out by plan for most of the time.
     let scene = Spread::new("spread:50%", 40_000_000, &[FAST, mbit(100.0, 2)]).await;
-    let carried = scene.end().await;
-    let all: u64 = carried.iter().sum();
-    for bytes in &carried {
-        assert!(*bytes <= all / 2 + slack(all), "{carried:?}");
-    }
+    is_shared_among(2, &scene.end().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

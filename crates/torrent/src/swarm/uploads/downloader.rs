@@ -95,11 +95,15 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
 
     /// The paths that may be given to it, best first.
     pub fn available(&self) -> Vec<Path> {
-        let ways = self.ways.values();
-        let ways = ways.filter(|way| way.unfit.is_none() && way.away_until.is_none());
+        let ways = self.ways.values().filter(|way| way.is_available());
         let paths: Vec<&Path> = ways.map(|way| way.path.as_ref()).collect();
         let ranked = select(&paths, &self.ranking, usize::MAX).taken;
         ranked.into_iter().map(|at| paths[at].clone()).collect()
+    }
+
+    /// Whether any path may be given to it.
+    pub fn has_available(&self) -> bool {
+        self.ways.values().any(Way::is_available)
     }
 
     /// The paths that may not be given to it, and why.
@@ -146,6 +150,12 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
                 self.changed = true;
             }
         }
+    }
+}
+
+impl<P> Way<P> {
+    fn is_available(&self) -> bool {
+        self.unfit.is_none() && self.away_until.is_none()
     }
 }
 
@@ -251,7 +261,9 @@ mod tests {
         downloader.offer(std::slice::from_ref(&one), |_| Ok(()));
         let way = downloader.ways.get_mut(&one.fingerprint()).unwrap();
         way.attempt = Some(7);
+        assert!(downloader.has_available());
         assert_eq!(downloader.offer(&[], |_| Ok(())), [7]);
         assert_eq!(available(&downloader), []);
+        assert!(!downloader.has_available());
     }
 }

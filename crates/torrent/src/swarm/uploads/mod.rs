@@ -356,7 +356,7 @@ impl<T: Transport> Swarm<T> {
         let Some((peer, _)) = self.uploads.peers.get_mut(&group) else {
             return;
         };
-        let none = peer.available().is_empty();
+        let none = !peer.has_available();
         peer.apart_since = match assigned.is_empty() || assigned.iter().any(is_up) {
             true => None,
             false => peer.apart_since.or(Some(now)),
