@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
+use crate::congestion::Congestion;
 use crate::connection::{CloseReason, Connection, Parts, PeerKey, close_reason};
 use crate::faults::{self, Fate, Fates};
 use crate::routes::{InUse, Routes};
@@ -159,7 +160,12 @@ impl Endpoint {
             .max_udp_payload_size(MAX_PAYLOAD)
             .map_err(|error| start(io::Error::other(error)))?;
         // Replaced for every connection by one that knows its path's MTU.
-        let server = server_config(&identity, &config, Mtu::UpTo(MIN_MTU));
+        let server = server_config(
+            &identity,
+            &config,
+            Mtu::UpTo(MIN_MTU),
+            Congestion::default(),
+        );
         let quic = noq::Endpoint::new_with_abstract_socket(
             quic_config,
             Some(server),
@@ -235,13 +241,14 @@ impl Endpoint {
         let local = self.local_addr();
         let (route, quic_mtu) = self.route(peer, &path)?;
         let ids: Vec<u16> = path.info().interfaces.iter().map(|one| one.id).collect();
+        let congestion = Congestion::of(&path, quic_mtu);
         let way = shared.routes.take(route, &ids, path.expiry());
         let offers = shared.socket.host().watch(peer.isd_as);
         let fate = Arc::new(Fate::new(Arc::clone(way.way()), Some(path)));
         fate.follow(local, offers);
         shared.fates.add(&fate);
         let mut client = ClientConfig::new(Arc::clone(&shared.identity.client) as _);
-        client.transport_config(transport(&shared.config, Mtu::Known(quic_mtu)));
+        client.transport_config(transport(&shared.config, Mtu::Known(quic_mtu), congestion));
         let closed = |reason| ConnectError::Closed { peer, reason };
         let connecting = shared
             .quic
@@ -306,9 +313,14 @@ fn payload(mtu: u16, route: &Route) -> Option<u16> {
         .filter(|payload| *payload >= MIN_MTU)
 }
 
-fn server_config(identity: &Identity, config: &Config, mtu: Mtu) -> ServerConfig {
+fn server_config(
+    identity: &Identity,
+    config: &Config,
+    mtu: Mtu,
+    congestion: Congestion,
+) -> ServerConfig {
     let mut server = ServerConfig::with_crypto(Arc::clone(&identity.server) as _);
-    server.transport_config(transport(config, mtu));
+    server.transport_config(transport(config, mtu, congestion));
     // A connection stays on its path.
     server.migration(false);
     // What peers send before they are let in is theirs to send again.

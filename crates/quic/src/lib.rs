@@ -3,8 +3,12 @@
 //! An [`Endpoint`] is one UDP socket of a host in a SCION AS. A [`Connection`] leads to one peer
 //! over one path and never leaves it: who wants two paths opens two connections. When a router says
 //! that the path is down, the connection closes at once, with the reason.
+//!
+//! Congestion is controlled per connection, so per path, by CUBIC (RFC 9438) with HyStart++ (RFC
+//! 9406); slow start heeds the bandwidth that the ASes on the path announce.
 
 mod config;
+mod congestion;
 mod connection;
 mod endpoint;
 mod faults;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use noq::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use crate::config::Config;
+use crate::congestion::Congestion;
 
 /// The smallest packet QUIC is made for (RFC 9000, 14).
 pub(crate) const MIN_MTU: u16 = 1200;
@@ -30,7 +31,7 @@ pub(crate) enum Mtu {
 }
 
 /// Settings for one connection, whose path takes packets of `mtu`.
-pub(crate) fn transport(config: &Config, mtu: Mtu) -> Arc<TransportConfig> {
+pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Congestion) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     let idle = VarInt::try_from(config.idle_timeout.as_millis()).unwrap_or(VarInt::MAX);
     transport
@@ -39,6 +40,7 @@ pub(crate) fn transport(config: &Config, mtu: Mtu) -> Arc<TransportConfig> {
         .max_idle_timeout(Some(idle.into()))
         .keep_alive_interval(config.keep_alive)
         .initial_rtt(FIRST_RTT)
+        .congestion_controller_factory(Arc::new(congestion))
         .stream_receive_window(stream_window(mtu).into())
         .receive_window(CONNECTION_WINDOW.into())
         .send_window(CONNECTION_WINDOW.into())

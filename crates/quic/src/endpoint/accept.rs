@@ -7,6 +7,7 @@ use hawser_endhost::Path;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::{MIN_MTU, Mtu, Shared, Tasks, payload, server_config};
+use crate::congestion::Congestion;
 use crate::connection::Connection;
 use crate::faults::Fate;
 use crate::routes::{InUse, Way};
@@ -78,9 +79,13 @@ async fn set_up(
         incoming.refuse();
         return Err(format!("the path takes no packets of {MIN_MTU} bytes"));
     };
+    let congestion = match (&path, mtu) {
+        (Some(path), Mtu::Known(mtu)) => Congestion::of(path, mtu),
+        _ => Congestion::default(),
+    };
     let fate = Arc::new(Fate::new(Arc::clone(way.way()), path));
     shared.fates.add(&fate);
-    let config = server_config(&shared.identity, &shared.config, mtu);
+    let config = server_config(&shared.identity, &shared.config, mtu, congestion);
     let connecting = incoming.accept_with(Arc::new(config));
     let connecting = connecting.map_err(|error| error.to_string())?;
     let quic = tokio::select! {

@@ -1,0 +1,142 @@
+//! Congestion control for one connection, which stays on one path: CUBIC (RFC 9438), with two
+//! additions that make a long path with a short queue as full as any other.
+//!
+//! - Where ASes announce the path's bandwidth, slow start grows gently once the window holds what
+//!   the path is said to carry: doubling past it would fill the queue and lose up to a window of
+//!   packets. An announcement only slows growth, so a false one costs time and nothing else.
+//! - After a loss the window is cut to what the path holds without its queue, within bounds (the
+//!   adaptive backoff of H-TCP, draft-leith-tcp-htcp-06, 3.2). CUBIC's 0.7 idles a link whose queue
+//!   is shorter than 0.43 of the round trip.
+
+mod cubic;
+mod curve;
+mod round;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hawser_endhost::Path;
+use hawser_path::Metadata;
+use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use noq_proto::RttEstimator;
+
+use cubic::Cubic;
+
+/// Bytes around a SCION packet between two routers: UDP, IPv4.
+const UNDERLAY: u128 = 28;
+
+/// Makes the controller for a connection.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Congestion {
+    /// What the path is announced to carry of a sender's packets, in bytes of QUIC packets per
+    /// second.
+    pub(crate) announced: Option<u64>,
+}
+
+impl Congestion {
+    /// What is known of `path`, whose packets have room for `mtu` bytes of QUIC.
+    pub(crate) fn of(path: &Path, mtu: u16) -> Self {
+        let Metadata {
+            bandwidth,
+            mtu: scion_mtu,
+            ..
+        } = &path.info().metadata;
+        Self {
+            announced: carried(bandwidth, *scion_mtu, mtu),
+        }
+    }
+}
+
+/// Bytes of QUIC packets per second through parts that announce `bandwidth` in bit/s, if any does.
+/// One that announces nothing may be narrower; then slow start ends as it always does.
+fn carried(bandwidth: &[Option<u64>], scion_mtu: u16, mtu: u16) -> Option<u64> {
+    let narrowest = bandwidth.iter().copied().flatten().min()?;
+    let packet = u128::from(scion_mtu) + UNDERLAY;
+    let bytes = u128::from(narrowest / 8) * u128::from(mtu) / packet;
+    u64::try_from(bytes).ok()
+}
+
+impl ControllerFactory for Congestion {
+    fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn Controller> {
+        Box::new(Control {
+            cubic: Cubic::new(mtu, self.announced),
+            before: None,
+        })
+    }
+}
+
+/// The controller, as noq wants it.
+#[derive(Debug, Clone)]
+struct Control {
+    cubic: Cubic,
+    /// As it was before the last loss, in case nothing was lost after all.
+    before: Option<Cubic>,
+}
+
+impl Controller for Control {
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        bytes: u64,
+        _pn: u64,
+        app_limited: bool,
+        _rtt: &RttEstimator,
+    ) {
+        self.cubic.acked(now, sent, bytes, app_limited);
+    }
+
+    fn on_congestion_event(
+        &mut self,
+        now: Instant,
+        sent: Instant,
+        is_persistent_congestion: bool,
+        is_ecn: bool,
+        _lost_bytes: u64,
+        _largest_lost_pn: u64,
+    ) {
+        let before = self.cubic.clone();
+        if self.cubic.lost(now, sent, is_persistent_congestion) && !is_ecn {
+            self.before = Some(before);
+        }
+    }
+
+    fn on_spurious_congestion_event(&mut self) {
+        if let Some(before) = self.before.take()
+            && before.window() > self.cubic.window()
+        {
+            self.cubic = before;
+        }
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.cubic.set_mtu(new_mtu);
+    }
+
+    fn window(&self) -> u64 {
+        self.cubic.window()
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.cubic.window();
+        metrics.ssthresh = self.cubic.threshold();
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        Cubic::initial_window(self.cubic.mtu())
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}

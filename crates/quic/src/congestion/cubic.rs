@@ -1,0 +1,173 @@
+//! The window: slow start, then CUBIC.
+
+use std::time::Instant;
+
+use super::curve::Curve;
+use super::round::Rounds;
+use super::start::{SlowStart, Step};
+
+/// What a loss leaves of the window, at least: CUBIC's share (RFC 9438, 4.6).
+const LEAST_KEPT: f64 = 0.7;
+/// At most: H-TCP's (draft-leith-tcp-htcp-06, 3.2), so that flows that share a link go on to even
+/// out.
+const MOST_KEPT: f64 = 0.8;
+/// What the loss that ends slow start leaves, at least: all of the last doubling may be too much.
+const START_KEPT: f64 = 0.5;
+/// Packets to begin with, and bytes (RFC 9002, 7.2).
+const INITIAL: (u64, u64) = (10, 14_720);
+
+/// A congestion window, in bytes.
+#[derive(Debug, Clone)]
+pub(super) struct Cubic {
+    mtu: u16,
+    announced: Option<u64>,
+    window: f64,
+    /// The window where the last loss came (W_max); none before the first.
+    plateau: Option<f64>,
+    phase: Phase,
+    rounds: Rounds,
+    /// What was sent until then tells nothing of the window since.
+    recovery: Option<Instant>,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    SlowStart(SlowStart),
+    Avoidance(Curve),
+}
+
+impl Cubic {
+    /// The first window, for packets of `mtu` bytes over a path `announced` to carry so many bytes
+    /// per second.
+    pub(super) fn new(mtu: u16, announced: Option<u64>) -> Self {
+        Self {
+            mtu,
+            announced,
+            window: Self::initial_window(mtu) as f64,
+            plateau: None,
+            phase: Phase::SlowStart(SlowStart::default()),
+            rounds: Rounds::default(),
+            recovery: None,
+        }
+    }
+
+    /// Bytes to begin with (RFC 9002, 7.2).
+    pub(super) fn initial_window(mtu: u16) -> u64 {
+        let mtu = u64::from(mtu);
+        INITIAL.1.max(2 * mtu).min(INITIAL.0 * mtu)
+    }
+
+    pub(super) fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    pub(super) fn set_mtu(&mut self, mtu: u16) {
+        self.mtu = mtu;
+        self.window = self.window.max(self.least());
+    }
+
+    /// Bytes that may be under way.
+    pub(super) fn window(&self) -> u64 {
+        self.window as u64
+    }
+
+    /// Where slow start ended, once it has.
+    pub(super) fn threshold(&self) -> Option<u64> {
+        match self.phase {
+            Phase::SlowStart(_) => None,
+            Phase::Avoidance(_) => Some(self.plateau.unwrap_or(self.window) as u64),
+        }
+    }
+
+    /// A packet of `bytes` sent at `sent` has arrived. `app_limited`: the sender had nothing more
+    /// to send.
+    pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool) {
+        let new_round = self.rounds.acked(now, sent, bytes);
+        if self.recovery.is_some_and(|recovery| sent <= recovery) {
+            return;
+        }
+        let mtu = f64::from(self.mtu);
+        match &mut self.phase {
+            Phase::SlowStart(_) if app_limited => {}
+            Phase::SlowStart(start) => {
+                let announced = self.announced;
+                match start.step(&self.rounds, new_round, self.window, bytes, announced) {
+                    Step::Grow(more) => self.window += more,
+                    Step::Over => {
+                        let window = self.window;
+                        self.plateau = Some(window);
+                        self.phase = Phase::Avoidance(Curve::new(now, window, window, window, mtu));
+                    }
+                }
+            }
+            Phase::Avoidance(curve) if app_limited => curve.idle(now),
+            Phase::Avoidance(curve) => {
+                let rtt = self.rounds.smoothed().unwrap_or_default();
+                self.window = curve.grow(now, rtt, self.window, bytes, mtu);
+            }
+        }
+    }
+
+    /// Packets are lost, the last of them sent at `sent`; `persistent` when nothing has arrived for
+    /// long (RFC 9002, 7.6). Says whether the window was cut: once for all that was under way.
+    pub(super) fn lost(&mut self, now: Instant, sent: Instant, persistent: bool) -> bool {
+        if self.recovery.is_some_and(|recovery| sent <= recovery) {
+            return false;
+        }
+        let (prior, mtu) = (self.window, f64::from(self.mtu));
+        let (window, plateau) = match self.phase {
+            Phase::SlowStart(_) => self.after_start(),
+            Phase::Avoidance(_) => self.after_loss(),
+        };
+        let window = window.max(self.least());
+        if persistent {
+            // Slowly again, but no longer slowly than it went well (RFC 9438, 4.8).
+            self.window = self.least();
+            self.plateau = None;
+            self.recovery = None;
+            self.phase = Phase::SlowStart(SlowStart::up_to(window));
+        } else {
+            let plateau = plateau.max(window);
+            self.window = window;
+            self.plateau = Some(plateau);
+            self.recovery = Some(now);
+            self.phase = Phase::Avoidance(Curve::new(now, window, plateau, prior, mtu));
+        }
+        true
+    }
+
+    /// Window and plateau after the loss that ends slow start. What arrived in the last round is
+    /// what the link carries; the window may be twice that.
+    fn after_start(&self) -> (f64, f64) {
+        let rounds = &self.rounds;
+        let (Some(rate), Some(min), Some(rtt)) = (rounds.rate(), rounds.min(), rounds.smoothed())
+        else {
+            return (self.window * LEAST_KEPT, self.window);
+        };
+        let empty = rate * min.as_secs_f64();
+        let window = empty.clamp(self.window * START_KEPT, self.window * LEAST_KEPT);
+        let plateau = (rate * rtt.as_secs_f64()).clamp(window, self.window);
+        (window, plateau)
+    }
+
+    /// Window and plateau after any other loss.
+    fn after_loss(&self) -> (f64, f64) {
+        let rounds = &self.rounds;
+        let empty = match (rounds.min(), rounds.smoothed()) {
+            (Some(min), Some(rtt)) if !rtt.is_zero() => min.as_secs_f64() / rtt.as_secs_f64(),
+            _ => LEAST_KEPT,
+        };
+        let kept = empty.clamp(LEAST_KEPT, MOST_KEPT);
+        // Room for newcomers: whoever lost earlier than last time stops lower (RFC 9438, 4.7).
+        let plateau = match self.plateau {
+            Some(last) if self.window < last => self.window * (1.0 + kept) / 2.0,
+            _ => self.window,
+        };
+        (self.window * kept, plateau)
+    }
+
+    /// RFC 9002, 7.2.
+    fn least(&self) -> f64 {
+        2.0 * f64::from(self.mtu)
+    }
+}

@@ -1,0 +1,78 @@
+//! What acknowledgements tell of the path, round trip by round trip.
+
+use std::time::{Duration, Instant};
+
+/// Samples that make a round's shortest round trip believable (RFC 9406, `N_RTT_SAMPLE`).
+const SAMPLES: u32 = 8;
+
+/// Round trips and the rate at which packets arrive.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rounds {
+    /// The shortest round trip of all.
+    min: Option<Duration>,
+    /// Smoothed as RFC 9002, 5.3 does, acknowledgement delay included.
+    smoothed: Option<Duration>,
+    /// Packets sent from here on make the present round; acknowledging one of them ends it.
+    began: Option<Instant>,
+    present: Round,
+    last: Round,
+}
+
+/// One round: from a packet's sending to its acknowledgement.
+#[derive(Debug, Clone, Copy, Default)]
+struct Round {
+    min: Option<Duration>,
+    samples: u32,
+    bytes: u64,
+    /// Bytes per second that arrived; 0 until the round is over.
+    rate: f64,
+}
+
+impl Rounds {
+    /// Takes in one acknowledged packet; says whether a new round begins with it.
+    pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64) -> bool {
+        let rtt = now.saturating_duration_since(sent);
+        self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
+        self.smoothed = Some(self.smoothed.map_or(rtt, |old| (7 * old + rtt) / 8));
+        let over = self.began.is_none_or(|began| sent >= began);
+        if over {
+            let took = self.began.map(|began| now.saturating_duration_since(began));
+            if let Some(took) = took.filter(|took| !took.is_zero()) {
+                self.present.rate = self.present.bytes as f64 / took.as_secs_f64();
+            }
+            self.last = self.present;
+            self.present = Round::default();
+            self.began = Some(now);
+        }
+        let round = &mut self.present;
+        round.min = Some(round.min.map_or(rtt, |min| min.min(rtt)));
+        round.samples += 1;
+        round.bytes += bytes;
+        over
+    }
+
+    /// The shortest round trip of all.
+    pub(super) fn min(&self) -> Option<Duration> {
+        self.min
+    }
+
+    /// The smoothed round trip.
+    pub(super) fn smoothed(&self) -> Option<Duration> {
+        self.smoothed
+    }
+
+    /// The shortest round trip of this round, once there are samples enough.
+    pub(super) fn present(&self) -> Option<Duration> {
+        self.present.min.filter(|_| self.present.samples >= SAMPLES)
+    }
+
+    /// The shortest round trip of the round before.
+    pub(super) fn last(&self) -> Option<Duration> {
+        self.last.min.filter(|_| self.last.samples >= SAMPLES)
+    }
+
+    /// Bytes per second that arrived in the last whole round.
+    pub(super) fn rate(&self) -> Option<f64> {
+        Some(self.last.rate).filter(|rate| *rate > 0.0)
+    }
+}

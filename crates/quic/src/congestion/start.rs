@@ -1,0 +1,106 @@
+//! Slow start: HyStart++ (RFC 9406), and more gently beyond what a path is announced to carry.
+
+use std::time::Duration;
+
+use super::round::Rounds;
+
+/// The round trip has grown when it is longer by an eighth, within these bounds (RFC 9406, 4.3).
+const MIN_GROWN: Duration = Duration::from_millis(4);
+const MAX_GROWN: Duration = Duration::from_millis(16);
+const GROWN: u32 = 8;
+/// Gentle growth is a quarter of slow start's (RFC 9406, 4.3), which overshoots a queue by little.
+const GENTLE: f64 = 4.0;
+/// Past what is announced a quarter would still overshoot the short queue of a long path: what it
+/// does to the queue shows a round trip later.
+const BEYOND: f64 = 8.0;
+/// Gentle rounds until slow start is over (RFC 9406, 4.3).
+const ROUNDS: u32 = 5;
+
+/// How far slow start is.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SlowStart {
+    gentle: Option<Gentle>,
+    /// The window holds what is announced.
+    beyond: bool,
+    /// It ends at this window in any case.
+    end: Option<f64>,
+}
+
+/// Gentle growth, while it is not sure that the queue is filling.
+#[derive(Debug, Clone)]
+struct Gentle {
+    /// The shortest round trip when it began: if it gets shorter, nothing was filling.
+    baseline: Duration,
+    rounds: u32,
+}
+
+/// What slow start makes of an acknowledgement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Step {
+    /// The window grows by so many bytes.
+    Grow(f64),
+    /// Slow start is over.
+    Over,
+}
+
+impl SlowStart {
+    /// Slow start that goes no further than `end`.
+    pub(super) fn up_to(end: f64) -> Self {
+        Self {
+            end: Some(end),
+            ..Self::default()
+        }
+    }
+
+    /// Takes in `bytes` that arrived, of a `window`, where a new round may begin. `announced` is
+    /// what the path is said to carry, in bytes per second.
+    pub(super) fn step(
+        &mut self,
+        rounds: &Rounds,
+        new_round: bool,
+        window: f64,
+        bytes: u64,
+        announced: Option<u64>,
+    ) -> Step {
+        if self.end.is_some_and(|end| window >= end) {
+            return Step::Over;
+        }
+        let bytes = bytes as f64;
+        let grown = |since: Duration| {
+            let least = since + (since / GROWN).clamp(MIN_GROWN, MAX_GROWN);
+            rounds.present().is_some_and(|now| now >= least)
+        };
+        if let (Some(announced), Some(min)) = (announced, rounds.min())
+            && window >= announced as f64 * min.as_secs_f64()
+        {
+            self.beyond = true;
+        }
+        if self.beyond {
+            return match rounds.min() {
+                Some(min) if grown(min) => Step::Over,
+                _ => Step::Grow(bytes / BEYOND),
+            };
+        }
+        match &mut self.gentle {
+            None => {
+                if let Some(last) = rounds.last().filter(|last| grown(*last)) {
+                    let baseline = rounds.present().unwrap_or(last);
+                    self.gentle = Some(Gentle {
+                        baseline,
+                        rounds: 0,
+                    });
+                }
+                Step::Grow(bytes)
+            }
+            Some(gentle) => {
+                gentle.rounds += u32::from(new_round);
+                if rounds.present().is_some_and(|now| now < gentle.baseline) {
+                    self.gentle = None;
+                } else if gentle.rounds >= ROUNDS {
+                    return Step::Over;
+                }
+                Step::Grow(bytes / GENTLE)
+            }
+        }
+    }
+}

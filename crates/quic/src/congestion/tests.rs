@@ -1,0 +1,212 @@
+mod link;
+
+use std::time::{Duration, Instant};
+
+use link::{Link, MTU, Sender};
+use noq::congestion::ControllerFactory;
+use proptest::prelude::*;
+
+use super::cubic::Cubic;
+use super::*;
+
+const MS: Duration = Duration::from_millis(1);
+/// 18 Mbit/s of packets, far away, with a queue that holds a quarter of the round trip.
+const FAR: Link = Link {
+    rate: 2.25e6,
+    rtt: Duration::from_millis(200),
+    queue: Duration::from_millis(50),
+};
+
+/// What a run shows: each sender's bytes by second, and what it lost by second.
+struct Shown {
+    arrived: Vec<Vec<u64>>,
+    lost: Vec<Vec<u64>>,
+}
+
+fn run(link: Link, mut senders: Vec<Sender>, seconds: u64) -> Shown {
+    let mut shown = Shown {
+        arrived: vec![vec![0]; senders.len()],
+        lost: vec![vec![0]; senders.len()],
+    };
+    link.run(&mut senders, Duration::from_secs(seconds), |senders| {
+        for (at, sender) in senders.iter().enumerate() {
+            shown.arrived[at].push(sender.arrived);
+            shown.lost[at].push(sender.lost);
+        }
+    });
+    shown
+}
+
+impl Shown {
+    /// How much of the link's rate a sender had between two seconds.
+    fn share(&self, link: Link, sender: usize, from: usize, until: usize) -> f64 {
+        let bytes = self.arrived[sender][until] - self.arrived[sender][from];
+        bytes as f64 / link.rate / (until - from) as f64
+    }
+}
+
+fn one(link: Link, announced: Option<u64>, seconds: u64) -> Shown {
+    run(link, vec![Sender::new(Duration::ZERO, announced)], seconds)
+}
+
+#[test]
+fn a_long_path_with_a_short_queue_stays_full() {
+    for announced in [None, Some(2_250_000)] {
+        let shown = one(FAR, announced, 60);
+        let share = shown.share(FAR, 0, 3, 59);
+        assert!(share > 0.99, "{announced:?}: {share}");
+    }
+}
+
+#[test]
+fn what_is_announced_spares_the_first_overshoot() {
+    let blind = one(FAR, None, 10);
+    let told = one(FAR, Some(2_250_000), 10);
+    assert!(blind.lost[0][3] > 300, "{:?}", blind.lost);
+    assert!(told.lost[0][3] < 10, "{:?}", told.lost);
+    assert!(told.arrived[0][3] > blind.arrived[0][3]);
+}
+
+#[test]
+fn a_false_announcement_costs_seconds_at_most() {
+    let (far_less, far_more) = (FAR.rate as u64 / 10, FAR.rate as u64 * 10);
+    let low = one(FAR, Some(far_less), 20);
+    assert!(low.share(FAR, 0, 8, 19) > 0.99);
+    let (high, none) = (one(FAR, Some(far_more), 20), one(FAR, None, 20));
+    assert_eq!(high.arrived, none.arrived);
+    let nothing = one(FAR, Some(0), 20);
+    assert!(nothing.share(FAR, 0, 15, 19) > 0.95);
+}
+
+#[test]
+fn links_of_all_kinds_are_full_and_shared() {
+    // Jain's fairness of the second half, and how full the link is.
+    for (rtt, queue, full, fair) in [
+        (10, 50, 0.99, 0.95),
+        (20, 5, 0.99, 0.95),
+        (20, 400, 0.99, 0.9),
+        (50, 50, 0.99, 0.95),
+        (100, 10, 0.97, 0.95),
+        (200, 50, 0.99, 0.9),
+    ] {
+        let link = Link {
+            rtt: rtt * MS,
+            queue: queue * MS,
+            ..FAR
+        };
+        let senders = (0..3).map(|at| Sender::new(at * 5000 * MS, None));
+        let shown = run(link, senders.collect(), 80);
+        let shares: Vec<f64> = (0..3).map(|at| shown.share(link, at, 40, 79)).collect();
+        let sum: f64 = shares.iter().sum();
+        let jain = sum * sum / (3.0 * shares.iter().map(|share| share * share).sum::<f64>());
+        assert!(
+            sum > full && jain > fair,
+            "{rtt} {queue}: {shares:?} {jain}"
+        );
+    }
+}
+
+#[test]
+fn the_narrowest_part_counts_less_its_headers() {
+    assert_eq!(carried(&[], 1472, 1300), None);
+    assert_eq!(carried(&[None, None], 1472, 1300), None);
+    let parts = [Some(80_000_000), None, Some(12_000_000)];
+    assert_eq!(carried(&parts, 1472, 1300), Some(1_300_000));
+    assert_eq!(carried(&[Some(u64::MAX)], 0, u16::MAX), None);
+    assert_eq!(carried(&[Some(0)], 1472, 1300), Some(0));
+}
+
+/// A window that has left slow start with a loss, and when that was.
+fn cut() -> (Cubic, Instant) {
+    let start = Instant::now();
+    let mut cubic = Cubic::new(MTU, None);
+    for at in 0..100 {
+        let sent = start + at * MS;
+        cubic.acked(sent + 20 * MS, sent, MTU.into(), false);
+    }
+    let now = start + 150 * MS;
+    assert!(cubic.lost(now, start + 130 * MS, false));
+    (cubic, now)
+}
+
+#[test]
+fn a_round_trip_is_cut_once() {
+    let (mut cubic, now) = cut();
+    let window = cubic.window();
+    assert!(!cubic.lost(now + 5 * MS, now - MS, false));
+    cubic.acked(now + 6 * MS, now - MS, MTU.into(), false);
+    assert_eq!(cubic.window(), window);
+    assert!(cubic.lost(now + 25 * MS, now + 5 * MS, false));
+    let kept = cubic.window() as f64 / window as f64;
+    assert!((0.69..=0.81).contains(&kept), "{kept}");
+}
+
+#[test]
+fn who_has_nothing_to_send_gains_nothing() {
+    let (mut cubic, mut now) = cut();
+    let window = cubic.window();
+    for _ in 0..1000 {
+        now += 10 * MS;
+        cubic.acked(now, now - 5 * MS, MTU.into(), true);
+    }
+    assert_eq!(cubic.window(), window);
+    // The ten idle seconds do not count on the curve either.
+    cubic.acked(now + 10 * MS, now + 5 * MS, MTU.into(), false);
+    assert!(cubic.window() < window + u64::from(MTU));
+}
+
+#[test]
+fn after_persistent_congestion_it_starts_over_and_stops_where_it_was() {
+    let (mut cubic, mut now) = cut();
+    let before = cubic.window();
+    assert!(cubic.lost(now + 25 * MS, now + 5 * MS, true));
+    assert_eq!(cubic.window(), 2 * u64::from(MTU));
+    assert_eq!(cubic.threshold(), None);
+    while cubic.threshold().is_none() {
+        now += 20 * MS;
+        cubic.acked(now + 20 * MS, now, MTU.into(), false);
+    }
+    assert!(cubic.window() < before);
+}
+
+#[test]
+fn a_loss_that_was_none_is_taken_back() {
+    let factory = Arc::new(Congestion::default());
+    let start = Instant::now();
+    let mut control = factory.build(start, MTU);
+    assert_eq!(control.window(), 10 * u64::from(MTU));
+    assert_eq!(control.initial_window(), 10 * u64::from(MTU));
+    control.on_congestion_event(start + 20 * MS, start, false, false, 1300, 0);
+    assert_eq!(control.window(), 7 * u64::from(MTU));
+    control.on_spurious_congestion_event();
+    assert_eq!(control.window(), 10 * u64::from(MTU));
+    // Only once.
+    control.on_congestion_event(start + 50 * MS, start + 30 * MS, false, true, 0, 0);
+    control.on_spurious_congestion_event();
+    assert_eq!(control.window(), 7 * u64::from(MTU));
+}
+
+proptest! {
+    /// Whatever a peer acknowledges, and when: the window stays one that QUIC can send with.
+    #[test]
+    fn any_acknowledgements_leave_a_window(
+        announced in proptest::option::of(any::<u64>()),
+        events in proptest::collection::vec((0..5u8, 0..2_000_000u64, 0..2_000_000u64, any::<u16>()), 0..300),
+    ) {
+        let mut now = Instant::now();
+        let mut cubic = Cubic::new(MTU, announced);
+        for (kind, wait, ago, bytes) in events {
+            now += Duration::from_micros(wait);
+            let sent = now.checked_sub(Duration::from_micros(ago)).unwrap_or(now);
+            match kind {
+                0 => drop(cubic.lost(now, sent, false)),
+                1 => drop(cubic.lost(now, sent, true)),
+                2 => cubic.acked(now, sent, bytes.into(), true),
+                3 => cubic.acked(sent, now, bytes.into(), false),
+                _ => cubic.acked(now, sent, bytes.into(), false),
+            }
+            prop_assert!(cubic.window() >= 2 * u64::from(MTU));
+            prop_assert!(cubic.window() < 1 << 32, "{}", cubic.window());
+        }
+    }
+}
