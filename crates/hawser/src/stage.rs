@@ -102,7 +102,7 @@ impl Stage {
         serde_json::from_str(&text).doing("reading what the download reports")
     }
 
-    /// Plain TCP from one AS to a neighbour over one link, in Mbit/s.
+    /// Plain TCP from one AS to another, in Mbit/s.
     pub async fn iperf3(&self, from: IsdAsn, to: IsdAsn) -> Result<f64, Failure> {
         let host = self.host(to)?.to_string();
         let mut server = Command::new("iperf3");

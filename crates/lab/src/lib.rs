@@ -51,6 +51,7 @@ pub use name::{DEFAULT_NAME, NameError, check as check_name};
 pub use place::PlaceError;
 pub use plan::PlanError;
 pub use protocol::{LimitState, SupervisorError};
+pub use routes::ip_way;
 pub use status::{
     AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status, StatusError,
 };

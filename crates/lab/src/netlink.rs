@@ -13,8 +13,8 @@ use netlink_packet_route::{
         InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
     },
     route::{
-        RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope,
-        RouteType,
+        RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+        RouteScope, RouteType,
     },
 };
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
@@ -182,7 +182,9 @@ impl Netlink {
         }
     }
 
-    /// Routes one address over a neighbour.
+    /// Routes one address over a neighbour. TCP to and from there is controlled by CUBIC, whatever
+    /// the host is set to, so that measurements compare: BBR takes the burst that a limit lets
+    /// through for the link's rate. A kernel that has no CUBIC uses what it has.
     pub fn add_route(
         &mut self,
         to: Ipv4Addr,
@@ -194,7 +196,18 @@ impl Netlink {
         message
             .attributes
             .push(RouteAttribute::Gateway(RouteAddress::Inet(via)));
-        self.create(RouteNetlinkMessage::NewRoute(message))
+        let mut with_cubic = message.clone();
+        with_cubic
+            .attributes
+            .push(RouteAttribute::Metrics(vec![RouteMetric::CcAlgo(
+                "cubic".to_owned(),
+            )]));
+        match self.create(RouteNetlinkMessage::NewRoute(with_cubic)) {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+                self.create(RouteNetlinkMessage::NewRoute(message))
+            }
+            made => made,
+        }
     }
 
     fn create(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
@@ -275,7 +288,7 @@ fn route(to: IpAddr, source: IpAddr, index: u32) -> RouteMessage {
 mod tests {
     use super::*;
     use crate::netns::is_privileged;
-    use std::net::UdpSocket;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     /// Two hosts and a link between them, as the plan lays them out.
     fn pair() -> Option<(NetNs, NetNs)> {
@@ -364,6 +377,24 @@ mod tests {
             (&bytes[..n], from),
             (&b"within"[..], here.local_addr().unwrap())
         );
+    }
+
+    #[test]
+    fn tcp_between_hosts_is_controlled_by_cubic() {
+        let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        if !known.is_ok_and(|known| known.contains("cubic")) {
+            eprintln!("skipped: this kernel has no CUBIC loaded");
+            return;
+        }
+        let Some((a, b)) = pair() else { return };
+        let listener = b.run(|| TcpListener::bind("10.0.2.1:7000").unwrap());
+        let listener = listener.unwrap();
+        let here = a.run(|| TcpStream::connect("10.0.2.1:7000").unwrap());
+        let (there, _) = listener.accept().unwrap();
+        for socket in [here.unwrap(), there] {
+            let control = rustix::net::sockopt::tcp_congestion(&socket).unwrap();
+            assert_eq!(control, "cubic");
+        }
     }
 
     #[test]

@@ -3,8 +3,8 @@
 //! SCION programs need none of them. They are there so that a plain TCP
 //! transfer over the same links can be measured beside.
 
-use crate::plan::LinkPlan;
-use hawser_topology::Side;
+use crate::plan::{LinkPlan, Plan};
+use hawser_topology::{IsdAsn, Network, Side};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// First hop of the way to another AS.
@@ -32,6 +32,22 @@ pub(crate) fn next_hops(ases: usize, links: &[LinkPlan]) -> Vec<Vec<NextHop>> {
         }
     }
     (0..ases).map(|from| ways(from, &neighbours)).collect()
+}
+
+/// The links, by their place in the network, that plain IP takes from one AS to another in a lab of
+/// `network`; none when there is no way, or no lab can be made of it.
+pub fn ip_way(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Vec<usize>> {
+    let plan = Plan::of(network).ok()?;
+    let number = |isd_as| network.ases.iter().position(|as_| as_.isd_as == isd_as);
+    let (mut at, to) = (number(from)?, number(to)?);
+    let hops = next_hops(plan.ases.len(), &plan.links);
+    let mut way = Vec::new();
+    while at != to {
+        let hop = hops[at].iter().find(|hop| hop.to == to)?;
+        way.push(hop.link);
+        at = plan.links[hop.link].end(hop.side.other()).owner;
+    }
+    Some(way)
 }
 
 /// Dijkstra's algorithm, with the first hop carried along.
@@ -113,6 +129,24 @@ mod tests {
         assert_eq!(follow(&hops, &links, 0, 2).len(), 2);
         assert!(hops[0].iter().all(|h| h.to != 4 && h.to != 0));
         assert!(hops[4].is_empty());
+    }
+
+    #[test]
+    fn a_network_says_where_ip_goes() {
+        let network = Network::ready("fig7a").unwrap();
+        let [from, to, nowhere] =
+            ["1-ff00:0:4", "1-ff00:0:1", "1-ff00:0:9"].map(|text| text.parse().unwrap());
+        let ends: Vec<_> = ip_way(&network, from, to)
+            .unwrap()
+            .into_iter()
+            .map(|link| {
+                let link = &network.links[link];
+                (link.a.isd_as.to_string(), link.b.isd_as.to_string())
+            })
+            .collect();
+        assert_eq!(ends.len(), 2, "{ends:?}");
+        assert_eq!(ip_way(&network, from, from), Some(Vec::new()));
+        assert_eq!(ip_way(&network, from, nowhere), None);
     }
 
     proptest! {

@@ -62,7 +62,7 @@ pub struct Variant {
     pub paper_mbit: Option<f64>,
     /// Bytes of each download, where not those of the experiment.
     pub bytes: Option<u64>,
-    /// Whether seeders are IP peers to the leechers, which are in neighbouring ASes.
+    /// Whether seeders are IP peers to the leechers.
     pub over_ip: bool,
 }
 
@@ -148,7 +148,7 @@ fn single(
     })
 }
 
-/// The same between neighbours by plain TCP, which goes over one link.
+/// The same by plain TCP, which goes the shortest way.
 fn over_ip(
     name: impl Into<String>,
     network: Network,
@@ -213,6 +213,7 @@ fn fig8() -> Result<Experiment, Failure> {
         name: "fig8",
         about: "001, Fig. 8",
         variants: vec![
+            over_ip("over-ip", ready("fig7a")?, FIG7A)?,
             single("one-path", ready("fig7a")?, FIG7A, choose("shortest", 1))?,
             single("naive", ready("fig7a")?, FIG7A, choose("shortest", 2))?.paper(8.0),
             single("disjoint", ready("fig7a")?, FIG7A, choose("disjoint", 2))?.paper(26.0),
@@ -232,6 +233,10 @@ fn fig10() -> Result<Experiment, Failure> {
         name: "fig10",
         about: "001, Fig. 10: two leechers, goodput of both together",
         variants: vec![
+            Variant {
+                over_ip: true,
+                ..two_leechers("over-ip", Vec::new())?
+            },
             two_leechers("leecher-based", choose("shortest", 1))?.paper(7.5),
             two_leechers("upload-based", uploader().into())?.paper(14.0),
         ],
@@ -273,11 +278,12 @@ fn congest(both: bool, share: f64) -> Result<Experiment, Failure> {
         cross.push(interface("1-ff00:0:111#2")?);
     }
     let network = || congested(CONGESTED);
+    let two_paths = if both { 300.0 } else { 900.0 };
     let mut variants = vec![
-        single("one-path", network()?, FIG4, choose("shortest", 1))?.paper(180.0),
-        single("two-paths", network()?, FIG4, choose("disjoint", 2))?,
+        over_ip("over-ip", network()?, FIG4)?.paper(180.0),
+        single("one-path", network()?, FIG4, choose("shortest", 1))?,
+        single("two-paths", network()?, FIG4, choose("disjoint", 2))?.paper(two_paths),
     ];
-    variants[1].paper_mbit = Some(if both { 300.0 } else { 900.0 });
     for variant in &mut variants {
         variant.cross.clone_from(&cross);
     }
@@ -340,18 +346,32 @@ fn filesize() -> Result<Experiment, Failure> {
         (10.0, 167.0),
         (20.0, 409.0),
     ];
-    let variants = paper.map(|(gigabytes, seconds)| {
+    let size = |gigabytes: f64| {
         let bytes = (gigabytes * 1e7) as u64;
-        let name = format!("{}MB", bytes / MB);
+        (bytes, format!("{}MB", bytes / MB))
+    };
+    let variants = paper.map(|(gigabytes, seconds)| {
+        let (bytes, name) = size(gigabytes);
         let one = single(name, ready("fig4")?, FIG4, choose("disjoint", 2))?;
         let mut three = one.times(3).paper(3.0 * gigabytes * 8e3 / seconds);
+        three.bytes = Some(bytes);
+        Ok(three)
+    });
+    // A baseline: the same by plain TCP over one link.
+    let by_tcp = [1.0, 20.0].map(|gigabytes| {
+        let (bytes, name) = size(gigabytes);
+        let one = over_ip(format!("{name}-over-ip"), ready("fig4")?, FIG4)?;
+        let mut three = one.times(3);
         three.bytes = Some(bytes);
         Ok(three)
     });
     Ok(Experiment {
         name: "filesize",
         about: "000, 5.4.3: three files at once, of 1 to 20 GB there, of a hundredth here",
-        variants: variants.into_iter().collect::<Result<_, Failure>>()?,
+        variants: by_tcp
+            .into_iter()
+            .chain(variants)
+            .collect::<Result<_, Failure>>()?,
         headline: ratio("200MB", "10MB"),
         paper_ratio: Some((20.0 / 409.0) / (1.0 / 13.2)),
         bytes: 0,
@@ -370,11 +390,13 @@ fn strategies() -> Result<Experiment, Failure> {
         "disjoint:any",
         "spread:60%",
     ];
+    let by_tcp = over_ip("over-ip", ready("fig7a")?, FIG7A);
     let variants = names.map(|name| single(name, ready("fig7a")?, FIG7A, choose(name, 2)));
+    let variants = std::iter::once(by_tcp).chain(variants);
     Ok(Experiment {
         name: "strategies",
         about: "two paths at most in 001, Fig. 7a, chosen in every way",
-        variants: variants.into_iter().collect::<Result<_, Failure>>()?,
+        variants: variants.collect::<Result<_, Failure>>()?,
         headline: ratio("disjoint", "shortest"),
         paper_ratio: None,
         bytes: 32 * MB,
@@ -383,6 +405,11 @@ fn strategies() -> Result<Experiment, Failure> {
 }
 
 fn paths() -> Result<Experiment, Failure> {
+    let by_tcp = over_ip("over-ip", parallel(&[Wire::new(10.0, 5)])?, FIG4)?;
+    let by_tcp = Variant {
+        bytes: Some(20 * MB),
+        ..by_tcp
+    };
     let variants = (1..=8).map(|count: u16| {
         let network = parallel(&vec![Wire::new(10.0, 5); count.into()])?;
         let mut one = single(count.to_string(), network, FIG4, choose("disjoint", count))?;
@@ -393,7 +420,9 @@ fn paths() -> Result<Experiment, Failure> {
     Ok(Experiment {
         name: "paths",
         about: "one to eight disjoint paths of 10 Mbit/s; the ratio is per path",
-        variants: variants.collect::<Result<_, Failure>>()?,
+        variants: std::iter::once(Ok(by_tcp))
+            .chain(variants)
+            .collect::<Result<_, Failure>>()?,
         headline: Headline::Ratio("8".into(), "1".into(), 1.0 / 8.0),
         paper_ratio: None,
         bytes: 0,
@@ -420,6 +449,7 @@ fn unequal() -> Result<Experiment, Failure> {
         name: "unequal",
         about: "1 : 10 in rate and 5 : 100 ms in delay; the ratio is with a path of 0.5 Mbit/s, 300 ms and 10 % loss added, by without",
         variants: vec![
+            over_ip("over-ip", parallel(&[fast])?, FIG4)?,
             run("fast", &[fast])?,
             run("fast+slow", &[fast, slow])?,
             run(
@@ -440,7 +470,7 @@ fn unequal() -> Result<Experiment, Failure> {
 mod tests {
     use super::*;
     use crate::cli::Cli;
-    use crate::stage::ceiling::plain_tcp;
+    use crate::stage::ceiling::PathCost;
     use clap::{Parser, ValueEnum};
 
     #[test]
@@ -459,8 +489,8 @@ mod tests {
                     assert!(variant.network.find(download.isd_as).is_some());
                     if variant.over_ip {
                         let seeder = variant.seeders[download.seeder].isd_as;
-                        let ceiling = plain_tcp(&variant.network, seeder, download.isd_as);
-                        assert!(ceiling.is_some());
+                        let way = PathCost::plain_tcp(&variant.network, seeder, download.isd_as);
+                        assert!(way.is_some());
                     }
                     let get = [
                         "hawser",

@@ -145,10 +145,10 @@ mod tests {
                 .map(|step| (f64::from(step), f64::from(step) * mbit * 125_000.0))
                 .collect(),
         };
-        let runs: Vec<Vec<Run>> = [8.0, 8.0, 26.0]
+        let runs: Vec<Vec<Run>> = [9.5, 9.0, 8.0, 26.0]
             .map(|mbit| vec![run(mbit), run(mbit + 1.0)])
             .into();
-        for (_, mean, bar) in by_completion(&runs[2]) {
+        for (_, mean, bar) in by_completion(&runs[3]) {
             assert!((mean - 26.5).abs() < 1e-6 && (bar - 0.5).abs() < 1e-6);
         }
         let folder = tempfile::tempdir().unwrap();

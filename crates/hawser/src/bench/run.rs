@@ -97,18 +97,22 @@ fn measure(
     reports: &[get::Report],
     window: Option<Window>,
 ) -> Result<Run, Failure> {
-    let ceiling = match variant.over_ip {
-        true => ceiling::plain_tcp(
-            &variant.network,
-            variant.seeders[0].isd_as,
-            variant.downloads[0].isd_as,
-        ),
+    let network = &variant.network;
+    let costs: Option<Vec<_>> = match variant.over_ip {
+        true => variant
+            .downloads
+            .iter()
+            .map(|download| {
+                let seeder = variant.seeders[download.seeder].isd_as;
+                ceiling::PathCost::plain_tcp(network, seeder, download.isd_as)
+            })
+            .collect(),
         false => {
             let paths = reports.iter().flat_map(|report| &report.paths);
-            let costs = paths.map(ceiling::PathCost::of);
-            ceiling::ceiling(&variant.network, &costs.collect::<Result<Vec<_>, _>>()?)
+            Some(paths.map(ceiling::PathCost::of).collect::<Result<_, _>>()?)
         }
     };
+    let ceiling = costs.and_then(|costs| ceiling::ceiling(network, &costs));
     let ceiling_mbit = ceiling.map(|c| c / 1e6);
     let all: Vec<&[Sample]> = reports.iter().map(|r| &r.samples[..]).collect();
     let samples = together(&all);

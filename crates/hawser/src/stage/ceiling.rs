@@ -8,6 +8,7 @@ use crate::{
     cmd::get::PathReport,
     failure::{Doing, Failure},
 };
+use hawser_lab::ip_way;
 use hawser_path::Interface;
 use hawser_topology::{IsdAsn, Network};
 
@@ -40,8 +41,8 @@ const PIECE_HEADER: f64 = 13.0;
 pub struct PathCost {
     /// The interfaces the path crosses, in pairs of link ends.
     pub interfaces: Vec<Interface>,
-    /// Bytes of a full SCION packet.
-    pub packet: usize,
+    /// Bytes of a full packet's frame.
+    pub frame: f64,
     /// Bytes of the file in a full packet.
     pub payload: f64,
 }
@@ -60,14 +61,34 @@ impl PathCost {
                 .map(|i| i.parse())
                 .collect::<Result<_, _>>()
                 .doing("reading the report")?,
-            packet: usize::from(mtu),
+            frame: f64::from(mtu) + UNDERLAY,
             payload: stream as f64 * BLOCK / (BLOCK + PIECE_HEADER),
+        })
+    }
+
+    /// The cost of plain TCP from one AS to another: of the way that IP takes in a lab. None where
+    /// there is none.
+    pub fn plain_tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<PathCost> {
+        let links = ip_way(network, from, to)?;
+        let links = links.iter().filter_map(|&link| network.links.get(link));
+        let mtu = links.clone().map(|link| link.mtu).min()?;
+        let packet = f64::from(mtu) + UNDERLAY_MTU;
+        Some(PathCost {
+            interfaces: links
+                .flat_map(|link| [&link.a, &link.b])
+                .map(|end| Interface {
+                    isd_as: end.isd_as,
+                    id: end.id,
+                })
+                .collect(),
+            frame: packet + ETHERNET,
+            payload: (packet - TCP_HEADERS) * BLOCK / (BLOCK + PIECE_HEADER),
         })
     }
 
     /// File bits per bit on the wire.
     fn efficiency(&self) -> f64 {
-        self.payload / (self.packet as f64 + UNDERLAY)
+        self.payload / self.frame
     }
 }
 
@@ -106,18 +127,6 @@ pub fn ceiling(network: &Network, paths: &[PathCost]) -> Option<f64> {
         .collect();
     let gain: Vec<f64> = paths.iter().map(PathCost::efficiency).collect();
     Some(maximize(&gain, &rows))
-}
-
-/// The ceiling in bit/s of file data of plain TCP between two neighbours, which goes over the first
-/// link between them; none when they are no neighbours or the link has no limit.
-pub fn plain_tcp(network: &Network, one: IsdAsn, other: IsdAsn) -> Option<f64> {
-    let link = network.links.iter().find(|link| {
-        let ends = (link.a.isd_as, link.b.isd_as);
-        ends == (one, other) || ends == (other, one)
-    })?;
-    let packet = f64::from(link.mtu) + UNDERLAY_MTU;
-    let payload = (packet - TCP_HEADERS) * BLOCK / (BLOCK + PIECE_HEADER);
-    Some(link.shape.rate? as f64 * payload / (packet + ETHERNET))
 }
 
 /// The largest `gain · x` with `row · x <= limit` for every row and `x >= 0`.
@@ -172,7 +181,7 @@ mod tests {
     fn path(interfaces: &[&str]) -> PathCost {
         PathCost {
             interfaces: interfaces.iter().map(|i| i.parse().unwrap()).collect(),
-            packet: 1472,
+            frame: 1472.0 + UNDERLAY,
             payload: 1316.0,
         }
     }
@@ -225,21 +234,21 @@ mod tests {
     }
 
     #[test]
-    fn plain_tcp_has_one_link_and_its_own_headers() {
-        let network = Network::ready("fig4").unwrap();
-        let [one, other] = ["1-ff00:0:110", "1-ff00:0:111"].map(|text| text.parse().unwrap());
+    fn plain_tcp_takes_one_way_and_has_its_own_headers() {
+        let goodput = |network: &str, from: &str, to: &str| {
+            let network = Network::ready(network).unwrap();
+            let ends = [from, to].map(|text| text.parse().unwrap());
+            let cost = PathCost::plain_tcp(&network, ends[0], ends[1])?;
+            ceiling(&network, &[cost])
+        };
         // 1500 bytes of IP in a frame of 1514.
         let share = 1448.0 / 1514.0 * 16384.0 / 16397.0;
-        for ceiling in [
-            plain_tcp(&network, one, other),
-            plain_tcp(&network, other, one),
-        ] {
-            assert!(
-                (ceiling.unwrap() - 300e6 * share).abs() < 1.0,
-                "{ceiling:?}"
-            );
-        }
-        assert_eq!(plain_tcp(&network, one, one), None);
+        let neighbours = goodput("fig4", "1-ff00:0:110", "1-ff00:0:111").unwrap();
+        assert!((neighbours - 300e6 * share).abs() < 1.0, "{neighbours}");
+        let over_b = goodput("fig7a", "1-ff00:0:4", "1-ff00:0:1").unwrap();
+        assert!((over_b - 10e6 * share).abs() < 1.0, "{over_b}");
+        assert_eq!(goodput("fig4", "1-ff00:0:110", "1-ff00:0:110"), None);
+        assert_eq!(goodput("fig4", "1-ff00:0:110", "1-ff00:0:9"), None);
     }
 
     #[test]
