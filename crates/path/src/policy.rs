@@ -19,12 +19,12 @@ use crate::{Path, Reason, Sequence};
 
 /// What a path must be like to be used. One with nothing set keeps every path.
 ///
-/// Everything that is set must hold: the ACL, the sequence, the ISD-ASes at both ends. Of what then
+/// Everything that is set must hold: the ACL, the sequences, the ISD-ASes at both ends. Of what then
 /// remains, options keep a part: that of those with the greatest weight that keep any path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     acl: Option<Arc<Acl>>,
-    sequence: Option<Arc<Sequence>>,
+    sequences: Vec<Arc<Sequence>>,
     local: Option<Arc<[IsdAsn]>>,
     remote: Option<Arc<[RemoteRule]>>,
     /// By falling weight.
@@ -70,9 +70,9 @@ impl Policy {
         self
     }
 
-    /// Keeps only paths that follow `sequence`.
+    /// Keeps only paths that follow `sequence`, and those given before.
     pub fn with_sequence(mut self, sequence: Sequence) -> Self {
-        self.sequence = Some(Arc::new(sequence));
+        self.sequences.push(Arc::new(sequence));
         self
     }
 
@@ -132,9 +132,8 @@ impl Policy {
         if let Some((entry, interface)) = self.acl.as_ref().and_then(|acl| acl.denies(path)) {
             return Err(format!("acl entry \"{entry}\" at {interface}"));
         }
-        if let Some(sequence) = &self.sequence
-            && !sequence.matches(path)
-        {
+        let mut sequences = self.sequences.iter();
+        if let Some(sequence) = sequences.find(|sequence| !sequence.matches(path)) {
             return Err(format!("does not follow the sequence '{sequence}'"));
         }
         Ok(())

@@ -106,6 +106,9 @@ pub struct PolicyArgs {
         conflicts_with = "policy"
     )]
     pub acl: Vec<AclEntry>,
+    /// Use only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*', besides what --policy or --acl says
+    #[arg(long, value_name = "SEQUENCE")]
+    pub sequence: Option<Sequence>,
 }
 
 /// How to choose among the paths that may be used.
@@ -128,9 +131,6 @@ pub struct PathsArgs {
     /// The destination AS, for example 1-ff00:0:110
     #[arg(value_name = "DST", value_parser = one_as)]
     pub destination: IsdAsn,
-    /// Show only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*'
-    #[arg(long, value_name = "SEQUENCE")]
-    pub sequence: Option<Sequence>,
     #[command(flatten)]
     pub policy: PolicyArgs,
     /// Tell which of them the flags of a download choose, in which order, and why the others are left

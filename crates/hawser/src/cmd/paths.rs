@@ -51,16 +51,13 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         if dst != local && args.explain {
             let known = choose::known(&host, dst, args.refresh, None);
             paths = timeout_at(deadline, known).await.map_err(late)??;
-            let sequence = args.sequence.clone();
-            let sequence = sequence.map(|sequence| Policy::new().with_sequence(sequence));
-            let policies: Vec<Policy> = sequence.into_iter().chain(policy).collect();
-            let all = explain::order(&mut paths, &policies, select, args.select.most());
+            let all = explain::order(&mut paths, policy.as_ref(), select, args.select.most());
             (explanations, chosen) = (all.0, Some(all.1));
             refused = explain::refused(&explanations);
             let shown = args.maxpaths.filter(|&shown| shown != 0);
             paths.truncate(shown.unwrap_or(usize::MAX));
         } else if dst != local {
-            let known = choose::known(&host, dst, args.refresh, args.sequence.as_ref());
+            let known = choose::known(&host, dst, args.refresh, None);
             paths = timeout_at(deadline, known).await.map_err(late)??;
             if let Some(policy) = &policy {
                 refused = keep(&mut paths, policy);
@@ -110,9 +107,6 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             (true, _) if refused.is_some() => refused.map_or_else(String::new, |(count, reason)| {
                 format!("no path to {dst} is allowed: {count} left, the first by {reason}")
             }),
-            (true, _) if args.sequence.is_some() => {
-                format!("no path found to {dst} that fits the sequence")
-            }
             (true, _) => {
                 format!("no path found to {dst}: does the AS exist, are its links up?")
             }

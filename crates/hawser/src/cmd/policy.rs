@@ -6,11 +6,21 @@ use std::path::Path;
 
 /// Reads the policy; none when the arguments name none.
 pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
-    if !args.acl.is_empty() {
-        let acl = Acl::new(args.acl.clone());
-        let acl = acl.map_err(|error| Failure::usage(format!("--acl: {error}")))?;
-        return Ok(Some(Policy::new().with_acl(acl)));
-    }
+    let policy = match args.acl.is_empty() {
+        true => in_file(args)?,
+        false => {
+            let acl = Acl::new(args.acl.clone());
+            let acl = acl.map_err(|error| Failure::usage(format!("--acl: {error}")))?;
+            Some(Policy::new().with_acl(acl))
+        }
+    };
+    Ok(match &args.sequence {
+        None => policy,
+        Some(sequence) => Some(policy.unwrap_or_default().with_sequence(sequence.clone())),
+    })
+}
+
+fn in_file(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
     let Some(policy) = &args.policy else {
         return Ok(None);
     };
@@ -38,6 +48,7 @@ mod tests {
         let args = PolicyArgs {
             policy: Some(policy.to_owned()),
             acl: Vec::new(),
+            sequence: None,
         };
         read(&args).map_err(|error| error.to_string())
     }
@@ -73,7 +84,12 @@ mod tests {
     fn entries_make_an_acl() {
         let acl = |entries: &[&str]| {
             let acl = entries.iter().map(|entry| entry.parse().unwrap()).collect();
-            read(&PolicyArgs { policy: None, acl }).map_err(|error| error.to_string())
+            let args = PolicyArgs {
+                policy: None,
+                acl,
+                sequence: None,
+            };
+            read(&args).map_err(|error| error.to_string())
         };
         assert_eq!(acl(&[]), Ok(None));
         let policy = Policy::new().with_acl("- 2; +".parse().unwrap());
@@ -83,5 +99,29 @@ mod tests {
                 .unwrap_err()
                 .contains("--acl: the ACL has no default")
         );
+    }
+
+    #[test]
+    fn a_sequence_holds_besides_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("p.yml");
+        std::fs::write(&file, "p: {sequence: '0+'}").unwrap();
+        let read = |policy, acl: &[&str]| {
+            read(&PolicyArgs {
+                policy,
+                acl: acl.iter().map(|entry| entry.parse().unwrap()).collect(),
+                sequence: Some("0 0".parse().unwrap()),
+            })
+            .unwrap()
+            .unwrap()
+        };
+        let sequence = || Policy::new().with_sequence("0 0".parse().unwrap());
+        let acl = sequence().with_acl("- 2; +".parse().unwrap());
+        let both = Policy::new()
+            .with_sequence("0+".parse().unwrap())
+            .with_sequence("0 0".parse().unwrap());
+        assert_eq!(read(None, &[]), sequence());
+        assert_eq!(read(None, &["- 2", "+"]), acl);
+        assert_eq!(read(Some(file.display().to_string()), &[]), both);
     }
 }

@@ -135,7 +135,9 @@ impl Whole {
     fn inherit(&mut self, from: Whole) {
         let (policy, other) = (&mut self.policy, from.policy);
         policy.acl = policy.acl.take().or(other.acl);
-        policy.sequence = policy.sequence.take().or(other.sequence);
+        if policy.sequences.is_empty() {
+            policy.sequences = other.sequences;
+        }
         policy.local = policy.local.take().or(other.local);
         policy.remote = policy.remote.take().or(other.remote);
         if policy.options.is_empty() {
@@ -152,7 +154,7 @@ impl Policy {
         let acl = self.acl.as_ref().map_or(0, |acl| acl.entries().len());
         let local = self.local.as_ref().map_or(0, |local| local.len());
         let remote = self.remote.as_ref().map_or(0, |remote| remote.len());
-        acl + local + remote + usize::from(self.sequence.is_some())
+        acl + local + remote + self.sequences.len()
     }
 }
 

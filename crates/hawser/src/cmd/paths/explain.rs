@@ -7,11 +7,12 @@ use hawser_path::{Explanation, Interface, Policy, Reason, Select, Verdict, expla
 /// Puts all paths in the order in which they are picked, and tells what becomes of each.
 pub fn order(
     paths: &mut Vec<Path>,
-    policies: &[Policy],
+    policy: Option<&Policy>,
     select: Select,
     most: usize,
 ) -> (Vec<Explanation>, Chosen) {
     choose::sort(paths);
+    let policies = policy.map_or(&[][..], std::slice::from_ref);
     let explained = explain(paths, policies, &select, most);
     let in_order = |at: &usize| {
         let explanation = explained.explanations.get(*at)?;

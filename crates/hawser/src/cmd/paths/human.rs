@@ -314,9 +314,9 @@ mod tests {
                 &["    Left: policy: acl entry \"- 1-ff00:0:2#3\" at 1-ff00:0:2#3"],
             ),
         ] {
-            let policies: Vec<_> = policy.into_iter().collect();
             let mut paths = vec![path.clone()];
-            let (explanations, chosen) = explain::order(&mut paths, &policies, select.clone(), 2);
+            let (explanations, chosen) =
+                explain::order(&mut paths, policy.as_ref(), select.clone(), 2);
             assert_eq!(
                 explain::heading(&chosen),
                 ["Picked by latency,spread:40%, at most 2 paths"]
