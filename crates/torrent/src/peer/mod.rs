@@ -97,6 +97,8 @@ pub(crate) struct Session<C: Connection> {
     pub connection: Arc<C>,
     /// Whether the peer understands extended messages.
     pub extended: bool,
+    /// Whether our extended handshake went out with the first one.
+    pub introduced: bool,
     /// The pieces we told the peer of.
     pub said: Bitfield,
     read: C::Read,
@@ -113,17 +115,19 @@ pub(crate) enum Side {
 }
 
 /// Says the handshakes. What we have and want goes out with ours, so that requests can follow the
-/// peer's answer at once.
+/// peer's answer at once; so does `introduction`, our extended handshake, where we dial over SCION:
+/// who is dialed then knows what it needs to unchoke us, a round trip earlier.
 ///
 /// # Errors
 /// Why the connection, now closed, is of no use.
 pub(crate) async fn establish<C: Connection>(
     connection: C,
     side: Side,
+    introduction: &Message,
     shared: &Shared,
 ) -> Result<Session<C>, Gone> {
     let connection = Arc::new(connection);
-    let handshakes = handshakes(Arc::clone(&connection), side, shared);
+    let handshakes = handshakes(Arc::clone(&connection), side, introduction, shared);
     let result = tokio::time::timeout(HANDSHAKE_TIME, handshakes)
         .await
         .unwrap_or(Err(Gone::Silent));
@@ -136,6 +140,7 @@ pub(crate) async fn establish<C: Connection>(
 async fn handshakes<C: Connection>(
     connection: Arc<C>,
     side: Side,
+    introduction: &Message,
     shared: &Shared,
 ) -> Result<Session<C>, Gone> {
     let closed = |error: std::io::Error| ended(&*connection, &error.to_string());
@@ -144,7 +149,15 @@ async fn handshakes<C: Connection>(
         .await
         .map_err(|reason| ended(&*connection, &reason))?;
     let said = verified(shared);
-    let greeting = greeting(shared, &said);
+    let mut greeting = greeting(shared, &said);
+    let introduced = matches!(
+        (side, connection.peer()),
+        (Side::Dialed, PeerAddr::Scion(_))
+    );
+    if introduced {
+        // Nobody speaks this over SCION who does not know extended messages.
+        encode(introduction, &mut greeting);
+    }
     // Other programs may be surprised by more than a handshake before they answered: aria2 drops
     // who says more.
     let (first, rest) = match (side, connection.peer()) {
@@ -163,6 +176,7 @@ async fn handshakes<C: Connection>(
     Ok(Session {
         connection,
         extended: theirs.extended,
+        introduced,
         said,
         read,
         write,

@@ -405,17 +405,8 @@ impl<T: Transport> Swarm<T> {
             terms,
             messages,
         );
-        if session.extended {
-            let ours = ExtendedHandshake {
-                client: Some(concat!("hawser/", env!("CARGO_PKG_VERSION")).into()),
-                request_queue: Some(peer::QUEUE as u32),
-                port: self.transport.port(from),
-                multipath: self.is_multipath(from).then_some(MULTIPATH),
-            };
-            conn.send([Message::Extended {
-                id: EXTENDED_HANDSHAKE,
-                payload: ours.encode().into(),
-            }]);
+        if session.extended && !session.introduced {
+            conn.send([self.introduction(from)]);
         }
         // What was verified between our greeting and now.
         let said = &session.said;
@@ -434,6 +425,20 @@ impl<T: Transport> Swarm<T> {
             let _ = events.send(Event::Gone(id, gone)).await;
         });
         Ok(Some(id))
+    }
+
+    /// Our extended handshake for a peer (BEP 10).
+    pub(super) fn introduction(&self, peer: PeerAddr) -> Message {
+        let ours = ExtendedHandshake {
+            client: Some(concat!("hawser/", env!("CARGO_PKG_VERSION")).into()),
+            request_queue: Some(peer::QUEUE as u32),
+            port: self.transport.port(peer),
+            multipath: self.is_multipath(peer).then_some(MULTIPATH),
+        };
+        Message::Extended {
+            id: EXTENDED_HANDSHAKE,
+            payload: ours.encode().into(),
+        }
     }
 
     fn new_id(&mut self) -> u64 {
@@ -456,9 +461,10 @@ impl<T: Transport> Swarm<T> {
         }
         self.accepted += 1;
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
+        let from = connection.peer();
+        let introduction = self.introduction(from);
         self.tasks.spawn(async move {
-            let from = connection.peer();
-            let session = peer::establish(connection, Side::Accepted, &shared).await;
+            let session = peer::establish(connection, Side::Accepted, &introduction, &shared).await;
             let result = session.map_err(|gone| (from, gone));
             let _ = events.send(Event::Accepted(result)).await;
         });

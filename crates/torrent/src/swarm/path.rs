@@ -14,6 +14,7 @@ use crate::address::PeerAddr;
 use crate::peer::{self, Gone, Session, Shared, Side};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
+use crate::wire::Message;
 
 /// Connecting and the handshake together may take so long; a dial that hangs must end, so that
 /// the path is tried again.
@@ -126,9 +127,9 @@ impl<T: Transport> Swarm<T> {
         path.link.attempt = Some(attempt);
         let route = path.path.clone();
         let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
-        let events = self.events.clone();
+        let (events, introduction) = (self.events.clone(), self.introduction(peer));
         let task = self.tasks.spawn(async move {
-            let result = connect(transport, peer, route, &shared).await;
+            let result = connect(transport, peer, route, &introduction, &shared).await;
             let _ = events.send(Event::Dialed { attempt, result }).await;
         });
         self.attempts.insert(
@@ -306,12 +307,13 @@ pub(super) async fn connect<T: Transport>(
     transport: T,
     peer: PeerAddr,
     path: T::Path,
+    introduction: &Message,
     shared: &Shared,
 ) -> Result<Session<T::Connection>, DialError> {
     let connect = async {
         let connection = transport.dial(peer, path).await;
         let connection = connection.map_err(DialError::NotConnected)?;
-        let session = peer::establish(connection, Side::Dialed, shared).await;
+        let session = peer::establish(connection, Side::Dialed, introduction, shared).await;
         session.map_err(DialError::Handshake)
     };
     let result = tokio::time::timeout(DIAL_TIME, connect).await;

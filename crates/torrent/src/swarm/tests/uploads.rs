@@ -334,6 +334,35 @@ fn extended(id: u8, payload: Vec<u8>) -> Message {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_is_dialed_learns_all_it_needs_before_it_speaks() {
+    let net = Net::default();
+    let stage = Stage::one_file(100_000, 16384);
+    let peer = net.host(1);
+    net.path(1, FAST);
+    let options = DownloadOptions::new().with_select_by(SelectBy::Uploader);
+    let _download = stage.download_with(&net.host(0), &[1], options);
+    let introduced = async {
+        let connection = peer.accept().await.unwrap();
+        let (mut read, _write) = connection.stream().await.unwrap();
+        read.read_exact(&mut [0; HANDSHAKE_BYTES]).await.unwrap();
+        let mut decoder = Decoder::new(stage.metainfo.piece_count());
+        let mut said = Vec::new();
+        loop {
+            match decoder.next().unwrap() {
+                Some(Message::Extended { id: 0, payload }) => {
+                    return (said, ExtendedHandshake::decode(&payload).unwrap());
+                }
+                Some(message) => said.push(message),
+                None => drop(read.read_buf(decoder.buffer(4096)).await.unwrap()),
+            }
+        }
+    };
+    let (said, introduction) = tokio::time::timeout(PATIENCE, introduced).await.unwrap();
+    assert_eq!(said, [Message::Interested]);
+    assert!(introduction.multipath.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn peers_that_know_nothing_of_it_are_served() {
     let figure = Figure::new(500_000, 100.0).await;
     is_served(&figure, 1, false, &[]).await;

@@ -47,9 +47,9 @@ impl<T: Transport> Swarm<T> {
         let route = way.path.clone();
         tracing::debug!(peer = %addr, path = %fingerprint, "connecting back");
         let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
-        let events = self.events.clone();
+        let (events, introduction) = (self.events.clone(), self.introduction(addr.into()));
         let task = self.tasks.spawn(async move {
-            let result = path::connect(transport, addr.into(), route, &shared).await;
+            let result = path::connect(transport, addr.into(), route, &introduction, &shared).await;
             let _ = events.send(Event::DialedBack { attempt, result }).await;
         });
         let back = Back {
