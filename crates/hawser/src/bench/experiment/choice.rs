@@ -1,0 +1,88 @@
+//! Which paths are chosen, by which strategy and by whom.
+
+use std::time::Duration;
+
+use super::{
+    Download, Experiment, FIG7A, MB, Variant, choose, isd_as, over_ip, ratio, ready, single,
+};
+use crate::failure::Failure;
+
+pub(super) fn fig8() -> Result<Experiment, Failure> {
+    Ok(Experiment {
+        name: "fig8",
+        about: "001, Fig. 8",
+        variants: vec![
+            over_ip("over-ip", ready("fig7a")?, FIG7A)?,
+            single("one-path", ready("fig7a")?, FIG7A, choose("shortest", 1))?,
+            single("naive", ready("fig7a")?, FIG7A, choose("shortest", 2))?.paper(8.0),
+            single("disjoint", ready("fig7a")?, FIG7A, choose("disjoint", 2))?.paper(26.0),
+        ],
+        headline: ratio("disjoint", "naive"),
+        paper_ratio: Some(3.0),
+        bytes: 32 * MB,
+        window: None,
+    })
+}
+
+/// Two leechers, one path each. Left to themselves both take the best, which is the same for both:
+/// over B, since the way over C is made a little longer.
+pub(super) fn fig10() -> Result<Experiment, Failure> {
+    let uploader = || ["--select-by", "uploader", "--paths", "1"].map(str::to_owned);
+    Ok(Experiment {
+        name: "fig10",
+        about: "001, Fig. 10: two leechers, goodput of both together",
+        variants: vec![
+            Variant {
+                over_ip: true,
+                ..two_leechers("over-ip", Vec::new())?
+            },
+            two_leechers("leecher-based", choose("shortest", 1))?.paper(7.5),
+            two_leechers("upload-based", uploader().into())?.paper(14.0),
+        ],
+        headline: ratio("upload-based", "leecher-based"),
+        paper_ratio: Some(14.0 / 7.5),
+        bytes: 16 * MB,
+        window: None,
+    })
+}
+
+/// The seeder in E, leechers in A and D (001, Fig. 9).
+fn two_leechers(name: &str, args: Vec<String>) -> Result<Variant, Failure> {
+    let mut network = ready("fig9")?;
+    let c = isd_as("1-ff00:0:3")?;
+    for link in network.links.iter_mut().filter(|link| link.a.isd_as == c) {
+        link.shape.delay += Duration::from_millis(2);
+    }
+    let mut two = single(name, network, ("1-ff00:0:5", "1-ff00:0:1"), args.clone())?;
+    two.downloads.push(Download {
+        isd_as: isd_as("1-ff00:0:4")?,
+        seeder: 0,
+        args,
+    });
+    Ok(two)
+}
+
+pub(super) fn strategies() -> Result<Experiment, Failure> {
+    let names = [
+        "shortest",
+        "latency",
+        "bandwidth",
+        "disjoint",
+        "latency,disjoint",
+        "bandwidth,disjoint",
+        "disjoint:any",
+        "spread:60%",
+    ];
+    let by_tcp = over_ip("over-ip", ready("fig7a")?, FIG7A);
+    let variants = names.map(|name| single(name, ready("fig7a")?, FIG7A, choose(name, 2)));
+    let variants = std::iter::once(by_tcp).chain(variants);
+    Ok(Experiment {
+        name: "strategies",
+        about: "two paths at most in 001, Fig. 7a, chosen in every way",
+        variants: variants.collect::<Result<_, Failure>>()?,
+        headline: ratio("disjoint", "shortest"),
+        paper_ratio: None,
+        bytes: 32 * MB,
+        window: None,
+    })
+}

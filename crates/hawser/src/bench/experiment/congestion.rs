@@ -1,0 +1,52 @@
+//! Cross traffic on one path, or on both.
+
+use hawser_path::Interface;
+
+use super::{Experiment, FIG4, Headline, MB, Window, choose, over_ip, ratio, single};
+use crate::bench::network::congested;
+use crate::failure::Failure;
+
+/// Limit of the links of [`congest`], in Mbit/s.
+const CONGESTED: f64 = 40.0;
+
+pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, Failure> {
+    let interface = |text: &str| -> Result<(Interface, u64), Failure> {
+        let interface = text
+            .parse()
+            .map_err(|e| Failure::job(format!("{text}: {e}")))?;
+        Ok((interface, (CONGESTED * share * 1e6) as u64))
+    };
+    let mut cross = vec![interface("1-ff00:0:111#1")?];
+    if both {
+        cross.push(interface("1-ff00:0:111#2")?);
+    }
+    let network = || congested(CONGESTED);
+    let two_paths = if both { 300.0 } else { 900.0 };
+    let mut variants = vec![
+        over_ip("over-ip", network()?, FIG4)?.paper(180.0),
+        single("one-path", network()?, FIG4, choose("shortest", 1))?,
+        single("two-paths", network()?, FIG4, choose("disjoint", 2))?.paper(two_paths),
+    ];
+    for variant in &mut variants {
+        variant.cross.clone_from(&cross);
+    }
+    Ok(Experiment {
+        name: if both { "congest-both" } else { "congest-one" },
+        about: if both {
+            "000, 5.3.2, goodput between second 10 and 20; links of 1 Gbit/s there, of 40 Mbit/s here"
+        } else {
+            "000, 5.3.1, goodput between second 10 and 20; links of 1 Gbit/s there, of 40 Mbit/s here"
+        },
+        variants,
+        headline: match both {
+            true => ratio("two-paths", "one-path"),
+            false => Headline::During("two-paths".into()),
+        },
+        paper_ratio: Some(if both { 300.0 / 180.0 } else { 0.9 }),
+        bytes: 128 * MB,
+        window: Some(Window {
+            from: 10.0,
+            to: 20.0,
+        }),
+    })
+}
