@@ -1,9 +1,11 @@
-//! Congestion control for one connection, which stays on one path: CUBIC (RFC 9438), with two
+//! Congestion control for one connection, which stays on one path: CUBIC (RFC 9438), with three
 //! additions that make a long path with a short queue as full as any other.
 //!
 //! - Where ASes announce the path's bandwidth, slow start grows gently once the window holds what
 //!   the path is said to carry: doubling past it would fill the queue and lose up to a window of
-//!   packets. An announcement only slows growth, so a false one costs time and nothing else.
+//!   packets. An announcement only slows that growth: a false one costs time and nothing else.
+//! - Where they announce its latency too, the first window is a part of what the path then holds,
+//!   so that a long path is full some round trips earlier.
 //! - After a loss the window is cut to what the path holds without its queue, within bounds (the
 //!   adaptive backoff of H-TCP, draft-leith-tcp-htcp-06, 3.2). CUBIC's 0.7 idles a link whose queue
 //!   is shorter than 0.43 of the round trip.
@@ -17,10 +19,9 @@ mod tests;
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::Path;
-use hawser_path::Metadata;
 use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use noq_proto::RttEstimator;
 
@@ -35,18 +36,17 @@ pub(crate) struct Congestion {
     /// What the path is announced to carry of a sender's packets, in bytes of QUIC packets per
     /// second.
     pub(crate) announced: Option<u64>,
+    /// The round trip that is announced.
+    pub(crate) rtt: Option<Duration>,
 }
 
 impl Congestion {
     /// What is known of `path`, whose packets have room for `mtu` bytes of QUIC.
     pub(crate) fn of(path: &Path, mtu: u16) -> Self {
-        let Metadata {
-            bandwidth,
-            mtu: scion_mtu,
-            ..
-        } = &path.info().metadata;
+        let info = path.info();
         Self {
-            announced: carried(bandwidth, *scion_mtu, mtu),
+            announced: carried(&info.metadata.bandwidth, info.metadata.mtu, mtu),
+            rtt: info.latency().map(|latency| latency * 2),
         }
     }
 }
@@ -63,7 +63,7 @@ fn carried(bandwidth: &[Option<u64>], scion_mtu: u16, mtu: u16) -> Option<u64> {
 impl ControllerFactory for Congestion {
     fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn Controller> {
         Box::new(Control {
-            cubic: Cubic::new(mtu, self.announced),
+            cubic: Cubic::new(mtu, *self),
             before: None,
         })
     }
@@ -100,9 +100,13 @@ impl Controller for Control {
         _largest_lost_pn: u64,
     ) {
         let before = self.cubic.clone();
-        if self.cubic.lost(now, sent, is_persistent_congestion) && !is_ecn {
-            self.before = Some(before);
+        if !self.cubic.lost(now, sent, is_persistent_congestion) {
+            return;
         }
+        let (from, to) = (before.window(), self.cubic.window());
+        tracing::debug!(from, to, is_persistent_congestion, "the window is cut");
+        // What is marked has been marked; what was lost may turn up.
+        self.before = (!is_ecn).then_some(before);
     }
 
     fn on_spurious_congestion_event(&mut self) {
@@ -133,7 +137,7 @@ impl Controller for Control {
     }
 
     fn initial_window(&self) -> u64 {
-        Cubic::initial_window(self.cubic.mtu())
+        self.cubic.initial_window()
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::Congestion;
 use super::curve::Curve;
 use super::round::Rounds;
 use super::start::{SlowStart, Step};
@@ -15,12 +16,28 @@ const MOST_KEPT: f64 = 0.8;
 const START_KEPT: f64 = 0.5;
 /// Packets to begin with, and bytes (RFC 9002, 7.2).
 const INITIAL: (u64, u64) = (10, 14_720);
+/// Of what the path is announced to hold, by this much less may be sent at first; noq spreads it
+/// over a round trip, so it takes that share of the path's rate.
+const INITIAL_SHARE: f64 = 4.0;
+/// But never more packets than this, whatever is announced.
+const INITIAL_MOST: u64 = 64;
+
+/// Bytes to begin with: what is always allowed, or part of what the path is announced to hold.
+fn initial_window(mtu: u16, known: Congestion) -> u64 {
+    let mtu = u64::from(mtu);
+    let always = INITIAL.1.max(2 * mtu).min(INITIAL.0 * mtu);
+    let holds = match (known.announced, known.rtt) {
+        (Some(rate), Some(rtt)) => rate as f64 * rtt.as_secs_f64(),
+        _ => 0.0,
+    };
+    ((holds / INITIAL_SHARE) as u64).clamp(always, INITIAL_MOST * mtu)
+}
 
 /// A congestion window, in bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Cubic {
     mtu: u16,
-    announced: Option<u64>,
+    known: Congestion,
     window: f64,
     /// The window where the last loss came (W_max); none before the first.
     plateau: Option<f64>,
@@ -37,13 +54,12 @@ enum Phase {
 }
 
 impl Cubic {
-    /// The first window, for packets of `mtu` bytes over a path `announced` to carry so many bytes
-    /// per second.
-    pub(super) fn new(mtu: u16, announced: Option<u64>) -> Self {
+    /// The first window, for packets of `mtu` bytes over a path of which this is `known`.
+    pub(super) fn new(mtu: u16, known: Congestion) -> Self {
         Self {
             mtu,
-            announced,
-            window: Self::initial_window(mtu) as f64,
+            known,
+            window: initial_window(mtu, known) as f64,
             plateau: None,
             phase: Phase::SlowStart(SlowStart::default()),
             rounds: Rounds::default(),
@@ -51,14 +67,9 @@ impl Cubic {
         }
     }
 
-    /// Bytes to begin with (RFC 9002, 7.2).
-    pub(super) fn initial_window(mtu: u16) -> u64 {
-        let mtu = u64::from(mtu);
-        INITIAL.1.max(2 * mtu).min(INITIAL.0 * mtu)
-    }
-
-    pub(super) fn mtu(&self) -> u16 {
-        self.mtu
+    /// Bytes to begin with.
+    pub(super) fn initial_window(&self) -> u64 {
+        initial_window(self.mtu, self.known)
     }
 
     pub(super) fn set_mtu(&mut self, mtu: u16) {
@@ -90,7 +101,7 @@ impl Cubic {
         match &mut self.phase {
             Phase::SlowStart(_) if app_limited => {}
             Phase::SlowStart(start) => {
-                let announced = self.announced;
+                let announced = self.known.announced;
                 match start.step(&self.rounds, new_round, self.window, bytes, announced) {
                     Step::Grow(more) => self.window += more,
                     Step::Over => {

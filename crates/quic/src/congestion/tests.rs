@@ -45,8 +45,19 @@ impl Shown {
     }
 }
 
+fn told(announced: Option<u64>) -> Congestion {
+    Congestion {
+        announced,
+        rtt: None,
+    }
+}
+
 fn one(link: Link, announced: Option<u64>, seconds: u64) -> Shown {
-    run(link, vec![Sender::new(Duration::ZERO, announced)], seconds)
+    run(
+        link,
+        vec![Sender::new(Duration::ZERO, told(announced))],
+        seconds,
+    )
 }
 
 #[test]
@@ -65,6 +76,29 @@ fn what_is_announced_spares_the_first_overshoot() {
     assert!(blind.lost[0][3] > 300, "{:?}", blind.lost);
     assert!(told.lost[0][3] < 10, "{:?}", told.lost);
     assert!(told.arrived[0][3] > blind.arrived[0][3]);
+}
+
+#[test]
+fn who_knows_that_a_path_holds_much_begins_with_more() {
+    let begins = |rate, rtt: u32| {
+        let announced = Some(rate);
+        let rtt = Some(rtt * MS);
+        Cubic::new(MTU, Congestion { announced, rtt }).window() / u64::from(MTU)
+    };
+    assert_eq!(begins(2_250_000, 10), 10);
+    assert_eq!(begins(500_000, 200), 19);
+    assert_eq!(begins(2_250_000, 200), 64);
+    assert_eq!(begins(u64::MAX, u32::MAX), 64);
+    let sender = |rtt| {
+        let announced = Some(2_250_000);
+        Sender::new(Duration::ZERO, Congestion { announced, rtt })
+    };
+    let knows = run(FAR, vec![sender(Some(FAR.rtt))], 3);
+    let not = run(FAR, vec![sender(None)], 3);
+    let ahead = knows.arrived[0][2] - not.arrived[0][2];
+    // Two round trips of the link's rate.
+    assert!(ahead as f64 > FAR.rate * 0.4, "{ahead}");
+    assert!(knows.lost[0][2] < 10, "{:?}", knows.lost);
 }
 
 #[test]
@@ -94,7 +128,7 @@ fn links_of_all_kinds_are_full_and_shared() {
             queue: queue * MS,
             ..FAR
         };
-        let senders = (0..3).map(|at| Sender::new(at * 5000 * MS, None));
+        let senders = (0..3).map(|at| Sender::new(at * 5000 * MS, told(None)));
         let shown = run(link, senders.collect(), 80);
         let shares: Vec<f64> = (0..3).map(|at| shown.share(link, at, 40, 79)).collect();
         let sum: f64 = shares.iter().sum();
@@ -119,7 +153,7 @@ fn the_narrowest_part_counts_less_its_headers() {
 /// A window that has left slow start with a loss, and when that was.
 fn cut() -> (Cubic, Instant) {
     let start = Instant::now();
-    let mut cubic = Cubic::new(MTU, None);
+    let mut cubic = Cubic::new(MTU, told(None));
     for at in 0..100 {
         let sent = start + at * MS;
         cubic.acked(sent + 20 * MS, sent, MTU.into(), false);
@@ -191,10 +225,11 @@ proptest! {
     #[test]
     fn any_acknowledgements_leave_a_window(
         announced in proptest::option::of(any::<u64>()),
+        rtt in proptest::option::of(any::<u64>()),
         events in proptest::collection::vec((0..5u8, 0..2_000_000u64, 0..2_000_000u64, any::<u16>()), 0..300),
     ) {
         let mut now = Instant::now();
-        let mut cubic = Cubic::new(MTU, announced);
+        let mut cubic = Cubic::new(MTU, Congestion { announced, rtt: rtt.map(Duration::from_micros) });
         for (kind, wait, ago, bytes) in events {
             now += Duration::from_micros(wait);
             let sent = now.checked_sub(Duration::from_micros(ago)).unwrap_or(now);

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use super::super::Congestion;
 use super::super::cubic::Cubic;
 
 /// Bytes of a packet.
@@ -44,9 +45,9 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(begins: Duration, announced: Option<u64>) -> Self {
+    pub(super) fn new(begins: Duration, known: Congestion) -> Self {
         Self {
-            cubic: Cubic::new(MTU, announced),
+            cubic: Cubic::new(MTU, known),
             begins,
             arrived: 0,
             lost: 0,
