@@ -152,7 +152,12 @@ proptest! {
                 prop_assert!(!decision.reason.to_string().is_empty());
                 let share = assignment.assigned(*peer).len();
                 match (decision.verdict, decision.reason) {
-                    (Verdict::Taken, Reason::Apart) => prop_assert!(beside.is_empty()),
+                    (Verdict::Taken, Reason::Apart { but_only_way }) => {
+                        prop_assert!(beside.is_empty());
+                        let offer = it.offers.iter().find(|offer| offer.fingerprint == fingerprint);
+                        let whole = offer.unwrap().path.interfaces.len();
+                        prop_assert_eq!(but_only_way, counted(&assignment, one).len() < whole);
+                    }
                     (Verdict::Taken, Reason::SharesAtNoCost { interface, with, peer: owner }) => {
                         let other = (owner.parse().unwrap(), with);
                         prop_assert!(beside.contains(&&other) && allowed(&assignment, one, other));

@@ -39,6 +39,15 @@ fn fig_9_two_leechers_that_would_both_go_over_b_get_one_way_each() {
     );
 }
 
+#[test]
+fn the_only_way_out_does_not_count_and_is_told() {
+    let mut assignment = Assignment::new();
+    assignment.set_peer("A", paths(&["5 1>1 2 2>1 4", "5 1>1 2 3>2 4"]), 2);
+    let taken =
+        "taken: shares no interface with any path in use, but those of the only way out or in";
+    assert_eq!(printed(&assignment, "A"), [taken, taken]);
+}
+
 // 001, Fig. 6: a path is the list of its interfaces, each named by AS and number. The same number in
 // another AS is another interface.
 #[test]

@@ -14,7 +14,13 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         let seat = &table.seats[entry.seat];
         let (verdict, reason) = if table.taken[item] {
             let reason = match table.sharing(item).next() {
-                None => Reason::Apart,
+                None => {
+                    let path = &self.offer(item).path;
+                    let counted = self.unavoidable.without(path);
+                    Reason::Apart {
+                        but_only_way: counted.len() < path.interfaces.len(),
+                    }
+                }
                 Some(other) => {
                     let (interface, with, peer) = self.shared(item, other);
                     Reason::SharesAtNoCost {

@@ -242,7 +242,11 @@ pub enum Reason {
         value: String,
     },
     /// Taken: crosses no interface that a path in use to any peer crosses.
-    Apart,
+    Apart {
+        /// Whether that leaves out the only way out of the uploader's AS, or into the peer's, which
+        /// no path could avoid.
+        but_only_way: bool,
+    },
     /// Taken: sensing found that it does not slow the path it shares an interface with.
     SharesAtNoCost {
         /// The first interface on the way that both cross.
@@ -364,7 +368,13 @@ impl fmt::Display for Reason {
             Self::NotNeeded { enough, value } => {
                 write!(f, "{enough} path{} spread enough: {value}", plural(*enough))
             }
-            Self::Apart => f.write_str("shares no interface with any path in use"),
+            Self::Apart { but_only_way } => {
+                f.write_str("shares no interface with any path in use")?;
+                match but_only_way {
+                    true => f.write_str(", but those of the only way out or in"),
+                    false => Ok(()),
+                }
+            }
             Self::SharesAtNoCost {
                 interface,
                 with,

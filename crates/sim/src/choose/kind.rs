@@ -18,7 +18,7 @@ pub(super) fn of(reason: &Reason) -> &'static str {
         Reason::SharesMore { .. } => "shares more interfaces",
         Reason::Spread { .. } => "spread",
         Reason::NotNeeded { .. } => "not needed",
-        Reason::Apart => "shares no interface with one in use to any peer",
+        Reason::Apart { .. } => "shares no interface with one in use to any peer",
         Reason::SharesAtNoCost { .. } => "shares an interface at no cost",
         Reason::SharesWithPeer { .. } => "shares an interface with one in use",
         Reason::PeerLimit { .. } => "peer's limit reached",
