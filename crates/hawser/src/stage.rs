@@ -15,12 +15,17 @@ use std::{
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command as Spawn},
 };
+
+/// How long the routers of a new network may take until all hear each other; over a link of 100 ms
+/// it takes more than a second.
+const HEARD: Duration = Duration::from_secs(20);
 
 /// A lab and what runs in it. Dropping it takes all of it down.
 pub struct Stage {
@@ -37,12 +42,34 @@ impl Stage {
         let name = format!("{name}-{}", std::process::id());
         let options = Options::new(&program).with_name(name);
         let lab = Lab::up(network, &options).map_err(Failure::job)?;
-        Ok(Stage {
+        let stage = Stage {
             lab,
             program,
             seeders: Vec::new(),
             down: false,
-        })
+        };
+        stage.wait_for_links()?;
+        Ok(stage)
+    }
+
+    /// Waits until the routers at both ends of all links hear each other: until then they send
+    /// nothing over them.
+    fn wait_for_links(&self) -> Result<(), Failure> {
+        let until = Instant::now() + HEARD;
+        loop {
+            let status = self.lab.status().map_err(Failure::job)?;
+            let mut ends = status.links.iter().flat_map(|link| [&link.a, &link.b]);
+            let Some(end) = ends.find(|end| end.hears == Some(false)) else {
+                return Ok(());
+            };
+            if Instant::now() > until {
+                return Err(Failure::job(format!(
+                    "the link at {}#{} does not come up within {HEARD:?}",
+                    end.isd_as, end.id
+                )));
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Starts a seeder; returns its address once it listens: that for IP peers if it is to have

@@ -151,7 +151,8 @@ fn single(
     })
 }
 
-/// The same by plain TCP, which goes the shortest way.
+/// The same by plain TCP, which goes the shortest way, and meets the limits of links but not their
+/// delay and loss: border routers make those.
 fn over_ip(
     name: impl Into<String>,
     network: Network,

@@ -32,7 +32,6 @@ pub(super) fn paths() -> Result<Experiment, Failure> {
 
 pub(super) fn unequal() -> Result<Experiment, Failure> {
     let (fast, slow) = (Wire::new(20.0, 5), Wire::new(2.0, 100));
-    let far = Wire::new(20.0, 100);
     let bad = Wire {
         mbit: 0.5,
         millis: 300,
@@ -51,10 +50,12 @@ pub(super) fn unequal() -> Result<Experiment, Failure> {
         about: "1 : 10 in rate and 5 : 100 ms in delay; the ratio is with a path of 0.5 Mbit/s, 300 ms and 10 % loss added, by without",
         variants: vec![
             over_ip("over-ip", parallel(&[fast])?, FIG4)?,
-            over_ip("over-ip-far", parallel(&[far])?, FIG4)?,
             run("fast", &[fast])?,
             run("fast+slow", &[fast, slow])?,
-            run("fast-far+slow-near", &[far, Wire::new(2.0, 5)])?,
+            run(
+                "fast-far+slow-near",
+                &[Wire::new(20.0, 100), Wire::new(2.0, 5)],
+            )?,
             run("fast+slow+bad", &[fast, slow, bad])?,
         ],
         headline: ratio("fast+slow+bad", "fast+slow"),
