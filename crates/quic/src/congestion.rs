@@ -5,7 +5,7 @@
 //!   the path is said to carry: doubling past it would fill the queue and lose up to a window of
 //!   packets. An announcement only slows that growth: a false one costs time and nothing else.
 //! - Where they announce its latency too, the first window is a part of what the path then holds,
-//!   so that a long path is full some round trips earlier.
+//!   so that a long path is full some round trips earlier; of a false announcement, 64 packets.
 //! - After a loss the window is cut to what the path holds without its queue, within bounds (the
 //!   adaptive backoff of H-TCP, draft-leith-tcp-htcp-06, 3.2). CUBIC's 0.7 idles a link whose queue
 //!   is shorter than 0.43 of the round trip.

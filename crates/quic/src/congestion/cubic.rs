@@ -16,8 +16,8 @@ const MOST_KEPT: f64 = 0.8;
 const START_KEPT: f64 = 0.5;
 /// Packets to begin with, and bytes (RFC 9002, 7.2).
 const INITIAL: (u64, u64) = (10, 14_720);
-/// Of what the path is announced to hold, by this much less may be sent at first; noq spreads it
-/// over a round trip, so it takes that share of the path's rate.
+/// At first a part of what the path is announced to hold may be sent: that by this. noq spreads it
+/// over a round trip, so it takes that part of the path's rate.
 const INITIAL_SHARE: f64 = 4.0;
 /// But never more packets than this, whatever is announced.
 const INITIAL_MOST: u64 = 64;
@@ -131,17 +131,16 @@ impl Cubic {
             Phase::Avoidance(_) => self.after_loss(),
         };
         let window = window.max(self.least());
+        self.recovery = Some(now);
         if persistent {
             // Slowly again, but no longer slowly than it went well (RFC 9438, 4.8).
             self.window = self.least();
             self.plateau = None;
-            self.recovery = None;
             self.phase = Phase::SlowStart(SlowStart::up_to(window));
         } else {
             let plateau = plateau.max(window);
             self.window = window;
             self.plateau = Some(plateau);
-            self.recovery = Some(now);
             self.phase = Phase::Avoidance(Curve::new(now, window, plateau, prior, mtu));
         }
         true

@@ -196,6 +196,9 @@ fn after_persistent_congestion_it_starts_over_and_stops_where_it_was() {
     assert!(cubic.lost(now + 25 * MS, now + 5 * MS, true));
     assert_eq!(cubic.window(), 2 * u64::from(MTU));
     assert_eq!(cubic.threshold(), None);
+    // What was sent before is found lost only now: it was answered for already.
+    assert!(!cubic.lost(now + 26 * MS, now + 20 * MS, false));
+    assert_eq!(cubic.threshold(), None);
     while cubic.threshold().is_none() {
         now += 20 * MS;
         cubic.acked(now + 20 * MS, now, MTU.into(), false);
