@@ -16,6 +16,12 @@ const FAST: Duration = Duration::from_millis(1);
 /// wrong interval of its must not keep a dead link in use for days.
 const LONGEST_DETECTION: Duration = Duration::from_secs(30);
 
+/// Packets follow each other after 75 to 100 % of the interval, after 90 % at
+/// most where a single missing one counts (RFC 5880, section 6.8.7).
+const EARLIEST: u32 = 75;
+const LATEST: u32 = 100;
+const LATEST_OF_ONE: u32 = 90;
+
 /// Diagnostic codes (RFC 5880, section 4.1).
 const TIME_EXPIRED: u8 = 1;
 const NEIGHBOUR_DOWN: u8 = 3;
@@ -33,9 +39,12 @@ pub(crate) struct Session {
     detection: Duration,
     /// When the neighbour has been silent too long.
     expires: Option<Instant>,
-    /// The next packet may be sent from, and must be sent by, these times.
-    send_from: Instant,
-    send_by: Instant,
+    /// When the last packet was sent.
+    sent: Instant,
+    /// The next one follows after this share of the interval, in per cent.
+    jitter: u32,
+    /// The next one does not wait.
+    is_urgent: bool,
     answers_poll: bool,
 }
 
@@ -56,8 +65,9 @@ impl Session {
             remote_min_rx: Duration::ZERO,
             detection: Duration::ZERO,
             expires: None,
-            send_from: now,
-            send_by: now,
+            sent: now,
+            jitter: LATEST,
+            is_urgent: true,
             answers_poll: false,
         }
     }
@@ -80,7 +90,7 @@ impl Session {
         self.expires = Some(now + self.detection);
         if packet.poll {
             self.answers_poll = true;
-            (self.send_from, self.send_by) = (now, now);
+            self.is_urgent = true;
         }
         let next = match (self.state, packet.state) {
             (_, State::AdminDown) => State::Down,
@@ -93,7 +103,7 @@ impl Session {
         if next == State::Down && self.state != next {
             self.diagnostic = NEIGHBOUR_DOWN;
         }
-        self.turn(next, now)
+        self.turn(next)
     }
 
     /// Goes down if the neighbour has been silent for too long at `now`; says
@@ -113,29 +123,26 @@ impl Session {
         self.expires = None;
         (self.remote, self.remote_min_rx) = (0, Duration::ZERO);
         self.diagnostic = TIME_EXPIRED;
-        self.turn(State::Down, now)
+        self.turn(State::Down)
     }
 
     /// Whether a packet must be sent.
     pub fn must_send(&self, now: Instant) -> bool {
-        now >= self.send_by
+        now >= self.send_at(self.jitter)
     }
 
     /// The packet to send at `now`, if one may be sent yet.
     pub fn take(&mut self, now: Instant) -> Option<Control> {
-        if now < self.send_from {
+        if now < self.send_at(EARLIEST) {
             return None;
         }
-        let interval = self.desired_min_tx().max(self.remote_min_rx);
-        // RFC 5880, section 6.8.7: up to 25 % earlier, and at least 10 % where
-        // a single missing packet counts.
-        let latest = if self.config.detect_mult == 1 {
-            90
-        } else {
-            100
+        let latest = match self.config.detect_mult {
+            1 => LATEST_OF_ONE,
+            _ => LATEST,
         };
-        self.send_from = now + interval * 75 / 100;
-        self.send_by = now + interval * self.random.u32(75..=latest) / 100;
+        self.sent = now;
+        self.jitter = self.random.u32(EARLIEST..=latest);
+        self.is_urgent = false;
         Some(Control {
             diagnostic: self.diagnostic,
             state: self.state,
@@ -151,7 +158,19 @@ impl Session {
 
     /// When to look again.
     pub fn next_due(&self) -> Instant {
-        self.expires.map_or(self.send_by, |at| at.min(self.send_by))
+        let send_at = self.send_at(self.jitter);
+        self.expires.map_or(send_at, |at| at.min(send_at))
+    }
+
+    /// The time at which `percent` of the interval have passed since the last
+    /// packet. An interval that changes holds at once (RFC 5880, section
+    /// 6.8.6): nothing that a neighbour asks for outlasts its asking.
+    fn send_at(&self, percent: u32) -> Instant {
+        if self.is_urgent {
+            return self.sent;
+        }
+        let interval = self.desired_min_tx().max(self.remote_min_rx);
+        self.sent + interval * percent / 100
     }
 
     /// scionproto begins to send often as soon as it hears the neighbour, not
@@ -163,12 +182,10 @@ impl Session {
         }
     }
 
-    fn turn(&mut self, next: State, now: Instant) -> bool {
+    fn turn(&mut self, next: State) -> bool {
         let changed = self.state != next;
-        if changed {
-            self.state = next;
-            (self.send_from, self.send_by) = (now, now);
-        }
+        self.state = next;
+        self.is_urgent |= changed;
         changed
     }
 }

@@ -84,9 +84,9 @@ fn nothing_is_sent_oftener_than_the_neighbour_can_take() {
     pair.run(1000 * MS);
     let (mut sent, end) = (0, pair.now + 10_000 * MS);
     while pair.now < end {
-        let before = pair.ends[0].send_by;
+        let before = pair.ends[0].sent;
         pair.run(MS);
-        sent += usize::from(pair.ends[0].send_by != before);
+        sent += usize::from(pair.ends[0].sent != before);
     }
     // Between 75 and 100 % of 500 ms.
     assert!((20..=27).contains(&sent), "{sent}");
@@ -130,6 +130,23 @@ fn what_is_meant_for_another_session_is_ignored() {
 }
 
 #[test]
+fn a_neighbour_that_no_longer_asks_for_silence_gets_packets() {
+    let mut pair = Pair::new();
+    let mut packet = Control {
+        required_min_rx: 4_000_000 * MS,
+        ..pair.ends[1].take(pair.now).unwrap()
+    };
+    let session = &mut pair.ends[0];
+    session.hear(&packet, pair.now);
+    session.take(pair.now).unwrap();
+    let later = pair.now + 1000 * MS;
+    assert!(!session.must_send(later));
+    packet.required_min_rx = 200 * MS;
+    session.hear(&packet, later);
+    assert!(session.must_send(later));
+}
+
+#[test]
 fn no_neighbour_is_waited_for_for_days() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
@@ -170,9 +187,9 @@ proptest! {
             session.expire(now, None);
             if session.must_send(now) {
                 prop_assert!(session.take(now).is_some());
-                prop_assert!(session.send_from > now);
+                prop_assert!(session.send_at(EARLIEST) > now);
             }
-            prop_assert!(session.send_by >= session.send_from);
+            prop_assert!(session.send_at(session.jitter) >= session.send_at(EARLIEST));
         }
     }
 }
