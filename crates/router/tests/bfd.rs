@@ -20,8 +20,8 @@ use sciparse::{
 };
 use std::{
     collections::BTreeMap,
-    net::UdpSocket,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    net::{SocketAddr, UdpSocket},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 /// Quick, and lenient towards a busy machine.
@@ -119,6 +119,76 @@ fn a_link_that_delays_and_loses_everything_else_stays_up() {
     std::thread::sleep(QUICK.desired_min_tx * u32::from(QUICK.detect_mult) * 2);
     let far = net.dir(2).router_socket();
     assert!(counters_at(&far).bfd["1"]);
+}
+
+/// The other end of the link from 1-1, played by the test.
+struct Played {
+    socket: UdpSocket,
+    router: SocketAddr,
+}
+
+/// States in a BFD packet (RFC 5880, section 4.1).
+const DOWN: u8 = 1;
+const INIT: u8 = 2;
+const UP: u8 = 3;
+
+impl Played {
+    fn new(net: &Net) -> Played {
+        let socket = UdpSocket::bind(net.link_end(2)).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        let router = net.link_end(1);
+        Played { socket, router }
+    }
+
+    /// Answers the router until it says that its session is up, as a neighbour
+    /// does that addresses it by what `your_discriminator` makes of its
+    /// discriminator. Returns the router's last packet.
+    fn bring_up(&self, your_discriminator: impl Fn(u32) -> u32) -> Vec<u8> {
+        let patience = Instant::now() + Duration::from_secs(20);
+        loop {
+            let packet = receive(&self.socket);
+            let bfd = &packet[packet.len() - 24..];
+            let theirs = u32::from_be_bytes(bfd[4..8].try_into().unwrap());
+            let state = match bfd[1] >> 6 {
+                INIT | UP => UP,
+                _ => DOWN,
+            };
+            self.answer(&packet, state, your_discriminator(theirs));
+            if bfd[1] >> 6 == UP {
+                return packet;
+            }
+            assert!(Instant::now() < patience, "the session does not come up");
+        }
+    }
+
+    /// Sends what the router has sent, the other way round.
+    fn answer(&self, packet: &[u8], state: u8, your_discriminator: u32) {
+        let mut answer = packet.to_vec();
+        // Destination and source: ISD-AS, then the IPv4 address.
+        answer[12..20].copy_from_slice(&packet[20..28]);
+        answer[20..28].copy_from_slice(&packet[12..20]);
+        answer[28..32].copy_from_slice(&packet[32..36]);
+        answer[32..36].copy_from_slice(&packet[28..32]);
+        let bfd = packet.len() - 24;
+        answer[bfd + 1] = state << 6;
+        // Lenient towards a busy machine.
+        answer[bfd + 2] = 250;
+        answer[bfd + 4..bfd + 8].copy_from_slice(&[0, 0, 0, 9]);
+        answer[bfd + 8..bfd + 12].copy_from_slice(&your_discriminator.to_be_bytes());
+        self.socket.send_to(&answer, self.router).unwrap();
+    }
+}
+
+/// As scionproto's router does while it hears anything at all.
+#[test]
+fn a_neighbour_that_addresses_the_router_before_this_one_comes_up() {
+    let mut net = Net::with_bfd(QUICK);
+    let neighbour = Played::new(&net);
+    net.start(1);
+    neighbour.bring_up(|discriminator| !discriminator);
+    assert!(net.counters(1).bfd["1"]);
 }
 
 /// 1-1 has a second router, whose interface 2 leads to 1-3: a socket of the

@@ -2,9 +2,10 @@
 //! in SCION packets, as scionproto's routers speak it.
 //!
 //! Over a link to another AS the packets have a one-hop path, over the way to
-//! another router of the AS an empty one. There is one session for each, so
-//! discriminators tell nothing, and are not used to tell sessions apart: a
-//! neighbour that has restarted is heard at once.
+//! another router of the AS an empty one. There is one session for each, which
+//! the link, or the other router's address, identifies (scionproto, "BFD on top
+//! of SCION"). Your Discriminator then only keeps packets of others from a
+//! session that is up.
 
 mod frame;
 mod packet;

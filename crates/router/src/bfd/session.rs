@@ -33,6 +33,9 @@ pub(crate) struct Session {
     discriminator: u32,
     state: State,
     diagnostic: u8,
+    /// The last Your Discriminator that is not zero: this session's, or that of
+    /// the router that was here before.
+    known_as: u32,
     /// As the neighbour last said.
     remote: u32,
     remote_min_rx: Duration,
@@ -61,6 +64,7 @@ impl Session {
             random,
             state: State::Down,
             diagnostic: 0,
+            known_as: 0,
             remote: 0,
             remote_min_rx: Duration::ZERO,
             detection: Duration::ZERO,
@@ -76,12 +80,32 @@ impl Session {
         self.state == State::Up
     }
 
-    /// Takes in what the neighbour says; says whether the state has changed,
-    /// of which the neighbour is then told at once. What is meant for another
-    /// session is ignored (RFC 5880, 6.8.6), as is what a stranger makes up.
+    /// Whether `packet` belongs to this session. Its Your Discriminator decides
+    /// (RFC 5880, section 6.8.6) while the session is up. Until then the link
+    /// does, which has this session only: a neighbour that has heard the router
+    /// that was here before may go on addressing that one. scionproto's does so
+    /// for as long as it hears anything, so that no session would ever come up
+    /// with it.
+    pub fn accepts(&self, packet: &Control) -> bool {
+        !self.is_up() || [0, self.discriminator, self.known_as].contains(&packet.yours)
+    }
+
+    /// Processes a packet (RFC 5880, section 6.8.6), if the session accepts it.
+    /// Returns whether the state has changed, of which the neighbour is then
+    /// informed at once.
     pub fn hear(&mut self, packet: &Control, now: Instant) -> bool {
-        if packet.yours != 0 && packet.yours != self.discriminator {
+        if !self.accepts(packet) {
             return false;
+        }
+        let mut state = packet.state;
+        if packet.yours != 0 {
+            self.known_as = packet.yours;
+            // An Init for another session shows that the neighbour is there,
+            // but not that it hears this session: only an Up that follows this
+            // session's Init does.
+            if state == State::Init && !self.is_up() && packet.yours != self.discriminator {
+                state = State::Down;
+            }
         }
         self.remote = packet.mine;
         self.remote_min_rx = packet.required_min_rx;
@@ -92,7 +116,7 @@ impl Session {
             self.answers_poll = true;
             self.is_urgent = true;
         }
-        let next = match (self.state, packet.state) {
+        let next = match (self.state, state) {
             (_, State::AdminDown) => State::Down,
             (State::Down, State::Down) => State::Init,
             (State::Down, State::Init) => State::Up,

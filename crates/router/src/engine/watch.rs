@@ -84,7 +84,12 @@ impl Engine {
             self.drops.add(Reason::UnexpectedBfd, 1);
             return;
         };
-        if self.watch.watched[at].session.hear(&control, now) {
+        let session = &mut self.watch.watched[at].session;
+        if !session.accepts(&control) {
+            self.drops.add(Reason::UnexpectedBfd, 1);
+            return;
+        }
+        if session.hear(&control, now) {
             self.changed(at);
         }
         self.watch.plan();

@@ -1,5 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
+mod reference;
+mod restarts;
+
 use super::*;
 use proptest::prelude::*;
 
