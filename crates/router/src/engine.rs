@@ -213,7 +213,6 @@ impl Engine {
             }
         };
         let time = unix_time();
-        self.ports[port].heard = Some(now);
         let mut packets = 0;
         for slot in 0..count {
             let origin = match port {
@@ -223,6 +222,10 @@ impl Engine {
             for place in self.inbox.datagrams(slot) {
                 packets += usize::from(self.packet(port, origin, slot, place, time, now));
             }
+        }
+        // A BFD packet counts only if its session accepts it.
+        if packets > 0 {
+            self.ports[port].heard = Some(now);
         }
         for to in 0..self.ports.len() {
             self.flush(to, port, now);

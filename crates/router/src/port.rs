@@ -43,7 +43,7 @@ pub(crate) struct Port {
     pub emulator: Emulator,
     pub errors: Budget,
     pub replies: Budget,
-    /// When something last came in.
+    /// When a packet other than BFD last came in.
     pub heard: Option<Instant>,
     /// Most bytes of one send.
     cap: usize,

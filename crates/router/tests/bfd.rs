@@ -191,6 +191,21 @@ fn a_neighbour_that_addresses_the_router_before_this_one_comes_up() {
     assert!(net.counters(1).bfd["1"]);
 }
 
+#[test]
+fn bfd_packets_for_another_session_do_not_keep_a_link_up() {
+    let mut net = Net::with_bfd(QUICK);
+    let neighbour = Played::new(&net);
+    net.start(1);
+    let packet = neighbour.bring_up(|discriminator| discriminator);
+    let patience = Instant::now() + Duration::from_secs(20);
+    while net.counters(1).bfd["1"] {
+        assert!(Instant::now() < patience, "the link stays up");
+        neighbour.answer(&packet, UP, 12345);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(net.counters(1).drops["unexpected-bfd"] > 0);
+}
+
 /// 1-1 has a second router, whose interface 2 leads to 1-3: a socket of the
 /// test's, not watched.
 fn with_second_router(net: &mut Net) -> UdpSocket {
