@@ -109,7 +109,14 @@ impl Session {
         }
         self.remote = packet.mine;
         self.remote_min_rx = packet.required_min_rx;
-        let interval = self.config.required_min_rx.max(packet.desired_min_tx);
+        let mut interval = self.config.required_min_rx.max(packet.desired_min_tx);
+        // A system whose session is down announces a second at least (RFC 5880,
+        // section 6.8.3). scionproto's may announce less, and starts its
+        // interval anew when it leaves that state: with a multiplier of 1 its
+        // next packet would come too late every time.
+        if packet.state == State::Down {
+            interval = interval.max(SLOW);
+        }
         self.detection = (u32::from(packet.detect_mult) * interval).min(LONGEST_DETECTION);
         self.expires = Some(now + self.detection);
         if packet.poll {
