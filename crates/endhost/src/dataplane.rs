@@ -2,10 +2,21 @@
 //!
 //! Source: SCION header specification, "Path Type: SCION".
 
+use std::ops::Range;
+
 use sciparse::core::view::View;
 use sciparse::dataplane_path::standard::types::InfoFieldFlags;
 use sciparse::dataplane_path::standard::view::StandardPathView;
 use thiserror::Error;
+
+/// Bytes of the path's meta header, of an info field and of a hop field.
+pub const META: usize = 4;
+pub const INFO: usize = 8;
+pub const HOP: usize = 12;
+/// The segment identifier in an info field.
+const SEGMENT_ID: Range<usize> = 2..4;
+/// The router alerts among a hop field's flags.
+const ALERTS: u8 = 0b11;
 
 /// Why bytes are no usable data-plane path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -89,18 +100,29 @@ pub fn reverse(raw: &mut [u8]) -> Result<(), DataplaneError> {
     view.try_reverse().map_err(|_| DataplaneError::Position)
 }
 
-/// Whether two forms of a path, taken at any two points of it, have the same hop fields: routers
-/// change only the position and the segment identifiers on the way.
-pub fn same_hops(one: &[u8], other: &[u8]) -> bool {
-    match (standard(one), standard(other)) {
-        (Ok(one), Ok(other)) => {
-            let macs = |view: &StandardPathView| -> Vec<_> {
-                view.hop_fields().iter().map(|hop| hop.mac()).collect()
-            };
-            macs(one) == macs(other)
-        }
-        _ => one.is_empty() && other.is_empty(),
+/// Whether two path headers, taken at any two points on the way, are of the same path: equal but for
+/// what routers change on the way, which is the position, the segment identifiers and the alert
+/// flags (SCION header specification, "Path Type: SCION").
+pub fn same_path(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() || one.is_empty() {
+        return one.is_empty() && other.is_empty();
     }
+    let Ok(view) = standard(one) else {
+        return false;
+    };
+    let hops_at = META + view.segments().segment_count() * INFO;
+    let (infos, hops) = (META..hops_at, hops_at..one.len());
+    let pairs = |part: Range<usize>, size| {
+        let chunks = one[part.clone()].chunks(size);
+        chunks.zip(other[part].chunks(size))
+    };
+    one[1..META] == other[1..META]
+        && pairs(infos, INFO).all(|(one, other)| {
+            one[..SEGMENT_ID.start] == other[..SEGMENT_ID.start]
+                && one[SEGMENT_ID.end..] == other[SEGMENT_ID.end..]
+        })
+        && pairs(hops, HOP)
+            .all(|(one, other)| (one[0] ^ other[0]) & !ALERTS == 0 && one[1..] == other[1..])
 }
 
 #[cfg(test)]

@@ -173,9 +173,16 @@ impl Endhost {
     }
 
     /// Takes every path that `outage` cuts out, until it is offered again a second from now or
-    /// later.
+    /// later, or [works](Endhost::report_alive). An SCMP error is no reason to call this before its
+    /// quote was found to be of a packet that was sent.
     pub fn report(&self, outage: Outage) {
         self.0.report(outage);
+    }
+
+    /// Takes in that a packet sent at `sent` over a path with these `interfaces` was acknowledged:
+    /// whatever was reported down on it before, it is offered again at once.
+    pub fn report_alive(&self, interfaces: &[Interface], sent: Instant) {
+        self.0.lock().refute(interfaces, sent);
     }
 
     /// Takes every path through the border router at `router` out, if it is one, because packets to

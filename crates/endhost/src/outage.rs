@@ -32,7 +32,7 @@ pub enum Outage {
     Inside {
         /// The AS.
         isd_as: IsdAsn,
-        /// One of the two interfaces.
+        /// One of the two interfaces; 0 for the hosts of the AS.
         ingress: u16,
         /// The other.
         egress: u16,
@@ -68,11 +68,39 @@ impl Outage {
                 isd_as,
                 ingress,
                 egress,
-            } => interfaces.windows(2).skip(1).step_by(2).any(|inside| {
-                let ids = (inside[0].id, inside[1].id);
-                inside[0].isd_as == isd_as && (ids == (ingress, egress) || ids == (egress, ingress))
-            }),
+            } => {
+                let is_it = |at: Interface, ids: (u16, u16)| {
+                    at.isd_as == isd_as && (ids == (ingress, egress) || ids == (egress, ingress))
+                };
+                // Hosts have number 0.
+                let mut ends = interfaces.first().into_iter().chain(interfaces.last());
+                let mut between = interfaces.windows(2).skip(1).step_by(2);
+                ends.any(|end| is_it(*end, (0, end.id)))
+                    || between.any(|inside| is_it(inside[0], (inside[0].id, inside[1].id)))
+            }
         }
+    }
+
+    /// Whether a path from `src` to `dst` over interfaces with these `ids`, in order of travel, may
+    /// be cut by this: the ASes between are not known.
+    pub fn may_cut(&self, src: IsdAsn, dst: IsdAsn, ids: &[u16]) -> bool {
+        let isd_as = match *self {
+            Self::Interface(Interface { isd_as, .. }) | Self::Inside { isd_as, .. } => isd_as,
+        };
+        let last = ids.len().saturating_sub(1);
+        let interfaces: Vec<Interface> = (ids.iter().enumerate())
+            .map(|(at, id)| Interface {
+                isd_as: match at {
+                    0 => src,
+                    at if at == last => dst,
+                    // Any but the ends: no path crosses an AS twice.
+                    _ if isd_as == src || isd_as == dst => IsdAsn::WILDCARD,
+                    _ => isd_as,
+                },
+                id: *id,
+            })
+            .collect();
+        self.cuts(&interfaces)
     }
 }
 
@@ -95,6 +123,7 @@ pub(crate) struct Outages(HashMap<Outage, Record>);
 
 #[derive(Debug)]
 struct Record {
+    since: Instant,
     /// The report holds until then, whatever is offered.
     until: Instant,
     hold: Duration,
@@ -119,6 +148,7 @@ impl Outages {
         self.0.insert(
             outage,
             Record {
+                since: now,
                 until,
                 hold,
                 over: None,
@@ -134,6 +164,16 @@ impl Outages {
                 record.over = Some(asked);
             }
         }
+    }
+
+    /// Takes in that a packet sent at `sent` over `interfaces` arrived: nothing reported down before
+    /// cuts that path, or no longer. Says whether anything was held down for it.
+    pub(crate) fn refute(&mut self, interfaces: &[Interface], sent: Instant) -> bool {
+        let before = self.0.len();
+        self.0.retain(|outage, record| {
+            record.over.is_some() || sent <= record.since || !outage.cuts(interfaces)
+        });
+        self.0.len() != before
     }
 
     /// Whether a path over `interfaces` is cut by something that counts as down.
@@ -186,6 +226,52 @@ mod tests {
             "a link is not inside"
         );
         assert!(!inside("1-ff00:0:2", 2, 5).cuts(&path));
+        for (isd_as, ids) in [("1-ff00:0:1", (0, 1)), ("1-ff00:0:3", (4, 0))] {
+            assert!(inside(isd_as, ids.0, ids.1).cuts(&path), "hosts of an end");
+        }
+        assert!(
+            !inside("1-ff00:0:2", 0, 2).cuts(&path),
+            "hosts on the way are no matter"
+        );
+    }
+
+    #[test]
+    fn without_the_ases_between_only_ids_tell() {
+        let [src, dst] = ["1-ff00:0:1", "1-ff00:0:3"].map(|text| text.parse().unwrap());
+        let may_cut = |outage: Outage| outage.may_cut(src, dst, &[1, 2, 3, 4]);
+        for on_it in [
+            "1-ff00:0:1#1",
+            "1-ff00:0:2#2",
+            "1-ff00:0:9#3",
+            "1-ff00:0:3#4",
+        ] {
+            assert!(may_cut(down(on_it)), "{on_it}");
+        }
+        for elsewhere in [
+            "1-ff00:0:1#2",
+            "1-ff00:0:2#1",
+            "1-ff00:0:2#5",
+            "1-ff00:0:3#3",
+        ] {
+            assert!(!may_cut(down(elsewhere)), "{elsewhere}");
+        }
+        assert!(!down("1-ff00:0:1#1").may_cut(src, src, &[]));
+    }
+
+    #[test]
+    fn what_arrives_ends_a_hold_from_before_it_was_sent() {
+        let (path, t0) = (interfaces(OVER_TWO), Instant::now());
+        let later = t0 + Duration::from_millis(1);
+        let mut outages = Outages::default();
+        assert!(outages.report(down("1-ff00:0:2#3"), t0));
+        assert!(!outages.refute(&path, t0), "sent before the report");
+        assert!(!outages.refute(&interfaces("1-ff00:0:1#1 1-ff00:0:2#2"), later));
+        assert!(outages.cut(&path));
+        assert!(outages.refute(&path, later));
+        assert!(!outages.cut(&path) && !outages.any(later));
+        assert!(outages.report(down("1-ff00:0:2#3"), later));
+        outages.offered(&path, later + HOLD);
+        assert!(!outages.cut(&path), "a false report makes no longer hold");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::responder;
 use crate::socket::BindError;
 use crate::wire::{Route, RouteError, ScmpError, echo};
 pub use requests::RequestError;
+use requests::unguessable;
 pub(crate) use requests::{Requests, What};
 
 /// Bytes SCMP adds to an echo's data.
@@ -114,7 +115,11 @@ impl Pinger {
         let route = self.route(host, path)?;
         let mtu = path.mtu();
         // Data beyond any packet is not even put into one.
-        let data = vec![0; size.min(usize::from(u16::MAX))];
+        let mut data = vec![0; size.min(usize::from(u16::MAX))];
+        // Who does not see the request cannot quote it.
+        for (byte, random) in data.iter_mut().zip(unguessable().to_be_bytes()) {
+            *byte = random;
+        }
         let request = |id, sequence| route.scmp(&echo(false, id, sequence, &data));
         let packet = request(0, 0).len();
         if packet > usize::from(mtu) || size > usize::from(mtu) {

@@ -19,8 +19,7 @@ use tokio::io::Interest;
 
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
-use crate::outage::Outage;
-use crate::wire::{Malformed, Quote, Route, ScmpError};
+use crate::wire::{Malformed, Route, ScmpError};
 
 use errors::Io;
 
@@ -56,6 +55,8 @@ pub struct DropCounters {
     pub not_for_us: u64,
     /// A sender or path that cannot be answered, or a protocol nobody here speaks.
     pub unusable: u64,
+    /// SCMP errors that quote no packet sent from here, or too little of one to tell.
+    pub invented: u64,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +65,7 @@ struct Drops {
     malformed: AtomicU64,
     not_for_us: AtomicU64,
     unusable: AtomicU64,
+    invented: AtomicU64,
 }
 
 impl Drops {
@@ -96,6 +98,7 @@ impl Socket {
             malformed: load(&self.drops.malformed),
             not_for_us: load(&self.drops.not_for_us),
             unusable: load(&self.drops.unusable),
+            invented: load(&self.drops.invented),
         }
     }
 
@@ -226,17 +229,14 @@ impl Socket {
         }
     }
 
-    /// Takes in what an SCMP error says, if it is about a packet of this socket: the error message
-    /// itself is not authenticated, but whoever sends it must have seen our packet.
-    fn heard(&self, error: ScmpError, quote: &Quote<'_>) -> bool {
-        if quote.src != self.local {
-            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
-            return false;
-        }
-        if let Some(outage) = Outage::of(&error) {
-            self.host.report(outage);
-        }
-        true
+    /// Counts `report` as one that quotes no packet sent from here.
+    pub fn reject(&self, report: &Report<'_>) {
+        self.reject_error(&report.error);
+    }
+
+    fn reject_error(&self, error: &ScmpError) {
+        self.drops.invented.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(local = %self.local, %error, "an SCMP error quotes no packet sent from here");
     }
 }
 

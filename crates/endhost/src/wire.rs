@@ -5,13 +5,15 @@
 
 mod checksum;
 mod packet;
+mod quote;
 mod route;
 mod scmp;
 
 pub(crate) use checksum::Sum;
 pub use packet::{Malformed, Packet, Udp};
+pub use quote::Quote;
 pub use route::{Route, RouteError};
-pub use scmp::{Quote, Scmp, ScmpError};
+pub use scmp::{Scmp, ScmpError};
 pub(crate) use scmp::{echo, traceroute_reply, traceroute_request};
 
 /// Next-header number of UDP.

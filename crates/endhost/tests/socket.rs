@@ -11,8 +11,8 @@ use std::time::Duration;
 use hawser_endhost::ping::{PingError, Pinger, RequestError, next_hop};
 use hawser_endhost::socket::{Arrival, BindError, ReceiveBuffer, Socket};
 use hawser_endhost::wire::{Packet, Route, ScmpError};
-use hawser_endhost::{Endhost, Path, ScionAddr, responder};
-use toy::{PORTS, ToyDaemon, ToyNet, interface_down, isd_as, own_ip};
+use hawser_endhost::{Endhost, IsdAsn, Path, ScionAddr, responder};
+use toy::{PORTS, ToyDaemon, ToyNet, isd_as, own_ip};
 
 fn bind(host: &Endhost, ip: IpAddr) -> Socket {
     Socket::bind(host, Some((ip, 0).into())).unwrap()
@@ -204,51 +204,141 @@ async fn what_is_not_for_us_or_broken_is_dropped_and_counted() {
     assert_eq!(drops.unusable, 1);
 }
 
+/// The SCMP `message` to the sender of `sent`, from a router of the AS `from`.
+fn scmp(sent: &[u8], from: IsdAsn, router: SocketAddr, message: &[u8]) -> Vec<u8> {
+    let sent = Packet::parse(sent).unwrap();
+    let port = match sent.udp() {
+        Ok(udp) => udp.src_port,
+        Err(_) => u16::from_be_bytes([sent.payload()[4], sent.payload()[5]]),
+    };
+    let local = ScionAddr::new(from, router);
+    Route::back(local, &sent, port, router)
+        .unwrap()
+        .scmp(message)
+}
+
+/// Says that interface 1 of an AS is down, about the packet `quoted`.
+fn down(isd_as: IsdAsn, quoted: &[u8]) -> Vec<u8> {
+    let (isd_as, interface) = (isd_as.to_be_bytes(), 1u64.to_be_bytes());
+    [&[5, 0, 0, 0], &isd_as[..], &interface, quoted].concat()
+}
+
+/// Says that a link takes packets of `mtu` bytes, about the packet `quoted`.
+fn too_big(mtu: u16, quoted: &[u8]) -> Vec<u8> {
+    [&[2, 0, 0, 0, 0, 0], &mtu.to_be_bytes()[..], quoted].concat()
+}
+
 #[tokio::test]
-async fn scmp_errors_count_only_for_our_packets() {
+async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let socket = bind(&host, own_ip(25));
     let path = host.paths(net.b_as).await.unwrap().remove(0);
     let peer: ScionAddr = "1-ff00:0:111,127.0.77.99:31000".parse().unwrap();
-    let quoted = |from: ScionAddr| {
+    let packet_of = |from: ScionAddr| {
         let mut bytes = Vec::new();
-        Route::new(from, peer, &path)
-            .unwrap()
-            .write(b"lost", 0, &mut bytes);
+        let route = Route::new(from, peer, &path).unwrap();
+        route.write(b"lost", 0, &mut bytes);
         bytes
     };
-    let sender = std::net::UdpSocket::bind((own_ip(25), 0)).unwrap();
-    let report = |bytes: &[u8]| {
-        let packet = Packet::parse(bytes).unwrap();
-        interface_down(&packet, (net.a_as, 1), net.router_a()).unwrap()
-    };
     let local = socket.local_addr();
-    let stranger = ScionAddr::new(
-        local.isd_as,
-        (local.host.ip(), local.host.port() + 1).into(),
-    );
-    sender
-        .send_to(&report(&quoted(stranger)), local.host)
-        .unwrap();
-    sender.send_to(&report(&quoted(local)), local.host).unwrap();
-    let mut outages = host.outages();
-    let mut buffer = ReceiveBuffer::new();
-    let reports = receive(&socket, &mut buffer, |arrival| match arrival {
-        Arrival::Report(report) => {
-            assert_eq!(report.quote.dst, peer);
-            assert_eq!(report.quote.interfaces, [1, 2]);
-            report.error
-        }
-        other => panic!("{other:?}"),
-    });
-    let down = ScmpError::ExternalInterfaceDown {
-        isd_as: net.a_as,
-        interface: 1,
-    };
-    assert_eq!(reports.await, [down]);
+    let port = local.host.port() + 1;
+    let stranger = packet_of(ScionAddr::new(local.isd_as, (local.host.ip(), port).into()));
+    let ours = packet_of(local);
+    let whole = u16::try_from(ours.len()).unwrap();
+    let report = |from, message: &[u8]| scmp(&ours, from, net.router_a(), message);
+    let invented = [
+        // Another AS than the one whose interface is said to be down.
+        report(net.b_as, &down(net.a_as, &ours)),
+        // A quote that ends before its ports.
+        report(net.a_as, &down(net.a_as, &ours[..ours.len() - 12 + 3])),
+        // Too big for what it would fit through.
+        report(net.a_as, &too_big(whole, &ours)),
+    ];
+    let possible = [
+        report(net.a_as, &down(net.a_as, &ours)),
+        report(net.b_as, &too_big(whole - 1, &ours)),
+    ];
+    let other = [report(net.a_as, &down(net.a_as, &stranger))];
+    let sender = std::net::UdpSocket::bind((own_ip(25), 0)).unwrap();
+    for packet in invented.iter().chain(&other).chain(&possible) {
+        sender.send_to(packet, local.host).unwrap();
+    }
+    let route = Route::new(local, peer, &path).unwrap();
+    let (mut reports, mut buffer) = (Vec::new(), ReceiveBuffer::new());
+    while reports.len() < possible.len() {
+        let arrived = receive(&socket, &mut buffer, |arrival| match arrival {
+            Arrival::Report(report) => {
+                assert!(route.leads(&report.quote));
+                assert_eq!(report.quote.payload, b"lost");
+                socket.reject(&report);
+                report.error
+            }
+            other => panic!("{other:?}"),
+        });
+        reports.extend(arrived.await);
+    }
+    let (isd_as, interface) = (net.a_as, 1);
+    let expected = [
+        ScmpError::ExternalInterfaceDown { isd_as, interface },
+        ScmpError::PacketTooBig { mtu: whole - 1 },
+    ];
+    assert_eq!(reports, expected);
     assert_eq!(socket.drops().not_for_us, 1);
+    assert_eq!(socket.drops().invented, 3 + 2);
+    // The socket alone cannot tell what was sent: nothing is taken in.
+    assert!(host.paths(net.b_as).await.is_ok());
+}
+
+#[tokio::test]
+async fn forged_reports_of_echoes_count_for_nothing() {
+    let net = ToyNet::start().await;
+    let host = net.a.endhost().await;
+    let path = host.paths(net.b_as).await.unwrap().remove(0);
+    let mut outages = host.outages();
+    let router = tokio::net::UdpSocket::bind((own_ip(30), 0)).await.unwrap();
+    let at = router.local_addr().unwrap();
+    let path = Path::new(path.info().clone(), path.raw().to_vec(), Some(at)).unwrap();
+    let target = own_ip(31);
+    let pinger = Pinger::bind(&host, Some(own_ip(32)), next_hop(&path, target)).unwrap();
+    let echo = pinger.echo(target, &path, 32, Duration::from_secs(3600));
+    // One bit of what is quoted is wrong: of addresses, hop fields, sequence number, data.
+    let forge = async {
+        let mut request = vec![0; 2000];
+        let (length, sender) = router.recv_from(&mut request).await.unwrap();
+        request.truncate(length);
+        let message = length - Packet::parse(&request).unwrap().payload().len();
+        let hop = message - 12;
+        for byte in [
+            15,
+            31,
+            35,
+            hop + 3,
+            hop + 9,
+            message + 5,
+            message + 7,
+            message + 9,
+        ] {
+            let mut other = request.clone();
+            other[byte] ^= 1;
+            let report = scmp(&request, net.a_as, at, &down(net.a_as, &other));
+            router.send_to(&report, sender).await.unwrap();
+        }
+        request
+    };
+    tokio::pin!(echo);
+    let request = tokio::select! {
+        early = &mut echo => panic!("{early:?}"),
+        request = forge => request,
+    };
+    let report = scmp(&request, net.a_as, at, &down(net.a_as, &request));
+    let asked_from = pinger.local_addr().host;
+    router.send_to(&report, asked_from).await.unwrap();
+    let error = echo.await.unwrap_err();
+    assert_eq!(error.to_string(), "interface 1-ff00:0:110#1 is down");
+    // The forged ones arrived before: the true one alone is taken in.
     assert_eq!(outages.recv().await.unwrap().to_string(), "1-ff00:0:110#1");
+    assert!(outages.try_recv().is_err());
     assert!(host.paths(net.b_as).await.is_err(), "the path is out");
 }
 

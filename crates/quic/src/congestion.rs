@@ -25,12 +25,13 @@ use hawser_endhost::Path;
 use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use noq_proto::RttEstimator;
 
+use crate::progress::Progress;
 use cubic::Cubic;
 
 /// Bytes around a SCION packet between two routers: UDP, IPv4.
 const UNDERLAY: u128 = 28;
 
-/// Makes the controller for a connection.
+/// What is announced of a path.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Congestion {
     /// What the path is announced to carry of a sender's packets, in bytes of QUIC packets per
@@ -60,11 +61,20 @@ fn carried(bandwidth: &[Option<u64>], scion_mtu: u16, mtu: u16) -> Option<u64> {
     u64::try_from(bytes).ok()
 }
 
-impl ControllerFactory for Congestion {
+/// Makes the controller for a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Factory {
+    pub(crate) congestion: Congestion,
+    /// Where acknowledgements are written down.
+    pub(crate) progress: Progress,
+}
+
+impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn Controller> {
         Box::new(Control {
-            cubic: Cubic::new(mtu, *self),
+            cubic: Cubic::new(mtu, self.congestion),
             before: None,
+            progress: self.progress.clone(),
         })
     }
 }
@@ -75,6 +85,7 @@ struct Control {
     cubic: Cubic,
     /// As it was before the last loss, in case nothing was lost after all.
     before: Option<Cubic>,
+    progress: Progress,
 }
 
 impl Controller for Control {
@@ -87,6 +98,7 @@ impl Controller for Control {
         app_limited: bool,
         _rtt: &RttEstimator,
     ) {
+        self.progress.on_ack(sent, bytes);
         self.cubic.acked(now, sent, bytes, app_limited);
     }
 

@@ -65,10 +65,11 @@ pub enum CloseReason {
     /// Nothing was heard for the idle timeout.
     #[error("nothing heard from the peer for {0:?}")]
     TimedOut(Duration),
-    /// A router reported something on the path down (SCMP).
+    /// A router reported something on the path down (SCMP), and nothing got through from then on.
     #[error("the path is down at {0}")]
     PathDown(Outage),
-    /// A router or host on the path reported that packets do not get through (SCMP).
+    /// A router or host on the path reported that packets do not get through (SCMP), and none did
+    /// from then on.
     #[error("{0}")]
     Unreachable(String),
     /// Packets cannot leave this host.
@@ -229,8 +230,9 @@ impl Connection {
         self.0.fate.end(CloseReason::Local(reason.into()));
     }
 
-    /// Waits until the connection is closed, and says why: at once when a router reports the path
-    /// down, after the idle timeout when nobody says anything.
+    /// Waits until the connection is closed, and says why: within some round trips (at least a quarter
+    /// of a second) when a router reports the path down, after the idle timeout when nobody says
+    /// anything.
     pub async fn closed(&self) -> CloseReason {
         let error = self.0.quic.closed().await;
         self.0.reason(&error)

@@ -7,20 +7,22 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::socket::{self, DropCounters, Socket};
 use hawser_endhost::wire::{Route, RouteError};
 use hawser_endhost::{Endhost, Path, ScionAddr};
 use noq::{ClientConfig, EndpointConfig, ServerConfig, TokioRuntime};
+use noq_proto::RandomConnectionIdGenerator;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::config::Config;
-use crate::congestion::Congestion;
+use crate::congestion::{Congestion, Factory};
 use crate::connection::{CloseReason, Connection, Parts, PeerKey, close_reason};
 use crate::faults::{self, Fate, Fates};
+use crate::quotes;
 use crate::routes::{InUse, Routes};
 use crate::socket::QuicSocket;
 use crate::tls::{Identity, SERVER_NAME};
@@ -148,7 +150,7 @@ impl Endpoint {
         let socket = Arc::new(Socket::bind(&host, listen)?);
         let identity = Identity::new(&config.alpn).map_err(BindError::Certificate)?;
         let routes = Arc::new(Routes::default());
-        let fates = Arc::new(Fates::default());
+        let fates = Arc::new(Fates::new(host.clone()));
         let (faults, pending_faults) = mpsc::channel(faults::PENDING);
         let quic_socket = QuicSocket::new(Arc::clone(&socket), Arc::clone(&routes), faults);
         let start = |source| BindError::Start {
@@ -158,14 +160,13 @@ impl Endpoint {
         let mut quic_config = EndpointConfig::default();
         quic_config
             .max_udp_payload_size(MAX_PAYLOAD)
-            .map_err(|error| start(io::Error::other(error)))?;
+            .map_err(|error| start(io::Error::other(error)))?
+            // noq's own ids are part random only, and SCMP errors are told from invented ones by them.
+            .cid_generator(Arc::new(|| {
+                Box::new(RandomConnectionIdGenerator::new(quotes::ID))
+            }));
         // Replaced for every connection by one that knows its path's MTU.
-        let server = server_config(
-            &identity,
-            &config,
-            Mtu::UpTo(MIN_MTU),
-            Congestion::default(),
-        );
+        let server = server_config(&identity, &config, Mtu::UpTo(MIN_MTU), Factory::default());
         let quic = noq::Endpoint::new_with_abstract_socket(
             quic_config,
             Some(server),
@@ -240,6 +241,7 @@ impl Endpoint {
         let shared = &self.0.shared;
         let local = self.local_addr();
         let (route, quic_mtu) = self.route(peer, &path)?;
+        let began = Instant::now();
         let ids: Vec<u16> = path.info().interfaces.iter().map(|one| one.id).collect();
         let congestion = Congestion::of(&path, quic_mtu);
         let way = shared.routes.take(route, &ids, path.expiry());
@@ -248,6 +250,7 @@ impl Endpoint {
         fate.follow(local, offers);
         shared.fates.add(&fate);
         let mut client = ClientConfig::new(Arc::clone(&shared.identity.client) as _);
+        let congestion = fate.controllers(congestion);
         client.transport_config(transport(&shared.config, Mtu::Known(quic_mtu), congestion));
         let closed = |reason| ConnectError::Closed { peer, reason };
         let connecting = shared
@@ -268,7 +271,9 @@ impl Endpoint {
             () = tokio::time::sleep(timeout) => return Err(timed_out),
         };
         let tasks = Arc::clone(&self.0.tasks);
-        shared.connection(quic, fate, way, tasks).map_err(closed)
+        shared
+            .connection(quic, fate, way, tasks, began)
+            .map_err(closed)
     }
 
     /// Waits for the next connection a peer has set up; `None` once the endpoint is closed.
@@ -286,14 +291,20 @@ impl Endpoint {
 }
 
 impl Shared {
-    /// A connection that QUIC has set up.
+    /// A connection that QUIC has set up since `began`.
     fn connection(
         &self,
         quic: noq::Connection,
         fate: Arc<Fate>,
         way: InUse,
         tasks: Arc<Tasks>,
+        began: Instant,
     ) -> Result<Connection, CloseReason> {
+        // Both sides have answered each other.
+        if let Some(path) = fate.path() {
+            let interfaces = &path.info().interfaces;
+            self.socket.host().report_alive(interfaces, began);
+        }
         Connection::new(Parts {
             quic,
             fate,
@@ -317,7 +328,7 @@ fn server_config(
     identity: &Identity,
     config: &Config,
     mtu: Mtu,
-    congestion: Congestion,
+    congestion: Factory,
 ) -> ServerConfig {
     let mut server = ServerConfig::with_crypto(Arc::clone(&identity.server) as _);
     server.transport_config(transport(config, mtu, congestion));

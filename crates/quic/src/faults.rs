@@ -2,15 +2,19 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
-use hawser_endhost::socket::Report;
 use hawser_endhost::wire::{Route, ScmpError};
-use hawser_endhost::{Outage, Path, ScionAddr};
+use hawser_endhost::{Endhost, Outage, Path, ScionAddr};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::AbortHandle;
 
+use crate::congestion::{Congestion, Factory};
 use crate::connection::CloseReason;
+use crate::doubt::{self, Doubt, Verdict};
+use crate::progress::Progress;
 use crate::routes::Way;
 
 /// Faults that wait to be handled. When there are more, they come again with the next packets.
@@ -19,30 +23,10 @@ pub(crate) const PENDING: usize = 256;
 /// Something that goes wrong on the way to a peer.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// A router or host says that a packet did not get through.
-    Report(Reported),
+    /// A router or host says that a packet sent over this way did not get through.
+    Report { way: Arc<Way>, error: ScmpError },
     /// The system does not take packets to that way.
     Send { addr: SocketAddr, error: io::Error },
-}
-
-/// A report, kept.
-#[derive(Debug)]
-pub(crate) struct Reported {
-    error: ScmpError,
-    peer: ScionAddr,
-    interfaces: Vec<u16>,
-    path: Vec<u8>,
-}
-
-impl From<Report<'_>> for Reported {
-    fn from(report: Report<'_>) -> Self {
-        Self {
-            error: report.error,
-            peer: report.quote.dst,
-            interfaces: report.quote.interfaces,
-            path: report.quote.path.to_vec(),
-        }
-    }
 }
 
 /// What becomes of a connection, from before it is set up to its end.
@@ -53,6 +37,9 @@ pub(crate) struct Fate {
     connection: OnceLock<noq::WeakConnectionHandle>,
     /// What keeps the path fresh, if this side has to.
     follower: OnceLock<AbortHandle>,
+    progress: Progress,
+    /// Whether it is being found out that the path works.
+    doubted: AtomicBool,
 }
 
 impl Fate {
@@ -63,6 +50,17 @@ impl Fate {
             reason: watch::Sender::new(None),
             connection: OnceLock::new(),
             follower: OnceLock::new(),
+            progress: Progress::default(),
+            doubted: AtomicBool::new(false),
+        }
+    }
+
+    /// What makes congestion controllers for the connection.
+    pub(crate) fn controllers(&self, congestion: Congestion) -> Factory {
+        let progress = self.progress.clone();
+        Factory {
+            congestion,
+            progress,
         }
     }
 
@@ -144,10 +142,49 @@ impl Fate {
         }
     }
 
-    fn cut_by(&self, outage: &Outage) -> bool {
+    /// Whether `outage` cuts the path; `None` when the path is unknown.
+    fn is_cut_by(&self, outage: &Outage) -> Option<bool> {
         let path = self.lock_path();
         path.as_ref()
-            .is_some_and(|path| outage.cuts(&path.info().interfaces))
+            .map(|path| outage.cuts(&path.info().interfaces))
+    }
+
+    fn is_doubted(&self) -> bool {
+        self.doubted.load(Ordering::Acquire)
+    }
+
+    /// Ends the connection if `doubt` is true.
+    fn doubt(self: &Arc<Self>, doubt: Doubt, host: &Endhost) {
+        let Some(connection) = self.connection.get() else {
+            return self.fail(doubt, host);
+        };
+        if self.doubted.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (fate, host, connection) = (Arc::clone(self), host.clone(), connection.clone());
+        // It ends by itself after some round trips.
+        tokio::spawn(async move {
+            let verdict = doubt::decide(&connection, &fate.progress, &doubt).await;
+            let (peer, reason) = (fate.way.peer(), &doubt.reason);
+            tracing::debug!(%peer, %reason, ?verdict, "a path was doubtful");
+            match verdict {
+                Verdict::Alive(since) => {
+                    if let Some(path) = fate.path() {
+                        host.report_alive(&path.info().interfaces, since);
+                    }
+                }
+                Verdict::Dead => fate.fail(doubt, &host),
+                Verdict::Unknown => {}
+            }
+            fate.doubted.store(false, Ordering::Release);
+        });
+    }
+
+    fn fail(&self, doubt: Doubt, host: &Endhost) {
+        self.end(doubt.reason);
+        if let Some(outage) = doubt.outage {
+            host.report(outage);
+        }
     }
 }
 
@@ -185,10 +222,17 @@ fn close(connection: &noq::Connection, reason: &CloseReason) {
 }
 
 /// The fates of all connections of an endpoint.
-#[derive(Default)]
-pub(crate) struct Fates(Mutex<Vec<Weak<Fate>>>);
+pub(crate) struct Fates {
+    host: Endhost,
+    fates: Mutex<Vec<Weak<Fate>>>,
+}
 
 impl Fates {
+    pub(crate) fn new(host: Endhost) -> Self {
+        let fates = Mutex::default();
+        Self { host, fates }
+    }
+
     pub(crate) fn add(&self, fate: &Arc<Fate>) {
         let mut fates = self.lock();
         fates.retain(|fate| fate.strong_count() > 0);
@@ -196,25 +240,30 @@ impl Fates {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Fate>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.fates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all(&self) -> Vec<Arc<Fate>> {
         self.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Ends every connection over a path that `outage` cuts.
+    /// Ends every connection over a path that `outage` cuts, unless it goes on all the same.
     fn cut(&self, outage: Outage) {
         for fate in self.all() {
-            if fate.cut_by(&outage) {
-                fate.end(CloseReason::PathDown(outage));
+            if fate.is_cut_by(&outage) == Some(true) {
+                let doubt = Doubt {
+                    reason: CloseReason::PathDown(outage),
+                    outage: None,
+                    mtu: None,
+                };
+                fate.doubt(doubt, &self.host);
             }
         }
     }
 
     fn handle(&self, fault: Fault) {
         match fault {
-            Fault::Report(report) => self.reported(&report),
+            Fault::Report { way, error } => self.reported(&way, error),
             Fault::Send { addr, error } => {
                 for fate in self.all() {
                     if fate.way.addr() == addr {
@@ -228,23 +277,35 @@ impl Fates {
         }
     }
 
-    /// Ends the connections a report is about.
-    fn reported(&self, report: &Reported) {
-        let reason = match Outage::of(&report.error) {
-            Some(outage) => CloseReason::PathDown(outage),
-            None => CloseReason::Unreachable(report.error.to_string()),
+    /// Ends the connections over `way`, unless they go on in spite of `error`.
+    fn reported(&self, way: &Arc<Way>, error: ScmpError) {
+        let outage = Outage::of(&error);
+        let mtu = match error {
+            ScmpError::PacketTooBig { mtu } => {
+                let headers = way.route().overhead();
+                Some(usize::from(mtu).saturating_sub(headers) as u64)
+            }
+            _ => None,
         };
         for fate in self.all() {
-            let way = &fate.way;
-            if way.peer() != report.peer || way.interfaces() != report.interfaces {
+            // Of what is said to be down only the ids were compared so far.
+            let elsewhere = outage.and_then(|outage| fate.is_cut_by(&outage)) == Some(false);
+            if elsewhere || !Arc::ptr_eq(&fate.way, way) || fate.is_doubted() {
                 continue;
             }
-            let stale = matches!(report.error, ScmpError::ParameterProblem { .. })
-                && !way.route().is_over(&report.path);
-            // Packets with the path from before a refresh may still be under way.
-            if !stale {
-                fate.end(reason.clone());
+            if !way.takes_report(Instant::now()) {
+                return;
             }
+            let reason = match outage {
+                Some(outage) => CloseReason::PathDown(outage),
+                None => CloseReason::Unreachable(error.to_string()),
+            };
+            let doubt = Doubt {
+                reason,
+                outage,
+                mtu,
+            };
+            fate.doubt(doubt, &self.host);
         }
     }
 }

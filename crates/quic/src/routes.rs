@@ -7,10 +7,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use arc_swap::{ArcSwap, Guard};
+use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use hawser_endhost::ScionAddr;
 use hawser_endhost::wire::Route;
+
+use crate::quotes::Budget;
 
 /// The first half of made-up addresses.
 const PREFIX: u128 = 0xfd00_5c10 << 96;
@@ -31,6 +34,10 @@ pub(crate) struct Way {
     /// The path's interfaces from here to the peer.
     interfaces: Vec<u16>,
     route: ArcSwap<Route>,
+    /// Those before, of which packets may still be under way.
+    previous: ArcSwapOption<Route>,
+    /// SCMP errors about it that may still be acted upon.
+    reports: Mutex<Budget>,
     /// When the path in `route` expires, in seconds since the Unix epoch.
     expiry: AtomicU64,
 }
@@ -62,8 +69,22 @@ impl Way {
 
     /// Goes on with other headers for the same path.
     pub(crate) fn refresh(&self, route: Route, expiry: u64) {
-        self.route.store(Arc::new(route));
+        let before = self.route.swap(Arc::new(route));
+        if before.path() != self.route().path() {
+            self.previous.store(Some(before));
+        }
         self.expiry.store(expiry, Ordering::Relaxed);
+    }
+
+    /// The headers that led there before the present ones.
+    pub(crate) fn previous(&self) -> Guard<Option<Arc<Route>>> {
+        self.previous.load()
+    }
+
+    /// Whether one more SCMP error about it may be acted upon.
+    pub(crate) fn takes_report(&self, now: Instant) -> bool {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        reports.take(now)
     }
 }
 
@@ -204,6 +225,8 @@ impl Table {
                     peer: path.0,
                     interfaces: path.1.clone(),
                     route: ArcSwap::from_pointee(route),
+                    previous: ArcSwapOption::empty(),
+                    reports: Mutex::new(Budget::new(Instant::now())),
                     expiry: AtomicU64::new(expiry),
                 });
                 self.by_path.insert(path, id);

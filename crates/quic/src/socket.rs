@@ -15,6 +15,7 @@ use noq::{AsyncUdpSocket, UdpSender};
 use tokio::sync::mpsc;
 
 use crate::faults::Fault;
+use crate::quotes::{ConnectionId, SentIds};
 use crate::routes::{Routes, Table, Way, local_addr};
 
 /// The kernel cuts one buffer into at most so many packets.
@@ -24,6 +25,7 @@ const MAX_SEGMENTS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
 pub(crate) struct QuicSocket {
     socket: Arc<Socket>,
     routes: Arc<Routes>,
+    sent_ids: Arc<SentIds>,
     faults: mpsc::Sender<Fault>,
     buffer: ReceiveBuffer,
     groups: Vec<Group>,
@@ -35,6 +37,9 @@ pub(crate) struct QuicSocket {
 pub(crate) struct QuicSender {
     socket: Arc<Socket>,
     routes: Arc<Routes>,
+    sent_ids: Arc<SentIds>,
+    /// The connection id used last, and the address of its way.
+    id: Option<(ConnectionId, SocketAddr)>,
     faults: mpsc::Sender<Fault>,
     /// The way used last: a connection uses but one.
     way: Option<(SocketAddr, Arc<Way>)>,
@@ -55,6 +60,7 @@ impl QuicSocket {
         Self {
             socket,
             routes,
+            sent_ids: Arc::default(),
             faults,
             buffer: ReceiveBuffer::new(),
             groups: Vec::new(),
@@ -95,6 +101,8 @@ impl AsyncUdpSocket for QuicSocket {
         Box::pin(QuicSender {
             socket: Arc::clone(&self.socket),
             routes: Arc::clone(&self.routes),
+            sent_ids: Arc::clone(&self.sent_ids),
+            id: None,
             faults: self.faults.clone(),
             way: None,
             sent: 0,
@@ -134,6 +142,7 @@ impl QuicSocket {
         let Self {
             socket,
             routes,
+            sent_ids,
             faults,
             buffer,
             groups,
@@ -148,8 +157,14 @@ impl QuicSocket {
             let datagram = match arrival {
                 Arrival::Datagram(datagram) => datagram,
                 Arrival::Report(report) => {
-                    // When more come than can be handled, the next packet brings them again.
-                    let _ = faults.try_send(Fault::Report(report.into()));
+                    match sent_ids.way_of(&report, socket.local_addr().isd_as) {
+                        Some(way) => {
+                            let error = report.error;
+                            // When more come than can be handled, the next packet brings them again.
+                            let _ = faults.try_send(Fault::Report { way, error });
+                        }
+                        None => socket.reject(&report),
+                    }
                     continue;
                 }
                 _ => continue,
@@ -253,6 +268,9 @@ impl UdpSender for QuicSender {
                 // Nobody uses the way any more.
                 break;
             };
+            if this.sent == 0 {
+                this.note_id(&way, contents);
+            }
             let rest = &contents[this.sent..];
             let result = this
                 .socket
@@ -296,6 +314,27 @@ impl QuicSender {
         }
     }
 
+    /// Notes the connection id that `packet` goes over `way` with, where it is a new one.
+    #[inline]
+    fn note_id(&mut self, way: &Arc<Way>, packet: &[u8]) {
+        let id = ConnectionId::of(packet).map(|id| (id, way.addr()));
+        if id == self.id {
+            return;
+        }
+        // Added first, so that at no time none is known.
+        if let Some((id, _)) = id {
+            self.sent_ids.add(id, way);
+        }
+        self.forget_id();
+        self.id = id;
+    }
+
+    fn forget_id(&mut self) {
+        if let Some((id, _)) = self.id.take() {
+            self.sent_ids.remove(id);
+        }
+    }
+
     fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let socket = &self.socket;
         let writable = self.writable.get_or_insert_with(|| {
@@ -305,6 +344,13 @@ impl QuicSender {
         let result = ready!(writable.as_mut().poll(cx));
         self.writable = None;
         Poll::Ready(result)
+    }
+}
+
+impl Drop for QuicSender {
+    fn drop(&mut self) {
+        // What is said about the connection's packets from now on matters to nobody.
+        self.forget_id();
     }
 }
 

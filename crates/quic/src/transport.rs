@@ -6,7 +6,7 @@ use std::time::Duration;
 use noq::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
 use crate::config::Config;
-use crate::congestion::Congestion;
+use crate::congestion::Factory;
 
 /// The smallest packet QUIC is made for (RFC 9000, 14).
 pub(crate) const MIN_MTU: u16 = 1200;
@@ -31,7 +31,7 @@ pub(crate) enum Mtu {
 }
 
 /// Settings for one connection, whose path takes packets of `mtu`.
-pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Congestion) -> Arc<TransportConfig> {
+pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
     let idle = VarInt::try_from(config.idle_timeout.as_millis()).unwrap_or(VarInt::MAX);
     transport

@@ -1,6 +1,8 @@
 //! Two endpoints and what is between them: an AS, or a link between two.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+#[path = "connection/forged.rs"]
+mod forged;
 #[path = "../../endhost/tests/toy/mod.rs"]
 mod toy;
 
@@ -208,7 +210,7 @@ async fn a_path_too_narrow_for_quic_is_refused() {
 }
 
 #[tokio::test]
-async fn a_dead_link_ends_both_sides_at_once() {
+async fn a_dead_link_ends_both_sides() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     // Without its own word and with an hour of patience, nobody would notice.

@@ -82,10 +82,33 @@ fn the_way_back_leads_over_the_same_interfaces() {
     reverse(&mut both).unwrap();
     assert_eq!(both[0], 0, "back at the beginning");
     assert_eq!(interface_ids(&both), Ok(vec![4, 3, 2, 1]));
-    assert!(!same_hops(&there, &both), "the other way round");
+    assert!(!same_path(&there, &both), "the other way round");
     both[0] = 1 << 6 | 3;
     reverse(&mut both).unwrap();
-    assert!(same_hops(&there, &both));
+    assert!(same_path(&there, &both));
+}
+
+#[test]
+fn a_path_is_known_again_by_what_routers_do_not_change() {
+    let sent = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
+    let (infos, hops) = (4, 4 + 2 * 8);
+    let changes_on_the_way = |byte: usize, bit: u8| match byte {
+        0 => true,
+        byte if (infos..hops).contains(&byte) => (2..4).contains(&((byte - infos) % 8)),
+        byte if byte >= hops => (byte - hops) % 12 == 0 && bit < 2,
+        _ => false,
+    };
+    for byte in 0..sent.len() {
+        for bit in 0..8 {
+            let mut seen = sent.clone();
+            seen[byte] ^= 1 << bit;
+            let same = changes_on_the_way(byte, bit);
+            assert_eq!(same_path(&sent, &seen), same, "byte {byte}, bit {bit}");
+        }
+    }
+    assert!(!same_path(&sent, &sent[..sent.len() - 12]));
+    assert!(!same_path(&sent, &[]));
+    assert!(same_path(&[], &[]));
 }
 
 #[test]
@@ -107,7 +130,7 @@ proptest! {
     fn any_bytes_are_answered(mut raw in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = interface_ids(&raw);
         let _ = expiry(&raw);
-        let _ = same_hops(&raw, &raw);
+        let _ = same_path(&raw, &raw);
         let _ = reverse(&mut raw);
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::watch;
 
@@ -181,12 +182,19 @@ impl State {
             .values()
             .flat_map(|known| &known.offered)
             .any(|path| outage.cuts(&path.info().interfaces));
-        // Only what cuts a path we know is remembered: anybody may send SCMP.
+        // Only what cuts a known path is remembered, so that reports cost no memory.
         let news = cuts_known && self.outages.report(outage, Instant::now());
         if news {
             self.publish();
         }
         news
+    }
+
+    /// Takes in that a packet sent at `sent` over `interfaces` arrived.
+    pub(super) fn refute(&mut self, interfaces: &[Interface], sent: Instant) {
+        if self.outages.refute(interfaces, sent) {
+            self.publish();
+        }
     }
 
     /// What to ask for now, and when to look again. [`State::done`] is to be called for each when it

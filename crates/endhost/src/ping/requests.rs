@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +15,9 @@ use tokio::task::JoinHandle;
 
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
+use crate::outage::Outage;
 use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket};
-use crate::wire::{Packet, Scmp, ScmpError};
+use crate::wire::{Packet, Quote, Scmp, ScmpError};
 
 /// A socket of its own for requests; any number may be under way at once.
 pub(crate) struct Requests {
@@ -24,10 +26,31 @@ pub(crate) struct Requests {
     receiver: JoinHandle<()>,
 }
 
-#[derive(Default)]
 struct Waiting {
     next: u16,
-    by_sequence: HashMap<u16, oneshot::Sender<(Answer, Instant)>>,
+    by_sequence: HashMap<u16, Request>,
+}
+
+/// A request under way.
+struct Request {
+    /// The packet, once it is made.
+    packet: Arc<[u8]>,
+    answer: oneshot::Sender<(Answer, Instant)>,
+}
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            // Hard to guess, for those who would answer requests that they do not see.
+            next: unguessable() as u16,
+            by_sequence: HashMap::new(),
+        }
+    }
+}
+
+/// A number that nobody else can tell beforehand.
+pub(super) fn unguessable() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// What came back for a request.
@@ -131,7 +154,10 @@ impl Requests {
         }
         let (sequence, answer) = self.expect().ok_or(RequestError::TooMany)?;
         let expected = Expected(self, sequence);
-        let packet = packet(local.port(), sequence);
+        let packet: Arc<[u8]> = packet(local.port(), sequence).into();
+        if let Some(request) = lock(&self.waiting).by_sequence.get_mut(&sequence) {
+            request.packet = Arc::clone(&packet);
+        }
         let sent = Instant::now();
         self.socket
             .send_raw(&packet, next_hop)
@@ -153,8 +179,9 @@ impl Requests {
             .map(|step| waiting.next.wrapping_add(step))
             .find(|sequence| !waiting.by_sequence.contains_key(sequence))?;
         waiting.next = free.wrapping_add(1);
-        let (sender, receiver) = oneshot::channel();
-        waiting.by_sequence.insert(free, sender);
+        let (answer, receiver) = oneshot::channel();
+        let packet = Arc::default();
+        waiting.by_sequence.insert(free, Request { packet, answer });
         Some((free, receiver))
     }
 }
@@ -202,14 +229,31 @@ async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
         }
         let at = Instant::now();
         while let Some(arrival) = buffer.next(&socket) {
+            if let Arrival::Report(report) = &arrival {
+                if !lock(&waiting).sent(&report.quote) {
+                    socket.reject(report);
+                    continue;
+                }
+                if let Some(outage) = Outage::of(&report.error) {
+                    socket.host().report(outage);
+                }
+            }
             let Some((sequence, answer)) = answer(local, arrival) else {
                 continue;
             };
-            if let Some(waiter) = lock(&waiting).by_sequence.remove(&sequence) {
+            if let Some(request) = lock(&waiting).by_sequence.remove(&sequence) {
                 // Nobody listening any more is fine.
-                let _ = waiter.send((answer, at));
+                let _ = request.answer.send((answer, at));
             }
         }
+    }
+}
+
+impl Waiting {
+    /// Whether `quote` is of a request that is under way.
+    fn sent(&self, quote: &Quote<'_>) -> bool {
+        let request = quote.request.and_then(|at| self.by_sequence.get(&at));
+        request.is_some_and(|request| quote.is_of(&request.packet))
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use noq_udp::RecvMeta;
+use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::Socket;
 use crate::addr::ScionAddr;
@@ -32,7 +33,7 @@ pub struct ReceiveBuffer {
 pub enum Arrival<'a> {
     /// Data from a peer.
     Datagram(Datagram<'a>),
-    /// A router or host tells that a packet of ours did not get through.
+    /// An SCMP error that quotes a packet from this socket's address. Any host may have sent it.
     Report(Report<'a>),
     /// An SCMP message that is no error.
     Scmp(Packet<'a>, Scmp<'a>),
@@ -60,13 +61,32 @@ pub struct WayBack {
     pub expiry: u64,
 }
 
-/// News about a packet of ours that did not get through.
+/// An SCMP error that quotes a packet from this socket's address.
+///
+/// It counts only if whoever sends over the socket finds that `quote` is of a packet that was sent:
+/// then [`Endhost::report`](crate::Endhost::report) takes in its [`Outage`](crate::Outage), if it is
+/// of that kind. All others are to be counted by [`Socket::reject`].
 #[derive(Debug)]
 pub struct Report<'a> {
     /// What is wrong.
     pub error: ScmpError,
     /// The packet it is about.
     pub quote: Quote<'a>,
+}
+
+impl Report<'_> {
+    /// Whether the error fits the packet that it quotes, and comes from the AS `sender`. Only the
+    /// AS of an interface reports it down (SCMP specification, "External Interface Down",
+    /// "Internal Connectivity Down"), and routers let no host send in the name of another AS. A
+    /// packet that fits the MTU reported cannot have been too big for it (RFC 8201, section 4).
+    fn is_consistent(&self, sender: IsdAsn) -> bool {
+        match self.error {
+            ScmpError::ExternalInterfaceDown { isd_as, .. }
+            | ScmpError::InternalConnectivityDown { isd_as, .. } => isd_as == sender,
+            ScmpError::PacketTooBig { mtu } => usize::from(mtu) < self.quote.packet_len(),
+            _ => true,
+        }
+    }
 }
 
 impl<'a> Datagram<'a> {
@@ -214,6 +234,29 @@ impl Socket {
         }
     }
 
+    /// An SCMP error from the AS `sender`, as far as it may be about a packet of this socket.
+    fn report<'a>(
+        &self,
+        error: ScmpError,
+        quote: Option<Quote<'a>>,
+        sender: IsdAsn,
+    ) -> Option<Report<'a>> {
+        let Some(quote) = quote else {
+            self.reject_error(&error);
+            return None;
+        };
+        if quote.src != self.local_addr() {
+            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let report = Report { error, quote };
+        if !report.is_consistent(sender) {
+            self.reject(&report);
+            return None;
+        }
+        Some(report)
+    }
+
     #[inline]
     fn read<'a>(
         &self,
@@ -229,9 +272,9 @@ impl Socket {
         }
         if packet.is_scmp() {
             return Ok(match Scmp::parse(&packet)? {
-                Scmp::Error { error, quote } => quote
-                    .filter(|quote| self.heard(error, quote))
-                    .map(|quote| Arrival::Report(Report { error, quote })),
+                Scmp::Error { error, quote } => self
+                    .report(error, quote, packet.src_as())
+                    .map(Arrival::Report),
                 other => Some(Arrival::Scmp(packet, other)),
             });
         }

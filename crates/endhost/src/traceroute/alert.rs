@@ -1,10 +1,7 @@
 //! The alert flags of a path: one for each interface on the way.
 
-/// Bytes of the path's meta header, of an info field and of a hop field (SCION header
-/// specification, "Path Type: SCION").
-const META: usize = 4;
-const INFO: usize = 8;
-const HOP: usize = 12;
+use crate::dataplane::{HOP, INFO, META};
+
 /// Flags of an info field: the segment leads on over a peering link, and it is travelled in the
 /// direction it was made in.
 const PEERING: u8 = 0b10;

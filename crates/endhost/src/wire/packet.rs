@@ -32,7 +32,7 @@ pub enum Malformed {
 }
 
 /// A SCION packet whose lengths are consistent. Nothing else is checked.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     bytes: &'a [u8],
     /// Where the address header ends and the path begins.
@@ -120,6 +120,25 @@ impl<'a> Packet<'a> {
     #[inline]
     pub fn ecn(&self) -> u8 {
         (self.bytes[1] >> 4) & 0b11
+    }
+
+    /// The flow label, 20 bits.
+    #[inline]
+    pub fn flow(&self) -> u32 {
+        u32::from_be_bytes([0, self.bytes[1] & 0x0f, self.bytes[2], self.bytes[3]])
+    }
+
+    /// The packet's whole length, as its header says: of a quoted packet more than is quoted.
+    #[inline]
+    pub fn claimed_len(&self) -> usize {
+        self.payload_at + self.claimed_payload_len()
+    }
+
+    /// The fields of the common header that every router leaves alone, and the address header.
+    #[inline]
+    pub(crate) fn end_to_end(&self) -> (u32, &'a [u8], &'a [u8]) {
+        let (common, addresses) = (4..10, COMMON_HEADER..self.path_at);
+        (self.flow(), &self.bytes[common], &self.bytes[addresses])
     }
 
     /// The path type: 0 is empty, 1 a standard path.

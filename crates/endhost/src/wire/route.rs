@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
-use super::{COMMON_HEADER, MAX_HEADER, Packet, SCMP, Sum, UDP, UDP_HEADER};
+use super::{COMMON_HEADER, MAX_HEADER, Packet, Quote, SCMP, Sum, UDP, UDP_HEADER};
 use crate::addr::ScionAddr;
 use crate::dataplane;
 use crate::path::Path;
@@ -185,10 +185,10 @@ impl Route {
         &mut packet[self.path_at..self.scion_header_len()]
     }
 
-    /// Whether `path`, taken anywhere on the way, is the very path of this route, not an older or
-    /// newer one over the same interfaces.
-    pub fn is_over(&self, path: &[u8]) -> bool {
-        dataplane::same_hops(self.path(), path)
+    /// Whether the packet that `quote` is of went to this route's peer and over the very path of
+    /// this route, not over an older or newer one with the same interfaces.
+    pub fn leads(&self, quote: &Quote<'_>) -> bool {
+        quote.dst == self.peer && dataplane::same_path(self.path(), quote.path())
     }
 
     /// Bytes each packet has before its payload: SCION and UDP headers.
@@ -249,4 +249,4 @@ fn flow(local: ScionAddr, peer: ScionAddr, path: &[u8]) -> u32 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

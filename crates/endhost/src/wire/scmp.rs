@@ -1,25 +1,22 @@
 //! SCMP messages: what routers and hosts tell about packets that did not get through, and echoes.
 
 use std::fmt;
-use std::net::Ipv4Addr;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use super::{Malformed, Packet};
-use crate::addr::ScionAddr;
-use crate::dataplane;
+use super::{Malformed, Packet, Quote};
 
 /// Bytes of type, code and checksum.
-const HEADER: usize = 4;
+pub(super) const HEADER: usize = 4;
 /// SCMP types.
 const DESTINATION_UNREACHABLE: u8 = 1;
 const PACKET_TOO_BIG: u8 = 2;
 const PARAMETER_PROBLEM: u8 = 4;
 const EXTERNAL_INTERFACE_DOWN: u8 = 5;
 const INTERNAL_CONNECTIVITY_DOWN: u8 = 6;
-const ECHO_REQUEST: u8 = 128;
+pub(super) const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
-const TRACEROUTE_REQUEST: u8 = 130;
+pub(super) const TRACEROUTE_REQUEST: u8 = 130;
 const TRACEROUTE_REPLY: u8 = 131;
 
 /// What went wrong with a packet, as an SCMP error says.
@@ -116,21 +113,6 @@ impl fmt::Display for ScmpError {
     }
 }
 
-/// A packet as an SCMP error quotes it: whose it was, and where it should have gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quote<'a> {
-    /// The packet's source.
-    pub src: ScionAddr,
-    /// The packet's destination.
-    pub dst: ScionAddr,
-    /// Its path, as the router saw it.
-    pub path: &'a [u8],
-    /// The interfaces of that path in the order of travel; empty inside one AS.
-    pub interfaces: Vec<u16>,
-    /// Which request of ours it was, if it was an echo or traceroute request.
-    pub request: Option<u16>,
-}
-
 /// An SCMP message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -173,7 +155,7 @@ pub enum Scmp<'a> {
     },
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
     match bytes.get(at..at + 2) {
         Some(value) => Ok(u16::from_be_bytes([value[0], value[1]])),
         None => Err(Malformed::Truncated),
@@ -252,45 +234,9 @@ impl<'a> Scmp<'a> {
             128.. => return Ok(Self::Other { kind }),
             _ => (ScmpError::Other { kind, code }, body.len()),
         };
-        let quote = quote(body.get(quote_at..).unwrap_or_default());
+        let quote = Quote::parse(body.get(quote_at..).unwrap_or_default());
         Ok(Self::Error { error, quote })
     }
-}
-
-/// Reads the packet an error quotes; none when it is not whole enough, or not of a kind we send.
-fn quote(bytes: &[u8]) -> Option<Quote<'_>> {
-    let packet = Packet::parse_quoted(bytes).ok()?;
-    let (src_port, dst_port, request) = if packet.is_scmp() {
-        // Of SCMP messages we send requests; their id is our port.
-        let message = packet.payload();
-        let id = u16_at(message, HEADER).ok()?;
-        let sequence = u16_at(message, HEADER + 2).ok()?;
-        matches!(*message.first()?, ECHO_REQUEST | TRACEROUTE_REQUEST).then_some((
-            id,
-            0,
-            Some(sequence),
-        ))?
-    } else {
-        let udp = packet.udp_quoted().ok()?;
-        (udp.src_port, udp.dst_port, None)
-    };
-    // A probe of a path is for a router at its end, not for any host there.
-    let dst_host = match packet.dst_host() {
-        Err(Malformed::AddressType(_)) if request.is_some() => Ipv4Addr::UNSPECIFIED.into(),
-        host => host.ok()?,
-    };
-    let addr = |isd_as, host, port| ScionAddr::new(isd_as, (host, port).into());
-    Some(Quote {
-        src: addr(packet.src_as(), packet.src_host().ok()?, src_port),
-        dst: addr(packet.dst_as(), dst_host, dst_port),
-        path: packet.path(),
-        interfaces: match packet.path_type() {
-            0 => Vec::new(),
-            1 => dataplane::interface_ids(packet.path()).ok()?,
-            _ => return None,
-        },
-        request,
-    })
 }
 
 /// An echo request or reply, to be put into a packet.

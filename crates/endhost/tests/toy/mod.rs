@@ -273,6 +273,11 @@ pub fn path_over(
 pub struct Conduct {
     /// Answers packets with "interface down" instead of passing them on.
     pub down: AtomicBool,
+    /// Answers packets with "interface down" and passes them on all the same.
+    pub lies: AtomicBool,
+    /// Answers packets of more bytes with "packet too big" instead of passing them on; zero for no
+    /// limit.
+    pub narrow: AtomicU64,
     /// Swallows packets.
     pub silent: AtomicBool,
     /// Lets packets of the first AS arrive as if by another interface of the second.
@@ -401,10 +406,19 @@ async fn pass(
         if conduct.silent.load(Ordering::SeqCst) {
             continue;
         }
-        if conduct.down.load(Ordering::SeqCst) {
+        let lies = conduct.lies.load(Ordering::SeqCst);
+        if lies || conduct.down.load(Ordering::SeqCst) {
             if let Some(report) = interface_down(&packet, down, from.local_addr().unwrap()) {
                 from.send_to(&report, sender).await.unwrap();
             }
+            if !lies {
+                continue;
+            }
+        }
+        let narrow = conduct.narrow.load(Ordering::SeqCst);
+        if narrow != 0 && length as u64 > narrow {
+            let report = too_big(&packet, down.0, narrow as u16, from.local_addr().unwrap());
+            from.send_to(&report.unwrap(), sender).await.unwrap();
             continue;
         }
         let port = match packet.udp() {
@@ -459,12 +473,34 @@ pub fn interface_down(
     down: (IsdAsn, u16),
     router: SocketAddr,
 ) -> Option<Vec<u8>> {
-    let port = packet.udp().map_or(0, |udp| udp.src_port);
-    let local = ScionAddr::new(down.0, router);
-    let route = Route::back(local, packet, port, router).ok()?;
     let mut message = vec![5, 0, 0, 0];
     message.extend_from_slice(&down.0.to_be_bytes());
     message.extend_from_slice(&u64::from(down.1).to_be_bytes());
+    error(packet, down.0, router, message)
+}
+
+/// What a router of the AS says about a packet that is larger than its link takes.
+pub fn too_big(
+    packet: &Packet<'_>,
+    isd_as: IsdAsn,
+    mtu: u16,
+    router: SocketAddr,
+) -> Option<Vec<u8>> {
+    let mut message = vec![2, 0, 0, 0, 0, 0];
+    message.extend_from_slice(&mtu.to_be_bytes());
+    error(packet, isd_as, router, message)
+}
+
+/// An SCMP error to the sender of `packet`, which it quotes.
+fn error(
+    packet: &Packet<'_>,
+    isd_as: IsdAsn,
+    router: SocketAddr,
+    mut message: Vec<u8>,
+) -> Option<Vec<u8>> {
+    let port = packet.udp().map_or(0, |udp| udp.src_port);
+    let local = ScionAddr::new(isd_as, router);
+    let route = Route::back(local, packet, port, router).ok()?;
     message.extend_from_slice(&packet.bytes()[..packet.bytes().len().min(1000)]);
     Some(route.scmp(&message))
 }

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod flood;
 mod lab;
 mod paths;
 mod support;

@@ -2,6 +2,7 @@
 
 mod choice;
 mod faults;
+mod forged;
 mod hosts;
 mod ip;
 mod policy;

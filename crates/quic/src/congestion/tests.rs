@@ -208,7 +208,7 @@ fn after_persistent_congestion_it_starts_over_and_stops_where_it_was() {
 
 #[test]
 fn a_loss_that_was_none_is_taken_back() {
-    let factory = Arc::new(Congestion::default());
+    let factory = Arc::new(Factory::default());
     let start = Instant::now();
     let mut control = factory.build(start, MTU);
     assert_eq!(control.window(), 10 * u64::from(MTU));

@@ -1,7 +1,7 @@
 //! Connections that peers set up.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::Path;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -68,6 +68,7 @@ async fn set_up(
     way: InUse,
     _place: OwnedSemaphorePermit,
 ) -> Result<Connection, String> {
+    let began = Instant::now();
     let path = look_up(shared, way.way()).await;
     let route = way.way().route();
     let mtu = match &path {
@@ -85,6 +86,7 @@ async fn set_up(
     };
     let fate = Arc::new(Fate::new(Arc::clone(way.way()), path));
     shared.fates.add(&fate);
+    let congestion = fate.controllers(congestion);
     let config = server_config(&shared.identity, &shared.config, mtu, congestion);
     let connecting = incoming.accept_with(Arc::new(config));
     let connecting = connecting.map_err(|error| error.to_string())?;
@@ -97,7 +99,7 @@ async fn set_up(
     };
     let tasks = tasks.upgrade().ok_or("the endpoint is gone")?;
     shared
-        .connection(quic, fate, way, tasks)
+        .connection(quic, fate, way, tasks, began)
         .map_err(|reason| reason.to_string())
 }
 

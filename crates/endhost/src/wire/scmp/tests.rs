@@ -10,6 +10,7 @@ use sciparse::payload::scmp::model::{
 use sciparse::payload::scmp::types::{ScmpDestinationUnreachableCode, ScmpParameterProblemCode};
 
 use super::*;
+use crate::addr::ScionAddr;
 use crate::path::Path;
 use crate::wire::Route;
 
@@ -114,7 +115,7 @@ fn our_requests_are_known_again() {
     ];
     for request in requests {
         let mut sent = route(US, PEER).scmp(&request);
-        let quote = quote(&sent).unwrap();
+        let quote = Quote::parse(&sent).unwrap();
         assert_eq!(
             (quote.src, quote.dst.host.ip()),
             (addr(US), addr(PEER).host.ip())
@@ -122,12 +123,12 @@ fn our_requests_are_known_again() {
         assert_eq!(quote.request, Some(9));
         // The same to a service address.
         sent[9] |= 0x40;
-        let quote = self::quote(&sent).unwrap();
+        let quote = Quote::parse(&sent).unwrap();
         assert_eq!((quote.src, quote.request), (addr(US), Some(9)));
         assert!(quote.dst.host.ip().is_unspecified());
     }
     assert_eq!(
-        quote(&route(US, PEER).scmp(&echo(true, 31000, 9, &[]))),
+        Quote::parse(&route(US, PEER).scmp(&echo(true, 31000, 9, &[]))),
         None
     );
 }

@@ -1,0 +1,92 @@
+//! The packet that an SCMP error quotes: read, and compared with what was sent.
+//!
+//! SCMP errors are not authenticated: any host can send one to an address it knows, with an invented
+//! packet inside. Addresses and paths are public. So an error counts only if its quote is compared
+//! with what was really sent, down to bytes that only those see who are on the path. A quote too
+//! short to tell counts as invented. Sources: RFC 9000, 14.2.1 (for ICMP); RFC 5927, section 4 (such
+//! attacks on TCP); SCMP specification, "SCMP error messages" (what is quoted).
+
+use std::net::Ipv4Addr;
+
+use super::scmp::{ECHO_REQUEST, HEADER, TRACEROUTE_REQUEST, u16_at};
+use super::{Malformed, Packet};
+use crate::addr::ScionAddr;
+use crate::dataplane;
+
+/// Bytes of an SCMP request that tell it from others: type, code, checksum, identifier, sequence
+/// number.
+const REQUEST: usize = 8;
+
+/// A packet as an SCMP error quotes it, cut short perhaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quote<'a> {
+    packet: Packet<'a>,
+    /// The packet's source.
+    pub src: ScionAddr,
+    /// The packet's destination.
+    pub dst: ScionAddr,
+    /// What is quoted of the UDP payload, or of the SCMP message.
+    pub payload: &'a [u8],
+    /// The sequence number, if it was an echo or traceroute request.
+    pub request: Option<u16>,
+}
+
+impl<'a> Quote<'a> {
+    /// Reads the packet that `bytes` are the beginning of; `None` when it is cut short before its
+    /// ports, or is not of a kind that is sent from here.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let packet = Packet::parse_quoted(bytes).ok()?;
+        let (src_port, dst_port, payload, request) = if packet.is_scmp() {
+            // Of SCMP messages we send requests; their identifier is our port.
+            let message = packet.payload();
+            let id = u16_at(message, HEADER).ok()?;
+            let sequence = u16_at(message, HEADER + 2).ok()?;
+            let is_request = matches!(*message.first()?, ECHO_REQUEST | TRACEROUTE_REQUEST);
+            is_request.then_some((id, 0, message, Some(sequence)))?
+        } else {
+            let udp = packet.udp_quoted().ok()?;
+            (udp.src_port, udp.dst_port, udp.payload, None)
+        };
+        // A probe of a path is for a router at its end, not for any host there.
+        let dst_host = match packet.dst_host() {
+            Err(Malformed::AddressType(_)) if request.is_some() => Ipv4Addr::UNSPECIFIED.into(),
+            host => host.ok()?,
+        };
+        if !matches!((packet.path_type(), packet.path().len()), (0, 0) | (1, _)) {
+            return None;
+        }
+        let addr = |isd_as, host, port| ScionAddr::new(isd_as, (host, port).into());
+        Some(Self {
+            packet,
+            src: addr(packet.src_as(), packet.src_host().ok()?, src_port),
+            dst: addr(packet.dst_as(), dst_host, dst_port),
+            payload,
+            request,
+        })
+    }
+
+    /// The packet's path, as the router saw it that quotes it.
+    pub fn path(&self) -> &'a [u8] {
+        self.packet.path()
+    }
+
+    /// The length of the whole packet that is quoted, in bytes, as its header says.
+    pub fn packet_len(&self) -> usize {
+        self.packet.claimed_len()
+    }
+
+    /// Whether the request that is quoted is `sent`, but for what routers change on the way.
+    pub fn is_of(&self, sent: &[u8]) -> bool {
+        let Ok(sent) = Packet::parse(sent) else {
+            return false;
+        };
+        let quoted = self.packet.payload();
+        self.packet.end_to_end() == sent.end_to_end()
+            && dataplane::same_path(self.path(), sent.path())
+            && quoted.len() >= REQUEST
+            && sent.payload().starts_with(quoted)
+    }
+}
+
+#[cfg(test)]
+mod tests;

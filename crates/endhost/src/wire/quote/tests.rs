@@ -1,0 +1,125 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::wire::route::tests::{addr, path};
+use crate::wire::{Route, echo, traceroute_request};
+
+const US: &str = "1-ff00:0:1,10.0.0.1:31000";
+const PEER: &str = "1-ff00:0:2,10.0.0.2:31001";
+/// Bytes before the path: common header, address header.
+const PATH_AT: usize = 12 + 24;
+/// Bytes before what the packet carries: a path of one segment with two hops.
+const PAYLOAD_AT: usize = PATH_AT + 4 + 8 + 2 * 12;
+
+fn route() -> Route {
+    let (local, peer) = (addr(US), addr(PEER));
+    Route::new(local, peer, &path(local, peer, "10.0.0.9:30042")).unwrap()
+}
+
+fn request() -> Vec<u8> {
+    route().scmp(&echo(false, 31000, 9, &[7; 40]))
+}
+
+/// The bits of a byte that may change on the way, of a packet with such a path.
+fn changes_on_the_way(byte: usize) -> u8 {
+    const SEGMENT_ID: std::ops::Range<usize> = PATH_AT + 6..PATH_AT + 8;
+    match byte {
+        // The traffic class; the reserved half-word is nobody's.
+        0 => 0x0f,
+        1 => 0xf0,
+        10 | 11 | PATH_AT => 0xff,
+        byte if SEGMENT_ID.contains(&byte) => 0xff,
+        byte if byte == PATH_AT + 12 || byte == PATH_AT + 24 => 0b11,
+        _ => 0,
+    }
+}
+
+/// Whether `quoted`, read as a quote, is of `sent`.
+fn is_of(quoted: &[u8], sent: &[u8]) -> bool {
+    Quote::parse(quoted).is_some_and(|quote| quote.is_of(sent))
+}
+
+#[test]
+fn a_request_is_known_by_each_bit_that_stays_as_it_was() {
+    let sent = request();
+    for byte in 0..sent.len() {
+        for bit in 0..8 {
+            let mut quoted = sent.clone();
+            quoted[byte] ^= 1 << bit;
+            let same = changes_on_the_way(byte) & 1 << bit != 0;
+            assert_eq!(is_of(&quoted, &sent), same, "byte {byte}, bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn a_request_cut_short_is_known_by_its_sequence_number() {
+    let sent = request();
+    for length in 0..=sent.len() {
+        let enough = length >= PAYLOAD_AT + REQUEST;
+        assert_eq!(is_of(&sent[..length], &sent), enough, "{length} bytes");
+    }
+    let mut longer = sent.clone();
+    longer.push(0);
+    assert!(!is_of(&longer, &sent));
+    let trace = route().scmp(&traceroute_request(31000, 9));
+    assert!(is_of(&trace, &trace) && !is_of(&trace, &sent));
+}
+
+#[test]
+fn the_path_of_a_quote_is_compared_with_that_of_a_route() {
+    let (route, mut sent) = (route(), vec![]);
+    route.write(&[3; 100], 2, &mut sent);
+    let leads = |packet: &[u8]| Quote::parse(packet).is_some_and(|quote| route.leads(&quote));
+    assert!(leads(&sent));
+    let quote = Quote::parse(&sent).unwrap();
+    assert_eq!((quote.src, quote.dst), (addr(US), addr(PEER)));
+    assert_eq!((quote.payload, quote.request), (&[3; 100][..], None));
+    assert_eq!(quote.packet_len(), sent.len());
+    // Of 100 bytes too: a router quotes what fits.
+    sent.truncate(PAYLOAD_AT + 8 + 9);
+    let quote = Quote::parse(&sent).unwrap();
+    assert_eq!(
+        (quote.payload, quote.packet_len()),
+        (&[3; 9][..], PAYLOAD_AT + 108)
+    );
+    let destination = 12..20;
+    let peer_host = 28..32;
+    for byte in destination.chain(peer_host).chain(PATH_AT..PAYLOAD_AT) {
+        let mut other = sent.clone();
+        other[byte] ^= 0x80;
+        assert_eq!(
+            leads(&other),
+            changes_on_the_way(byte) & 0x80 != 0,
+            "byte {byte}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_no_quote(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        prop_assert!(!is_of(&bytes, &request()));
+    }
+
+    /// Changed, cut short, or both: never taken for what was sent, unless routers may have done it.
+    #[test]
+    fn a_changed_quote_is_no_quote(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        length in any::<prop::sample::Index>(),
+    ) {
+        let sent = request();
+        let mut quoted = sent.clone();
+        quoted.truncate(length.index(sent.len() + 1));
+        for (at, mask) in changes {
+            let length = quoted.len();
+            if length > 0 {
+                quoted[at.index(length)] ^= mask;
+            }
+        }
+        let by_routers = (0..quoted.len())
+            .all(|at| (quoted[at] ^ sent[at]) & !changes_on_the_way(at) == 0);
+        let enough = quoted.len() >= PAYLOAD_AT + REQUEST;
+        prop_assert_eq!(is_of(&quoted, &sent), by_routers && enough);
+    }
+}
