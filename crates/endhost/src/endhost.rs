@@ -179,8 +179,8 @@ impl Endhost {
         self.0.report(outage);
     }
 
-    /// Takes in that a packet sent at `sent` over a path with these `interfaces` was acknowledged:
-    /// whatever was reported down on it before, it is offered again at once.
+    /// Ends the hold of everything on a path over `interfaces` that was reported down before `sent`,
+    /// because a packet sent then over that path was acknowledged: it can be used again at once.
     pub fn report_alive(&self, interfaces: &[Interface], sent: Instant) {
         self.0.lock().refute(interfaces, sent);
     }

@@ -166,8 +166,8 @@ impl Outages {
         }
     }
 
-    /// Takes in that a packet sent at `sent` over `interfaces` arrived: nothing reported down before
-    /// cuts that path, or no longer. Says whether anything was held down for it.
+    /// Ends the hold of everything on a path over `interfaces` that was reported down before `sent`,
+    /// because a packet sent then was acknowledged. Returns whether there was any.
     pub(crate) fn refute(&mut self, interfaces: &[Interface], sent: Instant) -> bool {
         let before = self.0.len();
         self.0.retain(|outage, record| {

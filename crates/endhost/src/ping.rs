@@ -116,7 +116,7 @@ impl Pinger {
         let mtu = path.mtu();
         // Data beyond any packet is not even put into one.
         let mut data = vec![0; size.min(usize::from(u16::MAX))];
-        // Who does not see the request cannot quote it.
+        // Nobody off the path can quote the request.
         for (byte, random) in data.iter_mut().zip(unguessable().to_be_bytes()) {
             *byte = random;
         }

@@ -1,10 +1,10 @@
-//! What an SCMP error is worth: a doubt, which traffic decides.
+//! What an SCMP error does to a connection: it makes its path doubtful, and traffic decides.
 //!
-//! However true its quote, an error is not authenticated, and a path may work again when it arrives.
-//! So it ends no connection that is set up, it makes its path doubtful: the connection sends pings,
-//! and ends only if none of what it sends from then on is acknowledged. Before a connection is set up
-//! nothing speaks for its path, and an error ends it at once. TCP does the same with ICMP errors (RFC
-//! 5927, section 5.2).
+//! Even an error with a true quote is not authenticated, and when it arrives the path may work again.
+//! So it does not end an established connection: the connection sends pings, and ends only if
+//! nothing it sends from then on is acknowledged. Before a connection is established nothing speaks
+//! for its path, and an error ends it at once. TCP treats ICMP errors the same way (RFC 5927,
+//! section 5.2).
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,11 @@ use noq::{PathId, WeakConnectionHandle};
 use crate::connection::CloseReason;
 use crate::progress::Progress;
 
-/// Pings sent over a doubtful path, each after waiting a round trip for the one before. Several,
-/// because packets are lost on paths that work, too.
+/// Pings sent over a doubtful path, one each round trip. Several, because working paths lose packets,
+/// too.
 const PINGS: usize = 3;
-/// Shortest wait for a ping: a peer may take 25 ms to acknowledge (RFC 9000, 18.2), and hosts are
-/// busy.
+/// Shortest wait for the answer to a ping: a peer may delay acknowledgements by 25 ms (RFC 9000,
+/// 18.2), and scheduling on a busy host takes time.
 const SHORTEST: Duration = Duration::from_millis(75);
 
 /// What speaks against a path.
@@ -26,24 +26,24 @@ const SHORTEST: Duration = Duration::from_millis(75);
 pub(crate) struct Doubt {
     /// Why the connection ends if it is true.
     pub(crate) reason: CloseReason,
-    /// What is down then, unless that is known already.
+    /// The outage to report to the host if it is true, unless it comes from there.
     pub(crate) outage: Option<Outage>,
-    /// The largest QUIC packet that gets through, if only larger ones are said not to.
+    /// For "packet too big": the largest QUIC packet that is said to get through, in bytes.
     pub(crate) mtu: Option<u64>,
 }
 
-/// What traffic says.
+/// Whether a doubt is true, as traffic shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// A packet sent after this time is acknowledged.
     Alive(Instant),
-    /// What is sent is not acknowledged.
+    /// Nothing sent since is acknowledged.
     Dead,
-    /// Nothing can be told.
+    /// Traffic does not show it, or the connection has ended.
     Unknown,
 }
 
-/// Finds out whether what `doubt` says of a connection's path is true.
+/// Finds out by pings whether `doubt` is true of the path of `connection`.
 pub(crate) async fn decide(
     connection: &WeakConnectionHandle,
     progress: &Progress,
@@ -76,7 +76,7 @@ async fn wait(
             return Some(Verdict::Alive(since));
         }
     }
-    // Pings are small: without a large packet that is lost nothing speaks against the path.
+    // Pings are small: only lost packets show that larger ones do not get through.
     Some(match only_large && lost()? == lost_before {
         true => Verdict::Unknown,
         false => Verdict::Dead,

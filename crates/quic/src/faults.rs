@@ -38,7 +38,7 @@ pub(crate) struct Fate {
     /// What keeps the path fresh, if this side has to.
     follower: OnceLock<AbortHandle>,
     progress: Progress,
-    /// Whether it is being found out that the path works.
+    /// Whether pings are finding out if the path works.
     doubted: AtomicBool,
 }
 

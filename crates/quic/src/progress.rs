@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// The latest packet known to have arrived, by when it was sent. Cloning shares it: the congestion
-/// controller, which sees all acknowledgements, writes it; whoever doubts the path reads it.
+/// When the latest acknowledged packet was sent. Cloning shares it: the congestion controller, which
+/// sees all acknowledgements, writes it; a check of a doubtful path reads it.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress(Arc<Inner>);
 
@@ -33,7 +33,7 @@ impl Progress {
         u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Takes in that a packet of so many bytes, sent at `sent`, is acknowledged.
+    /// Records that a packet of `bytes`, sent at `sent`, is acknowledged.
     #[inline]
     pub(crate) fn on_ack(&self, sent: Instant, bytes: u64) {
         if bytes > self.0.larger.load(Ordering::Relaxed) {

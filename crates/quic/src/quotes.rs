@@ -1,11 +1,11 @@
 //! Which SCMP errors are about packets sent from here.
 //!
-//! Any host can send an SCMP error to an address it knows, and peers' addresses and paths are
-//! public. What only those know who see the packets are QUIC's connection ids, 64 random bits here.
-//! So an error counts if the packet that it quotes carries the destination connection id of a
-//! connection that is open, to its peer, over its very path; one that quotes too little to tell does
-//! not (RFC 9000, 14.2.1, for ICMP). Of the errors that pass, few are acted upon in a time, so that
-//! who repeats a true one gains nothing.
+//! SCMP errors are not authenticated: any host can send one to an address it knows, and the addresses
+//! of peers and the paths between them are public. QUIC's connection ids, 64 random bits here, are
+//! visible only on the path. So an error counts if the packet it quotes carries the destination
+//! connection id of an open connection, goes to that connection's peer and over its very path; an
+//! error that quotes too little to tell does not count (RFC 9000, 14.2.1, which says so of ICMP).
+//! Errors that pass are rate-limited per path, so that replaying a true one gains nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::transport::MIN_MTU;
 /// Bytes of a connection id that are compared. Endpoints here make ids of this length; of longer
 /// ones the beginning is compared, and with shorter ones no error counts.
 pub(crate) const ID: usize = 8;
-/// Errors acted upon about one path: so many at once, then one each time this has passed.
+/// Errors acted upon per path: the first of a burst, then one in each interval.
 const BURST: u32 = 4;
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -56,7 +56,7 @@ pub(crate) struct SentIds(Mutex<HashMap<ConnectionId, Sent>>);
 #[derive(Debug)]
 struct Sent {
     way: Arc<Way>,
-    /// How many send with this id.
+    /// The number of senders that use this id.
     senders: usize,
 }
 
@@ -66,7 +66,7 @@ impl SentIds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in that one more sends packets with `id` over `way`.
+    /// Adds a sender whose packets go over `way` with `id`.
     pub(crate) fn add(&self, id: ConnectionId, way: &Arc<Way>) {
         let mut ids = self.lock();
         let senders = ids.get(&id).map_or(0, |sent| sent.senders) + 1;
@@ -74,7 +74,7 @@ impl SentIds {
         ids.insert(id, Sent { way, senders });
     }
 
-    /// Takes in that one of those who sent packets with `id` does so no longer.
+    /// Removes a sender of packets with `id`.
     pub(crate) fn remove(&self, id: ConnectionId) {
         let mut ids = self.lock();
         if let Some(sent) = ids.get_mut(&id) {
@@ -88,7 +88,7 @@ impl SentIds {
     /// The way of the packet that `report` quotes, if it was sent from the AS `local` and the report
     /// may be true of it.
     pub(crate) fn way_of(&self, report: &Report<'_>, local: IsdAsn) -> Option<Arc<Way>> {
-        // Invented quotes end here mostly, at the cost of one look-up.
+        // Most invented quotes are rejected here, by one look-up and without allocating.
         let id = ConnectionId::of(report.quote.payload)?;
         let way = Arc::clone(&self.lock().get(&id)?.way);
         fits(report, &way, local).then_some(way)
@@ -103,7 +103,7 @@ fn fits(report: &Report<'_>, way: &Way, local: IsdAsn) -> bool {
         return false;
     }
     match report.error {
-        // The path was refused that is not in use any more.
+        // A router that refuses the previous path says nothing about the present one.
         ScmpError::ParameterProblem { .. } => current,
         // QUIC's smallest packet fits every path that it uses (RFC 9000, 14.2.1).
         ScmpError::PacketTooBig { mtu } => {
@@ -114,7 +114,7 @@ fn fits(report: &Report<'_>, way: &Way, local: IsdAsn) -> bool {
     }
 }
 
-/// How many errors about one path may still be acted upon: a token bucket.
+/// The rate limit of errors acted upon per path: a token bucket.
 #[derive(Debug)]
 pub(crate) struct Budget {
     tokens: f64,

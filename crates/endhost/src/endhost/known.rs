@@ -190,7 +190,7 @@ impl State {
         news
     }
 
-    /// Takes in that a packet sent at `sent` over `interfaces` arrived.
+    /// Ends holds on a path over `interfaces`, because a packet sent at `sent` was acknowledged.
     pub(super) fn refute(&mut self, interfaces: &[Interface], sent: Instant) {
         if self.outages.refute(interfaces, sent) {
             self.publish();

@@ -41,14 +41,14 @@ struct Request {
 impl Default for Waiting {
     fn default() -> Self {
         Self {
-            // Hard to guess, for those who would answer requests that they do not see.
+            // Hard to guess, so that hosts off the path cannot forge answers.
             next: unguessable() as u16,
             by_sequence: HashMap::new(),
         }
     }
 }
 
-/// A number that nobody else can tell beforehand.
+/// A random number that other hosts cannot predict.
 pub(super) fn unguessable() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -12,8 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The environment variable that makes this program an attacker: kind, packets a second, victim,
-/// peer.
+/// The environment variable that makes this program an attacker: kind, rate, victim, peer.
 const PLAN: &str = "HAWSER_TEST_FLOOD";
 
 /// Four links between A and B, and one from which an attacker reaches B.
@@ -31,7 +30,6 @@ links:
 "#;
 /// Links between A and B.
 const LINKS: u16 = 4;
-pub const A: &str = "1-ff00:0:110";
 pub const B: &str = "1-ff00:0:111";
 pub const ATTACKER: &str = "1-ff00:0:112";
 /// Where a download in A that is alone there listens.
@@ -46,8 +44,8 @@ pub const KINDS: [(&str, &str); 4] = [
     ("too-big", ATTACKER),
 ];
 
-/// Makes `command`, which starts this program, start a flood of `rate` packets a second against
-/// `victim`, which sends to [`LEECHER`].
+/// Makes `command`, which starts this program, start a flood against `victim`, which sends to
+/// [`LEECHER`]: each second `rate` errors about each of the links.
 pub fn plan(command: &mut Vec<String>, kind: &str, rate: u32, victim: &str) {
     let plan = format!("{PLAN}={kind} {rate} {victim} {LEECHER}");
     command.splice(0..0, ["env".to_owned(), plan]);
@@ -80,11 +78,13 @@ async fn attack(kind: &str, rate: u32, victim: ScionAddr, peer: ScionAddr) {
         .collect();
     let socket = UdpSocket::bind((local.host.ip(), 0)).unwrap();
     let (began, every) = (Instant::now(), Duration::from_secs(1) / rate);
-    for (at, packet) in (0..).zip(packets.iter().cycle()) {
+    for at in 0.. {
         let due = every * at;
         std::thread::sleep(due.saturating_sub(began.elapsed()));
-        // A full buffer or a router that is gone: the next one may arrive.
-        let _ = socket.send_to(packet, route.next_hop());
+        for packet in &packets {
+            // A full buffer or a router that is gone: the next one may arrive.
+            let _ = socket.send_to(packet, route.next_hop());
+        }
     }
 }
 
