@@ -1,9 +1,10 @@
 //! What a flood of forged SCMP errors against a seeder costs a download: over one path and over
-//! four, for each kind of error, at several rates: so many a second about each of the four links.
+//! four, for each kind of error, at several rates.
 //!
-//! `cargo bench -p hawser --bench scmp_flood` (with `-- 64` for downloads of 64 MiB instead of 512).
-//! Each block begins with an undisturbed download, which the others are compared with; every file is
-//! compared with the seeded one. It brings up a lab, so it needs root or user namespaces.
+//! `cargo bench -p hawser --bench scmp_flood [-- MIB [MBIT]]`: downloads of `MIB` (256 unless said),
+//! over links of `MBIT` Mbit/s (no limit unless said). Undisturbed and flooded downloads take turns;
+//! the table has medians. Every file is compared with the seeded one. It brings up a lab, so it
+//! needs root or user namespaces.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,6 +14,7 @@ mod flood;
 #[allow(dead_code)]
 mod support;
 
+use flood::Flood;
 use serde_json::Value;
 use std::{
     env, fs,
@@ -22,12 +24,14 @@ use std::{
 };
 use support::{As, TestLab};
 
-/// Errors a second about each link.
-const RATES: [u32; 4] = [1, 20, 100, 1000];
+/// Errors a second; 0 for an undisturbed download.
+const RATES: [u32; 5] = [0, 1, 20, 100, 1000];
+/// Downloads at each rate.
+const REPEAT: usize = 3;
 /// Where the download is.
 const A: &str = "1-ff00:0:110";
 /// MiB of a download unless said.
-const SIZE: u64 = 512;
+const SIZE: u64 = 256;
 
 /// A process that ends with its run.
 struct Running(Child);
@@ -41,14 +45,19 @@ impl Drop for Running {
 
 fn main() {
     flood::attack_if_planned();
-    let size = env::args().find_map(|word| word.parse().ok());
+    let numbers: Vec<u64> = env::args().filter_map(|word| word.parse().ok()).collect();
     let folder = tempfile::tempdir().unwrap();
     let content = folder.path().join("data");
-    make_content(&content, size.unwrap_or(SIZE) << 20);
+    make_content(&content, numbers.first().copied().unwrap_or(SIZE) << 20);
     let file = support::topology(folder.path(), flood::FOUR_LINKS);
     let Some(lab) = As::default().up(&file, "scmp-flood") else {
         return;
     };
+    if let Some(mbit) = numbers.get(1) {
+        for link in 1..=4 {
+            lab.set(&format!("{A}#{link}"), &["--rate", &format!("{mbit}mbit")]);
+        }
+    }
     let torrent = folder.path().join("data.torrent");
     let words = |path: &Path| path.to_str().unwrap().to_owned();
     let (torrent, content) = (words(&torrent), words(&content));
@@ -64,15 +73,36 @@ fn main() {
     };
     println!("paths  errors          from            a second   Mbit/s  of undisturbed  ended");
     for paths in [1, 4] {
+        let links = download.run(paths, None).links;
         for (kind, from) in flood::KINDS {
-            let undisturbed = download.run(paths, None);
-            undisturbed.print(paths, kind, from, 0, &undisturbed);
-            for rate in RATES {
-                let flooded = download.run(paths, Some((kind, from, rate)));
-                flooded.print(paths, kind, from, rate, &undisturbed);
+            let mut outcomes: [Vec<Outcome>; RATES.len()] = Default::default();
+            for _ in 0..REPEAT {
+                for (rate, outcomes) in RATES.into_iter().zip(&mut outcomes) {
+                    let flood = Flood {
+                        kind,
+                        rate,
+                        links: &links,
+                        victim: &download.victim,
+                    };
+                    let flood = (rate > 0).then_some((from, flood));
+                    outcomes.push(download.run(paths, flood));
+                }
+            }
+            let medians = outcomes.each_mut().map(|outcomes| median(outcomes));
+            for ((rate, outcomes), mbit) in RATES.into_iter().zip(&outcomes).zip(medians) {
+                let ended: usize = outcomes.iter().map(|outcome| outcome.ended).sum();
+                let ratio = mbit / medians[0];
+                println!(
+                    "{paths:<6} {kind:<15} {from:<15} {rate:>8} {mbit:>8.1} {ratio:>15.2} {ended:>6}"
+                );
             }
         }
     }
+}
+
+fn median(outcomes: &mut [Outcome]) -> f64 {
+    outcomes.sort_by(|one, other| one.mbit.total_cmp(&other.mbit));
+    outcomes[outcomes.len() / 2].mbit
 }
 
 struct Download<'a> {
@@ -87,22 +117,16 @@ struct Outcome {
     mbit: f64,
     /// Connections that ended before the download.
     ended: usize,
-}
-
-impl Outcome {
-    fn print(&self, paths: usize, kind: &str, from: &str, rate: u32, undisturbed: &Outcome) {
-        let (mbit, ratio) = (self.mbit, self.mbit / undisturbed.mbit);
-        let ended = self.ended;
-        println!("{paths:<6} {kind:<15} {from:<15} {rate:>8} {mbit:>8.1} {ratio:>15.2} {ended:>6}");
-    }
+    /// The links that it was over.
+    links: Vec<u16>,
 }
 
 impl Download<'_> {
-    /// Downloads over at most so many paths, under a flood of a kind from an AS at a rate.
-    fn run(&self, paths: usize, errors: Option<(&str, &str, u32)>) -> Outcome {
-        let _flood = errors.map(|(kind, from, rate)| {
+    /// Downloads over at most so many paths, under a flood from an AS.
+    fn run(&self, paths: usize, flood: Option<(&str, Flood)>) -> Outcome {
+        let _flood = flood.map(|(from, flood)| {
             let mut command = flood::this_program(&[]);
-            flood::plan(&mut command, kind, rate, &self.victim);
+            flood.plan(&mut command);
             Running(flood::start(&command, |words| self.lab.exec(from, words)))
         });
         let (into, paths) = (self.into.to_str().unwrap(), paths.to_string());
@@ -135,8 +159,19 @@ impl Download<'_> {
         Outcome {
             mbit: got.len() as f64 * 8.0 / seconds / 1e6,
             ended: log.matches("connection ended").count(),
+            links: links(&report),
         }
     }
+}
+
+/// The numbers of the links whose paths a download was over.
+fn links(report: &Value) -> Vec<u16> {
+    let paths = report["paths"].as_array().unwrap();
+    let first = |path: &Value| {
+        let interface = path["interfaces"][0].as_str().unwrap();
+        interface.split_once('#').unwrap().1.parse().unwrap()
+    };
+    paths.iter().map(first).collect()
 }
 
 /// Bytes no two pieces of which are alike.

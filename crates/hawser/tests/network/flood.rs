@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The environment variable that makes this program an attacker: kind, rate, victim, peer.
+/// The environment variable that makes this program an attacker: kind, rate, links, victim, peer.
 const PLAN: &str = "HAWSER_TEST_FLOOD";
 
 /// Four links between A and B, and one from which an attacker reaches B.
@@ -28,8 +28,6 @@ links:
   - {a: "1-ff00:0:110#4", b: "1-ff00:0:111#4", linkAtoB: CORE}
   - {a: "1-ff00:0:111#5", b: "1-ff00:0:112#1", linkAtoB: CORE}
 "#;
-/// Links between A and B.
-const LINKS: u16 = 4;
 pub const B: &str = "1-ff00:0:111";
 pub const ATTACKER: &str = "1-ff00:0:112";
 /// Where a download in A that is alone there listens.
@@ -44,11 +42,24 @@ pub const KINDS: [(&str, &str); 4] = [
     ("too-big", ATTACKER),
 ];
 
-/// Makes `command`, which starts this program, start a flood against `victim`, which sends to
-/// [`LEECHER`]: each second `rate` errors about each of the links.
-pub fn plan(command: &mut Vec<String>, kind: &str, rate: u32, victim: &str) {
-    let plan = format!("{PLAN}={kind} {rate} {victim} {LEECHER}");
-    command.splice(0..0, ["env".to_owned(), plan]);
+/// SCMP errors against a host that sends to [`LEECHER`].
+pub struct Flood<'a> {
+    pub kind: &'a str,
+    /// Packets a second.
+    pub rate: u32,
+    /// The links that packets are quoted from, in turn.
+    pub links: &'a [u16],
+    pub victim: &'a str,
+}
+
+impl Flood<'_> {
+    /// Makes `command`, which starts this program, start the flood.
+    pub fn plan(&self, command: &mut Vec<String>) {
+        let links: Vec<String> = self.links.iter().map(u16::to_string).collect();
+        let (kind, rate, links, victim) = (self.kind, self.rate, links.join(","), self.victim);
+        let plan = format!("{PLAN}={kind} {rate} {links} {victim} {LEECHER}");
+        command.splice(0..0, ["env".to_owned(), plan]);
+    }
 }
 
 /// Floods for ever, if this process was started for that.
@@ -57,34 +68,39 @@ pub fn attack_if_planned() {
         return;
     };
     let words: Vec<&str> = plan.split(' ').collect();
-    let [kind, rate, victim, peer] = words[..] else {
+    let [kind, rate, links, victim, peer] = words[..] else {
         panic!("{plan}");
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let (victim, peer) = (victim.parse().unwrap(), peer.parse().unwrap());
-    let attack = attack(kind, rate.parse().unwrap(), victim, peer);
+    let links = links.split(',').map(|link| link.parse().unwrap());
+    let attack = attack(kind, rate.parse().unwrap(), links, victim, peer);
     runtime.unwrap().block_on(attack);
 }
 
-async fn attack(kind: &str, rate: u32, victim: ScionAddr, peer: ScionAddr) {
+async fn attack(
+    kind: &str,
+    rate: u32,
+    links: impl Iterator<Item = u16>,
+    victim: ScionAddr,
+    peer: ScionAddr,
+) {
     let host = Endhost::bootstrap(&Bootstrap::default()).await.unwrap();
     let local = Socket::bind(&host, None).unwrap().local_addr();
     let paths = host.paths(victim.isd_as).await.unwrap();
     let route = Route::new(local, victim, &paths[0]).unwrap();
-    let packets: Vec<Vec<u8>> = (1..=LINKS)
+    let packets: Vec<Vec<u8>> = links
         .map(|link| route.scmp(&message(kind, link, victim, peer)))
         .collect();
     let socket = UdpSocket::bind((local.host.ip(), 0)).unwrap();
     let (began, every) = (Instant::now(), Duration::from_secs(1) / rate);
-    for at in 0.. {
+    for (at, packet) in (0..).zip(packets.iter().cycle()) {
         let due = every * at;
         std::thread::sleep(due.saturating_sub(began.elapsed()));
-        for packet in &packets {
-            // A full buffer or a router that is gone: the next one may arrive.
-            let _ = socket.send_to(packet, route.next_hop());
-        }
+        // A full buffer or a router that is gone: the next one may arrive.
+        let _ = socket.send_to(packet, route.next_hop());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Forged SCMP errors against a seeder.
 
 use super::*;
-use crate::flood::{self, FOUR_LINKS, KINDS};
+use crate::flood::{self, FOUR_LINKS, Flood, KINDS};
 
 /// The link that the attacker reaches the seeder by.
 const FLOODED: usize = 4;
@@ -11,7 +11,14 @@ fn floods(lab: &TestLab, rate: u32, victim: &str) -> Vec<Running> {
     let attack = |(kind, isd_as): (&str, &str)| {
         let name = "transfer::forged::attacker";
         let mut command = flood::this_program(&["--exact", name, "--ignored", "--nocapture"]);
-        flood::plan(&mut command, kind, rate, victim);
+        let links = &[1, 2, 3, 4];
+        let flood = Flood {
+            kind,
+            rate,
+            links,
+            victim,
+        };
+        flood.plan(&mut command);
         Running(flood::start(&command, |words| lab.exec(isd_as, words)))
     };
     KINDS.map(attack).into()
@@ -35,7 +42,7 @@ fn a_flood_of_forged_errors_ends_nothing_and_hides_no_true_one() {
     }
     let files = Files::new(&[("data", 20 << 20)]);
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
-    let _floods = floods(&lab, 100, &peer);
+    let _floods = floods(&lab, 250, &peer);
     let flooded = || sent(&lab)[FLOODED];
     let before = flooded();
     eventually("the floods flow", || flooded() > before + (100 << 10));
