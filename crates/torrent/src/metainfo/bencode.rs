@@ -1,12 +1,13 @@
-//! Bencode, read strictly (BEP 3): one canonical form, keys sorted and unique, nothing left over.
+//! Bencode (BEP 3), read in two ways: strictly, in its one canonical form, and tolerantly, as
+//! torrents in the world are written.
 
 use std::ops::Range;
 
 use thiserror::Error;
 
-/// Deepest nesting read. A metainfo file needs six levels; the bound keeps the recursion off the
-/// end of the stack.
-const MAX_DEPTH: usize = 24;
+/// Deepest nesting read. The file tree of a hybrid torrent nests as deep as its folders do
+/// (BEP 52); the bound keeps the recursion off the end of the stack.
+const MAX_DEPTH: usize = 120;
 
 /// Most values read from one document, so that two-byte values cannot turn a small file into a
 /// large tree: 200,000 files need about a million.
@@ -49,7 +50,7 @@ pub enum Value<'a> {
     Dict(Dict<'a>),
 }
 
-/// A dictionary in the order of its keys.
+/// A dictionary, its entries in the order in which they stand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dict<'a> {
     entries: Vec<Entry<'a>>,
@@ -63,7 +64,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Dict<'a> {
-    /// The value under `key`.
+    /// The value under `key`; the first one, where the key is repeated.
     pub fn find(&self, key: &str) -> Option<&Value<'a>> {
         self.entry(key).map(|entry| &entry.value)
     }
@@ -74,16 +75,14 @@ impl<'a> Dict<'a> {
     }
 
     /// All keys with their values.
-    #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &Value<'a>)> {
         self.entries.iter().map(|entry| (entry.key, &entry.value))
     }
 
     fn entry(&self, key: &str) -> Option<&Entry<'a>> {
         self.entries
-            .binary_search_by(|entry| entry.key.cmp(key.as_bytes()))
-            .ok()
-            .map(|at| &self.entries[at])
+            .iter()
+            .find(|entry| entry.key == key.as_bytes())
     }
 }
 
@@ -121,36 +120,48 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Reads one document that fills `input` to the last byte.
+/// Reads one document that fills `input` to the last byte, in canonical form: keys sorted and
+/// unique, numbers without leading zeros.
 ///
 /// # Errors
 /// [`BencodeError`] at the first byte that breaks the form.
 pub fn parse(input: &[u8]) -> Result<Value<'_>, BencodeError> {
-    let (value, end) = parse_prefix(input)?;
-    match input.len() - end {
+    let mut reader = Reader::new(input, true);
+    let value = reader.value(0)?;
+    match input.len() - reader.at {
         0 => Ok(value),
         left => Err(BencodeError::Trailing(left)),
     }
 }
 
-/// Reads one document from the front of `input`; also returns where it ends.
-fn parse_prefix(input: &[u8]) -> Result<(Value<'_>, usize), BencodeError> {
-    let mut reader = Reader {
-        input,
-        at: 0,
-        values: 0,
-    };
-    let value = reader.value(0)?;
-    Ok((value, reader.at))
+/// Reads one document from the front of `input` as libtorrent does: keys in any order and repeated
+/// (the first counts), numbers with leading zeros or a negative zero, and whatever bytes after the
+/// end. A number beyond 64 bits is read as the one nearest to it that fits.
+///
+/// # Errors
+/// [`BencodeError`] at the first byte that cannot be read even so.
+pub fn parse_tolerant(input: &[u8]) -> Result<Value<'_>, BencodeError> {
+    Reader::new(input, false).value(0)
 }
 
 struct Reader<'a> {
     input: &'a [u8],
+    /// Whether only the canonical form is read.
+    strict: bool,
     at: usize,
     values: usize,
 }
 
 impl<'a> Reader<'a> {
+    fn new(input: &'a [u8], strict: bool) -> Reader<'a> {
+        Reader {
+            input,
+            strict,
+            at: 0,
+            values: 0,
+        }
+    }
+
     fn peek(&self) -> Result<u8, BencodeError> {
         self.input
             .get(self.at)
@@ -168,7 +179,7 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 let start = self.at;
                 let number = self.number(b'e')?;
-                if number == 0 && self.input[start] == b'-' {
+                if self.strict && number == 0 && self.input[start] == b'-' {
                     return Err(BencodeError::Number(start));
                 }
                 Ok(Value::Int(number))
@@ -199,7 +210,7 @@ impl<'a> Reader<'a> {
                 return Err(BencodeError::Unexpected(key_at));
             }
             let key = self.string()?;
-            if entries.last().is_some_and(|last| last.key >= key) {
+            if self.strict && entries.last().is_some_and(|last| last.key >= key) {
                 return Err(BencodeError::KeyOrder(key_at));
             }
             let start = self.at;
@@ -224,7 +235,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Digits up to `end`, without leading zeros; steps over `end`.
+    /// Digits up to `end`; steps over `end`.
     fn number(&mut self, end: u8) -> Result<i64, BencodeError> {
         let start = self.at;
         let negative = self.peek()? == b'-';
@@ -242,20 +253,19 @@ impl<'a> Reader<'a> {
                 return Err(BencodeError::Number(start));
             }
             let digit = i64::from(byte - b'0');
-            number = number
-                .checked_mul(10)
-                .and_then(|n| {
-                    if negative {
-                        n.checked_sub(digit)
-                    } else {
-                        n.checked_add(digit)
-                    }
-                })
-                .ok_or(BencodeError::Number(start))?;
+            let digit = if negative { -digit } else { digit };
+            let next = number.checked_mul(10).and_then(|n| n.checked_add(digit));
+            number = match next {
+                Some(next) => next,
+                None if self.strict => return Err(BencodeError::Number(start)),
+                None if negative => i64::MIN,
+                None => i64::MAX,
+            };
             self.at += 1;
         }
         let digits = &self.input[digits_at..self.at];
-        if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') {
+        let leading_zero = digits.len() > 1 && digits[0] == b'0';
+        if digits.is_empty() || (self.strict && leading_zero) {
             return Err(BencodeError::Number(start));
         }
         self.at += 1;

@@ -1,7 +1,8 @@
 //! Making a `.torrent` file from what is on disk.
 
+use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use thiserror::Error;
 
@@ -25,6 +26,14 @@ pub struct CreateOptions {
     pub piece_length: Option<u32>,
     /// Free text.
     pub comment: Option<String>,
+    /// URLs of trackers in tiers (BEP 12), each to be tried after those before it.
+    pub trackers: Vec<Vec<String>>,
+    /// URLs of web servers that have the content (BEP 19).
+    pub web_seeds: Vec<String>,
+    /// Whether peers may come from the trackers alone (BEP 27).
+    pub private: bool,
+    /// A text that gives the same content another info-hash.
+    pub source: Option<String>,
 }
 
 impl CreateOptions {
@@ -44,6 +53,30 @@ impl CreateOptions {
         self.comment = comment.into();
         self
     }
+
+    /// Trackers in tiers; empty tiers count for nothing.
+    pub fn with_trackers(mut self, tiers: Vec<Vec<String>>) -> Self {
+        self.trackers = tiers;
+        self
+    }
+
+    /// Web servers that have the content.
+    pub fn with_web_seeds(mut self, urls: Vec<String>) -> Self {
+        self.web_seeds = urls;
+        self
+    }
+
+    /// Whether peers may come from the trackers alone.
+    pub fn with_private(mut self, private: bool) -> Self {
+        self.private = private;
+        self
+    }
+
+    /// A text that gives the same content another info-hash.
+    pub fn with_source(mut self, source: impl Into<Option<String>>) -> Self {
+        self.source = source.into();
+        self
+    }
 }
 
 /// Why no torrent could be made.
@@ -59,8 +92,10 @@ pub enum CreateError {
         /// The file or folder.
         path: PathBuf,
     },
-    /// A symbolic link in the folder.
-    #[error("{path} is a symbolic link: put the file itself there, or leave it out")]
+    /// A symbolic link that nobody else could follow.
+    #[error(
+        "{path} is a symbolic link that leads out of the folder or to nothing: put the file itself there, or leave it out"
+    )]
     Symlink {
         /// The link.
         path: PathBuf,
@@ -72,7 +107,9 @@ pub enum CreateError {
         path: PathBuf,
     },
     /// A name that other systems refuse.
-    #[error("{path} cannot be in a torrent: its name is not UTF-8 or contains `\\`; rename it")]
+    #[error(
+        "{path} cannot be in a torrent: its name is not UTF-8 or contains `\\`, control characters or others that readers replace; rename it"
+    )]
     Name {
         /// The file.
         path: PathBuf,
@@ -91,7 +128,8 @@ pub enum CreateError {
 }
 
 /// Makes the bytes of a `.torrent` file for the file or folder at `path`, hashing on all cores.
-/// Files of a folder are ordered by path, hidden ones included; empty folders are left out.
+/// Files of a folder are ordered by path, hidden ones included; empty folders are left out, and
+/// symbolic links to what is in the folder stay links (BEP 47).
 /// `progress` is called with bytes hashed and bytes in all.
 ///
 /// # Errors
@@ -124,6 +162,7 @@ pub fn create(
         content
             .files
             .iter()
+            .filter(|file| file.target.is_none())
             .map(|file| (file.path.clone(), file.length, false)),
     );
     let files = Files::read_only(content.root.clone(), layout);
@@ -178,6 +217,8 @@ struct Listed {
     /// Relative to the root.
     path: PathBuf,
     length: u64,
+    /// Where a symbolic link leads, relative to the root; `None` for a file.
+    target: Option<PathBuf>,
 }
 
 impl Content {
@@ -193,6 +234,7 @@ impl Content {
             let files = vec![Listed {
                 path: PathBuf::from(&name),
                 length: metadata.len(),
+                target: None,
             }];
             return Ok(Content {
                 name,
@@ -207,6 +249,7 @@ impl Content {
         let mut files = Vec::new();
         list(path, Path::new(""), &mut files)?;
         files.sort_by(|a, b| a.path.cmp(&b.path));
+        refuse_links_to_what_is_not_listed(path, &files)?;
         Ok(Content {
             name,
             folder: true,
@@ -217,7 +260,7 @@ impl Content {
 
     /// A file that grew while it was hashed would make a torrent of a mixture.
     fn unchanged(&self) -> Result<(), StorageError> {
-        for file in &self.files {
+        for file in self.files.iter().filter(|file| file.target.is_none()) {
             let path = self.root.join(&file.path);
             let found = fs::metadata(&path)
                 .map_err(|error| StorageError::io("look at", &path, error))?
@@ -235,7 +278,23 @@ impl Content {
 
     fn write(&self, options: &CreateOptions, piece_length: u32, pieces: &[u8]) -> Vec<u8> {
         let mut writer = Writer::default();
+        let trackers = || options.trackers.iter().filter(|tier| !tier.is_empty());
         writer.dict(|top| {
+            if let Some(first) = trackers().flatten().next() {
+                top.bytes(b"announce").bytes(first.as_bytes());
+            }
+            // One tracker needs no list (BEP 12).
+            if trackers().flatten().count() > 1 {
+                top.bytes(b"announce-list").list(|tiers| {
+                    for tier in trackers() {
+                        tiers.list(|urls| {
+                            for url in tier {
+                                urls.bytes(url.as_bytes());
+                            }
+                        });
+                    }
+                });
+            }
             if let Some(comment) = &options.comment {
                 top.bytes(b"comment").bytes(comment.as_bytes());
             }
@@ -255,7 +314,20 @@ impl Content {
                 info.bytes(b"name").bytes(self.name.as_bytes());
                 info.bytes(b"piece length").int(i64::from(piece_length));
                 info.bytes(b"pieces").bytes(pieces);
+                if options.private {
+                    info.bytes(b"private").int(1);
+                }
+                if let Some(source) = &options.source {
+                    info.bytes(b"source").bytes(source.as_bytes());
+                }
             });
+            if !options.web_seeds.is_empty() {
+                top.bytes(b"url-list").list(|urls| {
+                    for url in &options.web_seeds {
+                        urls.bytes(url.as_bytes());
+                    }
+                });
+            }
         });
         writer.finish()
     }
@@ -263,12 +335,21 @@ impl Content {
 
 impl Listed {
     fn write(&self, entry: &mut Writer) {
+        let path = |entry: &mut Writer, path: &Path| {
+            entry.list(|parts| {
+                for part in path.components() {
+                    parts.bytes(part.as_os_str().as_encoded_bytes());
+                }
+            });
+        };
+        if self.target.is_some() {
+            entry.bytes(b"attr").bytes(b"l");
+        }
         entry.bytes(b"length").int(self.length as i64);
-        entry.bytes(b"path").list(|parts| {
-            for part in self.path.components() {
-                parts.bytes(part.as_os_str().as_encoded_bytes());
-            }
-        });
+        path(entry.bytes(b"path"), &self.path);
+        if let Some(target) = &self.target {
+            path(entry.bytes(b"symlink path"), target);
+        }
     }
 }
 
@@ -286,13 +367,19 @@ fn list(root: &Path, inner: &Path, files: &mut Vec<Listed>) -> Result<(), Create
         let name = entry.file_name();
         let inner = inner.join(plain_name(&path, &name)?);
         if metadata.is_symlink() {
-            return Err(CreateError::Symlink { path });
+            let target = link_target(root, &inner, &path);
+            files.push(Listed {
+                target: Some(target.ok_or(CreateError::Symlink { path })?),
+                path: inner,
+                length: 0,
+            });
         } else if metadata.is_dir() {
             list(root, &inner, files)?;
         } else if metadata.is_file() {
             files.push(Listed {
                 path: inner,
                 length: metadata.len(),
+                target: None,
             });
         } else {
             return Err(CreateError::Special { path });
@@ -302,6 +389,50 @@ fn list(root: &Path, inner: &Path, files: &mut Vec<Listed>) -> Result<(), Create
 }
 
 fn plain_name<'a>(path: &Path, file_name: &'a std::ffi::OsStr) -> Result<&'a str, CreateError> {
-    name::component(file_name.as_encoded_bytes())
-        .map_err(|_| CreateError::Name { path: path.into() })
+    name::kept(file_name.as_encoded_bytes()).ok_or_else(|| CreateError::Name { path: path.into() })
+}
+
+/// Where the link `inner` below `root`, at `path`, leads, relative to `root`; `None` when that is
+/// outside, nothing, or `root` itself.
+fn link_target(root: &Path, inner: &Path, path: &Path) -> Option<PathBuf> {
+    let text = fs::read_link(path).ok()?;
+    let from_root = match text.strip_prefix(root) {
+        Ok(below) => below.to_owned(),
+        Err(_) if text.is_absolute() => return None,
+        Err(_) => inner.parent()?.join(text),
+    };
+    let mut target = PathBuf::new();
+    for part in from_root.components() {
+        match part {
+            Component::Normal(name) => target.push(name),
+            Component::CurDir => {}
+            Component::ParentDir if target.pop() => {}
+            _ => return None,
+        }
+    }
+    // Where other links are on the way, `..` may have meant another folder.
+    let same = root.join(&target).canonicalize().ok()? == path.canonicalize().ok()?;
+    (same && target != Path::new("")).then_some(target)
+}
+
+/// A link to an empty folder, which a torrent does not have, would lead nowhere.
+fn refuse_links_to_what_is_not_listed(root: &Path, files: &[Listed]) -> Result<(), CreateError> {
+    let listed = files.iter().map(|file| file.path.as_path());
+    let listed: HashSet<&Path> = listed.flat_map(Path::ancestors).collect();
+    let real = |target: &Path| root.join(target).canonicalize().ok();
+    for file in files {
+        let Some(target) = &file.target else {
+            continue;
+        };
+        // Through other links it leads to what is listed by another path.
+        let found = real(target);
+        let inside = found
+            .as_deref()
+            .and_then(|found| found.strip_prefix(root).ok());
+        if !inside.is_some_and(|inside| listed.contains(inside)) {
+            let path = root.join(&file.path);
+            return Err(CreateError::Symlink { path });
+        }
+    }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 use thiserror::Error;
 
 use super::bencode::BencodeError;
+use super::name::{MAX_PATH_BYTES, MAX_PATH_DEPTH};
 use super::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 
 /// Why a `.torrent` file is refused, in one line each.
@@ -17,6 +18,9 @@ pub enum MetainfoError {
         "not a torrent file: {0} bytes are more than the {MAX_METAINFO_BYTES} a torrent file may have"
     )]
     TooLarge(usize),
+    /// Bencode, but no dictionary.
+    #[error("not a torrent file: it is no dictionary")]
+    NoDictionary,
     /// A key that must be there is not, or holds another kind of value.
     #[error("the torrent's `{key}` is missing or is not {expected}")]
     Field {
@@ -27,9 +31,20 @@ pub enum MetainfoError {
     },
     /// A BEP 52 torrent without version 1 pieces.
     #[error(
-        "this is a version 2 torrent (BEP 52) without version 1 piece hashes: make it as hybrid or version 1"
+        "this is a torrent of version 2 alone (BEP 52), which is not supported yet: get or make a hybrid or version 1 torrent of the same content"
     )]
     VersionTwoOnly,
+    /// A version that is yet to come.
+    #[error("this is a torrent of version {0}: versions 1 and 2 are known")]
+    Version(i64),
+    /// The version 2 part of a hybrid is malformed or not that of its version 1 part.
+    #[error(
+        "the parts for version 1 and version 2 of this hybrid torrent contradict each other: {why}"
+    )]
+    Hybrid {
+        /// Where they do.
+        why: String,
+    },
     /// A piece length of zero, negative, or beyond reason.
     #[error("the piece length {0} is outside {MIN_PIECE_LENGTH} to {MAX_PIECE_LENGTH} bytes")]
     PieceLength(i64),
@@ -57,31 +72,15 @@ pub enum MetainfoError {
     /// No bytes at all.
     #[error("the torrent has no content: all its files are empty")]
     Empty,
-    /// Both `length` and `files`, or neither.
+    /// Neither `length` nor `files`.
+    #[error("the torrent has neither `length` (one file) nor `files` (several)")]
+    NoFiles,
+    /// A path that no file can have.
     #[error(
-        "the torrent must have either `length` (one file) or `files` (several), not both or neither"
+        "the path of {shown} is longer than {MAX_PATH_BYTES} bytes or more than {MAX_PATH_DEPTH} folders deep"
     )]
-    OneOrSeveral,
-    /// A name that cannot be a file name.
-    #[error(
-        "the torrent names {shown}, which would leave the download folder or is no file name: {why}"
-    )]
-    UnsafePath {
-        /// The path as given, printable.
-        shown: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// Two files at one place, or a file where another needs a folder.
-    #[error("the torrent names {shown} twice, or both as a file and as a folder")]
-    Duplicate {
-        /// The path, printable.
-        shown: String,
-    },
-    /// A symbolic link entry (BEP 47).
-    #[error("the torrent holds a symbolic link ({shown}): links are not supported")]
-    Symlink {
-        /// The path, printable.
+    PathTooLong {
+        /// The path, printable and cut short.
         shown: String,
     },
 }

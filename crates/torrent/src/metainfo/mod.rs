@@ -1,10 +1,18 @@
 //! What a `.torrent` file says (BEP 3): the files, their order, the hash of every piece.
+//!
+//! Torrents are read as they are in the world, as libtorrent reads them: keys in any order, bytes
+//! after the end, names that no file can have, several files of one name. The info-hash is always
+//! that of the bytes as they stand.
 
 pub(crate) mod bencode;
 mod create;
 mod error;
+mod fields;
+mod hybrid;
+mod listed;
 mod name;
 mod parse;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -46,10 +54,23 @@ pub struct File {
     /// Where it goes, relative to the download folder. It begins with the torrent's name and has
     /// only plain components: no `..`, no root, nothing that leaves the folder.
     pub path: PathBuf,
+    /// The path as the torrent lists it below its name, where a file cannot have it: it is made
+    /// safe, or another file has that name.
+    pub original: Option<String>,
     /// Length in bytes.
     pub length: u64,
     /// A padding file (BEP 47): zeros that align the next file, never written to disk.
     pub padding: bool,
+}
+
+/// A symbolic link of a torrent (BEP 47).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Where it goes, as of a [`File`].
+    pub path: PathBuf,
+    /// Where it leads, relative to the folder that it is in: to a file or folder of the torrent.
+    /// `None` where the torrent says another target: such a link is not made.
+    pub target: Option<PathBuf>,
 }
 
 /// A checked `.torrent` file.
@@ -59,23 +80,28 @@ pub struct File {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metainfo {
     info_hash: InfoHash,
+    info_hash_v2: Option<[u8; 32]>,
     name: String,
     piece_length: u32,
     total_length: u64,
     pieces: Vec<u8>,
     files: Vec<File>,
+    links: Vec<Link>,
     multi_file: bool,
     comment: Option<String>,
     created_by: Option<String>,
     creation_date: Option<i64>,
+    trackers: Vec<Vec<String>>,
+    web_seeds: Vec<String>,
+    private: bool,
+    source: Option<String>,
 }
 
 impl Metainfo {
     /// Reads the bytes of a `.torrent` file.
     ///
     /// # Errors
-    /// [`MetainfoError`] when they are no bencode, cut short, contradict themselves, or name a
-    /// file outside the download folder.
+    /// [`MetainfoError`] when they are no bencode, cut short, or contradict themselves.
     pub fn parse(bytes: &[u8]) -> Result<Metainfo, MetainfoError> {
         parse::parse(bytes)
     }
@@ -85,7 +111,12 @@ impl Metainfo {
         self.info_hash
     }
 
-    /// The name of the file, or of the folder when there are several files.
+    /// SHA-256 over the same bytes, if the torrent is a hybrid, of version 1 and 2 (BEP 52).
+    pub fn info_hash_v2(&self) -> Option<[u8; 32]> {
+        self.info_hash_v2
+    }
+
+    /// The name of the file, or of the folder when there are several files, made safe.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -111,6 +142,11 @@ impl Metainfo {
         &self.files
     }
 
+    /// The symbolic links among them.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
     /// Whether the content is a folder (also with one file in it) rather than a single file.
     pub fn is_multi_file(&self) -> bool {
         self.multi_file
@@ -129,6 +165,26 @@ impl Metainfo {
     /// When it was made, in Unix seconds.
     pub fn creation_date(&self) -> Option<i64> {
         self.creation_date
+    }
+
+    /// The URLs of trackers in tiers (BEP 12), each tier to be tried after those before it.
+    pub fn trackers(&self) -> &[Vec<String>] {
+        &self.trackers
+    }
+
+    /// The URLs of web servers that have the content (BEP 19).
+    pub fn web_seeds(&self) -> &[String] {
+        &self.web_seeds
+    }
+
+    /// Whether peers may come from the trackers alone (BEP 27).
+    pub fn is_private(&self) -> bool {
+        self.private
+    }
+
+    /// The text by which a tracker's torrent differs from others of the same content.
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
     }
 
     /// The SHA-1 of a piece; `None` past the last piece.

@@ -80,11 +80,28 @@ proptest! {
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = parse(&bytes);
+        let _ = parse_tolerant(&bytes);
     }
 
     #[test]
-    fn random_bencode_letters_never_panic(text in "[ilde0-9:-]{0,60}") {
-        let _ = parse(text.as_bytes());
+    fn what_is_canonical_is_read_alike_both_ways(text in "[ilde0-9:-]{0,60}") {
+        let tolerant = parse_tolerant(text.as_bytes());
+        if let Ok(strict) = parse(text.as_bytes()) {
+            prop_assert_eq!(tolerant, Ok(strict));
+        }
+    }
+
+    #[test]
+    fn bytes_after_the_end_change_nothing(
+        value in any_value(),
+        after in proptest::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let mut writer = Writer::default();
+        write(&value, &mut writer);
+        let mut bytes = writer.finish();
+        bytes.extend(after);
+        let read = parse_tolerant(&bytes);
+        prop_assert!(read.is_ok_and(|read| same(&read, &value)));
     }
 
     #[test]
@@ -92,7 +109,9 @@ proptest! {
         let mut writer = Writer::default();
         write(&value, &mut writer);
         let bytes = writer.finish();
-        prop_assert!(parse(&bytes[..cut.index(bytes.len())]).is_err());
+        let cut = &bytes[..cut.index(bytes.len())];
+        prop_assert!(parse(cut).is_err());
+        prop_assert!(parse_tolerant(cut).is_err());
     }
 }
 
@@ -123,10 +142,42 @@ fn only_the_canonical_form_is_read() {
 }
 
 #[test]
+fn other_forms_are_read_as_the_world_writes_them() {
+    let int = |text: &str| {
+        parse_tolerant(text.as_bytes())
+            .ok()
+            .and_then(|it| it.as_int())
+    };
+    assert_eq!(int("i-0e"), Some(0));
+    assert_eq!(int("i007e"), Some(7));
+    assert_eq!(int("i18446744073709551615e"), Some(i64::MAX));
+    assert_eq!(int("i-99999999999999999999e"), Some(i64::MIN));
+    assert_eq!(int("i1e\n"), Some(1));
+    assert_eq!(parse_tolerant(b"003:abc"), Ok(Value::Bytes(&b"abc"[..])));
+    let text = b"d1:bi1e1:ai2e1:bi3ee";
+    let Ok(Value::Dict(dict)) = parse_tolerant(text) else {
+        panic!("not read")
+    };
+    assert_eq!(dict.find("a").and_then(Value::as_int), Some(2));
+    // As in libtorrent, the first one counts.
+    assert_eq!(dict.find("b").and_then(Value::as_int), Some(1));
+    assert_eq!(&text[dict.span("b").unwrap()], b"i1e");
+    for bad in [
+        "ie", "i-e", "i--1e", "i1", "di1ei1ee", "-1:a", "d1:ae", "x", "e", "",
+    ] {
+        assert!(parse_tolerant(bad.as_bytes()).is_err(), "{bad} was read");
+    }
+}
+
+#[test]
 fn deep_nesting_is_refused_instead_of_overflowing_the_stack() {
     let deep = "l".repeat(100_000);
     assert!(matches!(
         parse(deep.as_bytes()),
+        Err(BencodeError::TooComplex(_))
+    ));
+    assert!(matches!(
+        parse_tolerant(deep.as_bytes()),
         Err(BencodeError::TooComplex(_))
     ));
 }
