@@ -19,8 +19,8 @@ use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, Summary};
-use crate::storage::check::{Found, check};
-use crate::storage::{Files, Layout, Lock, StorageError};
+use crate::storage::check::{Found, check, zero_hash};
+use crate::storage::{Files, Layout, Lock, StorageError, Survey};
 use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError, Weights};
 use crate::transport::Transport;
 use crate::wire::{Handshake, PeerId};
@@ -87,6 +87,9 @@ pub struct DownloadOptions {
     pub sensing: bool,
     /// Give up after this long without a connection and without progress.
     pub give_up_after: Duration,
+    /// Whether files in the download folder that are not the torrent's are overwritten instead of
+    /// refused.
+    pub overwrite: bool,
 }
 
 impl Default for DownloadOptions {
@@ -99,6 +102,7 @@ impl Default for DownloadOptions {
             slots: SlotOptions::default(),
             sensing: true,
             give_up_after: Duration::from_secs(60),
+            overwrite: false,
         }
     }
 }
@@ -149,6 +153,13 @@ impl DownloadOptions {
     /// Whether to try paths that share interfaces with those used. Unless said, yes.
     pub fn with_sensing(mut self, sensing: bool) -> Self {
         self.sensing = sensing;
+        self
+    }
+
+    /// Whether to overwrite files in the download folder that are not the torrent's: too long, or
+    /// without a piece of it. Unless said, they are refused.
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
         self
     }
 
@@ -307,8 +318,9 @@ async fn fetch<T: Transport>(
     let begun = Instant::now();
     let (sender, halt) = (progress.clone(), Arc::new(AtomicBool::new(false)));
     let (checked, halted) = (Arc::clone(&metainfo), Arc::clone(&halt));
+    let overwrite = options.overwrite;
     let mut checking =
-        tokio::task::spawn_blocking(move || prepare(&checked, dir, &sender, &halted));
+        tokio::task::spawn_blocking(move || prepare(&checked, dir, overwrite, &sender, &halted));
     let prepared = tokio::select! {
         prepared = &mut checking => prepared,
         () = &mut stop => {
@@ -343,7 +355,7 @@ async fn fetch<T: Transport>(
     let swarm = Swarm::new(transport, metainfo, shared, peers, goal, reporter)?;
     let tally = swarm.run(stop).await.map_err(told)?;
     // What was removed meanwhile has been written to files without a name.
-    tokio::task::spawn_blocking(move || files.check_lengths())
+    tokio::task::spawn_blocking(move || files.check_lengths().map(|()| files.unmark()))
         .await
         .map_err(|error| DownloadError::Internal(error.to_string()))??;
     Ok(Summary {
@@ -382,22 +394,26 @@ pub(crate) fn shared(metainfo: &Metainfo, files: Files, verified: Bitfield) -> S
     }
 }
 
-/// Opens and locks the files and checks what is there already.
+/// Opens and locks the files, checks what is there already, and makes room for the rest. Nothing
+/// that is not the torrent's is touched, unless it is to be overwritten.
 fn prepare(
     metainfo: &Metainfo,
     dir: PathBuf,
+    overwrite: bool,
     progress: &watch::Sender<Progress>,
     halt: &AtomicBool,
 ) -> Result<(Files, Option<Lock>, Bitfield), StorageError> {
     let layout = Layout::of(metainfo);
     // Nothing on disk means nothing to hash.
     let fresh = !metainfo.content_path(&dir).exists();
-    let files = Files::writable(dir, layout)?;
+    let files = Files::below(dir, layout, overwrite)?;
     let lock = files.lock()?;
     let mut verified = Bitfield::empty(metainfo.piece_count());
     if fresh {
+        files.make_room(&metainfo.info_hash())?;
         return Ok((files, lock, verified));
     }
+    let survey = Survey::of(&files)?;
     let (mut checked, mut resumed, mut told) = (0, 0, Instant::now());
     let each = |piece, found| {
         let size = u64::from(metainfo.piece_size(piece));
@@ -416,6 +432,32 @@ fn prepare(
         }
         !halt.load(Ordering::Relaxed)
     };
-    check(&files, |piece| metainfo.piece_hash(piece), each)?;
+    let hash_of = |piece| {
+        let there = survey.covers(files.layout(), piece);
+        there.then(|| metainfo.piece_hash(piece)).flatten()
+    };
+    check(&files, hash_of, each)?;
+    if halt.load(Ordering::Relaxed) {
+        return Ok((files, lock, verified));
+    }
+    if !overwrite {
+        let telling = telling(metainfo, &verified);
+        survey.refuse_foreign(&files, &verified, &telling, &metainfo.info_hash())?;
+    }
+    files.make_room(&metainfo.info_hash())?;
     Ok((files, lock, verified))
+}
+
+/// The verified pieces that tell whose files they are in: any file may have a run of zeros.
+fn telling(metainfo: &Metainfo, verified: &Bitfield) -> Bitfield {
+    let mut telling = Bitfield::empty(metainfo.piece_count());
+    let last = metainfo.piece_count().saturating_sub(1);
+    let zeros = [0, last].map(|piece| zero_hash(metainfo.piece_size(piece)));
+    for piece in verified.iter() {
+        let zeros = if piece == last { zeros[1] } else { zeros[0] };
+        if metainfo.piece_hash(piece) != Some(zeros) {
+            telling.set(piece);
+        }
+    }
+    telling
 }

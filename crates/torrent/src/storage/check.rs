@@ -96,8 +96,8 @@ pub(crate) enum Found {
     Missing,
 }
 
-/// Hashes every piece that is not wholly a hole, and hands each result to `each` (piece, result),
-/// in no order, until `each` returns `false`.
+/// Hashes every piece that has a hash and is not wholly a hole, and hands each result to `each`
+/// (piece, result), in no order, until `each` returns `false`.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -108,6 +108,9 @@ pub(crate) fn check(
 ) -> Result<(), StorageError> {
     let zeros = zero_hash(files.layout().piece_size(0));
     let work = |piece: u32| {
+        let Some(expected) = hash_of(piece) else {
+            return Ok(Found::Missing);
+        };
         let layout = files.layout();
         let size = layout.piece_size(piece);
         let hole = files.is_hole(layout.piece_start(piece), u64::from(size))?;
@@ -117,7 +120,7 @@ pub(crate) fn check(
             true => zero_hash(size),
             false => hash_piece(files, piece)?,
         };
-        Ok(if hash_of(piece) == Some(found) {
+        Ok(if found == expected {
             Found::Verified
         } else {
             Found::Missing
@@ -127,7 +130,7 @@ pub(crate) fn check(
 }
 
 /// The SHA-1 of `length` zeros.
-fn zero_hash(length: u32) -> [u8; 20] {
+pub(crate) fn zero_hash(length: u32) -> [u8; 20] {
     let zeros = [0; 4096];
     let mut hasher = Sha1::new();
     let mut left = length as usize;

@@ -51,6 +51,24 @@ pub enum StorageError {
         /// The length in the torrent.
         expected: u64,
     },
+    /// A file of this name is there, and nothing in it is the torrent's.
+    #[error(
+        "{path} is there, and no piece in it is the torrent's: it is left as it is; move it or choose another folder"
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something else stands where a symbolic link of the torrent should be.
+    #[error(
+        "{path} is in the way: a symbolic link to {target} has to be there; move it or choose another folder"
+    )]
+    NotTheLink {
+        /// Where.
+        path: PathBuf,
+        /// Where the link leads.
+        target: PathBuf,
+    },
     /// Another program, or another download of this one, writes to the file.
     #[error(
         "{path} is being downloaded already, by another program: wait for it, stop it, or choose another folder"

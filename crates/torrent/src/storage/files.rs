@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::error::StorageError;
 use super::layout::{Layout, Span};
+use crate::metainfo::InfoHash;
 
 /// Files held open at once: below the usual limit of 1024 with room for sockets and others.
 const MAX_OPEN: usize = 128;
@@ -25,6 +26,8 @@ pub(crate) struct Files {
     root: PathBuf,
     /// The folder, held open so that every write resolves beneath it; `None` for reading only.
     beneath: Option<OwnedFd>,
+    /// Whether files that are too long are cut instead of refused.
+    overwrite: bool,
     handles: Mutex<Handles>,
 }
 
@@ -41,17 +44,29 @@ impl Files {
             layout,
             root,
             beneath: None,
+            overwrite: false,
             handles: Mutex::default(),
         }
     }
 
-    /// For writing below `root`, which is created when it is not there. Every file is created and
-    /// given its length without taking space (sparse); what is there already stays.
+    /// For writing below `root`, with all files and links made at once.
+    ///
+    /// # Errors
+    /// As of [`Files::below`] and [`Files::make_room`].
+    #[cfg(test)]
+    pub fn writable(root: PathBuf, layout: Layout) -> Result<Files, StorageError> {
+        let files = Files::below(root, layout, false)?;
+        files.make_room(&InfoHash([0; 20]))?;
+        Ok(files)
+    }
+
+    /// For writing below `root`, which is created when it is not there. Nothing in it is changed
+    /// yet. With `overwrite`, files that are too long are to be cut.
     ///
     /// # Errors
     /// When something else is in the way, a file is longer than it should be, or a symbolic link
-    /// leads out of `root`. All that is looked at before the first change.
-    pub fn writable(root: PathBuf, layout: Layout) -> Result<Files, StorageError> {
+    /// leads out of `root`.
+    pub fn below(root: PathBuf, layout: Layout, overwrite: bool) -> Result<Files, StorageError> {
         std::fs::create_dir_all(&root)
             .map_err(|error| StorageError::io("create the folder", &root, error))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -61,19 +76,46 @@ impl Files {
             layout,
             root,
             beneath: Some(beneath),
+            overwrite,
             handles: Mutex::default(),
         };
-        let wanted = || {
-            let entries = files.layout.entries().iter().enumerate();
-            entries.filter(|(_, entry)| !entry.padding)
-        };
-        for (index, _) in wanted() {
+        for index in files.on_disk() {
             files.look_at(index)?;
         }
-        for (index, _) in wanted() {
-            files.make_room(index)?;
-        }
         Ok(files)
+    }
+
+    /// Creates every file and gives it its length without taking space (sparse), then makes the
+    /// symbolic links; what is there already stays. Files that had not their length before are
+    /// marked as an unfinished download of `torrent`.
+    ///
+    /// # Errors
+    /// When the disk does not take it, or something came in the way.
+    pub fn make_room(&self, torrent: &InfoHash) -> Result<(), StorageError> {
+        for index in self.on_disk() {
+            self.grow(index, torrent)?;
+        }
+        self.make_links()
+    }
+
+    /// The entries that have a file.
+    pub(super) fn on_disk(&self) -> impl Iterator<Item = usize> {
+        let entries = self.layout.entries().iter().enumerate();
+        entries.filter_map(|(index, entry)| (!entry.padding).then_some(index))
+    }
+
+    /// How many bytes of an entry are on disk, 0 when there is no file.
+    pub(super) fn length_of(&self, index: usize) -> Result<u64, StorageError> {
+        match self.open(index, OFlags::empty()) {
+            Ok(file) => file
+                .metadata()
+                .map(|metadata| metadata.len())
+                .map_err(|error| StorageError::io("look at", &self.path_of(index), error)),
+            Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(0)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Refuses files that are missing or have another length than they should.
@@ -261,7 +303,7 @@ impl Files {
         if !metadata.is_file() {
             return Err(StorageError::NotAFile { path });
         }
-        if metadata.len() > entry.length {
+        if metadata.len() > entry.length && !self.overwrite {
             return Err(StorageError::TooLong {
                 path,
                 found: metadata.len(),
@@ -287,23 +329,26 @@ impl Files {
         Ok(())
     }
 
-    /// Creates the folders and the file of entry `index`, and gives it its length.
-    fn make_room(&self, index: usize) -> Result<(), StorageError> {
-        let Some(beneath) = &self.beneath else {
+    /// Creates the folders and the file of entry `index`.
+    pub(super) fn create(&self, index: usize) -> Result<File, StorageError> {
+        self.make_folders_of(&self.layout.entries()[index].path)?;
+        self.open(index, OFlags::CREATE)
+    }
+
+    /// Creates the file of entry `index`, and gives it its length.
+    fn grow(&self, index: usize, torrent: &InfoHash) -> Result<(), StorageError> {
+        if self.beneath.is_none() {
             return Ok(());
-        };
-        let entry = &self.layout.entries()[index];
-        let parents: Vec<&Path> = entry.path.ancestors().skip(1).collect();
-        for folder in parents.into_iter().rev() {
-            self.make_folder(beneath, folder)?;
         }
-        let file = self.open(index, OFlags::CREATE)?;
+        let entry = &self.layout.entries()[index];
+        let file = self.create(index)?;
         let path = self.root.join(&entry.path);
         let length = file
             .metadata()
             .map_err(|error| StorageError::io("look at", &path, error))?
             .len();
-        if length < entry.length {
+        if length < entry.length || (self.overwrite && length > entry.length) {
+            Files::mark(&file, torrent);
             file.set_len(entry.length).map_err(|error| {
                 let span = Span {
                     entry: index,
@@ -314,6 +359,26 @@ impl Files {
             })?;
         }
         Ok(())
+    }
+
+    /// Creates the folders that `path` is in, and opens the innermost; `None` when the files are
+    /// for reading only.
+    pub(super) fn make_folders_of(&self, path: &Path) -> Result<Option<OwnedFd>, StorageError> {
+        let Some(beneath) = &self.beneath else {
+            return Ok(None);
+        };
+        let parents: Vec<&Path> = path.ancestors().skip(1).collect();
+        for folder in parents.into_iter().rev() {
+            self.make_folder(beneath, folder)?;
+        }
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        open_beneath(beneath, folder, flags)
+            .map(Some)
+            .map_err(|errno| self.open_error("open the folder", path, errno))
     }
 
     fn make_folder(&self, beneath: &OwnedFd, folder: &Path) -> Result<(), StorageError> {

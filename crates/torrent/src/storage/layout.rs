@@ -23,6 +23,8 @@ pub(crate) struct Layout {
     piece_length: u32,
     total: u64,
     entries: Vec<Entry>,
+    /// Symbolic links: the path, and where it leads from the folder that it is in.
+    links: Vec<(PathBuf, PathBuf)>,
 }
 
 /// A run of bytes inside one file.
@@ -57,18 +59,24 @@ impl Layout {
             piece_length,
             total,
             entries,
+            links: Vec::new(),
         }
     }
 
     /// The layout below a download folder.
     pub fn of(metainfo: &Metainfo) -> Layout {
-        Layout::new(
+        let mut layout = Layout::new(
             metainfo.piece_length(),
             metainfo
                 .files()
                 .iter()
                 .map(|file| (file.path.clone(), file.length, file.padding)),
-        )
+        );
+        let links = metainfo.links().iter();
+        layout.links = links
+            .filter_map(|link| Some((link.path.clone(), link.target.clone()?)))
+            .collect();
+        layout
     }
 
     /// The layout below the content itself, whatever the content is called on this disk: `path`
@@ -97,6 +105,11 @@ impl Layout {
     /// All files in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The symbolic links to make: the path of each, and where it leads from its own folder.
+    pub fn links(&self) -> &[(PathBuf, PathBuf)] {
+        &self.links
     }
 
     /// Bytes of all files.

@@ -13,8 +13,8 @@ use super::{Files, StorageError};
 pub(crate) struct Lock(#[expect(dead_code, reason = "closing it unlocks it")] File);
 
 impl Files {
-    /// Locks the files for one download. It is the first file that is locked (flock(2)), so that
-    /// nothing is left behind.
+    /// Locks the files for one download. It is the first file that is locked (flock(2)), created
+    /// if it is not there, so that nothing else is left behind.
     ///
     /// # Errors
     /// [`StorageError::InUse`] when another download has the lock.
@@ -24,7 +24,7 @@ impl Files {
             return Ok(None);
         };
         let path = self.path_of(first);
-        let file = self.open_apart(first)?;
+        let file = self.create(first)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Lock(file))),
             Err(Errno::WOULDBLOCK) => Err(StorageError::InUse { path }),

@@ -5,10 +5,14 @@ mod disk;
 mod error;
 mod files;
 mod layout;
+mod links;
 mod lock;
+mod mark;
+mod survey;
 
 pub(crate) use disk::{Disk, DiskEvent};
 pub use error::StorageError;
 pub(crate) use files::Files;
 pub(crate) use layout::Layout;
 pub(crate) use lock::Lock;
+pub(crate) use survey::Survey;

@@ -32,12 +32,20 @@ struct Stage {
 
 impl Stage {
     fn new(files: &[(&str, usize)], piece_length: u32) -> Stage {
+        Stage::filled(files, piece_length, |bytes| rand::rng().fill(bytes))
+    }
+
+    fn zeros(length: usize, piece_length: u32) -> Stage {
+        Stage::filled(&[("file.bin", length)], piece_length, |_| {})
+    }
+
+    fn filled(files: &[(&str, usize)], piece_length: u32, fill: impl Fn(&mut [u8])) -> Stage {
         let dir = tempfile::tempdir().unwrap();
         for (path, length) in files {
             let path = dir.path().join("seed").join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             let mut bytes = vec![0u8; *length];
-            rand::rng().fill(&mut bytes[..]);
+            fill(&mut bytes);
             fs::write(path, bytes).unwrap();
         }
         let top = Path::new(files[0].0).components().next().unwrap();

@@ -159,3 +159,28 @@ fn checking_finds_what_is_right_also_in_holes() {
     verified.sort_unstable();
     assert_eq!(verified, [0, 1, 2, 3, 5, 6, 7, 8, 9]);
 }
+
+#[test]
+fn links_of_a_torrent_are_made_and_nothing_is_replaced_by_them() {
+    let text = "d4:infod5:filesl\
+        d6:lengthi5e4:pathl1:d4:fileee\
+        d4:attr1:l4:pathl4:linke12:symlink pathl1:d4:fileee\
+        d4:attr1:l4:pathl1:d4:evile12:symlink pathl3:etc6:passwdeee\
+        4:name3:set12:piece lengthi16384e6:pieces20:aaaaaaaaaaaaaaaaaaaaee";
+    let metainfo = crate::Metainfo::parse(text.as_bytes()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Files::writable(dir.path().to_owned(), Layout::of(&metainfo));
+    let link = dir.path().join("set/link");
+    // Again, too, when it is there.
+    for _ in 0..2 {
+        open().unwrap().write_at(0, b"hello").unwrap();
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("d/file"));
+        assert_eq!(fs::read(&link).unwrap(), b"hello");
+        assert!(dir.path().join("set/d/evil").symlink_metadata().is_err());
+    }
+    fs::remove_file(&link).unwrap();
+    fs::write(&link, b"keep me").unwrap();
+    let error = open().unwrap_err();
+    assert!(matches!(error, StorageError::NotTheLink { .. }), "{error}");
+    assert_eq!(fs::read(&link).unwrap(), b"keep me");
+}

@@ -179,3 +179,130 @@ async fn the_same_files_are_downloaded_once_at_a_time() {
     // And then again.
     finish(stage.download(&host, &[1])).await.unwrap();
 }
+
+/// Downloads to a folder in which there are such files, and expects them to be refused and left.
+async fn refused(stage: &Stage, host: &Host, there: &[(&str, Vec<u8>)]) {
+    for (name, bytes) in there {
+        let path = stage.target().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let error = finish(stage.download(host, &[1])).await.unwrap_err();
+    assert!(
+        matches!(error, DownloadError::Storage(StorageError::Foreign { .. })),
+        "{error}"
+    );
+    for (name, bytes) in there {
+        assert!(
+            fs::read(stage.target().join(name)).unwrap() == *bytes,
+            "{name} has changed"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_not_the_torrents_is_not_lost() {
+    let net = Net::default();
+    let stage = Stage::one_file(200_000, 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    let host = net.host(0);
+    // Shorter, and of the same length.
+    for length in [1, 50_000, 200_000] {
+        refused(&stage, &host, &[("file.bin", vec![5; length])]).await;
+    }
+    // Of the same length and sparse, as images of disks are; its zeros tell nothing.
+    let file = stage.target().join("file.bin");
+    fs::write(&file, vec![5; 100_000]).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&file)
+        .unwrap()
+        .set_len(200_000)
+        .unwrap();
+    let sparse = fs::read(&file).unwrap();
+    let error = finish(stage.download(&host, &[1])).await.unwrap_err();
+    assert!(
+        matches!(error, DownloadError::Storage(StorageError::Foreign { .. })),
+        "{error}"
+    );
+    assert!(fs::read(&file).unwrap() == sparse);
+    // On request, also what is too long.
+    for length in [50_000, 300_000] {
+        fs::write(&file, vec![5; length]).unwrap();
+        let options = DownloadOptions::new().with_overwrite(true);
+        finish(stage.download_with(&host, &[1], options))
+            .await
+            .unwrap();
+        stage.check();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_small_file_among_those_of_a_torrent_is_not_lost_either() {
+    let net = Net::default();
+    let stage = Stage::new(
+        &[("set/big", 200_000), ("set/readme", 100), ("set/z", 10)],
+        32768,
+    );
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    let host = net.host(0);
+    refused(&stage, &host, &[("set/readme", b"mine".to_vec())]).await;
+    // Also beside what was fetched before.
+    let big = fs::read(stage.dir.path().join("seed/set/big")).unwrap();
+    refused(
+        &stage,
+        &host,
+        &[("set/readme", b"mine".to_vec()), ("set/big", big)],
+    )
+    .await;
+    // An empty file is nothing to lose.
+    fs::write(stage.target().join("set/readme"), b"").unwrap();
+    finish(stage.download(&host, &[1])).await.unwrap();
+    stage.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_goes_on_before_its_first_piece_is_whole() {
+    let net = Net::default();
+    // One piece, and small files of which some are written in full before it is whole.
+    let stage = Stage::new(&[("set/a", 500), ("set/b", 3_000_000)], 4 << 20);
+    let _seed = stage.seed(&net.host(1)).await;
+    let path = net.path(1, mbit(8.0, 1));
+    let host = net.host(0);
+    let download = stage.download(&host, &[1]);
+    let mut progress = download.progress();
+    let begun = progress.wait_for(|progress| progress.fetched_bytes > 100_000);
+    tokio::time::timeout(PATIENCE, begun)
+        .await
+        .unwrap()
+        .unwrap();
+    drop(download);
+    let gone = async { while progress.changed().await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    let small = fs::read(stage.target().join("set/a")).unwrap();
+    assert!(small.iter().any(|byte| *byte != 0), "nothing was written");
+    net.set(&path, State::Up);
+    finish(stage.download(&host, &[1])).await.unwrap();
+    stage.check();
+    // The mark goes when the download is done.
+    let files = crate::storage::Files::read_only(
+        stage.target(),
+        crate::storage::Layout::of(&stage.metainfo),
+    );
+    assert!(!files.is_marked(0) && !files.is_marked(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn content_of_zeros_that_is_whole_is_nobodys_else() {
+    let net = Net::default();
+    let stage = Stage::zeros(100_000, 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, FAST);
+    let host = net.host(0);
+    finish(stage.download(&host, &[1])).await.unwrap();
+    let again = finish(stage.download(&host, &[1])).await.unwrap();
+    assert_eq!(again.fetched_bytes, 0);
+    stage.check();
+}
