@@ -13,6 +13,7 @@ use crate::{
     failure::{Doing, Failure},
     format,
     out::errln,
+    output::Output,
     stage::content::Content,
 };
 use experiment::Experiment;
@@ -41,14 +42,31 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
             experiment.name
         )));
     }
+    // Before the experiment, which takes minutes.
+    let plot = args.plot.as_deref();
+    let plot = plot
+        .map(|file| Output::check("--plot", file, args.force, &[]))
+        .transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .doing("starting")?;
-    runtime.block_on(repeat(&args, &experiment))
+    let (bytes, runs) = runtime.block_on(repeat(&args, &experiment))?;
+    let plotted = plot.map_or(Ok(()), |file| {
+        let svg = plot::draw(&experiment, &runs)?;
+        file.write(svg.as_bytes())
+    });
+    // The figures are there whether or not they could be drawn.
+    Report::new(&experiment, &bytes, &runs).show(args.json)?;
+    plotted
 }
 
-async fn repeat(args: &BenchArgs, experiment: &Experiment) -> Result<(), Failure> {
+/// Runs every variant as often as asked for; returns, for each, the bytes of a download and its
+/// runs.
+async fn repeat(
+    args: &BenchArgs,
+    experiment: &Experiment,
+) -> Result<(Vec<u64>, Vec<Vec<Run>>), Failure> {
     let folder = tempfile::Builder::new()
         .prefix("hawser-bench-")
         .tempdir()
@@ -87,8 +105,5 @@ async fn repeat(args: &BenchArgs, experiment: &Experiment) -> Result<(), Failure
             runs[index].push(run);
         }
     }
-    if let Some(file) = &args.plot {
-        plot::draw(file, experiment, &runs)?;
-    }
-    Report::new(experiment, &bytes, &runs).show(args.json)
+    Ok((bytes, runs))
 }

@@ -11,6 +11,7 @@ mod demo;
 mod failure;
 mod format;
 mod out;
+mod output;
 mod paint;
 mod stage;
 

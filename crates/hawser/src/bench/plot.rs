@@ -5,7 +5,6 @@ use super::experiment::{Experiment, Window};
 use super::run::{Run, at, rate};
 use crate::failure::Failure;
 use plotters::prelude::*;
-use std::path::Path;
 
 /// Parts that a download is cut into, each 5 %.
 const PARTS: usize = 20;
@@ -13,8 +12,8 @@ const PARTS: usize = 20;
 /// A point of a line: where, the mean over the runs, their standard deviation.
 type Point = (f64, f64, f64);
 
-/// Writes the figure of an experiment.
-pub fn draw(file: &Path, experiment: &Experiment, runs: &[Vec<Run>]) -> Result<(), Failure> {
+/// Draws the figure of an experiment; returns it as SVG.
+pub fn draw(experiment: &Experiment, runs: &[Vec<Run>]) -> Result<String, Failure> {
     let lines: Vec<Vec<Point>> = runs
         .iter()
         .map(|runs| match experiment.window {
@@ -22,8 +21,10 @@ pub fn draw(file: &Path, experiment: &Experiment, runs: &[Vec<Run>]) -> Result<(
             Some(window) => by_time(runs, window),
         })
         .collect();
-    picture(file, experiment, &lines)
-        .map_err(|error| Failure::job(format!("{}: cannot draw: {error}", file.display())))
+    let mut svg = String::new();
+    picture(&mut svg, experiment, &lines)
+        .map_err(|error| Failure::job(format!("cannot draw the figure: {error}")))?;
+    Ok(svg)
 }
 
 /// Goodput in each twentieth of the download.
@@ -74,11 +75,11 @@ fn point(place: f64, rates: &[f64]) -> Point {
 }
 
 fn picture(
-    file: &Path,
+    svg: &mut String,
     experiment: &Experiment,
     lines: &[Vec<Point>],
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let area = SVGBackend::new(file, (900, 560)).into_drawing_area();
+    let area = SVGBackend::with_string(svg, (900, 560)).into_drawing_area();
     area.fill(&WHITE)?;
     let points = || lines.iter().flatten();
     let right = points().map(|(place, ..)| *place).fold(1.0, f64::max);
@@ -151,10 +152,7 @@ mod tests {
         for (_, mean, bar) in by_completion(&runs[3]) {
             assert!((mean - 26.5).abs() < 1e-6 && (bar - 0.5).abs() < 1e-6);
         }
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("fig8.svg");
-        draw(&file, &experiment, &runs).unwrap();
-        let text = std::fs::read_to_string(&file).unwrap();
+        let text = draw(&experiment, &runs).unwrap();
         for variant in &experiment.variants {
             assert!(text.contains(&variant.name), "{} is missing", variant.name);
         }

@@ -25,6 +25,9 @@ pub struct BenchArgs {
     /// Write a figure in the shape of the paper's: an SVG file
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+    /// Replace the figure if the file exists
+    #[arg(long, requires = "plot")]
+    pub force: bool,
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,

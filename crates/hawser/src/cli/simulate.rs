@@ -70,6 +70,9 @@ pub struct SimulateArgs {
     /// Write it to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 /// Who chooses the paths.

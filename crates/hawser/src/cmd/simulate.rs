@@ -5,12 +5,13 @@ use crate::{
     cli::{SelectByArg, SimulateArgs},
     failure::{Doing, Failure},
     out::out,
+    output::Output,
 };
 use hawser_sim::{Options, Outcome, SelectBy, generate, simulate};
 use hawser_topology::Network;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use std::fmt::Write;
+use std::{fmt::Write, path::Path};
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -31,9 +32,10 @@ struct Report {
 
 /// Runs `hawser simulate`.
 pub fn run(args: SimulateArgs) -> Result<(), Failure> {
+    let output = output(&args)?;
     let Some(topology) = &args.topology else {
         let text = generate(args.generate.unwrap_or(1), args.seed);
-        return write(&args, &text);
+        return write(output, &text);
     };
     let network = lab::network(topology)?;
     let options = options(&args);
@@ -61,7 +63,7 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
         true => serde_json::to_string_pretty(&report).doing("writing JSON")? + "\n",
         false => report.table(),
     };
-    write(&args, &text)
+    write(output, &text)
 }
 
 fn options(args: &SimulateArgs) -> Options {
@@ -100,9 +102,18 @@ fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Fa
     outcome.map_err(Failure::job)
 }
 
-fn write(args: &SimulateArgs, text: &str) -> Result<(), Failure> {
-    match &args.output {
-        Some(file) => std::fs::write(file, text).doing(file.display()),
+/// The file to write, if it is not standard output.
+fn output(args: &SimulateArgs) -> Result<Option<Output>, Failure> {
+    let inputs: Vec<&Path> = args.topology.iter().map(Path::new).collect();
+    let output = args.output.as_deref();
+    output
+        .map(|file| Output::check("-o", file, args.force, &inputs))
+        .transpose()
+}
+
+fn write(output: Option<Output>, text: &str) -> Result<(), Failure> {
+    match output {
+        Some(output) => output.write(text.as_bytes()),
         None => {
             out(format_args!("{text}"));
             Ok(())

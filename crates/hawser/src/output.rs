@@ -1,0 +1,189 @@
+//! Files that commands write for the user: checked before the work, never in the place of an
+//! input, in the place of another file only on request, and whole or not at all.
+
+use crate::failure::{Doing, Failure};
+use std::{
+    ffi::OsStr,
+    fs::{self, File, Metadata, Permissions},
+    io::{self, ErrorKind, Write},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{FileTypeExt, MetadataExt, PermissionsExt},
+    },
+    path::{Path, PathBuf},
+};
+use tempfile::NamedTempFile;
+
+/// A file that a command is to write, found to be writable.
+#[derive(Debug)]
+pub struct Output {
+    /// The path as the user gave it, for messages.
+    shown: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// No file is there yet.
+    New(PathBuf),
+    /// The regular file there is to be replaced; links on the way to it are resolved.
+    Replaced(PathBuf),
+    /// A device or a pipe, which is written to as it is.
+    Stream(PathBuf),
+}
+
+impl Output {
+    /// Checks that `path`, given with `flag` (empty for a default), can be written, before the
+    /// work begins. `inputs` are the files and folders that the command reads: none of them, nor a
+    /// file in one of them, is ever replaced. Any other file is with `force` alone.
+    ///
+    /// # Errors
+    /// Wrong use, when it cannot be written.
+    pub fn check(
+        flag: &str,
+        path: &Path,
+        force: bool,
+        inputs: &[&Path],
+    ) -> Result<Output, Failure> {
+        let refuse = |why: String| {
+            let named = format!("{flag} {}", path.display());
+            Failure::usage(format!("{}: {why}", named.trim_start()))
+        };
+        let place = place(path, force, inputs).map_err(refuse)?;
+        if let Place::New(file) | Place::Replaced(file) = &place {
+            // Nothing but an attempt tells whether a file can be made there.
+            beside(file).map_err(|error| {
+                let folder = folder(file).display();
+                refuse(format!("cannot write in the folder {folder}: {error}"))
+            })?;
+        }
+        Ok(Output {
+            shown: path.to_owned(),
+            place,
+        })
+    }
+
+    /// The path as the user gave it.
+    pub fn path(&self) -> &Path {
+        &self.shown
+    }
+
+    /// Writes the file: beside its place first, then renamed, so that nobody ever finds a part of
+    /// it, and what is replaced is there until then.
+    ///
+    /// # Errors
+    /// When it cannot be written, or another file came to its place since the check.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
+        self.try_write(bytes).doing(self.shown.display())
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<()> {
+        let (path, replaced) = match &self.place {
+            Place::Stream(path) => {
+                return File::options().write(true).open(path)?.write_all(bytes);
+            }
+            Place::New(path) => (path, None),
+            Place::Replaced(path) => (path, Some(fs::metadata(path)?)),
+        };
+        let mut file = beside(path)?;
+        file.write_all(bytes)?;
+        if let Some(replaced) = &replaced {
+            // Who may read it stays as it was.
+            file.as_file().set_permissions(replaced.permissions())?;
+        }
+        file.as_file().sync_all()?;
+        match replaced {
+            Some(_) => file.persist(path),
+            None => file.persist_noclobber(path),
+        }
+        .map_err(|error| error.error)?;
+        File::open(folder(path))?.sync_all()
+    }
+}
+
+fn place(path: &Path, force: bool, inputs: &[&Path]) -> Result<Place, String> {
+    let is_folder = || "this is a folder: name a file".to_owned();
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // The path of a folder that is to be there.
+            if path.as_os_str().as_bytes().ends_with(b"/") {
+                return Err(is_folder());
+            }
+            if path.is_symlink() {
+                return Err("this is a symbolic link to nothing: choose another name".to_owned());
+            }
+            return Ok(Place::New(path.to_owned()));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let kind = found.file_type();
+    if kind.is_dir() {
+        return Err(is_folder());
+    }
+    if kind.is_char_device() || kind.is_fifo() {
+        return Ok(Place::Stream(path.to_owned()));
+    }
+    if !kind.is_file() {
+        return Err("this is no regular file: choose another name".to_owned());
+    }
+    for input in inputs {
+        if is_same(&found, input) {
+            let input = input.display();
+            return Err(format!(
+                "this is the file {input}, which is read: choose another name"
+            ));
+        }
+        if is_within(&found, input) {
+            let input = input.display();
+            return Err(format!(
+                "this is a file of {input}, which is read: choose another name"
+            ));
+        }
+    }
+    if !force {
+        return Err("the file exists: choose another name, or replace it with --force".to_owned());
+    }
+    // A link stays, and the file that it leads to is replaced.
+    let resolved = path.canonicalize().map_err(|error| error.to_string())?;
+    Ok(Place::Replaced(resolved))
+}
+
+/// Whether `path` leads to the file `one`, by whatever name.
+pub fn is_same(one: &Metadata, path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+/// Whether the file `one` is in the folder, by whatever name. What cannot be listed does not count:
+/// who reads the folder fails on it.
+fn is_within(one: &Metadata, folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let Ok(found) = entry.metadata() else {
+            return false;
+        };
+        (found.dev(), found.ino()) == (one.dev(), one.ino())
+            || found.is_dir() && is_within(one, &entry.path())
+    })
+}
+
+/// The folder in which `file` is.
+fn folder(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if folder.as_os_str() != OsStr::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A file in the same folder, which goes again unless it is renamed.
+fn beside(file: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".hawser-")
+        // What others may do is up to the umask, as for any new file.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder(file))
+        // tempfile's own text names the path that it made up.
+        .map_err(|error| error.kind().into())
+}
