@@ -3,6 +3,7 @@
 mod bench;
 mod host;
 mod simulate;
+mod torrent;
 
 pub use bench::*;
 use clap::{Args, Parser, Subcommand};
@@ -10,6 +11,7 @@ use hawser_topology::IsdAsn;
 pub use host::*;
 pub use simulate::*;
 use std::{path::PathBuf, time::Duration};
+pub use torrent::*;
 
 /// Moves data over every useful path of a SCION network at once.
 #[derive(Parser)]
@@ -48,35 +50,6 @@ pub enum Command {
     /// What hawser starts for itself
     #[command(hide = true)]
     Internal(InternalArgs),
-}
-
-#[derive(Args)]
-pub struct TorrentArgs {
-    #[command(subcommand)]
-    pub command: TorrentCommand,
-}
-
-#[derive(Subcommand)]
-pub enum TorrentCommand {
-    /// Make a .torrent file of a file or folder
-    Create {
-        /// The file or folder
-        path: PathBuf,
-        /// Where to write it; PATH.torrent when not given
-        #[arg(long, short, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Bytes of a piece: a power of two from 16KiB to 128MiB; chosen by size when not given
-        #[arg(long, value_name = "N", value_parser = piece_length)]
-        piece_length: Option<u32>,
-    },
-    /// Show what a .torrent file holds
-    Show {
-        /// The .torrent file
-        file: PathBuf,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 #[derive(Args)]
@@ -340,11 +313,6 @@ fn size(text: &str) -> Result<u64, String> {
         .checked_mul(scale)
         .filter(|&n| n > 0)
         .ok_or_else(wrong)
-}
-
-fn piece_length(text: &str) -> Result<u32, String> {
-    let length = size(text)?;
-    u32::try_from(length).map_err(|_| format!("{text}: at most 128MiB"))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod choose;
 mod document;
 pub mod get;
 pub mod lab;
+mod metainfo;
 mod news;
 pub mod paths;
 pub mod ping;
@@ -19,20 +20,6 @@ use crate::cli::{Format, HostArgs};
 use crate::failure::{Doing, Failure};
 use crate::out::{out, outln};
 use hawser_endhost::Endhost;
-use hawser_torrent::{Metainfo, metainfo::MAX_METAINFO_BYTES};
-use std::{io::Read, path::Path};
-
-/// Reads a `.torrent` file.
-fn read_metainfo(file: &Path) -> Result<Metainfo, Failure> {
-    // One byte more tells a file that is too large from one that just fits,
-    // whatever size a device or a pipe claims to have.
-    let limit = MAX_METAINFO_BYTES as u64 + 1;
-    let mut bytes = Vec::new();
-    std::fs::File::open(file)
-        .and_then(|f| f.take(limit).read_to_end(&mut bytes))
-        .doing(file.display())?;
-    Metainfo::parse(&bytes).doing(file.display())
-}
 
 /// A runtime for commands that move data.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

@@ -255,9 +255,12 @@ pub struct GetArgs {
     /// The folder to download into
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub output: PathBuf,
+    /// Overwrite files in the folder that are not the torrent's
+    #[arg(long)]
+    pub force: bool,
     /// A peer, for example 1-ff00:0:110,10.0.1.1:31000, or 10.0.1.1:6881 for one over plain IP; may
     /// be given several times
-    #[arg(long, value_name = "ADDR", required = true, num_args = 1..)]
+    #[arg(long, value_name = "ADDR", num_args = 1..)]
     pub peer: Vec<PeerAddr>,
     #[command(flatten)]
     pub select: SelectArgs,

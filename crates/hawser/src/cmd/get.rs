@@ -8,13 +8,16 @@ use crate::{
     cli::GetArgs,
     cmd,
     failure::{Doing, Failure},
-    format,
+    format, output,
 };
 use bars::Bars;
 use hawser_endhost::{Endhost, Path};
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Download, DownloadOptions, Network, Phase, Progress, SelectBy, Summary};
+use hawser_torrent::{
+    Download, DownloadError, DownloadOptions, Metainfo, Network, Phase, Progress, SelectBy,
+    StorageError, Summary,
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -105,7 +108,9 @@ pub struct PathReport {
 
 /// Runs `hawser get`.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
-    let metainfo = cmd::read_metainfo(&args.torrent)?;
+    let metainfo = cmd::metainfo::read(&args.torrent)?;
+    refuse_no_peers(&args, &metainfo)?;
+    refuse_own_inputs(&args, &metainfo)?;
     let select = cmd::select::read(&args.select)?;
     let policy = cmd::policy::read(&args.policy)?;
     let (name, info_hash) = (metainfo.name().to_owned(), metainfo.info_hash().to_string());
@@ -129,7 +134,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             .with_select_by(select_by(&args))
             .with_min_weight(args.min_weight / 100.0)
             .with_time_slot(Duration::from_millis(args.time_slot))
-            .with_sensing(!args.no_sensing);
+            .with_sensing(!args.no_sensing)
+            .with_overwrite(args.force);
         if let Some(policy) = policy {
             options = options.with_policy(policy);
         }
@@ -156,7 +162,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             std::future::pending::<()>().await
         };
         let ended = tokio::select! {
-            ended = download.wait() => ended.map_err(Failure::job),
+            ended = download.wait() => ended.map_err(failure),
             signal = cmd::interrupted() => Err(signal.err().unwrap_or_else(|| Failure::job(
                 "interrupted: the same command goes on from what is on disk"))),
             () = shown => Err(Failure::job("the download went away")),
@@ -175,6 +181,60 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
         }
         Ok(())
     })
+}
+
+/// Says what is missing where nobody is named to fetch from.
+fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
+    if !args.peer.is_empty() {
+        return Ok(());
+    }
+    let sources = match (metainfo.trackers(), metainfo.web_seeds()) {
+        ([], []) => "",
+        (_, []) => "the torrent's trackers are not asked yet: ",
+        ([], _) => "the torrent's web seeds are not used yet: ",
+        (_, _) => "the torrent's trackers and web seeds are not used yet: ",
+    };
+    Err(Failure::usage(format!(
+        "{}: {sources}name at least one peer with --peer, for example --peer \
+         1-ff00:0:110,10.0.1.1:31000 or --peer 10.0.1.1:6881",
+        args.torrent.display()
+    )))
+}
+
+/// A download never goes over what this command reads, `--force` or not.
+fn refuse_own_inputs(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
+    let carbon = args.select.carbon.as_deref();
+    let inputs = [
+        Some(args.torrent.as_path()),
+        carbon,
+        cmd::policy::file(&args.policy),
+    ];
+    let found: Vec<_> = inputs
+        .into_iter()
+        .flatten()
+        .filter_map(|input| Some((input, std::fs::metadata(input).ok()?)))
+        .collect();
+    for file in metainfo.files().iter().filter(|file| !file.padding) {
+        let path = args.output.join(&file.path);
+        if let Some((input, _)) = found.iter().find(|(_, it)| output::is_same(it, &path)) {
+            return Err(Failure::usage(format!(
+                "{} would be written over {}, which is read: choose another folder with -o",
+                plain(&path.display().to_string()),
+                input.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What `--force` helps against says so.
+fn failure(error: DownloadError) -> Failure {
+    match error {
+        DownloadError::Storage(
+            error @ (StorageError::Foreign { .. } | StorageError::TooLong { .. }),
+        ) => Failure::job(format!("{error}, or overwrite it with --force")),
+        error => Failure::job(error),
+    }
 }
 
 /// Who chooses paths: who says how, means to choose.

@@ -20,17 +20,29 @@ pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
     })
 }
 
+/// The file that `--policy` names.
+pub fn file(args: &PolicyArgs) -> Option<&Path> {
+    args.policy
+        .as_deref()
+        .map(|policy| Path::new(split(policy).0))
+}
+
+/// `FILE[:NAME]`.
+fn split(policy: &str) -> (&str, Option<&str>) {
+    match policy.rsplit_once(':') {
+        // A file may have a colon in its name.
+        Some((file, name)) if !Path::new(policy).exists() => (file, Some(name)),
+        _ => (policy, None),
+    }
+}
+
 fn in_file(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
     let Some(policy) = &args.policy else {
         return Ok(None);
     };
     let wrong =
         |error: &dyn std::fmt::Display| Failure::usage(format!("--policy {policy}: {error}"));
-    // A file may have a colon in its name.
-    let (file, name) = match policy.rsplit_once(':') {
-        Some((file, name)) if !Path::new(policy).exists() => (file, Some(name)),
-        _ => (policy.as_str(), None),
-    };
+    let (file, name) = split(policy);
     let text = document::read(Path::new(file)).map_err(|error| wrong(&error))?;
     let policies = Policies::parse(&text).map_err(|error| wrong(&error))?;
     let chosen = match name {

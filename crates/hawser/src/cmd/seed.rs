@@ -16,7 +16,7 @@ use std::{io::IsTerminal, net::SocketAddr};
 
 /// Runs `hawser seed` until interrupted.
 pub fn run(args: SeedArgs) -> Result<(), Failure> {
-    let metainfo = cmd::read_metainfo(&args.torrent)?;
+    let metainfo = cmd::metainfo::read(&args.torrent)?;
     let select = args.select.unwrap_or_else(Select::shortest);
     let select = cmd::select::with_carbon(select, args.carbon.as_deref())?;
     let policy = cmd::policy::read(&args.policy)?;

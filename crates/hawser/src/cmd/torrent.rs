@@ -1,11 +1,13 @@
 //! `hawser torrent create` and `hawser torrent show`.
 
-use crate::out::{outln, plain};
+mod show;
+
+use crate::out::outln;
 use crate::{
-    cli::{TorrentArgs, TorrentCommand},
-    cmd,
+    cli::{TorrentArgs, TorrentCommand, TorrentCreateArgs},
     failure::{Doing, Failure},
     format,
+    output::Output,
 };
 use hawser_torrent::{CreateError, CreateOptions, Metainfo};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,29 +16,32 @@ use std::path::{Path, PathBuf};
 /// Runs `hawser torrent`.
 pub fn run(args: TorrentArgs) -> Result<(), Failure> {
     match args.command {
-        TorrentCommand::Create {
-            path,
-            output,
-            piece_length,
-        } => create(&path, output, piece_length),
-        TorrentCommand::Show { file, json } => show(&file, json),
+        TorrentCommand::Create(args) => create(args),
+        TorrentCommand::Show { file, json } => show::run(&file, json),
     }
 }
 
-fn create(path: &Path, output: Option<PathBuf>, piece_length: Option<u32>) -> Result<(), Failure> {
-    let output = match output {
-        Some(output) => output,
-        None => beside(path)?,
+fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
+    let path = &args.path;
+    let output = match &args.output {
+        Some(output) => Output::check("-o", output, args.force, &[path])?,
+        None => Output::check("", &beside(path)?, args.force, &[path])?,
     };
-    let mut options = CreateOptions::default();
-    options.piece_length = piece_length;
+    let tiers = args.announce.into_iter().map(|tier| tier.0);
+    let options = CreateOptions::new()
+        .with_piece_length(args.piece_length)
+        .with_trackers(tiers.collect())
+        .with_private(args.private)
+        .with_comment(args.comment)
+        .with_source(args.source)
+        .with_web_seeds(args.web_seed);
     let bytes = hashed(path, &options)?;
     // Read back what is written: a file that `get` refuses is no use.
     let metainfo = Metainfo::parse(&bytes).doing(path.display())?;
-    std::fs::write(&output, &bytes).doing(output.display())?;
+    output.write(&bytes)?;
     outln!(
         "{}: {} in {} pieces of {}, info-hash {}",
-        output.display(),
+        output.path().display(),
         format::bytes(metainfo.total_length()),
         metainfo.piece_count(),
         format::bytes(metainfo.piece_length().into()),
@@ -79,54 +84,4 @@ fn beside(path: &Path) -> Result<PathBuf, Failure> {
         Some(parent) if path.file_name().is_some() => parent.join(file),
         _ => PathBuf::from(file),
     })
-}
-
-fn show(file: &Path, json: bool) -> Result<(), Failure> {
-    let metainfo = cmd::read_metainfo(file)?;
-    if json {
-        let files: Vec<_> = metainfo
-            .files()
-            .iter()
-            .map(|f| serde_json::json!({"path": f.path, "length": f.length}))
-            .collect();
-        let object = serde_json::json!({
-            "name": metainfo.name(),
-            "info_hash": metainfo.info_hash().to_string(),
-            "total_length": metainfo.total_length(),
-            "piece_length": metainfo.piece_length(),
-            "pieces": metainfo.piece_count(),
-            "comment": metainfo.comment(),
-            "created_by": metainfo.created_by(),
-            "creation_date": metainfo.creation_date(),
-            "files": files,
-        });
-        outln!("{object:#}");
-        return Ok(());
-    }
-    outln!("name:      {}", plain(metainfo.name()));
-    outln!("info-hash: {}", metainfo.info_hash());
-    outln!(
-        "size:      {} ({} bytes)",
-        format::bytes(metainfo.total_length()),
-        metainfo.total_length()
-    );
-    outln!(
-        "pieces:    {} of {}",
-        metainfo.piece_count(),
-        format::bytes(metainfo.piece_length().into())
-    );
-    if let Some(comment) = metainfo.comment() {
-        outln!("comment:   {}", plain(comment));
-    }
-    if metainfo.is_multi_file() {
-        outln!("files:");
-        for f in metainfo.files() {
-            outln!(
-                "  {:>12}  {}",
-                format::bytes(f.length),
-                plain(&f.path.display().to_string())
-            );
-        }
-    }
-    Ok(())
 }

@@ -1,0 +1,133 @@
+//! `hawser torrent show`.
+
+use crate::out::{outln, plain};
+use crate::{cmd::metainfo, failure::Failure, format};
+use hawser_torrent::{
+    Metainfo,
+    metainfo::{File, Link},
+};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Runs `hawser torrent show`.
+pub fn run(file: &Path, json: bool) -> Result<(), Failure> {
+    let metainfo = metainfo::read(file)?;
+    match json {
+        true => outln!("{:#}", object(&metainfo)),
+        false => print(&metainfo),
+    }
+    Ok(())
+}
+
+/// The files that a download writes: padding is none.
+fn files(metainfo: &Metainfo) -> impl Iterator<Item = &File> {
+    metainfo.files().iter().filter(|file| !file.padding)
+}
+
+fn object(metainfo: &Metainfo) -> Value {
+    let files: Vec<_> = files(metainfo)
+        .map(|file| {
+            let mut object = json!({"path": file.path, "length": file.length});
+            if let Some(original) = &file.original {
+                object["original_path"] = original.as_str().into();
+            }
+            object
+        })
+        .collect();
+    let links: Vec<_> = metainfo
+        .links()
+        .iter()
+        .map(|link| json!({"path": link.path, "target": link.target}))
+        .collect();
+    json!({
+        "name": metainfo.name(),
+        "info_hash": metainfo.info_hash().to_string(),
+        "info_hash_v2": metainfo.info_hash_v2().map(hex),
+        "total_length": content_length(metainfo),
+        "padding_length": metainfo.total_length() - content_length(metainfo),
+        "piece_length": metainfo.piece_length(),
+        "pieces": metainfo.piece_count(),
+        "comment": metainfo.comment(),
+        "created_by": metainfo.created_by(),
+        "creation_date": metainfo.creation_date(),
+        "private": metainfo.is_private(),
+        "source": metainfo.source(),
+        "trackers": metainfo.trackers(),
+        "web_seeds": metainfo.web_seeds(),
+        "files": files,
+        "links": links,
+    })
+}
+
+fn print(metainfo: &Metainfo) {
+    let line = |name: &str, text: &str| outln!("{:<12}{}", format!("{name}:"), plain(text));
+    line("name", metainfo.name());
+    line("info-hash", &metainfo.info_hash().to_string());
+    if let Some(hash) = metainfo.info_hash_v2() {
+        line("version 2", &hex(hash));
+    }
+    let length = content_length(metainfo);
+    line(
+        "size",
+        &format!("{} ({length} bytes)", format::bytes(length)),
+    );
+    let piece_length = format::bytes(metainfo.piece_length().into());
+    line(
+        "pieces",
+        &format!("{} of {piece_length}", metainfo.piece_count()),
+    );
+    if metainfo.is_private() {
+        line("private", "yes: peers come from the trackers alone");
+    }
+    for (name, text) in [
+        ("source", metainfo.source()),
+        ("comment", metainfo.comment()),
+        ("created by", metainfo.created_by()),
+    ] {
+        if let Some(text) = text {
+            line(name, text);
+        }
+    }
+    for tier in metainfo.trackers() {
+        line("trackers", &tier.join(", "));
+    }
+    for url in metainfo.web_seeds() {
+        line("web seed", url);
+    }
+    let changed = files(metainfo).any(|file| file.original.is_some());
+    if metainfo.is_multi_file() || changed {
+        outln!("files:");
+        files(metainfo).for_each(print_file);
+        metainfo.links().iter().for_each(print_link);
+    }
+}
+
+fn print_file(file: &File) {
+    let original = file.original.as_ref();
+    outln!(
+        "  {:>12}  {}{}",
+        format::bytes(file.length),
+        plain(&file.path.display().to_string()),
+        original.map_or(String::new(), |it| format!(" (listed as {})", plain(it))),
+    );
+}
+
+fn print_link(link: &Link) {
+    let path = plain(&link.path.display().to_string());
+    match &link.target {
+        Some(target) => outln!("  {:>12}  {path} -> {}", "link", target.display()),
+        None => outln!(
+            "  {:>12}  {path} (not made: its target is not in the torrent)",
+            "link"
+        ),
+    }
+}
+
+/// Bytes of all files, without padding.
+fn content_length(metainfo: &Metainfo) -> u64 {
+    files(metainfo).map(|file| file.length).sum()
+}
+
+fn hex(hash: [u8; 32]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,332 @@
+//! What commands write: nothing that is there is lost, and what cannot be written is told first.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::Duration,
+};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    /// Runs the program in this folder.
+    fn hawser(&self, args: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_hawser"))
+            .args(args)
+            .current_dir(self.0.path())
+            .env("SCION_DAEMON", "127.0.0.1:1")
+            .output()
+            .unwrap()
+    }
+
+    fn done(&self, args: &[&str]) {
+        let output = self.hawser(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    }
+
+    /// Asserts wrong use, explained in one line with these words, before anything is printed.
+    fn wrong(&self, args: &[&str], words: &[&str]) {
+        let output = self.hawser(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        for word in words {
+            assert!(
+                error.contains(word),
+                "{args:?}: {word:?} is not in: {error}"
+            );
+        }
+        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
+
+    /// The names in it, sorted.
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(self.0.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+fn is_torrent(path: &Path) -> bool {
+    fs::read(path).unwrap().starts_with(b"d")
+}
+
+#[test]
+fn a_torrent_never_replaces_its_content() {
+    let folder = Folder::new();
+    let victim = vec![42; 100_000];
+    let file = folder.write("victim.bin", &victim);
+    fs::hard_link(&file, folder.path("hard.bin")).unwrap();
+    symlink("victim.bin", folder.path("soft.bin")).unwrap();
+    let absolute = file.to_str().unwrap().to_owned();
+    for output in [
+        "victim.bin",
+        "./victim.bin",
+        &absolute,
+        "hard.bin",
+        "soft.bin",
+    ] {
+        for force in [&[][..], &["--force"]] {
+            let args = [&["torrent", "create", "victim.bin", "-o", output], force].concat();
+            folder.wrong(&args, &[output, "victim.bin"]);
+        }
+    }
+    assert_eq!(fs::read(&file).unwrap(), victim);
+    assert_eq!(folder.names(), ["hard.bin", "soft.bin", "victim.bin"]);
+}
+
+#[test]
+fn a_torrent_never_replaces_a_file_of_the_folder_it_describes() {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("set/deep")).unwrap();
+    let inside = folder.write("set/deep/a.bin", &[42; 50_000]);
+    fs::hard_link(&inside, folder.path("outside.bin")).unwrap();
+    symlink("set/deep", folder.path("way")).unwrap();
+    for output in ["set/deep/a.bin", "way/a.bin", "outside.bin"] {
+        let args = ["torrent", "create", "set", "--force", "-o", output];
+        folder.wrong(&args, &[output, "set"]);
+    }
+    assert_eq!(fs::read(&inside).unwrap(), vec![42; 50_000]);
+    // A new file there is no part of what the torrent describes.
+    folder.done(&["torrent", "create", "set", "-o", "set/new.torrent"]);
+    assert!(is_torrent(&folder.path("set/new.torrent")));
+    // From now on it would be.
+    let again = [
+        "torrent",
+        "create",
+        "set",
+        "--force",
+        "-o",
+        "set/new.torrent",
+    ];
+    folder.wrong(&again, &["set/new.torrent"]);
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_only_with_force() {
+    let folder = Folder::new();
+    folder.write("data.bin", &[42; 50_000]);
+    let there = folder.write("there", b"keep me");
+    fs::set_permissions(&there, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink("there", folder.path("link")).unwrap();
+    symlink("nowhere", folder.path("dangling")).unwrap();
+    let create = ["torrent", "create", "data.bin", "-o"];
+    let simulate = ["simulate", "--generate", "3", "-o"];
+    for command in [&create[..], &simulate] {
+        folder.wrong(&[command, &["there"]].concat(), &["there", "--force"]);
+        folder.wrong(&[command, &["link"]].concat(), &["link", "--force"]);
+        folder.wrong(&[command, &["dangling"]].concat(), &["dangling"]);
+    }
+    let plot = ["bench", "fig5", "--repeat", "1", "--plot", "there"];
+    folder.wrong(&plot, &["there", "--force"]);
+    assert_eq!(fs::read(&there).unwrap(), b"keep me");
+    for (command, name) in [(&create[..], "there"), (&simulate, "link")] {
+        folder.done(&[command, &[name, "--force"]].concat());
+        assert_ne!(fs::read(&there).unwrap(), b"keep me");
+        fs::write(&there, b"keep me").unwrap();
+    }
+    // Written beside and renamed: what others have open stays whole, and who may read it too.
+    let before = fs::metadata(&there).unwrap().ino();
+    folder.done(&[&create[..], &["there", "--force"]].concat());
+    let after = fs::metadata(&there).unwrap();
+    assert_ne!(after.ino(), before);
+    assert_eq!(after.mode() & 0o777, 0o600);
+    assert!(folder.path("link").is_symlink());
+    assert_eq!(folder.names(), ["dangling", "data.bin", "link", "there"]);
+}
+
+#[test]
+fn a_torrent_beside_its_content_is_not_replaced_either() {
+    let folder = Folder::new();
+    folder.write("data.bin", &[42; 50_000]);
+    folder.done(&["torrent", "create", "data.bin"]);
+    folder.wrong(
+        &["torrent", "create", "data.bin"],
+        &["data.bin.torrent", "--force"],
+    );
+    folder.done(&["torrent", "create", "data.bin", "--force"]);
+    assert_eq!(folder.names(), ["data.bin", "data.bin.torrent"]);
+}
+
+#[test]
+fn where_nothing_can_be_written_is_told_before_the_work() {
+    let folder = Folder::new();
+    folder.write("data.bin", &[42; 50_000]);
+    fs::create_dir(folder.path("dir")).unwrap();
+    for output in ["absent/x", "data.bin/x", "dir", "dir/", ".", "dir/.."] {
+        folder.wrong(
+            &["torrent", "create", "data.bin", "-o", output],
+            &[output, "-o"],
+        );
+        folder.wrong(
+            &["simulate", "--generate", "3", "-o", output],
+            &[output, "-o"],
+        );
+        // Without a network: nothing of the experiment is begun.
+        folder.wrong(
+            &["bench", "fig5", "--repeat", "1", "--plot", output],
+            &[output, "--plot"],
+        );
+    }
+    assert_eq!(folder.names(), ["data.bin", "dir"]);
+}
+
+#[test]
+fn a_topology_is_not_replaced_by_what_is_computed_from_it() {
+    let folder = Folder::new();
+    folder.done(&["simulate", "--generate", "3", "-o", "net.topo"]);
+    let text = fs::read(folder.path("net.topo")).unwrap();
+    let args = ["simulate", "net.topo", "--force", "-o", "./net.topo"];
+    folder.wrong(&args, &["./net.topo"]);
+    assert_eq!(fs::read(folder.path("net.topo")).unwrap(), text);
+}
+
+#[test]
+fn devices_are_written_to_and_not_replaced() {
+    let folder = Folder::new();
+    folder.write("data.bin", &[42; 50_000]);
+    folder.done(&["torrent", "create", "data.bin", "-o", "/dev/null"]);
+    let null = fs::metadata("/dev/null").unwrap();
+    assert!(!null.is_file(), "/dev/null is a file now");
+    let output = folder.hawser(&["simulate", "--generate", "3", "-o", "/dev/stdout"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("ASes:"));
+}
+
+#[test]
+fn what_a_torrent_is_made_with_is_shown() {
+    let folder = Folder::new();
+    folder.write("data.bin", &[42; 50_000]);
+    folder.done(&[
+        "torrent",
+        "create",
+        "data.bin",
+        "--announce",
+        "http://a.example/announce,http://b.example/announce",
+        "--announce",
+        "udp://c.example:6969",
+        "--private",
+        "--comment",
+        "a comment",
+        "--source",
+        "HAWSER",
+        "--web-seed",
+        "https://example.org/data.bin",
+    ]);
+    let output = folder.hawser(&["torrent", "show", "data.bin.torrent", "--json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        shown["trackers"],
+        serde_json::json!([
+            ["http://a.example/announce", "http://b.example/announce"],
+            ["udp://c.example:6969"]
+        ])
+    );
+    assert_eq!(shown["private"], true);
+    assert_eq!(shown["comment"], "a comment");
+    assert_eq!(shown["source"], "HAWSER");
+    assert_eq!(
+        shown["web_seeds"],
+        serde_json::json!(["https://example.org/data.bin"])
+    );
+    let output = folder.hawser(&["torrent", "show", "data.bin.torrent"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for word in [
+        "b.example",
+        "private",
+        "a comment",
+        "HAWSER",
+        "example.org/data.bin",
+    ] {
+        assert!(text.contains(word), "{word} is not in {text}");
+    }
+    // Another source, another torrent.
+    folder.done(&[
+        "torrent",
+        "create",
+        "data.bin",
+        "-o",
+        "other.torrent",
+        "--private",
+    ]);
+    let output = folder.hawser(&["torrent", "show", "other.torrent", "--json"]);
+    let other: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_ne!(shown["info_hash"], other["info_hash"]);
+}
+
+#[test]
+fn padding_is_not_shown() {
+    let folder = Folder::new();
+    let pieces = "a".repeat(20);
+    let text = format!(
+        "d4:infod5:filesld6:lengthi5e4:pathl1:aeed4:attr1:p6:lengthi11e4:pathl4:.pad2:11eed6:lengthi\
+         5e4:pathl1:beee4:name1:x12:piece lengthi16384e6:pieces20:{pieces}ee\n"
+    );
+    folder.write("x.torrent", text.as_bytes());
+    let output = folder.hawser(&["torrent", "show", "x.torrent"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        !text.contains(".pad") && text.contains("10 bytes"),
+        "{text}"
+    );
+    let output = folder.hawser(&["torrent", "show", "x.torrent", "--json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["files"].as_array().unwrap().len(), 2);
+    assert_eq!(shown["total_length"], 10);
+    assert_eq!(shown["padding_length"], 11);
+}
+
+#[test]
+fn the_table_of_an_experiment_is_printed_though_its_figure_cannot_be_written() {
+    let folder = Folder::new();
+    let scratch = folder.path("scratch");
+    let figures = folder.path("figures");
+    fs::create_dir(&scratch).unwrap();
+    fs::create_dir(&figures).unwrap();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["bench", "fig5", "--variant", "one-path", "--repeat", "1"])
+        .args(["--size", "200kB", "--plot", "figures/fig5.svg"])
+        .current_dir(folder.0.path())
+        .env("TMPDIR", &scratch)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The experiment begins once the figure was found to be writable; then it is no more.
+    while fs::read_dir(&scratch).unwrap().next().is_none() {
+        assert!(bench.try_wait().unwrap().is_none(), "the bench ended early");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    fs::remove_dir(&figures).unwrap();
+    let output = bench.wait_with_output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("user namespaces are not allowed here") {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(error.contains("figures/fig5.svg"), "{error}");
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(table.contains("one-path"), "{table}");
+}
