@@ -407,12 +407,14 @@ fn prepare(
     // Nothing on disk means nothing to hash.
     let fresh = !metainfo.content_path(&dir).exists();
     let files = Files::below(dir, layout, overwrite)?;
-    let lock = files.lock()?;
     let mut verified = Bitfield::empty(metainfo.piece_count());
     if fresh {
+        let lock = files.lock()?;
         files.make_room(&metainfo.info_hash())?;
         return Ok((files, lock, verified));
     }
+    // Before the check, which may take long, but without creating anything yet.
+    let lock = files.lock_if_there()?;
     let survey = Survey::of(&files)?;
     let (mut checked, mut resumed, mut told) = (0, 0, Instant::now());
     let each = |piece, found| {
@@ -444,6 +446,10 @@ fn prepare(
         let telling = telling(metainfo, &verified);
         survey.refuse_foreign(&files, &verified, &telling, &metainfo.info_hash())?;
     }
+    let lock = match lock {
+        Some(lock) => Some(lock),
+        None => files.lock()?,
+    };
     files.make_room(&metainfo.info_hash())?;
     Ok((files, lock, verified))
 }

@@ -110,6 +110,11 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Whether a file is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// The error of trying to `action` `path`.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StorageError {
         let path = path.to_owned();

@@ -111,9 +111,7 @@ impl Files {
                 .metadata()
                 .map(|metadata| metadata.len())
                 .map_err(|error| StorageError::io("look at", &self.path_of(index), error)),
-            Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(0)
-            }
+            Err(error) if error.is_not_found() => Ok(0),
             Err(error) => Err(error),
         }
     }

@@ -19,12 +19,29 @@ impl Files {
     /// # Errors
     /// [`StorageError::InUse`] when another download has the lock.
     pub fn lock(&self) -> Result<Option<Lock>, StorageError> {
-        let entries = self.layout().entries();
-        let Some(first) = entries.iter().position(|entry| !entry.padding) else {
+        match self.on_disk().next() {
+            Some(first) => self.lock_file(first, self.create(first)?),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, if the first file is there; `None` else.
+    ///
+    /// # Errors
+    /// [`StorageError::InUse`] when another download has the lock.
+    pub fn lock_if_there(&self) -> Result<Option<Lock>, StorageError> {
+        let Some(first) = self.on_disk().next() else {
             return Ok(None);
         };
-        let path = self.path_of(first);
-        let file = self.create(first)?;
+        match self.open_apart(first) {
+            Ok(file) => self.lock_file(first, file),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lock_file(&self, entry: usize, file: File) -> Result<Option<Lock>, StorageError> {
+        let path = self.path_of(entry);
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Lock(file))),
             Err(Errno::WOULDBLOCK) => Err(StorageError::InUse { path }),

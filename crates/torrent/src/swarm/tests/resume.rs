@@ -180,6 +180,19 @@ async fn the_same_files_are_downloaded_once_at_a_time() {
     finish(stage.download(&host, &[1])).await.unwrap();
 }
 
+/// What is in a folder and those in it.
+fn entries(folder: &Path) -> std::collections::BTreeSet<PathBuf> {
+    let mut found = std::collections::BTreeSet::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(entries(&path));
+        }
+        found.insert(path);
+    }
+    found
+}
+
 /// Downloads to a folder in which there are such files, and expects them to be refused and left.
 async fn refused(stage: &Stage, host: &Host, there: &[(&str, Vec<u8>)]) {
     for (name, bytes) in there {
@@ -187,11 +200,13 @@ async fn refused(stage: &Stage, host: &Host, there: &[(&str, Vec<u8>)]) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
+    let before = entries(&stage.target());
     let error = finish(stage.download(host, &[1])).await.unwrap_err();
     assert!(
         matches!(error, DownloadError::Storage(StorageError::Foreign { .. })),
         "{error}"
     );
+    assert_eq!(entries(&stage.target()), before, "something was created");
     for (name, bytes) in there {
         assert!(
             fs::read(stage.target().join(name)).unwrap() == *bytes,
