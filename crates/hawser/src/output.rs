@@ -97,7 +97,12 @@ impl Output {
             None => file.persist_noclobber(path),
         }
         .map_err(|error| error.error)?;
-        File::open(folder(path))?.sync_all()
+        // The file is whole either way. A folder that cannot be synced, as some file systems have
+        // them, may lose its name if the system crashes now.
+        if let Ok(folder) = File::open(folder(path)) {
+            let _ = folder.sync_all();
+        }
+        Ok(())
     }
 }
 

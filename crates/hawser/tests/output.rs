@@ -330,3 +330,110 @@ fn the_table_of_an_experiment_is_printed_though_its_figure_cannot_be_written() {
     let table = String::from_utf8_lossy(&output.stdout);
     assert!(table.contains("one-path"), "{table}");
 }
+
+/// Runs another program; `None`, told, where it is not installed.
+fn other(folder: &Folder, program: &str, args: &[&str]) -> Option<String> {
+    let run = Command::new(program)
+        .args(args)
+        .current_dir(folder.0.path())
+        .output();
+    match run {
+        Ok(output) => {
+            assert!(output.status.success(), "{program} {args:?}: {output:?}");
+            Some(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+        Err(error) => {
+            eprintln!("skipped: {program}: {error}");
+            None
+        }
+    }
+}
+
+/// Content with folders, an empty file, a long name and a link.
+fn content(folder: &Folder) {
+    fs::create_dir_all(folder.path("set/deep/er")).unwrap();
+    folder.write("set/a.bin", &[42; 100_000]);
+    folder.write("set/deep/er/b", b"b");
+    folder.write("set/empty", b"");
+    folder.write(&format!("set/{}.txt", "n".repeat(230)), b"long");
+    symlink("er/b", folder.path("set/deep/link")).unwrap();
+}
+
+#[test]
+fn other_programs_read_the_torrents_that_are_made() {
+    let folder = Folder::new();
+    content(&folder);
+    let trackers = ["http://a.example/announce", "udp://b.example:6969"];
+    let create = [
+        "torrent",
+        "create",
+        "set",
+        "--private",
+        "--comment",
+        "a comment",
+    ];
+    folder.done(
+        &[
+            &create[..],
+            &["-a", trackers[0], "-a", trackers[1]],
+            &["-w", "http://c.example/"],
+        ]
+        .concat(),
+    );
+    let output = folder.hawser(&["torrent", "show", "set.torrent", "--json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let hash = shown["info_hash"].as_str().unwrap();
+    for (program, args) in [
+        ("transmission-show", &["set.torrent"][..]),
+        ("aria2c", &["--show-files=true", "set.torrent"]),
+    ] {
+        let Some(text) = other(&folder, program, args) else {
+            continue;
+        };
+        for word in [
+            hash,
+            trackers[0],
+            trackers[1],
+            "c.example",
+            "a comment",
+            "deep/er/b",
+        ] {
+            assert!(text.contains(word), "{program}: {word} is not in {text}");
+        }
+    }
+}
+
+#[test]
+fn torrents_that_other_programs_make_are_read() {
+    let folder = Folder::new();
+    content(&folder);
+    let tracker = "http://a.example/announce";
+    for (program, args) in [
+        (
+            "transmission-create",
+            ["-p", "-t", tracker, "-o", "other.torrent", "set"],
+        ),
+        (
+            "mktorrent",
+            ["-p", "-a", tracker, "-o", "other.torrent", "set"],
+        ),
+    ] {
+        if other(&folder, program, &args).is_none() {
+            continue;
+        }
+        let output = folder.hawser(&["torrent", "show", "other.torrent", "--json"]);
+        let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(shown["name"], "set", "{program}");
+        assert_eq!(shown["trackers"], serde_json::json!([[tracker]]));
+        assert_eq!(shown["private"], true);
+        for file in shown["files"].as_array().unwrap() {
+            let path = folder.path(file["path"].as_str().unwrap());
+            assert_eq!(
+                fs::metadata(path).unwrap().len(),
+                file["length"].as_u64().unwrap()
+            );
+            assert!(file.get("original_path").is_none(), "{file}");
+        }
+        fs::remove_file(folder.path("other.torrent")).unwrap();
+    }
+}

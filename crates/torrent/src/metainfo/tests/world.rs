@@ -223,6 +223,17 @@ fn element() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
+    fn random_bytes_never_panic(
+        info in proptest::collection::vec(any::<u8>(), 0..200),
+        letters in "[ilde0-9:a-f]{0,80}",
+    ) {
+        for inner in [&info[..], letters.as_bytes()] {
+            let _ = Metainfo::parse(inner);
+            let _ = Metainfo::parse(&[b"d4:info", inner, b"e"].concat());
+        }
+    }
+
+    #[test]
     fn files_never_leave_the_folder_and_never_collide(
         name in element(),
         paths in proptest::collection::vec(
