@@ -140,6 +140,13 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
     }
     let plot = ["bench", "fig5", "--repeat", "1", "--plot", "there"];
     folder.wrong(&plot, &["there", "--force"]);
+    // What is missing is said first.
+    let absent = folder.hawser(&["torrent", "create", "absent", "-o", "there"]);
+    let error = String::from_utf8_lossy(&absent.stderr);
+    assert!(
+        error.contains("absent") && !error.contains("there"),
+        "{error}"
+    );
     assert_eq!(fs::read(&there).unwrap(), b"keep me");
     for (command, name) in [(&create[..], "there"), (&simulate, "link")] {
         folder.done(&[command, &[name, "--force"]].concat());

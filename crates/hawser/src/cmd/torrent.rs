@@ -23,6 +23,8 @@ pub fn run(args: TorrentArgs) -> Result<(), Failure> {
 
 fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     let path = &args.path;
+    // What is missing is said before what is in the way.
+    path.metadata().doing(path.display())?;
     let output = match &args.output {
         Some(output) => Output::check("-o", output, args.force, &[path])?,
         None => Output::check("", &beside(path)?, args.force, &[path])?,

@@ -157,6 +157,11 @@ fn walk(
 /// The length of a file, which must have a hash unless it is empty.
 fn leaf_length(file: &Dict<'_>, key: &[u8]) -> Result<u64, MetainfoError> {
     let attr = file.find("attr").and_then(Value::as_bytes).unwrap_or(b"");
+    if attr.contains(&b'p') {
+        return Err(MetainfoError::Hybrid {
+            why: format!("version 2 has {} as padding", name::printable(key)),
+        });
+    }
     if attr.contains(&b'l') {
         listed::link_target(file, attr)?;
         return Ok(0);

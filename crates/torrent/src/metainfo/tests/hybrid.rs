@@ -166,6 +166,7 @@ fn a_single_file_agrees_with_the_only_one_of_the_tree() {
         file("y", 5),
         file("x", 6),
         file("x", 5) + &file("y", 5),
+        file("x", 5).replace("d6:length", "d4:attr1:p6:length"),
         String::new(),
     ] {
         let error = torrent(&tree).unwrap_err();
