@@ -124,6 +124,7 @@ struct Outcome {
 impl Download<'_> {
     /// Downloads over at most so many paths, under a flood from an AS.
     fn run(&self, paths: usize, flood: Option<(&str, Flood)>) -> Outcome {
+        let quoted = flood.as_ref().map(|(_, flood)| flood.links);
         let _flood = flood.map(|(from, flood)| {
             let mut command = flood::this_program(&[]);
             flood.plan(&mut command);
@@ -145,6 +146,8 @@ impl Download<'_> {
             &self.victim,
             "--paths",
             &paths,
+            "--select",
+            "shortest",
             "--json",
         ];
         let output = self.lab.exec(A, &[&get[..], &how].concat()).output();
@@ -155,11 +158,17 @@ impl Download<'_> {
         let got = fs::read(self.into.join("data")).unwrap();
         assert!(got == fs::read(&self.content).unwrap(), "the file differs");
         fs::remove_dir_all(&self.into).unwrap();
+        let links = links(&report);
+        let flooded = |link| quoted.iter().all(|quoted| quoted.contains(link));
+        assert!(
+            links.iter().all(flooded),
+            "it went over other links: {report}"
+        );
         let seconds = report["seconds"].as_f64().unwrap();
         Outcome {
             mbit: got.len() as f64 * 8.0 / seconds / 1e6,
             ended: log.matches("connection ended").count(),
-            links: links(&report),
+            links,
         }
     }
 }
@@ -171,7 +180,8 @@ fn links(report: &Value) -> Vec<u16> {
         let interface = path["interfaces"][0].as_str().unwrap();
         interface.split_once('#').unwrap().1.parse().unwrap()
     };
-    paths.iter().map(first).collect()
+    let used = paths.iter().filter(|path| path["bytes"] != 0);
+    used.map(first).collect()
 }
 
 /// Bytes no two pieces of which are alike.
