@@ -88,7 +88,7 @@ impl Output {
         let mut file = beside(path)?;
         file.write_all(bytes)?;
         if let Some(replaced) = &replaced {
-            // Who may read it stays as it was.
+            // Its permissions stay as they were.
             file.as_file().set_permissions(replaced.permissions())?;
         }
         file.as_file().sync_all()?;
@@ -160,7 +160,7 @@ pub fn is_same(one: &Metadata, path: &Path) -> bool {
 }
 
 /// Whether the file `one` is in the folder, by whatever name. What cannot be listed does not count:
-/// who reads the folder fails on it.
+/// the command that reads the folder fails on it.
 fn is_within(one: &Metadata, folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else {
         return false;

@@ -1,4 +1,5 @@
-//! What commands write: nothing that is there is lost, and what cannot be written is told first.
+//! Files that commands write: no existing file is lost, and an output that cannot be written is
+//! refused before the work.
 
 #![allow(clippy::unwrap_used)]
 
@@ -153,7 +154,7 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
         assert_ne!(fs::read(&there).unwrap(), b"keep me");
         fs::write(&there, b"keep me").unwrap();
     }
-    // Written beside and renamed: what others have open stays whole, and who may read it too.
+    // Written beside and renamed, with the same permissions.
     let before = fs::metadata(&there).unwrap().ino();
     folder.done(&[&create[..], &["there", "--force"]].concat());
     let after = fs::metadata(&there).unwrap();
@@ -338,7 +339,7 @@ fn the_table_of_an_experiment_is_printed_though_its_figure_cannot_be_written() {
     assert!(table.contains("one-path"), "{table}");
 }
 
-/// Runs another program; `None`, told, where it is not installed.
+/// Runs another program; `None`, with a message, where it is not installed.
 fn other(folder: &Folder, program: &str, args: &[&str]) -> Option<String> {
     let run = Command::new(program)
         .args(args)

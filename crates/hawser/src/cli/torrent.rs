@@ -80,7 +80,7 @@ fn web_seed(text: &str) -> Result<String, String> {
 /// Checks the shape of a URL (RFC 3986): a scheme that means something here, a host, and no
 /// character that has to be escaped.
 fn url(text: &str, schemes: &[&str], example: &str) -> Result<String, String> {
-    let wrong = || format!("{text:?} is not such a URL: write for example {example}");
+    let wrong = || format!("{text:?} is not a URL of this kind: write for example {example}");
     let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
     let host = rest.split(['/', '?', '#']).next().unwrap_or("");
     let known = schemes

@@ -44,19 +44,19 @@ impl Places {
                 Some(places.folder(folders))
             })
             .collect();
-        let mut homeless = Vec::new();
+        let mut displaced = Vec::new();
         for (index, (path, leaf)) in leaves.iter().enumerate() {
             let (Some(folder), Some(name)) = (folders[index], path.last()) else {
                 continue;
             };
             if !places.insert(folder, name, leaf.node(index)) {
-                homeless.push((index, folder, name, leaf));
+                displaced.push((index, folder, name, leaf));
             }
         }
         let mut renamed = HashMap::new();
         // The next number for names that begin alike, so that many of them take no square of time.
         let mut numbers: HashMap<(usize, Numbered), u32> = HashMap::new();
-        for (index, folder, name, leaf) in homeless {
+        for (index, folder, name, leaf) in displaced {
             let numbered = Numbered::of(name);
             let number = numbers.entry((folder, numbered.clone())).or_default();
             let name = loop {

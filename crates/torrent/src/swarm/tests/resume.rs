@@ -310,7 +310,7 @@ async fn a_download_goes_on_before_its_first_piece_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn content_of_zeros_that_is_whole_is_nobodys_else() {
+async fn complete_content_of_zeros_is_accepted() {
     let net = Net::default();
     let stage = Stage::zeros(100_000, 32768);
     let _seed = stage.seed(&net.host(1)).await;
