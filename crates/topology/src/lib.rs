@@ -18,7 +18,8 @@ pub use as_dir::{AsDir, AsDirError, LinkState};
 pub use as_topology::{AsTopology, Bfd, BorderRouter, Interface, LinkTo};
 pub use network::{As, End, Link, LinkKind, Network, Shape, Side, Underlay};
 pub use quantity::{
-    QuantityError, format_duration, format_rate, parse_duration, parse_loss, parse_rate,
+    QuantityError, format_duration, format_loss, format_rate, parse_duration, parse_loss,
+    parse_rate,
 };
 pub use sciparse::identifier::isd_asn::IsdAsn;
 pub use topo::TopologyError;

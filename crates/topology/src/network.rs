@@ -90,6 +90,15 @@ impl FromStr for Underlay {
     }
 }
 
+impl fmt::Display for Underlay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Underlay::Ipv4 => "UDP/IPv4",
+            Underlay::Ipv6 => "UDP/IPv6",
+        })
+    }
+}
+
 /// A link between two ASes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Link {
@@ -247,6 +256,12 @@ impl Network {
             return Err(failed(format!("it has more than {LARGEST_FILE} bytes")));
         }
         Network::parse(&text)
+    }
+
+    /// Writes the network in the `.topo` format, so that [`Network::parse`]
+    /// reads the same one back.
+    pub fn to_topo(&self) -> String {
+        topo::write(self)
     }
 
     /// A topology that comes with hawser: `fig4`, `fig7a` or `fig9` (001).

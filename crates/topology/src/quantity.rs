@@ -93,10 +93,13 @@ pub fn format_rate(rate: u64) -> String {
     format!("{rate}bit")
 }
 
-/// Writes a time so that [`parse_duration`] reads it back (to the microsecond).
+/// Writes a time so that [`parse_duration`] reads it back.
 pub fn format_duration(time: Duration) -> String {
-    let micros = time.as_micros();
-    if micros == 0 {
+    let (micros, rest) = (time.as_micros(), time.subsec_nanos() % 1000);
+    if rest > 0 {
+        let fraction = format!("{rest:03}");
+        format!("{micros}.{}us", fraction.trim_end_matches('0'))
+    } else if micros == 0 {
         "0".to_owned()
     } else if micros.is_multiple_of(1_000_000) {
         format!("{}s", micros / 1_000_000)
@@ -105,6 +108,16 @@ pub fn format_duration(time: Duration) -> String {
     } else {
         format!("{micros}us")
     }
+}
+
+/// Writes a loss with as few digits as [`parse_loss`] needs to read it back.
+pub fn format_loss(loss: f64) -> String {
+    let percent = loss * 100.0;
+    // A share is a percentage divided by 100: times 100 it may be off by a bit.
+    (0..=17)
+        .map(|digits| format!("{percent:.digits$}%"))
+        .find(|text| parse_loss(text) == Ok(loss))
+        .unwrap_or_else(|| format!("{percent}%"))
 }
 
 #[cfg(test)]
@@ -150,6 +163,10 @@ mod tests {
         for micros in [0, 1, 1500, 20_000, 3_000_000] {
             let time = Duration::from_micros(micros);
             assert_eq!(parse_duration(&format_duration(time)), Ok(time));
+        }
+        assert_eq!(format_duration(Duration::from_nanos(1_500)), "1.5us");
+        for text in ["0%", "0.1%", "0.3%", "2.5%", "7%", "33.333%", "100%"] {
+            assert_eq!(format_loss(parse_loss(text).unwrap()), text);
         }
     }
 }

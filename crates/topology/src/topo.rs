@@ -2,6 +2,7 @@
 
 mod end;
 mod file;
+mod write;
 
 use crate::network::{
     As, DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU, End, Link, LinkKind, Network, Shape, Underlay,
@@ -10,6 +11,7 @@ use crate::{IsdAsn, QuantityError, parse_duration, parse_loss, parse_rate};
 use end::{Numbers, RawEnd};
 use file::{TopoAs, TopoFile, TopoLink};
 use std::path::PathBuf;
+pub use write::write;
 
 /// Why a topology was refused.
 #[derive(Debug, thiserror::Error)]
