@@ -2,12 +2,12 @@
 
 use crate::{
     Lab,
-    dir::StateError,
+    dir::{State, StateError},
     netns,
     protocol::{self, Reply, Request, SupervisorError},
 };
 use hawser_topology::IsdAsn;
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use std::{
     convert::Infallible, io, os::unix::process::CommandExt, process::Command, time::Duration,
 };
@@ -35,6 +35,16 @@ pub enum EnterError {
     /// The lab does not answer.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
+    /// This process may not go there.
+    #[error(
+        "cannot enter the namespace of AS {isd_as}: {source}: it takes the rights of the user who brought the lab up"
+    )]
+    Namespace {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The program could not be run.
     #[error("cannot run {program:?} in AS {isd_as}: {source}")]
     Run {
@@ -57,22 +67,7 @@ impl Lab {
     /// # Errors
     /// When the lab has no such AS, or does not run.
     pub fn command(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, EnterError> {
-        let state = self.dir.read_state()?;
-        let Some(owner) = state.find(isd_as) else {
-            let there: Vec<String> = state.ases.iter().map(|a| a.isd_as.to_string()).collect();
-            return Err(EnterError::UnknownAs {
-                isd_as,
-                there: there.join(", "),
-            });
-        };
-        let request = Request::Enter { owner };
-        let (reply, fds) = protocol::call(&self.dir.socket(), &request, PATIENCE)?;
-        let mut fds = fds.into_iter();
-        let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {
-            return Err(SupervisorError::Confused.into());
-        };
-        // From a shell inside the lab: nobody can enter where they are.
-        let user = user.filter(|fd| !netns::is_own_user(fd.as_fd()));
+        let (net, user) = self.namespaces(isd_as)?;
         let said = command.get_envs().any(|(name, _)| name == DAEMON.0);
         if !said && std::env::var_os(DAEMON.0).is_none() {
             command.env(DAEMON.0, DAEMON.1);
@@ -88,6 +83,30 @@ impl Lab {
             })
         };
         Ok(command)
+    }
+
+    /// Moves this process into the namespace of an AS. Of a lab without root,
+    /// user_namespaces(7) demands that it has one thread.
+    pub(crate) fn enter(&self, isd_as: IsdAsn) -> Result<(), EnterError> {
+        let (net, user) = self.namespaces(isd_as)?;
+        user.map_or(Ok(()), |user| netns::enter_user(user.as_fd()))
+            .and_then(|()| netns::enter_net(net.as_fd()))
+            .map_err(|source| EnterError::Namespace { isd_as, source })
+    }
+
+    /// The network namespace of an AS, and the lab's user namespace if this
+    /// process is not in it.
+    fn namespaces(&self, isd_as: IsdAsn) -> Result<(OwnedFd, Option<OwnedFd>), EnterError> {
+        let owner = find(&self.dir.read_state()?, isd_as)?;
+        let request = Request::Enter { owner };
+        let (reply, fds) = protocol::call(&self.dir.socket(), &request, PATIENCE)?;
+        let mut fds = fds.into_iter();
+        let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {
+            return Err(SupervisorError::Confused.into());
+        };
+        // From a shell inside the lab: nobody can enter where they are.
+        let user = user.filter(|fd| !netns::is_own_user(fd.as_fd()));
+        Ok((net, user))
     }
 
     /// Runs a command inside the namespace of an AS, in the place of this
@@ -108,4 +127,15 @@ impl Lab {
             source,
         })
     }
+}
+
+/// Where in a lab's state an AS is.
+pub(crate) fn find(state: &State, isd_as: IsdAsn) -> Result<usize, EnterError> {
+    state.find(isd_as).ok_or_else(|| {
+        let there: Vec<String> = state.ases.iter().map(|a| a.isd_as.to_string()).collect();
+        EnterError::UnknownAs {
+            isd_as,
+            there: there.join(", "),
+        }
+    })
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Options, UpError,
-    dir::{LabDir, StateError},
+    dir::{IsdAsnText, LabDir, StateError},
     down::{self, DownError},
     place::{PlaceError, Root},
     up,
@@ -118,6 +118,26 @@ impl Lab {
     /// When it cannot be read.
     pub fn network(&self) -> Result<Network, TopologyError> {
         self.dir.read_network()
+    }
+
+    /// The flags of `hawser lab up` by which this lab differs from what its
+    /// network says: `--no-router 1-ff00:0:110`.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn up_flags(&self) -> Result<Vec<String>, StateError> {
+        let settings = self.dir.read_settings()?;
+        let some = |flag: &str, ases: &[IsdAsnText]| -> Vec<String> {
+            let flag = |isd_as: &IsdAsnText| format!("{flag} {}", isd_as.0);
+            ases.iter().map(flag).collect()
+        };
+        let mut flags = some("--no-router", &settings.no_router);
+        flags.extend(some("--no-control", &settings.no_control));
+        flags.extend(settings.segment_lifetime.map(|lifetime| {
+            let lifetime = hawser_topology::format_duration(lifetime);
+            format!("--segment-lifetime {lifetime}")
+        }));
+        Ok(flags)
     }
 
     /// The address of an AS's host as SCION has it: of IPv6 where the AS speaks

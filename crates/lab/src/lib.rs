@@ -24,11 +24,13 @@
 //! [`Network`]: hawser_topology::Network
 
 mod build;
+mod capture;
 mod dir;
 mod down;
 mod enter;
 mod lab;
 mod link;
+mod logs;
 mod name;
 mod netlink;
 mod netns;
@@ -42,11 +44,13 @@ mod status;
 mod supervisor;
 mod up;
 
+pub use capture::{Capture, CaptureError, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
 pub use dir::StateError;
 pub use down::DownError;
 pub use enter::EnterError;
 pub use lab::{Lab, Listed, OpenError};
 pub use link::{LinkChange, LinkError};
+pub use logs::{BoundedLog, LOG_LIMIT, LogLine, LogSource, Logs};
 pub use name::{DEFAULT_NAME, NameError, check as check_name};
 pub use place::PlaceError;
 pub use plan::PlanError;

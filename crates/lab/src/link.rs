@@ -153,7 +153,8 @@ impl Lab {
     }
 }
 
-fn unknown(network: &Network, isd_as: IsdAsn, id: u16) -> LinkError {
+/// The error for an interface that no link has.
+pub(crate) fn unknown(network: &Network, isd_as: IsdAsn, id: u16) -> LinkError {
     let mut ids: Vec<u16> = network
         .links_of(isd_as)
         .map(|(link, side)| link.end(side).id)

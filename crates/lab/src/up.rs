@@ -4,6 +4,7 @@ use crate::{
     Lab,
     dir::{IsdAsnText, LabDir, Settings, StateError},
     down::{self, DownError},
+    logs::LOG_FILE,
     name,
     place::{PlaceError, Root, SOCKET_PATH_MAX},
     plan::{Plan, PlanError},
@@ -312,6 +313,7 @@ fn start(dir: &LabDir, program: &Path) -> io::Result<ChildStdout> {
         .args(["internal", "lab-supervisor"])
         .arg(dir.path())
         .env(PROGRAM, program)
+        .env(LOG_FILE, dir.log())
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

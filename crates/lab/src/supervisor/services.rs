@@ -3,6 +3,7 @@
 use super::{NotReady, PROGRAM, Report};
 use crate::{
     dir::{LabDir, Service, Settings, State},
+    logs::LOG_FILE,
     netns::{self, NetNs},
     process::{Handle, ProcessId},
     protocol::Ended,
@@ -194,6 +195,7 @@ impl Running {
 /// Starts a service inside the namespace of its AS, to live no longer than the
 /// calling thread, which is the supervisor's only lasting one.
 fn start(mut command: Command, log: &Path, ns: &NetNs) -> io::Result<Child> {
+    command.env(LOG_FILE, log);
     let log = OpenOptions::new().create(true).append(true).open(log)?;
     let ns = ns.as_fd().try_clone_to_owned()?;
     let parent = rustix::process::getpid();

@@ -1,0 +1,146 @@
+//! Capturing what crosses a link.
+
+mod pcapng;
+mod socket;
+
+use crate::{Lab, dir::StateError, enter::EnterError, link::LinkError};
+use hawser_topology::{End, IsdAsn, Side, TopologyError};
+pub use pcapng::{CaptureInterface, CaptureWriter};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fd::BorrowedFd,
+};
+use socket::PacketSocket;
+use std::{io, time::Duration};
+
+/// Bytes of a frame that are kept at most: more than the largest super-packet of
+/// segmentation offload, and what tcpdump keeps.
+pub const SNAP_LENGTH: u32 = 262_144;
+
+/// Why nothing can be captured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// What runs for the lab cannot be read.
+    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down --name NAME`")]
+    State(#[from] StateError),
+    /// The network cannot be read.
+    #[error(transparent)]
+    Network(#[from] TopologyError),
+    /// No link has that interface.
+    #[error(transparent)]
+    Interface(LinkError),
+    /// The namespace of the AS cannot be entered.
+    #[error(transparent)]
+    Enter(#[from] EnterError),
+    /// The device cannot be listened at.
+    #[error("cannot capture at {device}: {source}{hint}")]
+    Socket {
+        /// The device in the AS's namespace.
+        device: String,
+        /// What the system said.
+        source: io::Error,
+        /// What to do about it.
+        hint: &'static str,
+    },
+}
+
+/// One frame as it crossed a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// When, since the beginning of 1970.
+    pub time: Duration,
+    /// Whether the interface sent it; else it received it.
+    pub outgoing: bool,
+    /// Its length in bytes; what is longer than [`SNAP_LENGTH`] is cut off.
+    pub length: u32,
+    /// The Ethernet frame, without its checksum.
+    pub data: &'a [u8],
+}
+
+/// A capture at one end of a link, of both directions.
+///
+/// Frames that the interface sends are seen after the link's limit and delay,
+/// those that it receives as they arrive. A super-packet of segmentation offload is one frame.
+#[derive(Debug)]
+pub struct Capture {
+    socket: PacketSocket,
+    interface: CaptureInterface,
+}
+
+impl Lab {
+    /// Begins to capture at an interface. Moves the calling process, which must
+    /// have one thread when the lab runs without root (user_namespaces(7)),
+    /// into the namespace of the AS: it ends with the lab at the latest.
+    ///
+    /// # Errors
+    /// When there is no such interface, or it cannot be listened at.
+    pub fn capture(&self, isd_as: IsdAsn, id: u16) -> Result<Capture, CaptureError> {
+        let state = self.dir.read_state()?;
+        let network = self.dir.read_network()?;
+        let Some((index, side)) = network.link_at(isd_as, id) else {
+            let unknown = crate::link::unknown(&network, isd_as, id);
+            return Err(CaptureError::Interface(unknown));
+        };
+        let device = match side {
+            Side::A => &state.links[index].a.name,
+            Side::B => &state.links[index].b.name,
+        };
+        let link = &network.links[index];
+        let name = |end: &End| format!("{}#{}", end.isd_as, end.id);
+        let interface = CaptureInterface {
+            device: device.clone(),
+            near: name(link.end(side)),
+            far: name(link.end(side.other())),
+        };
+        self.enter(isd_as)?;
+        let socket = PacketSocket::open(device).map_err(|source| CaptureError::Socket {
+            device: device.clone(),
+            hint: match source.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    ": it takes CAP_NET_RAW: run it as root, or in a lab of your own"
+                }
+                _ => "",
+            },
+            source,
+        })?;
+        Ok(Capture { socket, interface })
+    }
+}
+
+impl Capture {
+    /// What is captured.
+    pub fn interface(&self) -> &CaptureInterface {
+        &self.interface
+    }
+
+    /// The next frame; none when no more waits.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn next_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
+        self.socket.receive()
+    }
+
+    /// Waits until a frame waits, or something is to be read of `stop`: false
+    /// when it is the latter.
+    ///
+    /// # Errors
+    /// When it cannot be waited for.
+    pub fn wait(&self, stop: BorrowedFd<'_>) -> io::Result<bool> {
+        let mut fds = [
+            PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN),
+        ];
+        rustix::io::retry_on_intr(|| poll(&mut fds, None))?;
+        Ok(fds[0].revents().is_empty())
+    }
+
+    /// How many frames the kernel has dropped so far, for want of room.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn dropped(&mut self) -> io::Result<u64> {
+        self.socket.dropped()
+    }
+}

@@ -1,0 +1,162 @@
+//! The logs of a lab: its supervisor's and its services'.
+
+mod bounded;
+mod tail;
+
+use crate::{
+    Lab,
+    dir::{Service, StateError},
+    enter::EnterError,
+};
+pub(crate) use bounded::LOG_FILE;
+pub use bounded::{BoundedLog, LOG_LIMIT};
+use hawser_topology::IsdAsn;
+use std::path::PathBuf;
+use tail::Tail;
+
+/// One log of a lab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSource {
+    /// The AS; none of the supervisor's.
+    pub isd_as: Option<IsdAsn>,
+    /// Who writes it: `router`, or the router's name where the AS has several,
+    /// `control`, or `supervisor`.
+    pub service: String,
+    /// The file. What it held before it grew too large is in the file of the
+    /// same name with `.1` at its end.
+    pub path: PathBuf,
+}
+
+/// A line of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// Which of the sources wrote it.
+    pub source: usize,
+    /// When, as RFC 3339 has it, in UTC; a line that does not say so belongs to
+    /// the one before it. Empty where there is none.
+    pub time: String,
+    /// The line, without its end.
+    pub text: String,
+}
+
+/// Some logs of a lab, read as they grow.
+#[derive(Debug)]
+pub struct Logs {
+    sources: Vec<LogSource>,
+    tails: Vec<Tail>,
+}
+
+impl Lab {
+    /// The logs of an AS's services, or of the supervisor and all ASes. Those
+    /// of services that the user runs are wherever the user has them.
+    ///
+    /// # Errors
+    /// When there is no such AS, or what runs cannot be read.
+    pub fn logs(&self, isd_as: Option<IsdAsn>) -> Result<Logs, EnterError> {
+        let state = self.dir.read_state()?;
+        let mut sources = Vec::new();
+        let ases = match isd_as {
+            Some(isd_as) => {
+                let at = crate::enter::find(&state, isd_as)?;
+                &state.ases[at..=at]
+            }
+            None => {
+                sources.push(LogSource {
+                    isd_as: None,
+                    service: "supervisor".to_owned(),
+                    path: self.dir.log(),
+                });
+                &state.ases[..]
+            }
+        };
+        for as_ in ases {
+            let dir = self.dir.as_dir(&as_.folder);
+            sources.extend(as_.services().into_iter().map(|service| {
+                let id = match service {
+                    Service::Router(index) => as_.router_id(index),
+                    Service::Control => None,
+                };
+                LogSource {
+                    isd_as: Some(as_.isd_as),
+                    service: id.unwrap_or(service.command()).to_owned(),
+                    path: as_.log(&dir, service),
+                }
+            }));
+        }
+        Ok(Logs::new(sources))
+    }
+}
+
+impl Logs {
+    fn new(sources: Vec<LogSource>) -> Logs {
+        let tails = sources.iter().map(|s| Tail::new(&s.path)).collect();
+        Logs { sources, tails }
+    }
+
+    /// The logs, in the order of the network.
+    pub fn sources(&self) -> &[LogSource] {
+        &self.sources
+    }
+
+    /// The lines that were written since the last call, or all that are kept:
+    /// in the order of time, and of each log the last `most`.
+    ///
+    /// # Errors
+    /// When a log is there and cannot be read.
+    pub fn read(&mut self, most: Option<usize>) -> Result<Vec<LogLine>, StateError> {
+        let mut all = Vec::new();
+        for (source, tail) in self.tails.iter_mut().enumerate() {
+            let lines = tail.read().map_err(|error| StateError {
+                path: self.sources[source].path.clone(),
+                source: error,
+            })?;
+            let skip = most.map_or(0, |most| lines.len().saturating_sub(most));
+            all.extend(lines.into_iter().skip(skip).map(|(time, text)| LogLine {
+                source,
+                time,
+                text,
+            }));
+        }
+        // Stable: lines of one log stay in their order.
+        all.sort_by(|a, b| a.time.cmp(&b.time));
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_in_the_order_of_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = |service: &str, text: &str| {
+            let path = folder.path().join(service);
+            std::fs::write(&path, text).unwrap();
+            LogSource {
+                isd_as: None,
+                service: service.to_owned(),
+                path,
+            }
+        };
+        let at = |second: u32| format!("2026-01-01T00:00:{second:02}.000000Z  INFO x:");
+        let (one, two) = (
+            format!("{} a\n{} b\nwent on\n", at(1), at(4)),
+            format!("{} c\n{} d\n{} e\n", at(2), at(4), at(9)),
+        );
+        let sources = vec![source("one", &one), source("two", &two)];
+        let ends = |lines: Vec<LogLine>| -> Vec<String> {
+            let end = |line: LogLine| line.text.rsplit(' ').next().unwrap().to_owned();
+            lines.into_iter().map(end).collect()
+        };
+        let mut logs = Logs::new(sources.clone());
+        assert_eq!(
+            ends(logs.read(None).unwrap()),
+            ["a", "c", "b", "on", "d", "e"]
+        );
+        assert!(logs.read(None).unwrap().is_empty());
+        let last = Logs::new(sources).read(Some(1)).unwrap();
+        assert_eq!((last[0].source, last[0].text.as_str()), (0, "went on"));
+        assert_eq!(ends(last), ["on", "e"]);
+    }
+}

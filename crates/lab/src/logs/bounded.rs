@@ -1,0 +1,121 @@
+//! A log that cannot fill a disk.
+
+use rustix::fd::AsFd;
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+/// Bytes of a log; as many again are kept of what it held before. Small: of a
+/// lab of root the logs lie in `/run`, which is memory.
+pub const LOG_LIMIT: u64 = 512 << 10;
+
+/// The environment variable that names the file which standard error of a
+/// process of a lab goes to.
+pub(crate) const LOG_FILE: &str = "HAWSER_LOG_FILE";
+
+/// Standard error of a process of a lab, which goes to a file. When the file
+/// is full it is put aside as `FILE.1`, in place of the one before, and a new
+/// one is begun.
+#[derive(Debug)]
+pub struct BoundedLog {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    limit: u64,
+    /// Whether `file` is standard error, on which panics are printed too.
+    is_stderr: bool,
+}
+
+impl BoundedLog {
+    /// The log of this process; none where it is no process of a lab.
+    pub fn of_this_process() -> Option<BoundedLog> {
+        let path = PathBuf::from(std::env::var_os(LOG_FILE)?);
+        let mut log = BoundedLog::open(&path, LOG_LIMIT).ok()?;
+        log.is_stderr = true;
+        Some(log)
+    }
+
+    fn open(path: &Path, limit: u64) -> io::Result<BoundedLog> {
+        let file = append(path)?;
+        Ok(BoundedLog {
+            path: path.to_owned(),
+            length: file.metadata()?.len(),
+            file,
+            limit,
+            is_stderr: false,
+        })
+    }
+
+    fn begin_anew(&mut self) -> io::Result<()> {
+        // Counted from here in any case: what fails now fails again, and a
+        // line a try is enough.
+        self.length = 0;
+        std::fs::rename(&self.path, aside(&self.path))?;
+        self.file = append(&self.path)?;
+        if self.is_stderr {
+            rustix::stdio::dup2_stderr(self.file.as_fd())?;
+        }
+        Ok(())
+    }
+}
+
+impl Write for BoundedLog {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.length > 0 && self.length + bytes.len() as u64 > self.limit {
+            // Where that fails the lab's folder is being removed, and the log
+            // with it.
+            let _ = self.begin_anew();
+        }
+        let written = self.file.write(bytes)?;
+        self.length += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+/// Where a log goes that is full.
+pub(super) fn aside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_takes_no_more_than_twice_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = BoundedLog::open(&path, 100).unwrap();
+        for n in 0..1000 {
+            log.write_all(format!("line {n}\n").as_bytes()).unwrap();
+            let files = std::fs::read_dir(folder.path()).unwrap();
+            let lengths = files.map(|file| file.unwrap().metadata().unwrap().len());
+            assert!(lengths.sum::<u64>() <= 200);
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.ends_with("line 999\n"), "{text}");
+        let before = std::fs::read_to_string(aside(&path)).unwrap();
+        assert!(before.len() > 80 && before.ends_with('\n'), "{before}");
+
+        // A process that is started again goes on where the last one ended.
+        let mut again = BoundedLog::open(&path, 100).unwrap();
+        assert_eq!(again.length, text.len() as u64);
+        again.write_all(b"line 1000\n").unwrap();
+        let all = before + &text + "line 1000\n";
+        let kept = std::fs::read_to_string(aside(&path)).unwrap()
+            + &std::fs::read_to_string(&path).unwrap();
+        assert!(all.ends_with(&kept));
+    }
+}
