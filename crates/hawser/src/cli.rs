@@ -2,13 +2,14 @@
 
 mod bench;
 mod host;
+mod lab;
 mod simulate;
 mod torrent;
 
 pub use bench::*;
 use clap::{Args, Parser, Subcommand};
-use hawser_topology::IsdAsn;
 pub use host::*;
+pub use lab::*;
 pub use simulate::*;
 use std::{path::PathBuf, time::Duration};
 pub use torrent::*;
@@ -50,104 +51,6 @@ pub enum Command {
     /// What hawser starts for itself
     #[command(hide = true)]
     Internal(InternalArgs),
-}
-
-#[derive(Args)]
-pub struct LabArgs {
-    #[command(subcommand)]
-    pub command: LabCommand,
-}
-
-#[derive(Args)]
-pub struct LabName {
-    /// The lab's name, when several run at once
-    #[arg(long, value_name = "NAME", default_value = hawser_lab::DEFAULT_NAME, value_parser = lab_name)]
-    pub name: String,
-}
-
-#[derive(Subcommand)]
-pub enum LabCommand {
-    /// Bring a network up
-    Up {
-        /// A .topo file, or a ready topology: fig4, fig7a, fig9
-        #[arg(value_name = "FILE")]
-        topology: String,
-        /// Leave the border routers of this AS to be run by hand, in `lab exec`; `all` for every
-        /// AS; may be given several times
-        #[arg(long, value_name = "AS", value_parser = some_as)]
-        no_router: Vec<SomeAs>,
-        /// Leave the control service and daemon of this AS to be run by hand, likewise
-        #[arg(long, value_name = "AS", value_parser = some_as)]
-        no_control: Vec<SomeAs>,
-        /// How long path segments live, 2s to 24h; 6h when not given
-        #[arg(long, value_name = "TIME", value_parser = lifetime)]
-        segment_lifetime: Option<Duration>,
-        #[command(flatten)]
-        lab: LabName,
-    },
-    /// Show what runs
-    Status {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        lab: LabName,
-    },
-    /// Run a command on a host of an AS
-    Exec {
-        /// The AS
-        isd_as: IsdAsn,
-        /// The command and its arguments
-        #[arg(last = true, required = true)]
-        command: Vec<String>,
-        #[command(flatten)]
-        lab: LabName,
-    },
-    /// Change links
-    Link {
-        #[command(subcommand)]
-        command: LinkCommand,
-    },
-    /// List the labs that run
-    List,
-    /// Take a network down
-    Down {
-        #[command(flatten)]
-        lab: LabName,
-    },
-}
-
-#[derive(Subcommand)]
-pub enum LinkCommand {
-    /// Change what a link behaves like, in both directions
-    Set {
-        /// One end of the link, for example 1-ff00:0:110#1
-        #[arg(value_name = "A#IF")]
-        interface: hawser_path::Interface,
-        /// Limit of Ethernet frames, for example 10mbit; `none` for no limit
-        #[arg(long, value_parser = rate)]
-        rate: Option<RateArg>,
-        /// One-way delay, for example 20ms
-        #[arg(long, value_parser = duration)]
-        delay: Option<Duration>,
-        /// How far the delay of a packet may lie from it, for example 2ms
-        #[arg(long, value_parser = duration)]
-        jitter: Option<Duration>,
-        /// Share of packets lost, for example 0.1%
-        #[arg(long, value_parser = loss)]
-        loss: Option<f64>,
-        /// Time that a full queue at the limit takes to drain, for example 50ms
-        #[arg(long, value_parser = duration)]
-        queue: Option<Duration>,
-        /// Let packets pass again
-        #[arg(long, conflicts_with = "down")]
-        up: bool,
-        /// Let no packet pass
-        #[arg(long)]
-        down: bool,
-        #[command(flatten)]
-        lab: LabName,
-    },
 }
 
 #[derive(Args)]
@@ -233,31 +136,6 @@ pub enum InternalCommand {
 /// A rate, or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateArg(pub Option<u64>);
-
-/// One AS, or every AS of the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SomeAs {
-    /// This one.
-    One(IsdAsn),
-    /// `all`.
-    All,
-}
-
-fn lab_name(text: &str) -> Result<String, String> {
-    hawser_lab::check_name(text)
-        .map(|()| text.to_owned())
-        .map_err(|e| e.to_string())
-}
-
-fn some_as(text: &str) -> Result<SomeAs, String> {
-    match text {
-        "all" => Ok(SomeAs::All),
-        _ => text
-            .parse()
-            .map(SomeAs::One)
-            .map_err(|_| format!("{text:?} is no AS: write for example 1-ff00:0:110, or all")),
-    }
-}
 
 fn rate(text: &str) -> Result<RateArg, String> {
     if text == "none" {

@@ -19,7 +19,8 @@ use crate::out::errln;
 use clap::Parser;
 use cli::{Cli, Command};
 use failure::Failure;
-use std::process::ExitCode;
+use hawser_lab::BoundedLog;
+use std::{io::IsTerminal, process::ExitCode, sync::Mutex};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -52,12 +53,16 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Logs go to standard error; `RUST_LOG` chooses them as usual.
+/// Logs go to standard error; `RUST_LOG` chooses them as usual. Those of a lab's processes go to
+/// files, which are kept small.
 fn start_log() {
     use tracing_subscriber::{EnvFilter, fmt};
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error"));
-    fmt()
+    let log = fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+        .with_ansi(std::io::stderr().is_terminal());
+    match BoundedLog::of_this_process() {
+        Some(file) => log.with_writer(Mutex::new(file)).init(),
+        None => log.with_writer(std::io::stderr).init(),
+    }
 }

@@ -377,6 +377,11 @@ fn commands_on_a_lab_that_is_not_up_say_so() {
             "--name",
             &name,
         ],
+        vec!["lab", "logs", "--name", &name],
+        vec!["lab", "shell", "1-ff00:0:1", "--name", &name],
+        vec!["lab", "graph", "--name", &name],
+        vec!["lab", "save", "x.topo", "--name", &name],
+        vec!["lab", "capture", "1-ff00:0:1#1", "-w", "-", "--name", &name],
     ] {
         refused(&hawser(&args), 1, &[&name]);
     }
@@ -432,4 +437,28 @@ fn what_cannot_be_simulated_is_explained() {
     refused(&hawser(&["simulate", "fig99"]), 1, &["fig99", "fig7a"]);
     let nowhere = ["simulate", "fig9", "--seeder-in", "1-ff00:0:99"];
     refused(&hawser(&nowhere), 1, &["1-ff00:0:99"]);
+}
+
+#[test]
+fn flags_of_the_labs_tools_that_mean_nothing_are_wrong_use() {
+    let capture = ["lab", "capture", "1-ff00:0:1#1"];
+    wrong(&capture, &["--write"]);
+    wrong(&[&capture[..], &["-w", "x", "-c", "0"]].concat(), &["-c"]);
+    let time = [&capture[..], &["-w", "x", "--duration", "5"]].concat();
+    wrong(&time, &["20ms"]);
+    wrong(
+        &["lab", "capture", "1-ff00:0:1", "-w", "x"],
+        &["1-ff00:0:1"],
+    );
+    wrong(
+        &["lab", "graph", "--json", "--svg", "x"],
+        &["--json", "--svg"],
+    );
+    wrong(&["lab", "graph", "--force"], &["--svg"]);
+    wrong(&["lab", "shell"], &["<AS>"]);
+    for command in ["shell", "logs"] {
+        wrong(&["lab", command, "1-ff00:0:11x"], &["1-ff00:0:110"]);
+    }
+    wrong(&["lab", "save"], &["FILE"]);
+    wrong(&["lab", "logs", "-n", "few"], &["--tail", "few"]);
 }

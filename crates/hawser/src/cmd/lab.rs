@@ -1,5 +1,11 @@
 //! `hawser lab`: a SCION network on this machine.
 
+mod capture;
+mod graph;
+mod list;
+mod logs;
+mod save;
+mod shell;
 mod status;
 
 use crate::out::{errln, outln};
@@ -8,7 +14,7 @@ use crate::{
     failure::{Doing, Failure},
 };
 use hawser_lab::{EnterError, Lab, LinkChange, Options};
-use hawser_topology::{IsdAsn, Network};
+use hawser_topology::{As, IsdAsn, Network};
 use std::{
     io::ErrorKind,
     path::Path,
@@ -23,6 +29,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             no_router,
             no_control,
             segment_lifetime,
+            json,
             lab,
         } => {
             let network = network(&topology)?;
@@ -33,7 +40,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             if let Some(lifetime) = segment_lifetime {
                 options = options.with_segment_lifetime(lifetime);
             }
-            up(&network, &options)?;
+            up(&network, &options, json)?;
         }
         LabCommand::Status { json, lab } => return status::print(&open(&lab.name)?, json),
         LabCommand::Exec {
@@ -52,13 +59,15 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
                 Err(error) => return not_run(error),
             }
         }
-        LabCommand::Link { command } => set_link(command)?,
-        LabCommand::List => {
-            for lab in Lab::list().map_err(Failure::job)? {
-                let state = status::word(lab.running, &lab.name);
-                outln!("{:<20} {:>3} ASes  {state}", lab.name, lab.ases);
-            }
+        LabCommand::Shell { isd_as, lab } => {
+            return shell::run(&open(&lab.name)?, isd_as).or_else(not_run);
         }
+        LabCommand::Logs(args) => logs::run(&args)?,
+        LabCommand::Capture(args) => capture::run(&args)?,
+        LabCommand::Graph(args) => graph::run(&args)?,
+        LabCommand::Save { file, force, lab } => save::run(&open(&lab.name)?, &file, force)?,
+        LabCommand::Link { command } => set_link(command)?,
+        LabCommand::List { json } => list::print(json)?,
         LabCommand::Down { lab } => open(&lab.name)?.down().map_err(Failure::job)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -112,17 +121,35 @@ fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
     named.iter().filter_map(one).collect()
 }
 
-fn up(network: &Network, options: &Options) -> Result<(), Failure> {
+fn up(network: &Network, options: &Options, json: bool) -> Result<(), Failure> {
     let lab = Lab::up(network, options).map_err(Failure::job)?;
+    let hosts = network.ases.iter().map(|a| {
+        let host = lab.host(a.isd_as).map_err(Failure::job)?;
+        Ok((a, host.map_or_else(String::new, |ip| ip.to_string())))
+    });
+    let hosts: Vec<(&As, String)> = hosts.collect::<Result<_, Failure>>()?;
+    if json {
+        let ases: Vec<_> = hosts
+            .iter()
+            .map(|(a, host)| {
+                serde_json::json!({
+                    "isd_as": a.isd_as.to_string(), "core": a.core, "host": host, "note": a.note,
+                })
+            })
+            .collect();
+        let object = serde_json::json!({
+            "name": lab.name(), "dir": lab.dir(), "links": network.links.len(), "ases": ases,
+        });
+        outln!("{object:#}");
+        return Ok(());
+    }
     outln!(
         "lab {} is up: {} ASes, {} links",
         lab.name(),
         network.ases.len(),
         network.links.len()
     );
-    for a in &network.ases {
-        let host = lab.host(a.isd_as).map_err(Failure::job)?;
-        let host = host.map_or_else(String::new, |ip| ip.to_string());
+    for (a, host) in hosts {
         let note = a.note.as_deref().unwrap_or_default();
         outln!("  {:<18} {host:<16} {note}", a.isd_as.to_string());
     }

@@ -1,6 +1,7 @@
 //! Whole labs: brought up, used, changed, broken, taken down.
 
 mod several;
+mod tools;
 
 use crate::support::{As, NOBODY, TestLab, kill, runs, topology};
 use hawser_lab::{Lab, Options, UpError};

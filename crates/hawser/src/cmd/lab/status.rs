@@ -6,7 +6,7 @@ use crate::{
     format,
 };
 use hawser_lab::{AsStatus, Lab, LinkStatus, ProcessStatus, Status};
-use hawser_topology::{format_duration, format_rate};
+use hawser_topology::{format_duration, format_loss, format_rate};
 use std::process::ExitCode;
 
 /// Prints how a lab goes; exit code 1 if not all of it runs.
@@ -108,7 +108,7 @@ fn process(process: &ProcessStatus) -> String {
 
 /// A link that is up and not heard on is one whose far router is not there, or
 /// that something else than the lab broke.
-fn state(link: &LinkStatus) -> &'static str {
+pub fn state(link: &LinkStatus) -> &'static str {
     match (link.up, link.a.hears, link.b.hears) {
         (false, ..) => "down",
         (true, Some(false), _) | (true, _, Some(false)) => "mute",
@@ -130,7 +130,7 @@ fn link_line(link: &LinkStatus) -> String {
         words.push(format!("jitter {}", format_duration(shape.jitter)));
     }
     if shape.loss > 0.0 {
-        words.push(format!("loss {}%", shape.loss * 100.0));
+        words.push(format!("loss {}", format_loss(shape.loss)));
     }
     let sent = |counters: &Option<hawser_router::InterfaceCounters>| {
         counters

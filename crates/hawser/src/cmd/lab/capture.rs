@@ -1,0 +1,141 @@
+//! `hawser lab capture`: what crosses a link, for Wireshark.
+
+use crate::{
+    cli::CaptureArgs,
+    cmd,
+    failure::{Doing, Failure},
+    out::errln,
+    output::Output,
+};
+use hawser_lab::{Capture, CaptureWriter};
+use std::{
+    fs::File,
+    io::{BufWriter, ErrorKind, IsTerminal, Write},
+    os::{fd::AsFd, unix::net::UnixStream},
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+/// Bytes that are gathered before they are written.
+const BUFFER: usize = 1 << 20;
+/// Frames that are taken before the next check for the end.
+const TURN: usize = 256;
+
+/// Captures until a signal, the end of the time, or the last packet that is wanted.
+pub fn run(args: &CaptureArgs) -> Result<(), Failure> {
+    let lab = super::open(&args.lab.name)?;
+    let to_stdout = args.write.as_os_str() == "-";
+    if to_stdout && std::io::stdout().is_terminal() {
+        return Err(Failure::usage(
+            "lab capture: -w - prints binary data: pipe it on, for example into `wireshark -k -i -`",
+        ));
+    }
+    // Before any thread is started, and before the file is made.
+    let interface = args.interface;
+    let capture = lab
+        .capture(interface.isd_as, interface.id)
+        .map_err(Failure::job)?;
+    let out: Box<dyn Write> = match to_stdout {
+        true => Box::new(std::io::stdout()),
+        false => Box::new(create(&args.write, args.force)?),
+    };
+    record(args, capture, out)
+}
+
+/// Makes the file, which grows as packets come; a pipe or a device is written to as it is.
+fn create(path: &Path, force: bool) -> Result<File, Failure> {
+    Output::check("-w", path, force, &[])?;
+    let there = path.exists();
+    let mut options = File::options();
+    options.write(true).create_new(!there).truncate(there);
+    options.open(path).doing(path.display())
+}
+
+fn record(args: &CaptureArgs, mut capture: Capture, out: Box<dyn Write>) -> Result<(), Failure> {
+    let stop = stop_after(args.duration)?;
+    let out = BufWriter::with_capacity(BUFFER, out);
+    let interface = capture.interface();
+    let mut file = match CaptureWriter::new(out, interface, args.snapshot_length) {
+        Ok(file) => file,
+        Err(error) => return end(args, Err(error)),
+    };
+    errln!(
+        "capturing at {} of the link to {}; Ctrl-C ends it",
+        interface.near,
+        interface.far
+    );
+    let enough = args.count.unwrap_or(u64::MAX);
+    let mut written = file.flush();
+    while written.is_ok() && file.frames() < enough {
+        if !capture.wait(stop.as_fd()).doing("capturing")? {
+            break;
+        }
+        written = take(&mut capture, &mut file, enough).doing("capturing")?;
+    }
+    let frames = file.frames();
+    let dropped = capture.dropped().doing("capturing")?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let written = written.and_then(|()| file.finish(now.unwrap_or_default(), dropped));
+    errln!("{frames} packets captured, {dropped} dropped by the kernel");
+    end(args, written)
+}
+
+/// What of a file's writing is a failure.
+fn end(args: &CaptureArgs, written: std::io::Result<()>) -> Result<(), Failure> {
+    match written {
+        // The reader has gone, as `head` does when it has enough.
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.doing(args.write.display()),
+    }
+}
+
+/// The end of a socket that closes at a signal, or after so long.
+fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
+    let (stop, stopper) = UnixStream::pair().doing("starting")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .doing("starting")?;
+    std::thread::spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                stopped = cmd::interrupted() => if let Err(failure) = stopped {
+                    tracing::error!("{failure}");
+                },
+                () = sleep(duration) => {}
+            }
+        });
+        drop(stopper);
+    });
+    Ok(stop)
+}
+
+async fn sleep(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => tokio::time::sleep(duration).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Takes the frames that wait, up to a turn, and writes them: the outer error is the socket's, the
+/// inner one the file's.
+fn take(
+    capture: &mut Capture,
+    file: &mut CaptureWriter<BufWriter<Box<dyn Write>>>,
+    enough: u64,
+) -> std::io::Result<std::io::Result<()>> {
+    for _ in 0..TURN {
+        if file.frames() >= enough {
+            break;
+        }
+        let written = match capture.next_frame()? {
+            Some(frame) => file.frame(&frame),
+            // A reader at the other end, or a file after SIGKILL, has all that came.
+            None => return Ok(file.flush()),
+        };
+        if written.is_err() {
+            return Ok(written);
+        }
+    }
+    Ok(Ok(()))
+}

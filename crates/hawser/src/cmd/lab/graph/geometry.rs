@@ -1,0 +1,198 @@
+//! Points, boxes and lines on a page; y grows downwards.
+
+/// A place, or a way to go.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Point {
+    pub x: f64,
+    pub y: f64,
+}
+
+impl Point {
+    pub fn new(x: f64, y: f64) -> Point {
+        Point { x, y }
+    }
+
+    pub fn add(self, other: Point) -> Point {
+        Point::new(self.x + other.x, self.y + other.y)
+    }
+
+    pub fn sub(self, other: Point) -> Point {
+        Point::new(self.x - other.x, self.y - other.y)
+    }
+
+    pub fn times(self, factor: f64) -> Point {
+        Point::new(self.x * factor, self.y * factor)
+    }
+
+    pub fn length(self) -> f64 {
+        self.x.hypot(self.y)
+    }
+
+    /// The same way, one long; of no way at all, to the right.
+    pub fn unit(self) -> Point {
+        match self.length() {
+            l if l > 1e-9 => self.times(1.0 / l),
+            _ => Point::new(1.0, 0.0),
+        }
+    }
+
+    /// Turned by a quarter.
+    pub fn turned(self) -> Point {
+        Point::new(-self.y, self.x)
+    }
+
+    /// Which side of the line from `a` to `b` it is on.
+    fn side(self, a: Point, b: Point) -> f64 {
+        (b.x - a.x) * (self.y - a.y) - (b.y - a.y) * (self.x - a.x)
+    }
+}
+
+/// Whether two segments cross, other than at their ends.
+pub fn cross(a: Point, b: Point, c: Point, d: Point) -> bool {
+    c.side(a, b) * d.side(a, b) < 0.0 && a.side(c, d) * b.side(c, d) < 0.0
+}
+
+/// A rectangle.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rect {
+    pub left: f64,
+    pub top: f64,
+    pub right: f64,
+    pub bottom: f64,
+}
+
+impl Rect {
+    pub fn around(centre: Point, width: f64, height: f64) -> Rect {
+        Rect {
+            left: centre.x - width / 2.0,
+            top: centre.y - height / 2.0,
+            right: centre.x + width / 2.0,
+            bottom: centre.y + height / 2.0,
+        }
+    }
+
+    pub fn centre(self) -> Point {
+        Point::new(
+            (self.left + self.right) / 2.0,
+            (self.top + self.bottom) / 2.0,
+        )
+    }
+
+    /// The smallest that holds two.
+    pub fn both(self, other: Rect) -> Rect {
+        Rect {
+            left: self.left.min(other.left),
+            top: self.top.min(other.top),
+            right: self.right.max(other.right),
+            bottom: self.bottom.max(other.bottom),
+        }
+    }
+
+    /// Larger on every side.
+    pub fn grown(self, by: f64) -> Rect {
+        Rect {
+            left: self.left - by,
+            top: self.top - by,
+            right: self.right + by,
+            bottom: self.bottom + by,
+        }
+    }
+
+    /// The area that two have in common.
+    pub fn overlap(self, other: Rect) -> f64 {
+        let width = self.right.min(other.right) - self.left.max(other.left);
+        let height = self.bottom.min(other.bottom) - self.top.max(other.top);
+        width.max(0.0) * height.max(0.0)
+    }
+
+    /// How much of a segment, as a share, is inside (Liang and Barsky).
+    pub fn covers(self, a: Point, b: Point) -> f64 {
+        let way = b.sub(a);
+        let (mut from, mut to) = (0.0f64, 1.0f64);
+        for (way, low, high) in [
+            (way.x, self.left - a.x, self.right - a.x),
+            (way.y, self.top - a.y, self.bottom - a.y),
+        ] {
+            if way.abs() < 1e-9 {
+                if low > 0.0 || high < 0.0 {
+                    return 0.0;
+                }
+                continue;
+            }
+            let (one, other) = (low / way, high / way);
+            from = from.max(one.min(other));
+            to = to.min(one.max(other));
+        }
+        (to - from).max(0.0)
+    }
+}
+
+/// A curve from one place to another, bent towards a third (quadratic Bézier).
+#[derive(Debug, Clone, Copy)]
+pub struct Curve {
+    pub from: Point,
+    pub bend: Point,
+    pub to: Point,
+}
+
+impl Curve {
+    /// The place at a share of the way.
+    pub fn at(&self, t: f64) -> Point {
+        let one = self.from.times((1.0 - t).powi(2));
+        let two = self.bend.times(2.0 * t * (1.0 - t));
+        one.add(two).add(self.to.times(t.powi(2)))
+    }
+
+    /// The share of the way at which it leaves the box that it begins in.
+    pub fn leaves(&self, from: Rect) -> f64 {
+        let steps = 200;
+        let inside =
+            |p: Point| p.x > from.left && p.x < from.right && p.y > from.top && p.y < from.bottom;
+        let outside = (0..=steps).find(|&i| !inside(self.at(f64::from(i) / f64::from(steps))));
+        f64::from(outside.unwrap_or(0)) / f64::from(steps)
+    }
+
+    /// The same curve from the other end.
+    pub fn reversed(&self) -> Curve {
+        Curve {
+            from: self.to,
+            bend: self.bend,
+            to: self.from,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_cross_only_between_their_ends() {
+        let p = Point::new;
+        assert!(cross(p(0.0, 0.0), p(2.0, 2.0), p(0.0, 2.0), p(2.0, 0.0)));
+        assert!(!cross(p(0.0, 0.0), p(2.0, 2.0), p(0.0, 0.0), p(2.0, 0.0)));
+        assert!(!cross(p(0.0, 0.0), p(1.0, 0.0), p(0.0, 1.0), p(1.0, 1.0)));
+    }
+
+    #[test]
+    fn a_box_covers_the_part_of_a_line_inside() {
+        let rect = Rect::around(Point::new(5.0, 0.0), 5.0, 2.0);
+        let line = |y| rect.covers(Point::new(0.0, y), Point::new(10.0, y));
+        assert!((line(0.0) - 0.5).abs() < 1e-9);
+        assert_eq!(line(3.0), 0.0);
+        assert_eq!(rect.overlap(rect.grown(1.0)), 10.0);
+    }
+
+    #[test]
+    fn a_curve_is_the_same_from_both_ends() {
+        let curve = Curve {
+            from: Point::new(0.0, 0.0),
+            bend: Point::new(5.0, 4.0),
+            to: Point::new(10.0, 0.0),
+        };
+        assert_eq!(curve.at(0.5), Point::new(5.0, 2.0));
+        assert!(curve.at(0.25).sub(curve.reversed().at(0.75)).length() < 1e-9);
+        let home = Rect::around(curve.from, 4.0, 40.0);
+        assert!((curve.at(curve.leaves(home)).x - 2.0).abs() < 0.1);
+    }
+}

@@ -1,0 +1,256 @@
+//! The map as a picture.
+
+use super::{
+    Edge, Graph, Node,
+    drawing::{Drawing, LINE, TEXT_SIZE, lines, shown_note, text_width, tip_text},
+    geometry::{Curve, Point, Rect},
+    labels::{self, Labelled, Places},
+};
+use hawser_topology::LinkKind;
+use std::fmt::Write;
+
+const MARGIN: f64 = 34.0;
+const TITLE: f64 = 44.0;
+const LEGEND: f64 = 34.0;
+
+const STYLE: &str = "
+  text { font-family: 'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif; fill: #24303a; }
+  .title { font-size: 14px; }
+  .name { font-size: 12px; font-weight: bold; text-anchor: middle; }
+  .note { font-size: 10.5px; fill: #5c6a76; text-anchor: middle; }
+  .label { font-size: 10.5px; fill: #3b4853; text-anchor: middle; }
+  .bad { fill: #b03a2e; font-weight: bold; }
+  .tip { font-size: 9.5px; fill: #6a7783; text-anchor: middle; }
+  .legend { font-size: 10.5px; fill: #5c6a76; }
+  .halo { fill: #ffffff; fill-opacity: 0.92; }
+  .as { fill: #f6f7f8; stroke: #9aa7b2; stroke-width: 1.2; }
+  .as.core { fill: #dce7f1; stroke: #4a6a88; stroke-width: 1.8; }
+  .link { fill: none; stroke: #8a98a4; stroke-width: 1.5; }
+  .link.core { stroke: #4a6a88; stroke-width: 2.2; }
+  .link.peer { stroke-dasharray: 1.5 4; stroke-linecap: round; stroke-width: 2; }
+  .link.down { stroke: #c0392b; stroke-dasharray: 7 5; }
+  .link.mute { stroke: #c78a1e; stroke-dasharray: 7 5; }
+  .head { fill: #8a98a4; }
+";
+
+/// Draws the map.
+pub fn draw(graph: &Graph) -> String {
+    let drawing = Drawing::of(graph, Point::new(MARGIN, TITLE + MARGIN / 2.0));
+    let legend = legend(graph);
+    let width = (drawing.size.x + 2.0 * MARGIN)
+        .max(legend.0)
+        .max(text_width(&graph.title(), 14.0) + 2.0 * MARGIN);
+    let height = drawing.size.y + TITLE + MARGIN + LEGEND;
+    let mut svg = Svg(String::new());
+    svg.line(format_args!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}">"#
+    ));
+    svg.line(format_args!("<style>{STYLE}</style>"));
+    svg.line(format_args!(
+        r##"<rect width="100%" height="100%" fill="#ffffff"/>"##
+    ));
+    svg.text("title", Point::new(MARGIN, 28.0), &graph.title());
+    for (link, drawn) in graph.links.iter().zip(&drawing.links) {
+        svg.link(link, &drawn.curve, &drawing.boxes[link.b.node]);
+    }
+    for (node, rect) in graph.ases.iter().zip(&drawing.boxes) {
+        svg.node(node, *rect);
+    }
+    let drawn = drawing.links.iter().zip(&drawing.places);
+    for (link, (drawn, places)) in graph.links.iter().zip(drawn) {
+        svg.texts(link, places, drawn);
+    }
+    svg.line(format_args!(
+        r#"<g transform="translate({MARGIN:.0} {:.1})">{}</g>"#,
+        height - LEGEND / 2.0 - 6.0,
+        legend.1
+    ));
+    svg.line(format_args!("</svg>"));
+    svg.0
+}
+
+/// What the signs mean, of those that are there, with its width.
+fn legend(graph: &Graph) -> (f64, String) {
+    let links = |is: fn(&Edge) -> bool| graph.links.iter().any(is);
+    let mut signs = Vec::new();
+    let line = |class: &str| format!(r#"<path class="link {class}" d="M0,-4h26"/>"#);
+    let square = |class: &str| {
+        format!(r#"<rect class="as {class}" y="-10" width="22" height="12" rx="3"/>"#)
+    };
+    if graph.ases.iter().any(|a| a.core) {
+        signs.push((square("core"), "core AS"));
+    }
+    if graph.ases.iter().any(|a| !a.core) {
+        signs.push((square(""), "AS"));
+    }
+    if links(|l| l.kind == LinkKind::Core) {
+        signs.push((line("core"), "core link"));
+    }
+    if links(|l| l.kind == LinkKind::Child) {
+        let head = r#"<path class="head" d="M28,-4l-8,-3.5v7z"/>"#;
+        signs.push((line("") + head, "parent to child"));
+    }
+    if links(|l| l.kind == LinkKind::Peer) {
+        signs.push((line("peer"), "peering"));
+    }
+    if links(|l| l.state == "down") {
+        signs.push((line("down"), "down"));
+    }
+    if links(|l| l.state == "mute") {
+        signs.push((line("mute"), "up, but its routers do not hear each other"));
+    }
+    let mut text = String::new();
+    let mut x = 0.0;
+    for (sign, words) in signs {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            r#"<g transform="translate({x:.0} 0)">{sign}<text class="legend" x="34">{words}</text></g>"#
+        );
+        x += 34.0 + text_width(words, TEXT_SIZE) + 22.0;
+    }
+    (x + 2.0 * MARGIN, text)
+}
+
+/// The picture as it grows.
+struct Svg(String);
+
+impl Svg {
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.0, "{line}");
+    }
+
+    fn text(&mut self, class: &str, at: Point, text: &str) {
+        self.line(format_args!(
+            r#"<text class="{class}" x="{:.1}" y="{:.1}">{}</text>"#,
+            at.x,
+            at.y,
+            escaped(text)
+        ));
+    }
+
+    fn link(&mut self, link: &Edge, curve: &Curve, child: &Rect) {
+        let kind = match link.kind {
+            LinkKind::Core => "core",
+            LinkKind::Child => "child",
+            LinkKind::Peer => "peer",
+        };
+        let Curve { from, bend, to } = curve;
+        self.line(format_args!(
+            r#"<path class="link {kind} {}" d="M{:.1},{:.1} Q{:.1},{:.1} {:.1},{:.1}"><title>{}#{} - {}#{}</title></path>"#,
+            link.state, from.x, from.y, bend.x, bend.y, to.x, to.y,
+            link.a.isd_as, link.a.interface, link.b.isd_as, link.b.interface,
+        ));
+        if link.kind == LinkKind::Child {
+            let back = curve.reversed();
+            let t = back.leaves(*child);
+            let tip = back.at(t);
+            let way = tip.sub(back.at(t + 0.03)).unit();
+            let (foot, aside) = (tip.sub(way.times(8.0)), way.turned().times(3.5));
+            let [one, other] = [foot.add(aside), foot.sub(aside)];
+            self.line(format_args!(
+                r#"<path class="head" d="M{:.1},{:.1}L{:.1},{:.1}L{:.1},{:.1}z"/>"#,
+                tip.x, tip.y, one.x, one.y, other.x, other.y
+            ));
+        }
+    }
+
+    fn node(&mut self, node: &Node, rect: Rect) {
+        let place = rect.centre();
+        let core = if node.core { " core" } else { "" };
+        self.line(format_args!(
+            r#"<rect class="as{core}" x="{:.1}" y="{:.1}" width="{:.1}" height="{:.1}" rx="6"/>"#,
+            rect.left,
+            rect.top,
+            rect.right - rect.left,
+            rect.bottom - rect.top
+        ));
+        match &node.note {
+            Some(note) => {
+                self.text("name", place.add(Point::new(0.0, -3.0)), &node.isd_as);
+                self.text("note", place.add(Point::new(0.0, 12.0)), &shown_note(note));
+            }
+            None => self.text("name", place.add(Point::new(0.0, 4.3)), &node.isd_as),
+        }
+    }
+
+    fn texts(&mut self, link: &Edge, places: &Places, sized: &Labelled) {
+        for ((tip, at), width) in [&link.a, &link.b].iter().zip(places.tips).zip(sized.tips) {
+            self.halo(Rect::around(at, width, labels::TIP_HEIGHT));
+            self.text(
+                "tip",
+                at.add(Point::new(0.0, 3.4)),
+                &tip_text(tip.interface),
+            );
+        }
+        let Some((width, height)) = sized.label else {
+            return;
+        };
+        let rect = Rect::around(places.label, width, height);
+        self.halo(rect);
+        for (i, line) in lines(link).iter().enumerate() {
+            let class = match line.as_str() {
+                "down" | "mute" => "label bad",
+                _ => "label",
+            };
+            let y = rect.top + LINE * (i as f64 + 1.0) - 2.5;
+            self.text(class, Point::new(places.label.x, y), line);
+        }
+    }
+
+    /// Clears what is behind a text.
+    fn halo(&mut self, rect: Rect) {
+        self.line(format_args!(
+            r#"<rect class="halo" x="{:.1}" y="{:.1}" width="{:.1}" height="{:.1}"/>"#,
+            rect.left,
+            rect.top,
+            rect.right - rect.left,
+            rect.bottom - rect.top
+        ));
+    }
+}
+
+/// Text as XML has it; characters that XML has none for are left out.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::testing, *};
+
+    #[test]
+    fn every_as_and_interface_is_drawn() {
+        for graph in testing::graphs() {
+            let svg = draw(&graph);
+            assert_eq!(svg, draw(&graph));
+            let count = |what: &str| svg.matches(what).count();
+            assert_eq!(count("class=\"name\""), graph.ases.len());
+            assert_eq!(count("class=\"tip\""), 2 * graph.links.len());
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        }
+    }
+
+    #[test]
+    fn links_that_are_down_are_marked() {
+        let mut graphs = testing::graphs();
+        let graph = &mut graphs[0];
+        assert!(!draw(graph).contains("class=\"label bad\""));
+        graph.links[1].state = "down";
+        graph.ases[0].note = Some("<&\u{1}>".to_owned());
+        let svg = draw(graph);
+        assert_eq!(svg.matches("class=\"link core down\"").count(), 1);
+        assert_eq!(svg.matches(">down<").count(), 2);
+        assert!(svg.contains(">&lt;&amp;&gt;<"), "{svg}");
+    }
+}
