@@ -48,6 +48,10 @@ pub enum Command {
     Router(RouterArgs),
     /// Run the control service and daemon of an AS
     Control(ControlArgs),
+    /// Print a script by which a shell completes hawser's commands
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write one for each command
+    Man(ManArgs),
     /// What hawser starts for itself
     #[command(hide = true)]
     Internal(InternalArgs),
@@ -112,6 +116,22 @@ pub enum ControlCommand {
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
     },
+}
+
+#[derive(Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+pub struct ManArgs {
+    /// Write hawser.1, hawser-get.1 and so on into this folder, which is made where there is none
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Overwrite pages that are there
+    #[arg(long, requires = "output")]
+    pub force: bool,
 }
 
 #[derive(Args)]

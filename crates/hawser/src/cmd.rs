@@ -1,9 +1,11 @@
 //! One module a command.
 
 mod choose;
+pub mod completions;
 mod document;
 pub mod get;
 pub mod lab;
+pub mod man;
 mod metainfo;
 mod news;
 pub mod paths;

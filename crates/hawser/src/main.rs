@@ -49,6 +49,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Simulate(args) => cmd::simulate::run(args).map(done),
         Command::Router(args) => cmd::service::router(args).map(done),
         Command::Control(args) => cmd::service::control(args).map(done),
+        Command::Completions(args) => cmd::completions::run(args).map(done),
+        Command::Man(args) => cmd::man::run(args).map(done),
         Command::Internal(args) => Ok(cmd::service::internal(args)),
     }
 }

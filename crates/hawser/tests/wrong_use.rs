@@ -461,4 +461,6 @@ fn flags_of_the_labs_tools_that_mean_nothing_are_wrong_use() {
     }
     wrong(&["lab", "save"], &["FILE"]);
     wrong(&["lab", "logs", "-n", "few"], &["--tail", "few"]);
+    wrong(&["completions", "tcsh"], &["bash", "fish", "zsh"]);
+    wrong(&["man", "--force"], &["--output"]);
 }

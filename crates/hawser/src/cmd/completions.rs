@@ -1,0 +1,16 @@
+//! `hawser completions`: scripts by which shells complete its commands.
+
+use crate::{
+    cli::{Cli, CompletionsArgs},
+    failure::Failure,
+    out::out,
+};
+use clap::CommandFactory;
+
+/// Prints the script for a shell.
+pub fn run(args: CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "hawser", &mut script);
+    out(format_args!("{}", String::from_utf8_lossy(&script)));
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What shells and `man` are given.
+
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+fn hawser(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn printed(args: &[&str]) -> String {
+    let output = hawser(args);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs a program that may not be there, and says so then.
+fn checked(program: &str, args: &[&str], file: &Path) {
+    match Command::new(program).args(args).arg(file).output() {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{file:?}: {said}");
+            assert!(said.is_empty(), "{file:?}: {said}");
+        }
+        Err(error) => eprintln!("skipped: {program}: {error}"),
+    }
+}
+
+#[test]
+fn each_shell_is_given_a_script() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = printed(&["completions", shell]);
+        for word in ["traceroute", "segment-lifetime"] {
+            assert!(script.contains(word), "{shell}: no {word}");
+        }
+        let file = folder.path().join(shell);
+        std::fs::write(&file, script).unwrap();
+        match shell {
+            "bash" | "zsh" => checked(shell, &["-n"], &file),
+            "fish" => checked(shell, &["--no-execute"], &file),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn bash_completes_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("script");
+    let script = printed(&["completions", "bash"]);
+    let ask = "COMP_WORDS=(hawser lab gr) COMP_CWORD=2\n_hawser hawser gr lab\necho \"${COMPREPLY[@]}\"\n";
+    std::fs::write(&file, script + ask).unwrap();
+    match Command::new("bash").arg(&file).output() {
+        Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stdout), "graph\n"),
+        Err(error) => eprintln!("skipped: bash: {error}"),
+    }
+}
+
+#[test]
+fn every_command_has_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    let write = ["man", "-o", pages.to_str().unwrap()];
+    assert_eq!(printed(&write), "");
+    let mut names: Vec<String> = std::fs::read_dir(&pages)
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    for name in ["hawser.1", "hawser-get.1", "hawser-lab-link-set.1"] {
+        assert!(names.iter().any(|n| n == name), "{names:?}");
+    }
+    assert!(
+        !names
+            .iter()
+            .any(|n| n.contains("internal") || n.contains("help"))
+    );
+    for name in &names {
+        let page = pages.join(name);
+        checked("groff", &["-ww", "-man", "-Tutf8", "-z"], &page);
+        let text = std::fs::read_to_string(&page).unwrap();
+        let title = name.trim_end_matches(".1");
+        assert!(text.contains(&format!(".TH {title} 1")), "{text}");
+    }
+    let program = std::fs::read_to_string(pages.join("hawser.1")).unwrap();
+    assert_eq!(printed(&["man"]), program);
+
+    // What is there stays, all of it, until it is to be overwritten.
+    let page = pages.join("hawser-get.1");
+    std::fs::write(&page, "mine").unwrap();
+    std::fs::remove_file(pages.join("hawser.1")).unwrap();
+    let refused = hawser(&write);
+    let error = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{error}");
+    assert!(
+        error.contains("--force") && error.lines().count() == 1,
+        "{error}"
+    );
+    assert_eq!(std::fs::read_to_string(&page).unwrap(), "mine");
+    assert!(!pages.join("hawser.1").exists());
+    printed(&[&write[..], &["--force"]].concat());
+    assert_ne!(std::fs::read_to_string(&page).unwrap(), "mine");
+    let file = hawser(&["man", "-o", page.to_str().unwrap()]);
+    assert_eq!(file.status.code(), Some(2));
+    let nowhere = hawser(&["man", "-o", "/proc/x"]);
+    assert_eq!(nowhere.status.code(), Some(1));
+}
