@@ -88,7 +88,7 @@ pub struct PathReport {
     pub peer: String,
     /// The path's fingerprint, in hex.
     pub fingerprint: String,
-    /// Links on the path.
+    /// ASes on the path, both ends included, as `hawser paths` counts them; 0 where nobody told.
     pub hops: usize,
     /// Bytes of blocks received over it.
     pub bytes: u64,
