@@ -12,7 +12,8 @@ use crate::{
     stage::{Stage, ceiling, content::Content},
 };
 use report::{Report, Run};
-use scene::{Act, Scene};
+use scene::Act;
+pub use scene::Scene;
 
 /// Runs the demo and takes everything down, whatever happens.
 pub fn run(args: DemoArgs) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ mod format;
 mod out;
 mod output;
 mod paint;
+mod paper;
 mod stage;
 
 use crate::out::errln;

@@ -118,13 +118,12 @@ impl Report {
                 );
             }
         }
-        if let ([first, second], [a, b]) = (&self.runs[..], scene.acts) {
+        if let ([first, second], Some(paper)) = (&self.runs[..], scene.paper_ratio()) {
             outln!(
-                "{} / {}: {:.2}  (paper: {:.1})",
+                "{} / {}: {:.2}  (paper: {paper:.2})",
                 second.select,
                 first.select,
                 second.goodput_mbit / first.goodput_mbit,
-                b.paper_mbit / a.paper_mbit,
             );
         }
         if let Some(tcp) = self.iperf3_tcp_mbit {
