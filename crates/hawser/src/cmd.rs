@@ -15,6 +15,7 @@ pub mod service;
 pub mod simulate;
 pub mod torrent;
 pub mod traceroute;
+mod work;
 
 use crate::cli::{Format, HostArgs};
 use crate::failure::{Doing, Failure};

@@ -9,7 +9,7 @@ use crate::{
     cmd::{get, torrent},
     failure::{Doing, Failure},
     format,
-    stage::{Stage, ceiling, content::Content},
+    stage::{Bars, Stage, ceiling, content::Content},
 };
 use report::{Report, Run};
 use scene::Act;
@@ -76,6 +76,7 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
         report.add(run);
     }
     if args.iperf3 {
+                Bars::Shown,
         say("iperf3 TCP over one link");
         report.iperf3_tcp_mbit = Some(stage.iperf3(scene.seeder, scene.leecher).await?);
     }

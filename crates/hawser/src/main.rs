@@ -14,6 +14,7 @@ mod out;
 mod output;
 mod paint;
 mod paper;
+mod screen;
 mod stage;
 
 use crate::out::errln;
@@ -59,6 +60,7 @@ fn start_log() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error"));
     fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_ansi(paint::Paint::stderr().is_on())
+        .with_writer(|| screen::LogWriter)
         .init();
 }
