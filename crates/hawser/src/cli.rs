@@ -2,12 +2,14 @@
 
 mod bench;
 mod host;
+mod parse;
 mod simulate;
 mod torrent;
 
 pub use bench::*;
 use clap::{Args, Parser, Subcommand};
 use hawser_topology::IsdAsn;
+use host::one_as;
 pub use host::*;
 pub use simulate::*;
 use std::{path::PathBuf, time::Duration};
@@ -95,7 +97,8 @@ pub enum LabCommand {
     },
     /// Run a command on a host of an AS
     Exec {
-        /// The AS
+        /// The AS, for example 1-ff00:0:110
+        #[arg(value_parser = one_as)]
         isd_as: IsdAsn,
         /// The command and its arguments
         #[arg(last = true, required = true)]
@@ -164,7 +167,7 @@ pub struct DemoArgs {
     /// Give every limited link this limit instead, or `none`
     #[arg(long, value_parser = rate)]
     pub rate: Option<RateArg>,
-    /// Measure plain TCP with iperf3 over one link of the same network too (fig4)
+    /// Measure plain TCP with iperf3 too, over one link of the same network: with --topology fig4
     #[arg(long)]
     pub iperf3: bool,
     /// Print one JSON object at the end

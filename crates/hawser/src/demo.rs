@@ -27,6 +27,13 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
 async fn play(args: DemoArgs) -> Result<(), Failure> {
     let scene = Scene::of(&args.topology)?;
     let network = scene.network(args.rate.map(|r| r.0))?;
+    if args.iperf3 && !scene.has_direct_link(&network) {
+        return Err(Failure::usage(format!(
+            "--iperf3: {} has no link between seeder and leecher that TCP could be measured over: \
+             add --topology fig4",
+            scene.topology
+        )));
+    }
     let folder = tempfile::Builder::new()
         .prefix("hawser-demo-")
         .tempdir()
@@ -69,6 +76,7 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
                 downloads.path(),
                 &address,
                 &act.args(),
+                Bars::Shown,
             )
             .await?;
         let run = finish(act, &got, &network, &content, downloads.path())?;
@@ -76,7 +84,6 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
         report.add(run);
     }
     if args.iperf3 {
-                Bars::Shown,
         say("iperf3 TCP over one link");
         report.iperf3_tcp_mbit = Some(stage.iperf3(scene.seeder, scene.leecher).await?);
     }

@@ -18,13 +18,12 @@ mod screen;
 mod stage;
 
 use crate::out::errln;
-use clap::Parser;
 use cli::{Cli, Command};
 use failure::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     start_log();
     match run(cli.command) {
         Ok(code) => code,

@@ -407,7 +407,7 @@ fn tcp(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Reads an AS that paths can lead to.
-fn one_as(text: &str) -> Result<IsdAsn, String> {
+pub(super) fn one_as(text: &str) -> Result<IsdAsn, String> {
     let isd_as: IsdAsn = text
         .parse()
         .map_err(|_| format!("{text:?} is not an ISD-AS: write for example 1-ff00:0:110"))?;

@@ -92,7 +92,7 @@ pub(super) fn network(topology: &str) -> Result<Network, Failure> {
         None if Path::new(topology).exists() => Network::load(Path::new(topology)).doing(topology),
         None => {
             let ready: Vec<_> = Network::ready_names().collect();
-            Err(Failure::job(format!(
+            Err(Failure::usage(format!(
                 "{topology}: there is no such file, nor a ready topology of that name ({})",
                 ready.join(", ")
             )))

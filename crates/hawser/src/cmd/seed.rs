@@ -22,6 +22,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
     let select = args.select.unwrap_or_else(Select::shortest);
     let select = cmd::select::with_carbon(select, args.carbon.as_deref())?;
     let policy = cmd::policy::read(&args.policy)?;
+    cmd::input(&args.path)?;
     cmd::runtime()?.block_on(async {
         let host = cmd::host(&args.host).await?;
         let listen = listen_address(args.listen, &host)?;

@@ -5,7 +5,7 @@ mod show;
 use crate::out::outln;
 use crate::{
     cli::{TorrentArgs, TorrentCommand, TorrentCreateArgs},
-    cmd::work::Work,
+    cmd::{self, work::Work},
     failure::{Doing, Failure},
     format,
     output::Output,
@@ -24,7 +24,7 @@ pub fn run(args: TorrentArgs) -> Result<(), Failure> {
 fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     let path = &args.path;
     // What is missing is said before what is in the way.
-    path.metadata().doing(path.display())?;
+    cmd::input(path)?;
     let output = match &args.output {
         Some(output) => Output::check("-o", output, args.force, &[path])?,
         None => Output::check("", &beside(path)?, args.force, &[path])?,
