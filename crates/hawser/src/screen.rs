@@ -119,7 +119,7 @@ fn block(lines: &[String], (rows, columns): (usize, usize)) -> String {
     let mut put = |line: &str| {
         let line = console::truncate_str(line, columns.saturating_sub(1), "…");
         // Writing to a string cannot fail.
-        let _ = write!(text, "{line}\x1b[K\n");
+        let _ = writeln!(text, "{line}\x1b[K");
     };
     let fitting = match lines.len() > room {
         true => room - 1,

@@ -168,7 +168,8 @@ pub fn masked(rows: &[String]) -> Vec<String> {
             let c = if c.is_ascii_digit() { '#' } else { c };
             // 12.5 is one number.
             let within = last == '#' && (c == '#' || c == '.');
-            if !within && !(c == ' ' && last == ' ') {
+            let space = c == ' ' && last == ' ';
+            if !within && !space {
                 text.push(c);
                 last = c;
             }

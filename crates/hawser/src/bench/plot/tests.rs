@@ -40,7 +40,9 @@ fn run(experiment: &Experiment, mbit: f64, turn: f64) -> Run {
 }
 
 /// One element of a document: its name, its attributes, and the text in it.
-fn elements(svg: &str) -> Vec<(&str, Vec<(&str, &str)>, &str)> {
+type Element<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
+
+fn elements(svg: &str) -> Vec<Element<'_>> {
     let mut elements = Vec::new();
     for part in svg.split('<').skip(1) {
         let (tag, text) = part.split_once('>').unwrap();
