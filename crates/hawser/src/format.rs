@@ -72,6 +72,8 @@ pub fn bar(name: &str, done: u64, total: u64, tail: &str, columns: usize) -> Str
     let words = measure_text_width(&name) + measure_text_width(tail) + 5;
     let room = columns.saturating_sub(words);
     if room < SHORTEST_BAR {
+        let left = columns.saturating_sub(measure_text_width(tail) + 3);
+        let name = truncate_str(&name, left.max(SHORTEST_BAR), "…");
         return format!("{name}  {tail}").trim_end().to_owned();
     }
     let full = match total {
