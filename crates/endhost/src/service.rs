@@ -7,6 +7,7 @@ use std::time::Duration;
 use connectrpc::client::{CallOptions, ClientConfig, HttpClient};
 use connectrpc::{ConnectError, ErrorCode, Protocol};
 use thiserror::Error;
+use tokio::net::lookup_host;
 
 /// They are on this host or near it: connecting takes milliseconds or fails.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -64,6 +65,14 @@ pub enum SourceError {
     /// Nothing answers there.
     #[error("cannot reach {service}: {}", service.remedy())]
     Unreachable {
+        /// Who was looked for.
+        service: Service,
+    },
+    /// It is named by a name that no address is known for.
+    #[error(
+        "{service} cannot be found: the name is unknown; correct it, or write an IP address instead"
+    )]
+    UnknownName {
         /// Who was looked for.
         service: Service,
     },
@@ -169,7 +178,13 @@ impl<C: Clone> Caller<C> {
         let message = error.message.unwrap_or_else(|| error.code.as_str().into());
         match error.code {
             ErrorCode::NotFound => Ok(None),
-            ErrorCode::Unavailable => Err(SourceError::Unreachable { service }),
+            ErrorCode::Unavailable => {
+                let known = lookup_host(service.address()).await.is_ok();
+                Err(match known {
+                    true => SourceError::Unreachable { service },
+                    false => SourceError::UnknownName { service },
+                })
+            }
             ErrorCode::DeadlineExceeded => {
                 // The connection itself may be dead without anybody having said so.
                 *self.lock() = (self.make)(transport(), self.config.clone());

@@ -3,6 +3,7 @@
 mod bench;
 mod host;
 mod lab;
+mod parse;
 mod simulate;
 mod torrent;
 
@@ -71,7 +72,7 @@ pub struct DemoArgs {
     /// Give every limited link this limit instead, or `none`
     #[arg(long, value_parser = rate)]
     pub rate: Option<RateArg>,
-    /// Measure plain TCP with iperf3 over one link of the same network too (fig4)
+    /// Measure plain TCP with iperf3 too, over one link of the same network: with --topology fig4
     #[arg(long)]
     pub iperf3: bool,
     /// Print one JSON object at the end

@@ -17,11 +17,31 @@ pub mod service;
 pub mod simulate;
 pub mod torrent;
 pub mod traceroute;
+mod work;
 
 use crate::cli::{Format, HostArgs};
 use crate::failure::{Doing, Failure};
 use crate::out::{out, outln};
 use hawser_endhost::Endhost;
+use std::{io::ErrorKind, path::Path};
+
+/// Checks that a file or folder which the arguments name is there, before anything else is done.
+pub fn input(path: &Path) -> Result<(), Failure> {
+    match std::fs::metadata(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+/// A file or folder which the arguments name cannot be read: they are wrong.
+pub fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let path = path.display();
+    Failure::usage(match error.kind() {
+        ErrorKind::NotFound => format!("{path}: no such file or folder"),
+        ErrorKind::IsADirectory => format!("{path}: is a folder: name a file"),
+        _ => format!("{path}: cannot be read: {error}"),
+    })
+}
 
 /// A runtime for commands that move data.
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
@@ -33,6 +53,9 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 
 /// Gets this host into its network.
 async fn host(args: &HostArgs) -> Result<Endhost, Failure> {
+    if let Some(folder) = &args.config_dir {
+        input(folder)?;
+    }
     Endhost::bootstrap(&args.bootstrap())
         .await
         .map_err(Failure::job)

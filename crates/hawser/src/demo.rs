@@ -9,10 +9,11 @@ use crate::{
     cmd::{get, torrent},
     failure::{Doing, Failure},
     format,
-    stage::{Stage, ceiling, content::Content},
+    stage::{Bars, Stage, ceiling, content::Content},
 };
 use report::{Report, Run};
-use scene::{Act, Scene};
+use scene::Act;
+pub use scene::Scene;
 
 /// Runs the demo and takes everything down, whatever happens.
 pub fn run(args: DemoArgs) -> Result<(), Failure> {
@@ -26,6 +27,13 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
 async fn play(args: DemoArgs) -> Result<(), Failure> {
     let scene = Scene::of(&args.topology)?;
     let network = scene.network(args.rate.map(|r| r.0))?;
+    if args.iperf3 && !scene.has_direct_link(&network) {
+        return Err(Failure::usage(format!(
+            "--iperf3: {} has no link between seeder and leecher that TCP could be measured over: \
+             add --topology fig4",
+            scene.topology
+        )));
+    }
     let folder = tempfile::Builder::new()
         .prefix("hawser-demo-")
         .tempdir()
@@ -68,6 +76,7 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
                 downloads.path(),
                 &address,
                 &act.args(),
+                Bars::Shown,
             )
             .await?;
         let run = finish(act, &got, &network, &content, downloads.path())?;

@@ -1,6 +1,10 @@
 //! Numbers as people read them.
 
+use console::{measure_text_width, truncate_str};
 use std::time::Duration;
+
+/// Shortest bar that is worth the room.
+const SHORTEST_BAR: usize = 8;
 
 /// Bytes with a binary unit: `32.0 MiB`.
 pub fn bytes(count: u64) -> String {
@@ -25,6 +29,91 @@ pub fn rate(bits: f64) -> String {
         b if b >= 1e6 => format!("{:.1} Mbit/s", b / 1e6),
         b if b >= 1e3 => format!("{:.1} kbit/s", b / 1e3),
         b => format!("{b:.0} bit/s"),
+    }
+}
+
+/// The ASes on a path: `1 hop`, `4 hops`; nothing where they are not known.
+pub fn hops(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => "1 hop".to_owned(),
+        _ => format!("{count} hops"),
+    }
+}
+
+/// How much of the whole is there: ` 45 %  14.4 of 32.0 MiB`.
+pub fn share(done: u64, total: u64) -> String {
+    // Rounded down, so that 100 % means all.
+    let percent = (u128::from(done) * 100).checked_div(u128::from(total));
+    let (done, whole) = (bytes(done), bytes(total));
+    let done = match (done.split_once(' '), whole.split_once(' ')) {
+        (Some((count, unit)), Some((_, same))) if unit == same => count,
+        _ => &done,
+    };
+    format!("{:>3} %  {done} of {whole}", percent.unwrap_or(100))
+}
+
+/// Time left: `12 s left`, `1m05s left`, `3h20m left`.
+pub fn left(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds} s left"),
+        (0, _) => format!("{minutes}m{:02}s left", seconds % 60),
+        (1..100, _) => format!("{hours}h{minutes:02}m left"),
+        _ => String::new(),
+    }
+}
+
+/// A name, a bar where there is room for one, and what is to be said besides, one column less than
+/// there are.
+pub fn bar(name: &str, done: u64, total: u64, tail: &str, columns: usize) -> String {
+    let name = truncate_str(name, columns / 4, "…");
+    let words = measure_text_width(&name) + measure_text_width(tail) + 5;
+    let room = columns.saturating_sub(words);
+    if room < SHORTEST_BAR {
+        let left = columns.saturating_sub(measure_text_width(tail) + 3);
+        let name = truncate_str(&name, left.max(SHORTEST_BAR), "…");
+        return format!("{name}  {tail}").trim_end().to_owned();
+    }
+    let full = match total {
+        0 => room,
+        _ => (room as u128 * u128::from(done.min(total)) / u128::from(total)) as usize,
+    };
+    let (full, rest) = ("█".repeat(full), "░".repeat(room - full));
+    format!("{name}  {full}{rest}  {tail}")
+        .trim_end()
+        .to_owned()
+}
+
+/// A line broken between words where it is wider than `columns`; what follows is indented.
+pub fn wrapped(line: &str, columns: usize, indent: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = line;
+    let mut start = "";
+    let spaces = " ".repeat(indent);
+    loop {
+        let room = columns.saturating_sub(start.len()).max(1);
+        let mut width = 0;
+        let over = rest.char_indices().find(|(_, c)| {
+            width += measure_text_width(c.encode_utf8(&mut [0; 4]));
+            width > room
+        });
+        let Some((over, _)) = over else {
+            lines.push(format!("{start}{rest}"));
+            return lines;
+        };
+        // The space after the last word that fits, but none of those the line begins with.
+        let begin = rest.len() - rest.trim_start().len();
+        let at = rest[..over].rfind(' ').filter(|at| *at > begin);
+        let at = at.or_else(|| Some(begin + rest[begin..].find(' ')?));
+        let Some(at) = at else {
+            lines.push(format!("{start}{rest}"));
+            return lines;
+        };
+        lines.push(format!("{start}{}", rest[..at].trim_end()));
+        rest = rest[at..].trim_start();
+        start = &spaces;
     }
 }
 
@@ -80,7 +169,31 @@ mod tests {
         assert_eq!(bytes(32 << 20), "32.0 MiB");
         assert_eq!(rate(26.1e6), "26.1 Mbit/s");
         assert_eq!(rate(9.4e9), "9.40 Gbit/s");
+        assert_eq!(hops(1), "1 hop");
+        assert_eq!(hops(4), "4 hops");
+        assert_eq!(left(Duration::from_secs(65)), "1m05s left");
+        assert_eq!(left(Duration::from_secs(12_000)), "3h20m left");
         assert_eq!(millis(Duration::from_micros(20_300)), "20.3 ms");
+    }
+
+    #[test]
+    fn a_bar_fills_the_row() {
+        let tail = share(1 << 20, 4 << 20);
+        assert_eq!(tail, " 25 %  1.0 of 4.0 MiB");
+        let text = bar("data", 1 << 20, 4 << 20, &tail, 46);
+        assert_eq!(text, "data  ████░░░░░░░░░░░░   25 %  1.0 of 4.0 MiB");
+        assert_eq!(measure_text_width(&text), 45);
+        assert_eq!(bar("data", 1, 4, &tail, 30), "data   25 %  1.0 of 4.0 MiB");
+        assert_eq!(share(0, 0), "100 %  0 of 0 B");
+        assert_eq!(share(999, 1 << 20), "  0 %  999 B of 1.0 MiB");
+    }
+
+    #[test]
+    fn long_lines_break_between_words() {
+        let text = "  ab cd efghijklm no";
+        assert_eq!(wrapped(text, 20, 4), [text]);
+        assert_eq!(wrapped(text, 9, 4), ["  ab cd", "    efghijklm", "    no"]);
+        assert_eq!(wrapped("日本 日本", 6, 0), ["日本", "日本"]);
     }
 
     #[test]

@@ -13,17 +13,18 @@ mod format;
 mod out;
 mod output;
 mod paint;
+mod paper;
+mod screen;
 mod stage;
 
 use crate::out::errln;
-use clap::Parser;
 use cli::{Cli, Command};
 use failure::Failure;
 use hawser_lab::BoundedLog;
-use std::{io::IsTerminal, process::ExitCode, sync::Mutex};
+use std::{process::ExitCode, sync::Mutex};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     start_log();
     match run(cli.command) {
         Ok(code) => code,
@@ -62,9 +63,9 @@ fn start_log() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error"));
     let log = fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(paint::Paint::stderr().is_on());
     match BoundedLog::of_this_process() {
         Some(file) => log.with_writer(Mutex::new(file)).init(),
-        None => log.with_writer(std::io::stderr).init(),
+        None => log.with_writer(|| screen::LogWriter).init(),
     }
 }

@@ -1,5 +1,7 @@
 //! Printing, where the reader may have gone away and text may be a stranger's.
 
+use crate::{format, screen};
+use console::Term;
 use std::{
     fmt,
     io::{ErrorKind, Write},
@@ -19,9 +21,10 @@ macro_rules! errln {
 
 pub(crate) use {errln, outln};
 
-/// Writes to standard output.
+/// Writes to standard output, above what is shown live: both may be one terminal.
 pub fn out(text: fmt::Arguments<'_>) {
-    if let Err(error) = std::io::stdout().write_fmt(text) {
+    if let Err(error) = screen::above(|| std::io::stdout().write_fmt(text)) {
+        screen::clear();
         if error.kind() == ErrorKind::BrokenPipe {
             std::process::exit(0);
         }
@@ -30,10 +33,22 @@ pub fn out(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Writes to standard error.
+/// Prints a line on standard output, broken between words where a terminal is too narrow for it.
+pub fn outwrapped(line: &str, indent: usize) {
+    let term = Term::stdout();
+    let columns = match term.is_term() {
+        true => term.size().1.into(),
+        false => usize::MAX,
+    };
+    for line in format::wrapped(line, columns, indent) {
+        outln!("{line}");
+    }
+}
+
+/// Writes to standard error, above what is shown live.
 pub fn err(text: fmt::Arguments<'_>) {
     // There is nowhere to tell that it failed.
-    let _ = std::io::stderr().write_fmt(text);
+    let _ = screen::above(|| std::io::stderr().write_fmt(text));
 }
 
 /// Text of a stranger, such as a file's name in a torrent, with what would

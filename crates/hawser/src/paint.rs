@@ -1,6 +1,9 @@
-//! Colours, where it is a terminal that reads.
+//! Colours, where it is a terminal that shows the text.
 
-use std::{fmt, io::IsTerminal};
+use std::{
+    fmt,
+    io::{self, IsTerminal},
+};
 
 /// Puts colours around text, or none.
 #[derive(Debug, Clone, Copy)]
@@ -9,12 +12,17 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// Colours on a terminal, unless they are not wanted: `no_color` or the variable `NO_COLOR`.
+    /// Colours on standard output, unless `no_color` or the environment says otherwise.
     pub fn new(no_color: bool) -> Paint {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Paint {
-            on: !no_color && !set("NO_COLOR") && !dumb && std::io::stdout().is_terminal(),
+            on: !no_color && io::stdout().is_terminal() && wanted(),
+        }
+    }
+
+    /// The same on standard error.
+    pub fn stderr() -> Paint {
+        Paint {
+            on: io::stderr().is_terminal() && wanted(),
         }
     }
 
@@ -22,6 +30,11 @@ impl Paint {
     #[cfg(test)]
     pub fn none() -> Paint {
         Paint { on: false }
+    }
+
+    /// Whether there are any.
+    pub fn is_on(self) -> bool {
+        self.on
     }
 
     /// A heading.
@@ -54,13 +67,31 @@ impl Paint {
         self.wrap(31, text)
     }
 
-    /// `code` is a foreground colour of ECMA-48.
+    /// What matters less than the rest.
+    pub fn faint(self, text: impl fmt::Display) -> String {
+        self.wrap(2, text)
+    }
+
+    /// `code` is a rendition of ECMA-48 (SGR).
     fn wrap(self, code: u8, text: impl fmt::Display) -> String {
         match self.on {
             true => format!("\x1b[{code}m{text}\x1b[0m"),
             false => text.to_string(),
         }
     }
+}
+
+/// Whether the environment lets a terminal have colours: `NO_COLOR` (no-color.org) and `CLICOLOR=0`
+/// say no.
+fn wanted() -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let off = std::env::var_os("CLICOLOR").is_some_and(|value| value == "0");
+    !no_color && !off && moves_cursor()
+}
+
+/// Whether the terminal understands control sequences, as `TERM` says.
+pub fn moves_cursor() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ use hawser_lab::{Lab, Options};
 use hawser_path::Interface;
 use hawser_topology::{AsDir, IsdAsn, Network};
 use std::{
+    fs::File,
+    io::{Read, Seek, SeekFrom},
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -90,6 +92,7 @@ impl Stage {
             command.args(["--tcp", &listen.to_string()]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let errors = Errors::of(&mut command)?;
         let mut child = self.start(isd_as, command)?;
         let out = child.stdout.take();
         self.seeders.push(child);
@@ -101,7 +104,7 @@ impl Stage {
             stopped = interrupted() => return Err(stop(stopped)),
         };
         let ready: serde_json::Value = serde_json::from_str(&line)
-            .map_err(|_| Failure::job("the seeder did not start: see above"))?;
+            .map_err(|_| Failure::job(format!("the seeder did not start: {}", errors.last())))?;
         let listening = match over_ip {
             true => "listening_tcp",
             false => "listening",
@@ -120,12 +123,16 @@ impl Stage {
         into: &Path,
         peer: &str,
         args: &[String],
+        bars: Bars,
     ) -> Result<get::Report, Failure> {
         let mut command = Command::new(&self.program);
         command.arg("get").arg(torrent).arg("-o").arg(into);
         command.args(["--peer", peer, "--json"]);
         command.args(args);
-        let text = self.output(isd_as, command).await?;
+        let text = match bars {
+            Bars::Shown => self.output_of(isd_as, command, None).await?,
+            Bars::Hidden => self.output(isd_as, command).await?,
+        };
         serde_json::from_str(&text).doing("reading what the download reports")
     }
 
@@ -198,8 +205,19 @@ impl Stage {
             .doing(format_args!("starting {name}"))
     }
 
-    /// Runs a command to its end and returns what it printed.
+    /// Runs a command to its end and returns what it printed; the terminal shows nothing of it.
     async fn output(&self, isd_as: IsdAsn, mut command: Command) -> Result<String, Failure> {
+        let errors = Errors::of(&mut command)?;
+        self.output_of(isd_as, command, Some(errors)).await
+    }
+
+    /// The same, with standard error shared with this program where it does not go to `errors`.
+    async fn output_of(
+        &self,
+        isd_as: IsdAsn,
+        mut command: Command,
+        errors: Option<Errors>,
+    ) -> Result<String, Failure> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let name = command.get_program().to_string_lossy().into_owned();
         let child = self.start(isd_as, command)?;
@@ -208,9 +226,45 @@ impl Stage {
             stopped = interrupted() => return Err(stop(stopped)),
         };
         if !output.status.success() {
-            return Err(Failure::job(format!("{name} failed: {}", output.status)));
+            let why = match errors {
+                Some(errors) => errors.last(),
+                None => output.status.to_string(),
+            };
+            return Err(Failure::job(format!("{name} failed: {why}")));
         }
         String::from_utf8(output.stdout).doing(format_args!("reading what {name} prints"))
+    }
+}
+
+/// Whether a download draws on the terminal: one at a time may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bars {
+    /// It does.
+    Shown,
+    /// It does not.
+    Hidden,
+}
+
+/// What a program writes to standard error, kept off the terminal.
+struct Errors(File);
+
+impl Errors {
+    /// Of this command.
+    fn of(command: &mut Command) -> Result<Errors, Failure> {
+        let file = tempfile::tempfile().doing("making a file for messages")?;
+        command.stderr(file.try_clone().doing("making a file for messages")?);
+        Ok(Errors(file))
+    }
+
+    /// The last line, without the program's name.
+    fn last(mut self) -> String {
+        let mut text = String::new();
+        // What cannot be read is not there.
+        let _ = self.0.seek(SeekFrom::Start(0));
+        let _ = self.0.read_to_string(&mut text);
+        let line = text.trim_end().lines().next_back();
+        let line = line.unwrap_or("it says nothing");
+        line.strip_prefix("hawser: ").unwrap_or(line).to_owned()
     }
 }
 

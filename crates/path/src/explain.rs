@@ -132,8 +132,8 @@ mod tests {
                 "values": [{
                     "strategy": "shortest",
                     "known": true,
-                    "value": "3 hops",
-                    "amount": 3.0,
+                    "value": "4 hops",
+                    "amount": 4.0,
                     "unit": "hops",
                 }],
                 "share": null,
@@ -158,7 +158,7 @@ mod tests {
         }
         assert_eq!((short.verdict, short.rank), (Verdict::Taken, Some(1)));
         let values: Vec<_> = short.values.iter().map(|one| &one.text[..]).collect();
-        assert_eq!(values, ["latency not announced", "2 hops"]);
+        assert_eq!(values, ["latency not announced", "3 hops"]);
     }
 
     #[test]

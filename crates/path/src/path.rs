@@ -178,8 +178,13 @@ impl Path {
         }
     }
 
-    /// How many ASes the path crosses after the first: its links.
+    /// ASes on the path, both ends included, as `scion showpaths` counts hops.
     pub fn hops(&self) -> usize {
+        self.links() + 1
+    }
+
+    /// Links on the path.
+    pub fn links(&self) -> usize {
         self.interfaces.len() / 2
     }
 
@@ -265,14 +270,14 @@ mod tests {
             path.to_string(),
             "1-ff00:0:111 1>2 1-ff00:0:110 3>1 1-ff00:0:112"
         );
-        assert_eq!(path.hops(), 2);
+        assert_eq!((path.hops(), path.links()), (3, 2));
         assert_eq!(path.fingerprint(), Fingerprint::of(&interfaces(THREE)));
     }
 
     #[test]
     fn a_path_inside_one_as_crosses_nothing() {
         let path = path("1-ff00:0:111", "1-ff00:0:111", "").unwrap();
-        assert_eq!(path.hops(), 0);
+        assert_eq!((path.hops(), path.links()), (1, 0));
         assert_eq!(path.sequence(), "");
         assert_eq!(path.latency(), Some(Duration::ZERO));
         assert_eq!(path.fingerprint(), Fingerprint::local(path.src));

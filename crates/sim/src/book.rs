@@ -128,7 +128,7 @@ impl Book {
 
     fn known(&self, path: Path) -> Known {
         let mut delay = Duration::ZERO;
-        let mut links = Vec::with_capacity(path.hops());
+        let mut links = Vec::with_capacity(path.links());
         for ends in path.interfaces.chunks_exact(2) {
             // A downloader's path leads to where the data comes from.
             let leaves = match self.by {

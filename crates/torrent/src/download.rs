@@ -190,7 +190,7 @@ pub enum DownloadError {
         peers: Vec<(PeerAddr, String)>,
     },
     /// No peer could be reached for too long.
-    #[error("gave up after {} s without a connection: {}", .after.as_secs(), listed(.peers))]
+    #[error("no peer could be reached for {} s; what was verified is kept: {}", .after.as_secs(), listed(.peers))]
     NoPeer {
         /// How long.
         after: Duration,

@@ -59,7 +59,7 @@ pub struct PathProgress {
     pub peer: PeerAddr,
     /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
-    /// Links on the path; 0 on a connection the peer opened, where neither the daemon nor the peer
+    /// ASes on the path, both ends included; 0 on a connection the peer opened, where neither the daemon nor the peer
     /// told.
     pub hops: usize,
     /// What the connection over it is doing.
@@ -138,7 +138,7 @@ pub struct PathSummary {
     pub peer: PeerAddr,
     /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
-    /// Links on the path; 0 on connections the peer opened, where neither the daemon nor the peer
+    /// ASes on the path, both ends included; 0 on connections the peer opened, where neither the daemon nor the peer
     /// told.
     pub hops: usize,
     /// The interfaces on the way from the peer to here, as the peer told; empty where it told

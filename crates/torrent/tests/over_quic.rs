@@ -54,7 +54,7 @@ async fn a_file_crosses_an_as() {
     content.check();
     assert_eq!(summary.fetched_bytes, 20_000_000);
     assert_eq!(summary.paths.len(), 1);
-    assert_eq!(summary.paths[0].hops, 0);
+    assert_eq!(summary.paths[0].hops, 1);
     let uploaded = progress.wait_for(|p| p.uploaded_bytes >= 20_000_000);
     let uploaded = tokio::time::timeout(PATIENCE, uploaded).await;
     assert_eq!(uploaded.unwrap().unwrap().connections, 1);
@@ -85,7 +85,7 @@ async fn a_download_outlives_the_only_link() {
     let summary = finish(download).await.unwrap();
     content.check();
     assert_eq!(summary.paths.len(), 1);
-    assert_eq!(summary.paths[0].hops, 1);
+    assert_eq!(summary.paths[0].hops, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

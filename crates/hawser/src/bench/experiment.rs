@@ -200,8 +200,35 @@ const FIG7A: (&str, &str) = ("1-ff00:0:4", "1-ff00:0:1");
 mod tests {
     use super::*;
     use crate::cli::Cli;
+    use crate::demo::Scene;
     use crate::stage::ceiling::PathCost;
     use clap::{Parser, ValueEnum};
+
+    #[test]
+    fn a_paper_has_one_ratio_wherever_it_stands() {
+        for (name, topology) in [(BenchName::Fig8, "fig7a"), (BenchName::Fig5, "fig4")] {
+            let experiment = Experiment::of(name, 1.0).unwrap();
+            let scene = Scene::of(topology).unwrap();
+            assert_eq!(experiment.paper_ratio, scene.paper_ratio());
+        }
+        // 26 by 8 Mbit/s.
+        let fig8 = Experiment::of(BenchName::Fig8, 1.0).unwrap();
+        assert_eq!(fig8.paper_ratio, Some(3.25));
+        for name in BenchName::value_variants() {
+            let experiment = Experiment::of(*name, 1.0).unwrap();
+            let Headline::Ratio(one, other, scale) = &experiment.headline else {
+                continue;
+            };
+            let paper = |name: &String| {
+                let variant = experiment.variants.iter().find(|v| v.name == *name);
+                variant.and_then(|variant| variant.paper_mbit)
+            };
+            if let (Some(one), Some(other)) = (paper(one), paper(other)) {
+                let ratio = experiment.paper_ratio.unwrap();
+                assert!((ratio - scale * one / other).abs() < 1e-9, "{name:?}");
+            }
+        }
+    }
 
     #[test]
     fn every_experiment_is_whole() {

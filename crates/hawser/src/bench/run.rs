@@ -4,7 +4,7 @@ use super::experiment::{SETTLED, Variant, Window};
 use crate::{
     cmd::get::{self, Sample},
     failure::{Doing, Failure},
-    stage::{Stage, ceiling, content::Content},
+    stage::{Bars, Stage, ceiling, content::Content},
 };
 use futures_util::future::try_join_all;
 use std::{
@@ -64,7 +64,7 @@ pub async fn run(
                 let mut args = download.args.clone();
                 args.push("--samples".to_owned());
                 let (isd_as, torrent) = (download.isd_as, &load.torrent);
-                let report = stage.get(isd_as, torrent, into.path(), address, &args);
+                let report = stage.get(isd_as, torrent, into.path(), address, &args, Bars::Hidden);
                 let report = report.await?;
                 match load.content.matches(&into.path().join(&report.name))? {
                     true => Ok(report),

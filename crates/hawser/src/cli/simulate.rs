@@ -1,6 +1,6 @@
 //! The arguments of `hawser simulate`.
 
-use super::{duration, size};
+use super::{duration, one_as, size};
 use clap::{ArgGroup, Args, ValueEnum, builder::RangedU64ValueParser};
 use hawser_path::Select;
 use hawser_topology::IsdAsn;
@@ -59,10 +59,10 @@ pub struct SimulateArgs {
     pub host_rate: u64,
     /// Put seeders in this AS; may be given several times. Chance chooses among ASes without
     /// children when not given
-    #[arg(long, value_name = "AS")]
+    #[arg(long, value_name = "AS", value_parser = one_as)]
     pub seeder_in: Vec<IsdAsn>,
     /// Put leechers in this AS, likewise
-    #[arg(long, value_name = "AS")]
+    #[arg(long, value_name = "AS", value_parser = one_as)]
     pub leecher_in: Vec<IsdAsn>,
     /// Print one JSON object
     #[arg(long)]

@@ -88,7 +88,7 @@ pub struct PathReport {
     pub peer: String,
     /// The path's fingerprint, in hex.
     pub fingerprint: String,
-    /// Links on the path.
+    /// ASes on the path, both ends included, as `hawser paths` counts them; 0 where nobody told.
     pub hops: usize,
     /// Bytes of blocks received over it.
     pub bytes: u64,
@@ -113,6 +113,12 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     refuse_own_inputs(&args, &metainfo)?;
     let select = cmd::select::read(&args.select)?;
     let policy = cmd::policy::read(&args.policy)?;
+    if args.output.exists() && !args.output.is_dir() {
+        return Err(Failure::usage(format!(
+            "-o {}: is a file: name a folder, the torrent names the files in it",
+            args.output.display()
+        )));
+    }
     let (name, info_hash) = (metainfo.name().to_owned(), metainfo.info_hash().to_string());
     cmd::runtime()?.block_on(async {
         let mut known = Known::default();

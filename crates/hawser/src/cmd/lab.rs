@@ -98,10 +98,12 @@ pub fn program() -> Result<std::path::PathBuf, Failure> {
 pub(super) fn network(topology: &str) -> Result<Network, Failure> {
     match Network::ready(topology) {
         Some(network) => Ok(network),
-        None if Path::new(topology).exists() => Network::load(Path::new(topology)).doing(topology),
+        None if Path::new(topology).exists() => {
+            Network::load(Path::new(topology)).map_err(Failure::job)
+        }
         None => {
             let ready: Vec<_> = Network::ready_names().collect();
-            Err(Failure::job(format!(
+            Err(Failure::usage(format!(
                 "{topology}: there is no such file, nor a ready topology of that name ({})",
                 ready.join(", ")
             )))

@@ -1,6 +1,6 @@
 //! Reading `.torrent` files, and telling apart what can be wrong with them.
 
-use crate::failure::Failure;
+use crate::{cmd, failure::Failure};
 use hawser_torrent::{Metainfo, MetainfoError, metainfo::MAX_METAINFO_BYTES};
 use std::{
     fmt,
@@ -42,7 +42,8 @@ impl From<TorrentError> for Failure {
     fn from(error: TorrentError) -> Failure {
         match error {
             TorrentError::Magnet | TorrentError::Url(_) => Failure::usage(error),
-            TorrentError::Unreadable(..) | TorrentError::Refused(..) => Failure::job(error),
+            TorrentError::Unreadable(path, error) => cmd::unreadable(&path, &error),
+            TorrentError::Refused(..) => Failure::job(error),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{cli::PolicyArgs, cmd::document, failure::Failure};
 use hawser_path::{Acl, Policies, Policy};
-use std::path::Path;
+use std::{io::ErrorKind, path::Path};
 
 /// Reads the policy; none when the arguments name none.
 pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
@@ -43,7 +43,10 @@ fn in_file(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
     let wrong =
         |error: &dyn std::fmt::Display| Failure::usage(format!("--policy {policy}: {error}"));
     let (file, name) = split(policy);
-    let text = document::read(Path::new(file)).map_err(|error| wrong(&error))?;
+    let text = document::read(Path::new(file)).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => wrong(&format_args!("there is no file {file}")),
+        _ => wrong(&error),
+    })?;
     let policies = Policies::parse(&text).map_err(|error| wrong(&error))?;
     let chosen = match name {
         Some(name) => policies.policy(name),

@@ -1,9 +1,11 @@
 //! `hawser seed`: serve a file or folder.
 
+mod lines;
+
 use crate::out::{errln, outln, plain};
 use crate::{
     cli::{Listen, SeedArgs},
-    cmd::{self, news::News, torrent::bar_style},
+    cmd::{self, news::News, work::Work},
     failure::Failure,
     format,
 };
@@ -11,7 +13,7 @@ use hawser_endhost::Endhost;
 use hawser_path::Select;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Listener, Network, Seed, SeedOptions, SeedProgress};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use lines::Lines;
 use std::{io::IsTerminal, net::SocketAddr};
 
 /// Runs `hawser seed` until interrupted.
@@ -20,6 +22,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
     let select = args.select.unwrap_or_else(Select::shortest);
     let select = cmd::select::with_carbon(select, args.carbon.as_deref())?;
     let policy = cmd::policy::read(&args.policy)?;
+    cmd::input(&args.path)?;
     cmd::runtime()?.block_on(async {
         let host = cmd::host(&args.host).await?;
         let listen = listen_address(args.listen, &host)?;
@@ -32,15 +35,8 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             network = network.with_listener(listener);
         }
 
-        let bar = ProgressBar::new(metainfo.total_length()).with_style(bar_style());
-        bar.set_message("checking");
-        let checked = {
-            let bar = bar.clone();
-            move |done, total| {
-                bar.set_length(total);
-                bar.set_position(done);
-            }
-        };
+        let mut work = Work::begin("checking");
+        let checked = move |done, total| work.show(done, total);
         let name = metainfo.name().to_owned();
         let size = metainfo.total_length();
         let info_hash = metainfo.info_hash().to_string();
@@ -54,7 +50,6 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let seed = Seed::start(metainfo, args.path, network, options, checked)
             .await
             .map_err(Failure::job)?;
-        bar.finish_and_clear();
 
         let address = endpoint.local_addr();
         if args.json {
@@ -77,7 +72,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             );
         }
 
-        let lines = Lines::new(args.verbose);
+        let mut lines = Lines::new(args.verbose);
         let told = args.verbose && (args.json || !std::io::stderr().is_terminal());
         let mut news = News::default();
         let mut progress = seed.progress();
@@ -96,7 +91,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             signal = cmd::interrupted() => signal,
             () = shown => Ok(()),
         };
-        lines.clear();
+        drop(lines);
         endpoint.close().await;
         ended
     })
@@ -137,78 +132,4 @@ fn listen_address(listen: Option<Listen>, host: &Endhost) -> Result<Option<Socke
             host.local_as()
         ))),
     }
-}
-
-/// One line for the whole and one for each path-level peer, on a terminal.
-struct Lines {
-    /// Paths that are not used have lines too.
-    verbose: bool,
-    all: MultiProgress,
-    whole: ProgressBar,
-    peers: std::cell::RefCell<Vec<ProgressBar>>,
-}
-
-impl Lines {
-    fn new(verbose: bool) -> Lines {
-        let all = MultiProgress::new();
-        let whole = all.add(ProgressBar::new_spinner().with_style(line_style()));
-        Lines {
-            verbose,
-            all,
-            whole,
-            peers: Default::default(),
-        }
-    }
-
-    fn show(&self, progress: &SeedProgress) {
-        self.whole.set_message(format!(
-            "{} sent, {}, {} path-level peers",
-            format::bytes(progress.uploaded_bytes),
-            format::rate(progress.rate as f64),
-            progress.peers.len(),
-        ));
-        let used = progress.peers.iter().map(|peer| {
-            let why = peer.decision.as_ref();
-            format!(
-                "  {} over {}  {}  {}{}",
-                peer.peer,
-                peer.fingerprint.short(),
-                format::bytes(peer.bytes),
-                format::rate(peer.rate as f64),
-                why.map_or(String::new(), |why| format!("  {why}")),
-            )
-        });
-        let left = progress.left.iter().filter(|_| self.verbose);
-        let left = left.map(|left| {
-            let why = plain(&left.decision.to_string());
-            format!("  {} over {}  {why}", left.peer, left.fingerprint.short())
-        });
-        let texts: Vec<String> = used.chain(left).collect();
-        let mut lines = self.peers.borrow_mut();
-        while lines.len() < texts.len() {
-            lines.push(
-                self.all
-                    .add(ProgressBar::new_spinner().with_style(line_style())),
-            );
-        }
-        for line in lines.drain(texts.len()..) {
-            line.finish_and_clear();
-        }
-        for (line, text) in lines.iter().zip(texts) {
-            line.set_message(text);
-        }
-    }
-
-    fn clear(&self) {
-        self.peers
-            .borrow()
-            .iter()
-            .for_each(ProgressBar::finish_and_clear);
-        self.whole.finish_and_clear();
-    }
-}
-
-/// A line of text.
-fn line_style() -> ProgressStyle {
-    ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

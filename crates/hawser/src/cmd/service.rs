@@ -19,6 +19,7 @@ use std::{
 /// Runs `hawser router run`.
 pub fn router(args: RouterArgs) -> Result<(), Failure> {
     let RouterCommand::Run { dir, id } = args.command;
+    cmd::input(&dir)?;
     let router = Router::open(&AsDir::new(dir), id.as_deref()).map_err(Failure::job)?;
     startup::forget();
     router.run().map_err(Failure::job)
@@ -31,6 +32,7 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
         no_echo,
         segment_lifetime,
     } = args.command;
+    cmd::input(&dir)?;
     let dir = AsDir::new(dir);
     let mut control = Control::load(&dir).map_err(Failure::job)?;
     if let Some(lifetime) = segment_lifetime {

@@ -6,10 +6,10 @@ use crate::{
     failure::{Doing, Failure},
     out::out,
     output::Output,
+    screen::Live,
 };
 use hawser_sim::{Options, Outcome, SelectBy, generate, simulate};
 use hawser_topology::Network;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::{fmt::Write, path::Path};
 
@@ -87,18 +87,20 @@ fn options(args: &SimulateArgs) -> Options {
 
 /// Runs one variant, with a line on a terminal about how far it is.
 fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Failure> {
-    let style = ProgressStyle::with_template("{spinner} {msg}").doing("drawing")?;
-    let bar = ProgressBar::new_spinner().with_style(style);
+    let mut live = Live::start();
     let outcome = simulate(network, options, by, |progress| {
-        bar.set_message(format!(
-            "paths chosen by {by}: {} s, {} of {} leechers done",
-            progress.time.as_secs(),
-            progress.finished,
-            options.leechers
-        ));
-        bar.tick();
+        let Some(live) = &mut live else {
+            return;
+        };
+        live.draw(|_| {
+            vec![format!(
+                "paths chosen by {by}: {} s, {} of {} leechers done",
+                progress.time.as_secs(),
+                progress.finished,
+                options.leechers
+            )]
+        });
     });
-    bar.finish_and_clear();
     outcome.map_err(Failure::job)
 }
 

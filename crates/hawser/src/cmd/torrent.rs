@@ -5,12 +5,12 @@ mod show;
 use crate::out::outln;
 use crate::{
     cli::{TorrentArgs, TorrentCommand, TorrentCreateArgs},
+    cmd::{self, work::Work},
     failure::{Doing, Failure},
     format,
     output::Output,
 };
 use hawser_torrent::{CreateError, CreateOptions, Metainfo};
-use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 
 /// Runs `hawser torrent`.
@@ -24,7 +24,7 @@ pub fn run(args: TorrentArgs) -> Result<(), Failure> {
 fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     let path = &args.path;
     // What is missing is said before what is in the way.
-    path.metadata().doing(path.display())?;
+    cmd::input(path)?;
     let output = match &args.output {
         Some(output) => Output::check("-o", output, args.force, &[path])?,
         None => Output::check("", &beside(path)?, args.force, &[path])?,
@@ -54,24 +54,13 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
 
 /// Hashes a file or folder into a torrent, with a bar on a terminal.
 pub fn hashed(path: &Path, options: &CreateOptions) -> Result<Vec<u8>, Failure> {
-    let bar = ProgressBar::new(0).with_style(bar_style());
-    bar.set_message("hashing");
-    let bytes = hawser_torrent::create(path, options, |done, total| {
-        bar.set_length(total);
-        bar.set_position(done);
+    let mut work = Work::begin("hashing");
+    hawser_torrent::create(path, options, |done, total| work.show(done, total)).map_err(|error| {
+        match error {
+            CreateError::PieceLength(_) => Failure::usage(format!("--piece-length: {error}")),
+            error => Failure::job(error),
+        }
     })
-    .map_err(|error| match error {
-        CreateError::PieceLength(_) => Failure::usage(format!("--piece-length: {error}")),
-        error => Failure::job(error),
-    });
-    bar.finish_and_clear();
-    bytes
-}
-
-/// The style of a bar that counts bytes of local work.
-pub fn bar_style() -> ProgressStyle {
-    ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// `PATH.torrent`, beside PATH.

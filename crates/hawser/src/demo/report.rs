@@ -1,7 +1,7 @@
 //! What a demo found: a table beside the paper's figures, or JSON.
 
 use super::scene::Scene;
-use crate::out::outln;
+use crate::out::{outln, outwrapped};
 use crate::{
     cmd::get::PathReport,
     failure::{Doing, Failure},
@@ -111,32 +111,30 @@ impl Report {
             );
             for path in &run.paths {
                 outln!(
-                    "  {}  {} hops  {}",
+                    "  {}  {:<7}  {:>9}",
                     path.fingerprint.get(..8).unwrap_or(&path.fingerprint),
-                    path.hops,
+                    format::hops(path.hops),
                     format::bytes(path.bytes)
                 );
             }
         }
-        if let ([first, second], [a, b]) = (&self.runs[..], scene.acts) {
+        if let ([first, second], Some(paper)) = (&self.runs[..], scene.paper_ratio()) {
             outln!(
-                "{} / {}: {:.2}  (paper: {:.1})",
+                "{} / {}: {:.2}  (paper: {paper:.2})",
                 second.select,
                 first.select,
                 second.goodput_mbit / first.goodput_mbit,
-                b.paper_mbit / a.paper_mbit,
             );
         }
         if let Some(tcp) = self.iperf3_tcp_mbit {
             outln!("iperf3 TCP over one link: {}", format::rate(tcp * 1e6));
         }
+        outwrapped(&format!("paper: {}", scene.paper), 7);
         outln!(
-            "paper: {}; file {}",
-            scene.paper,
-            if self.sha256_ok {
-                "identical (SHA-256)"
-            } else {
-                "DIFFERS"
+            "file:  {}",
+            match self.sha256_ok {
+                true => "identical (SHA-256)",
+                false => "DIFFERS",
             },
         );
         Ok(())

@@ -1,6 +1,9 @@
 //! What each demo shows: who seeds, who downloads, over which paths.
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    paper::{fig5, fig8},
+};
 use hawser_topology::{IsdAsn, Network};
 
 /// One demo.
@@ -32,36 +35,35 @@ pub struct Act {
     pub paper_mbit: f64,
 }
 
-/// 001, Fig. 8: around 8 Mbit/s naive, around 26 Mbit/s disjoint.
+/// 001, Fig. 8.
 const FIG7A: [Act; 2] = [
     Act {
         label: "shortest",
         select: "shortest",
         paths: 2,
-        paper_mbit: 8.0,
+        paper_mbit: fig8::NAIVE,
     },
     Act {
         label: "disjoint",
         select: "disjoint",
         paths: 2,
-        paper_mbit: 26.0,
+        paper_mbit: fig8::DISJOINT,
     },
 ];
 
-/// 001, Fig. 5: around 1100 Mbit/s over one path, 2200 over two, on links of
-/// 10 Gbit/s.
+/// 001, Fig. 5, on links of 10 Gbit/s.
 const FIG4: [Act; 2] = [
     Act {
         label: "one-path",
         select: "shortest",
         paths: 1,
-        paper_mbit: 1100.0,
+        paper_mbit: fig5::ONE_PATH,
     },
     Act {
         label: "disjoint",
         select: "disjoint",
         paths: 2,
-        paper_mbit: 2200.0,
+        paper_mbit: fig5::TWO_PATHS,
     },
 ];
 
@@ -103,6 +105,19 @@ impl Scene {
                 "no demo on {other}: there are fig7a and fig4"
             ))),
         }
+    }
+
+    /// The ratio of the paper's figures, of the last download by the first.
+    pub fn paper_ratio(&self) -> Option<f64> {
+        let (first, last) = (self.acts.first()?, self.acts.last()?);
+        Some(last.paper_mbit / first.paper_mbit)
+    }
+
+    /// Whether a link leads from the seeder's AS to the leecher's.
+    pub fn has_direct_link(&self, network: &Network) -> bool {
+        let ends = [self.seeder, self.leecher];
+        let mut links = network.links.iter();
+        links.any(|link| ends.contains(&link.a.isd_as) && ends.contains(&link.b.isd_as))
     }
 
     /// The network, with another limit on every limited link if asked for.

@@ -1,6 +1,9 @@
 //! The file that is transferred.
 
-use crate::failure::{Doing, Failure};
+use crate::{
+    cmd::unreadable,
+    failure::{Doing, Failure},
+};
 use sha2::{Digest, Sha256};
 use std::{
     fs::File,
@@ -22,7 +25,9 @@ impl Content {
     pub fn prepare(file: Option<&Path>, folder: &Path, bytes: u64) -> Result<Content, Failure> {
         let path = match file {
             Some(file) => {
-                let path = file.canonicalize().doing(file.display())?;
+                let path = file
+                    .canonicalize()
+                    .map_err(|error| unreadable(file, &error))?;
                 if !path.is_file() {
                     return Err(Failure::usage(format!(
                         "--file {}: is not a file",

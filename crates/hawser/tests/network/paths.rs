@@ -148,7 +148,7 @@ fn what_becomes_of_every_path_is_explained() {
     let human = text(&human);
     let green = "Rank: 1 (carbon 21 g/GB: 2 from 1-ff00:0:4 (file), 11 from 1-ff00:0:7 (file), \
                  4 from 1-ff00:0:6 (file), 3 from 1-ff00:0:5 (file), 1 from 1-ff00:0:1 (file); \
-                 4 hops)";
+                 5 hops)";
     for words in [
         "Picked by carbon, at most 4 paths",
         green,

@@ -11,12 +11,11 @@ impl Strategy for Shortest {
     }
 
     fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
-        let count = path.path.hops();
         Some(Rank {
             known: true,
-            cost: count as u64,
-            value: hops(count),
-            amount: Some(count as f64),
+            cost: path.path.links() as u64,
+            value: hops(path.path),
+            amount: Some(path.path.hops() as f64),
             unit: "hops",
             parts: Vec::new(),
         })

@@ -122,7 +122,7 @@ impl Candidate<'_> {
     pub fn value(&self) -> String {
         let values: Vec<_> = self.ranks.iter().map(|rank| rank.value.as_str()).collect();
         match values.is_empty() {
-            true => hops(self.path.hops()),
+            true => hops(self.path),
             false => values.join("; "),
         }
     }
@@ -130,8 +130,8 @@ impl Candidate<'_> {
     pub(super) fn cost(&self) -> Cost {
         let mut cost = Cost::default();
         let ranks = self.ranks.iter().map(|rank| (rank.known, rank.cost));
-        let hops = (true, self.path.hops() as u64);
-        for (place, (known, value)) in cost.0.iter_mut().zip(ranks.chain([hops])) {
+        let links = (true, self.path.links() as u64);
+        for (place, (known, value)) in cost.0.iter_mut().zip(ranks.chain([links])) {
             *place = u128::from(value) + if known { 0 } else { UNKNOWN };
         }
         cost
@@ -173,7 +173,8 @@ impl std::iter::Sum for Cost {
     }
 }
 
-/// A number of hops in words.
-pub(super) fn hops(hops: usize) -> String {
+/// The number of a path's hops in words.
+pub(super) fn hops(path: &Path) -> String {
+    let hops = path.hops();
     format!("{hops} hop{}", if hops == 1 { "" } else { "s" })
 }

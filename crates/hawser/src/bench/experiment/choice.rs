@@ -5,7 +5,10 @@ use std::time::Duration;
 use super::{
     Download, Experiment, FIG7A, MB, Variant, choose, isd_as, over_ip, ratio, ready, single,
 };
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    paper::{fig8, fig10},
+};
 
 pub(super) fn fig8() -> Result<Experiment, Failure> {
     Ok(Experiment {
@@ -14,11 +17,12 @@ pub(super) fn fig8() -> Result<Experiment, Failure> {
         variants: vec![
             over_ip("over-ip", ready("fig7a")?, FIG7A)?,
             single("one-path", ready("fig7a")?, FIG7A, choose("shortest", 1))?,
-            single("naive", ready("fig7a")?, FIG7A, choose("shortest", 2))?.paper(8.0),
-            single("disjoint", ready("fig7a")?, FIG7A, choose("disjoint", 2))?.paper(26.0),
+            single("naive", ready("fig7a")?, FIG7A, choose("shortest", 2))?.paper(fig8::NAIVE),
+            single("disjoint", ready("fig7a")?, FIG7A, choose("disjoint", 2))?
+                .paper(fig8::DISJOINT),
         ],
         headline: ratio("disjoint", "naive"),
-        paper_ratio: Some(3.0),
+        paper_ratio: Some(fig8::DISJOINT / fig8::NAIVE),
         bytes: 32 * MB,
         window: None,
     })
@@ -36,11 +40,11 @@ pub(super) fn fig10() -> Result<Experiment, Failure> {
                 over_ip: true,
                 ..two_leechers("over-ip", Vec::new())?
             },
-            two_leechers("leecher-based", choose("shortest", 1))?.paper(7.5),
-            two_leechers("upload-based", uploader().into())?.paper(14.0),
+            two_leechers("leecher-based", choose("shortest", 1))?.paper(fig10::LEECHER_BASED),
+            two_leechers("upload-based", uploader().into())?.paper(fig10::UPLOAD_BASED),
         ],
         headline: ratio("upload-based", "leecher-based"),
-        paper_ratio: Some(14.0 / 7.5),
+        paper_ratio: Some(fig10::UPLOAD_BASED / fig10::LEECHER_BASED),
         bytes: 16 * MB,
         window: None,
     })

@@ -4,7 +4,7 @@ use hawser_path::Interface;
 
 use super::{Experiment, FIG4, Headline, MB, Window, choose, over_ip, ratio, single};
 use crate::bench::network::congested;
-use crate::failure::Failure;
+use crate::{failure::Failure, paper::congestion};
 
 /// Limit of the links of [`congest`], in Mbit/s.
 const CONGESTED: f64 = 40.0;
@@ -21,9 +21,12 @@ pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, Failure> {
         cross.push(interface("1-ff00:0:111#2")?);
     }
     let network = || congested(CONGESTED);
-    let two_paths = if both { 300.0 } else { 900.0 };
+    let two_paths = match both {
+        true => congestion::BOTH_CONGESTED,
+        false => congestion::ONE_CONGESTED,
+    };
     let mut variants = vec![
-        over_ip("over-ip", network()?, FIG4)?.paper(180.0),
+        over_ip("over-ip", network()?, FIG4)?.paper(congestion::OVER_IP),
         single("one-path", network()?, FIG4, choose("shortest", 1))?,
         single("two-paths", network()?, FIG4, choose("disjoint", 2))?.paper(two_paths),
     ];
@@ -42,7 +45,11 @@ pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, Failure> {
             true => ratio("two-paths", "one-path"),
             false => Headline::During("two-paths".into()),
         },
-        paper_ratio: Some(if both { 300.0 / 180.0 } else { 0.9 }),
+        paper_ratio: Some(match both {
+            // One path is that over IP there.
+            true => congestion::BOTH_CONGESTED / congestion::OVER_IP,
+            false => congestion::ONE_CONGESTED / congestion::BEFORE,
+        }),
         bytes: 128 * MB,
         window: Some(Window {
             from: 10.0,

@@ -1,27 +1,23 @@
-//! The bars of a download: the whole, and a line for each path-level peer.
+//! What a terminal shows of a download: a bar for the whole, and a line for each path-level peer.
 
 use super::told;
 use crate::cmd::news::News;
-use crate::format;
 use crate::out::{errln, plain};
+use crate::{format, paint::Paint, screen::Live};
 use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::{
     cell::{Cell, RefCell},
-    io::IsTerminal,
     time::{Duration, Instant},
 };
 
 /// How often a line is printed where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Shows a download on standard error: bars on a terminal, now and then a
-/// line elsewhere.
+/// Shows a download on standard error: in place on a terminal, now and then a line elsewhere.
 pub struct Bars {
-    all: MultiProgress,
-    whole: ProgressBar,
-    paths: RefCell<Vec<ProgressBar>>,
-    terminal: bool,
+    name: String,
+    paint: Paint,
+    live: RefCell<Option<Live>>,
     line_due: Cell<Instant>,
     /// Paths that are not used are shown too.
     verbose: bool,
@@ -31,17 +27,10 @@ pub struct Bars {
 impl Bars {
     /// Bars for the torrent of that name; `verbose` for all paths.
     pub fn new(name: &str, verbose: bool) -> Bars {
-        let all = MultiProgress::new();
-        let style =
-            ProgressStyle::with_template("{prefix} {wide_bar} {bytes}/{total_bytes} {msg} {eta}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let whole = all.add(ProgressBar::new(0).with_style(style));
-        whole.set_prefix(plain(name));
         Bars {
-            all,
-            whole,
-            paths: RefCell::default(),
-            terminal: std::io::stderr().is_terminal(),
+            name: plain(name),
+            paint: Paint::stderr(),
+            live: RefCell::new(Live::start()),
             line_due: Cell::new(Instant::now() + LINE_EVERY),
             verbose,
             news: RefCell::default(),
@@ -50,43 +39,56 @@ impl Bars {
 
     /// Shows how it is doing.
     pub fn show(&self, progress: &Progress) {
-        if !self.terminal {
-            if self.verbose {
-                told::show(&mut self.news.borrow_mut(), progress);
-            }
-            return self.show_line(progress);
+        if let Some(live) = &mut *self.live.borrow_mut() {
+            return live.draw(|columns| self.lines(progress, columns));
         }
-        self.whole.set_length(progress.total_bytes);
-        match progress.phase {
-            Phase::Checking => {
-                self.whole.set_position(progress.checked_bytes);
-                self.whole.set_message("checking what is there");
-            }
-            _ => {
-                self.whole.set_position(progress.verified_bytes);
-                self.whole.set_message(format::rate(progress.rate as f64));
-            }
+        if self.verbose {
+            told::show(&mut self.news.borrow_mut(), progress);
         }
-        let used: Vec<_> = progress
+        self.show_line(progress);
+    }
+
+    fn lines(&self, progress: &Progress, columns: usize) -> Vec<String> {
+        let mut lines = vec![self.whole(progress, columns)];
+        let used = progress
             .paths
             .iter()
-            .filter(|p| self.verbose || p.state != PathState::Left || p.bytes > 0)
-            .collect();
-        let mut lines = self.paths.borrow_mut();
-        while lines.len() < used.len() {
-            let style = ProgressStyle::with_template("{msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            lines.push(self.all.add(ProgressBar::new_spinner().with_style(style)));
+            .filter(|p| self.verbose || p.state != PathState::Left || p.bytes > 0);
+        let several = scion_peers(progress) > 1;
+        lines.extend(used.map(|path| describe(path, several, self.paint)));
+        if progress.rate == 0 {
+            let idle = progress.idle_peers.iter();
+            let idle = idle.map(|(peer, reason)| plain(&format!("  {peer}: {reason}")));
+            lines.extend(idle.map(|line| self.paint.bad(line)));
         }
-        for line in lines.drain(used.len()..) {
-            line.finish_and_clear();
-        }
-        for (line, path) in lines.iter().zip(used) {
-            line.set_message(describe(path));
-        }
-        if let Some((peer, reason)) = progress.idle_peers.first().filter(|_| progress.rate == 0) {
-            self.whole.set_message(format!("{peer}: {reason}"));
-        }
+        lines
+    }
+
+    fn whole(&self, progress: &Progress, columns: usize) -> String {
+        let total = progress.total_bytes;
+        let (done, tail) = match progress.phase {
+            Phase::Checking => {
+                let share = format::share(progress.checked_bytes, total);
+                (
+                    progress.checked_bytes,
+                    format!("{share}  checking what is there"),
+                )
+            }
+            _ => {
+                let share = format::share(progress.verified_bytes, total);
+                let rate = format::rate(progress.rate as f64);
+                let left = total.saturating_sub(progress.verified_bytes);
+                let left = match progress.rate {
+                    0 => String::new(),
+                    rate => format::left(Duration::from_secs(left.saturating_mul(8) / rate)),
+                };
+                (
+                    progress.verified_bytes,
+                    format!("{share}  {rate:>12}  {left:<7}"),
+                )
+            }
+        };
+        format::bar(&self.name, done, total, &tail, columns)
     }
 
     fn show_line(&self, progress: &Progress) {
@@ -103,19 +105,23 @@ impl Bars {
         );
         if progress.rate == 0 {
             for reason in reasons(progress) {
-                errln!("  {reason}");
+                errln!("  {}", plain(&reason));
             }
         }
     }
 
     /// Takes the bars away.
     pub fn clear(&self) {
-        self.paths
-            .borrow()
-            .iter()
-            .for_each(ProgressBar::finish_and_clear);
-        self.whole.finish_and_clear();
+        self.live.take();
     }
+}
+
+/// How many SCION peers there are.
+fn scion_peers(progress: &Progress) -> usize {
+    let peers = progress.paths.iter().map(|path| path.peer);
+    let mut peers: Vec<PeerAddr> = peers.filter(|peer| peer.scion().is_some()).collect();
+    peers.dedup();
+    peers.len()
 }
 
 /// Why nothing comes: what is wrong with each path and peer.
@@ -136,22 +142,35 @@ fn reasons(progress: &Progress) -> Vec<String> {
     paths.chain(peers).collect()
 }
 
-fn describe(path: &PathProgress) -> String {
+/// One line of a path-level peer; with the peer's address where there are `several` SCION peers.
+fn describe(path: &PathProgress, several: bool, paint: Paint) -> String {
     let way = match path.peer {
-        PeerAddr::Scion(_) => format!("{} {} hops", path.fingerprint.short(), path.hops),
+        PeerAddr::Scion(peer) => {
+            let peer = match several {
+                true => format!("{peer}  "),
+                false => String::new(),
+            };
+            let hops = format::hops(path.hops);
+            format!("{peer}{}  {hops:<7}", path.fingerprint.short())
+        }
         PeerAddr::Ip(peer) => peer.to_string(),
     };
+    let state = format!("{:<8}", path.state.to_string());
+    let state = match path.state {
+        PathState::Active => paint.good(state),
+        PathState::Stalled => paint.bad(state),
+        _ => paint.faint(state),
+    };
     let mut text = format!(
-        "  {way}  {:<8} {:>12}  {:>10}",
-        path.state.to_string(),
+        "  {way}  {state} {:>12}  {:>9}",
         format::rate(path.rate as f64),
         format::bytes(path.bytes),
     );
     if let Some(rtt) = path.rtt {
-        text += &format!("  rtt {}", format::millis(rtt));
+        text += &format!("  rtt {:>8}", format::millis(rtt));
     }
     if let Some(why) = told::why(path) {
-        text += &format!("  {why}");
+        text += &format!("  {}", paint.faint(why));
     }
     text
 }

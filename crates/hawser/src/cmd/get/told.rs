@@ -3,7 +3,7 @@
 use super::{Known, PathReport, Report};
 use crate::cmd::news::News;
 use crate::format;
-use crate::out::{errln, outln, plain};
+use crate::out::{errln, outwrapped, plain};
 use hawser_endhost::Path;
 use hawser_path::Interface;
 use hawser_torrent::{PathProgress, PathState, PeerAddr, Progress};
@@ -60,7 +60,7 @@ pub fn add(report: &mut Report, progress: &Progress, known: &Known) {
 /// Prints a line for each path of a report; for some of the unused ones only, unless `verbose`.
 pub fn print(report: &Report, verbose: bool) {
     for line in lines(report, verbose) {
-        outln!("{line}");
+        outwrapped(&line, 6);
     }
 }
 
@@ -74,12 +74,12 @@ fn lines(report: &Report, verbose: bool) -> Vec<String> {
         let way = match path.peer.parse() {
             Ok(PeerAddr::Ip(peer)) => peer.to_string(),
             _ => format!(
-                "{}  {} hops",
+                "{}  {:<7}",
                 &path.fingerprint[..8.min(path.fingerprint.len())],
-                path.hops
+                format::hops(path.hops)
             ),
         };
-        format!("  {way}  {}{why}", format::bytes(path.bytes))
+        format!("  {way}  {:>9}{why}", format::bytes(path.bytes))
     };
     let unused = &report.unused_paths;
     let shown = if verbose { unused.len() } else { UNUSED };
@@ -151,6 +151,9 @@ mod tests {
         let mut report = report(0);
         report.unused_paths.push(path(1, "\x1b[2Jgone"));
         let lines = lines(&report, false);
-        assert_eq!(lines, ["  00000000  2 hops  0 B  left: \\u{1b}[2Jgone"]);
+        assert_eq!(
+            lines,
+            ["  00000000  2 hops         0 B  left: \\u{1b}[2Jgone"]
+        );
     }
 }

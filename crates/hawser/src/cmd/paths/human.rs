@@ -22,10 +22,10 @@ pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) 
     let mut lines = Vec::new();
     let mut length = None;
     for (index, (path, entry)) in paths.iter().zip(entries).enumerate() {
-        let ases = path.info().hops() + 1;
+        let hops = path.info().hops();
         // In the order in which they are picked, lengths make no groups.
-        if entry.explanation.is_none() && length.replace(ases) != Some(ases) {
-            lines.push(paint.header(format_args!("{ases} Hops:")));
+        if entry.explanation.is_none() && length.replace(hops) != Some(hops) {
+            lines.push(paint.header(format_args!("{hops} Hops:")));
         }
         let mut parts = vec![
             pair(paint, "Hops", &drawing(path, paint)),
@@ -305,7 +305,7 @@ mod tests {
                 &[
                     "    Taken: carries 100 %: latency not announced; 40 % cannot be kept: \
                      1-ff00:0:2 carries 100 %, least there is",
-                    "    Rank: 1 (latency not announced; 2 hops)",
+                    "    Rank: 1 (latency not announced; 3 hops)",
                     "    Share: 100.0 %",
                 ][..],
             ),

@@ -15,7 +15,7 @@ fn paths(report: &Value) -> (Vec<u64>, String) {
         assert_eq!(path["verdict"], "taken", "{report}");
     }
     let unused = report["unused_paths"].as_array().unwrap();
-    let long = unused.iter().find(|path| path["hops"] == 4);
+    let long = unused.iter().find(|path| path["hops"] == 5);
     let why = long.map(|path| {
         // What cannot be connected was not decided about.
         let verdict = path["verdict"].as_str().unwrap_or("none");
@@ -46,7 +46,7 @@ fn paths_that_an_acl_denies_carry_nothing_and_say_so() {
     assert_eq!(chosen_here, (vec![2, 3], why.to_owned()));
     // The seeder would use it, and is refused.
     let (hops, said) = run(&acl);
-    assert!(!hops.contains(&4), "{hops:?}");
+    assert!(!hops.contains(&5), "{hops:?}");
     assert_eq!(said, why);
 
     let policy = files.folder.path().join("policy.yml");
@@ -84,6 +84,6 @@ fn paths_that_a_seeder_denies_are_refused() {
         let report = get(&lab, A, &files, &peer, &[more, &["--verbose"]].concat());
         assert!(files.same("data"));
         let (hops, why) = paths(&report);
-        assert!(!hops.contains(&4) && why.contains(told), "{report}");
+        assert!(!hops.contains(&5) && why.contains(told), "{report}");
     }
 }

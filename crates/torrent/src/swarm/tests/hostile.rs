@@ -280,6 +280,8 @@ async fn absent_peers_hold_nothing_up_and_are_named_at_last() {
         panic!("{error}")
     };
     assert_eq!(peers.len(), 2);
+    let text = error.to_string();
+    assert!(text.starts_with("no peer could be reached for"), "{text}");
     assert!(
         peers.iter().all(|(_, why)| why == "nobody there"),
         "{error}"

@@ -146,7 +146,7 @@ async fn one_leecher_gets_all_paths_by_being_connected_back_to() {
     })
     .await;
     let both = [0, 1].map(|at| leecher.path(at).unwrap());
-    assert!(both.iter().all(|path| path.hops == 2), "{both:?}");
+    assert!(both.iter().all(|path| path.hops == 3), "{both:?}");
     let by_uploader = |path: &PathProgress| {
         let decision = path.decision.as_ref().unwrap().to_string();
         decision.starts_with("taken: by the uploader: ")
@@ -156,7 +156,7 @@ async fn one_leecher_gets_all_paths_by_being_connected_back_to() {
     let summary = finish(download).await.unwrap();
     figure.check(&dir);
     assert_eq!(summary.paths.len(), 2, "{summary:?}");
-    assert!(summary.paths.iter().all(|path| path.hops == 2));
+    assert!(summary.paths.iter().all(|path| path.hops == 3));
     assert!(summary.paths.iter().any(|path| path.interfaces.len() == 4));
     // It dialed one path, the seeder the other, and nobody more.
     let dials = figure.net.dials();

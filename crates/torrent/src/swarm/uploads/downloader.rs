@@ -167,17 +167,17 @@ mod tests {
 
     use super::*;
 
-    /// A path of so many hops.
-    fn path(id: u16, hops: u16) -> Arc<Path> {
+    /// A path of so many links.
+    fn path(id: u16, links: u16) -> Arc<Path> {
         let isd_as = |n: u16| format!("1-ff00:0:{n}").parse().unwrap();
-        let links = (1..=hops).flat_map(|n| [n, n + 1]);
-        let interfaces = links.map(|n| Interface {
+        let ends = (1..=links).flat_map(|n| [n, n + 1]);
+        let interfaces = ends.map(|n| Interface {
             isd_as: isd_as(n),
             id,
         });
         let path = Path::new(
             isd_as(1),
-            isd_as(hops + 1),
+            isd_as(links + 1),
             interfaces.collect(),
             Metadata::default(),
         );
@@ -201,7 +201,7 @@ mod tests {
     fn paths_are_ranked_and_unfit_ones_left() {
         let (long, short, narrow) = (path(1, 3), path(2, 2), path(3, 1));
         let mut downloader = downloader();
-        let fits = |path: &Arc<Path>| match path.hops() {
+        let fits = |path: &Arc<Path>| match path.links() {
             1 => Err(Reason::Unfit {
                 why: "too narrow".into(),
             }),

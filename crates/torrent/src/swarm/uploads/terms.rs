@@ -75,9 +75,9 @@ impl Terms {
         told.map_or(Vec::new(), |told| told.interfaces.clone())
     }
 
-    /// Links on the path, if the uploader told.
+    /// ASes on the path, both ends included, if the uploader told.
     pub fn hops(&self) -> Option<usize> {
-        Some(self.told.as_ref()?.interfaces.len() / 2)
+        Some(self.told.as_ref()?.interfaces.len() / 2 + 1)
     }
 }
 

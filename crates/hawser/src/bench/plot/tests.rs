@@ -1,0 +1,194 @@
+use super::*;
+use crate::cli::BenchName;
+use clap::ValueEnum;
+use plotters::style::RGBColor;
+use std::collections::BTreeSet;
+
+/// Runs that differ a little, as recorded ones do: slow at the start, and slower while cross
+/// traffic flows.
+fn recorded(experiment: &Experiment) -> Vec<Vec<Run>> {
+    let variants = experiment.variants.iter().enumerate();
+    variants
+        .map(|(index, variant)| {
+            let fits = variant.paper_mbit.filter(|mbit| *mbit < 100.0);
+            let mbit = fits.unwrap_or(8.0 + 4.0 * index as f64);
+            (0..5)
+                .map(|turn| run(experiment, mbit, f64::from(turn)))
+                .collect()
+        })
+        .collect()
+}
+
+fn run(experiment: &Experiment, mbit: f64, turn: f64) -> Run {
+    let (mut bytes, mut samples) = (0.0, vec![(0.0, 0.0)]);
+    for step in 1..=400 {
+        let time = f64::from(step) / 10.0;
+        let starting = (time / 2.0).min(1.0);
+        let within = |window: Window| time > window.from && time <= window.to;
+        let congested = experiment.window.is_some_and(within);
+        let share = if congested { 0.3 } else { 1.0 };
+        let wave = 1.0 + 0.06 * (time * 1.7 + turn * 2.0).sin();
+        bytes += mbit * starting * share * wave * 0.1 * 125_000.0;
+        samples.push((time, bytes));
+    }
+    Run {
+        goodput_mbit: mbit,
+        ceiling_mbit: Some(mbit * 1.08),
+        around: None,
+        samples,
+    }
+}
+
+/// One element of a document: its name, its attributes, and the text in it.
+type Element<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
+
+fn elements(svg: &str) -> Vec<Element<'_>> {
+    let mut elements = Vec::new();
+    for part in svg.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').unwrap();
+        if tag.starts_with(['/', '?', '!']) {
+            continue;
+        }
+        let (name, rest) = tag.split_once(' ').unwrap_or((tag, ""));
+        let mut attributes = Vec::new();
+        let mut rest = rest.trim_end_matches('/').trim();
+        while let Some((key, after)) = rest.split_once("=\"") {
+            let (value, after) = after.split_once('"').unwrap();
+            attributes.push((key.trim(), value));
+            rest = after;
+        }
+        elements.push((name, attributes, text.trim()));
+    }
+    elements
+}
+
+fn all() -> impl Iterator<Item = (Experiment, Figure, String)> {
+    BenchName::value_variants().iter().map(|name| {
+        let experiment = Experiment::of(*name, 1.0).unwrap();
+        let figure = figure(&experiment, &recorded(&experiment));
+        let svg = figure.svg().unwrap();
+        (experiment, figure, svg)
+    })
+}
+
+#[test]
+fn means_and_deviations_are_of_the_runs() {
+    let experiment = Experiment::of(BenchName::Fig8, 1.0).unwrap();
+    let run = |mbit: f64| Run {
+        goodput_mbit: mbit,
+        ceiling_mbit: None,
+        around: None,
+        samples: (0..=100)
+            .map(|step| (f64::from(step), f64::from(step) * mbit * 125_000.0))
+            .collect(),
+    };
+    let runs: Vec<Vec<Run>> = [9.5, 9.0, 8.0, 26.0]
+        .map(|mbit| vec![run(mbit), run(mbit + 1.0)])
+        .into();
+    for (_, mean, bar) in by_completion(&runs[3]) {
+        assert!((mean - 26.5).abs() < 1e-6 && (bar - 0.5).abs() < 1e-6);
+    }
+    assert!(draw(&experiment, &runs).unwrap().contains("<svg"));
+}
+
+#[test]
+fn a_legend_says_what_everything_means() {
+    for (experiment, figure, svg) in all() {
+        let elements = elements(&svg);
+        let texts: Vec<&str> = elements.iter().map(|(_, _, text)| *text).collect();
+        let has = |wanted: &str| texts.iter().any(|text| text.contains(wanted));
+        for line in &figure.lines {
+            assert!(has(&line.name), "{}: {texts:?}", line.name);
+            if let Some(paper) = line.paper {
+                assert!(has("paper: ") && has("Mbit/s"), "{paper}: {texts:?}");
+            }
+        }
+        for wanted in [
+            experiment.name,
+            "mean of 5 runs",
+            "standard deviation",
+            "ceilings (Mbit/s)",
+            "goodput (Mbit/s)",
+        ] {
+            assert!(has(wanted), "{wanted}: {texts:?}");
+        }
+        assert_eq!(has("cross traffic flows"), experiment.window.is_some());
+        let axis = if experiment.window.is_some() {
+            "(s)"
+        } else {
+            "(%)"
+        };
+        assert!(has(axis), "{texts:?}");
+    }
+}
+
+#[test]
+fn ceilings_and_papers_have_dashed_lines() {
+    for (_, figure, svg) in all() {
+        // A dashed line is many short ones at one height.
+        let mut dashes = std::collections::BTreeMap::new();
+        for (name, attributes, _) in elements(&svg) {
+            let points = attributes.iter().find(|(key, _)| *key == "points");
+            let Some((_, points)) = points.filter(|_| name == "polyline") else {
+                continue;
+            };
+            let heights: BTreeSet<&str> = points
+                .split_whitespace()
+                .filter_map(|point| Some(point.split_once(',')?.1))
+                .collect();
+            if let (1, Some(height)) = (heights.len(), heights.first()) {
+                *dashes.entry((*height).to_owned()).or_insert(0) += 1;
+            }
+        }
+        let lines = dashes.values().filter(|count| **count > 20).count();
+        let papers = figure.lines.iter().filter_map(|line| line.paper);
+        let papers = papers.filter(|paper| figure.reaches(*paper)).count();
+        let wanted = figure.ceilings().len() + papers;
+        // Two may lie at one height.
+        assert!(lines > 0 && lines <= wanted, "{}: {dashes:?}", figure.title);
+        assert!(lines + 2 >= wanted, "{}: {dashes:?}", figure.title);
+    }
+}
+
+#[test]
+fn nothing_is_clipped_and_colours_are_those_of_the_palette() {
+    let palette: BTreeSet<String> = picture::colours()
+        .map(|RGBColor(r, g, b)| format!("#{r:02X}{g:02X}{b:02X}"))
+        .collect();
+    let (width, height) = picture::SIZE;
+    for (_, figure, svg) in all() {
+        for (name, attributes, text) in elements(&svg) {
+            let of = |wanted: &str| {
+                let found = attributes.iter().find(|(key, _)| *key == wanted);
+                found.map(|(_, value)| *value)
+            };
+            for colour in ["stroke", "fill"].iter().filter_map(|key| of(key)) {
+                let known = palette.contains(colour) || colour == "none";
+                assert!(known, "{}: {colour}", figure.title);
+            }
+            if name == "text" && !text.is_empty() {
+                let number = |key| of(key).unwrap().parse::<f64>().unwrap();
+                // A letter is about six tenths as wide as it is high; upright text is a little wider.
+                let long = text.chars().count() as f64 * number("font-size") * 0.6;
+                let turned = of("transform").is_some();
+                let long = if turned { 0.0 } else { long };
+                let left = match of("text-anchor").unwrap_or("start") {
+                    "middle" => number("x") - long / 2.0,
+                    "end" => number("x") - long,
+                    _ => number("x"),
+                };
+                assert!(
+                    left >= 0.0 && left + long <= f64::from(width),
+                    "{}: {text}",
+                    figure.title
+                );
+                let y = number("y");
+                assert!(
+                    y >= 0.0 && y <= f64::from(height),
+                    "{}: {text}",
+                    figure.title
+                );
+            }
+        }
+    }
+}

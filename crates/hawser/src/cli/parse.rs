@@ -1,0 +1,116 @@
+//! Arguments as people mean them, and suggestions where clap has none.
+
+use super::Cli;
+use clap::{
+    Command, CommandFactory, Error, Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use std::ffi::OsString;
+
+/// Most letters that a mistyped command may be wrong in: added, left out, replaced, or swapped with
+/// the next.
+const MISTYPED: usize = 2;
+
+impl Cli {
+    /// Reads the arguments of this process; where they make no sense, says why and ends it.
+    pub fn read() -> Cli {
+        let args = joined(std::env::args_os().collect());
+        Cli::try_parse_from(&args).unwrap_or_else(|error| suggest(error, &args).exit())
+    }
+}
+
+/// Joins a value that begins like a negative number to the option before it: `--rate -5mbit` to
+/// `--rate=-5mbit`. No option begins with a digit, so nothing else can be meant, and the option can
+/// say what is wrong with its value.
+fn joined(args: Vec<OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::with_capacity(args.len());
+    let mut args = args.into_iter();
+    for arg in args.by_ref() {
+        if arg == "--" {
+            joined.push(arg);
+            break;
+        }
+        let negative = arg.to_str().is_some_and(|text| {
+            let digit = text.strip_prefix('-').and_then(|text| text.chars().next());
+            digit.is_some_and(|digit| digit.is_ascii_digit())
+        });
+        match joined.last_mut().filter(|last| negative && is_option(last)) {
+            Some(last) => {
+                last.push("=");
+                last.push(arg);
+            }
+            None => joined.push(arg),
+        }
+    }
+    joined.extend(args);
+    joined
+}
+
+/// Whether an argument is an option without its value.
+fn is_option(arg: &OsString) -> bool {
+    let text = arg.to_str().unwrap_or_default();
+    let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-'));
+    name.is_some_and(|name| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('=')
+    })
+}
+
+/// Adds the command that may have been meant, where clap finds none: it compares beginnings, which
+/// swapped letters do not have.
+fn suggest(mut error: Error, args: &[OsString]) -> Error {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) if error.kind() == ErrorKind::InvalidSubcommand => {
+            typed.clone()
+        }
+        _ => return error,
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_none() {
+        let root = Cli::command();
+        let names = place(&root, args).get_subcommands();
+        let names = names.filter(|command| !command.is_hide_set());
+        let near = names.map(|command| {
+            let name = command.get_name();
+            (strsim::damerau_levenshtein(&typed, name), name)
+        });
+        if let Some((_, name)) = near.filter(|(wrong, _)| *wrong <= MISTYPED).min() {
+            let name = ContextValue::Strings(vec![name.to_owned()]);
+            error.insert(ContextKind::SuggestedSubcommand, name);
+        }
+    }
+    error
+}
+
+/// The command of which a subcommand was expected.
+fn place<'a>(root: &'a Command, args: &[OsString]) -> &'a Command {
+    let mut command = root;
+    for arg in args.iter().skip(1) {
+        match command.find_subcommand(arg) {
+            Some(found) => command = found,
+            None => break,
+        }
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_values_that_look_negative_are_joined() {
+        for (given, wanted) in [
+            ("get x -n -1", "get x -n=-1"),
+            (
+                "set 1#1 --rate -5mbit --down",
+                "set 1#1 --rate=-5mbit --down",
+            ),
+            ("get x --peer a -o b", "get x --peer a -o b"),
+            ("seed -1 --rate=2 -3", "seed -1 --rate=2 -3"),
+            ("exec 1 -- head -n -1", "exec 1 -- head -n -1"),
+        ] {
+            let args = given.split(' ').map(OsString::from).collect();
+            let wanted: Vec<OsString> = wanted.split(' ').map(OsString::from).collect();
+            assert_eq!(joined(args), wanted);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What the papers measured, in Mbit/s: in one place for demos, experiments and figures.
+
+/// 001, Fig. 5: two links of 10 Gbit/s.
+pub mod fig5 {
+    /// BitTorrent over IP, by QUIC.
+    pub const OVER_IP: f64 = 1500.0;
+    /// One path.
+    pub const ONE_PATH: f64 = 1100.0;
+    /// Two paths.
+    pub const TWO_PATHS: f64 = 2200.0;
+}
+
+/// 001, Fig. 8, on the network of Fig. 7a. The text calls the ratio of both "factor three".
+pub mod fig8 {
+    /// The two shortest paths, which share a link of 10 Mbit/s.
+    pub const NAIVE: f64 = 8.0;
+    /// Two disjoint paths.
+    pub const DISJOINT: f64 = 26.0;
+}
+
+/// 001, Fig. 10, on the network of Fig. 9: two leechers together.
+pub mod fig10 {
+    /// Each leecher chooses its path: the middle of "7-8 Mbit/s".
+    pub const LEECHER_BASED: f64 = 7.5;
+    /// The seeder chooses for both.
+    pub const UPLOAD_BASED: f64 = 14.0;
+}
+
+/// 000, 5.3.1 and 5.3.2: links of 1 Gbit/s, with cross traffic between second 10 and 20.
+pub mod congestion {
+    /// Two paths before it.
+    pub const BEFORE: f64 = 1000.0;
+    /// QUIC over IP, which takes one path, while it flows.
+    pub const OVER_IP: f64 = 180.0;
+    /// Two paths, one of them congested.
+    pub const ONE_CONGESTED: f64 = 900.0;
+    /// Two paths, both congested: 150 Mbit/s each.
+    pub const BOTH_CONGESTED: f64 = 300.0;
+}
+
+/// Goodput of files of so many gigabytes together, all there after so many seconds.
+fn goodput(files: usize, gigabytes: f64, seconds: f64) -> f64 {
+    files as f64 * gigabytes * 8e3 / seconds
+}
+
+/// 000, Table 5.5: downloads of 5 GB at once, and their goodput together.
+pub fn concurrent() -> [(usize, f64); 5] {
+    let seconds = [(1, 32.3), (2, 51.5), (3, 74.2), (5, 119.5), (10, 245.8)];
+    seconds.map(|(count, seconds)| (count, goodput(count, 5.0, seconds)))
+}
+
+/// 000, Table 5.6: three downloads at once of so many gigabytes, and their goodput together.
+pub fn filesize() -> [(f64, f64); 5] {
+    let seconds = [
+        (1.0, 13.2),
+        (2.5, 32.3),
+        (5.0, 74.2),
+        (10.0, 167.0),
+        (20.0, 409.0),
+    ];
+    seconds.map(|(gigabytes, seconds)| (gigabytes, goodput(3, gigabytes, seconds)))
+}

@@ -1,0 +1,154 @@
+//! `hawser get` on a terminal.
+
+use crate::{
+    peer::{self, Allowance, Content},
+    pty::{Terminal, masked},
+};
+use std::cell::Cell;
+
+/// Asserts what holds of every drawing: nothing twice, nothing wrapped, nothing lost, and nothing
+/// but the bar and the peers after the line printed before.
+fn check(rows: &[String], columns: usize) {
+    let all = format!("{rows:#?}");
+    let before = rows.iter().position(|row| row == "before").expect(&all);
+    let bar = rows.iter().position(|row| row.starts_with("data.b"));
+    assert_eq!(bar, Some(before + 1), "{all}");
+    let peers = &rows[before + 2..];
+    for (index, row) in peers.iter().enumerate() {
+        let more = row.trim_start().starts_with("and ") && row.ends_with(" more");
+        assert!(row.starts_with("  127.0.0.1:") || more, "{all}");
+        let address = row.split_whitespace().next();
+        let others = peers[index + 1..].iter();
+        let twice = others.filter(|other| other.split_whitespace().next() == address);
+        assert_eq!(twice.count(), 0, "{all}");
+    }
+    for row in &rows[before + 1..] {
+        assert!(row.chars().count() < columns, "{row:?} of {all}");
+    }
+}
+
+/// The number before `%` in the bar.
+fn percent(rows: &[String]) -> Option<u32> {
+    let bar = rows.iter().find(|row| row.starts_with("data.b"))?;
+    let before = bar.split(" %").next()?;
+    before.split_whitespace().next_back()?.parse().ok()
+}
+
+/// Runs a download from two peers, on terminals of these widths one after the other, and returns
+/// the last screen.
+fn download(widths: &[u16]) -> Vec<String> {
+    let content = Content::new(200);
+    let allowance = Allowance::default();
+    let peers = [(); 2].map(|()| peer::start(&content, &allowance));
+    let mut terminal = Terminal::start(peer::get(&content, &peers), widths[0], 24);
+    let each = content.bytes.len() / (16 << 10) / (widths.len() + 1);
+    for (turn, width) in widths.iter().enumerate() {
+        terminal.resize(*width, 24);
+        allowance.add(each);
+        let wanted = (90 * (turn + 1) / (widths.len() + 1)) as u32;
+        let mut drawn = 0;
+        terminal.until("progress", |rows| {
+            // What was written before the program saw the new width may stand once.
+            drawn += 1;
+            if drawn > 2 {
+                check(rows, (*width).into());
+            }
+            drawn > 5 && percent(rows) >= Some(wanted)
+        });
+    }
+    allowance.add(usize::MAX);
+    let width = usize::from(*widths.last().unwrap());
+    let status = terminal.end(|rows| check(rows, width));
+    let rows = terminal.rows();
+    assert!(status.success(), "{rows:#?}");
+    assert!(content.is_there());
+    rows
+}
+
+/// The recorded screen: nothing of the bars is left.
+const RECORDED: [&str; 4] = [
+    "before",
+    "data.bin: # MiB fetched in # s, # Mbit/s",
+    "  #:# # MiB taken: plain IP, one way only",
+    "  #:# # MiB taken: plain IP, one way only",
+];
+
+#[test]
+fn the_last_screen_is_the_recorded_one() {
+    for width in [80, 120] {
+        assert_eq!(masked(&download(&[width])), RECORDED, "{width} columns");
+    }
+}
+
+#[test]
+fn resizing_leaves_nothing_behind() {
+    assert_eq!(masked(&download(&[120, 50, 80])), RECORDED);
+    assert_eq!(masked(&download(&[80, 120, 30, 100])), RECORDED);
+}
+
+#[test]
+fn peers_beyond_the_last_row_are_counted() {
+    let content = Content::new(64);
+    let allowance = Allowance::default();
+    let peers = [(); 6].map(|()| peer::start(&content, &allowance));
+    let mut terminal = Terminal::start(peer::get(&content, &peers), 80, 24);
+    let lines = |rows: &[String]| rows.iter().filter(|row| row.starts_with("  127.")).count();
+    allowance.add(8);
+    terminal.until("all peers", |rows| {
+        check(rows, 80);
+        lines(rows) == 6
+    });
+    terminal.resize(80, 5);
+    terminal.until("a count", |rows| {
+        lines(rows) == 2 && rows.last().is_some_and(|row| row == "  and 4 more")
+    });
+    terminal.resize(80, 24);
+    terminal.until("all peers again", |rows| lines(rows) == 6);
+    allowance.add(usize::MAX);
+    assert!(terminal.end(|_| {}).success());
+    let rows = terminal.rows();
+    assert_eq!(lines(&rows), rows.len() - 2, "{rows:#?}");
+    assert!(rows[1].starts_with("data.bin: "), "{rows:#?}");
+}
+
+#[test]
+fn log_lines_stand_above_the_bars() {
+    let content = Content::new(64);
+    let allowance = Allowance::default();
+    let peers = [
+        peer::start(&content, &allowance),
+        peer::start_wrong(&content, &allowance),
+    ];
+    let mut command = peer::get(&content, &peers);
+    command.env("RUST_LOG", "hawser_torrent=warn");
+    let mut terminal = Terminal::start(command, 120, 50);
+    let logged = |rows: &[String]| rows.iter().filter(|row| row.contains(" WARN ")).count();
+    let most = Cell::new(0);
+    let ordered = |rows: &[String]| {
+        let bar = rows.iter().position(|row| row.starts_with("data.b"));
+        let last = rows.iter().rposition(|row| row.contains(" WARN "));
+        if let (Some(bar), Some(last)) = (bar, last) {
+            assert!(last < bar, "{rows:#?}");
+        }
+        assert!(logged(rows) >= most.get(), "a line was lost: {rows:#?}");
+        most.set(logged(rows));
+    };
+    while most.get() == 0 {
+        allowance.add(1);
+        terminal.until("a log line", |rows| {
+            ordered(rows);
+            true
+        });
+    }
+    allowance.add(usize::MAX);
+    assert!(terminal.end(ordered).success());
+    let rows = terminal.rows();
+    assert!(
+        content.is_there() && logged(&rows) >= most.get(),
+        "{rows:#?}"
+    );
+    assert!(
+        rows.iter().any(|row| row.starts_with("data.bin: ")),
+        "{rows:#?}"
+    );
+}

@@ -1,0 +1,9 @@
+//! What a person sees: the program in a pseudo-terminal, its output shown by a terminal emulator.
+
+#![allow(clippy::unwrap_used)]
+
+mod demo;
+mod get;
+mod peer;
+mod plain;
+mod pty;

@@ -1,0 +1,72 @@
+//! Colours and control sequences only where they are wanted.
+
+use crate::{
+    peer::{self, Allowance, Content},
+    pty::Terminal,
+};
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+/// Two peers, of which one sends wrong data, so that something is logged.
+fn peers(content: &Content, allowance: &Allowance) -> [SocketAddr; 2] {
+    [
+        peer::start(content, allowance),
+        peer::start_wrong(content, allowance),
+    ]
+}
+
+/// All that a download writes to a terminal with these environment variables.
+fn written(variables: &[(&str, &str)]) -> String {
+    let content = Content::new(32);
+    let allowance = Allowance::default();
+    allowance.add(usize::MAX);
+    let mut command = peer::get(&content, &peers(&content, &allowance));
+    command.env("RUST_LOG", "warn");
+    command.envs(variables.iter().copied());
+    let mut terminal = Terminal::start(command, 80, 24);
+    assert!(terminal.end(|_| {}).success());
+    let text = String::from_utf8(terminal.written.clone()).unwrap();
+    assert!(text.contains("data.bin") && text.contains("WARN"), "{text}");
+    text
+}
+
+/// Whether a text has colours (ECMA-48, SGR).
+fn coloured(text: &str) -> bool {
+    text.split("\x1b[").skip(1).any(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';');
+        end.is_some_and(|end| rest[end..].starts_with('m'))
+    })
+}
+
+#[test]
+fn colours_are_off_where_they_are_not_wanted() {
+    assert!(coloured(&written(&[])));
+    for off in [("NO_COLOR", "1"), ("CLICOLOR", "0")] {
+        let text = written(&[off]);
+        assert!(!coloured(&text), "{off:?}: {text:?}");
+    }
+}
+
+#[test]
+fn a_dumb_terminal_gets_no_control_sequences() {
+    let text = written(&[("TERM", "dumb")]);
+    assert!(!text.contains('\x1b'), "{text:?}");
+}
+
+#[test]
+fn what_is_no_terminal_gets_no_control_sequences() {
+    let content = Content::new(32);
+    let allowance = Allowance::default();
+    allowance.add(usize::MAX);
+    let mut command: Command = peer::get(&content, &peers(&content, &allowance));
+    command
+        .env("RUST_LOG", "warn")
+        .arg("--verbose")
+        .stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    for text in [&output.stdout, &output.stderr] {
+        let text = String::from_utf8_lossy(text);
+        assert!(!text.contains('\x1b') && !text.is_empty(), "{text:?}");
+    }
+}
