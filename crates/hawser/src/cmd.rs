@@ -5,6 +5,7 @@ mod document;
 pub mod get;
 pub mod lab;
 mod metainfo;
+mod network;
 mod news;
 pub mod paths;
 pub mod ping;

@@ -1,6 +1,6 @@
 //! The bars of a download: the whole, and a line for each path-level peer.
 
-use super::told;
+use super::{seeding, told};
 use crate::cmd::news::News;
 use crate::format;
 use crate::out::{errln, plain};
@@ -62,6 +62,10 @@ impl Bars {
                 self.whole.set_position(progress.checked_bytes);
                 self.whole.set_message("checking what is there");
             }
+            Phase::Seeding => {
+                self.whole.set_position(progress.verified_bytes);
+                self.whole.set_message(seeding::state(progress));
+            }
             _ => {
                 self.whole.set_position(progress.verified_bytes);
                 self.whole.set_message(format::rate(progress.rate as f64));
@@ -84,7 +88,8 @@ impl Bars {
         for (line, path) in lines.iter().zip(used) {
             line.set_message(describe(path));
         }
-        if let Some((peer, reason)) = progress.idle_peers.first().filter(|_| progress.rate == 0) {
+        let stuck = progress.rate == 0 && progress.phase != Phase::Seeding;
+        if let Some((peer, reason)) = progress.idle_peers.first().filter(|_| stuck) {
             self.whole.set_message(format!("{peer}: {reason}"));
         }
     }
@@ -95,6 +100,9 @@ impl Bars {
             return;
         }
         self.line_due.set(now + LINE_EVERY);
+        if progress.phase == Phase::Seeding {
+            return seeding::show_line(progress);
+        }
         let share = 100.0 * progress.verified_bytes as f64 / progress.total_bytes.max(1) as f64;
         errln!(
             "{share:.0} % of {}, {}",
@@ -106,6 +114,11 @@ impl Bars {
                 errln!("  {reason}");
             }
         }
+    }
+
+    /// Takes the bars away while `print` prints something.
+    pub fn suspend<R>(&self, print: impl FnOnce() -> R) -> R {
+        self.all.suspend(print)
     }
 
     /// Takes the bars away.
