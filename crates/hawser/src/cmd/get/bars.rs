@@ -15,6 +15,9 @@ use std::{
 /// How often a line is printed where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
+/// The same while seeding, which may go on for days.
+const SEEDING_LINE_EVERY: Duration = Duration::from_secs(60);
+
 /// Shows a download on standard error: bars on a terminal, now and then a
 /// line elsewhere.
 pub struct Bars {
@@ -101,6 +104,7 @@ impl Bars {
         }
         self.line_due.set(now + LINE_EVERY);
         if progress.phase == Phase::Seeding {
+            self.line_due.set(now + SEEDING_LINE_EVERY);
             return seeding::show_line(progress);
         }
         let share = 100.0 * progress.verified_bytes as f64 / progress.total_bytes.max(1) as f64;
