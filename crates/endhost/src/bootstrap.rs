@@ -57,13 +57,20 @@ pub enum BootstrapError {
     /// The folder that the user names does not do.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// There is nothing that tells of a network.
+    /// There is nothing that tells of a network: none was named, nothing listens where the default
+    /// daemon would, and there is no default folder.
     #[error(
         "no way into a SCION network found: {}. Start a daemon, name one (SCION_DAEMON=HOST:PORT), \
          or name a folder with topology.json",
         list(tried)
     )]
     Nothing {
+        /// What was tried, and what came of it.
+        tried: Vec<Tried>,
+    },
+    /// The host is set up for a network, but nothing that was found can be used.
+    #[error("no way into the SCION network of this host: {}", list(tried))]
+    Unusable {
         /// What was tried, and what came of it.
         tried: Vec<Tried>,
     },
@@ -76,6 +83,8 @@ pub struct Tried {
     pub what: String,
     /// What came of it.
     pub outcome: String,
+    /// Whether anything was there.
+    pub found: bool,
 }
 
 fn list(tried: &[Tried]) -> String {
@@ -146,9 +155,13 @@ impl Surroundings<'_> {
             Err(error) => tried.push(Tried {
                 what: format!("the folder {}", self.config_dir.display()),
                 outcome: error.to_string(),
+                found: self.config_dir.join("topology.json").exists(),
             }),
         }
-        Err(BootstrapError::Nothing { tried })
+        Err(match tried.iter().any(|tried| tried.found) {
+            true => BootstrapError::Unusable { tried },
+            false => BootstrapError::Nothing { tried },
+        })
     }
 
     /// The daemon that the user or the environment names, and where.
@@ -176,18 +189,20 @@ impl Surroundings<'_> {
 
     /// The daemon where it is when nobody says otherwise, if it answers.
     async fn default_daemon(&self, local: Option<IpAddr>) -> Result<Endhost, Tried> {
-        let tried = |outcome: String| Tried {
+        let tried = |outcome: String, found| Tried {
             what: format!("the daemon at {}", self.daemon),
             outcome,
+            found,
         };
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(self.daemon)).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(tried(error.to_string())),
-            Err(_) => return Err(tried("no answer".into())),
+            Ok(Err(error)) => return Err(tried(error.to_string(), false)),
+            Err(_) => return Err(tried("no answer".into(), false)),
         }
-        let daemon = Daemon::connect(self.daemon).map_err(|error| tried(error.to_string()))?;
+        let daemon =
+            Daemon::connect(self.daemon).map_err(|error| tried(error.to_string(), true))?;
         let host = Endhost::start(Source::Daemon(daemon.into()), local).await;
-        host.map_err(|error| tried(error.to_string()))
+        host.map_err(|error| tried(error.to_string(), true))
     }
 }
 

@@ -4,6 +4,7 @@ mod bench;
 mod host;
 mod lab;
 mod parse;
+mod seeding;
 mod simulate;
 mod torrent;
 
@@ -171,19 +172,32 @@ fn duration(text: &str) -> Result<Duration, String> {
     hawser_topology::parse_duration(text).map_err(|e| e.to_string())
 }
 
-/// Reads a life of segments: as [`duration`], and in minutes and hours.
+/// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` as [`duration`].
+fn long_duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 5] = [
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("d", 86_400.0),
+    ];
+    let mut units = UNITS.into_iter();
+    let number = units.find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
+    let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let time = number
+        .filter(|(text, _)| digits(text))
+        .and_then(|(text, scale)| {
+            let number: f64 = text.parse().ok()?;
+            Duration::try_from_secs_f64(number * scale).ok()
+        });
+    time.ok_or_else(|| format!("{text:?} is not a time: write for example 30m, 1.5h or 90s"))
+}
+
+/// Reads a life of segments.
 fn lifetime(text: &str) -> Result<Duration, String> {
     use hawser_control::{MAX_LIFETIME, MIN_LIFETIME};
-    let whole = |number: &str, seconds: u64| {
-        let number: u64 = number.parse().ok()?;
-        number.checked_mul(seconds).map(Duration::from_secs)
-    };
-    let time = match (text.strip_suffix('h'), text.strip_suffix('m')) {
-        (Some(hours), _) => whole(hours, 3600),
-        (_, Some(minutes)) => whole(minutes, 60),
-        _ => Some(duration(text)?),
-    };
-    time.filter(|time| (MIN_LIFETIME..=MAX_LIFETIME).contains(time))
+    Some(long_duration(text)?)
+        .filter(|time| (MIN_LIFETIME..=MAX_LIFETIME).contains(time))
         .ok_or_else(|| format!("segments cannot live for {text:?}: give 2s to 24h"))
 }
 
@@ -222,6 +236,29 @@ mod tests {
     fn the_arguments_are_consistent() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn long_times_have_a_unit() {
+        let seconds = |text| long_duration(text).map(|time| time.as_secs_f64());
+        for (text, time) in [("30m", 1800.0), ("1.5h", 5400.0), ("7d", 604_800.0)] {
+            assert_eq!(seconds(text), Ok(time));
+        }
+        assert_eq!(seconds("7200s"), Ok(7200.0));
+        assert_eq!(seconds("20ms"), Ok(0.02));
+        for wrong in [
+            "",
+            "m",
+            "30",
+            "-1m",
+            "1e9h",
+            "30 m",
+            "1h30m",
+            "1.2.3s",
+            "9999999999999999999d",
+        ] {
+            assert!(seconds(wrong).is_err(), "{wrong:?} was accepted");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod get;
 pub mod lab;
 pub mod man;
 mod metainfo;
+mod network;
 mod news;
 pub mod paths;
 pub mod ping;

@@ -218,6 +218,27 @@ fn what_is_missing_of_an_ip_peer_is_named() {
 }
 
 #[test]
+fn seeding_that_means_nothing_is_wrong_use() {
+    let get = ["get", "x.torrent", "--peer", "10.0.0.1:6881"];
+    for (more, hint) in [
+        (["--seed-ratio", "0"], "above 0"),
+        (["--seed-ratio", "-1"], "above 0"),
+        (["--seed-ratio", "much"], "1.5"),
+        (["--seed-time", "30"], "30m"),
+        (["--seed-time", "-1m"], "30m"),
+        (["--seed-time", "0m"], "above 0"),
+        (["--tcp", "6881"], "0.0.0.0:6881"),
+        (["--listen", "31000"], "the address is missing"),
+    ] {
+        wrong(&[&get[..], &more].concat(), &[more[0], hint]);
+    }
+    let seed = ["seed", "x.torrent", "x", "--no-scion"];
+    wrong(&seed, &["--tcp"]);
+    let both = [&seed[..], &["--tcp", "127.0.0.1:0", "--acl", "+"]].concat();
+    wrong(&both, &["--no-scion", "--acl"]);
+}
+
+#[test]
 fn a_torrent_cut_short_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let torrent = torrent(folder.path());

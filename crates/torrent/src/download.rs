@@ -10,18 +10,19 @@ use std::time::{Duration, Instant};
 
 use hawser_path::{Policy, Select, SlotOptions};
 use thiserror::Error;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
+use crate::limits::{SeedLimits, Seeded};
 use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::peer::Shared;
-use crate::progress::{Phase, Progress, Summary};
+use crate::progress::{Phase, Progress, SeedProgress, Summary};
 use crate::storage::check::{Found, check, zero_hash};
 use crate::storage::{Files, Layout, Lock, StorageError, Survey};
-use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError, Weights};
+use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError, Tally, Weights};
 use crate::transport::Transport;
 use crate::wire::{Handshake, PeerId};
 
@@ -90,6 +91,9 @@ pub struct DownloadOptions {
     /// Whether files in the download folder that are not the torrent's are overwritten instead of
     /// refused.
     pub overwrite: bool,
+    /// Whether to go on serving others, over the same connections, once everything is verified,
+    /// and for how long.
+    pub seed: Option<SeedLimits>,
 }
 
 impl Default for DownloadOptions {
@@ -103,6 +107,7 @@ impl Default for DownloadOptions {
             sensing: true,
             give_up_after: Duration::from_secs(60),
             overwrite: false,
+            seed: None,
         }
     }
 }
@@ -168,13 +173,20 @@ impl DownloadOptions {
         self.give_up_after = timeout;
         self
     }
+
+    /// Go on serving others once everything is verified, until a limit is reached. Unless said, the
+    /// download ends then.
+    pub fn with_seed(mut self, limits: SeedLimits) -> Self {
+        self.seed = Some(limits);
+        self
+    }
 }
 
 /// Why a download ended before its end, in one line each.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DownloadError {
-    /// [`Download::stop`] was called.
+    /// [`Download::stop`] was called before everything was verified.
     #[error("the download was stopped; what was verified is kept")]
     Stopped,
     /// No peers were given.
@@ -222,6 +234,7 @@ pub struct Download {
     progress: watch::Receiver<Progress>,
     /// `true` asks it to stop; so does dropping this.
     stop: watch::Sender<bool>,
+    completed: oneshot::Receiver<Summary>,
     task: JoinHandle<Result<Summary, DownloadError>>,
 }
 
@@ -261,20 +274,28 @@ impl Download {
             wasted_bytes: 0,
             rate: 0,
             elapsed: Duration::ZERO,
+            seeding: None,
+            uploads: SeedProgress::default(),
             paths: Vec::new(),
             idle_peers: Vec::new(),
         });
         let (stop, mut stopped) = watch::channel(false);
+        let (completed, all) = oneshot::channel();
         let work = async move {
             let stop = async move {
                 // An error means that the download was dropped.
                 let _ = stopped.wait_for(|stop| *stop).await;
             };
-            fetch(transport, metainfo, dir, peers, options, sender, stop).await
+            let observers = Observers {
+                progress: sender,
+                completed,
+            };
+            fetch(transport, metainfo, dir, peers, options, observers, stop).await
         };
         Download {
             progress,
             stop,
+            completed: all,
             task: tokio::spawn(work),
         }
     }
@@ -284,7 +305,16 @@ impl Download {
         self.progress.clone()
     }
 
-    /// Waits for the end.
+    /// Waits until everything is verified, and tells how that went; `None` when the download ends
+    /// before: [`Download::wait`] then tells why. Also `None` when asked again.
+    pub async fn completed(&mut self) -> Option<Summary> {
+        if self.completed.is_terminated() {
+            return None;
+        }
+        (&mut self.completed).await.ok()
+    }
+
+    /// Waits for the end, that of seeding afterwards included.
     ///
     /// # Errors
     /// What kept it from finishing.
@@ -295,10 +325,18 @@ impl Download {
         result.unwrap_or_else(|error| Err(DownloadError::Internal(error.to_string())))
     }
 
-    /// Ends the download; [`Download::wait`] then returns [`DownloadError::Stopped`].
+    /// Ends the download; [`Download::wait`] then returns [`DownloadError::Stopped`], unless
+    /// everything is verified.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
+}
+
+/// Where a download reports to.
+struct Observers {
+    progress: watch::Sender<Progress>,
+    /// Once everything is verified.
+    completed: oneshot::Sender<Summary>,
 }
 
 async fn fetch<T: Transport>(
@@ -307,12 +345,16 @@ async fn fetch<T: Transport>(
     dir: PathBuf,
     peers: Vec<PeerAddr>,
     options: DownloadOptions,
-    progress: watch::Sender<Progress>,
+    observers: Observers,
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, DownloadError> {
     if peers.is_empty() {
         return Err(DownloadError::NoPeers);
     }
+    let Observers {
+        progress,
+        completed,
+    } = observers;
     let metainfo = Arc::new(metainfo);
     let mut stop = std::pin::pin!(stop);
     let begun = Instant::now();
@@ -352,20 +394,51 @@ async fn fetch<T: Transport>(
     };
     // Kept here too: who sees the last of it closed finds the files unlocked.
     let reporter = Reporter::Download(progress.clone());
-    let swarm = Swarm::new(transport, metainfo, shared, peers, goal, reporter)?;
-    let tally = swarm.run(stop).await.map_err(told)?;
-    // What was removed meanwhile has been written to files without a name.
+    let mut swarm = Swarm::new(transport, metainfo, shared, peers, goal, reporter)?;
+    let checked = match swarm.complete(&mut stop).await {
+        Ok(()) => check_lengths(files).await,
+        Err(error) => Err(told(error)),
+    };
+    if let Err(error) = checked {
+        swarm.close(false).await;
+        return Err(error);
+    }
+    let summary = summary(swarm.tally(), check_time);
+    // Nobody need wait for it.
+    let _ = completed.send(summary.clone());
+    let ended = match options.seed {
+        None => Ok(None),
+        Some(limits) => swarm.seed(limits, stop).await.map(Some),
+    };
+    let time = swarm.seeded_for();
+    let uploaded_bytes = swarm.close(ended.is_ok()).await.uploaded_bytes;
+    let ended = ended.map_err(told)?;
+    Ok(Summary {
+        uploaded_bytes,
+        seeded: ended.zip(time).map(|(end, time)| Seeded { time, end }),
+        ..summary
+    })
+}
+
+/// What was removed meanwhile has been written to files without a name.
+async fn check_lengths(files: Arc<Files>) -> Result<(), DownloadError> {
     tokio::task::spawn_blocking(move || files.check_lengths().map(|()| files.unmark()))
         .await
         .map_err(|error| DownloadError::Internal(error.to_string()))??;
-    Ok(Summary {
+    Ok(())
+}
+
+fn summary(tally: Tally, check_time: Duration) -> Summary {
+    Summary {
         fetched_bytes: tally.verified_bytes - tally.resumed_bytes,
         resumed_bytes: tally.resumed_bytes,
         wasted_bytes: tally.wasted_bytes,
         download_time: tally.elapsed(Instant::now()),
         check_time,
+        uploaded_bytes: tally.uploaded_bytes,
         paths: tally.paths,
-    })
+        seeded: None,
+    }
 }
 
 fn told(error: SwarmError) -> DownloadError {

@@ -12,6 +12,7 @@
 mod address;
 mod bitfield;
 mod download;
+mod limits;
 pub mod metainfo;
 mod network;
 mod peer;
@@ -31,6 +32,7 @@ mod wire;
 pub use address::{PeerAddr, PeerAddrError};
 pub use download::{Download, DownloadError, DownloadOptions, SelectBy, SelectByParseError};
 pub use hawser_endhost::ScionAddr;
+pub use limits::{SeedEnd, SeedLimits, Seeded};
 pub use metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use network::Network;
 pub use progress::{

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hawser_path::{Decision, Fingerprint, Interface};
 
 use crate::address::PeerAddr;
+use crate::limits::Seeded;
 
 /// What a download is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,7 +16,9 @@ pub enum Phase {
     Checking,
     /// Fetching pieces, or waiting for a peer.
     Downloading,
-    /// Every piece is on disk and verified.
+    /// Every piece is on disk and verified, and others go on being served.
+    Seeding,
+    /// Every piece is on disk and verified, and nobody is served any more.
     Done,
     /// Stopped before the end, by [`crate::Download::stop`] or an error.
     Stopped,
@@ -41,8 +44,12 @@ pub struct Progress {
     pub wasted_bytes: u64,
     /// All paths together, in bits of blocks per second, averaged over about a second.
     pub rate: u64,
-    /// Since the start.
+    /// Since the start; from the last verified piece on, until then.
     pub elapsed: Duration,
+    /// Since [`Phase::Seeding`] began; `None` before.
+    pub seeding: Option<Duration>,
+    /// What others fetch from here, in all phases.
+    pub uploads: SeedProgress,
     /// Every path that is offered to every peer, taken or left, and every path in use. Grouped by
     /// peer in the order given to [`crate::Download::start`], then taken before left.
     pub paths: Vec<PathProgress>,
@@ -128,6 +135,10 @@ pub struct Summary {
     pub check_time: Duration,
     /// Every path that carried blocks.
     pub paths: Vec<PathSummary>,
+    /// Bytes sent to others in blocks.
+    pub uploaded_bytes: u64,
+    /// How seeding afterwards ended; `None` without, and before.
+    pub seeded: Option<Seeded>,
 }
 
 /// What one path carried.
@@ -149,7 +160,7 @@ pub struct PathSummary {
 }
 
 /// How a seeder is doing.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SeedProgress {
     /// Bytes sent in blocks since the start, to everyone.

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use crate::bitfield::Bitfield;
 use crate::download::{SelectBy, shared};
+use crate::limits::SeedLimits;
 use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::progress::SeedProgress;
@@ -144,13 +145,7 @@ impl Seed {
         let files = tokio::task::spawn_blocking(move || verify(&described, &content, checked))
             .await
             .map_err(|error| SeedError::Internal(error.to_string()))??;
-        let (sender, progress) = watch::channel(SeedProgress {
-            left: Vec::new(),
-            uploaded_bytes: 0,
-            rate: 0,
-            peers: Vec::new(),
-            connections: 0,
-        });
+        let (sender, progress) = watch::channel(SeedProgress::default());
         let goal = Goal {
             until_complete: false,
             give_up_after: Duration::MAX,
@@ -165,15 +160,17 @@ impl Seed {
         let everything = Bitfield::full(metainfo.piece_count());
         let shared = Arc::new(shared(&metainfo, files, everything));
         let reporter = Reporter::Seed(sender);
-        let swarm = Swarm::new(transport, metainfo, shared, Vec::new(), goal, reporter)?;
+        let mut swarm = Swarm::new(transport, metainfo, shared, Vec::new(), goal, reporter)?;
         let (stop, mut stopped) = watch::channel(false);
         let task = tokio::spawn(async move {
             let stop = async move {
                 // An error means that the seeder was dropped.
                 let _ = stopped.wait_for(|stop| *stop).await;
             };
-            match swarm.run(stop).await {
-                Ok(_) | Err(SwarmError::Stopped) => Ok(()),
+            let ended = swarm.seed(SeedLimits::default(), stop).await;
+            swarm.close(ended.is_ok()).await;
+            match ended {
+                Ok(_) => Ok(()),
                 Err(SwarmError::Storage(error)) => Err(SeedError::Storage(error)),
                 // The other ends are those of downloads.
                 Err(_) => Err(SeedError::EndpointClosed),

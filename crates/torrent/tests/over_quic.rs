@@ -13,7 +13,8 @@ use content::{Content, PATIENCE, finish};
 use hawser_endhost::Endhost;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Network, PathState, Seed, SeedOptions,
+    CreateOptions, Download, DownloadError, DownloadOptions, Network, PathState, Seed, SeedEnd,
+    SeedLimits, SeedOptions,
 };
 use toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
 
@@ -86,6 +87,25 @@ async fn a_download_outlives_the_only_link() {
     content.check();
     assert_eq!(summary.paths.len(), 1);
     assert_eq!(summary.paths[0].hops, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_last_arrives_where_seeding_ends() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let content = Content::new(3_000_000, &CreateOptions::new());
+    let (endpoint, nobody) = (bind(&host, 2), bind(&host, 3));
+    let seeding = Download::start(
+        content.metainfo.clone(),
+        content.complete(),
+        vec![nobody.local_addr().into()],
+        Network::scion(endpoint.clone(), host.clone()),
+        DownloadOptions::new().with_seed(SeedLimits::new().with_ratio(1.0)),
+    );
+    finish(content.get(&endpoint, &host)).await.unwrap();
+    content.check();
+    let summary = finish(seeding).await.unwrap();
+    assert_eq!(summary.seeded.unwrap().end, SeedEnd::Ratio);
 }
 
 #[tokio::test(flavor = "multi_thread")]

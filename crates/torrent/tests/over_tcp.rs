@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use content::{Content, PATIENCE, finish};
 use hawser_torrent::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Listener, Network, PeerAddr, Seed,
-    SeedOptions,
+    CreateOptions, Download, DownloadError, DownloadOptions, Listener, Network, PeerAddr, Phase,
+    Seed, SeedEnd, SeedLimits, SeedOptions,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -215,6 +215,62 @@ async fn liars_and_who_is_absent_are_named() {
         error.contains("127.0.0.1:1 (connection refused)"),
         "{error}"
     );
+}
+
+/// A listener, and where IP peers of this host reach it.
+async fn listener(addr: &str) -> (Listener, PeerAddr) {
+    let listener = Listener::bind(addr.parse().unwrap()).await.unwrap();
+    let host = match listener.local_addr().ip().is_unspecified() {
+        true => [127, 0, 0, 1].into(),
+        false => listener.local_addr().ip(),
+    };
+    let addr = SocketAddr::new(host, listener.local_addr().port());
+    (listener, addr.into())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_last_arrives_where_seeding_ends() {
+    // IPv4 at a socket for both, too.
+    for host in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
+        let content = content(3_000_000);
+        let (listener, addr) = listener(host).await;
+        let seeding = Download::start(
+            content.metainfo.clone(),
+            content.complete(),
+            vec!["127.0.0.1:1".parse().unwrap()],
+            Network::ip().with_listener(listener),
+            DownloadOptions::new().with_seed(SeedLimits::new().with_ratio(1.0)),
+        );
+        finish(content.get(&[addr])).await.unwrap();
+        content.check();
+        let summary = finish(seeding).await.unwrap();
+        assert_eq!(summary.seeded.unwrap().end, SeedEnd::Ratio, "{host}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_serves_those_that_connect_to_it() {
+    let content = content(3_000_000);
+    let (seed, first) = content.seed("127.0.0.1:0").await;
+    let (listener, second) = listener("127.0.0.1:0").await;
+    let middle = Download::start(
+        content.metainfo.clone(),
+        content.dir.path().join("middle"),
+        vec![first],
+        Network::ip().with_listener(listener),
+        DownloadOptions::new().with_seed(SeedLimits::new()),
+    );
+    let mut progress = middle.progress();
+    let seeding = progress.wait_for(|progress| progress.phase == Phase::Seeding);
+    let seeding = tokio::time::timeout(PATIENCE, seeding).await.unwrap();
+    drop(seeding.unwrap());
+    seed.stop().await.unwrap();
+    let summary = finish(content.get(&[second])).await.unwrap();
+    content.check();
+    assert_eq!(summary.paths.len(), 1);
+    middle.stop();
+    let summary = finish(middle).await.unwrap();
+    assert_eq!(summary.seeded.unwrap().end, SeedEnd::Stopped);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -133,6 +133,25 @@ async fn all_that_was_tried_is_told() {
 }
 
 #[tokio::test]
+async fn what_is_found_and_does_not_do_is_told_from_nothing() {
+    let folder = Folder::new("broken", "1-ff00:0:110");
+    std::fs::write(folder.0.join("topology.json"), "{").unwrap();
+    let default = folder.0.to_str().unwrap();
+    let error = boot(flags(None, None), &[], nowhere(), default).await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, BootstrapError::Unusable { .. }), "{error}");
+    assert!(error.to_string().contains(default), "{error}");
+    // Something else has the daemon's port.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let taken = listener.local_addr().unwrap();
+    tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+    let error = boot(flags(None, None), &[], taken, "/nonexistent").await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, BootstrapError::Unusable { .. }), "{error}");
+    assert!(error.to_string().contains(&taken.to_string()), "{error}");
+}
+
+#[tokio::test]
 async fn this_hosts_address_is_told_by_flag_or_environment() {
     let folder = Folder::new("local", "1-ff00:0:110");
     let said = [("SCION_LOCAL_ADDR", "127.0.0.9")];

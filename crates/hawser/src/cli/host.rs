@@ -1,6 +1,6 @@
 //! The arguments of commands that are a host in a SCION network.
 
-use super::duration;
+use super::{duration, seeding::SeedingArgs};
 use clap::{Args, ValueEnum};
 use hawser_endhost::{Bootstrap, ScionAddr};
 use hawser_path::{AclEntry, Select, SelectError, Sequence};
@@ -221,12 +221,17 @@ pub struct SeedArgs {
     /// Listen here: IP:PORT, or a SCION address of this AS; port 0 is any that routers deliver to
     #[arg(long, value_name = "ADDR", value_parser = listen)]
     pub listen: Option<Listen>,
-    /// Serve IP peers too, by plain TCP at this address, for example 0.0.0.0:6881
+    /// Serve IP peers too, by plain TCP at this address, for example 0.0.0.0:6881; port 0 is any
+    /// that is free. Where no SCION network is found, IP peers are served alone, unless a flag that
+    /// speaks of SCION is given
     #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
     pub tcp: Option<SocketAddr>,
-    /// Who chooses the paths of uploads: uploader, this side, which sees all its downloaders, or downloader
-    #[arg(long, value_name = "SIDE", default_value = "uploader")]
-    pub select_by: SelectBy,
+    /// Serve IP peers alone: do not look for a SCION network
+    #[arg(long, requires = "tcp", conflicts_with_all = SCION_FLAGS)]
+    pub no_scion: bool,
+    /// Who chooses the paths of uploads: uploader, this side, which sees all its downloaders, or downloader [default: uploader]
+    #[arg(long, value_name = "SIDE")]
+    pub select_by: Option<SelectBy>,
     /// Which paths to downloaders come first: shortest, latency, bandwidth, carbon; all are apart from each other
     #[arg(long, value_name = "STRATEGY,...", value_parser = ranking)]
     pub select: Option<Select>,
@@ -248,6 +253,42 @@ pub struct SeedArgs {
     pub host: HostArgs,
 }
 
+/// Flags of a seeder that mean nothing without a SCION network, as clap knows them.
+const SCION_FLAGS: [&str; 11] = [
+    "sciond",
+    "config_dir",
+    "local",
+    "listen",
+    "policy",
+    "acl",
+    "sequence",
+    "select_by",
+    "select",
+    "carbon",
+    "no_sensing",
+];
+
+impl SeedArgs {
+    /// The first flag given that asks for a SCION network.
+    pub fn scion_flag(&self) -> Option<&'static str> {
+        let flags = [
+            (self.host.sciond.is_some(), "--sciond"),
+            (self.host.config_dir.is_some(), "--config-dir"),
+            (self.host.local.is_some(), "--local"),
+            (self.listen.is_some(), "--listen"),
+            (self.policy.policy.is_some(), "--policy"),
+            (!self.policy.acl.is_empty(), "--acl"),
+            (self.policy.sequence.is_some(), "--sequence"),
+            (self.select_by.is_some(), "--select-by"),
+            (self.select.is_some(), "--select"),
+            (self.carbon.is_some(), "--carbon"),
+            (self.no_sensing, "--no-sensing"),
+        ];
+        let mut given = flags.into_iter().filter(|(given, _)| *given);
+        given.next().map(|(_, flag)| flag)
+    }
+}
+
 #[derive(Args)]
 pub struct GetArgs {
     /// The .torrent file
@@ -262,12 +303,22 @@ pub struct GetArgs {
     /// be given several times
     #[arg(long, value_name = "ADDR", num_args = 1..)]
     pub peer: Vec<PeerAddr>,
+    /// Let IP peers connect, by plain TCP at this address, for example 0.0.0.0:6881; port 0 is any
+    /// that is free
+    #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
+    pub tcp: Option<SocketAddr>,
+    /// Let SCION peers connect here, as they can at any port otherwise: IP:PORT, or a SCION address
+    /// of this AS
+    #[arg(long, value_name = "ADDR", value_parser = listen)]
+    pub listen: Option<Listen>,
+    #[command(flatten)]
+    pub seeding: SeedingArgs,
     #[command(flatten)]
     pub select: SelectArgs,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Who chooses among paths: uploader, which sees all its downloaders, or downloader [default:
-    /// uploader, or downloader with --select]
+    /// Who chooses among paths, also those to downloaders: uploader, which sees all its downloaders,
+    /// or downloader [default: uploader, or downloader with --select]
     #[arg(long, value_name = "SIDE")]
     pub select_by: Option<SelectBy>,
     /// Tell of every path why it is used or not, also of those that are not
@@ -285,7 +336,7 @@ pub struct GetArgs {
     /// Say in the JSON object how it went, about ten times a second
     #[arg(long, requires = "json")]
     pub samples: bool,
-    /// Print one JSON object at the end
+    /// Print one JSON object at the end; with --seed one when done, and one when seeding has ended
     #[arg(long)]
     pub json: bool,
     #[command(flatten, next_help_heading = "This host")]

@@ -1,25 +1,29 @@
 //! `hawser get`: download a torrent.
 
 mod bars;
+mod seeding;
 mod told;
+mod transfer;
 
-use crate::out::{outln, plain};
+use crate::out::{errln, outln, plain};
 use crate::{
     cli::GetArgs,
-    cmd,
-    failure::{Doing, Failure},
+    cmd::{
+        self,
+        network::{Addresses, Sockets},
+    },
+    failure::Failure,
     format, output,
 };
-use bars::Bars;
 use hawser_endhost::{Endhost, Path};
 use hawser_path::{Fingerprint, Interface};
-use hawser_quic::{Config, Endpoint};
+use hawser_quic::Config;
 use hawser_torrent::{
-    Download, DownloadError, DownloadOptions, Metainfo, Network, Phase, Progress, SelectBy,
-    StorageError, Summary,
+    Download, DownloadError, DownloadOptions, Metainfo, Progress, SelectBy, StorageError, Summary,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
+use tokio::sync::watch;
 
 /// Keep-alive of a path while downloading: a packet a quarter second lets an
 /// SCMP message about a dead link come back well within a second.
@@ -34,12 +38,21 @@ pub struct Report {
     pub info_hash: String,
     /// Bytes of all files.
     pub bytes: u64,
+    /// Where SCION peers connect; `None` without a SCION network.
+    #[serde(default)]
+    pub listening: Option<String>,
+    /// Where IP peers connect, if they can.
+    #[serde(default)]
+    pub listening_tcp: Option<String>,
     /// Bytes fetched and verified.
     pub fetched_bytes: u64,
     /// Bytes that were on disk already.
     pub resumed_bytes: u64,
     /// Bytes received for nothing.
     pub wasted_bytes: u64,
+    /// Bytes of blocks sent to others until then.
+    #[serde(default)]
+    pub uploaded_bytes: u64,
     /// Time of the download, path lookup and handshakes included.
     pub seconds: f64,
     /// Time of checking what was on disk.
@@ -119,74 +132,68 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             args.output.display()
         )));
     }
-    let (name, info_hash) = (metainfo.name().to_owned(), metainfo.info_hash().to_string());
+    let mut options = DownloadOptions::new()
+        .with_paths(args.select.most())
+        .with_select(select)
+        .with_select_by(select_by(&args))
+        .with_min_weight(args.min_weight / 100.0)
+        .with_time_slot(Duration::from_millis(args.time_slot))
+        .with_sensing(!args.no_sensing)
+        .with_overwrite(args.force);
+    if let Some(policy) = policy {
+        options = options.with_policy(policy);
+    }
+    if let Some(limits) = args.seeding.limits() {
+        options = options.with_seed(limits);
+    }
     cmd::runtime()?.block_on(async {
-        let mut known = Known::default();
-        let mut endpoint = None;
-        // IP peers are reached without a SCION network.
-        let network = if args.peer.iter().any(|peer| peer.scion().is_some()) {
-            let host = cmd::host(&args.host).await?;
-            known = Known::new(&host, &args);
-            let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
-            let bound = Endpoint::bind(host.clone(), None, config).map_err(Failure::job)?;
-            endpoint = Some(bound.clone());
-            Network::scion(bound, host)
-        } else {
-            Network::ip()
+        let (sockets, known) = open(&args).await?;
+        let job = Job {
+            name: metainfo.name().to_owned(),
+            info_hash: metainfo.info_hash().to_string(),
+            bytes: metainfo.total_length(),
+            addresses: sockets.addresses(),
+            args,
         };
-        let mut options = DownloadOptions::new()
-            .with_paths(args.select.most())
-            .with_select(select)
-            .with_select_by(select_by(&args))
-            .with_min_weight(args.min_weight / 100.0)
-            .with_time_slot(Duration::from_millis(args.time_slot))
-            .with_sensing(!args.no_sensing)
-            .with_overwrite(args.force);
-        if let Some(policy) = policy {
-            options = options.with_policy(policy);
+        if job.args.tcp.is_some() || job.args.listen.is_some() {
+            errln!("listening {}", job.addresses);
         }
-        let bars = Bars::new(&name, args.verbose);
-        let total = metainfo.total_length();
         let download = Download::start(
             metainfo,
-            args.output.clone(),
-            args.peer.clone(),
-            network,
+            job.args.output.clone(),
+            job.args.peer.clone(),
+            sockets.network.clone(),
             options,
         );
-        let mut progress = download.progress();
-        let mut samples = Vec::new();
-        let shown = async {
-            while progress.changed().await.is_ok() {
-                known.note();
-                let progress = progress.borrow_and_update();
-                if args.samples && progress.phase != Phase::Checking {
-                    samples.push(Sample::of(&progress));
-                }
-                bars.show(&progress);
-            }
-            std::future::pending::<()>().await
-        };
-        let ended = tokio::select! {
-            ended = download.wait() => ended.map_err(failure),
-            signal = cmd::interrupted() => Err(signal.err().unwrap_or_else(|| Failure::job(
-                "interrupted: the same command goes on from what is on disk"))),
-            () = shown => Err(Failure::job("the download went away")),
-        };
-        bars.clear();
-        if let Some(endpoint) = endpoint {
-            endpoint.close().await;
-        }
-        let mut report = report(name, info_hash, total, &ended?, &known);
-        report.samples = samples;
-        told::add(&mut report, &progress.borrow(), &known);
-        if args.json {
-            outln!("{}", serde_json::to_string(&report).doing("writing JSON")?);
-        } else {
-            print_report(&report, args.verbose);
-        }
-        Ok(())
+        let ended = transfer::run(&job, download, known).await;
+        sockets.close().await;
+        ended
     })
+}
+
+/// What is downloaded, and how it was asked for.
+struct Job {
+    name: String,
+    info_hash: String,
+    /// Of all files.
+    bytes: u64,
+    addresses: Addresses,
+    args: GetArgs,
+}
+
+/// The sockets of a download, and the paths to its SCION peers. With IP peers alone nobody asks for
+/// a SCION network, unless it is to listen there.
+async fn open(args: &GetArgs) -> Result<(Sockets, Known), Failure> {
+    let mut known = Known::default();
+    let mut host = None;
+    if args.listen.is_some() || args.peer.iter().any(|peer| peer.scion().is_some()) {
+        let found = cmd::host(&args.host).await?;
+        known = Known::new(&found, args);
+        host = Some(found);
+    }
+    let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
+    let sockets = Sockets::open(host, config, args.listen, args.tcp).await?;
+    Ok((sockets, known))
 }
 
 /// Says what is missing where nobody is named to fetch from.
@@ -254,7 +261,7 @@ fn select_by(args: &GetArgs) -> SelectBy {
 /// Every path offered during the download, by fingerprint.
 #[derive(Default)]
 struct Known {
-    watched: Vec<tokio::sync::watch::Receiver<std::sync::Arc<Vec<Path>>>>,
+    watched: Vec<watch::Receiver<std::sync::Arc<Vec<Path>>>>,
     paths: BTreeMap<Fingerprint, Path>,
 }
 
@@ -282,7 +289,7 @@ impl Known {
     }
 }
 
-fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known: &Known) -> Report {
+fn report(job: &Job, summary: &Summary, known: &Known) -> Report {
     let seconds = summary.download_time.as_secs_f64();
     let text = Interface::to_string;
     let paths = summary.paths.iter().map(|path| {
@@ -304,12 +311,15 @@ fn report(name: String, info_hash: String, bytes: u64, summary: &Summary, known:
         }
     });
     Report {
-        name,
-        info_hash,
-        bytes,
+        name: job.name.clone(),
+        info_hash: job.info_hash.clone(),
+        bytes: job.bytes,
+        listening: job.addresses.scion.map(|address| address.to_string()),
+        listening_tcp: job.addresses.tcp.map(|address| address.to_string()),
         fetched_bytes: summary.fetched_bytes,
         resumed_bytes: summary.resumed_bytes,
         wasted_bytes: summary.wasted_bytes,
+        uploaded_bytes: summary.uploaded_bytes,
         seconds,
         check_seconds: summary.check_time.as_secs_f64(),
         goodput_mbit: if seconds > 0.0 {

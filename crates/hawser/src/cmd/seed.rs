@@ -4,36 +4,31 @@ mod lines;
 
 use crate::out::{errln, outln, plain};
 use crate::{
-    cli::{Listen, SeedArgs},
-    cmd::{self, news::News, work::Work},
+    cli::SeedArgs,
+    cmd::{self, network::Sockets, news::News, work::Work},
     failure::Failure,
     format,
 };
-use hawser_endhost::Endhost;
+use hawser_endhost::{BootstrapError, Endhost};
 use hawser_path::Select;
-use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Listener, Network, Seed, SeedOptions, SeedProgress};
+use hawser_quic::Config;
+use hawser_torrent::{Seed, SeedOptions, SeedProgress, SelectBy};
 use lines::Lines;
-use std::{io::IsTerminal, net::SocketAddr};
+use std::io::IsTerminal;
 
 /// Runs `hawser seed` until interrupted.
 pub fn run(args: SeedArgs) -> Result<(), Failure> {
     let metainfo = cmd::metainfo::read(&args.torrent)?;
-    let select = args.select.unwrap_or_else(Select::shortest);
+    let select = args.select.clone().unwrap_or_else(Select::shortest);
     let select = cmd::select::with_carbon(select, args.carbon.as_deref())?;
     let policy = cmd::policy::read(&args.policy)?;
     cmd::input(&args.path)?;
     cmd::runtime()?.block_on(async {
-        let host = cmd::host(&args.host).await?;
-        let listen = listen_address(args.listen, &host)?;
-        let endpoint = Endpoint::bind(host.clone(), listen, Config::new()).map_err(Failure::job)?;
-        let mut network = Network::scion(endpoint.clone(), host);
-        let mut tcp = None;
-        if let Some(address) = args.tcp {
-            let listener = Listener::bind(address).await.map_err(Failure::job)?;
-            tcp = Some(listener.local_addr());
-            network = network.with_listener(listener);
-        }
+        let (host, no_scion) = match scion(&args).await? {
+            Ok(host) => (Some(host), None),
+            Err(why) => (None, Some(why)),
+        };
+        let sockets = Sockets::open(host, Config::new(), args.listen, args.tcp).await?;
 
         let mut work = Work::begin("checking");
         let checked = move |done, total| work.show(done, total);
@@ -41,34 +36,40 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let size = metainfo.total_length();
         let info_hash = metainfo.info_hash().to_string();
         let mut options = SeedOptions::new()
-            .with_select_by(args.select_by)
+            .with_select_by(args.select_by.unwrap_or(SelectBy::Uploader))
             .with_select(select)
             .with_sensing(!args.no_sensing);
         if let Some(policy) = policy {
             options = options.with_policy(policy);
         }
+        let network = sockets.network.clone();
         let seed = Seed::start(metainfo, args.path, network, options, checked)
             .await
             .map_err(Failure::job)?;
 
-        let address = endpoint.local_addr();
+        let addresses = sockets.addresses();
+        if let Some(why) = no_scion.as_ref().filter(|_| !args.no_scion) {
+            errln!("no SCION here, IP peers are served alone: {why}");
+        }
         if args.json {
             let mut object = serde_json::json!({
                 "name": name,
                 "info_hash": info_hash,
                 "bytes": size,
-                "listening": address.to_string(),
+                "listening": addresses.scion.map(|address| address.to_string()),
             });
-            if let Some(tcp) = tcp {
+            if let Some(tcp) = addresses.tcp {
                 object["listening_tcp"] = tcp.to_string().into();
+            }
+            if let Some(why) = no_scion {
+                object["no_scion"] = why.into();
             }
             outln!("{object}");
         } else {
             outln!(
-                "seeding {} ({}) at {address}{}",
+                "seeding {} ({}) {addresses}",
                 plain(&name),
-                format::bytes(size),
-                tcp.map_or(String::new(), |tcp| format!(", and to IP peers at {tcp}")),
+                format::bytes(size)
             );
         }
 
@@ -92,9 +93,36 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             () = shown => Ok(()),
         };
         drop(lines);
-        endpoint.close().await;
+        sockets.close().await;
         ended
     })
+}
+
+/// This host in its SCION network, or why it is in none where IP peers are served without. What was
+/// named must work, and what is there must: only where nothing tells of a SCION network there is
+/// none.
+async fn scion(args: &SeedArgs) -> Result<Result<Endhost, String>, Failure> {
+    if args.no_scion {
+        return Ok(Err("left out by --no-scion".to_owned()));
+    }
+    let error = match Endhost::bootstrap(&args.host.bootstrap()).await {
+        Ok(host) => return Ok(Ok(host)),
+        Err(error) => error,
+    };
+    Err(Failure::job(match (args.tcp, args.scion_flag(), &error) {
+        (None, Some(_), _) => error.to_string(),
+        (None, None, BootstrapError::Nothing { .. }) => {
+            format!("{error}; or serve IP peers alone: --tcp 0.0.0.0:6881")
+        }
+        (None, None, _) => {
+            format!("{error}; or serve IP peers alone: --tcp 0.0.0.0:6881 --no-scion")
+        }
+        (Some(_), Some(flag), BootstrapError::Nothing { .. }) => {
+            format!("{error}; or leave {flag} out, which asks for one, to serve IP peers alone")
+        }
+        (Some(_), None, BootstrapError::Nothing { .. }) => return Ok(Err(error.to_string())),
+        (Some(_), _, _) => format!("{error}; or serve IP peers alone: --no-scion"),
+    }))
 }
 
 /// Tells of each path of which there is news.
@@ -119,17 +147,5 @@ fn tell(news: &mut News, progress: &SeedProgress, json: bool) {
         } else {
             errln!("{peer} over {}: {}", path.short(), plain(&why));
         }
-    }
-}
-
-fn listen_address(listen: Option<Listen>, host: &Endhost) -> Result<Option<SocketAddr>, Failure> {
-    match listen {
-        None => Ok(None),
-        Some(Listen::Ip(address)) => Ok(Some(address)),
-        Some(Listen::Scion(address)) if address.isd_as == host.local_as() => Ok(Some(address.host)),
-        Some(Listen::Scion(address)) => Err(Failure::usage(format!(
-            "--listen {address}: this host is in {}",
-            host.local_as()
-        ))),
     }
 }

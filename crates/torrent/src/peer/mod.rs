@@ -70,6 +70,15 @@ pub(crate) struct Inputs {
     pub keep: Option<Keep>,
 }
 
+/// What the owner has sent to a peer, apart from blocks.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// Encoded messages.
+    Messages(Vec<u8>),
+    /// The end of the stream, after all that goes before.
+    End,
+}
+
 /// Why a connection is of no more use.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -209,14 +218,14 @@ fn ended(connection: &impl Connection, otherwise: &str) -> Gone {
 }
 
 /// Reads and writes until the connection ends or the peer breaks the protocol, then closes it.
-/// `messages` are written as they come, and dropping their sender ends it too; what the peer says
+/// `messages` are sent as they come, and dropping their sender ends it too; what the peer says
 /// goes to `events`, wrapped.
 pub(crate) async fn run<C: Connection, E: Send>(
     session: Session<C>,
     shared: Arc<Shared>,
     counts: Arc<Counts>,
     uploads: Arc<Uploads>,
-    messages: mpsc::UnboundedReceiver<Vec<u8>>,
+    messages: mpsc::UnboundedReceiver<Outgoing>,
     events: mpsc::Sender<E>,
     wrap: impl Fn(Inputs) -> E + Send,
 ) -> Gone {

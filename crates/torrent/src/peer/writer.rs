@@ -8,7 +8,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Counts, Gone, Shared, Uploads};
+use super::{Counts, Gone, Outgoing, Shared, Uploads};
 use crate::storage::{Files, StorageError};
 use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};
 
@@ -28,20 +28,25 @@ struct Batch {
 
 type Reading = JoinHandle<Result<Batch, StorageError>>;
 
-/// Writes what `messages` brings and what `uploads` asks for, until one of both ends.
+/// Writes what `messages` brings and what `uploads` asks for, until one of both ends. After
+/// [`Outgoing::End`] it is for the peer to close: it does so once it has read everything.
 pub(super) async fn run(
     mut stream: impl AsyncWrite + Unpin,
     shared: &Shared,
     counts: &Counts,
     uploads: &Uploads,
-    mut messages: mpsc::UnboundedReceiver<Vec<u8>>,
+    mut messages: mpsc::UnboundedReceiver<Outgoing>,
 ) -> Gone {
     let mut out = Vec::new();
     let mut reading = None;
     let mut spare = Vec::new();
+    let mut ending = false;
     loop {
-        while let Ok(message) = messages.try_recv() {
-            out.extend_from_slice(&message);
+        while let Ok(outgoing) = messages.try_recv() {
+            match outgoing {
+                Outgoing::Messages(bytes) => out.extend_from_slice(&bytes),
+                Outgoing::End => ending = true,
+            }
         }
         if reading.is_none() {
             reading = read_ahead(shared, uploads, std::mem::take(&mut spare)).await;
@@ -68,9 +73,17 @@ pub(super) async fn run(
             spare = batch.bytes;
             continue;
         }
+        if ending {
+            if let Err(error) = stream.shutdown().await {
+                return Gone::Closed(error.to_string());
+            }
+            while messages.recv().await.is_some() {}
+            return Gone::Closed("closed here".into());
+        }
         tokio::select! {
-            message = messages.recv() => match message {
-                Some(message) => out = message,
+            outgoing = messages.recv() => match outgoing {
+                Some(Outgoing::Messages(bytes)) => out = bytes,
+                Some(Outgoing::End) => ending = true,
                 None => return Gone::Closed("closed here".into()),
             },
             () = uploads.more() => {}

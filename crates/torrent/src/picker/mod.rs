@@ -190,6 +190,11 @@ impl Picker {
         self.conns.get(&conn).is_some_and(|c| c.has.has(piece))
     }
 
+    /// Whether the peer has every piece, as far as is known.
+    pub fn has_all(&self, conn: ConnId) -> bool {
+        self.conns.get(&conn).is_some_and(|c| c.has.is_full())
+    }
+
     /// Whether the peer has anything that is not verified here.
     pub fn is_interesting(&self, conn: ConnId) -> bool {
         self.conns.get(&conn).is_some_and(|c| c.wanted > 0)

@@ -8,7 +8,7 @@ use hawser_path::Fingerprint;
 use tokio::sync::mpsc;
 
 use super::uploads::Terms;
-use crate::peer::Counts;
+use crate::peer::{Counts, Outgoing};
 use crate::picker::GroupId;
 use crate::pipeline::{self, Lane, Meter};
 use crate::transport::Connection;
@@ -41,7 +41,7 @@ pub(super) struct Conn<C> {
     pub counts: Arc<Counts>,
     /// Who chooses paths, and whether the peer may ask for blocks.
     pub terms: Terms,
-    messages: mpsc::UnboundedSender<Vec<u8>>,
+    messages: mpsc::UnboundedSender<Outgoing>,
     /// The peer answers requests.
     pub unchoked: bool,
     /// We said that it has something we want.
@@ -84,7 +84,7 @@ impl<C: Connection> Conn<C> {
         group: GroupId,
         counts: Arc<Counts>,
         terms: Terms,
-        messages: mpsc::UnboundedSender<Vec<u8>>,
+        messages: mpsc::UnboundedSender<Outgoing>,
     ) -> Conn<C> {
         let now = terms.since;
         Conn {
@@ -121,8 +121,15 @@ impl<C: Connection> Conn<C> {
         let mut bytes = Vec::new();
         messages.into_iter().for_each(|m| encode(&m, &mut bytes));
         if !bytes.is_empty() {
-            let _ = self.messages.send(bytes);
+            let _ = self.messages.send(Outgoing::Messages(bytes));
         }
+    }
+
+    /// Lets the peer ask for nothing more; what it was sent is still delivered, then the peer sees
+    /// the end of the stream.
+    pub fn finish(&mut self) {
+        self.choke();
+        let _ = self.messages.send(Outgoing::End);
     }
 
     /// How many requests the peer says it queues.

@@ -17,7 +17,7 @@ impl<T: Transport> Swarm<T> {
     /// Tops up what is asked for over the connections that may have room; over all of them if
     /// `all`.
     pub(super) fn fill(&mut self, now: Instant, all: bool) {
-        if self.picker.verified().is_full() {
+        if self.is_complete() {
             self.touched.clear();
             return;
         }

@@ -11,6 +11,7 @@ mod path;
 mod policy;
 mod remote;
 mod report;
+mod seeding;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,8 @@ use tokio::time::MissedTickBehavior;
 use self::blame::Suspect;
 use self::conn::{Conn, Origin};
 use self::remote::{Choice, Offered, Remote};
-pub(crate) use self::report::Reporter;
+pub(crate) use self::report::{Reporter, Tally};
+use self::seeding::Seeding;
 use self::uploads::{Terms, Uploads};
 pub(crate) use self::weigh::Weights;
 use crate::address::PeerAddr;
@@ -38,6 +40,7 @@ use crate::download::SelectBy;
 use crate::metainfo::Metainfo;
 use crate::peer::{self, Counts, Gone, Inputs, Keep, Session, Shared, Side};
 use crate::picker::{ConnId, GroupId, Picker};
+use crate::progress::Phase;
 use crate::storage::{Disk, DiskEvent, StorageError};
 use crate::transport::{Connection, Transport};
 use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
@@ -116,7 +119,8 @@ pub(crate) enum SwarmError {
 /// What the owner is to do.
 #[derive(Debug, Clone)]
 pub(crate) struct Goal {
-    /// End when everything is verified, rather than serve until stopped.
+    /// End when everything is verified, rather than serve until stopped. A download that goes on
+    /// seeding gives it up then.
     pub until_complete: bool,
     /// End after so long without a connection and without progress.
     pub give_up_after: Duration,
@@ -157,7 +161,9 @@ pub(crate) struct Swarm<T: Transport> {
     tasks: JoinSet<()>,
     next_id: u64,
     reporter: Reporter,
-    tally: report::Tally,
+    tally: Tally,
+    /// Since everything is verified, where others go on being served.
+    seeding: Option<Seeding>,
     /// When there last was a connection or progress.
     alive_at: Instant,
     accepted: usize,
@@ -190,7 +196,7 @@ impl<T: Transport> Swarm<T> {
             .clone();
         let layout = shared.files.layout().clone();
         let now = Instant::now();
-        let tally = report::Tally::new(&layout, &verified, now);
+        let tally = Tally::new(&layout, &verified, now);
         let (select, most) = goal.choice.clone();
         let choice = Choice {
             select,
@@ -205,7 +211,7 @@ impl<T: Transport> Swarm<T> {
             }
         }
         let uploads = Uploads::new(goal.weights.sensing, now);
-        Ok(Swarm {
+        let mut swarm = Swarm {
             picker: Picker::new(layout, verified, rand::random()),
             transport,
             metainfo,
@@ -228,40 +234,45 @@ impl<T: Transport> Swarm<T> {
             next_id: 0,
             reporter,
             tally,
+            seeding: None,
             alive_at: now,
             accepted: 0,
             endpoint_closed: false,
-        })
+        };
+        swarm.watch_all();
+        Ok(swarm)
     }
 
-    /// Runs until everything is verified (if that is the goal), `stop` is done, or nothing more
-    /// can be done. Closes all connections and finishes writing before it returns.
+    /// Runs until everything is verified, `stop` is done, or nothing more can be done.
+    /// Connections stay open.
     ///
     /// # Errors
-    /// Why it ended before its goal.
-    pub async fn run(
-        mut self,
-        stop: impl Future<Output = ()>,
-    ) -> Result<report::Tally, SwarmError> {
-        self.watch_all();
+    /// Why it ended before.
+    pub async fn complete(&mut self, stop: impl Future<Output = ()>) -> Result<(), SwarmError> {
         let result = tokio::select! {
             result = self.work() => result,
             () = stop => Err(SwarmError::Stopped),
         };
-        let reason = match &result {
-            Ok(()) => "done",
-            Err(_) => "stopped",
+        self.tally.end(Instant::now());
+        result
+    }
+
+    /// Closes all connections and finishes writing; `done` tells whether the goal was reached.
+    /// Returns the sums over everything.
+    pub async fn close(mut self, done: bool) -> Tally {
+        let (reason, phase) = match done {
+            true => ("done", Phase::Done),
+            false => ("stopped", Phase::Stopped),
         };
         for conn in self.conns.values() {
             conn.connection.close(reason);
         }
-        self.tally.end(Instant::now());
-        self.report(Instant::now(), Some(result.is_ok()));
+        self.report(Instant::now(), Some(phase));
+        let tally = self.tally();
         let Swarm {
             disk,
             mut inbox,
             mut tasks,
-            tally,
             ..
         } = self;
         tasks.abort_all();
@@ -275,14 +286,14 @@ impl<T: Transport> Swarm<T> {
         {
             std::panic::resume_unwind(error.into_panic());
         }
-        result.map(|()| tally)
+        tally
     }
 
     async fn work(&mut self) -> Result<(), SwarmError> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(AT_ONCE);
-        while !(self.goal.until_complete && self.picker.verified().is_full()) {
+        while !self.is_over() {
             let mut ticked = false;
             tokio::select! {
                 _ = self.inbox.recv_many(&mut batch, AT_ONCE) => {}
@@ -299,6 +310,14 @@ impl<T: Transport> Swarm<T> {
             self.fill(now, ticked);
         }
         Ok(())
+    }
+
+    /// Whether the goal, or a limit of seeding, is reached.
+    fn is_over(&self) -> bool {
+        match &self.seeding {
+            Some(seeding) => seeding.end.is_some(),
+            None => self.goal.until_complete && self.picker.verified().is_full(),
+        }
     }
 
     fn handle(&mut self, event: Event<T>, now: Instant) -> Result<(), SwarmError> {
@@ -354,6 +373,8 @@ impl<T: Transport> Swarm<T> {
         silent.into_iter().for_each(|id| self.stall(id, now));
         self.weigh(now);
         self.retire(now);
+        self.part_from_complete();
+        self.check_limits(now);
         self.settle(now);
         self.report(now, None);
         if self.endpoint_closed {

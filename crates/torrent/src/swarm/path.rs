@@ -1,6 +1,7 @@
 //! Dialing, losing, replacing connections over paths.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hawser_path::Fingerprint;
@@ -181,15 +182,16 @@ impl<T: Transport> Swarm<T> {
                 }
             }
             Err(DialError::NotConnected(reason)) => {
-                self.remotes[remote].failed(fingerprint, reason, Duration::ZERO, now);
+                let pause = self.redial_pause();
+                self.remotes[remote].failed(fingerprint, reason, pause, now);
             }
             Err(DialError::Handshake(Gone::Closed(reason))) if reason.contains(REFUSED) => {
                 self.remotes[remote].refused(fingerprint, reason, REFUSED_PAUSE, now);
             }
             Err(DialError::Handshake(gone)) => {
                 let pause = match gone {
-                    Gone::Closed(_) => Duration::ZERO,
-                    _ => HANDSHAKE_PAUSE,
+                    Gone::Closed(_) => self.redial_pause(),
+                    _ => HANDSHAKE_PAUSE.max(self.redial_pause()),
                 };
                 self.remotes[remote].failed(fingerprint, gone.to_string(), pause, now);
             }
@@ -203,6 +205,11 @@ impl<T: Transport> Swarm<T> {
             return Ok(());
         };
         let (origin, group, peer) = (conn.origin, conn.group, conn.connection.peer());
+        // A peer that was fetching likely still wants to.
+        let pause = match conn.counts.uploaded.load(Ordering::Relaxed) {
+            0 => self.redial_pause(),
+            _ => Duration::ZERO,
+        };
         tracing::debug!(%peer, path = %conn.connection.fingerprint(), %gone, "connection ended");
         self.drop_conn(id, &gone.to_string());
         if let Origin::Dialed(remote, fingerprint) = origin {
@@ -210,7 +217,7 @@ impl<T: Transport> Swarm<T> {
             if let Some(path) = remote.paths.get_mut(&fingerprint)
                 && path.link.conn.is_none()
             {
-                remote.failed(fingerprint, gone.to_string(), Duration::ZERO, now);
+                remote.failed(fingerprint, gone.to_string(), pause, now);
             }
         }
         match gone {
@@ -274,8 +281,14 @@ impl<T: Transport> Swarm<T> {
     /// Closes connections the selection no longer takes, and those over paths that are gone.
     pub(super) fn retire(&mut self, now: Instant) {
         let mut closing = Vec::new();
+        // Others may fetch over connections that were not worth fetching over.
+        let complete = self.is_complete();
         for remote in &self.remotes {
-            for id in remote.surplus() {
+            let surplus = match complete {
+                true => Vec::new(),
+                false => remote.surplus(),
+            };
+            for id in surplus {
                 if let Some(conn) = self.conns.get_mut(&id) {
                     conn.retiring = true;
                     if self.picker.asked(id) == 0 {

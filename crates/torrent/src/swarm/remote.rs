@@ -41,6 +41,8 @@ pub(super) struct Remote<P> {
     pub addr: PeerAddr,
     /// Why it is never spoken to again.
     pub banned: Option<String>,
+    /// It has everything, as we do: there is nothing to dial it for.
+    pub complete: bool,
     /// Why no path to it is known.
     pub no_path: Option<String>,
     pub paths: BTreeMap<Fingerprint, PathPeer<P>>,
@@ -111,6 +113,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         Remote {
             addr,
             banned: None,
+            complete: false,
             no_path: None,
             paths: BTreeMap::new(),
             choice,
@@ -259,7 +262,7 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
 
     /// The paths to dial now.
     pub fn due(&self, now: Instant) -> Vec<Fingerprint> {
-        if self.banned.is_some() {
+        if self.banned.is_some() || self.complete {
             return Vec::new();
         }
         let due = self.paths.iter().filter(|(_, path)| {

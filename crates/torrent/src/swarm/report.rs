@@ -28,7 +28,7 @@ pub(crate) enum Reporter {
 }
 
 /// The sums over everything so far.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Tally {
     pub total_bytes: u64,
     pub resumed_bytes: u64,
@@ -37,15 +37,15 @@ pub(crate) struct Tally {
     pub wasted_bytes: u64,
     /// Connections since the start.
     pub connections: u64,
-    /// What each path carried, once it is over.
+    /// What each path carried, over connections that are gone.
     pub paths: Vec<PathSummary>,
     started: Instant,
     ended: Option<Instant>,
     shown_at: Instant,
     shown_fetched: u64,
     down: f64,
-    /// Bytes of blocks sent over connections that are gone.
-    uploaded: u64,
+    /// Bytes of blocks sent, over connections that are gone.
+    pub uploaded_bytes: u64,
 }
 
 impl Tally {
@@ -67,7 +67,7 @@ impl Tally {
             shown_at: now,
             shown_fetched: 0,
             down: 0.0,
-            uploaded: 0,
+            uploaded_bytes: 0,
         }
     }
 
@@ -76,19 +76,20 @@ impl Tally {
         self.down
     }
 
-    /// From the start to the end, or to `now`.
+    /// From the start to the last verified piece or the end, or to `now`.
     pub fn elapsed(&self, now: Instant) -> Duration {
         let end = self.ended.unwrap_or(now);
         end.saturating_duration_since(self.started)
     }
 
+    /// Everything is verified, or nothing more will be.
     pub(super) fn end(&mut self, now: Instant) {
         self.ended = Some(now);
     }
 
     /// A connection is gone.
     pub(super) fn leave<C: Connection>(&mut self, conn: &Conn<C>) {
-        self.uploaded += conn.counts.uploaded.load(Ordering::Relaxed);
+        self.uploaded_bytes += conn.counts.uploaded.load(Ordering::Relaxed);
         if !conn.is_of_remote() && conn.bytes > 0 {
             self.carried(accepted_summary(conn));
         }
@@ -120,10 +121,10 @@ fn accepted_summary<C: Connection>(conn: &Conn<C>) -> PathSummary {
 }
 
 impl<T: Transport> Swarm<T> {
-    /// Tells how it goes, if it is time again or the end (`Some(whether all is done)`).
-    pub(super) fn report(&mut self, now: Instant, end: Option<bool>) {
+    /// Tells how it goes: if it is time again, or at once where a new phase begins.
+    pub(super) fn report(&mut self, now: Instant, begins: Option<Phase>) {
         let elapsed = now.saturating_duration_since(self.tally.shown_at);
-        if elapsed < EVERY && end.is_none() {
+        if elapsed < EVERY && begins.is_none() {
             return;
         }
         self.tally.shown_at = now;
@@ -131,12 +132,13 @@ impl<T: Transport> Swarm<T> {
         self.tally.shown_fetched = self.tally.fetched_bytes;
         smooth(&mut self.tally.down, new, elapsed);
         self.conns.values_mut().for_each(|conn| conn.show(elapsed));
-        if end.is_some() {
-            self.sum_up();
-        }
         match &self.reporter {
             Reporter::Download(sender) => {
-                sender.send_replace(self.progress(now, end));
+                let phase = begins.unwrap_or(match &self.seeding {
+                    Some(_) => Phase::Seeding,
+                    None => Phase::Downloading,
+                });
+                sender.send_replace(self.progress(now, phase));
             }
             Reporter::Seed(sender) => {
                 sender.send_replace(self.seed_progress());
@@ -144,10 +146,12 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn sum_up(&mut self) {
+    /// The sums, with what each path carried, open connections included.
+    pub fn tally(&self) -> Tally {
+        let mut tally = self.tally.clone();
         for remote in &self.remotes {
             for (fingerprint, path) in remote.paths.iter().filter(|(_, p)| p.bytes > 0) {
-                self.tally.carried(PathSummary {
+                tally.carried(PathSummary {
                     peer: remote.addr,
                     fingerprint: *fingerprint,
                     hops: path.hops,
@@ -158,11 +162,20 @@ impl<T: Transport> Swarm<T> {
         }
         let accepted = self.conns.values().filter(|conn| !conn.is_of_remote());
         for conn in accepted.filter(|conn| conn.bytes > 0) {
-            self.tally.carried(accepted_summary(conn));
+            tally.carried(accepted_summary(conn));
         }
+        tally.uploaded_bytes = self.uploaded();
+        tally
     }
 
-    fn progress(&self, now: Instant, end: Option<bool>) -> Progress {
+    /// Bytes of blocks sent so far.
+    pub(super) fn uploaded(&self) -> u64 {
+        let open = self.conns.values();
+        let open = open.map(|conn| conn.counts.uploaded.load(Ordering::Relaxed));
+        self.tally.uploaded_bytes + open.sum::<u64>()
+    }
+
+    fn progress(&self, now: Instant, phase: Phase) -> Progress {
         let mut paths = Vec::new();
         let mut idle_peers = Vec::new();
         for remote in &self.remotes {
@@ -209,11 +222,7 @@ impl<T: Transport> Swarm<T> {
         }
         let tally = &self.tally;
         Progress {
-            phase: match end {
-                None => Phase::Downloading,
-                Some(true) => Phase::Done,
-                Some(false) => Phase::Stopped,
-            },
+            phase,
             checked_bytes: tally.total_bytes,
             verified_bytes: tally.verified_bytes,
             total_bytes: tally.total_bytes,
@@ -222,6 +231,8 @@ impl<T: Transport> Swarm<T> {
             wasted_bytes: tally.wasted_bytes,
             rate: bits(tally.down),
             elapsed: tally.elapsed(now),
+            seeding: self.seeding.as_ref().map(|seeding| seeding.elapsed(now)),
+            uploads: self.seed_progress(),
             paths,
             idle_peers,
         }
@@ -300,7 +311,7 @@ impl<T: Transport> Swarm<T> {
         });
         SeedProgress {
             left: left.collect(),
-            uploaded_bytes: self.tally.uploaded + peers.iter().map(|p| p.bytes).sum::<u64>(),
+            uploaded_bytes: self.uploaded(),
             rate: peers.iter().map(|peer| peer.rate).sum(),
             peers,
             connections: self.tally.connections,

@@ -11,6 +11,7 @@ mod faults;
 mod hostile;
 mod policy;
 mod resume;
+mod seeding;
 mod sensing;
 mod shares;
 mod uploads;

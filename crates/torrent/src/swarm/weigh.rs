@@ -55,6 +55,9 @@ impl Weighing {
 impl<T: Transport> Swarm<T> {
     /// Ends the time slots that are over, for each remote.
     pub(super) fn weigh(&mut self, now: Instant) {
+        if self.is_complete() {
+            return;
+        }
         let mut all = std::mem::take(&mut self.weighings);
         all.resize_with(self.remotes.len(), || Weighing::new(self.goal.weights, now));
         for (remote, weighing) in all.iter_mut().enumerate() {

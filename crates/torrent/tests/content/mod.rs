@@ -36,6 +36,14 @@ impl Content {
         self.dir.path().join("get")
     }
 
+    /// A folder that holds all of it already.
+    pub fn complete(&self) -> PathBuf {
+        let folder = self.dir.path().join("complete");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::copy(self.file(), folder.join("file.bin")).unwrap();
+        folder
+    }
+
     pub fn check(&self) {
         let read = |path: &Path| std::fs::read(path).unwrap();
         assert!(read(&self.file()) == read(&self.target().join("file.bin")));

@@ -1,6 +1,6 @@
 //! What a terminal shows of a download: a bar for the whole, and a line for each path-level peer.
 
-use super::told;
+use super::{seeding, told};
 use crate::cmd::news::News;
 use crate::out::{errln, plain};
 use crate::{format, paint::Paint, screen::Live};
@@ -12,6 +12,9 @@ use std::{
 
 /// How often a line is printed where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// The same while seeding, which may go on for days.
+const SEEDING_LINE_EVERY: Duration = Duration::from_secs(60);
 
 /// Shows a download on standard error: in place on a terminal, now and then a line elsewhere.
 pub struct Bars {
@@ -56,7 +59,7 @@ impl Bars {
             .filter(|p| self.verbose || p.state != PathState::Left || p.bytes > 0);
         let several = scion_peers(progress) > 1;
         lines.extend(used.map(|path| describe(path, several, self.paint)));
-        if progress.rate == 0 {
+        if progress.rate == 0 && progress.phase != Phase::Seeding {
             let idle = progress.idle_peers.iter();
             let idle = idle.map(|(peer, reason)| plain(&format!("  {peer}: {reason}")));
             lines.extend(idle.map(|line| self.paint.bad(line)));
@@ -74,6 +77,7 @@ impl Bars {
                     format!("{share}  checking what is there"),
                 )
             }
+            Phase::Seeding => (progress.verified_bytes, seeding::state(progress)),
             _ => {
                 let share = format::share(progress.verified_bytes, total);
                 let rate = format::rate(progress.rate as f64);
@@ -97,6 +101,10 @@ impl Bars {
             return;
         }
         self.line_due.set(now + LINE_EVERY);
+        if progress.phase == Phase::Seeding {
+            self.line_due.set(now + SEEDING_LINE_EVERY);
+            return seeding::show_line(progress);
+        }
         let share = 100.0 * progress.verified_bytes as f64 / progress.total_bytes.max(1) as f64;
         errln!(
             "{share:.0} % of {}, {}",

@@ -64,3 +64,57 @@ fn ip_and_scion_peers_serve_one_download() {
         "{error}"
     );
 }
+
+#[test]
+fn a_download_goes_on_seeding_to_scion_and_ip_peers() {
+    let Some(lab) = As::default().up("fig4", "go-on") else {
+        return;
+    };
+    for link in ["1-ff00:0:110#1", "1-ff00:0:110#2"] {
+        lab.set(link, &["--rate", "20mbit"]);
+    }
+    let files = Files::new(&[("data", 8 << 20)]);
+    let (seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
+    let mut args = files.get_args(&peer);
+    args.extend(["--seed", "--tcp", "10.0.1.1:0"].map(str::to_owned));
+    let mut middle = Running::start(&lab, A, &args);
+    let mut out = BufReader::new(middle.0.stdout.take().unwrap());
+    let mut next = || {
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        assert!(!line.is_empty(), "it ended");
+        serde_json::from_str::<Value>(&line).unwrap()
+    };
+    let report = next();
+    assert!(files.same("data"));
+    drop(seeder);
+
+    // The same choice of paths as a seeder's: both of them for the only downloader.
+    let [scion, ip] = ["listening", "listening_tcp"].map(|key| report[key].as_str().unwrap());
+    let torrent = files.torrent();
+    let other = files.folder.path().join("other");
+    let [torrent, folder] = [&torrent, &other].map(|path| path.to_str().unwrap());
+    let args = ["get", torrent, "-o", folder, "--peer", scion, ip, "--json"];
+    let output = lab.hawser(B, &args);
+    assert!(output.status.success(), "{output:?}");
+    let last: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let from = |peer: &str| {
+        carried(&last)
+            .iter()
+            .filter(|(from, _)| *from == peer)
+            .count()
+    };
+    assert_eq!((from(scion), from(ip)), (2, 1), "{last}");
+    assert!(fs::read(other.join("data")).unwrap() == fs::read(files.content()).unwrap());
+
+    let interrupt = format!("kill -INT {}", middle.0.id());
+    let told = Command::new("sh").args(["-c", &interrupt]).status();
+    assert!(told.unwrap().success());
+    let ended = next();
+    assert_eq!(ended["ended_by"], "interrupt", "{ended}");
+    assert!(
+        ended["uploaded_bytes"].as_u64().unwrap() >= 8 << 20,
+        "{ended}"
+    );
+    assert!(middle.0.wait().unwrap().success());
+}

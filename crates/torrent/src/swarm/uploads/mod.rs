@@ -172,7 +172,7 @@ impl<T: Transport> Swarm<T> {
     /// A peer said in its extended handshake under which id it takes `scion_multipath`.
     pub(super) fn introduced(&mut self, id: ConnId, multipath: Option<u8>, now: Instant) {
         let ours = self.is_multipath_over(id);
-        let wants = !self.picker.verified().is_full();
+        let wants = !self.is_complete();
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };

@@ -91,7 +91,7 @@ impl<C: Connection> Conn<C> {
     }
 
     /// The peer may not ask for blocks; what it asked for is dropped.
-    pub(super) fn choke(&mut self) {
+    pub(in crate::swarm) fn choke(&mut self) {
         if !std::mem::replace(&mut self.terms.choked, true) {
             self.terms.uploads.choke();
             self.send([Message::Choke]);

@@ -1,0 +1,130 @@
+//! A download as it goes on, then seeding.
+
+use super::bars::Bars;
+use super::seeding::SeedReport;
+use super::{Job, Known, Sample, failure, print_report, report, told};
+use crate::out::{errln, outln, plain};
+use crate::{
+    cmd,
+    failure::{Doing, Failure},
+    format,
+};
+use hawser_torrent::{Download, Phase, Progress, Summary};
+use serde::Serialize;
+use std::pin::pin;
+use tokio::sync::watch;
+
+/// Shows a download and prints the report; then does the same for seeding, if that was asked for.
+pub(super) async fn run(job: &Job, download: Download, known: Known) -> Result<(), Failure> {
+    let mut view = View {
+        progress: download.progress(),
+        known,
+        samples: job.args.samples.then(Vec::new),
+        bars: Bars::new(&job.name, job.args.verbose),
+    };
+    let ended = follow(job, download, &mut view).await;
+    view.bars.clear();
+    ended
+}
+
+async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<(), Failure> {
+    let mut interrupted = pin!(cmd::interrupted());
+    let completed = tokio::select! {
+        completed = download.completed() => completed,
+        signal = &mut interrupted => {
+            signal?;
+            let text = "interrupted: the same command goes on from what is on disk";
+            return Err(Failure::job(text));
+        }
+        () = view.show() => None,
+    };
+    let seeding = job.args.seeding.limits().is_some();
+    let ended = match completed.filter(|_| seeding) {
+        // The report follows the end, when all connections are closed.
+        None => {
+            let summary = download.wait().await.map_err(failure)?;
+            view.bars.clear();
+            job.print(&summary, view)?;
+            summary
+        }
+        Some(summary) => {
+            job.print(&summary, view)?;
+            job.print_seeding();
+            view.samples = None;
+            tokio::select! {
+                signal = &mut interrupted => {
+                    signal?;
+                    download.stop();
+                }
+                () = view.show() => {}
+            }
+            let summary = download.wait().await.map_err(failure)?;
+            view.bars.clear();
+            summary
+        }
+    };
+    match SeedReport::new(job, &ended) {
+        Some(report) if job.args.json => print_json(&report),
+        Some(report) => {
+            report.print();
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+impl Job {
+    /// Prints how the download went.
+    fn print(&self, summary: &Summary, view: &View) -> Result<(), Failure> {
+        let mut report = report(self, summary, &view.known);
+        report.samples = view.samples.clone().unwrap_or_default();
+        told::add(&mut report, &view.progress.borrow(), &view.known);
+        if self.args.json {
+            return print_json(&report);
+        }
+        print_report(&report, self.args.verbose);
+        Ok(())
+    }
+
+    /// Says that seeding goes on, and where peers connect.
+    fn print_seeding(&self) {
+        if !self.args.json {
+            let (name, size) = (plain(&self.name), format::bytes(self.bytes));
+            outln!("seeding {name} ({size}) {}", self.addresses);
+        }
+        if self.addresses.is_none() {
+            errln!("nobody else can connect: --tcp 0.0.0.0:6881 lets IP peers");
+        }
+    }
+}
+
+/// Prints a line of JSON.
+fn print_json(report: &impl Serialize) -> Result<(), Failure> {
+    outln!("{}", serde_json::to_string(report).doing("writing JSON")?);
+    Ok(())
+}
+
+/// How a download is shown.
+struct View {
+    progress: watch::Receiver<Progress>,
+    known: Known,
+    /// Where it is to be told how it went.
+    samples: Option<Vec<Sample>>,
+    bars: Bars,
+}
+
+impl View {
+    /// Shows it until it is over.
+    async fn show(&mut self) {
+        while self.progress.changed().await.is_ok() {
+            self.known.note();
+            let progress = self.progress.borrow_and_update();
+            if let Some(samples) = &mut self.samples
+                && !matches!(progress.phase, Phase::Checking | Phase::Seeding)
+            {
+                samples.push(Sample::of(&progress));
+            }
+            self.bars.show(&progress);
+        }
+    }
+}

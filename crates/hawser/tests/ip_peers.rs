@@ -1,0 +1,393 @@
+//! IP peers alone, over the loopback: no SCION network, no root.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, ChildStderr, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+/// Longest wait for something that must come: far beyond what it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Size of what is transferred.
+const SIZE: u64 = 3 << 20;
+
+/// Whether nothing here tells of a SCION network; says so where that is not so.
+fn no_scion_here() -> bool {
+    let daemon = TcpStream::connect("127.0.0.1:30255").is_ok();
+    let folder = Path::new("/etc/scion/topology.json").exists();
+    if daemon || folder {
+        eprintln!("skipped: this host is in a SCION network");
+    }
+    !daemon && !folder
+}
+
+/// A `hawser` that finds no SCION network by its environment.
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    command.args(args).stdin(Stdio::null());
+    for name in ["SCION_DAEMON", "SCION_DAEMON_ADDRESS", "SCION_LOCAL_ADDR"] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A `hawser` at work, which ends with its test.
+struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Running {
+        let mut command = command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        Running {
+            child,
+            stdout,
+            stderr,
+        }
+    }
+
+    /// The next line of JSON that it prints.
+    fn json(&mut self) -> Value {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        if line.is_empty() {
+            panic!("it ended: {}", self.log());
+        }
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Where it listens for IP peers, as it says first.
+    fn listens(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).unwrap();
+        let address = line.trim_end().strip_prefix("listening to IP peers at ");
+        address.unwrap_or_else(|| panic!("{line:?}")).to_owned()
+    }
+
+    /// All else that it says until it ends.
+    fn log(&mut self) -> String {
+        let mut log = String::new();
+        self.stderr.read_to_string(&mut log).unwrap();
+        log
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = ["-c", &format!("kill -{name} {}", self.child.id())].map(str::to_owned);
+        assert!(Command::new("sh").args(kill).status().unwrap().success());
+    }
+
+    /// Waits for its end; returns its exit code.
+    fn code(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < deadline, "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for a good end, after which nothing else is printed.
+    fn end(mut self) {
+        let code = self.code();
+        assert_eq!(code, Some(0), "{}", self.log());
+        let mut more = String::new();
+        self.stdout.read_to_string(&mut more).unwrap();
+        assert_eq!(more, "");
+    }
+}
+
+/// A folder with content and its torrent.
+struct Files {
+    folder: tempfile::TempDir,
+}
+
+impl Files {
+    fn new() -> Files {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files { folder };
+        // No two pieces alike, so that a block at a wrong place shows.
+        let words = (0..SIZE / 8).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        fs::write(files.path("data"), words.collect::<Vec<u8>>()).unwrap();
+        let (content, torrent) = (files.name("data"), files.name("data.torrent"));
+        let create = ["torrent", "create", &content, "-o", &torrent];
+        assert!(command(&create).output().unwrap().status.success());
+        files
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn name(&self, name: &str) -> String {
+        self.path(name).to_str().unwrap().to_owned()
+    }
+
+    /// Whether what was downloaded into a folder is the content.
+    fn same(&self, folder: &str) -> bool {
+        fs::read(self.path(folder).join("data")).unwrap() == fs::read(self.path("data")).unwrap()
+    }
+
+    /// Seeds to IP peers at an address, and tells what it says of itself.
+    fn seed(&self, at: &str) -> (Running, Value) {
+        let (torrent, content) = (self.name("data.torrent"), self.name("data"));
+        let args = ["seed", &torrent, &content, "--json", "--no-scion"];
+        let mut seeder = Running::start(&[&args[..], &["--tcp", at]].concat());
+        let ready = seeder.json();
+        (seeder, ready)
+    }
+
+    /// Downloads into a folder.
+    fn get(&self, folder: &str, more: &[&str]) -> Running {
+        let (torrent, folder) = (self.name("data.torrent"), self.name(folder));
+        let args = ["get", &torrent, "-o", &folder, "--json"];
+        Running::start(&[&args[..], more].concat())
+    }
+}
+
+fn text<'a>(object: &'a Value, key: &str) -> &'a str {
+    let value = object[key].as_str();
+    value.unwrap_or_else(|| panic!("no {key}: {object}"))
+}
+
+/// Who carried any of a download.
+fn peers(report: &Value) -> Vec<&str> {
+    let paths = report["paths"].as_array().unwrap().iter();
+    paths.map(|path| text(path, "peer")).collect()
+}
+
+#[test]
+fn a_seeder_without_scion_serves_ip_peers_and_says_so() {
+    if !no_scion_here() {
+        return;
+    }
+    let files = Files::new();
+    let (torrent, content) = (files.name("data.torrent"), files.name("data"));
+    for at in ["127.0.0.1:0", "[::1]:0"] {
+        let args = ["seed", &torrent, &content, "--json", "--tcp", at];
+        let mut seeder = Running::start(&args);
+        let ready = seeder.json();
+        assert_eq!(ready["listening"], Value::Null, "{ready}");
+        assert!(text(&ready, "no_scion").contains("127.0.0.1:30255"));
+        let address = text(&ready, "listening_tcp");
+        let mut leecher = files.get("got", &["--peer", address]);
+        let report = leecher.json();
+        assert_eq!(report["fetched_bytes"], SIZE);
+        assert_eq!(peers(&report), [address]);
+        leecher.end();
+        assert!(files.same("got"));
+        fs::remove_dir_all(files.path("got")).unwrap();
+        seeder.signal("INT");
+        assert_eq!(seeder.code(), Some(0));
+        let log = seeder.log();
+        assert!(log.contains("no SCION here"), "{log}");
+        assert_eq!(log.trim_end().lines().count(), 1, "{log}");
+    }
+}
+
+#[test]
+fn what_a_seeder_cannot_do_without_scion_is_refused() {
+    if !no_scion_here() {
+        return;
+    }
+    let files = Files::new();
+    let (torrent, content) = (files.name("data.torrent"), files.name("data"));
+    let refuse = |more: &[&str], env: &[(&str, &str)], words: &[&str]| {
+        let mut command = command(&[&["seed", &torrent, &content], more].concat());
+        let output = command.envs(env.iter().copied()).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{more:?}: {error}");
+        for word in words {
+            assert!(error.contains(word), "{word:?} is not in: {error}");
+        }
+        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+        assert!(output.stdout.is_empty());
+    };
+    // Both ways out are named.
+    refuse(&[], &[], &["127.0.0.1:30255", "SCION_DAEMON", "--tcp"]);
+    let nowhere = [("SCION_DAEMON", "127.0.0.1:1")];
+    refuse(&[], &nowhere, &["127.0.0.1:1", "--tcp", "--no-scion"]);
+    // What was asked for is not silently left out.
+    let tcp = ["--tcp", "127.0.0.1:0"];
+    let with = |more: &[&'static str]| [&tcp[..], more].concat();
+    refuse(&tcp, &nowhere, &["127.0.0.1:1", "--no-scion"]);
+    refuse(&with(&["--sciond", "127.0.0.1:2"]), &[], &["127.0.0.1:2"]);
+    refuse(&with(&["--config-dir", "/nowhere"]), &[], &["/nowhere"]);
+    for flag in [
+        &["--listen", "1-ff00:0:110,127.0.0.1:31000"][..],
+        &["--listen", "127.0.0.1:0"],
+        &["--local", "127.0.0.1"],
+        &["--acl", "+"],
+        &["--sequence", "0*"],
+        &["--select", "latency"],
+        &["--select-by", "downloader"],
+        &["--no-sensing"],
+    ] {
+        refuse(&with(flag), &[], &["leave", flag[0]]);
+    }
+}
+
+#[test]
+fn no_scion_is_not_looked_for_where_that_is_said() {
+    let files = Files::new();
+    let (torrent, content) = (files.name("data.torrent"), files.name("data"));
+    let args = ["seed", &torrent, &content, "--json", "--no-scion"];
+    let mut command = command(&[&args[..], &["--tcp", "127.0.0.1:0"]].concat());
+    command.env("SCION_DAEMON", "127.0.0.1:1");
+    command.stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.contains("listening_tcp"), "{line:?}");
+}
+
+#[test]
+fn a_download_that_goes_on_seeding_takes_the_place_of_its_seeder() {
+    let files = Files::new();
+    let (seeder, ready) = files.seed("127.0.0.1:0");
+    let first = text(&ready, "listening_tcp");
+    let tcp = ["--tcp", "127.0.0.1:0", "--seed"];
+    let mut middle = files.get("middle", &[&["--peer", first][..], &tcp].concat());
+    let second = middle.listens();
+    let report = middle.json();
+    assert_eq!(report["fetched_bytes"], SIZE);
+    assert_eq!(report["listening"], Value::Null);
+    assert_eq!(text(&report, "listening_tcp"), second);
+    assert!(files.same("middle"));
+    drop(seeder);
+
+    let mut last = files.get("last", &["--peer", &second]);
+    assert_eq!(peers(&last.json()), [&second]);
+    last.end();
+    assert!(files.same("last"));
+    middle.signal("INT");
+    let ended = middle.json();
+    assert_eq!(ended["ended_by"], "interrupt", "{ended}");
+    assert!(ended["uploaded_bytes"].as_u64().unwrap() >= SIZE, "{ended}");
+    assert!(ended["ratio"].as_f64().unwrap() >= 1.0, "{ended}");
+    middle.end();
+}
+
+#[test]
+fn what_is_there_already_is_seeded_though_no_peer_is() {
+    let files = Files::new();
+    fs::create_dir(files.path("got")).unwrap();
+    fs::copy(files.path("data"), files.path("got").join("data")).unwrap();
+    let mut seeder = files.get("got", &["--peer", "127.0.0.1:1", "--seed"]);
+    assert_eq!(seeder.json()["resumed_bytes"], SIZE);
+    // Without an address to listen at it says how others could connect.
+    let mut line = String::new();
+    seeder.stderr.read_line(&mut line).unwrap();
+    assert!(line.contains("--tcp"), "{line:?}");
+    seeder.signal("TERM");
+    assert_eq!(seeder.json()["ended_by"], "interrupt");
+    seeder.end();
+}
+
+#[test]
+fn limits_end_seeding() {
+    let files = Files::new();
+    let (_seeder, ready) = files.seed("127.0.0.1:0");
+    let first = text(&ready, "listening_tcp");
+    let tcp = ["--peer", first, "--tcp", "127.0.0.1:0"];
+    let ratio = ["--seed-ratio", "1", "--seed-time", "7d"];
+    let mut middle = files.get("middle", &[&tcp[..], &ratio].concat());
+    let second = middle.listens();
+    middle.json();
+    // All of it comes from a peer that ends once all of it was sent.
+    let mut last = files.get("last", &["--peer", &second]);
+    assert_eq!(peers(&last.json()), [&second]);
+    last.end();
+    assert!(files.same("last"));
+    let ended = middle.json();
+    assert_eq!(ended["ended_by"], "ratio", "{ended}");
+    assert_eq!(ended["ratio"], 1.0, "{ended}");
+    middle.end();
+
+    let mut timed = files.get("timed", &["--peer", first, "--seed-time", "1ms"]);
+    timed.json();
+    let ended = timed.json();
+    assert_eq!(
+        (&ended["ended_by"], &ended["uploaded_bytes"]),
+        (&"time".into(), &0.into())
+    );
+    timed.end();
+}
+
+#[test]
+fn a_download_interrupted_before_its_end_fails_also_with_seeding() {
+    let files = Files::new();
+    // Connects, and never says anything.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = silent.local_addr().unwrap().to_string();
+    let tcp = ["--peer", &peer, "--tcp", "127.0.0.1:0", "--seed"];
+    let mut download = files.get("got", &tcp);
+    download.listens();
+    silent.accept().unwrap();
+    download.signal("INT");
+    assert_eq!(download.code(), Some(1));
+    let log = download.log();
+    assert!(log.contains("interrupted"), "{log}");
+}
+
+#[test]
+fn three_that_fetch_from_each_other_end_with_everything() {
+    let files = Files::new();
+    let (seeder, ready) = files.seed("127.0.0.1:0");
+    let first = text(&ready, "listening_tcp");
+    let tcp = ["--tcp", "127.0.0.1:0", "--seed"];
+    let mut one = files.get("one", &[&["--peer", first][..], &tcp].concat());
+    let at_one = one.listens();
+    let mut two = files.get("two", &[&["--peer", first, &at_one][..], &tcp].concat());
+    let at_two = two.listens();
+    let mut three = files.get("three", &["--peer", &at_one, &at_two]);
+    one.json();
+    two.json();
+    drop(seeder);
+    three.json();
+    three.end();
+    for folder in ["one", "two", "three"] {
+        assert!(files.same(folder), "{folder} differs");
+    }
+}
+
+#[test]
+fn an_address_in_use_is_one_clear_error() {
+    let files = Files::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut download = files.get("got", &["--peer", "127.0.0.1:1", "--tcp", &address]);
+    assert_eq!(download.code(), Some(1));
+    let log = download.log();
+    assert!(
+        log.contains(&address) && log.contains("another port"),
+        "{log}"
+    );
+    assert_eq!(log.trim_end().lines().count(), 1, "{log}");
+    assert!(!files.path("got").exists());
+}

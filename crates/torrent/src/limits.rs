@@ -1,0 +1,86 @@
+//! How long a download goes on seeding once it has everything.
+
+use std::time::Duration;
+
+/// When seeding ends; by whichever limit is reached first, or only when stopped if there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct SeedLimits {
+    /// Bytes of blocks sent since the download began, by bytes of the torrent.
+    pub ratio: Option<f64>,
+    /// Time since the last piece was verified.
+    pub time: Option<Duration>,
+}
+
+impl SeedLimits {
+    /// No limit.
+    pub fn new() -> Self {
+        SeedLimits::default()
+    }
+
+    /// Ends once `ratio` times the bytes of the torrent were sent; 0 at once.
+    pub fn with_ratio(mut self, ratio: f64) -> Self {
+        self.ratio = Some(ratio);
+        self
+    }
+
+    /// Ends after `time`.
+    pub fn with_time(mut self, time: Duration) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    /// The limit that is reached `elapsed` after the last piece of `total` bytes was verified, when
+    /// `uploaded` bytes of blocks were sent.
+    pub(crate) fn reached(&self, uploaded: u64, total: u64, elapsed: Duration) -> Option<SeedEnd> {
+        if self
+            .ratio
+            .is_some_and(|ratio| uploaded as f64 >= ratio * total as f64)
+        {
+            return Some(SeedEnd::Ratio);
+        }
+        let late = self.time.is_some_and(|time| elapsed >= time);
+        late.then_some(SeedEnd::Time)
+    }
+}
+
+/// What ended seeding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum SeedEnd {
+    /// The ratio of [`SeedLimits`] was reached.
+    Ratio,
+    /// The time of [`SeedLimits`] was over.
+    Time,
+    /// It was stopped.
+    Stopped,
+}
+
+/// How seeding after a download went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Seeded {
+    /// Since the last piece was verified.
+    pub time: Duration,
+    /// What ended it.
+    pub end: SeedEnd,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whichever_limit_is_reached_first_ends_it() {
+        let second = Duration::from_secs(1);
+        let none = SeedLimits::new();
+        assert_eq!(none.reached(u64::MAX, 1, Duration::MAX), None);
+        let both = none.with_ratio(0.5).with_time(second);
+        assert_eq!(both.reached(49, 100, second / 2), None);
+        assert_eq!(both.reached(50, 100, second / 2), Some(SeedEnd::Ratio));
+        assert_eq!(both.reached(49, 100, second), Some(SeedEnd::Time));
+        // Nobody can fetch anything of an empty torrent.
+        assert_eq!(both.reached(0, 0, second / 2), Some(SeedEnd::Ratio));
+        assert_eq!(none.with_time(second).reached(0, 0, second / 2), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! After the last piece of a download: others go on being served, over the same connections.
+
+use std::time::{Duration, Instant};
+
+use super::conn::Origin;
+use super::{Event, Swarm, SwarmError};
+use crate::limits::{SeedEnd, SeedLimits};
+use crate::picker::ConnId;
+use crate::progress::Phase;
+use crate::transport::{Connection, Transport};
+
+/// What is under way when seeding reaches a limit has so long to arrive: the peer would else be
+/// left with the last blocks missing.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Time between dials of a peer that cannot be reached: nothing here depends on it.
+const REDIAL: Duration = Duration::from_secs(60);
+
+/// Why peers part that can fetch nothing from each other.
+const BOTH_COMPLETE: &str = "both sides have everything";
+
+/// Why peers are left at a limit.
+const LIMIT: &str = "seeding has reached its limit";
+
+/// Serving others once everything is verified.
+#[derive(Debug)]
+pub(super) struct Seeding {
+    limits: SeedLimits,
+    since: Instant,
+    /// The limit that was reached.
+    pub end: Option<SeedEnd>,
+}
+
+impl Seeding {
+    pub fn elapsed(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
+}
+
+impl<T: Transport> Swarm<T> {
+    /// Serves others, once everything is verified, until a limit is reached or `stop` is done. At
+    /// a limit it waits a while for what is under way to arrive.
+    ///
+    /// # Errors
+    /// When nothing more can be done.
+    pub async fn seed(
+        &mut self,
+        limits: SeedLimits,
+        stop: impl Future<Output = ()>,
+    ) -> Result<SeedEnd, SwarmError> {
+        let now = Instant::now();
+        self.goal.until_complete = false;
+        self.seeding = Some(Seeding {
+            limits,
+            since: now,
+            end: None,
+        });
+        // A peer that is asked for nothing is not silent.
+        for conn in self.conns.values_mut() {
+            conn.set_asked(0, now);
+        }
+        self.report(now, Some(Phase::Seeding));
+        let serve = async {
+            self.work().await?;
+            self.take_leave().await;
+            Ok(())
+        };
+        tokio::select! {
+            served = serve => served?,
+            () = stop => {}
+        }
+        let end = self.seeding.as_ref().and_then(|seeding| seeding.end);
+        Ok(end.unwrap_or(SeedEnd::Stopped))
+    }
+
+    /// Whether everything is verified, so that nothing is fetched any more.
+    pub(super) fn is_complete(&self) -> bool {
+        self.picker.verified().is_full()
+    }
+
+    /// How long at least a peer that could not be reached, or that fetched nothing, is not dialed.
+    pub(super) fn redial_pause(&self) -> Duration {
+        match self.is_complete() {
+            true => REDIAL,
+            false => Duration::ZERO,
+        }
+    }
+
+    /// How long others have been served since the last piece.
+    pub fn seeded_for(&self) -> Option<Duration> {
+        Some(self.seeding.as_ref()?.elapsed(Instant::now()))
+    }
+
+    /// Ends connections to peers that have everything, as we do; they are not dialed again.
+    pub(super) fn part_from_complete(&mut self) {
+        if !self.is_complete() {
+            return;
+        }
+        let ids: Vec<ConnId> = self.conns.keys().copied().collect();
+        for id in ids {
+            if !self.picker.has_all(id) {
+                continue;
+            }
+            if let Some(Origin::Dialed(remote, _)) = self.conns.get(&id).map(|conn| conn.origin) {
+                self.remotes[remote].complete = true;
+            }
+            self.drop_conn(id, BOTH_COMPLETE);
+        }
+    }
+
+    /// Notes when a limit of seeding is reached.
+    pub(super) fn check_limits(&mut self, now: Instant) {
+        let uploaded = self.uploaded();
+        let total = self.tally.total_bytes;
+        if let Some(seeding) = &mut self.seeding {
+            let elapsed = seeding.elapsed(now);
+            seeding.end = seeding.limits.reached(uploaded, total, elapsed);
+        }
+    }
+
+    /// Lets nobody ask for more, and waits until everybody has what was sent, or [`FAREWELL`] is
+    /// over.
+    async fn take_leave(&mut self) {
+        for conn in self.conns.values_mut() {
+            conn.finish();
+        }
+        let leave = async {
+            while !self.conns.is_empty() {
+                match self.inbox.recv().await {
+                    Some(Event::Gone(id, _)) => self.drop_conn(id, LIMIT),
+                    Some(Event::Incoming(connection)) => connection.close(LIMIT),
+                    Some(_) => {}
+                    None => return,
+                }
+            }
+        };
+        if tokio::time::timeout(FAREWELL, leave).await.is_err() {
+            tracing::debug!(
+                left = self.conns.len(),
+                "peers did not take all that was sent"
+            );
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Downloads that go on seeding when they are done.
+
+use tokio::sync::watch;
+
+use super::*;
+use crate::progress::Progress;
+use crate::{Phase, SeedEnd, SeedLimits};
+
+/// Waits until the progress is so.
+async fn until(progress: &mut watch::Receiver<Progress>, so: impl FnMut(&Progress) -> bool) {
+    let waited = tokio::time::timeout(PATIENCE, progress.wait_for(so)).await;
+    waited.expect("it never comes to that").unwrap();
+}
+
+impl Stage {
+    /// Host `n` downloads from `peers` into a folder of its own, and goes on seeding.
+    fn get_and_seed(&self, host: &Host, peers: &[u16], limits: SeedLimits) -> Download {
+        let options = DownloadOptions::new().with_seed(limits);
+        let peers = peers.iter().map(|n| addr(*n)).collect();
+        let dir = self.dir.path().join("and-seed");
+        Download::over(host.clone(), self.metainfo.clone(), dir, peers, options)
+    }
+
+    /// What [`Stage::get_and_seed`] is to fetch is on disk already.
+    fn put_all(&self) {
+        let dir = self.dir.path().join("and-seed");
+        fs::create_dir(&dir).unwrap();
+        fs::copy(self.dir.path().join("seed/file.bin"), dir.join("file.bin")).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_in_mid_download_keep_their_connection() {
+    let net = Net::default();
+    let stage = Stage::one_file(2_000_000, 32768);
+    let seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(16.0, 2));
+    net.path(2, mbit(12.0, 2));
+    let mut middle = stage.get_and_seed(&net.host(2), &[1], SeedLimits::new());
+    let mut last = stage.download(&net.host(3), &[2]);
+    let mut progress = middle.progress();
+    until(&mut progress, |p| p.phase == Phase::Seeding).await;
+    let summary = middle.completed().await.unwrap();
+    assert_eq!(summary.fetched_bytes, 2_000_000);
+    assert_eq!(summary.seeded, None);
+    // The only other one that has everything is gone.
+    seed.stop().await.unwrap();
+    assert!(last.completed().await.is_some());
+    finish(last).await.unwrap();
+    stage.check();
+    let dials = net.dials().into_iter();
+    assert_eq!(dials.filter(|(to, _)| *to == addr(2)).count(), 1);
+
+    middle.stop();
+    let summary = finish(middle).await.unwrap();
+    assert_eq!(summary.seeded.unwrap().end, SeedEnd::Stopped);
+    assert!(summary.uploaded_bytes >= 2_000_000, "{summary:?}");
+    let last = progress.borrow();
+    assert_eq!(last.phase, Phase::Done);
+    assert_eq!(last.uploads.uploaded_bytes, summary.uploaded_bytes);
+    assert!(last.elapsed == summary.download_time && last.seeding.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ratio_ends_it_once_what_was_sent_has_arrived() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000_000, 32768);
+    stage.put_all();
+    // What is under way takes a while to arrive.
+    net.path(2, mbit(16.0, 60));
+    let limits = SeedLimits::new().with_ratio(1.0);
+    let seeding = stage.get_and_seed(&net.host(2), &[9], limits);
+    let last = finish(stage.download(&net.host(3), &[2])).await.unwrap();
+    assert_eq!(last.fetched_bytes, 1_000_000);
+    stage.check();
+    let summary = finish(seeding).await.unwrap();
+    assert_eq!(summary.resumed_bytes, 1_000_000);
+    assert_eq!(summary.seeded.unwrap().end, SeedEnd::Ratio);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_takes_nothing_more_does_not_keep_it_from_ending() {
+    let net = Net::default();
+    let stage = Stage::one_file(1_000_000, 32768);
+    stage.put_all();
+    let path = net.path(2, mbit(16.0, 2));
+    let limits = SeedLimits::new().with_ratio(0.2);
+    let seeding = stage.get_and_seed(&net.host(2), &[9], limits);
+    let download = stage.download(&net.host(3), &[2]);
+    until(&mut download.progress(), |p| p.fetched_bytes > 0).await;
+    net.set(&path, crate::testing::State::Frozen);
+    let summary = finish(seeding).await.unwrap();
+    assert_eq!(summary.seeded.unwrap().end, SeedEnd::Ratio);
+    drop(download);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_ends_it_with_nobody_there() {
+    let net = Net::default();
+    let stage = Stage::one_file(100_000, 32768);
+    stage.put_all();
+    let limits = SeedLimits::new().with_time(Duration::from_millis(1));
+    let summary = finish(stage.get_and_seed(&net.host(2), &[9], limits)).await;
+    let seeded = summary.unwrap().seeded.unwrap();
+    assert_eq!(seeded.end, SeedEnd::Time);
+    assert!(seeded.time >= Duration::from_millis(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn those_that_have_everything_part() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 32768);
+    let seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(40.0, 2));
+    let middle = stage.get_and_seed(&net.host(2), &[1], SeedLimits::new());
+    until(&mut middle.progress(), |p| p.phase == Phase::Seeding).await;
+    let mut progress = seed.progress();
+    let gone = progress.wait_for(|p| p.connections == 1 && p.peers.is_empty());
+    let gone = tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    drop(gone.unwrap());
+    let paths = |p: &Progress| p.paths.iter().all(|p| p.rtt.is_none());
+    until(&mut middle.progress(), paths).await;
+    // Nor is it dialed again, while others are served.
+    net.path(2, mbit(40.0, 2));
+    finish(stage.download(&net.host(3), &[2])).await.unwrap();
+    stage.check();
+    let dials = net.dials().into_iter();
+    assert_eq!(dials.filter(|(to, _)| *to == addr(1)).count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_that_lack_pieces_are_dialed_by_who_has_everything() {
+    let net = Net::default();
+    let stage = Stage::one_file(500_000, 32768);
+    stage.put_all();
+    net.path(3, mbit(40.0, 2));
+    // It knows nobody that answers.
+    net.path(9, mbit(40.0, 2));
+    let download = stage.download(&net.host(3), &[9]);
+    let seeding = stage.get_and_seed(&net.host(2), &[3], SeedLimits::new());
+    finish(download).await.unwrap();
+    stage.check();
+    assert_eq!(seeding.progress().borrow().phase, Phase::Seeding);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_that_is_stopped_before_its_end_has_not_seeded() {
+    let net = Net::default();
+    let stage = Stage::one_file(2_000_000, 32768);
+    let _seed = stage.seed(&net.host(1)).await;
+    net.path(1, mbit(4.0, 2));
+    let mut download = stage.get_and_seed(&net.host(2), &[1], SeedLimits::new());
+    until(&mut download.progress(), |p| p.verified_bytes > 0).await;
+    download.stop();
+    assert_eq!(download.completed().await, None);
+    assert_eq!(download.completed().await, None);
+    let error = finish(download).await.unwrap_err();
+    assert!(matches!(error, DownloadError::Stopped), "{error}");
+}
