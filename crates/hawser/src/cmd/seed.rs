@@ -10,7 +10,7 @@ use crate::{
 use hawser_endhost::Endhost;
 use hawser_path::Select;
 use hawser_quic::{Config, Endpoint};
-use hawser_torrent::{Listener, Network, Seed, SeedOptions, SeedProgress};
+use hawser_torrent::{ChangedFile, Listener, Network, Seed, SeedOptions, SeedProgress};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::{io::IsTerminal, net::SocketAddr};
 
@@ -80,10 +80,15 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let lines = Lines::new(args.verbose);
         let told = args.verbose && (args.json || !std::io::stderr().is_terminal());
         let mut news = News::default();
+        let mut changed = Vec::new();
         let mut progress = seed.progress();
         let shown = async {
             while progress.changed().await.is_ok() {
                 let progress = progress.borrow_and_update();
+                for file in progress.changed.iter().filter(|f| !changed.contains(*f)) {
+                    lines.all.suspend(|| tell_changed(file, args.json));
+                }
+                changed.clone_from(&progress.changed);
                 if told {
                     tell(&mut news, &progress, args.json);
                 }
@@ -124,6 +129,21 @@ fn tell(news: &mut News, progress: &SeedProgress, json: bool) {
         } else {
             errln!("{peer} over {}: {}", path.short(), plain(&why));
         }
+    }
+}
+
+/// Tells of a file that is not, or not wholly, what the torrent describes any more.
+fn tell_changed(file: &ChangedFile, json: bool) {
+    if json {
+        let object = serde_json::json!({
+            "file": file.path,
+            "pieces": file.pieces,
+            "lost_pieces": file.lost,
+            "error": file.error,
+        });
+        outln!("{object}");
+    } else {
+        errln!("hawser: {}", plain(&file.to_string()));
     }
 }
 
