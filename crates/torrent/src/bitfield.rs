@@ -72,6 +72,27 @@ impl Bitfield {
         new
     }
 
+    /// Takes `piece` out; whether it was in.
+    pub fn clear(&mut self, piece: u32) -> bool {
+        let was = self.has(piece);
+        if was {
+            self.bytes[piece as usize / 8] &= !(0x80 >> (piece % 8));
+            self.ones -= 1;
+        }
+        was
+    }
+
+    /// The pieces in one of both but not in the other, in order; both must be of the same length.
+    pub fn differences<'a>(&'a self, other: &'a Bitfield) -> impl Iterator<Item = u32> + 'a {
+        let bytes = self.bytes.iter().zip(&other.bytes).zip(0u32..);
+        let changed = bytes.map(|((a, b), at)| (at, a ^ b));
+        let changed = changed.filter(|(_, changed)| *changed != 0);
+        changed.flat_map(|(at, changed)| {
+            let bits = (0..8).filter(move |bit| changed & (0x80 >> bit) != 0);
+            bits.map(move |bit| at * 8 + bit)
+        })
+    }
+
     /// How many are in it.
     #[cfg(test)]
     pub fn count(&self) -> u32 {
@@ -113,6 +134,28 @@ mod tests {
             prop_assert_eq!(field.count() as usize, expected.len());
             let again = Bitfield::from_wire(field.as_wire(), len);
             prop_assert_eq!(again, Some(field));
+        }
+
+        #[test]
+        fn differences_are_what_one_has_and_the_other_has_not(
+            len in 1u32..100,
+            one in proptest::collection::vec(0u32..100, 0..60),
+            other in proptest::collection::vec(0u32..100, 0..60),
+        ) {
+            let of = |pieces: &[u32]| {
+                let mut field = Bitfield::empty(len);
+                pieces.iter().for_each(|piece| { field.set(*piece); });
+                field
+            };
+            let (mut one, other) = (of(&one), of(&other));
+            let different: Vec<u32> = one.differences(&other).collect();
+            let expected: Vec<u32> = (0..len).filter(|p| one.has(*p) != other.has(*p)).collect();
+            prop_assert_eq!(&different, &expected);
+            for piece in different {
+                let changed = if other.has(piece) { one.set(piece) } else { one.clear(piece) };
+                prop_assert!(changed);
+            }
+            prop_assert_eq!(one, other);
         }
 
         #[test]

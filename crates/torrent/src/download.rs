@@ -86,7 +86,7 @@ pub struct DownloadOptions {
     /// Whether paths that share interfaces with those used are tried, and kept if the others lose
     /// nothing (001, section VIII).
     pub sensing: bool,
-    /// Give up after this long without a connection and without progress.
+    /// Give up after this long without progress, and without a peer that may bring it.
     pub give_up_after: Duration,
     /// Whether files in the download folder that are not the torrent's are overwritten instead of
     /// refused.
@@ -207,6 +207,14 @@ pub enum DownloadError {
         /// How long.
         after: Duration,
         /// Each peer with the last reason.
+        peers: Vec<(PeerAddr, String)>,
+    },
+    /// Peers are connected, but none sends anything, or has what is missing, for too long.
+    #[error("gave up after {} s without progress; what was verified is kept: {}", .after.as_secs(), listed(.peers))]
+    NoProgress {
+        /// How long.
+        after: Duration,
+        /// Each peer with the reason.
         peers: Vec<(PeerAddr, String)>,
     },
     /// All peers were dropped for breaking the protocol or sending wrong data.
@@ -379,8 +387,7 @@ async fn fetch<T: Transport>(
     })?;
     let check_time = begun.elapsed();
 
-    let shared = Arc::new(shared(&metainfo, files, verified));
-    let files = Arc::clone(&shared.files);
+    let shared = Arc::new(shared(&metainfo, Arc::clone(&files), verified));
     let goal = Goal {
         until_complete: true,
         give_up_after: options.give_up_after,
@@ -420,9 +427,14 @@ async fn fetch<T: Transport>(
     })
 }
 
-/// What was removed meanwhile has been written to files without a name.
+/// Files without a byte may not be there yet; what was removed meanwhile has been written to files
+/// without a name.
 async fn check_lengths(files: Arc<Files>) -> Result<(), DownloadError> {
-    tokio::task::spawn_blocking(move || files.check_lengths().map(|()| files.unmark()))
+    let finish = move || {
+        files.make_room()?;
+        files.check_lengths().map(|()| files.unmark())
+    };
+    tokio::task::spawn_blocking(finish)
         .await
         .map_err(|error| DownloadError::Internal(error.to_string()))??;
     Ok(())
@@ -446,6 +458,7 @@ fn told(error: SwarmError) -> DownloadError {
         SwarmError::Stopped => DownloadError::Stopped,
         SwarmError::Storage(error) => DownloadError::Storage(error),
         SwarmError::NoPeer(after, peers) => DownloadError::NoPeer { after, peers },
+        SwarmError::NoProgress(after, peers) => DownloadError::NoProgress { after, peers },
         SwarmError::AllDropped(peers) => DownloadError::AllDropped { peers },
         SwarmError::NoPath(peers) => DownloadError::NoPath { peers },
         SwarmError::EndpointClosed => DownloadError::EndpointClosed,
@@ -453,10 +466,12 @@ fn told(error: SwarmError) -> DownloadError {
 }
 
 /// What the connections of a torrent share.
-pub(crate) fn shared(metainfo: &Metainfo, files: Files, verified: Bitfield) -> Shared {
+pub(crate) fn shared(metainfo: &Metainfo, files: Arc<Files>, verified: Bitfield) -> Shared {
     Shared {
-        files: Arc::new(files),
-        verified: RwLock::new(verified),
+        files,
+        fetching: AtomicBool::new(!verified.is_full()),
+        verified: Arc::new(RwLock::new(verified)),
+        content: None,
         budget: Arc::new(Semaphore::new(BUDGET)),
         readers: Arc::new(Semaphore::new(READERS)),
         ours: Handshake {
@@ -475,15 +490,15 @@ fn prepare(
     overwrite: bool,
     progress: &watch::Sender<Progress>,
     halt: &AtomicBool,
-) -> Result<(Files, Option<Lock>, Bitfield), StorageError> {
+) -> Result<(Arc<Files>, Option<Lock>, Bitfield), StorageError> {
     let layout = Layout::of(metainfo);
     // Nothing on disk means nothing to hash.
     let fresh = !metainfo.content_path(&dir).exists();
-    let files = Files::below(dir, layout, overwrite)?;
+    let files = Files::below(dir, layout, overwrite, metainfo.info_hash())?;
+    let files = Arc::new(files);
     let mut verified = Bitfield::empty(metainfo.piece_count());
     if fresh {
         let lock = files.lock()?;
-        files.make_room(&metainfo.info_hash())?;
         return Ok((files, lock, verified));
     }
     // Before the check, which may take long, but without creating anything yet.
@@ -523,7 +538,9 @@ fn prepare(
         Some(lock) => Some(lock),
         None => files.lock()?,
     };
-    files.make_room(&metainfo.info_hash())?;
+    if !verified.is_empty() {
+        files.make_room()?;
+    }
     Ok((files, lock, verified))
 }
 

@@ -40,5 +40,5 @@ pub use progress::{
     Summary,
 };
 pub use seed::{Seed, SeedError, SeedOptions};
-pub use storage::StorageError;
+pub use storage::{ChangedFile, StorageError};
 pub use tcp::{ListenError, Listener};

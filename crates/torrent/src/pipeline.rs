@@ -12,7 +12,11 @@ use crate::wire::BLOCK;
 
 /// What is asked for beyond the round trip covers this much time: pauses of the peer's disk and
 /// scheduler, and the time until the next look.
-const SLACK: Duration = Duration::from_millis(200);
+pub(crate) const SLACK: Duration = Duration::from_millis(200);
+
+/// The same for IP peers: other programs may answer in turns. Transmission has one each half second;
+/// with less than two of them asked for, a rate that is low for once stays low.
+pub(crate) const IP_SLACK: Duration = Duration::from_millis(1500);
 
 /// Blocks asked for before anything has arrived: 1 MiB, what slow start sends in its first seven
 /// round trips.
@@ -114,14 +118,14 @@ impl Lane {
 }
 
 /// Blocks to keep asked for on a connection that delivers `peak` bytes per second, when nothing
-/// else limits it; `limit` is what the peer is willing to queue.
+/// else limits it; `slack` is [`SLACK`] or [`IP_SLACK`], `limit` what the peer is willing to queue.
 ///
 /// Twice the round trip lets a rate that doubles per round trip (slow start) double.
-pub(crate) fn depth(peak: Option<f64>, rtt: Duration, limit: usize) -> usize {
+pub(crate) fn depth(peak: Option<f64>, rtt: Duration, slack: Duration, limit: usize) -> usize {
     let Some(peak) = peak else {
         return START.min(limit);
     };
-    let time = rtt + rtt.max(SLACK);
+    let time = rtt + rtt.max(slack);
     let blocks = (peak * time.as_secs_f64() / f64::from(BLOCK)).ceil() as usize;
     blocks.max(LEAST).min(limit.max(1))
 }
@@ -242,13 +246,13 @@ mod tests {
 
     #[test]
     fn depth_covers_rate_times_delay_and_keeps_to_the_limit() {
-        assert_eq!(depth(None, 10 * MS, 2000), START);
-        assert_eq!(depth(None, 10 * MS, 10), 10);
+        assert_eq!(depth(None, 10 * MS, SLACK, 2000), START);
+        assert_eq!(depth(None, 10 * MS, SLACK, 10), 10);
         // 1 Gbit/s at 100 ms: 12.5 MB are under way.
-        let deep = depth(Some(125e6), 100 * MS, 1 << 20);
+        let deep = depth(Some(125e6), 100 * MS, SLACK, 1 << 20);
         assert!(deep as f64 * f64::from(BLOCK) >= 2.0 * 12.5e6);
-        assert_eq!(depth(Some(125e6), 100 * MS, 500), 500);
-        assert_eq!(depth(Some(0.0), 10 * MS, 500), LEAST);
+        assert_eq!(depth(Some(125e6), 100 * MS, SLACK, 500), 500);
+        assert_eq!(depth(Some(0.0), 10 * MS, SLACK, 500), LEAST);
     }
 
     #[test]
@@ -258,10 +262,18 @@ mod tests {
             let asked = 100;
             let seen = f64::from(BLOCK) * f64::from(asked) / rtt.as_secs_f64();
             assert!(
-                depth(Some(seen), rtt, usize::MAX) >= 2 * asked as usize,
+                depth(Some(seen), rtt, SLACK, usize::MAX) >= 2 * asked as usize,
                 "{rtt:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_rate_limited_by_turns_of_half_a_second_grows() {
+        // All that is asked for comes within one turn.
+        let asked = 2;
+        let seen = f64::from(BLOCK) * f64::from(asked) / 0.5;
+        assert!(depth(Some(seen), MS, IP_SLACK, usize::MAX) >= 2 * asked as usize);
     }
 
     #[test]
@@ -328,7 +340,7 @@ mod tests {
         ) {
             lanes.iter_mut().for_each(|lane| lane.asked = 0);
             let plan = Plan::new(&lanes, left);
-            let most = lanes.iter().map(|lane| plan.share(lane, depth(lane.rate, lane.rtt, 500), left)).max();
+            let most = lanes.iter().map(|lane| plan.share(lane, depth(lane.rate, lane.rtt, SLACK, 500), left)).max();
             prop_assert!(most > Some(0));
         }
     }

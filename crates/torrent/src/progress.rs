@@ -7,6 +7,7 @@ use hawser_path::{Decision, Fingerprint, Interface};
 
 use crate::address::PeerAddr;
 use crate::limits::Seeded;
+use crate::storage::ChangedFile;
 
 /// What a download is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -171,6 +172,9 @@ pub struct SeedProgress {
     pub peers: Vec<SeedPeer>,
     /// The paths that are not used, though known here, to peers that leave the choice to this side.
     pub left: Vec<LeftPath>,
+    /// Files that are not what was verified at the start any more, or are so again: each as last
+    /// found.
+    pub changed: Vec<ChangedFile>,
     /// Connections since the start.
     pub connections: u64,
 }

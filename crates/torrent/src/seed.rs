@@ -16,7 +16,7 @@ use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::progress::SeedProgress;
 use crate::storage::check::{Found, check};
-use crate::storage::{Files, Layout, StorageError};
+use crate::storage::{ContentWatch, Files, Layout, Stamps, StorageError};
 use crate::swarm::{Goal, Reporter, Swarm, SwarmError, Weights};
 use crate::transport::Transport;
 
@@ -142,9 +142,10 @@ impl Seed {
     ) -> Result<Seed, SeedError> {
         let metainfo = Arc::new(metainfo);
         let described = Arc::clone(&metainfo);
-        let files = tokio::task::spawn_blocking(move || verify(&described, &content, checked))
-            .await
-            .map_err(|error| SeedError::Internal(error.to_string()))??;
+        let (files, stamps) =
+            tokio::task::spawn_blocking(move || verify(&described, &content, checked))
+                .await
+                .map_err(|error| SeedError::Internal(error.to_string()))??;
         let (sender, progress) = watch::channel(SeedProgress::default());
         let goal = Goal {
             until_complete: false,
@@ -158,7 +159,12 @@ impl Seed {
             },
         };
         let everything = Bitfield::full(metainfo.piece_count());
-        let shared = Arc::new(shared(&metainfo, files, everything));
+        let files = Arc::new(files);
+        let mut shared = shared(&metainfo, Arc::clone(&files), everything);
+        let offered = Arc::clone(&shared.verified);
+        let content = ContentWatch::new(files, Arc::clone(&metainfo), stamps, offered);
+        shared.content = Some(Arc::new(content));
+        let shared = Arc::new(shared);
         let reporter = Reporter::Seed(sender);
         let mut swarm = Swarm::new(transport, metainfo, shared, Vec::new(), goal, reporter)?;
         let (stop, mut stopped) = watch::channel(false);
@@ -209,16 +215,18 @@ impl Seed {
     }
 }
 
-/// Opens the content and hashes all of it.
+/// Opens the content and hashes all of it; returns the state of each file before that.
 fn verify(
     metainfo: &Metainfo,
     content: &Path,
     mut checked: impl FnMut(u64, u64),
-) -> Result<Files, SeedError> {
+) -> Result<(Files, Stamps), SeedError> {
     let content = locate(metainfo, content);
     let (root, layout) = Layout::at_content(metainfo, &content);
     let files = Files::read_only(root, layout);
     files.check_lengths()?;
+    // Before they are hashed: what changes meanwhile is hashed again.
+    let stamps = files.stamps();
     let (mut done, mut wrong, mut first) = (0, 0, u32::MAX);
     let each = |piece, found| {
         done += u64::from(metainfo.piece_size(piece));
@@ -239,7 +247,7 @@ fn verify(
             pieces: metainfo.piece_count(),
         });
     }
-    Ok(files)
+    Ok((files, stamps))
 }
 
 /// The content itself: `path`, or what in it has the torrent's name when `path` is the folder that

@@ -120,6 +120,23 @@ async fn no_path_is_refused_at_once() {
     assert_eq!(error.to_string().lines().count(), 1);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seeder_of_another_torrent_is_final() {
+    let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
+    let host = daemon.endhost().await;
+    let [content, other] = [100_000, 100_001].map(|len| Content::new(len, &CreateOptions::new()));
+    let endpoint = bind(&host, 2);
+    let _seed = other.seed(&endpoint, &host).await;
+    let error = finish(content.get(&endpoint, &host)).await.unwrap_err();
+    assert!(matches!(error, DownloadError::AllDropped { .. }), "{error}");
+    let error = error.to_string();
+    let addr = endpoint.local_addr().to_string();
+    assert!(
+        error.contains(&addr) && error.contains("another torrent"),
+        "{error}"
+    );
+}
+
 /// Not a test but a measurement, in an optimised build:
 /// `cargo test --release -p hawser-torrent -- --ignored --nocapture gigabyte_crosses`.
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,8 @@
 mod content;
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use content::{Content, PATIENCE, finish};
@@ -304,6 +306,86 @@ async fn who_lies_does_not_come_back_from_another_port() {
     let (_seed, _) = content.seed(&there.to_string()).await;
     assert!(finish(download).await.unwrap().wasted_bytes > 0);
     content.check();
+}
+
+/// Answers every request but the first time that `forgotten` is asked for.
+async fn answer_all_but(
+    mut stream: TcpStream,
+    greeting: Vec<u8>,
+    file: &[u8],
+    forgotten: &Mutex<Option<u32>>,
+) -> std::io::Result<()> {
+    stream.write_all(&greeting).await?;
+    let mut handshake = [0; HANDSHAKE];
+    stream.read_exact(&mut handshake).await?;
+    loop {
+        let length = stream.read_u32().await?;
+        let mut said = vec![0; length as usize];
+        stream.read_exact(&mut said).await?;
+        if said.first() != Some(&6) {
+            continue;
+        }
+        let number = |at: usize| u32::from_be_bytes(said[at..at + 4].try_into().unwrap());
+        let (start, length) = (number(1) * PIECE + number(5), number(9) as usize);
+        if forgotten
+            .lock()
+            .unwrap()
+            .take_if(|at| *at == start)
+            .is_some()
+        {
+            continue;
+        }
+        let body = [&said[1..9], &file[start as usize..][..length]].concat();
+        stream.write_all(&message(7, &body)).await?;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_forgets_a_block_is_asked_again_over_the_same_connection() {
+    // The only one, after which nothing comes, and one among others.
+    for (length, forgotten) in [(16384, 0), (5_000_000, 10 * PIECE)] {
+        let content = content(length);
+        let greeting = content.greeting();
+        let file = Arc::new(std::fs::read(content.file()).unwrap());
+        let forgotten = Arc::new(Mutex::new(Some(forgotten)));
+        let (busy, turned_away) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
+        let (left, counted) = (forgotten.clone(), turned_away.clone());
+        // As Transmission it takes one connection from a host at a time.
+        let peer = rogue(move |stream| {
+            let (greeting, file, left) = (greeting.clone(), file.clone(), left.clone());
+            let is_busy = Arc::strong_count(&busy) > 1;
+            let (turn, counted) = (busy.clone(), counted.clone());
+            async move {
+                if is_busy {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    return Ok(());
+                }
+                let ended = answer_all_but(stream, greeting, &file, &left).await;
+                drop(turn);
+                ended
+            }
+        })
+        .await;
+        let summary = finish(content.get(&[peer])).await.unwrap();
+        content.check();
+        assert_eq!(summary.fetched_bytes, length as u64);
+        assert_eq!(*forgotten.lock().unwrap(), None);
+        assert_eq!(turned_away.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_seeder_of_another_torrent_ends_the_download_by_name() {
+    let [content, other] = [100_000, 100_001].map(content);
+    let (_seed, addr) = other.seed("127.0.0.1:0").await;
+    let error = finish(content.get(&[addr])).await.unwrap_err();
+    assert!(matches!(error, DownloadError::AllDropped { .. }), "{error}");
+    let error = error.to_string();
+    assert!(
+        error.contains(&addr.to_string()) && error.contains("another torrent"),
+        "{error}"
+    );
+    assert!(!content.target().exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

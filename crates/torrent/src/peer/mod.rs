@@ -4,19 +4,19 @@ mod reader;
 mod upload;
 mod writer;
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use thiserror::Error;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 pub(crate) use self::upload::{QUEUE, Uploads};
 use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
-use crate::storage::Files;
+use crate::storage::{ContentWatch, Files};
 use crate::transport::Connection;
 use crate::wire::{
     ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message, Multipath, Request, WireError, encode,
@@ -33,12 +33,29 @@ pub(crate) type Keep = Arc<OwnedSemaphorePermit>;
 pub(crate) struct Shared {
     pub files: Arc<Files>,
     /// What is verified, so what peers may ask for.
-    pub verified: RwLock<Bitfield>,
+    pub verified: Arc<RwLock<Bitfield>>,
+    /// Whether there are pieces to fetch.
+    pub fetching: AtomicBool,
+    /// Watches over the files, where they are served and not written.
+    pub content: Option<Arc<ContentWatch>>,
     /// Bytes of blocks that may wait for the disk, all connections together.
     pub budget: Arc<Semaphore>,
     /// Reads from disk under way for peers, all connections together.
     pub readers: Arc<Semaphore>,
     pub ours: Handshake,
+}
+
+impl Shared {
+    /// What peers may ask for now.
+    pub fn offered(&self) -> Bitfield {
+        let verified = self.verified.read();
+        verified.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether there are pieces to fetch.
+    pub fn fetches(&self) -> bool {
+        self.fetching.load(Ordering::Relaxed)
+    }
 }
 
 /// Counts of one connection, written by its task and read by the owner.
@@ -100,6 +117,19 @@ pub(crate) enum Gone {
     Disk(String),
 }
 
+impl Gone {
+    /// Whether the peer will be of no more use later: it serves something else, or is ourselves.
+    pub fn is_final(&self) -> bool {
+        let broke = |fault: &WireError| {
+            matches!(
+                fault,
+                WireError::WrongInfoHash(_) | WireError::NotThisTorrent | WireError::NotBitTorrent
+            )
+        };
+        matches!(self, Gone::Ourselves) || matches!(self, Gone::Broke(fault) if broke(fault))
+    }
+}
+
 /// A connection after the handshake.
 #[derive(Debug)]
 pub(crate) struct Session<C: Connection> {
@@ -157,7 +187,7 @@ async fn handshakes<C: Connection>(
         .stream()
         .await
         .map_err(|reason| ended(&*connection, &reason))?;
-    let said = verified(shared);
+    let said = shared.offered();
     let mut greeting = greeting(shared, &said);
     let introduced = matches!(
         (side, connection.peer()),
@@ -177,7 +207,15 @@ async fn handshakes<C: Connection>(
     write.write_all(first).await.map_err(closed)?;
     let mut theirs = [0; HANDSHAKE_BYTES];
     read.read_exact(&mut theirs).await.map_err(closed)?;
-    let theirs = Handshake::decode(&theirs, shared.ours.info_hash)?;
+    let theirs = match Handshake::decode(&theirs, shared.ours.info_hash) {
+        Err(fault @ WireError::WrongInfoHash(_)) if side == Side::Accepted => {
+            refuse(&mut read, &mut write, shared)
+                .await
+                .map_err(closed)?;
+            return Err(fault.into());
+        }
+        theirs => theirs?,
+    };
     if theirs.peer_id == shared.ours.peer_id {
         return Err(Gone::Ourselves);
     }
@@ -192,9 +230,18 @@ async fn handshakes<C: Connection>(
     })
 }
 
-fn verified(shared: &Shared) -> Bitfield {
-    let verified = shared.verified.read();
-    verified.unwrap_or_else(PoisonError::into_inner).clone()
+/// Tells a peer that asks for another torrent that it is not here, and waits until it ends the
+/// connection: what is closed at once may take back what was said.
+async fn refuse(
+    read: &mut (impl AsyncRead + Unpin),
+    write: &mut (impl AsyncWrite + Unpin),
+    shared: &Shared,
+) -> std::io::Result<()> {
+    write.write_all(&shared.ours.refusal().encode()).await?;
+    write.flush().await?;
+    let mut rest = [0; 1024];
+    while read.read(&mut rest).await? > 0 {}
+    Ok(())
 }
 
 /// Our handshake, what we have and whether we want something. Not yet that the peer may ask: that
@@ -205,7 +252,7 @@ fn greeting(shared: &Shared, verified: &Bitfield) -> Vec<u8> {
         let bits = Bytes::copy_from_slice(verified.as_wire());
         encode(&Message::Bitfield(bits), &mut out);
     }
-    if !verified.is_full() {
+    if shared.fetches() {
         encode(&Message::Interested, &mut out);
     }
     out

@@ -28,7 +28,6 @@ pub(super) async fn run<E: Send>(
 ) -> Gone {
     let pieces = shared.files.layout().piece_count();
     let mut decoder = Decoder::new(pieces);
-    let mut first = true;
     let mut room = *READ.start();
     loop {
         let read = match stream.read_buf(decoder.buffer(room)).await {
@@ -50,7 +49,7 @@ pub(super) async fn run<E: Send>(
                 Ok(Some(message)) => message,
                 Err(fault) => break Some(fault),
             };
-            match judge(message, shared, uploads, &mut first) {
+            match judge(message, shared, uploads) {
                 Ok(Heard::Tell(input)) => {
                     if let Input::Block { data, .. } = &input {
                         blocks += data.len();
@@ -89,17 +88,9 @@ enum Heard {
     Nothing,
 }
 
-fn judge(
-    message: Message,
-    shared: &Shared,
-    uploads: &Uploads,
-    first: &mut bool,
-) -> Result<Heard, WireError> {
+fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Heard, WireError> {
     let layout = shared.files.layout();
     let pieces = layout.piece_count();
-    let is_first = *first;
-    // Some clients say their extended handshake before their bitfield.
-    *first &= matches!(message, Message::KeepAlive | Message::Extended { .. });
     let input = match message {
         Message::KeepAlive | Message::Interested | Message::NotInterested => {
             return Ok(Heard::Nothing);
@@ -108,7 +99,8 @@ fn judge(
         Message::Unchoke => Input::Unchoke,
         Message::Have(piece) if piece < pieces => Input::Have(piece),
         Message::Have(piece) => return Err(WireError::NoSuchPiece { piece, pieces }),
-        Message::Bitfield(_) if !is_first => return Err(WireError::LateBitfield),
+        // BEP 3 has it right after the handshake only, but aria2 sends it in place of many `have`,
+        // and others take it at any time.
         Message::Bitfield(bits) => Input::Bitfield(
             Bitfield::from_wire(&bits, pieces).ok_or(WireError::BadBitfield { pieces })?,
         ),
@@ -119,6 +111,10 @@ fn judge(
                 .unwrap_or_else(PoisonError::into_inner)
                 .has(request.piece)
             {
+                // It was offered before the file changed.
+                if shared.content.is_some() {
+                    return Ok(Heard::Nothing);
+                }
                 return Err(WireError::RequestedMissing(request.piece));
             }
             uploads.push(request)?;

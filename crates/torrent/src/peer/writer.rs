@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{Counts, Gone, Outgoing, Shared, Uploads};
-use crate::storage::{Files, StorageError};
+use crate::storage::{ContentWatch, Files, StorageError, read_checked};
 use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};
 
 /// Bytes of blocks read from disk in one go, and written in one go so that QUIC can fill large
@@ -106,11 +106,40 @@ async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Optio
     // The semaphore is never closed.
     let turn = Arc::clone(&shared.readers).acquire_owned().await.ok()?;
     let files = Arc::clone(&shared.files);
+    let content = shared.content.clone();
     Some(tokio::task::spawn_blocking(move || {
-        let batch = read(&files, &requests, spare);
+        let batch = match content {
+            Some(content) => Ok(read_watched(&files, &content, &requests, spare)),
+            None => read(&files, &requests, spare),
+        };
         drop(turn);
         batch
     }))
+}
+
+/// Reads from files that may have changed since they were verified: blocks that are not what they
+/// should be are left out.
+fn read_watched(
+    files: &Files,
+    content: &ContentWatch,
+    requests: &[Request],
+    bytes: Vec<u8>,
+) -> Batch {
+    if let Ok(batch) = read(files, requests, bytes)
+        && content.is_current(requests)
+    {
+        return batch;
+    }
+    let mut batch = Batch {
+        bytes: Vec::new(),
+        payload: 0,
+    };
+    for (request, data) in read_checked(content, requests) {
+        batch.bytes.extend(encode_piece_header(request));
+        batch.bytes.extend(&data);
+        batch.payload += u64::from(request.length);
+    }
+    batch
 }
 
 fn read(files: &Files, requests: &[Request], mut bytes: Vec<u8>) -> Result<Batch, StorageError> {

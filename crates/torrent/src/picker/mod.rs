@@ -1,6 +1,6 @@
 //! Which block is asked for over which connection.
 //!
-//! Pure: no I/O, no clock. Pieces are chosen rarest first, the first one at random; pieces already
+//! Pure: no I/O; the caller passes the time. Pieces are chosen rarest first, the first one at random; pieces already
 //! begun come before new ones, and several connections may share a piece, block by block, so that
 //! all path-level peers of a peer work on the same few pieces. A block is asked for over one
 //! connection only, except through [`Picker::duplicate`], which is for the end game.
@@ -11,6 +11,7 @@ mod rarity;
 mod tests;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Instant;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -59,14 +60,23 @@ pub(crate) struct Picker {
 struct Conn {
     group: GroupId,
     has: Bitfield,
-    /// Counted in [`Rarity`]; not so when it had everything from the start.
+    /// Counted in [`Rarity`]; not so when its first bitfield had everything.
     counted: bool,
     /// Pieces it has that are not verified here.
     wanted: u32,
     /// Blocks asked for, in the order asked.
-    asked: VecDeque<BlockRef>,
+    asked: VecDeque<Asked>,
     /// Blocks no longer expected, but which may come all the same.
     late: HashSet<BlockRef>,
+}
+
+/// A block asked for over a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Asked {
+    block: BlockRef,
+    /// When a block asked for later arrived first. Those of a connection that have one come before
+    /// those that have none.
+    passed: Option<Instant>,
 }
 
 /// What a block that arrived is.
@@ -148,25 +158,38 @@ impl Picker {
         }
     }
 
-    /// The peer has exactly these pieces. Meant to be its first word; a later one replaces what
-    /// was known.
-    pub fn set_has(&mut self, conn: ConnId, has: Bitfield) {
+    /// The peer has exactly these pieces, whatever was known before: so libtorrent, Transmission and
+    /// aria2 take a bitfield, be it the first or a later one. Returns how many pieces it had and has
+    /// no more; [`Picker::release_missing`] gives back what was asked for of those.
+    pub fn set_has(&mut self, conn: ConnId, has: Bitfield) -> u32 {
         let Some(known) = self.conns.get_mut(&conn) else {
-            return;
+            return 0;
         };
-        if known.counted {
-            known
-                .has
-                .iter()
-                .for_each(|piece| self.rarity.subtract(piece));
+        if known.counted && known.has.is_empty() && has.is_full() {
+            known.counted = false;
+        } else if !known.counted && !has.is_full() {
+            known.has.iter().for_each(|piece| self.rarity.add(piece));
+            known.counted = true;
         }
-        known.counted = !has.is_full();
-        if known.counted {
-            has.iter().for_each(|piece| self.rarity.add(piece));
+        let mut lost = 0;
+        for piece in known.has.differences(&has) {
+            let gained = has.has(piece);
+            lost += u32::from(!gained);
+            if known.counted {
+                match gained {
+                    true => self.rarity.add(piece),
+                    false => self.rarity.subtract(piece),
+                }
+            }
+            if !self.verified.has(piece) {
+                match gained {
+                    true => known.wanted += 1,
+                    false => known.wanted -= 1,
+                }
+            }
         }
-        let missing = has.iter().filter(|piece| !self.verified.has(*piece));
-        known.wanted = missing.count() as u32;
         known.has = has;
+        lost
     }
 
     /// The peer has one more piece.
@@ -246,7 +269,7 @@ impl Picker {
                 && let Some(block) = begun.take(conn, known.group)
             {
                 self.free -= 1;
-                known.asked.push_back((piece, block));
+                known.asked.push_back(Asked::new((piece, block)));
                 picked.push(request(&self.layout, (piece, block)));
             }
             if begun.free == 0 {
@@ -270,9 +293,9 @@ impl Picker {
                 return None;
             }
             let mut from_last = other.asked.iter().enumerate().rev();
-            let (place, block) =
-                from_last.find(|(_, block)| self.may_share(known, conn, **block))?;
-            Some((gain(*holder, place)?, *block))
+            let (place, asked) =
+                from_last.find(|(_, asked)| self.may_share(known, conn, asked.block))?;
+            Some((gain(*holder, place)?, asked.block))
         });
         let (_, chosen) = candidates.max_by(|a, b| a.0.total_cmp(&b.0))?;
         let state = &mut self.begun.get_mut(&chosen.0)?.blocks[chosen.1 as usize];
@@ -281,7 +304,8 @@ impl Picker {
             Block::Shared(holders) => holders.push(conn),
             Block::Free | Block::Received(_) => return None,
         }
-        self.conns.get_mut(&conn)?.asked.push_back(chosen);
+        let known = self.conns.get_mut(&conn)?;
+        known.asked.push_back(Asked::new(chosen));
         Some(request(&self.layout, chosen))
     }
 
@@ -298,7 +322,7 @@ impl Picker {
     }
 
     /// A block arrived over `conn`.
-    pub fn receive(&mut self, conn: ConnId, arrived: Request) -> Arrival {
+    pub fn receive(&mut self, conn: ConnId, arrived: Request, now: Instant) -> Arrival {
         let block = (arrived.piece, arrived.begin / BLOCK);
         let Some(known) = self.conns.get_mut(&conn) else {
             return Arrival::Unrequested;
@@ -307,8 +331,11 @@ impl Picker {
             return Arrival::Unrequested;
         }
         // Peers answer in order, so it is nearly always the first.
-        let late = match known.asked.iter().position(|asked| *asked == block) {
-            Some(at) => known.asked.remove(at).is_none(),
+        let late = match known.asked.iter().position(|asked| asked.block == block) {
+            Some(at) => {
+                known.pass(at, now);
+                known.asked.remove(at).is_none()
+            }
             None if known.late.remove(&block) => true,
             None => return Arrival::Unrequested,
         };
@@ -357,7 +384,7 @@ impl Picker {
                 continue;
             }
             if holders.contains(&other) {
-                known.asked.retain(|asked| *asked != block);
+                known.asked.retain(|asked| asked.block != block);
                 known.remember_late(block);
                 cancel.push((other, request(&self.layout, block)));
             } else if known.late.contains(&block) {
@@ -368,15 +395,60 @@ impl Picker {
     }
 
     /// Nothing asked for over `conn` is expected any more: it is free for others. What comes all
-    /// the same is still taken.
-    pub fn release(&mut self, conn: ConnId) {
+    /// the same is still taken. Returns what was asked for.
+    pub fn release(&mut self, conn: ConnId) -> Vec<Request> {
+        self.release_where(conn, |_, _| true)
+    }
+
+    /// The same for what `conn` was asked for of pieces that its peer has no more.
+    pub fn release_missing(&mut self, conn: ConnId) -> Vec<Request> {
+        self.release_where(conn, |has, asked| !has.has(asked.block.0))
+    }
+
+    /// The same for blocks that others asked for later overtook at `before` or earlier: the peer
+    /// forgot them.
+    pub fn release_passed(&mut self, conn: ConnId, before: Instant) -> Vec<Request> {
+        let overdue = |asked: &Asked| asked.passed.is_some_and(|passed| passed <= before);
+        let first = self.conns.get(&conn).and_then(|c| c.asked.front());
+        if !first.is_some_and(overdue) {
+            return Vec::new();
+        }
+        self.release_where(conn, |_, asked| overdue(asked))
+    }
+
+    /// A block that was once asked for over `conn`, never came, and is asked for nowhere now.
+    pub fn unanswered(&self, conn: ConnId) -> Option<Request> {
+        let known = self.conns.get(&conn)?;
+        let is_free = |(piece, block): &&BlockRef| {
+            let begun = self.begun.get(piece);
+            begun.is_some_and(|begun| {
+                begun.open_to(known.group) && begun.blocks[*block as usize] == Block::Free
+            })
+        };
+        let block = known.late.iter().find(is_free)?;
+        Some(request(&self.layout, *block))
+    }
+
+    fn release_where(
+        &mut self,
+        conn: ConnId,
+        which: impl Fn(&Bitfield, &Asked) -> bool,
+    ) -> Vec<Request> {
         let Some(known) = self.conns.get_mut(&conn) else {
-            return;
+            return Vec::new();
         };
         let group = known.group;
         let asked = std::mem::take(&mut known.asked);
+        let (given, kept): (VecDeque<Asked>, VecDeque<Asked>) = asked
+            .into_iter()
+            .partition(|asked| which(&known.has, asked));
+        known.asked = kept;
         // The last given back is the first taken again: keep the order they were asked in.
-        for &(piece, block) in asked.iter().rev() {
+        for Asked {
+            block: (piece, block),
+            ..
+        } in given.iter().rev().copied()
+        {
             known.remember_late((piece, block));
             let Some(begun) = self.begun.get_mut(&piece) else {
                 continue;
@@ -401,6 +473,10 @@ impl Picker {
                 }
             }
         }
+        let given = given.into_iter();
+        given
+            .map(|asked| request(&self.layout, asked.block))
+            .collect()
     }
 
     /// The piece's hash was right.
@@ -435,7 +511,24 @@ impl Picker {
     }
 }
 
+impl Asked {
+    fn new(block: BlockRef) -> Asked {
+        Asked {
+            block,
+            passed: None,
+        }
+    }
+}
+
 impl Conn {
+    /// The block at `place` arrived: all before it were overtaken, now or earlier.
+    fn pass(&mut self, place: usize, now: Instant) {
+        let before = self.asked.iter_mut().take(place).rev();
+        before
+            .take_while(|asked| asked.passed.is_none())
+            .for_each(|asked| asked.passed = Some(now));
+    }
+
     fn remember_late(&mut self, block: BlockRef) {
         if self.late.len() >= MOST_LATE {
             self.late.clear();

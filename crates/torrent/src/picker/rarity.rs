@@ -39,6 +39,12 @@ impl Rarity {
             .is_some_and(|place| *place != NOWHERE)
     }
 
+    /// How many of those counted have `piece`.
+    #[cfg(test)]
+    pub fn availability(&self, piece: u32) -> u32 {
+        self.availability[piece as usize]
+    }
+
     /// One more peer has `piece`.
     pub fn add(&mut self, piece: u32) {
         self.shift(piece, |availability| availability + 1);

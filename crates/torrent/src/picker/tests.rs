@@ -31,6 +31,17 @@ fn key(request: &Request) -> (u32, u32) {
     (request.piece, request.begin)
 }
 
+/// The pieces whose bit is set in `has`.
+fn pieces(has: u32, count: u32) -> impl Iterator<Item = u32> {
+    (0..count).filter(move |piece| has >> (piece % 32) & 1 == 1)
+}
+
+impl Conn {
+    fn is_asked(&self, block: BlockRef) -> bool {
+        self.asked.iter().any(|asked| asked.block == block)
+    }
+}
+
 /// The counters must say what the blocks say.
 fn check_counters(picker: &Picker) {
     let all = || picker.begun.values().flat_map(|begun| begun.blocks.iter());
@@ -56,17 +67,24 @@ fn check_counters(picker: &Picker) {
             let asked: BTreeSet<ConnId> = picker
                 .conns
                 .iter()
-                .filter(|(_, c)| c.asked.contains(&(*piece, block as u32)))
+                .filter(|(_, c)| c.is_asked((*piece, block as u32)))
                 .map(|(conn, _)| *conn)
                 .collect();
             assert_eq!(holders, asked, "piece {piece} block {block}");
         }
     }
+    for piece in 0..picker.layout.piece_count() {
+        let counted = picker.conns.values().filter(|conn| conn.counted);
+        let having = counted.filter(|conn| conn.has.has(piece)).count();
+        assert_eq!(picker.rarity.availability(piece) as usize, having);
+    }
     for conn in picker.conns.values() {
         let wanted = conn.has.iter().filter(|piece| !picker.verified.has(*piece));
         assert_eq!(conn.wanted as usize, wanted.count());
-        let unique: BTreeSet<_> = conn.asked.iter().collect();
+        let unique: BTreeSet<_> = conn.asked.iter().map(|asked| asked.block).collect();
         assert_eq!(unique.len(), conn.asked.len());
+        let passed: Vec<bool> = conn.asked.iter().map(|a| a.passed.is_some()).collect();
+        assert!(passed.is_sorted_by(|a, b| a >= b), "{passed:?}");
     }
 }
 
@@ -74,11 +92,13 @@ fn check_counters(picker: &Picker) {
 enum Op {
     Join { conn: u64, group: u32, has: u32 },
     Leave(u64),
+    Bitfield(u64, u32),
     Have(u64, u32),
     Pick(u64, usize),
     Arrive(u64, usize),
     ArriveLate(u64),
     Release(u64),
+    ReleasePassed(u64),
     Duplicate(u64),
     Judge,
 }
@@ -93,6 +113,9 @@ fn any_op() -> impl Strategy<Value = Op> {
         6 => (conn.clone(), 0usize..5).prop_map(|(c, n)| Op::Arrive(c, n)),
         1 => conn.clone().prop_map(Op::ArriveLate),
         1 => conn.clone().prop_map(Op::Release),
+        1 => conn.clone().prop_map(Op::ReleasePassed),
+        1 => (conn.clone(), prop_oneof![any::<u32>(), Just(0), Just(u32::MAX)])
+            .prop_map(|(conn, has)| Op::Bitfield(conn, has)),
         2 => conn.prop_map(Op::Duplicate),
         2 => Just(Op::Judge),
     ]
@@ -110,7 +133,7 @@ struct Run {
 impl Run {
     fn arrive(&mut self, conn: ConnId, request: Request) {
         let before = self.picker.begun.get(&request.piece).map(|b| b.received);
-        match self.picker.receive(conn, request) {
+        match self.picker.receive(conn, request, Instant::now()) {
             Arrival::New { cancel, complete } => {
                 for (other, cancelled) in cancel {
                     assert_ne!(other, conn);
@@ -155,15 +178,28 @@ impl Run {
             Op::Join { conn, group, has } => {
                 if !picker.conns.contains_key(&conn) {
                     let count = picker.layout.piece_count();
-                    add(
-                        picker,
-                        conn,
-                        group,
-                        (0..count).filter(|p| has >> (p % 32) & 1 == 1),
-                    );
+                    add(picker, conn, group, pieces(has, count));
                 }
             }
             Op::Leave(conn) => picker.remove_conn(conn),
+            Op::Bitfield(conn, has) => {
+                let count = picker.layout.piece_count();
+                let mut field = Bitfield::empty(count);
+                pieces(has, count).for_each(|piece| {
+                    field.set(piece);
+                });
+                let before: BTreeSet<u32> = (0..count).filter(|p| picker.has(conn, *p)).collect();
+                let lost = picker.set_has(conn, field);
+                if picker.conns.contains_key(&conn) {
+                    let now: BTreeSet<u32> = (0..count).filter(|p| picker.has(conn, *p)).collect();
+                    assert_eq!(now, pieces(has, count).collect());
+                    assert_eq!(lost as usize, before.difference(&now).count());
+                }
+                picker.release_missing(conn);
+                let known = picker.conns.get(&conn);
+                let asked = known.map_or(Vec::new(), |c| c.asked.iter().collect());
+                assert!(asked.iter().all(|a| picker.has(conn, a.block.0)));
+            }
             Op::Have(conn, piece) => {
                 if piece < picker.layout.piece_count() {
                     picker.add_has(conn, piece);
@@ -173,7 +209,7 @@ impl Run {
                 let asked: BTreeSet<_> = picker
                     .conns
                     .values()
-                    .flat_map(|c| c.asked.clone())
+                    .flat_map(|c| c.asked.iter().map(|asked| asked.block))
                     .collect();
                 let group = picker.conns.get(&conn).map(|c| c.group);
                 let picked = picker.pick(conn, most);
@@ -195,7 +231,7 @@ impl Run {
                 let block = picker
                     .conns
                     .get(&conn)
-                    .and_then(|c| c.asked.get(nth).copied());
+                    .and_then(|c| Some(c.asked.get(nth)?.block));
                 if let Some(block) = block {
                     let request = request(&picker.layout, block);
                     self.arrive(conn, request);
@@ -216,13 +252,18 @@ impl Run {
                 picker.release(conn);
                 assert_eq!(picker.asked(conn), 0);
             }
+            Op::ReleasePassed(conn) => {
+                picker.release_passed(conn, Instant::now());
+                let known = picker.conns.get(&conn);
+                assert!(known.is_none_or(|c| c.asked.iter().all(|a| a.passed.is_none())));
+            }
             Op::Duplicate(conn) => {
                 if let Some(request) = picker.duplicate(conn, |_, place| Some(place as f64)) {
                     assert!(picker.has(conn, request.piece));
                     let holders = picker
                         .conns
                         .values()
-                        .filter(|c| c.asked.contains(&(request.piece, request.begin / BLOCK)))
+                        .filter(|c| c.is_asked((request.piece, request.begin / BLOCK)))
                         .count();
                     assert!((2..=MOST_HOLDERS).contains(&holders));
                 }
@@ -265,7 +306,7 @@ fn the_rarest_piece_comes_first_once_one_is_whole() {
     let mut picker = picker(8, 1);
     add(&mut picker, 1, 1, 0..8);
     let first = picker.pick(1, 1)[0];
-    picker.receive(1, first);
+    picker.receive(1, first, Instant::now());
     picker.verify(first.piece);
     let rare = (first.piece + 1) % 8;
     add(&mut picker, 2, 2, (0..8).filter(|piece| *piece != rare));
@@ -310,7 +351,7 @@ fn what_is_released_is_taken_first_and_in_order() {
     picker.release(1);
     assert_eq!(picker.pick(2, 6), lost);
     // It comes after all, and is not asked for over the other any more.
-    let late = picker.receive(1, lost[0]);
+    let late = picker.receive(1, lost[0], Instant::now());
     let cancel = vec![(2, lost[0])];
     assert_eq!(
         late,
@@ -319,8 +360,14 @@ fn what_is_released_is_taken_first_and_in_order() {
             complete: false
         }
     );
-    assert_eq!(picker.receive(2, lost[0]), Arrival::Duplicate);
-    assert_eq!(picker.receive(1, lost[0]), Arrival::Unrequested);
+    assert_eq!(
+        picker.receive(2, lost[0], Instant::now()),
+        Arrival::Duplicate
+    );
+    assert_eq!(
+        picker.receive(1, lost[0], Instant::now()),
+        Arrival::Unrequested
+    );
 }
 
 #[test]
@@ -331,7 +378,7 @@ fn a_failed_piece_comes_from_one_peer_over_all_its_paths() {
     add(&mut picker, 3, 2, 0..1);
     for (conn, most) in [(1, 2), (2, 2)] {
         for request in picker.pick(conn, most) {
-            picker.receive(conn, request);
+            picker.receive(conn, request, Instant::now());
         }
     }
     assert_eq!(picker.fail(0), [1, 1, 2, 2]);
@@ -364,12 +411,15 @@ fn blocks_that_were_never_asked_for_are_told_apart() {
             length,
         };
         assert_eq!(
-            picker.receive(1, request),
+            picker.receive(1, request, Instant::now()),
             Arrival::Unrequested,
             "{request:?}"
         );
     }
-    assert!(matches!(picker.receive(1, asked), Arrival::New { .. }));
+    assert!(matches!(
+        picker.receive(1, asked, Instant::now()),
+        Arrival::New { .. }
+    ));
 }
 
 #[test]
@@ -385,4 +435,44 @@ fn duplicates_take_what_comes_last_from_the_slowest() {
     let next = picker.duplicate(3, gain).unwrap();
     assert_eq!(next.begin, last_of_two.begin - BLOCK);
     assert_eq!(picker.duplicate(3, |_, _| None), None);
+}
+
+#[test]
+fn blocks_that_others_overtook_are_given_back_and_those_that_wait_are_not() {
+    let mut picker = picker(1, 8);
+    add(&mut picker, 1, 1, 0..1);
+    let asked = picker.pick(1, 6);
+    let start = Instant::now();
+    let at = |ms| start + std::time::Duration::from_millis(ms);
+    picker.receive(1, asked[2], at(10));
+    picker.receive(1, asked[4], at(20));
+    assert_eq!(picker.release_passed(1, at(9)), []);
+    assert_eq!(picker.release_passed(1, at(15)), asked[..2]);
+    assert_eq!(picker.release_passed(1, at(20)), [asked[3]]);
+    assert_eq!(picker.asked(1), 1);
+    // They are asked for again, over the same connection too, and are still taken once.
+    assert!(picker.unanswered(1).is_some());
+    let again = picker.pick(1, 3);
+    let given_back: BTreeSet<_> = again.iter().map(key).collect();
+    assert_eq!(given_back, [0, 1, 3].map(|i| key(&asked[i])).into());
+    assert_eq!(picker.unanswered(1), None);
+    let first = picker.receive(1, asked[0], at(30));
+    assert!(matches!(first, Arrival::New { .. }));
+    assert_eq!(picker.receive(1, asked[0], at(40)), Arrival::Duplicate);
+}
+
+#[test]
+fn a_piece_taken_back_is_not_waited_for() {
+    let mut picker = picker(4, 2);
+    add(&mut picker, 1, 1, 0..4);
+    let asked = picker.pick(1, 8);
+    let mut has = Bitfield::full(4);
+    has.clear(2);
+    assert_eq!(picker.set_has(1, has), 1);
+    let given_back = picker.release_missing(1);
+    assert!(given_back.iter().all(|request| request.piece == 2));
+    assert_eq!((given_back.len(), picker.asked(1)), (2, asked.len() - 2));
+    assert_eq!(picker.pick(1, 8), []);
+    add(&mut picker, 2, 2, [2]);
+    assert_eq!(picker.pick(2, 8).len(), 2);
 }

@@ -1,5 +1,6 @@
 //! Hashing whole pieces as they are on disk.
 
+use std::io;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -118,7 +119,13 @@ pub(crate) fn check(
             // A file of zeros may be all holes and still right.
             true if size == layout.piece_size(0) => zeros,
             true => zero_hash(size),
-            false => hash_piece(files, piece)?,
+            false => match hash_piece(files, piece) {
+                // A file that is shorter than it will be, or not there yet.
+                Err(StorageError::Io { source, .. }) if is_absence(&source) => {
+                    return Ok(Found::Missing);
+                }
+                found => found?,
+            },
         };
         Ok(if found == expected {
             Found::Verified
@@ -127,6 +134,11 @@ pub(crate) fn check(
         })
     };
     for_each_piece(files.layout().piece_count(), work, each)
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, UnexpectedEof};
+    matches!(error.kind(), NotFound | UnexpectedEof)
 }
 
 /// The SHA-1 of `length` zeros.

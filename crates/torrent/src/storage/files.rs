@@ -29,6 +29,12 @@ pub(crate) struct Files {
     /// Whether files that are too long are cut instead of refused.
     overwrite: bool,
     handles: Mutex<Handles>,
+    /// What is downloaded into them; `None` for reading only.
+    torrent: Option<InfoHash>,
+    /// Whether all files were made.
+    has_room: Mutex<bool>,
+    /// Folders that were not there before, outermost first.
+    new_folders: Mutex<Vec<PathBuf>>,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +52,9 @@ impl Files {
             beneath: None,
             overwrite: false,
             handles: Mutex::default(),
+            torrent: None,
+            has_room: Mutex::new(true),
+            new_folders: Mutex::default(),
         }
     }
 
@@ -55,18 +64,28 @@ impl Files {
     /// As of [`Files::below`] and [`Files::make_room`].
     #[cfg(test)]
     pub fn writable(root: PathBuf, layout: Layout) -> Result<Files, StorageError> {
-        let files = Files::below(root, layout, false)?;
-        files.make_room(&InfoHash([0; 20]))?;
+        let files = Files::below(root, layout, false, InfoHash([0; 20]))?;
+        files.make_room()?;
         Ok(files)
     }
 
-    /// For writing below `root`, which is created when it is not there. Nothing in it is changed
-    /// yet. With `overwrite`, files that are too long are to be cut.
+    /// For writing `torrent` below `root`, which is created when it is not there. Nothing in it is
+    /// changed before the first byte is written, or [`Files::make_room`] called. With `overwrite`,
+    /// files that are too long are to be cut.
     ///
     /// # Errors
     /// When something else is in the way, a file is longer than it should be, or a symbolic link
     /// leads out of `root`.
-    pub fn below(root: PathBuf, layout: Layout, overwrite: bool) -> Result<Files, StorageError> {
+    pub fn below(
+        root: PathBuf,
+        layout: Layout,
+        overwrite: bool,
+        torrent: InfoHash,
+    ) -> Result<Files, StorageError> {
+        let outer = root.ancestors().filter(|dir| !dir.as_os_str().is_empty());
+        let absent = outer.take_while(|dir| dir.symlink_metadata().is_err());
+        let mut new_folders: Vec<PathBuf> = absent.map(Path::to_owned).collect();
+        new_folders.reverse();
         std::fs::create_dir_all(&root)
             .map_err(|error| StorageError::io("create the folder", &root, error))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -78,24 +97,52 @@ impl Files {
             beneath: Some(beneath),
             overwrite,
             handles: Mutex::default(),
+            torrent: Some(torrent),
+            has_room: Mutex::new(false),
+            new_folders: Mutex::new(new_folders),
         };
         for index in files.on_disk() {
-            files.look_at(index)?;
+            if let Err(error) = files.look_at(index) {
+                files.remove_new_folders();
+                return Err(error);
+            }
         }
         Ok(files)
     }
 
     /// Creates every file and gives it its length without taking space (sparse), then makes the
     /// symbolic links; what is there already stays. Files that had not their length before are
-    /// marked as an unfinished download of `torrent`.
+    /// marked as an unfinished download. Does nothing the second time.
     ///
     /// # Errors
     /// When the disk does not take it, or something came in the way.
-    pub fn make_room(&self, torrent: &InfoHash) -> Result<(), StorageError> {
-        for index in self.on_disk() {
-            self.grow(index, torrent)?;
+    pub fn make_room(&self) -> Result<(), StorageError> {
+        let room = self.has_room.lock();
+        let mut has_room = room.unwrap_or_else(PoisonError::into_inner);
+        if let Some(torrent) = self.torrent.filter(|_| !*has_room) {
+            for index in self.on_disk() {
+                self.grow(index, &torrent)?;
+            }
+            self.make_links()?;
+            *has_room = true;
         }
-        self.make_links()
+        Ok(())
+    }
+
+    /// Whether all files were made, as before anything is written.
+    pub(super) fn has_room(&self) -> bool {
+        let has_room = self.has_room.lock();
+        *has_room.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Removes the folders that were created, as far as they are empty.
+    pub(super) fn remove_new_folders(&self) {
+        let folders = self.new_folders.lock();
+        let mut folders = folders.unwrap_or_else(PoisonError::into_inner);
+        for folder in std::mem::take(&mut *folders).iter().rev() {
+            // Somebody else may have put something there.
+            let _ = std::fs::remove_dir(folder);
+        }
     }
 
     /// The entries that have a file.
@@ -175,6 +222,7 @@ impl Files {
     /// # Errors
     /// When the disk is full or a file cannot be written.
     pub fn write_at(&self, start: u64, bytes: &[u8]) -> Result<(), StorageError> {
+        self.make_room()?;
         let mut rest = bytes;
         for span in self.layout.spans(start, rest.len() as u64) {
             let (part, next) = rest.split_at(span.length as usize);
@@ -189,8 +237,8 @@ impl Files {
         Ok(())
     }
 
-    /// Whether all `length` bytes from `start` on lie in holes, and so are zeros that were never
-    /// written.
+    /// Whether all `length` bytes from `start` on lie in holes or in files that are not there yet,
+    /// and so are zeros that were never written.
     ///
     /// # Errors
     /// When a file cannot be opened.
@@ -199,7 +247,10 @@ impl Files {
             if self.layout.entries()[span.entry].padding {
                 continue;
             }
-            let file = self.handle(span.entry)?;
+            let file = match self.handle(span.entry) {
+                Err(error) if self.beneath.is_some() && error.is_not_found() => continue,
+                file => file?,
+            };
             match rustix::fs::seek(&*file, SeekFrom::Data(span.offset)) {
                 Ok(data) if data < span.offset + span.length => return Ok(false),
                 // ENXIO: no data from there to the end.
@@ -225,8 +276,14 @@ impl Files {
         StorageError::io(action, &path, error)
     }
 
+    /// Forgets the open file of an entry: the next reader opens what is at its path then.
+    pub(super) fn close(&self, entry: usize) {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        handles.open.remove(&entry);
+    }
+
     /// The open file of an entry, from the cache or opened now.
-    fn handle(&self, entry: usize) -> Result<Arc<File>, StorageError> {
+    pub(super) fn handle(&self, entry: usize) -> Result<Arc<File>, StorageError> {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         handles.clock += 1;
         let now = handles.clock;
@@ -240,7 +297,7 @@ impl Files {
                 handles.open.remove(&oldest);
             }
         }
-        let file = Arc::new(self.open_apart(entry)?);
+        let file = Arc::new(self.open(entry, OFlags::empty())?);
         handles.open.insert(entry, (Arc::clone(&file), now));
         Ok(file)
     }
@@ -391,7 +448,13 @@ impl Files {
         let parent = open_beneath(beneath, parent, flags)
             .map_err(|errno| self.open_error("create the folder", folder, errno))?;
         match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Ok(()) => {
+                let folders = self.new_folders.lock();
+                let mut folders = folders.unwrap_or_else(PoisonError::into_inner);
+                folders.push(self.root.join(folder));
+                Ok(())
+            }
+            Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(self.open_error("create the folder", folder, errno)),
         }
     }

@@ -137,7 +137,8 @@ mod tests {
             )
         };
         let unfinished = || {
-            let files = Files::below(dir.path().to_owned(), layout(), false).unwrap();
+            let files =
+                Files::below(dir.path().to_owned(), layout(), false, InfoHash([1; 20])).unwrap();
             let survey = Survey::of(&files).unwrap();
             survey.is_unfinished(&files).unwrap()
         };

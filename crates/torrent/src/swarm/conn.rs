@@ -1,5 +1,6 @@
 //! What the owner knows of one connection.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -14,8 +15,20 @@ use crate::pipeline::{self, Lane, Meter};
 use crate::transport::Connection;
 use crate::wire::{Message, encode};
 
-/// What common clients queue at least when they do not say (libtorrent's default).
-const UNTOLD_LIMIT: usize = 250;
+/// Requests that a peer queues when it does not say how many (`reqq`, BEP 10): libtorrent's default.
+const UNTOLD_QUEUE: u32 = 250;
+
+/// Of what a peer says it queues, one in so many is left free: Transmission drops the request that
+/// would fill its queue, others count what they have read from disk and not sent.
+const SPARE: u32 = 8;
+
+/// A block is asked for again when one asked for later arrived this long ago, or this many round
+/// trips if that is longer. Peers answer in order, but for what their disk has ready first.
+const OVERTAKEN: (Duration, u32) = (Duration::from_secs(2), 8);
+
+/// Pauses between single requests over a stalled connection: a peer that forgot what it was asked
+/// for answers the next one.
+const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(16);
 
 /// A connection that was asked for blocks and delivers no byte for this long, or for this many
 /// round trips if that is longer, is stalled.
@@ -52,7 +65,13 @@ pub(super) struct Conn<C> {
     pub retiring: bool,
     /// Since when nothing comes although blocks were asked for.
     pub stalled: Option<Instant>,
-    /// Requests it is willing to queue.
+    /// When a single request is sent next while stalled, and the pause after that.
+    retry: (Instant, Duration),
+    /// It said that it downloads nothing (BEP 21).
+    pub upload_only: bool,
+    /// Pieces it had and took back.
+    pub taken_back: u64,
+    /// Most requests to keep waiting there.
     limit: usize,
     /// Bytes of blocks received.
     pub bytes: u64,
@@ -99,7 +118,10 @@ impl<C: Connection> Conn<C> {
             held: false,
             retiring: false,
             stalled: None,
-            limit: UNTOLD_LIMIT,
+            retry: (now, *RETRIES.start()),
+            upload_only: false,
+            taken_back: 0,
+            limit: queued(UNTOLD_QUEUE),
             bytes: 0,
             meter: Meter::new(now),
             heard: 0,
@@ -133,8 +155,8 @@ impl<C: Connection> Conn<C> {
     }
 
     /// How many requests the peer says it queues.
-    pub fn set_limit(&mut self, limit: u32) {
-        self.limit = (limit as usize).clamp(1, crate::peer::QUEUE);
+    pub fn set_limit(&mut self, queue: u32) {
+        self.limit = queued(queue);
     }
 
     /// Looks at what was read since last time. Whether there was anything.
@@ -200,7 +222,11 @@ impl<C: Connection> Conn<C> {
     /// How many blocks to keep asked for if nothing else limits it.
     pub fn depth(&self, now: Instant) -> usize {
         let peak = self.estimate(now, self.meter.peak(now));
-        pipeline::depth(peak, self.connection.rtt(), self.limit)
+        let slack = match self.connection.peer().ip() {
+            Some(_) => pipeline::IP_SLACK,
+            None => pipeline::SLACK,
+        };
+        pipeline::depth(peak, self.connection.rtt(), slack, self.limit)
     }
 
     /// Whether blocks are asked for and nothing came for too long.
@@ -209,8 +235,32 @@ impl<C: Connection> Conn<C> {
         self.busy.is_some() && now.saturating_duration_since(self.heard_at) > patience
     }
 
+    /// Whether blocks are asked for.
+    pub fn is_busy(&self) -> bool {
+        self.busy.is_some()
+    }
+
+    /// A block that one asked for later overtook at this time, or before, was forgotten.
+    pub fn overtaken_by(&self, now: Instant) -> Option<Instant> {
+        let patience = OVERTAKEN.0.max(self.connection.rtt() * OVERTAKEN.1);
+        now.checked_sub(patience)
+    }
+
+    /// Whether a single request is due over it, being stalled; the next one is later.
+    pub fn is_retry_due(&mut self, now: Instant) -> bool {
+        let (at, pause) = self.retry;
+        let due = self.stalled.is_some() && self.unchoked && at <= now;
+        if due {
+            self.retry = (now + pause, (pause * 2).min(*RETRIES.end()));
+        }
+        due
+    }
+
     /// It delivers nothing: what it did before says nothing about what it will do.
     pub fn stall(&mut self, now: Instant) {
+        if self.stalled.is_none() {
+            self.retry = (now + *RETRIES.start(), *RETRIES.start());
+        }
         self.stalled.get_or_insert(now);
         self.busy = None;
         self.last_rate = None;
@@ -225,6 +275,12 @@ impl<C: Connection> Conn<C> {
         smooth(&mut shown.down, new.0, elapsed);
         smooth(&mut shown.up, new.1, elapsed);
     }
+}
+
+/// Most requests to keep waiting at a peer that queues so many.
+fn queued(queue: u32) -> usize {
+    let spare = (queue / SPARE).max(1);
+    (queue.saturating_sub(spare) as usize).clamp(1, crate::peer::QUEUE)
 }
 
 /// Moves an average over about a second on by `bytes` in `elapsed`.

@@ -1,5 +1,6 @@
 //! What peers and the disk say about blocks and pieces.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
@@ -10,6 +11,10 @@ use crate::picker::{Arrival, ConnId};
 use crate::storage::DiskEvent;
 use crate::transport::Transport;
 use crate::wire::{Message, Request, WireError};
+
+/// A peer may take back every piece of the torrent so often, by sending a smaller bitfield: each
+/// time costs as much as a bitfield adds, so this bounds the work.
+const MOST_TAKEN_BACK: u64 = 4;
 
 impl<T: Transport> Swarm<T> {
     /// What a peer said.
@@ -38,11 +43,22 @@ impl<T: Transport> Swarm<T> {
                 self.show_interest(conn);
             }
             Input::Bitfield(has) => {
-                self.picker.set_has(conn, has);
+                let taken_back = self.picker.set_has(conn, has);
+                known.taken_back += u64::from(taken_back);
+                let most = u64::from(self.metainfo.piece_count()) * MOST_TAKEN_BACK;
+                if known.taken_back > most {
+                    return self.gone(conn, &Gone::Broke(WireError::TakesBack), now);
+                }
+                if taken_back > 0 {
+                    let released = self.picker.release_missing(conn);
+                    known.send(released.into_iter().map(Message::Cancel));
+                    self.touched.extend(self.conns.keys());
+                }
                 self.show_interest(conn);
             }
             Input::Choke => {
                 known.unchoked = false;
+                // The peer forgets them by itself (BEP 3).
                 self.picker.release(conn);
                 known.set_asked(0, now);
             }
@@ -53,6 +69,7 @@ impl<T: Transport> Swarm<T> {
                 if let Some(limit) = theirs.request_queue {
                     known.set_limit(limit);
                 }
+                known.upload_only = theirs.upload_only;
                 self.introduced(conn, theirs.multipath, now);
             }
         }
@@ -82,7 +99,7 @@ impl<T: Transport> Swarm<T> {
         now: Instant,
     ) -> Result<(), SwarmError> {
         self.tally.fetched_bytes += data.len() as u64;
-        match self.picker.receive(conn, request) {
+        match self.picker.receive(conn, request, now) {
             Arrival::New { cancel, complete } => {
                 for (other, request) in cancel {
                     if let Some(other_conn) = self.conns.get_mut(&other) {
@@ -138,6 +155,8 @@ impl<T: Transport> Swarm<T> {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .set(piece);
+        let missing = !self.picker.verified().is_full();
+        self.shared.fetching.store(missing, Ordering::Relaxed);
         self.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.piece_size(piece));
         if self.suspects.contains_key(&piece) {

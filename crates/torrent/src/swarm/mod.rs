@@ -5,6 +5,7 @@
 
 mod blame;
 mod conn;
+mod content;
 mod fill;
 mod hear;
 mod path;
@@ -64,7 +65,7 @@ pub(crate) const READERS: usize = 8;
 /// Most connections that peers may open to us.
 const MOST_ACCEPTED: usize = 500;
 
-/// A peer in another torrent, or with nothing to say, may be right later.
+/// A peer with nothing to say may be right later.
 const HANDSHAKE_PAUSE: Duration = Duration::from_secs(10);
 
 /// What happens.
@@ -109,6 +110,8 @@ pub(crate) enum SwarmError {
     Storage(StorageError),
     /// No connection and no progress for too long; each peer with the last reason.
     NoPeer(Duration, Vec<(PeerAddr, String)>),
+    /// Nobody who is connected sends anything, or has what is missing, for too long.
+    NoProgress(Duration, Vec<(PeerAddr, String)>),
     /// No peer is left that may be spoken to.
     AllDropped(Vec<(PeerAddr, String)>),
     /// No path to any peer.
@@ -122,7 +125,7 @@ pub(crate) struct Goal {
     /// End when everything is verified, rather than serve until stopped. A download that goes on
     /// seeding gives it up then.
     pub until_complete: bool,
-    /// End after so long without a connection and without progress.
+    /// End after so long without progress and without a peer to wait for.
     pub give_up_after: Duration,
     pub choice: (hawser_path::Select, usize),
     /// Who chooses paths: here, who downloads also lets uploaders know whether they may.
@@ -164,7 +167,7 @@ pub(crate) struct Swarm<T: Transport> {
     tally: Tally,
     /// Since everything is verified, where others go on being served.
     seeding: Option<Seeding>,
-    /// When there last was a connection or progress.
+    /// When there last was progress, or reason to wait for it.
     alive_at: Instant,
     accepted: usize,
     endpoint_closed: bool,
@@ -240,6 +243,7 @@ impl<T: Transport> Swarm<T> {
             endpoint_closed: false,
         };
         swarm.watch_all();
+        swarm.watch_content();
         Ok(swarm)
     }
 
@@ -266,6 +270,9 @@ impl<T: Transport> Swarm<T> {
         };
         for conn in self.conns.values() {
             conn.connection.close(reason);
+        }
+        if let Some(content) = &self.shared.content {
+            content.close();
         }
         self.report(Instant::now(), Some(phase));
         let tally = self.tally();
@@ -341,7 +348,11 @@ impl<T: Transport> Swarm<T> {
             }
             Event::Heard(conn, Inputs { inputs, keep }) => {
                 if let Some(known) = self.conns.get_mut(&conn) {
-                    if known.listen(now) && known.stalled.is_some() {
+                    let heard = known.listen(now);
+                    if heard && known.is_busy() {
+                        self.alive_at = now;
+                    }
+                    if heard && known.stalled.is_some() {
                         self.recover(conn, now);
                     }
                     for input in inputs {
@@ -363,6 +374,9 @@ impl<T: Transport> Swarm<T> {
         let mut recovered = Vec::new();
         for (id, conn) in &mut self.conns {
             let heard = conn.listen(now);
+            if heard && conn.is_busy() {
+                self.alive_at = now;
+            }
             if heard && conn.stalled.is_some() {
                 recovered.push(*id);
             } else if conn.stalled.is_none() && conn.is_silent(now) {
@@ -371,6 +385,8 @@ impl<T: Transport> Swarm<T> {
         }
         recovered.into_iter().for_each(|id| self.recover(id, now));
         silent.into_iter().for_each(|id| self.stall(id, now));
+        self.follow_content();
+        self.ask_again(now);
         self.weigh(now);
         self.retire(now);
         self.part_from_complete();
@@ -380,14 +396,17 @@ impl<T: Transport> Swarm<T> {
         if self.endpoint_closed {
             return Err(SwarmError::EndpointClosed);
         }
-        if !self.conns.is_empty() {
+        if self.is_hopeful(now) {
             self.alive_at = now;
         }
         if self.goal.until_complete
             && now.saturating_duration_since(self.alive_at) > self.goal.give_up_after
         {
-            let after = self.goal.give_up_after;
-            return Err(SwarmError::NoPeer(after, self.troubles()));
+            let (after, troubles) = (self.goal.give_up_after, self.troubles());
+            return Err(match self.conns.is_empty() {
+                true => SwarmError::NoPeer(after, troubles),
+                false => SwarmError::NoProgress(after, troubles),
+            });
         }
         Ok(())
     }
@@ -410,6 +429,11 @@ impl<T: Transport> Swarm<T> {
             }
             return Ok(None);
         }
+        let offered = self.shared.offered();
+        if session.said.iter().any(|piece| !offered.has(piece)) {
+            session.connection.close(content::WITHDRAWN);
+            return Ok(None);
+        }
         let next_group = self.groups.len() as GroupId;
         let group = *self.groups.entry(key).or_insert(next_group);
         let id = self.new_id();
@@ -430,8 +454,7 @@ impl<T: Transport> Swarm<T> {
             conn.send([self.introduction(from)]);
         }
         // What was verified between our greeting and now.
-        let said = &session.said;
-        let news = self.picker.verified().iter().filter(|p| !said.has(*p));
+        let news = offered.iter().filter(|piece| !session.said.has(*piece));
         conn.send(news.map(Message::Have));
         self.picker.add_conn(id, group);
         self.conns.insert(id, conn);
@@ -455,6 +478,7 @@ impl<T: Transport> Swarm<T> {
             request_queue: Some(peer::QUEUE as u32),
             port: self.transport.port(peer),
             multipath: self.is_multipath(peer).then_some(MULTIPATH),
+            upload_only: !self.shared.fetches(),
         };
         Message::Extended {
             id: EXTENDED_HANDSHAKE,

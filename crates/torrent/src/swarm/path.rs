@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 
 use super::conn::Origin;
 use super::policy::{REFUSED, REFUSED_PAUSE};
-use super::remote::Offered;
+use super::remote::{Offered, Remote};
 use super::{DialError, Event, HANDSHAKE_PAUSE, Swarm, SwarmError};
 use crate::address::PeerAddr;
 use crate::peer::{self, Gone, Session, Shared, Side};
@@ -21,8 +21,16 @@ use crate::wire::Message;
 /// the path is tried again.
 const DIAL_TIME: Duration = Duration::from_secs(15);
 
+/// A connection this old has seen the peer's bitfield, and whether it may be asked for blocks: one
+/// that ends sooner time and again is no reason to wait.
+const SETTLED: Duration = Duration::from_secs(5);
+
 /// What a peer is told when a connection to it is not wanted any more.
 const UNUSED: &str = "the path is not used any more";
+
+/// A connection to an IP peer over which nothing comes is closed after so long, and the peer dialed
+/// anew. Many programs take one connection from an address at a time.
+const SILENT_TIME: Duration = Duration::from_secs(30);
 
 /// A path that is not offered any more and delivers nothing is closed after so long.
 const WITHDRAWN_TIME: Duration = Duration::from_secs(2);
@@ -188,6 +196,9 @@ impl<T: Transport> Swarm<T> {
             Err(DialError::Handshake(Gone::Closed(reason))) if reason.contains(REFUSED) => {
                 self.remotes[remote].refused(fingerprint, reason, REFUSED_PAUSE, now);
             }
+            Err(DialError::Handshake(gone)) if gone.is_final() => {
+                return self.ban_remote(remote, &gone.to_string());
+            }
             Err(DialError::Handshake(gone)) => {
                 let pause = match gone {
                     Gone::Closed(_) => self.redial_pause(),
@@ -246,10 +257,12 @@ impl<T: Transport> Swarm<T> {
 
     /// Nothing comes over a connection: what was asked for is asked for elsewhere.
     pub(super) fn stall(&mut self, id: ConnId, now: Instant) {
-        self.picker.release(id);
+        let released = self.picker.release(id);
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
+        // If they are on their way after all, they are taken; if not, none is sent twice.
+        conn.send(released.into_iter().map(Message::Cancel));
         conn.stall(now);
         tracing::debug!(peer = %conn.connection.peer(), path = %conn.connection.fingerprint(), "stalled");
         if let Origin::Dialed(remote, fingerprint) = conn.origin {
@@ -280,7 +293,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Closes connections the selection no longer takes, and those over paths that are gone.
     pub(super) fn retire(&mut self, now: Instant) {
-        let mut closing = Vec::new();
+        let (mut closing, mut silent) = (Vec::new(), Vec::new());
         // Others may fetch over connections that were not worth fetching over.
         let complete = self.is_complete();
         for remote in &self.remotes {
@@ -306,12 +319,68 @@ impl<T: Transport> Swarm<T> {
         for id in closing {
             self.drop_conn(id, UNUSED);
         }
+        for remote in self.remotes.iter_mut().filter(|remote| remote.is_single()) {
+            for (fingerprint, id) in remote.silent(now, SILENT_TIME) {
+                remote.failed(fingerprint, "it sent nothing".into(), Duration::ZERO, now);
+                silent.push(id);
+            }
+        }
+        for id in silent {
+            self.drop_conn(id, "nothing came over it");
+        }
     }
 
     /// Every peer with the reason there is no connection to it.
     pub(super) fn troubles(&self) -> Vec<(PeerAddr, String)> {
         let remotes = self.remotes.iter();
-        remotes.map(|r| (r.addr, r.trouble())).collect()
+        remotes.map(|r| (r.addr, self.trouble(r))).collect()
+    }
+
+    fn trouble(&self, remote: &Remote<T::Path>) -> String {
+        let conns = self.conns.iter();
+        let of: Vec<ConnId> = conns
+            .filter(|(_, conn)| conn.connection.peer() == remote.addr)
+            .map(|(id, _)| *id)
+            .collect();
+        if of.is_empty() || remote.banned.is_some() {
+            return remote.trouble();
+        }
+        match of.iter().any(|id| self.picker.is_interesting(*id)) {
+            true => "connected, but it sends nothing".into(),
+            false => "connected, but it has none of the missing pieces".into(),
+        }
+    }
+
+    /// Looks at what every connection was asked for: a block that others asked for later overtook
+    /// is free again, and one that may have been forgotten is asked for once more where nothing
+    /// else comes.
+    pub(super) fn ask_again(&mut self, now: Instant) {
+        for (id, conn) in &mut self.conns {
+            if let Some(before) = conn.overtaken_by(now) {
+                let forgotten = self.picker.release_passed(*id, before);
+                if !forgotten.is_empty() {
+                    tracing::debug!(peer = %conn.connection.peer(), blocks = forgotten.len(), "asked for again");
+                }
+                conn.send(forgotten.into_iter().map(Message::Cancel));
+            }
+            if conn.is_retry_due(now) {
+                conn.send(self.picker.unanswered(*id).map(Message::Request));
+            }
+        }
+    }
+
+    /// Whether there is reason to wait for blocks from who is connected: one waits for its turn, or
+    /// has nothing of use yet and may get it.
+    pub(super) fn is_hopeful(&self, now: Instant) -> bool {
+        self.conns.iter().any(|(id, conn)| {
+            let settled = now.saturating_duration_since(conn.terms.since) > SETTLED;
+            settled
+                && conn.stalled.is_none()
+                && match self.picker.is_interesting(*id) {
+                    true => !conn.unchoked,
+                    false => !conn.upload_only,
+                }
+        })
     }
 }
 

@@ -122,6 +122,27 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         }
     }
 
+    /// Whether it is connected to once at a time: an IP peer. Over a path of a SCION peer that
+    /// delivers nothing, another connection is tried beside it.
+    pub fn is_single(&self) -> bool {
+        self.addr.ip().is_some()
+    }
+
+    /// The paths whose connection delivers nothing for longer than `patience`.
+    pub fn silent(&self, now: Instant, patience: Duration) -> Vec<(Fingerprint, ConnId)> {
+        let silent = self.paths.iter().filter_map(|(fingerprint, path)| {
+            let over = now.saturating_duration_since(path.stalled?) > patience;
+            Some((*fingerprint, path.link.conn.filter(|_| over)?))
+        });
+        silent.collect()
+    }
+
+    /// Whether a path is to be dialed once its time has come.
+    fn is_open(&self, path: &PathPeer<P>) -> bool {
+        let beside = path.stalled.is_some() && !self.is_single();
+        path.is_wanted() && path.link.attempt.is_none() && (path.link.conn.is_none() || beside)
+    }
+
     /// The peer does not choose paths: they are chosen here. Whether that is new.
     pub fn decide_here(&mut self) -> bool {
         let new = std::mem::take(&mut self.contact_only);
@@ -265,22 +286,16 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
         if self.banned.is_some() || self.complete {
             return Vec::new();
         }
-        let due = self.paths.iter().filter(|(_, path)| {
-            path.is_wanted()
-                && path.link.attempt.is_none()
-                && (path.link.conn.is_none() || path.stalled.is_some())
-                && path.retry_at.is_some_and(|at| at <= now)
-        });
+        let due = self
+            .paths
+            .iter()
+            .filter(|(_, path)| self.is_open(path) && path.retry_at.is_some_and(|at| at <= now));
         due.map(|(fingerprint, _)| *fingerprint).collect()
     }
 
     /// When the next path is to be dialed.
     pub fn next_due(&self) -> Option<Instant> {
-        let waiting = self.paths.values().filter(|path| {
-            path.is_wanted()
-                && path.link.attempt.is_none()
-                && (path.link.conn.is_none() || path.stalled.is_some())
-        });
+        let waiting = self.paths.values().filter(|path| self.is_open(path));
         waiting.filter_map(|path| path.retry_at).min()
     }
 

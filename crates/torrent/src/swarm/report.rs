@@ -14,7 +14,7 @@ use crate::picker::ConnId;
 use crate::progress::{
     LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
 };
-use crate::storage::Layout;
+use crate::storage::{ChangedFile, Layout};
 use crate::transport::{Connection, Transport};
 
 /// How often progress is told.
@@ -39,6 +39,8 @@ pub(crate) struct Tally {
     pub connections: u64,
     /// What each path carried, over connections that are gone.
     pub paths: Vec<PathSummary>,
+    /// Files that changed under a seeder, as last found.
+    pub changed: Vec<ChangedFile>,
     started: Instant,
     ended: Option<Instant>,
     shown_at: Instant,
@@ -62,6 +64,7 @@ impl Tally {
             wasted_bytes: 0,
             connections: 0,
             paths: Vec::new(),
+            changed: Vec::new(),
             started: now,
             ended: None,
             shown_at: now,
@@ -311,6 +314,7 @@ impl<T: Transport> Swarm<T> {
         });
         SeedProgress {
             left: left.collect(),
+            changed: self.tally.changed.clone(),
             uploaded_bytes: self.uploaded(),
             rate: peers.iter().map(|peer| peer.rate).sum(),
             peers,

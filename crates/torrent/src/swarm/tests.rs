@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use rand::RngExt;
 use tempfile::TempDir;
 
+mod clients;
+mod content;
 mod disk;
 mod faults;
 mod hostile;

@@ -20,6 +20,8 @@ pub(crate) struct ExtendedHandshake {
     pub port: Option<u16>,
     /// The id under which it takes `scion_multipath` messages; `None` when it takes none.
     pub multipath: Option<u8>,
+    /// It downloads nothing, so what it lacks now it will lack later (`upload_only`, BEP 21).
+    pub upload_only: bool,
 }
 
 impl ExtendedHandshake {
@@ -37,6 +39,9 @@ impl ExtendedHandshake {
             }
             if let Some(queue) = self.request_queue {
                 top.bytes(b"reqq").int(i64::from(queue));
+            }
+            if self.upload_only {
+                top.bytes(b"upload_only").int(1);
             }
             if let Some(client) = &self.client {
                 top.bytes(b"v").bytes(client.as_bytes());
@@ -69,6 +74,7 @@ impl ExtendedHandshake {
             client,
             request_queue: int("reqq").and_then(|n| u32::try_from(n).ok()),
             port: int("p").and_then(|n| u16::try_from(n).ok()),
+            upload_only: int("upload_only").is_some_and(|n| n != 0),
         })
     }
 }

@@ -13,6 +13,11 @@ const PROTOCOL: &[u8; 20] = b"\x13BitTorrent protocol";
 /// Where in the reserved bytes, and which bit, says that extended messages are understood (BEP 10).
 const EXTENDED: (usize, u8) = (5, 0x10);
 
+/// Stands in place of an info-hash in the answer to a handshake for a torrent that is not here. The
+/// peer learns that its own is not served (BEP 3: both sides end the connection when the values
+/// differ), and not what is.
+const NO_TORRENT: InfoHash = InfoHash([0; 20]);
+
 /// What a program calls itself, new for every torrent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PeerId(pub [u8; 20]);
@@ -36,6 +41,14 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
+    /// The answer to a peer that asked for another torrent.
+    pub fn refusal(&self) -> Handshake {
+        Handshake {
+            info_hash: NO_TORRENT,
+            ..*self
+        }
+    }
+
     /// As sent.
     pub fn encode(&self) -> [u8; HANDSHAKE_BYTES] {
         let mut out = [0; HANDSHAKE_BYTES];
@@ -63,6 +76,9 @@ impl Handshake {
         info_hash.copy_from_slice(&bytes[28..48]);
         peer_id.copy_from_slice(&bytes[48..]);
         let info_hash = InfoHash(info_hash);
+        if info_hash == NO_TORRENT {
+            return Err(WireError::NotThisTorrent);
+        }
         if info_hash != expected {
             return Err(WireError::WrongInfoHash(info_hash));
         }

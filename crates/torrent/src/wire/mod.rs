@@ -35,6 +35,8 @@ pub(crate) enum WireError {
     NotBitTorrent,
     #[error("it is in another torrent (info-hash {0})")]
     WrongInfoHash(crate::metainfo::InfoHash),
+    #[error("it is in another torrent")]
+    NotThisTorrent,
     #[error("it sent a message of {length} bytes where at most {limit} are allowed")]
     Oversize { length: u32, limit: u32 },
     #[error("it sent message {id} with {length} bytes, which is not how long that is")]
@@ -43,8 +45,8 @@ pub(crate) enum WireError {
     UnknownMessage(u8),
     #[error("it sent a bitfield that does not fit {pieces} pieces")]
     BadBitfield { pieces: u32 },
-    #[error("it sent a bitfield after other messages")]
-    LateBitfield,
+    #[error("it took back more pieces than it can ever have had")]
+    TakesBack,
     #[error("it named piece {piece} of {pieces}")]
     NoSuchPiece { piece: u32, pieces: u32 },
     #[error(

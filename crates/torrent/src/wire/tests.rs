@@ -92,6 +92,8 @@ proptest! {
     #[test]
     fn handshakes_come_out_as_they_went_in(hash: [u8; 20], id: [u8; 20], extended: bool) {
         let handshake = Handshake { info_hash: InfoHash(hash), peer_id: PeerId(id), extended };
+        let refusal = handshake.refusal().encode();
+        prop_assert_eq!(Handshake::decode(&refusal, InfoHash(hash)), Err(WireError::NotThisTorrent));
         prop_assert_eq!(Handshake::decode(&handshake.encode(), InfoHash(hash)), Ok(handshake));
     }
 
@@ -101,8 +103,9 @@ proptest! {
         request_queue in any::<Option<u32>>(),
         port in any::<Option<u16>>(),
         multipath in proptest::option::of(1..=u8::MAX),
+        upload_only: bool,
     ) {
-        let handshake = ExtendedHandshake { client, request_queue, port, multipath };
+        let handshake = ExtendedHandshake { client, request_queue, port, multipath, upload_only };
         prop_assert_eq!(ExtendedHandshake::decode(&handshake.encode()), Ok(handshake));
     }
 

@@ -118,3 +118,29 @@ fn a_download_goes_on_seeding_to_scion_and_ip_peers() {
     );
     assert!(middle.0.wait().unwrap().success());
 }
+
+#[test]
+fn a_seeder_tells_of_a_file_that_shrinks() {
+    let Some(lab) = As::default().up("fig4", "ip-shrinks") else {
+        return;
+    };
+    let files = Files::new(&[("data", 4 << 20)]);
+    let (torrent, content) = (files.torrent(), files.content());
+    let args = ["seed", "--json"].map(str::to_owned);
+    let content_args = [&torrent, &content].map(|path| path.to_str().unwrap().to_owned());
+    let args: Vec<String> = args.into_iter().chain(content_args).collect();
+    let mut seeder = Running::start(&lab, B, &args);
+    let mut lines = BufReader::new(seeder.0.stdout.take().unwrap()).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    // It listens.
+    assert!(next()["listening"].is_string());
+    let file = fs::File::options().write(true).open(&content);
+    file.unwrap().set_len(1 << 20).unwrap();
+    let changed = next();
+    assert!(
+        changed["file"].as_str().unwrap().ends_with("data"),
+        "{changed}"
+    );
+    let [lost, pieces] = ["lost_pieces", "pieces"].map(|key| changed[key].as_u64().unwrap());
+    assert_eq!(lost * 4, pieces * 3, "{changed}");
+}

@@ -13,6 +13,11 @@ fn layout(files: &[(&str, u64)]) -> Layout {
     )
 }
 
+/// Before anything is written.
+fn untouched(root: PathBuf, layout: Layout) -> Files {
+    Files::below(root, layout, false, InfoHash([0; 20])).unwrap()
+}
+
 #[test]
 fn bytes_cross_file_boundaries_both_ways() {
     let dir = tempfile::tempdir().unwrap();
@@ -47,7 +52,10 @@ fn padding_reads_as_zeros_and_is_never_on_disk() {
 #[test]
 fn files_are_sparse_until_written() {
     let dir = tempfile::tempdir().unwrap();
-    let files = Files::writable(dir.path().to_owned(), layout(&[("big", 1 << 40)])).unwrap();
+    let files = untouched(dir.path().to_owned(), layout(&[("big", 1 << 40)]));
+    assert!(!dir.path().join("big").exists());
+    assert!(files.is_hole(0, 1024).unwrap());
+    files.make_room().unwrap();
     let metadata = fs::metadata(dir.path().join("big")).unwrap();
     assert_eq!(metadata.len(), 1 << 40);
     assert_eq!(metadata.blocks(), 0);
@@ -100,6 +108,7 @@ fn a_link_swapped_in_later_is_refused_too() {
     fs::write(outside.path().join("a"), b"keep me").unwrap();
     let dir = tempfile::tempdir().unwrap();
     let files = Files::writable(dir.path().to_owned(), layout(&[("t/a", 7)])).unwrap();
+    files.close(0);
     fs::remove_dir_all(dir.path().join("t")).unwrap();
     symlink(outside.path(), dir.path().join("t")).unwrap();
     let error = files.write_at(0, b"overrun").unwrap_err();
@@ -183,4 +192,28 @@ fn links_of_a_torrent_are_made_and_nothing_is_replaced_by_them() {
     let error = open().unwrap_err();
     assert!(matches!(error, StorageError::NotTheLink { .. }), "{error}");
     assert_eq!(fs::read(&link).unwrap(), b"keep me");
+}
+
+#[test]
+fn a_lock_leaves_nothing_unless_something_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("new/folder");
+    let entries = layout(&[("t/sub/a", 5), ("t/b", 5)]);
+    let open = || Arc::new(untouched(root.clone(), entries.clone()));
+    let lock = open().lock().unwrap();
+    assert_eq!(fs::metadata(root.join("t/sub/a")).unwrap().len(), 0);
+    let error = open().lock().unwrap_err();
+    assert!(matches!(error, StorageError::InUse { .. }), "{error}");
+    drop(lock);
+    assert!(!dir.path().join("new").exists());
+    // What was there stays, and what was written.
+    fs::create_dir_all(root.join("t/sub")).unwrap();
+    fs::write(root.join("t/sub/a"), b"").unwrap();
+    drop(open().lock().unwrap());
+    assert!(root.join("t/sub/a").exists());
+    let files = open();
+    let lock = files.lock().unwrap();
+    files.write_at(0, b"x").unwrap();
+    drop(lock);
+    assert_eq!(fs::metadata(root.join("t/b")).unwrap().len(), 5);
 }

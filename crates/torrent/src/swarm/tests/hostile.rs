@@ -183,6 +183,12 @@ async fn bitfield_with_spare_bits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn pieces_taken_back_again_and_again() {
+    let all_then_none = [framed(5, &[0xff, 0xff, 0xfe]), framed(5, &[0; 3])].concat();
+    is_dropped_with(Rogue::Then(all_then_none.repeat(9)), "took back more").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn piece_that_does_not_exist() {
     let have = framed(4, &1000u32.to_be_bytes());
     is_dropped_with(Rogue::Then(have), "named piece 1000").await;

@@ -1,0 +1,62 @@
+//! Files that change while they are served.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Swarm;
+use crate::picker::ConnId;
+use crate::transport::Transport;
+use crate::wire::Message;
+
+/// How often the files are looked at where nobody reads them.
+const SCAN: Duration = Duration::from_secs(1);
+
+/// What a peer is told when pieces it was offered are not there any more. Nothing in BEP 3 takes a
+/// piece back: it connects again and is offered what there is.
+pub(super) const WITHDRAWN: &str = "some pieces are not offered any more: connect again";
+
+impl<T: Transport> Swarm<T> {
+    /// Starts to look at the files now and then, where they are watched.
+    pub(super) fn watch_content(&mut self) {
+        let Some(content) = self.shared.content.clone() else {
+            return;
+        };
+        self.tasks.spawn(async move {
+            loop {
+                tokio::time::sleep(SCAN).await;
+                let content = Arc::clone(&content);
+                // It fails where the program ends.
+                if tokio::task::spawn_blocking(move || content.scan())
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Tells peers and the user what became of the files.
+    pub(super) fn follow_content(&mut self) {
+        let Some(news) = self.shared.content.as_ref().and_then(|c| c.take_news()) else {
+            return;
+        };
+        let lacks = |id: &ConnId| news.withdrawn.iter().any(|p| !self.picker.has(*id, *p));
+        let misled: Vec<ConnId> = self.conns.keys().copied().filter(lacks).collect();
+        misled
+            .into_iter()
+            .for_each(|id| self.drop_conn(id, WITHDRAWN));
+        let offered = self.shared.offered();
+        for (id, conn) in &self.conns {
+            let restored = news.restored.iter().copied();
+            let restored = restored.filter(|p| offered.has(*p) && !self.picker.has(*id, *p));
+            conn.send(restored.map(Message::Have));
+        }
+        for changed in news.changed {
+            tracing::debug!(%changed, "a file under the seeder");
+            let told = &mut self.tally.changed;
+            told.retain(|before| before.path != changed.path);
+            told.push(changed);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Real BitTorrent programs fetch from us and seed to us: aria2 and Transmission, where they are
+//! installed.
+//!
+//! Each test runs in a network namespace of its own: Transmission takes no peers on the loopback
+//! network, and ports are free there. `HAWSER_INTEROP_ROUNDS` says how often each transfer is
+//! repeated (1 unless said).
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod clients;
+
+use std::time::Instant;
+
+use clients::{Client, Kind, PATIENCE, Shared, Tracker, inside, several_files, single_file};
+use hawser_torrent::{Download, DownloadOptions, Listener, Network, Seed, SeedOptions};
+
+/// Where we listen, and other programs too, in the namespace.
+const HOST: &str = "10.77.0.1";
+
+#[test]
+fn aria2_fetches_and_seeds() {
+    inside(Kind::Aria2, "of_aria2", HOST);
+}
+
+#[test]
+fn transmission_fetches_and_seeds() {
+    inside(Kind::Transmission, "of_transmission", HOST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_aria2() {
+    all(Kind::Aria2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by the test above, in its namespace"]
+async fn of_transmission() {
+    all(Kind::Transmission).await;
+}
+
+/// Both directions, a single file in small pieces and several files: all four at once, as
+/// Transmission mostly waits for its turns of ten seconds.
+async fn all(kind: Kind) {
+    let rounds = std::env::var("HAWSER_INTEROP_ROUNDS");
+    let rounds: u32 = rounds.map_or(1, |text| text.parse().unwrap());
+    for round in 1..=rounds {
+        tokio::join!(
+            timed(
+                fetch_from_us(kind, single_file()),
+                kind,
+                round,
+                "it fetched one file"
+            ),
+            timed(
+                fetch_from_us(kind, several_files()),
+                kind,
+                round,
+                "it fetched several"
+            ),
+            timed(
+                seed_to_us(kind, single_file()),
+                kind,
+                round,
+                "it seeded one file"
+            ),
+            timed(
+                seed_to_us(kind, several_files()),
+                kind,
+                round,
+                "it seeded several"
+            ),
+        );
+    }
+}
+
+async fn timed(transfer: impl Future<Output = ()>, kind: Kind, round: u32, what: &str) {
+    let begun = Instant::now();
+    transfer.await;
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{kind:?}, round {round}: {what} in {seconds:.1} s");
+}
+
+async fn fetch_from_us(kind: Kind, shared: Shared) {
+    let listener = Listener::bind(format!("{HOST}:0").parse().unwrap()).await;
+    let listener = listener.unwrap();
+    let tracker = Tracker::start(HOST, listener.local_addr()).await;
+    let torrent = shared.torrent_announced_at(tracker.addr);
+    let network = Network::ip().with_listener(listener);
+    let (metainfo, content) = (shared.metainfo.clone(), shared.content());
+    let seed = Seed::start(metainfo, content, network, SeedOptions::new(), |_, _| {});
+    let seed = seed.await.unwrap();
+    let target = shared.dir.path().join("theirs");
+    let client = Client::start(kind, &torrent, &target, HOST);
+    client.until(|| shared.is_same_in(&target)).await;
+    seed.stop().await.unwrap();
+}
+
+async fn seed_to_us(kind: Kind, shared: Shared) {
+    // It asks a tracker; we are told to nobody.
+    let nobody = "10.77.0.1:1".parse().unwrap();
+    let tracker = Tracker::start(HOST, nobody).await;
+    let torrent = shared.torrent_announced_at(tracker.addr);
+    let client = Client::start(kind, &torrent, &shared.seeded_from(), HOST);
+    client.until_seeding().await;
+    let target = shared.dir.path().join("ours");
+    let (metainfo, options) = (shared.metainfo.clone(), DownloadOptions::new());
+    let peers = vec![client.addr.into()];
+    let download = Download::start(metainfo, target.clone(), peers, Network::ip(), options);
+    let progress = download.progress();
+    let ended = tokio::time::timeout(PATIENCE, download.wait()).await;
+    let last = || format!("{:?}\n{}", progress.borrow(), client.log());
+    let ended = ended.unwrap_or_else(|_| panic!("the download hangs: {}", last()));
+    ended.unwrap_or_else(|error| panic!("{error}: {}", last()));
+    assert!(shared.is_same_in(&target));
+}
