@@ -6,7 +6,7 @@ mod simulate;
 mod torrent;
 
 pub use bench::*;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use hawser_topology::IsdAsn;
 pub use host::*;
 pub use simulate::*;
@@ -82,6 +82,9 @@ pub enum LabCommand {
         /// How long path segments live, 2s to 24h; 6h when not given
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
+        /// Take the network down when this process ends, however it ends: `--owner $$` in a script
+        #[arg(long, value_name = "PID")]
+        owner: Option<u32>,
         #[command(flatten)]
         lab: LabName,
     },
@@ -108,6 +111,19 @@ pub enum LabCommand {
         #[command(subcommand)]
         command: LinkCommand,
     },
+    /// End services of an AS and start them again
+    Restart {
+        /// The AS
+        isd_as: IsdAsn,
+        /// Only its border routers, or its control service and daemon
+        #[arg(value_enum)]
+        service: Option<ServiceArg>,
+        /// After `router`: only the one of this name in topology.json
+        #[arg(value_name = "NAME")]
+        router: Option<String>,
+        #[command(flatten)]
+        lab: LabName,
+    },
     /// List the labs that run
     List,
     /// Take a network down
@@ -115,6 +131,13 @@ pub enum LabCommand {
         #[command(flatten)]
         lab: LabName,
     },
+}
+
+/// A kind of service of an AS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServiceArg {
+    Router,
+    Control,
 }
 
 #[derive(Subcommand)]

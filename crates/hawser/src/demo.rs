@@ -9,6 +9,7 @@ use crate::{
     cmd::{get, torrent},
     failure::{Doing, Failure},
     format,
+    scratch::Scratch,
     stage::{Stage, ceiling, content::Content},
 };
 use report::{Report, Run};
@@ -26,10 +27,7 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
 async fn play(args: DemoArgs) -> Result<(), Failure> {
     let scene = Scene::of(&args.topology)?;
     let network = scene.network(args.rate.map(|r| r.0))?;
-    let folder = tempfile::Builder::new()
-        .prefix("hawser-demo-")
-        .tempdir()
-        .doing("making a folder for the demo")?;
+    let folder = Scratch::create()?;
     let content = Content::prepare(
         args.file.as_deref(),
         folder.path(),

@@ -13,6 +13,7 @@ mod format;
 mod out;
 mod output;
 mod paint;
+mod scratch;
 mod stage;
 
 use crate::out::errln;

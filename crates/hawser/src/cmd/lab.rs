@@ -1,11 +1,13 @@
 //! `hawser lab`: a SCION network on this machine.
 
+mod restart;
 mod status;
 
 use crate::out::{errln, outln};
 use crate::{
     cli::{LabArgs, LabCommand, LinkCommand, SomeAs},
     failure::{Doing, Failure},
+    scratch,
 };
 use hawser_lab::{EnterError, Lab, LinkChange, Options};
 use hawser_topology::{IsdAsn, Network};
@@ -17,12 +19,18 @@ use std::{
 
 /// Runs `hawser lab`.
 pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
+    if !matches!(args.command, LabCommand::Exec { .. }) {
+        // What commands left that were killed.
+        Lab::sweep().map_err(Failure::job)?;
+        scratch::sweep();
+    }
     match args.command {
         LabCommand::Up {
             topology,
             no_router,
             no_control,
             segment_lifetime,
+            owner,
             lab,
         } => {
             let network = network(&topology)?;
@@ -32,6 +40,9 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
                 .with_no_control(ases(&network, &no_control));
             if let Some(lifetime) = segment_lifetime {
                 options = options.with_segment_lifetime(lifetime);
+            }
+            if let Some(pid) = owner {
+                options = options.with_owner(pid);
             }
             up(&network, &options)?;
         }
@@ -53,6 +64,12 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             }
         }
         LabCommand::Link { command } => set_link(command)?,
+        LabCommand::Restart {
+            isd_as,
+            service,
+            router,
+            lab,
+        } => restart::run(&open(&lab.name)?, isd_as, service, router)?,
         LabCommand::List => {
             for lab in Lab::list().map_err(Failure::job)? {
                 let state = status::word(lab.running, &lab.name);
@@ -113,20 +130,37 @@ fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
 }
 
 fn up(network: &Network, options: &Options) -> Result<(), Failure> {
-    let lab = Lab::up(network, options).map_err(Failure::job)?;
+    let up = Lab::up(network, options).map_err(Failure::job)?;
+    let lab = &up.lab;
+    if up.cleared {
+        errln!(
+            "hawser: the earlier lab {} had lost its supervisor: what was left of it was cleared away",
+            lab.name()
+        );
+    }
     outln!(
         "lab {} is up: {} ASes, {} links",
         lab.name(),
         network.ases.len(),
         network.links.len()
     );
+    let hosts = lab.hosts().map_err(Failure::job)?;
     for a in &network.ases {
-        let host = lab.host(a.isd_as).map_err(Failure::job)?;
+        let host = hosts.get(&a.isd_as);
         let host = host.map_or_else(String::new, |ip| ip.to_string());
         let note = a.note.as_deref().unwrap_or_default();
         outln!("  {:<18} {host:<16} {note}", a.isd_as.to_string());
     }
-    Ok(())
+    match up.dead_links.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::job(format!(
+            "{} of {} links did not come up: {}; the lab stays, see `hawser lab status --name {}`",
+            up.dead_links.len(),
+            network.links.len(),
+            up.dead_links.join(", "),
+            lab.name()
+        ))),
+    }
 }
 
 fn set_link(command: LinkCommand) -> Result<(), Failure> {

@@ -1,5 +1,7 @@
 //! Whole labs: brought up, used, changed, broken, taken down.
 
+mod ends;
+mod restarts;
 mod several;
 
 use crate::support::{As, NOBODY, TestLab, kill, runs, topology};
@@ -258,12 +260,6 @@ fn burst(lab: &Lab, packets: usize) {
     // SAFETY: only makes system calls.
     unsafe {
         command.pre_exec(move || {
-            // Refused, by which the other end's hardware address is known:
-            // datagrams that wait for it would be dropped unseen.
-            let refused = TcpStream::connect("10.128.0.1:9");
-            if !refused.is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused) {
-                return Err(ErrorKind::HostUnreachable.into());
-            }
             let socket = UdpSocket::bind("10.128.0.0:0")?;
             for _ in 0..packets {
                 socket.send_to(&[0; 1000], "10.128.0.1:9")?;
@@ -334,36 +330,6 @@ fn a_link_goes_down_and_comes_back() {
     lab.set("1-ff00:0:110#2", &["--up"]);
     assert_eq!(lab.paths(A, B).len(), both.len());
     assert!(lab.answers(A, B_HOST));
-}
-
-#[test]
-fn a_dead_router_is_shown_and_does_not_hinder_down() {
-    let Some(lab) = As::default().up("fig4", "dead") else {
-        return;
-    };
-    let (dir, mut processes) = (folder(&lab), lab.services());
-    processes.push(lab.supervisor());
-    kill(&processes[..1]);
-    let router = lab.status()["ases"][0]["routers"][0].clone();
-    assert_eq!(router["alive"], false);
-    assert!(
-        router["ended"].as_str().unwrap().contains("SIGKILL"),
-        "{router}"
-    );
-    assert_eq!(lab.status()["ases"][0]["control"]["alive"], true);
-    let name = &lab.name;
-    let partly = lab.by.refuse(&[
-        "lab",
-        "link",
-        "set",
-        "1-ff00:0:110#1",
-        "--down",
-        "--name",
-        name,
-    ]);
-    assert!(partly.contains("router"), "{partly}");
-    lab.down();
-    lab.assert_gone(&dir, &processes);
 }
 
 /// Takes labs down: one that runs, one whose supervisor was killed, one of
