@@ -128,7 +128,7 @@ pub(crate) struct History {
 pub enum SupervisorError {
     /// It is not there.
     #[error(
-        "the lab's supervisor does not answer ({0}): clear up with `hawser lab down --name NAME`"
+        "the lab's supervisor does not answer ({0}): bring the lab up again with `hawser lab up`, or clear up with `hawser lab down --name NAME`"
     )]
     Gone(io::Error),
     /// It could not do it.

@@ -227,16 +227,23 @@ fn broken_topologies_leave_nothing() {
     }
 }
 
-#[test]
-fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().join("wrapper");
+/// A program that does something before it is `hawser`: a line of sh(1).
+fn wrapper(folder: &Path, before: &str) -> PathBuf {
+    let program = folder.join("wrapper");
     let script = format!(
-        "#!/bin/sh\ncase \"$*\" in router*_111) echo no luck today >&2; exit 3;; esac\nexec {} \"$@\"\n",
+        "#!/bin/sh\n{before}\nexec {} \"$@\"\n",
         env!("CARGO_BIN_EXE_hawser")
     );
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+#[test]
+fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let fails = "case \"$*\" in router*_111) echo no luck today >&2; exit 3;; esac";
+    let program = wrapper(dir.path(), fails);
     let name = format!("test-fails-{}", std::process::id());
     let network = Network::ready("fig4").unwrap();
     match Lab::up(&network, &Options::new(&program).with_name(&name)) {
@@ -250,6 +257,33 @@ fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
         other => panic!("{other:?}"),
     }
     assert!(Lab::open(&name).is_err());
+}
+
+#[test]
+fn links_that_do_not_come_up_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    // Another port than the neighbour's, on the second link.
+    let deaf = "case \"$*\" in router*_111) sed -i s/10.128.0.2:50000/10.128.0.2:50001/ \"$3/topology.json\";; esac";
+    let program = wrapper(dir.path(), deaf);
+    let name = format!("test-deaf-{}", std::process::id());
+    let network = Network::ready("fig4").unwrap();
+    let options = Options::new(&program)
+        .with_name(&name)
+        .with_owner(std::process::id());
+    let up = match Lab::up(&network, &options) {
+        Err(UpError::NoUserNamespace(reason)) => {
+            eprintln!("skipped: {reason}");
+            return;
+        }
+        up => up.unwrap(),
+    };
+    assert_eq!(up.dead_links, ["1-ff00:0:110#2 - 1-ff00:0:111#2"]);
+    let test = TestLab {
+        by: As::default(),
+        name,
+    };
+    assert!(test.answers(A, B_HOST));
+    test.down();
 }
 
 /// Sends datagrams from inside an AS over its first link, as fast as it goes.

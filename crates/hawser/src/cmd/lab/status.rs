@@ -57,12 +57,15 @@ fn table(status: &Status) -> String {
         status.name,
         status.dir.display()
     );
+    let processes = status.ases.iter().flat_map(AsStatus::processes);
+    let widest = processes.map(|p| process(p).chars().count()).max();
+    let width = widest.unwrap_or(0).max(22);
     text += &format!(
-        "{:<18} {:<16} {:<22} {:<22} NOTE\n",
+        "{:<18} {:<16} {:<width$} {:<width$} NOTE\n",
         "AS", "HOST", "ROUTER", "CONTROL"
     );
     for a in &status.ases {
-        text += &as_line(a);
+        text += &as_line(a, width);
     }
     text += &format!(
         "\n{:<20} {:<20} {:<6} {:<5} {:<40} {:>12} {:>12}\n",
@@ -74,11 +77,12 @@ fn table(status: &Status) -> String {
     text
 }
 
-/// A line, and one more for each further border router.
-fn as_line(a: &AsStatus) -> String {
+/// A line, and one more for each further border router; processes have columns of
+/// `width`.
+fn as_line(a: &AsStatus, width: usize) -> String {
     let mut routers = a.routers.iter().map(|router| process(&router.process));
     let mut text = format!(
-        "{:<18} {:<16} {:<22} {:<22} {}\n",
+        "{:<18} {:<16} {:<width$} {:<width$} {}\n",
         format!("{}{}", a.isd_as, if a.core { " core" } else { "" }),
         a.host.to_string(),
         routers.next().unwrap_or_default(),
