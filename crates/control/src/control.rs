@@ -1,15 +1,15 @@
 //! The control plane of one AS, before it serves.
 
 use crate::{
-    daemon::Shared,
     graph::Graph,
     keys::{Keys, as_folder},
     plane::Plane,
     segment::{MAX_LIFETIME, MIN_LIFETIME},
     serve::{Bound, RunError},
+    shared::Shared,
     trust::Pki,
 };
-use hawser_topology::{AsDir, AsDirError, IsdAsn, LinkState, Network, TopologyError};
+use hawser_topology::{AsDir, AsDirError, AsTopology, IsdAsn, LinkState, Network, TopologyError};
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr, SocketAddrV4},
@@ -27,10 +27,24 @@ const LIFETIME: Duration = Duration::from_secs(6 * 3600);
 
 /// The control plane of one AS.
 pub struct Control {
-    pub(crate) plane: Plane,
+    source: Source,
+    isd_as: IsdAsn,
     pub(crate) daemon: SocketAddr,
     pub(crate) services: Vec<SocketAddr>,
     pub(crate) socket: PathBuf,
+}
+
+/// Where the network comes from.
+pub(crate) enum Source {
+    /// It has been read.
+    Plane(Box<Plane>),
+    /// It is read from the AS's folder, and its lab's, when it is first needed.
+    Folder {
+        /// The AS's folder.
+        dir: AsDir,
+        /// How long segments live.
+        lifetime: Duration,
+    },
 }
 
 /// Why a control plane cannot be opened.
@@ -73,14 +87,7 @@ impl Control {
     /// # Errors
     /// When a file is missing or not valid, or they do not fit together.
     pub fn load(dir: &AsDir) -> Result<Control, OpenError> {
-        let lab = match dir.path().parent() {
-            Some(lab) if lab != Path::new("") => lab,
-            _ => {
-                return Err(OpenError::NoLab {
-                    dir: dir.path().to_owned(),
-                });
-            }
-        };
+        let lab = lab_of(dir)?;
         let network = Network::read_json(&lab.join("network.json"))?;
         let keys = Keys::read(lab, &network)?;
         let mut states = BTreeMap::new();
@@ -89,10 +96,26 @@ impl Control {
                 states.insert((r#as.isd_as, id), state);
             }
         }
-        let mut control = Control::open(dir, network, keys)?;
-        control.plane.pki = Some(Pki::open(lab, dir)?);
-        control.restore(&states);
-        Ok(control)
+        let topology = dir.topology()?;
+        let mut plane = plane(topology.clone(), network, keys)?;
+        plane.pki = Some(Pki::open(lab, dir)?);
+        restore(&mut plane, &states);
+        Ok(Control::new(dir, &topology, Source::Plane(Box::new(plane))))
+    }
+
+    /// As [`Control::load`], but of all files only `topology.json` is read now,
+    /// the others at the first request that needs them, which fails if they
+    /// cannot be. So the cost of starting does not grow with the network.
+    ///
+    /// # Errors
+    /// When `topology.json` is missing or not valid, or `dir` is in no folder.
+    pub fn load_later(dir: &AsDir) -> Result<Control, OpenError> {
+        lab_of(dir)?;
+        let source = Source::Folder {
+            dir: dir.clone(),
+            lifetime: LIFETIME,
+        };
+        Ok(Control::new(dir, &dir.topology()?, source))
     }
 
     /// The control plane of the AS whose folder is `dir`, in a given network
@@ -104,21 +127,23 @@ impl Control {
     /// network, or an AS of the network has no key.
     pub fn open(dir: &AsDir, network: Network, keys: Keys) -> Result<Control, OpenError> {
         let topology = dir.topology()?;
-        let keys = network
-            .ases
-            .iter()
-            .map(|r#as| keys.of(r#as.isd_as).ok_or(OpenError::NoKey(r#as.isd_as)))
-            .collect::<Result<_, _>>()?;
-        let graph = Graph::new(network);
-        let local = graph
-            .find(topology.isd_as)
-            .ok_or(OpenError::NotInNetwork(topology.isd_as))?;
-        Ok(Control {
+        let plane = plane(topology.clone(), network, keys)?;
+        Ok(Control::new(dir, &topology, Source::Plane(Box::new(plane))))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn into_source(self) -> Source {
+        self.source
+    }
+
+    fn new(dir: &AsDir, topology: &AsTopology, source: Source) -> Control {
+        Control {
+            source,
+            isd_as: topology.isd_as,
             daemon: DAEMON_ADDRESS,
             services: topology.control_service.values().copied().collect(),
             socket: dir.control_socket(),
-            plane: Plane::new(graph, keys, topology, local, LIFETIME),
-        })
+        }
     }
 
     /// Serves the daemon API on another address than [`DAEMON_ADDRESS`]; port
@@ -145,7 +170,10 @@ impl Control {
         if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
             return Err(OpenError::Lifetime(lifetime));
         }
-        self.plane.set_lifetime(lifetime);
+        match &mut self.source {
+            Source::Plane(plane) => plane.set_lifetime(lifetime),
+            Source::Folder { lifetime: of, .. } => *of = lifetime,
+        }
         Ok(self)
     }
 
@@ -155,7 +183,8 @@ impl Control {
     /// When one of them cannot be taken.
     pub async fn bind(self) -> Result<Bound, RunError> {
         Bound::new(
-            Shared::new(self.plane),
+            Shared::new(self.source),
+            self.isd_as,
             self.daemon,
             &self.services,
             self.socket,
@@ -172,22 +201,57 @@ impl Control {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
         self.bind().await?.run(shutdown).await
     }
+}
 
-    /// A link is up if both ends say so; its shape is that of end `a`.
-    fn restore(&mut self, states: &BTreeMap<(IsdAsn, u16), LinkState>) {
-        let graph = &self.plane.graph;
-        let links: Vec<_> = (0..graph.links())
-            .filter_map(|at| {
-                let link = graph.link(at);
-                let [a, b] = [&link.a, &link.b].map(|end| states.get(&(end.isd_as, end.id)));
-                let shape = a.or(b)?.shape;
-                let up = [a, b].into_iter().flatten().all(|state| state.up);
-                Some((at, up, shape))
-            })
-            .collect();
-        for (at, up, shape) in links {
-            self.plane.set_link(at, up, shape);
-        }
+impl Source {
+    /// Reads the network, if it has not been.
+    pub fn plane(self) -> Result<Plane, OpenError> {
+        let (dir, lifetime) = match self {
+            Source::Plane(plane) => return Ok(*plane),
+            Source::Folder { dir, lifetime } => (dir, lifetime),
+        };
+        Control::load(&dir)?
+            .with_segment_lifetime(lifetime)?
+            .source
+            .plane()
+    }
+}
+
+/// The lab's folder in which the AS's folder is.
+fn lab_of(dir: &AsDir) -> Result<&Path, OpenError> {
+    let lab = dir.path().parent().filter(|lab| *lab != Path::new(""));
+    lab.ok_or_else(|| OpenError::NoLab {
+        dir: dir.path().to_owned(),
+    })
+}
+
+fn plane(topology: AsTopology, network: Network, keys: Keys) -> Result<Plane, OpenError> {
+    let keys = network
+        .ases
+        .iter()
+        .map(|r#as| keys.of(r#as.isd_as).ok_or(OpenError::NoKey(r#as.isd_as)))
+        .collect::<Result<_, _>>()?;
+    let graph = Graph::new(network);
+    let local = graph
+        .find(topology.isd_as)
+        .ok_or(OpenError::NotInNetwork(topology.isd_as))?;
+    Ok(Plane::new(graph, keys, topology, local, LIFETIME))
+}
+
+/// A link is up if both ends say so; its shape is that of end `a`.
+fn restore(plane: &mut Plane, states: &BTreeMap<(IsdAsn, u16), LinkState>) {
+    let graph = &plane.graph;
+    let links: Vec<_> = (0..graph.links())
+        .filter_map(|at| {
+            let link = graph.link(at);
+            let [a, b] = [&link.a, &link.b].map(|end| states.get(&(end.isd_as, end.id)));
+            let shape = a.or(b)?.shape;
+            let up = [a, b].into_iter().flatten().all(|state| state.up);
+            Some((at, up, shape))
+        })
+        .collect();
+    for (at, up, shape) in links {
+        plane.set_link(at, up, shape);
     }
 }
 

@@ -1,10 +1,7 @@
 //! The daemon API (`proto.daemon.v1.DaemonService`), as scionproto's daemon
 //! answers it.
 
-use crate::{
-    plane::{LookupError, Plane},
-    wire,
-};
+use crate::{plane::LookupError, shared::Shared, wire};
 use connectrpc::{
     ConnectError, Encodable, RequestContext, Response, ServiceRequest, ServiceResult,
 };
@@ -19,26 +16,7 @@ use scion_protobuf::{
         ServicesRequest, ServicesResponse,
     },
 };
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
-};
-
-/// The state that the services share.
-#[derive(Clone)]
-pub(crate) struct Shared(Arc<Mutex<Plane>>);
-
-impl Shared {
-    pub fn new(plane: Plane) -> Shared {
-        Shared(Arc::new(Mutex::new(plane)))
-    }
-
-    /// Held for the time of one answer, never across an await.
-    pub fn lock(&self) -> MutexGuard<'_, Plane> {
-        // A panic in one answer leaves at worst a cache half filled.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Unix seconds.
 pub(crate) fn now() -> u64 {
@@ -52,7 +30,7 @@ impl From<LookupError> for ConnectError {
         let message = error.to_string();
         match error {
             LookupError::Unknown(_) => ConnectError::not_found(message),
-            LookupError::Unsigned(_) => ConnectError::internal(message),
+            LookupError::Unsigned(_) | LookupError::NoNetwork(_) => ConnectError::internal(message),
             LookupError::Wildcard(_) | LookupError::Foreign { .. } => {
                 ConnectError::invalid_argument(message)
             }
@@ -75,7 +53,7 @@ impl DaemonService for Daemon {
                 "this network has no hidden paths: ask without `hidden`",
             ));
         }
-        let answer = self.0.lock().paths(
+        let answer = self.0.lock()?.paths(
             IsdAsn::from_u64(request.source_isd_as),
             IsdAsn::from_u64(request.destination_isd_as),
             now(),
@@ -88,7 +66,7 @@ impl DaemonService for Daemon {
         _: RequestContext,
         request: ServiceRequest<'_, ASRequest>,
     ) -> ServiceResult<impl Encodable<ASResponse> + Send + use<'a>> {
-        let plane = self.0.lock();
+        let plane = self.0.lock()?;
         let asked = match IsdAsn::from_u64(request.isd_as) {
             IsdAsn::WILDCARD => plane.isd_as(),
             isd_as => isd_as,
@@ -106,7 +84,7 @@ impl DaemonService for Daemon {
         _: RequestContext,
         _: ServiceRequest<'_, InterfacesRequest>,
     ) -> ServiceResult<impl Encodable<InterfacesResponse> + Send + use<'a>> {
-        let plane = self.0.lock();
+        let plane = self.0.lock()?;
         let routers = plane.topology.border_routers.values();
         Response::ok(InterfacesResponse {
             interfaces: routers
@@ -124,7 +102,7 @@ impl DaemonService for Daemon {
         _: RequestContext,
         _: ServiceRequest<'_, ServicesRequest>,
     ) -> ServiceResult<impl Encodable<ServicesResponse> + Send + use<'a>> {
-        let plane = self.0.lock();
+        let plane = self.0.lock()?;
         let control = plane.topology.control_service.values();
         let list = ListService {
             services: control
@@ -148,7 +126,7 @@ impl DaemonService for Daemon {
     ) -> ServiceResult<impl Encodable<NotifyInterfaceDownResponse> + Send + use<'a>> {
         let isd_as = IsdAsn::from_u64(request.isd_as);
         tracing::debug!("a host reports {isd_as}#{} down", request.id);
-        self.0.lock().revoke(isd_as, request.id, now());
+        self.0.lock()?.revoke(isd_as, request.id, now());
         Response::ok(NotifyInterfaceDownResponse::default())
     }
 
@@ -157,7 +135,7 @@ impl DaemonService for Daemon {
         _: RequestContext,
         _: ServiceRequest<'_, Empty>,
     ) -> ServiceResult<impl Encodable<PortRangeResponse> + Send + use<'a>> {
-        let (first, last) = self.0.lock().topology.dispatched_ports;
+        let (first, last) = self.0.lock()?.topology.dispatched_ports;
         Response::ok(PortRangeResponse {
             dispatched_port_start: first.into(),
             dispatched_port_end: last.into(),

@@ -3,9 +3,10 @@
 //! which they combine themselves.
 
 use crate::{
-    daemon::{Shared, now},
+    daemon::now,
     offer::Offer,
     plane::{LookupError, Plane},
+    shared::Shared,
 };
 use connectrpc::{ConnectError, Response, Router, handler_fn};
 use endhost_api_protobuf::proto::scion::endhost::v1::{
@@ -30,15 +31,17 @@ pub(crate) fn add(router: Router, shared: &Shared) -> Router {
             "scion.endhost.v1.UnderlayService",
             "ListUnderlays",
             handler_fn(move |_, request: ListUnderlaysRequest| {
-                let answer = list_underlays(&underlays.lock(), &request);
-                async move { Response::ok(answer) }
+                let plane = underlays.lock();
+                let answer = plane.map(|plane| list_underlays(&plane, &request));
+                async move { Response::ok(answer?) }
             }),
         )
         .route(
             "scion.endhost.v1.SegmentsService",
             "ListSegments",
             handler_fn(move |_, request: ListSegmentsRequest| {
-                let answer = list_segments(&mut segments.lock(), &request, now());
+                let plane = segments.lock().map_err(PageError::from);
+                let answer = plane.and_then(|mut plane| list_segments(&mut plane, &request, now()));
                 async move { Response::ok(answer?) }
             }),
         )

@@ -37,6 +37,7 @@ mod revoked;
 mod routes;
 mod segment;
 mod serve;
+mod shared;
 mod signed;
 #[cfg(test)]
 mod testing;

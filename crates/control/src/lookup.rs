@@ -1,10 +1,6 @@
 //! Segment lookup (`proto.control_plane.v1.SegmentLookupService`).
 
-use crate::{
-    daemon::{Shared, now},
-    offer::Offer,
-    plane::LookupError,
-};
+use crate::{daemon::now, offer::Offer, plane::LookupError, shared::Shared};
 use connectrpc::{Encodable, RequestContext, Response, ServiceRequest, ServiceResult};
 use hawser_segment::Segments;
 use hawser_topology::IsdAsn;
@@ -45,7 +41,7 @@ impl SegmentLookupService for Lookup {
         _: RequestContext,
         request: ServiceRequest<'_, SegmentsRequest>,
     ) -> ServiceResult<impl Encodable<SegmentsResponse> + Send + use<'a>> {
-        let mut plane = self.0.lock();
+        let mut plane = self.0.lock()?;
         let found = plane.lookup(
             IsdAsn::from_u64(request.src_isd_as),
             IsdAsn::from_u64(request.dst_isd_as),

@@ -63,6 +63,8 @@ pub(crate) enum LookupError {
     Foreign { local: IsdAsn, asked: IsdAsn },
     #[error("segments cannot be signed: {0}")]
     Unsigned(String),
+    #[error("the network cannot be read: {0}")]
+    NoNetwork(String),
 }
 
 /// What a segment lookup starts or ends at.

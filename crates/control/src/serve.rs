@@ -1,13 +1,15 @@
 //! The sockets of a control service.
 
 use crate::{
-    daemon::{Daemon, Shared},
+    daemon::Daemon,
     endhost_api,
     live::{Reply, Request, Status},
     lookup::Lookup,
+    shared::Shared,
     trust::Material,
 };
 use connectrpc::{CompressionRegistry, ConnectRpcService, Router, Server};
+use hawser_topology::IsdAsn;
 use std::{
     io,
     net::SocketAddr,
@@ -84,6 +86,7 @@ impl Drop for SocketFile {
 impl Bound {
     pub(crate) async fn new(
         shared: Shared,
+        isd_as: IsdAsn,
         daemon: SocketAddr,
         services: &[SocketAddr],
         socket: PathBuf,
@@ -97,7 +100,6 @@ impl Bound {
             control.push(at);
         }
         let live = listen_unix(&socket).await?;
-        let isd_as = shared.lock().isd_as();
         Ok(Bound {
             shared,
             daemon,
@@ -279,25 +281,26 @@ async fn converse(stream: UnixStream, shared: &Shared, status: Status) -> io::Re
 }
 
 fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {
-    let mut plane = shared.lock();
     match request {
-        Request::SetLink { a, up, shape } => match plane.graph.link_at(a.0, a.1) {
-            Some(link) => {
-                plane.set_link(link, up, shape);
-                Reply::Done
-            }
-            None => Reply::Error {
+        Request::SetLink { a, up, shape } => match shared.set_link(a, up, shape) {
+            true => Reply::Done,
+            false => Reply::Error {
                 message: format!("the network has no interface {}#{}", a.0, a.1),
             },
         },
-        Request::Status => Reply::Status(Status {
-            down: plane
-                .graph
-                .down()
-                .map(|link| (link.a.isd_as, link.a.id))
-                .collect(),
-            ..status.clone()
-        }),
+        Request::Status => match shared.lock() {
+            Ok(plane) => Reply::Status(Status {
+                down: plane
+                    .graph
+                    .down()
+                    .map(|link| (link.a.isd_as, link.a.id))
+                    .collect(),
+                ..status.clone()
+            }),
+            Err(error) => Reply::Error {
+                message: error.to_string(),
+            },
+        },
         Request::Stop => Reply::Done,
     }
 }

@@ -1,7 +1,7 @@
 //! The certificates and keys of the network's ASes: signing segments, and
 //! handing out what verifies them (`proto.control_plane.v1.TrustMaterialService`).
 
-use crate::{daemon::Shared, keys::as_folder, signed::Plain};
+use crate::{keys::as_folder, shared::Shared, signed::Plain};
 use connectrpc::{
     ConnectError, Encodable, RequestContext, Response, ServiceRequest, ServiceResult,
 };
@@ -108,7 +108,7 @@ pub(crate) struct Material(pub Shared);
 
 impl Material {
     fn find_chains(&self, request: &ChainsRequest) -> Result<Vec<Chain>, ConnectError> {
-        let mut plane = self.0.lock();
+        let mut plane = self.0.lock()?;
         let asked = IsdAsn::from_u64(request.isd_as);
         let ases = (0..plane.graph.len()).map(|at| plane.graph.r#as(at).isd_as);
         let ases: Vec<_> = ases.filter(|&isd_as| asked.matches(isd_as)).collect();
@@ -130,7 +130,7 @@ impl Material {
     }
 
     fn find_trc(&self, request: &TRCRequest) -> Result<Vec<u8>, ConnectError> {
-        let plane = self.0.lock();
+        let plane = self.0.lock()?;
         let trc = plane.pki.as_ref().ok_or_else(no_pki)?.trc(request);
         trc.ok_or_else(|| {
             let TRCRequest { isd, base, serial } = request;

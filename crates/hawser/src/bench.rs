@@ -14,6 +14,7 @@ use crate::{
     format,
     out::errln,
     output::Output,
+    scratch::Scratch,
     stage::content::Content,
 };
 use experiment::Experiment;
@@ -67,10 +68,7 @@ async fn repeat(
     args: &BenchArgs,
     experiment: &Experiment,
 ) -> Result<(Vec<u64>, Vec<Vec<Run>>), Failure> {
-    let folder = tempfile::Builder::new()
-        .prefix("hawser-bench-")
-        .tempdir()
-        .doing("making a folder for the experiment")?;
+    let folder = Scratch::create()?;
     let bytes: Vec<u64> = experiment
         .variants
         .iter()

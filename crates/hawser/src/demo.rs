@@ -9,6 +9,7 @@ use crate::{
     cmd::{get, torrent},
     failure::{Doing, Failure},
     format,
+    scratch::Scratch,
     stage::{Bars, Stage, ceiling, content::Content},
 };
 use report::{Report, Run};
@@ -34,10 +35,7 @@ async fn play(args: DemoArgs) -> Result<(), Failure> {
             scene.topology
         )));
     }
-    let folder = tempfile::Builder::new()
-        .prefix("hawser-demo-")
-        .tempdir()
-        .doing("making a folder for the demo")?;
+    let folder = Scratch::create()?;
     let content = Content::prepare(
         args.file.as_deref(),
         folder.path(),

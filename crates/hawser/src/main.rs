@@ -14,6 +14,7 @@ mod out;
 mod output;
 mod paint;
 mod paper;
+mod scratch;
 mod screen;
 mod stage;
 

@@ -7,6 +7,7 @@ use crate::out::errln;
 use crate::{
     cmd::{get, interrupted, lab::program},
     failure::{Doing, Failure},
+    scratch,
 };
 use hawser_lab::{Lab, Options};
 use hawser_path::Interface;
@@ -17,17 +18,12 @@ use std::{
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command as Spawn},
 };
-
-/// How long the routers of a new network may take until all hear each other; over a link of 100 ms
-/// it takes more than a second.
-const HEARD: Duration = Duration::from_secs(20);
 
 /// A lab and what runs in it. Dropping it takes all of it down.
 pub struct Stage {
@@ -38,39 +34,27 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Brings the network up; `name` begins the lab's name.
+    /// Brings the network up; `name` begins the lab's name. It ends with this process, however that
+    /// ends.
     pub fn set(network: &Network, name: &str) -> Result<Stage, Failure> {
+        // What earlier ones left that were killed.
+        Lab::sweep().map_err(Failure::job)?;
+        scratch::sweep();
         let program = program()?;
-        let name = format!("{name}-{}", std::process::id());
-        let options = Options::new(&program).with_name(name);
-        let lab = Lab::up(network, &options).map_err(Failure::job)?;
+        let own = std::process::id();
+        let options = Options::new(&program)
+            .with_name(format!("{name}-{own}"))
+            .with_owner(own);
+        let up = Lab::up(network, &options).map_err(Failure::job)?;
         let stage = Stage {
-            lab,
+            lab: up.lab,
             program,
             seeders: Vec::new(),
             down: false,
         };
-        stage.wait_for_links()?;
-        Ok(stage)
-    }
-
-    /// Waits until the routers at both ends of all links hear each other: until then they send
-    /// nothing over them.
-    fn wait_for_links(&self) -> Result<(), Failure> {
-        let until = Instant::now() + HEARD;
-        loop {
-            let status = self.lab.status().map_err(Failure::job)?;
-            let mut ends = status.links.iter().flat_map(|link| [&link.a, &link.b]);
-            let Some(end) = ends.find(|end| end.hears == Some(false)) else {
-                return Ok(());
-            };
-            if Instant::now() > until {
-                return Err(Failure::job(format!(
-                    "the link at {}#{} does not come up within {HEARD:?}",
-                    end.isd_as, end.id
-                )));
-            }
-            thread::sleep(Duration::from_millis(50));
+        match up.dead_links.first() {
+            None => Ok(stage),
+            Some(link) => Err(Failure::job(format!("the link {link} does not come up"))),
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     netlink::{LOOPBACK, Netlink, VethEnd},
     netns::NetNs,
-    plan::{AsPlan, EndPlan, Plan},
+    plan::{AsPlan, LinkPlan, Plan, Route},
     protocol::Limit,
 };
 use hawser_limit::LinkLimit;
@@ -63,6 +63,7 @@ pub(crate) fn links(
         let [near, far] = [&link.a, &link.b].map(|end| VethEnd {
             device: &end.device,
             index: end.index,
+            mac: end.mac,
         });
         let made = sockets[link.a.owner].add_veth(&near, &far, &namespaces[link.b.owner], link.mtu);
         making(made, plan.ases[link.a.owner].isd_as, near.device)?;
@@ -75,8 +76,8 @@ pub(crate) fn links(
         }
     }
     for link in &plan.links {
-        for end in [&link.a, &link.b] {
-            link_up(plan, end, &mut sockets[end.owner])?;
+        for side in [Side::A, Side::B] {
+            link_up(plan, link, side, &mut sockets[link.end(side).owner])?;
         }
     }
     for (i, link) in network.links.iter().enumerate() {
@@ -104,19 +105,40 @@ fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
 }
 
 /// Brings one end of a link up, with what the kernel forgets of a device that
-/// goes down: its IPv6 address and the routes over it. What is there stays.
-fn link_up(plan: &Plan, end: &EndPlan, socket: &mut Netlink) -> Result<(), BuildError> {
+/// goes down: its IPv6 address, its neighbour and the routes over it. What is
+/// there stays.
+fn link_up(
+    plan: &Plan,
+    link: &LinkPlan,
+    side: Side,
+    socket: &mut Netlink,
+) -> Result<(), BuildError> {
+    let (end, far) = (link.end(side), link.end(side.other()));
     let as_ = &plan.ases[end.owner];
     making(socket.set_up(end.index), as_.isd_as, &end.device)?;
     if let Some(address) = end.address6 {
         let made = unless_there(socket.add_address(end.index, address.into(), LINK_PREFIX6));
         making(made, as_.isd_as, format_args!("its address {address}"))?;
     }
-    for route in as_.routes.iter().filter(|route| route.index == end.index) {
-        let made = unless_there(socket.add_route(route.to, route.via, route.index, as_.host));
-        making(made, as_.isd_as, format_args!("its route to {}", route.to))?;
+    let plain = IpAddr::from(far.address);
+    for address in [Some(plain), far.address6.map(IpAddr::from)] {
+        let made = address.map_or(Ok(()), |there| {
+            socket.add_neighbour(end.index, there, far.mac)
+        });
+        making(
+            made,
+            as_.isd_as,
+            format_args!("the neighbour of {}", end.device),
+        )?;
     }
-    Ok(())
+    let over = |route: &&Route| route.index == end.index;
+    let routes: Vec<Route> = as_.routes.iter().filter(over).copied().collect();
+    let made = socket.add_routes(&routes, as_.host);
+    making(
+        made,
+        as_.isd_as,
+        format_args!("the routes over {}", end.device),
+    )
 }
 
 /// After half of a link came up, it is brought up again from the beginning.
@@ -140,7 +162,7 @@ pub(crate) fn set_link_up(
         let socket = namespaces[end.owner].run(Netlink::open).flatten();
         let mut socket = making(socket, isd_as, "a netlink socket")?;
         match up {
-            true => link_up(plan, end, &mut socket)?,
+            true => link_up(plan, &plan.links[link], side, &mut socket)?,
             false => making(socket.set_down(end.index), isd_as, &end.device)?,
         }
     }
@@ -208,6 +230,42 @@ mod tests {
         assert_eq!(rates(), [Some(7_000_000); 2]);
         set_limit(&plan, &namespaces, 0, None).unwrap();
         assert_eq!(rates(), [None; 2]);
+    }
+
+    /// The state of what an AS knows of its neighbours: flags as `ATF_` of arp(7).
+    fn neighbours(namespace: &NetNs) -> Vec<String> {
+        let table = || std::fs::read_to_string("/proc/thread-self/net/arp").unwrap();
+        let table = namespace.run(table).unwrap();
+        let flags = table.lines().skip(1).map(|line| {
+            let mut fields = line.split_ascii_whitespace();
+            fields.nth(2).unwrap().to_owned()
+        });
+        flags.collect()
+    }
+
+    #[test]
+    fn neighbours_take_no_place_in_the_table_of_all_namespaces() {
+        const PERMANENT: &str = "0x6";
+        if !is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let network = Network::ready("fig7a").unwrap();
+        let plan = Plan::of(&network).unwrap();
+        let namespaces = namespaces(&plan).unwrap();
+        links(&plan, &network, &namespaces).unwrap();
+        let all_permanent = || {
+            for (at, namespace) in namespaces.iter().enumerate() {
+                let ends = plan.links.iter().flat_map(|link| [&link.a, &link.b]);
+                let own = ends.filter(|end| end.owner == at).count();
+                assert_eq!(neighbours(namespace), vec![PERMANENT; own]);
+            }
+        };
+        all_permanent();
+        for up in [false, true] {
+            set_link_up(&plan, &namespaces, 0, up).unwrap();
+        }
+        all_permanent();
     }
 
     #[test]

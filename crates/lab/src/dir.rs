@@ -140,6 +140,9 @@ pub(crate) struct Settings {
     pub no_control: Vec<IsdAsnText>,
     /// How long path segments live; none for the control service's own choice.
     pub segment_lifetime: Option<Duration>,
+    /// The process that the lab ends with; None for one that stays.
+    #[serde(default)]
+    pub owner: Option<ProcessId>,
 }
 
 /// A process of an AS.
@@ -407,6 +410,7 @@ mod tests {
             no_router: vec![first],
             no_control: vec![first, second],
             segment_lifetime: Some(Duration::from_secs(30)),
+            owner: Some(ProcessId::own().unwrap()),
         };
         dir.write_settings(&settings).unwrap();
         assert_eq!(dir.read_settings().unwrap(), settings);

@@ -66,7 +66,26 @@ impl Lab {
     ///
     /// # Errors
     /// When the lab has no such AS, or does not run.
-    pub fn command(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, EnterError> {
+    pub fn command(&self, isd_as: IsdAsn, command: Command) -> Result<Command, EnterError> {
+        let mut command = self.inside(isd_as, command)?;
+        let own = rustix::process::getpid();
+        let owner = self.dir.read_settings()?.owner;
+        if owner.is_some_and(|owner| owner.pid == own.as_raw_nonzero().get()) {
+            // The supervisor ends what it finds inside once this process has
+            // ended: what comes inside only after that must end by itself.
+            // SAFETY: between fork and exec it only makes a system call.
+            unsafe {
+                command.pre_exec(move || match rustix::process::getppid() == Some(own) {
+                    true => Ok(()),
+                    false => Err(io::ErrorKind::NotConnected.into()),
+                })
+            };
+        }
+        Ok(command)
+    }
+
+    /// A command that runs inside the namespace of an AS.
+    fn inside(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, EnterError> {
         let (net, user) = self.namespaces(isd_as)?;
         let said = command.get_envs().any(|(name, _)| name == DAEMON.0);
         if !said && std::env::var_os(DAEMON.0).is_none() {
@@ -119,7 +138,7 @@ impl Lab {
     /// # Errors
     /// Returns only when the command could not be run.
     pub fn exec(&self, isd_as: IsdAsn, command: Command) -> Result<Infallible, EnterError> {
-        let mut command = self.command(isd_as, command)?;
+        let mut command = self.inside(isd_as, command)?;
         let source = command.exec();
         Err(EnterError::Run {
             program: command.get_program().to_string_lossy().into_owned(),

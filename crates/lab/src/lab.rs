@@ -1,14 +1,14 @@
 //! A lab as commands see it.
 
 use crate::{
-    Options, UpError,
+    Options, Up, UpError,
     dir::{IsdAsnText, LabDir, StateError},
     down::{self, DownError},
     place::{PlaceError, Root},
-    up,
+    sweep, up,
 };
 use hawser_topology::{IsdAsn, Network, TopologyError};
-use std::{net::IpAddr, path::Path};
+use std::{collections::BTreeMap, net::IpAddr, path::Path};
 
 /// A SCION network on this machine.
 ///
@@ -55,11 +55,13 @@ impl Lab {
     }
 
     /// Brings a network up. Returns once every router and control service
-    /// answers; the lab then stays until it is taken down.
+    /// answers; the lab then stays until it is taken down, or its owner ends
+    /// ([`Options::with_owner`]). What is left of a lab of that name whose
+    /// supervisor was killed is cleared away first.
     ///
     /// # Errors
     /// When it cannot be; then nothing of it is left.
-    pub fn up(network: &Network, options: &Options) -> Result<Lab, UpError> {
+    pub fn up(network: &Network, options: &Options) -> Result<Up, UpError> {
         up::up(network, options)
     }
 
@@ -99,6 +101,17 @@ impl Lab {
             });
         }
         Ok(labs)
+    }
+
+    /// Clears away what is left of this user's labs whose owner
+    /// ([`Options::with_owner`]) and supervisor have ended, and of those whose
+    /// `up` was killed before there was a supervisor. Labs that run, come up or
+    /// go down are not touched, nor those without an owner.
+    ///
+    /// # Errors
+    /// When the folder of all labs cannot be read.
+    pub fn sweep() -> Result<(), PlaceError> {
+        sweep::sweep(&Root::find())
     }
 
     /// Its name.
@@ -148,6 +161,16 @@ impl Lab {
     pub fn host(&self, isd_as: IsdAsn) -> Result<Option<IpAddr>, StateError> {
         let state = self.dir.read_state()?;
         Ok(state.find(isd_as).map(|at| state.ases[at].host))
+    }
+
+    /// The addresses of the hosts of all ASes, as [`Lab::host`].
+    ///
+    /// # Errors
+    /// When what runs cannot be read.
+    pub fn hosts(&self) -> Result<BTreeMap<IsdAsn, IpAddr>, StateError> {
+        let state = self.dir.read_state()?;
+        let hosts = state.ases.iter().map(|as_| (as_.isd_as, as_.host));
+        Ok(hosts.collect())
     }
 
     /// Takes the lab down: ends all its processes, those that were started

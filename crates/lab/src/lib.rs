@@ -8,8 +8,10 @@
 //!
 //! Everything of a lab is held by processes, none of it by files: namespaces
 //! live as long as a process is in them, devices and limits as long as their
-//! namespace, the services as long as the lab's supervisor. The folder of a
-//! lab only says where things are. Without root a lab has a user namespace of
+//! namespace, the services as long as the lab's supervisor, which starts those
+//! again that end, and itself ends with the lab's owner, if it has one. The
+//! folder of a lab only says where things are; what killed commands left is
+//! cleared away by the next one ([`Lab::sweep`]). Without root a lab has a user namespace of
 //! its own; the namespaces of the machine are never touched.
 //!
 //! Addresses: the host of the AS that the topology lists as number n has
@@ -30,6 +32,7 @@ mod down;
 mod enter;
 mod lab;
 mod link;
+mod live;
 mod logs;
 mod name;
 mod netlink;
@@ -39,9 +42,11 @@ mod plan;
 mod process;
 mod protocol;
 mod reap;
+mod restart;
 mod routes;
 mod status;
 mod supervisor;
+mod sweep;
 mod up;
 
 pub use capture::{Capture, CaptureError, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
@@ -55,9 +60,10 @@ pub use name::{DEFAULT_NAME, NameError, check as check_name};
 pub use place::PlaceError;
 pub use plan::PlanError;
 pub use protocol::{LimitState, SupervisorError};
+pub use restart::{RestartError, RestartOf};
 pub use routes::ip_way;
 pub use status::{
     AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status, StatusError,
 };
 pub use supervisor::supervise;
-pub use up::{Options, UpError};
+pub use up::{Options, Up, UpError};

@@ -1,9 +1,9 @@
 //! The few rtnetlink(7) requests that a lab is made of.
 
-use crate::netns::NetNs;
+use crate::{netns::NetNs, plan::Route};
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkDeserializable,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::{
     AddressFamily, RouteNetlinkMessage,
@@ -12,6 +12,7 @@ use netlink_packet_route::{
         AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InetDevConf, InfoData, InfoKind,
         InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
     },
+    neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState},
     route::{
         RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
         RouteScope, RouteType,
@@ -30,6 +31,10 @@ pub(crate) const LOOPBACK: u32 = 1;
 /// `RT_TABLE_LOCAL` of rtnetlink(7): the addresses that are this host's own.
 const TABLE_LOCAL: u8 = 255;
 
+/// Requests sent at once: the answers to all of them, if they fail, fit into a
+/// socket's buffer.
+const BATCH: usize = 128;
+
 /// How often, and how long in all, a route that the kernel is to add is looked
 /// for.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -45,7 +50,11 @@ pub(crate) struct Netlink {
 pub(crate) struct VethEnd<'a> {
     pub device: &'a str,
     pub index: u32,
+    pub mac: Mac,
 }
+
+/// An Ethernet address.
+pub(crate) type Mac = [u8; 6];
 
 impl Netlink {
     /// Opens a socket to the namespace of the calling thread.
@@ -73,6 +82,7 @@ impl Netlink {
             message.attributes = vec![
                 LinkAttribute::IfName(end.device.to_owned()),
                 LinkAttribute::Mtu(mtu),
+                LinkAttribute::Address(end.mac.to_vec()),
             ];
             message
         };
@@ -182,60 +192,115 @@ impl Netlink {
         }
     }
 
-    /// Routes one address over a neighbour. TCP to and from there is controlled by CUBIC, whatever
-    /// the host is set to, so that measurements compare: BBR takes the burst that a limit lets
+    /// Says where a neighbour is, for as long as the device is up.
+    ///
+    /// The kernel has one table of learned neighbours for all namespaces, the
+    /// machine's own among them, of 1024 entries unless set otherwise
+    /// (`gc_thresh3` of arp(7)). An entry that is permanent takes no place there.
+    pub fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: Mac) -> io::Result<()> {
+        let mut message = NeighbourMessage::default();
+        message.header.family = match address {
+            IpAddr::V4(_) => AddressFamily::Inet,
+            IpAddr::V6(_) => AddressFamily::Inet6,
+        };
+        message.header.ifindex = index;
+        message.header.state = NeighbourState::Permanent;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(address.into()),
+            NeighbourAttribute::LinkLayerAddress(mac.to_vec()),
+        ];
+        let message = RouteNetlinkMessage::NewNeighbour(message);
+        self.request(message, NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Routes addresses over neighbours, from one source; those that are there are
+    /// replaced. TCP to and from there is controlled by CUBIC, whatever the host is
+    /// set to, so that measurements compare: BBR takes the burst that a limit lets
     /// through for the link's rate. A kernel that has no CUBIC uses what it has.
-    pub fn add_route(
-        &mut self,
-        to: Ipv4Addr,
-        via: Ipv4Addr,
-        index: u32,
-        source: Ipv4Addr,
-    ) -> io::Result<()> {
-        let mut message = route(to.into(), source.into(), index);
-        message
-            .attributes
-            .push(RouteAttribute::Gateway(RouteAddress::Inet(via)));
-        let mut with_cubic = message.clone();
-        with_cubic
-            .attributes
-            .push(RouteAttribute::Metrics(vec![RouteMetric::CcAlgo(
-                "cubic".to_owned(),
-            )]));
-        match self.create(RouteNetlinkMessage::NewRoute(with_cubic)) {
+    pub fn add_routes(&mut self, routes: &[Route], source: Ipv4Addr) -> io::Result<()> {
+        let cubic = RouteMetric::CcAlgo("cubic".to_owned());
+        let cubic = RouteAttribute::Metrics(vec![cubic]);
+        match self.add_routes_with(routes, source, Some(&cubic)) {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-                self.create(RouteNetlinkMessage::NewRoute(message))
+                self.add_routes_with(routes, source, None)
             }
             made => made,
         }
+    }
+
+    fn add_routes_with(
+        &mut self,
+        routes: &[Route],
+        source: Ipv4Addr,
+        more: Option<&RouteAttribute>,
+    ) -> io::Result<()> {
+        let message = |to: &Route| {
+            let mut message = route(to.to.into(), source.into(), to.index);
+            let via = RouteAttribute::Gateway(RouteAddress::Inet(to.via));
+            message.attributes.push(via);
+            message.attributes.extend(more.cloned());
+            RouteNetlinkMessage::NewRoute(message)
+        };
+        for some in routes.chunks(BATCH) {
+            self.batch(some.iter().map(message), NLM_F_CREATE | NLM_F_REPLACE)?;
+        }
+        Ok(())
     }
 
     fn create(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
         self.request(message, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Sends a request and waits for the kernel's word on it.
+    /// Sends a request and waits for the kernel's answer.
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        self.sequence += 1;
-        let mut message = NetlinkMessage::from(message);
-        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
-        message.header.sequence_number = self.sequence;
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        let (answer, _) = self.socket.recv_from_full()?;
-        let answer = NetlinkMessage::<Answer>::deserialize(&answer).map_err(io::Error::other)?;
-        match answer.payload {
-            NetlinkPayload::Error(e) if answer.header.sequence_number == self.sequence => {
-                match e.code {
-                    None => Ok(()),
-                    Some(code) => Err(io::Error::from_raw_os_error(code.get().abs())),
-                }
+        self.batch(std::iter::once(message), flags)
+    }
+
+    /// Sends requests at once, and waits for the kernel's answer: netlink(7) has it
+    /// take them one after the other, and answer those that fail and the last one.
+    /// Returns the first error.
+    fn batch(
+        &mut self,
+        messages: impl Iterator<Item = RouteNetlinkMessage>,
+        flags: u16,
+    ) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        let mut messages = messages.peekable();
+        while let Some(message) = messages.next() {
+            self.sequence += 1;
+            let mut message = NetlinkMessage::from(message);
+            message.header.flags = NLM_F_REQUEST | flags;
+            if messages.peek().is_none() {
+                message.header.flags |= NLM_F_ACK;
             }
-            other => Err(io::Error::other(format!(
-                "the kernel answered a request with {other:?}"
-            ))),
+            message.header.sequence_number = self.sequence;
+            message.finalize();
+            let start = bytes.len();
+            // Messages begin at multiples of four bytes.
+            bytes.resize(start + message.buffer_len().next_multiple_of(4), 0);
+            message.serialize(&mut bytes[start..]);
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.socket.send(&bytes, 0)?;
+        let mut result = Ok(());
+        loop {
+            let (answer, _) = self.socket.recv_from_full()?;
+            let answer =
+                NetlinkMessage::<Answer>::deserialize(&answer).map_err(io::Error::other)?;
+            let NetlinkPayload::Error(error) = answer.payload else {
+                let payload = answer.payload;
+                return Err(io::Error::other(format!(
+                    "the kernel answered a request with {payload:?}"
+                )));
+            };
+            if let (Ok(()), Some(code)) = (&result, error.code) {
+                result = Err(io::Error::from_raw_os_error(code.get().abs()));
+            }
+            if answer.header.sequence_number == self.sequence {
+                return result;
+            }
         }
     }
 }
@@ -300,10 +365,12 @@ mod tests {
         let near = VethEnd {
             device: "if1",
             index: 1001,
+            mac: [2, 0, 0, 0, 0, 1],
         };
         let far = VethEnd {
             device: "if7",
             index: 1007,
+            mac: [2, 0, 0, 0, 0, 2],
         };
         a.run(|| Netlink::open().unwrap().add_veth(&near, &far, &b, 1428))
             .unwrap()
@@ -326,8 +393,20 @@ mod tests {
                 link.add_address(index, end(n).into(), 31).unwrap();
                 let end6: IpAddr = format!("fd00:0:1::{}", n - 1).parse().unwrap();
                 link.add_address(index, end6, 127).unwrap();
-                let other = Ipv4Addr::new(10, 0, 3 - n, 1);
-                link.add_route(other, end(3 - n), index, host).unwrap();
+                let mac = [2, 0, 0, 0, 0, 3 - n];
+                link.add_neighbour(index, end(3 - n).into(), mac).unwrap();
+                let others = [3 - n].into_iter().chain(10..=255);
+                let routes: Vec<_> = others
+                    .map(|other| Route {
+                        to: Ipv4Addr::new(10, 0, other, 1),
+                        via: end(3 - n),
+                        index,
+                    })
+                    .collect();
+                // More than one batch; and again, as after half of it has failed.
+                assert!(routes.len() > BATCH);
+                link.add_routes(&routes, host).unwrap();
+                link.add_routes(&routes, host).unwrap();
             })
             .unwrap();
         }
@@ -418,11 +497,36 @@ mod tests {
     }
 
     #[test]
+    fn one_refusal_of_many_is_told() {
+        let Some((a, _b)) = pair() else { return };
+        let route = |other, via| Route {
+            to: Ipv4Addr::new(10, 1, other, 1),
+            via,
+            index: 1001,
+        };
+        let mut routes: Vec<_> = (0..100)
+            .map(|other| route(other, Ipv4Addr::new(10, 128, 0, 1)))
+            .collect();
+        // Not on the link.
+        routes[50].via = Ipv4Addr::new(10, 99, 0, 1);
+        let host = Ipv4Addr::new(10, 0, 1, 1);
+        a.run(|| {
+            let mut link = Netlink::open().unwrap();
+            let error = link.add_routes(&routes, host).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENETUNREACH));
+            // No answer is left that the next request could take for its own.
+            link.add_routes(&routes[..1], host).unwrap();
+        })
+        .unwrap();
+    }
+
+    #[test]
     fn what_the_kernel_refuses_is_told() {
         let Some((a, b)) = pair() else { return };
         let end = || VethEnd {
             device: "if1",
             index: 1001,
+            mac: [2, 0, 0, 0, 0, 1],
         };
         let error = a
             .run(|| Netlink::open().unwrap().add_veth(&end(), &end(), &b, 1500))

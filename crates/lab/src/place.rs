@@ -1,7 +1,7 @@
 //! Where labs keep their state, and the lock that keeps commands apart.
 
 use crate::name::{self, NameError};
-use rustix::fs::FlockOperation;
+use rustix::{fs::FlockOperation, io::Errno};
 use std::{
     fs::{DirBuilder, File, OpenOptions},
     io,
@@ -58,6 +58,11 @@ impl Root {
         Root(root_for(uid, runtime.filter(|dir| is_own(dir, uid))))
     }
 
+    #[cfg(test)]
+    pub fn at(path: PathBuf) -> Root {
+        Root(path)
+    }
+
     /// Makes the folder, and checks that nobody else could have made it.
     fn create(&self) -> Result<(), PlaceError> {
         let uid = rustix::process::geteuid().as_raw();
@@ -89,11 +94,38 @@ impl Root {
     pub fn lock(&self, name: &str) -> Result<Lock, PlaceError> {
         name::check(name)?;
         self.create()?;
-        Lock::take(self.0.join(format!(".{name}.lock")))
+        Lock::take(lock_file(&self.0.join(name)))
+    }
+
+    /// The lock of the lab of that name, unless a command holds it.
+    pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, PlaceError> {
+        name::check(name)?;
+        Lock::acquire(lock_file(&self.0.join(name)), Wait::No)
     }
 
     /// The names of all labs that have a folder, in order.
     pub fn names(&self) -> Result<Vec<String>, PlaceError> {
+        let mut names = self.entries()?;
+        names.retain(|name| name::check(name).is_ok() && self.0.join(name).is_dir());
+        Ok(names)
+    }
+
+    /// The names of all labs that have a folder or only a lock file, in order.
+    pub fn traces(&self) -> Result<Vec<String>, PlaceError> {
+        let of_lock = |name: &str| {
+            let name = name.strip_prefix('.')?.strip_suffix(".lock")?;
+            Some(name.to_owned())
+        };
+        let mut names: Vec<String> = self.entries()?.iter().filter_map(|n| of_lock(n)).collect();
+        names.extend(self.names()?);
+        names.retain(|name| name::check(name).is_ok());
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// What is in the folder, in order.
+    fn entries(&self) -> Result<Vec<String>, PlaceError> {
         let entries = match std::fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -102,12 +134,7 @@ impl Root {
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry.map_err(io_at(&self.0))?;
-            if let Ok(name) = entry.file_name().into_string()
-                && name::check(&name).is_ok()
-                && entry.path().is_dir()
-            {
-                names.push(name);
-            }
+            names.extend(entry.file_name().into_string());
         }
         names.sort();
         Ok(names)
@@ -132,33 +159,87 @@ fn is_own(dir: &Path, uid: u32) -> bool {
         && rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
+/// The lock file of the lab in `dir`.
+fn lock_file(dir: &Path) -> PathBuf {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    dir.with_file_name(format!(".{name}.lock"))
+}
+
+/// Whether to wait for a lock that someone else holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    Yes,
+    No,
+}
+
 /// The lock of one lab, held until dropped; its file goes with it.
+///
+/// It is of the open file, not of the process (flock(2)): a process that
+/// inherits the file shares the lock, and holds it when the first one has been
+/// killed.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    path: PathBuf,
+    /// None when the file is left to another process.
+    path: Option<PathBuf>,
     // Closing it gives the lock back.
-    _file: File,
+    file: File,
 }
 
 impl Lock {
+    /// Waits for the lock of the lab in `dir`.
+    pub fn of(dir: &Path) -> Result<Lock, PlaceError> {
+        Lock::take(lock_file(dir))
+    }
+
+    /// The lock of the lab in `dir`, as inherited from the process that took it.
+    pub fn inherited(dir: &Path, file: File) -> Lock {
+        let path = Some(lock_file(dir));
+        Lock { path, file }
+    }
+
+    /// For a child process to inherit.
+    pub fn share(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Gives up this process's share; the file and the lock are left to the
+    /// process that shares it.
+    pub fn leave(mut self) {
+        self.path = None;
+    }
+
     fn take(path: PathBuf) -> Result<Lock, PlaceError> {
         loop {
-            let file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .mode(0o600)
-                .open(&path)
-                .map_err(io_at(&path))?;
-            rustix::io::retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockExclusive))
-                .map_err(|e| io_at(&path)(e.into()))?;
-            // The command before us removed the file while we waited: then
-            // this lock keeps nobody off.
-            let held = file.metadata().map_err(io_at(&path))?.ino();
-            if path.metadata().is_ok_and(|there| there.ino() == held) {
-                return Ok(Lock { path, _file: file });
+            if let Some(lock) = Lock::acquire(path.clone(), Wait::Yes)? {
+                return Ok(lock);
             }
         }
+    }
+
+    /// One attempt: None when someone else holds the lock, or gave it back
+    /// meanwhile and removed the file.
+    fn acquire(path: PathBuf, wait: Wait) -> Result<Option<Lock>, PlaceError> {
+        let operation = match wait {
+            Wait::Yes => FlockOperation::LockExclusive,
+            Wait::No => FlockOperation::NonBlockingLockExclusive,
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(io_at(&path))?;
+        match rustix::io::retry_on_intr(|| rustix::fs::flock(&file, operation)) {
+            Err(Errno::WOULDBLOCK) => return Ok(None),
+            other => other.map_err(|e| io_at(&path)(e.into()))?,
+        }
+        // The command before us removed the file while we waited: then this
+        // lock keeps nobody off.
+        let held = file.metadata().map_err(io_at(&path))?.ino();
+        let there = path.metadata().is_ok_and(|there| there.ino() == held);
+        let path = Some(path);
+        Ok(there.then_some(Lock { path, file }))
     }
 }
 
@@ -166,7 +247,9 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // Before the lock is given back, so that whoever waits for it sees
         // that it is gone. Failing leaves an empty file, which does no harm.
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 

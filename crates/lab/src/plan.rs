@@ -5,7 +5,7 @@
 mod address;
 mod files;
 
-use crate::{name::as_folder, routes};
+use crate::{name::as_folder, netlink::Mac, routes};
 use hawser_topology::{AsTopology, IsdAsn, Link, LinkState, Network, Side, Underlay};
 use std::{
     collections::BTreeMap,
@@ -131,6 +131,8 @@ pub(crate) struct EndPlan {
     pub address: Ipv4Addr,
     /// For SCION where the link speaks IPv6.
     pub address6: Option<Ipv6Addr>,
+    /// Its Ethernet address, known to the other end from the start.
+    pub mac: Mac,
 }
 
 impl EndPlan {
@@ -255,6 +257,7 @@ fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<Li
                 Underlay::Ipv4 => None,
                 Underlay::Ipv6 => Some(address::link6(i, side)),
             },
+            mac: address::mac(i, side),
         })
     };
     Ok(LinkPlan {

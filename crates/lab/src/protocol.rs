@@ -42,8 +42,11 @@ pub(crate) enum Request {
         limit: Option<Limit>,
         up: bool,
     },
-    /// The services that have ended.
-    Ended,
+    /// How the services have fared that have ended at least once.
+    Services,
+    /// End a service of the AS at that place in the network, and start it again.
+    /// Answered once it is ready.
+    Restart { owner: usize, service: Service },
     /// End all processes of the lab, then the supervisor itself.
     Stop,
 }
@@ -55,7 +58,7 @@ pub(crate) enum Reply {
     Entered,
     /// For each link, in the network's order, what is at its two ends.
     Limits(Vec<[Option<LimitState>; 2]>),
-    Ended(Vec<Ended>),
+    Services(Vec<History>),
     Done,
     Error {
         message: String,
@@ -106,13 +109,17 @@ impl LimitState {
     }
 }
 
-/// A service that has ended by itself.
+/// How a service has fared that has ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct History {
     pub owner: usize,
     pub service: Service,
-    /// How: `exit status: 1`, `signal: 9 (SIGKILL)`.
-    pub how: String,
+    /// How it ended last: `exit status: 1`, `signal: 9 (SIGKILL)`.
+    pub ended: String,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Time until it is started again; None while it runs.
+    pub restart_in: Option<Duration>,
 }
 
 /// The supervisor cannot be asked.
@@ -121,7 +128,7 @@ pub(crate) struct Ended {
 pub enum SupervisorError {
     /// It is not there.
     #[error(
-        "the lab's supervisor does not answer ({0}): clear up with `hawser lab down --name NAME`"
+        "the lab's supervisor does not answer ({0}): bring the lab up again with `hawser lab up`, or clear up with `hawser lab down --name NAME`"
     )]
     Gone(io::Error),
     /// It could not do it.

@@ -98,6 +98,7 @@ mod tests {
             index: 0,
             address: Ipv4Addr::UNSPECIFIED,
             address6: None,
+            mac: [0; 6],
         };
         LinkPlan {
             a: end(a),

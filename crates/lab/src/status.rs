@@ -3,8 +3,9 @@
 use crate::{
     Lab,
     dir::{AsState, Device, Service, StateError, isd_as_text},
+    live,
     process::ProcessId,
-    protocol::{self, LimitState, Reply, Request},
+    protocol::{self, History, LimitState, Reply, Request},
 };
 use hawser_router::{Counters, InterfaceCounters};
 use hawser_topology::{AsDirError, IsdAsn, LinkKind, LinkState, Shape, Side, TopologyError};
@@ -34,7 +35,7 @@ pub struct Status {
 }
 
 /// How one process goes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessStatus {
     /// Its number; none when it was never started.
     pub pid: Option<i32>,
@@ -42,10 +43,14 @@ pub struct ProcessStatus {
     pub alive: bool,
     /// Its resident memory in bytes, parts shared with others included.
     pub resident: Option<u64>,
-    /// How it ended, if it has: `signal: 9 (SIGKILL)`.
+    /// How it ended last, if it has: `signal: 9 (SIGKILL)`.
     pub ended: Option<String>,
-    /// Whether the lab runs it; if not, the user does, and nothing else is
-    /// known of it.
+    /// How often the supervisor has started it again after it ended.
+    pub restarts: u32,
+    /// Seconds until the supervisor starts it again; None while it runs.
+    pub restart_in: Option<f64>,
+    /// Whether the lab runs it; if not, the user does: also where the user has
+    /// started one in the place of one that ended.
     pub ours: bool,
 }
 
@@ -162,8 +167,8 @@ impl Lab {
         let state = self.dir.read_state()?;
         let network = self.dir.read_network()?;
         let running = state.is_running();
-        let ended = match running.then(|| self.ask(&Request::Ended)) {
-            Some(Some(Reply::Ended(ended))) => ended,
+        let histories = match running.then(|| self.ask(&Request::Services)) {
+            Some(Some(Reply::Services(histories))) => histories,
             _ => Vec::new(),
         };
         let limits = match running.then(|| self.ask(&Request::Limits)) {
@@ -187,12 +192,15 @@ impl Lab {
             .zip(state.ases.iter().zip(&network.ases))
             .map(|(owner, (at, as_))| {
                 let process = |process, service| {
-                    let how = ended
+                    let history = histories
                         .iter()
-                        .find(|e| e.owner == owner && e.service == service)
-                        .map(|e| e.how.clone());
+                        .find(|h| h.owner == owner && h.service == service);
                     let ours = at.services().contains(&service);
-                    process_status(process, ours, of_this_boot, how)
+                    let status = process_status(process, ours, of_this_boot, history);
+                    match status.alive || !running {
+                        true => status,
+                        false => self.by_hand(at, service).unwrap_or(status),
+                    }
                 };
                 let routers = at.routers.iter().zip(&counters[owner]);
                 AsStatus {
@@ -257,6 +265,18 @@ impl Lab {
         })
     }
 
+    /// The process that the user has started for a service, if it listens on
+    /// the service's socket.
+    fn by_hand(&self, as_: &AsState, service: Service) -> Option<ProcessStatus> {
+        let dir = self.dir.as_dir(&as_.folder);
+        let socket = match service {
+            Service::Router(index) => as_.router_socket(&dir, index),
+            Service::Control => dir.control_socket(),
+        };
+        let process = live::listener(&socket)?;
+        Some(process_status(Some(process), false, true, None))
+    }
+
     fn ask(&self, request: &Request) -> Option<Reply> {
         match protocol::call(&self.dir.socket(), request, PATIENCE) {
             Ok((reply, _)) => Some(reply),
@@ -293,14 +313,16 @@ fn process_status(
     process: Option<ProcessId>,
     ours: bool,
     of_this_boot: bool,
-    ended: Option<String>,
+    history: Option<&History>,
 ) -> ProcessStatus {
     let alive = process.filter(|p| of_this_boot && p.is_alive());
     ProcessStatus {
         pid: process.map(|p| p.pid),
         alive: alive.is_some(),
         resident: alive.and_then(|p| p.resident()),
-        ended,
+        ended: history.map(|h| h.ended.clone()),
+        restarts: history.map_or(0, |h| h.restarts),
+        restart_in: history.and_then(|h| h.restart_in.map(|time| time.as_secs_f64())),
         ours,
     }
 }

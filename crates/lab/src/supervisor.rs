@@ -4,20 +4,24 @@
 //! kernel kills when it ends, however it ends. So there is nothing of a lab
 //! that could outlive its processes.
 
+mod backoff;
+mod links;
 mod services;
+mod starter;
 
 use crate::{
     build,
-    dir::{LabDir, State},
+    dir::{LabDir, Settings, State},
     netns::{self, NetNs},
+    place::Lock,
     plan::Plan,
-    process::ProcessId,
+    process::{Handle, ProcessId},
     protocol::{self, LimitState, Reply, Request},
     reap::{self, Certainty},
 };
 use hawser_topology::Side;
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     fd::AsFd,
     io::Errno,
     process::{Resource, Rlimit},
@@ -25,12 +29,13 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use services::Services;
 pub(crate) use services::tail;
+use starter::Starter;
 use std::{
-    io::{self, Write},
+    io,
     os::unix::net::{UnixListener, UnixStream},
     path::Path,
     process::ExitCode,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// How long a command may take to send its request: it holds up all others.
@@ -44,8 +49,9 @@ pub(crate) const PROGRAM: &str = "HAWSER_PROGRAM";
 /// standard output.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// All services have answered.
-    Ready,
+    /// All services have answered. Links of which the routers do not hear each
+    /// other are named, as `1-ff00:0:110#1 - 1-ff00:0:111#1`.
+    Ready { dead_links: Vec<String> },
     /// This user may not have user namespaces.
     NoUserNamespace { reason: String },
     /// A service ended, or did not answer.
@@ -72,33 +78,50 @@ impl<E: std::error::Error> From<E> for Report {
     }
 }
 
-/// Runs the supervisor of the lab in `dir` until the lab is taken down.
+/// Runs the supervisor of the lab in `dir` until the lab is taken down, or its
+/// owner has ended.
 ///
 /// For the program that [`Options::program`] names: it must call this when run
 /// as `internal lab-supervisor DIR`, on its main thread, before it has started
 /// another thread (user_namespaces(7) demands that), and must print nothing to
-/// standard output, on which the one who started it awaits a report. It must
-/// end right after, with the code returned.
+/// standard output, on which the one who started it awaits a report. Standard
+/// input is the lab's lock. It must end right after, with the code returned.
 ///
 /// [`Options::program`]: crate::Options::program
 pub fn supervise(dir: &Path) -> ExitCode {
     let dir = LabDir::new(dir);
-    let mut supervisor = match Supervisor::start(&dir) {
-        Ok(supervisor) => supervisor,
-        Err(report) => {
-            tracing::error!("the lab does not come up: {report:?}");
-            // Nobody there to hear it: the log has it.
-            let _ = tell(&report);
+    let starter = match Starter::new(&dir) {
+        Ok(starter) => starter,
+        Err(error) => {
+            tracing::error!("the lab does not come up: {error}");
             return ExitCode::FAILURE;
         }
     };
-    // Whoever started the lab has gone, and does not know that it is up.
-    if let Err(error) = tell(&Report::Ready) {
-        tracing::error!("nobody waits for the lab any more: {error}");
+    let (mut supervisor, dead_links) = match Supervisor::start(&dir, &starter) {
+        Ok(started) => started,
+        Err(report) => {
+            tracing::error!("the lab does not come up: {report:?}");
+            match starter.report(&report) {
+                // It clears up, and tells the user.
+                Ok(()) => starter.leave(),
+                Err(_) => remove(&dir),
+            }
+            return ExitCode::FAILURE;
+        }
+    };
+    if let Err(error) = starter.report(&Report::Ready { dead_links }) {
+        tracing::error!("the command that brings the lab up has ended: {error}");
+        supervisor.end();
         return ExitCode::FAILURE;
     }
+    starter.leave();
     match supervisor.serve() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(End::Stopped) => ExitCode::SUCCESS,
+        Ok(End::Ownerless) => {
+            tracing::info!("the owner of the lab has ended");
+            supervisor.end_alone();
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             tracing::error!("the supervisor ends: {error}");
             ExitCode::FAILURE
@@ -106,17 +129,23 @@ pub fn supervise(dir: &Path) -> ExitCode {
     }
 }
 
-/// Writes the report, and closes the way it went.
-fn tell(report: &Report) -> io::Result<()> {
-    let mut out = io::stdout();
-    serde_json::to_writer(&mut out, report)?;
-    out.write_all(b"\n")?;
-    out.flush()?;
-    let null = std::fs::File::options().write(true).open("/dev/null")?;
-    Ok(rustix::stdio::dup2_stdout(&null)?)
+/// Removes the lab's folder.
+fn remove(dir: &LabDir) {
+    if let Err(error) = std::fs::remove_dir_all(dir.path()) {
+        tracing::error!("cannot remove {}: {error}", dir.path().display());
+    }
+}
+
+/// Why a lab ends.
+enum End {
+    /// It was told to, and nothing runs in it any more.
+    Stopped,
+    /// Its owner has ended.
+    Ownerless,
 }
 
 struct Supervisor {
+    dir: LabDir,
     plan: Plan,
     /// Whether the devices of each link are up.
     up: Vec<bool>,
@@ -125,10 +154,44 @@ struct Supervisor {
     user_ns: Option<rustix::fd::OwnedFd>,
     services: Services,
     listener: UnixListener,
+    owner: Owner,
+}
+
+/// Logs how long each part of coming up takes.
+struct Phase(Instant);
+
+impl Phase {
+    fn new() -> Phase {
+        Phase(Instant::now())
+    }
+
+    fn ends(&mut self, what: &str) {
+        tracing::info!("{what}, after {:.3} s", self.0.elapsed().as_secs_f64());
+        self.0 = Instant::now();
+    }
+}
+
+/// The process that the lab ends with.
+enum Owner {
+    /// There is none.
+    Nobody,
+    Process(Handle),
+    /// It has ended already.
+    Gone,
+}
+
+impl Owner {
+    fn of(settings: &Settings) -> io::Result<Owner> {
+        Ok(match settings.owner.map(|owner| owner.open()) {
+            None => Owner::Nobody,
+            Some(handle) => handle?.map_or(Owner::Gone, Owner::Process),
+        })
+    }
 }
 
 impl Supervisor {
-    fn start(dir: &LabDir) -> Result<Supervisor, Report> {
+    /// The lab, up, and the links that are dead nevertheless.
+    fn start(dir: &LabDir, starter: &Starter) -> Result<(Supervisor, Vec<String>), Report> {
         let network = dir.read_network()?;
         let plan = Plan::of(&network)?;
         let settings = dir.read_settings()?;
@@ -144,23 +207,31 @@ impl Supervisor {
         }
         raise_file_limit(&state);
 
+        let mut phase = Phase::new();
         let namespaces = build::namespaces(&plan)?;
         for (as_, ns) in state.ases.iter_mut().zip(&namespaces) {
             as_.net_ns = Some(ns.id()?);
         }
         dir.write_state(&state)?;
+        phase.ends("the namespaces are there");
         build::links(&plan, &network, &namespaces)?;
+        phase.ends("the links are there");
         let listener = UnixListener::bind(dir.socket())?;
 
-        let mut services = Services::spawn(dir, &settings, &mut state, &namespaces)?;
+        let mut services = Services::spawn(dir, &settings, &mut state, &namespaces, starter)?;
         dir.write_state(&state)?;
-        services.wait_ready()?;
+        phase.ends("the services are started");
+        services.wait_ready(starter)?;
+        phase.ends("the services are ready");
+        let dead_links = links::wait(dir, &state, &network, starter)?;
+        phase.ends("the links are up");
         tracing::info!(
             "{} ASes and {} links are up",
             plan.ases.len(),
-            plan.links.len()
+            plan.links.len() - dead_links.len()
         );
-        Ok(Supervisor {
+        let supervisor = Supervisor {
+            dir: dir.clone(),
             up: vec![true; plan.links.len()],
             plan,
             state,
@@ -168,29 +239,27 @@ impl Supervisor {
             user_ns,
             services,
             listener,
-        })
+            owner: Owner::of(&settings)?,
+        };
+        Ok((supervisor, dead_links))
     }
 
-    /// Answers requests and reaps services, until told to stop.
-    fn serve(&mut self) -> io::Result<()> {
+    /// Answers requests and tends the services, until told to stop, or the
+    /// lab's owner has ended.
+    fn serve(&mut self) -> io::Result<End> {
         self.listener.set_nonblocking(true)?;
         loop {
-            {
-                let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
-                fds.extend(
-                    self.services
-                        .running()
-                        .map(|handle| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)),
-                );
-                match poll(&mut fds, None) {
-                    Ok(_) | Err(Errno::INTR) => {}
-                    Err(e) => return Err(e.into()),
-                }
+            if self.wait()? {
+                return Ok(End::Ownerless);
             }
-            self.services.reap()?;
+            if self.services.tend(&self.namespaces, &mut self.state)?
+                && let Err(error) = self.dir.write_state(&self.state)
+            {
+                tracing::error!("{error}");
+            }
             match self.listener.accept() {
                 Ok((stream, _)) => match self.converse(stream) {
-                    Ok(true) => return Ok(()),
+                    Ok(true) => return Ok(End::Stopped),
                     Ok(false) => {}
                     Err(error) => tracing::warn!("a command went away: {error}"),
                 },
@@ -198,6 +267,51 @@ impl Supervisor {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
+        }
+    }
+
+    /// Waits for a request, the end of a service, or the time to start one
+    /// again; true when the owner has ended.
+    fn wait(&self) -> io::Result<bool> {
+        let owner = match &self.owner {
+            Owner::Gone => return Ok(true),
+            Owner::Nobody => None,
+            Owner::Process(handle) => Some(handle),
+        };
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        let processes = owner.into_iter().chain(self.services.running());
+        fds.extend(processes.map(|handle| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)));
+        let timeout = self.services.next_start().map(|due| {
+            let left = due.saturating_duration_since(Instant::now());
+            // A due time is at most half a minute away.
+            Timespec::try_from(left).unwrap_or_default()
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        Ok(owner.is_some() && !fds[1].revents().is_empty())
+    }
+
+    /// Ends the lab when nobody else will. The caller holds its lock.
+    fn end(&mut self) {
+        if let Err(error) = self.stop() {
+            tracing::error!("cannot end all processes of the lab: {error}");
+        }
+        remove(&self.dir);
+    }
+
+    /// The same without the lock.
+    fn end_alone(mut self) {
+        if let Err(error) = self.stop() {
+            tracing::error!("cannot end all processes of the lab: {error}");
+        }
+        // A command that holds the lock shall not wait for an answer.
+        let Supervisor { dir, listener, .. } = self;
+        drop(listener);
+        match Lock::of(dir.path()) {
+            Ok(_lock) => remove(&dir),
+            Err(error) => tracing::error!("{error}"),
         }
     }
 
@@ -249,7 +363,15 @@ impl Supervisor {
                 }
                 Reply::Done
             }
-            Request::Ended => Reply::Ended(self.services.ended()),
+            Request::Services => Reply::Services(self.services.histories()),
+            Request::Restart { owner, service } => {
+                let (state, namespaces) = (&mut self.state, &self.namespaces);
+                self.services.restart(owner, service, namespaces, state)?;
+                self.dir
+                    .write_state(&self.state)
+                    .map_err(|e| e.to_string())?;
+                Reply::Done
+            }
             Request::Stop => {
                 self.stop().map_err(|e| e.to_string())?;
                 Reply::Done

@@ -6,8 +6,9 @@ use crate::{
     down::{self, DownError},
     logs::LOG_FILE,
     name,
-    place::{PlaceError, Root, SOCKET_PATH_MAX},
+    place::{Lock, PlaceError, Root, SOCKET_PATH_MAX},
     plan::{Plan, PlanError},
+    process::ProcessId,
     supervisor::{NotReady, PROGRAM, Report, tail},
 };
 use hawser_topology::{As, AsDirError, IsdAsn, Network, TopologyError};
@@ -39,6 +40,9 @@ pub struct Options {
     pub no_control: Vec<IsdAsn>,
     /// How long path segments live, where the control service is not to choose.
     pub segment_lifetime: Option<Duration>,
+    /// The process that the lab ends with, however that process ends; None for
+    /// a lab that stays until it is taken down.
+    pub owner: Option<u32>,
 }
 
 impl Options {
@@ -50,6 +54,7 @@ impl Options {
             no_router: Vec::new(),
             no_control: Vec::new(),
             segment_lifetime: None,
+            owner: None,
         }
     }
 
@@ -78,13 +83,28 @@ impl Options {
         self
     }
 
-    fn settings(&self) -> Settings {
+    /// Has the lab taken down when the process of that number ends, also by
+    /// SIGKILL.
+    pub fn with_owner(mut self, pid: u32) -> Options {
+        self.owner = Some(pid);
+        self
+    }
+
+    fn settings(&self) -> Result<Settings, UpError> {
         let text = |ases: &[IsdAsn]| ases.iter().copied().map(IsdAsnText).collect();
-        Settings {
+        let owner = self.owner.map(|pid| {
+            let process = i32::try_from(pid).ok().map(ProcessId::of);
+            process
+                .and_then(Result::ok)
+                .filter(ProcessId::is_alive)
+                .ok_or(UpError::NoOwner(pid))
+        });
+        Ok(Settings {
             no_router: text(&self.no_router),
             no_control: text(&self.no_control),
             segment_lifetime: self.segment_lifetime,
-        }
+            owner: owner.transpose()?,
+        })
     }
 }
 
@@ -92,6 +112,9 @@ impl Options {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpError {
+    /// Remains of an earlier lab of that name cannot be cleared away.
+    #[error(transparent)]
+    Remains(#[from] DownError),
     /// There is no place to keep its state, or its name is wrong.
     #[error(transparent)]
     Place(#[from] PlaceError),
@@ -101,6 +124,9 @@ pub enum UpError {
     /// A service is to be left to the user in an AS that is not there.
     #[error("the network has no AS {0}, whose router or control service is not to be run")]
     UnknownAs(IsdAsn),
+    /// The process that the lab is to end with does not run.
+    #[error("there is no process {0} for the lab to end with")]
+    NoOwner(u32),
     /// There is one of that name.
     #[error(
         "there is a lab {0:?} already: take it down with `hawser lab down --name {0}`, or give this one another name with --name"
@@ -193,12 +219,26 @@ impl From<Report> for UpError {
                 log,
             },
             Report::Failed { reason } => UpError::Failed(reason),
-            Report::Ready => UpError::Failed("it is up".to_owned()),
+            Report::Ready { .. } => UpError::Failed("it is up".to_owned()),
         }
     }
 }
 
-pub(crate) fn up(network: &Network, options: &Options) -> Result<Lab, UpError> {
+/// A lab that has come up.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Up {
+    /// The lab.
+    pub lab: Lab,
+    /// Whether remains of an earlier lab of that name, whose supervisor had
+    /// been killed, were cleared away first.
+    pub cleared: bool,
+    /// Links whose routers, both run by the lab, do not hear each other, as
+    /// `1-ff00:0:110#1 - 1-ff00:0:111#1`.
+    pub dead_links: Vec<String>,
+}
+
+pub(crate) fn up(network: &Network, options: &Options) -> Result<Up, UpError> {
     let root = Root::find();
     let dir = LabDir::new(root.lab(&options.name)?);
     let plan = Plan::of(network)?;
@@ -216,12 +256,26 @@ pub(crate) fn up(network: &Network, options: &Options) -> Result<Lab, UpError> {
             length,
         });
     }
-    let _lock = root.lock(&options.name)?;
-    if dir.path().symlink_metadata().is_ok() {
-        return Err(UpError::Exists(options.name.clone()));
+    let lock = root.lock(&options.name)?;
+    let settings = options.settings()?;
+    let remains = dir.path().symlink_metadata().is_ok();
+    if remains {
+        // A supervisor that is starting shares the lock: here it runs, or has
+        // ended, or was never started.
+        match dir.read_state() {
+            Ok(state) if state.is_running() => {
+                return Err(UpError::Exists(options.name.clone()));
+            }
+            _ => down::clear(&dir)?,
+        }
     }
-    match write(&dir, &plan, network, options).and_then(|()| run(&dir, &options.program)) {
-        Ok(()) => Ok(Lab::new(options.name.clone(), root, dir)),
+    let written = write(&dir, &plan, network, &settings);
+    match written.and_then(|()| run(&dir, &options.program, &lock)) {
+        Ok(dead_links) => Ok(Up {
+            lab: Lab::new(options.name.clone(), root, dir),
+            cleared: remains,
+            dead_links,
+        }),
         Err(up) => match down::clear(&dir) {
             Ok(()) => Err(up),
             Err(down) => Err(UpError::Left {
@@ -233,7 +287,7 @@ pub(crate) fn up(network: &Network, options: &Options) -> Result<Lab, UpError> {
 }
 
 /// Writes everything that the lab's processes read.
-fn write(dir: &LabDir, plan: &Plan, network: &Network, options: &Options) -> Result<(), UpError> {
+fn write(dir: &LabDir, plan: &Plan, network: &Network, settings: &Settings) -> Result<(), UpError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| UpError::Write { path, source }
@@ -246,7 +300,7 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network, options: &Options) -> Res
     };
     make(dir.path())?;
     dir.write_network(network)?;
-    dir.write_settings(&options.settings())?;
+    dir.write_settings(settings)?;
     for as_ in &plan.ases {
         let as_dir = dir.as_dir(&as_.folder);
         make(as_dir.path())?;
@@ -279,20 +333,21 @@ fn role(as_: &As) -> AsRole {
     }
 }
 
-/// Starts the supervisor, and waits for its word that all is well.
-fn run(dir: &LabDir, program: &Path) -> Result<(), UpError> {
+/// Starts the supervisor, and waits for its report that all runs, with the links
+/// that are dead.
+fn run(dir: &LabDir, program: &Path, lock: &Lock) -> Result<Vec<String>, UpError> {
     let failed = |source| UpError::Program {
         program: program.to_owned(),
         source,
     };
     let program = program.canonicalize().map_err(failed)?;
-    let stdout = start(dir, &program).map_err(failed)?;
+    let stdout = start(dir, &program, lock).map_err(failed)?;
     let mut line = String::new();
     let report = BufReader::new(stdout)
         .read_line(&mut line)
         .and_then(|_| Ok(serde_json::from_str(&line)?));
     match report {
-        Ok(Report::Ready) => Ok(()),
+        Ok(Report::Ready { dead_links }) => Ok(dead_links),
         Ok(other) => Err(other.into()),
         Err(_) => {
             let log = tail(&dir.log()).unwrap_or_default();
@@ -305,8 +360,10 @@ fn run(dir: &LabDir, program: &Path) -> Result<(), UpError> {
 }
 
 /// Starts the supervisor as a process that is nobody's child, in a session of
-/// its own, so that it outlives this one and its terminal.
-fn start(dir: &LabDir, program: &Path) -> io::Result<ChildStdout> {
+/// its own, so that it outlives this one and its terminal. Its standard input is
+/// the lab's lock, which it shares until the lab is up: when this process is
+/// killed meanwhile, the next command waits until it has cleared up.
+fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
     let log = File::create(dir.log())?;
     let mut command = Command::new(program);
     command
@@ -315,7 +372,7 @@ fn start(dir: &LabDir, program: &Path) -> io::Result<ChildStdout> {
         .env(PROGRAM, program)
         .env(LOG_FILE, dir.log())
         .current_dir("/")
-        .stdin(Stdio::null())
+        .stdin(lock.share()?)
         .stdout(Stdio::piped())
         .stderr(log);
     if std::env::var_os("RUST_LOG").is_none() {

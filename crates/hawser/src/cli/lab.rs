@@ -1,7 +1,7 @@
 //! The arguments of `hawser lab`.
 
 use super::{RateArg, duration, host::one_as, lifetime, loss, rate};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use hawser_topology::IsdAsn;
 use std::{path::PathBuf, time::Duration};
 
@@ -35,6 +35,9 @@ pub enum LabCommand {
         /// How long path segments live, 2s to 24h; 6h when not given
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
+        /// Take the network down when this process ends, however it ends: `--owner $$` in a script
+        #[arg(long, value_name = "PID")]
+        owner: Option<u32>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -90,6 +93,20 @@ pub enum LabCommand {
         #[command(subcommand)]
         command: LinkCommand,
     },
+    /// End services of an AS and start them again
+    Restart {
+        /// The AS, for example 1-ff00:0:110
+        #[arg(value_name = "AS", value_parser = one_as)]
+        isd_as: IsdAsn,
+        /// Only its border routers, or its control service and daemon
+        #[arg(value_enum)]
+        service: Option<ServiceArg>,
+        /// After `router`: only the one of this name in topology.json
+        #[arg(value_name = "NAME")]
+        router: Option<String>,
+        #[command(flatten)]
+        lab: LabName,
+    },
     /// List the labs that run
     List {
         /// Print JSON
@@ -101,6 +118,13 @@ pub enum LabCommand {
         #[command(flatten)]
         lab: LabName,
     },
+}
+
+/// A kind of service of an AS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ServiceArg {
+    Router,
+    Control,
 }
 
 #[derive(Args)]

@@ -4,6 +4,7 @@ mod capture;
 mod graph;
 mod list;
 mod logs;
+mod restart;
 mod save;
 mod shell;
 mod status;
@@ -12,6 +13,7 @@ use crate::out::{errln, outln};
 use crate::{
     cli::{LabArgs, LabCommand, LinkCommand, SomeAs},
     failure::{Doing, Failure},
+    scratch,
 };
 use hawser_lab::{EnterError, Lab, LinkChange, Options};
 use hawser_topology::{As, IsdAsn, Network};
@@ -23,6 +25,16 @@ use std::{
 
 /// Runs `hawser lab`.
 pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
+    // Those that enter an AS must be quick, and have one thread.
+    let enters = matches!(
+        args.command,
+        LabCommand::Exec { .. } | LabCommand::Shell { .. } | LabCommand::Capture(_)
+    );
+    if !enters {
+        // What commands left that were killed.
+        Lab::sweep().map_err(Failure::job)?;
+        scratch::sweep();
+    }
     match args.command {
         LabCommand::Up {
             topology,
@@ -30,6 +42,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             no_control,
             segment_lifetime,
             json,
+            owner,
             lab,
         } => {
             let network = network(&topology)?;
@@ -39,6 +52,9 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
                 .with_no_control(ases(&network, &no_control));
             if let Some(lifetime) = segment_lifetime {
                 options = options.with_segment_lifetime(lifetime);
+            }
+            if let Some(pid) = owner {
+                options = options.with_owner(pid);
             }
             up(&network, &options, json)?;
         }
@@ -62,6 +78,12 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         LabCommand::Shell { isd_as, lab } => {
             return shell::run(&open(&lab.name)?, isd_as).or_else(not_run);
         }
+        LabCommand::Restart {
+            isd_as,
+            service,
+            router,
+            lab,
+        } => restart::run(&open(&lab.name)?, isd_as, service, router)?,
         LabCommand::Logs(args) => logs::run(&args)?,
         LabCommand::Capture(args) => capture::run(&args)?,
         LabCommand::Graph(args) => graph::run(&args)?,
@@ -124,18 +146,27 @@ fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
 }
 
 fn up(network: &Network, options: &Options, json: bool) -> Result<(), Failure> {
-    let lab = Lab::up(network, options).map_err(Failure::job)?;
-    let hosts = network.ases.iter().map(|a| {
-        let host = lab.host(a.isd_as).map_err(Failure::job)?;
-        Ok((a, host.map_or_else(String::new, |ip| ip.to_string())))
-    });
-    let hosts: Vec<(&As, String)> = hosts.collect::<Result<_, Failure>>()?;
+    let up = Lab::up(network, options).map_err(Failure::job)?;
+    let lab = &up.lab;
+    if up.cleared {
+        errln!(
+            "hawser: the earlier lab {} had lost its supervisor: what was left of it was cleared away",
+            lab.name()
+        );
+    }
+    let hosts = lab.hosts().map_err(Failure::job)?;
+    let host = |a: &As| {
+        hosts
+            .get(&a.isd_as)
+            .map_or_else(String::new, |ip| ip.to_string())
+    };
     if json {
-        let ases: Vec<_> = hosts
+        let ases: Vec<_> = network
+            .ases
             .iter()
-            .map(|(a, host)| {
+            .map(|a| {
                 serde_json::json!({
-                    "isd_as": a.isd_as.to_string(), "core": a.core, "host": host, "note": a.note,
+                    "isd_as": a.isd_as.to_string(), "core": a.core, "host": host(a), "note": a.note,
                 })
             })
             .collect();
@@ -151,11 +182,21 @@ fn up(network: &Network, options: &Options, json: bool) -> Result<(), Failure> {
         network.ases.len(),
         network.links.len()
     );
-    for (a, host) in hosts {
+    for a in &network.ases {
+        let host = host(a);
         let note = a.note.as_deref().unwrap_or_default();
         outln!("  {:<18} {host:<16} {note}", a.isd_as.to_string());
     }
-    Ok(())
+    match up.dead_links.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::job(format!(
+            "{} of {} links did not come up: {}; the lab stays, see `hawser lab status --name {}`",
+            up.dead_links.len(),
+            network.links.len(),
+            up.dead_links.join(", "),
+            lab.name()
+        ))),
+    }
 }
 
 fn set_link(command: LinkCommand) -> Result<(), Failure> {

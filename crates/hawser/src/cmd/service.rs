@@ -6,6 +6,7 @@ use crate::{
     cli::{ControlArgs, ControlCommand, InternalArgs, InternalCommand, RouterArgs, RouterCommand},
     cmd,
     failure::{Doing, Failure},
+    scratch,
 };
 use hawser_control::Control;
 use hawser_endhost::responder;
@@ -34,7 +35,7 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
     } = args.command;
     cmd::input(&dir)?;
     let dir = AsDir::new(dir);
-    let mut control = Control::load(&dir).map_err(Failure::job)?;
+    let mut control = Control::load_later(&dir).map_err(Failure::job)?;
     if let Some(lifetime) = segment_lifetime {
         control = control
             .with_segment_lifetime(lifetime)
@@ -83,7 +84,12 @@ fn any_host(topology: &AsTopology) -> IpAddr {
 /// Runs `hawser internal`.
 pub fn internal(args: InternalArgs) -> ExitCode {
     match args.command {
-        InternalCommand::LabSupervisor { dir } => hawser_lab::supervise(&dir),
+        InternalCommand::LabSupervisor { dir } => {
+            let code = hawser_lab::supervise(&dir);
+            // Of the demo or experiment that the lab has ended with, if it was killed.
+            scratch::sweep();
+            code
+        }
         InternalCommand::CrossTraffic {
             from,
             to,

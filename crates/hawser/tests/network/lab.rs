@@ -1,5 +1,7 @@
 //! Whole labs: brought up, used, changed, broken, taken down.
 
+mod ends;
+mod restarts;
 mod several;
 mod tools;
 
@@ -226,16 +228,23 @@ fn broken_topologies_leave_nothing() {
     }
 }
 
-#[test]
-fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
-    let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().join("wrapper");
+/// A program that does something before it is `hawser`: a line of sh(1).
+fn wrapper(folder: &Path, before: &str) -> PathBuf {
+    let program = folder.join("wrapper");
     let script = format!(
-        "#!/bin/sh\ncase \"$*\" in router*_111) echo no luck today >&2; exit 3;; esac\nexec {} \"$@\"\n",
+        "#!/bin/sh\n{before}\nexec {} \"$@\"\n",
         env!("CARGO_BIN_EXE_hawser")
     );
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+#[test]
+fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let fails = "case \"$*\" in router*_111) echo no luck today >&2; exit 3;; esac";
+    let program = wrapper(dir.path(), fails);
     let name = format!("test-fails-{}", std::process::id());
     let network = Network::ready("fig4").unwrap();
     match Lab::up(&network, &Options::new(&program).with_name(&name)) {
@@ -251,6 +260,33 @@ fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
     assert!(Lab::open(&name).is_err());
 }
 
+#[test]
+fn links_that_do_not_come_up_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    // Another port than the neighbour's, on the second link.
+    let deaf = "case \"$*\" in router*_111) sed -i s/10.128.0.2:50000/10.128.0.2:50001/ \"$3/topology.json\";; esac";
+    let program = wrapper(dir.path(), deaf);
+    let name = format!("test-deaf-{}", std::process::id());
+    let network = Network::ready("fig4").unwrap();
+    let options = Options::new(&program)
+        .with_name(&name)
+        .with_owner(std::process::id());
+    let up = match Lab::up(&network, &options) {
+        Err(UpError::NoUserNamespace(reason)) => {
+            eprintln!("skipped: {reason}");
+            return;
+        }
+        up => up.unwrap(),
+    };
+    assert_eq!(up.dead_links, ["1-ff00:0:110#2 - 1-ff00:0:111#2"]);
+    let test = TestLab {
+        by: As::default(),
+        name,
+    };
+    assert!(test.answers(A, B_HOST));
+    test.down();
+}
+
 /// Sends datagrams from inside an AS over its first link, as fast as it goes.
 fn burst(lab: &Lab, packets: usize) {
     let mut command = lab
@@ -259,12 +295,6 @@ fn burst(lab: &Lab, packets: usize) {
     // SAFETY: only makes system calls.
     unsafe {
         command.pre_exec(move || {
-            // Refused, by which the other end's hardware address is known:
-            // datagrams that wait for it would be dropped unseen.
-            let refused = TcpStream::connect("10.128.0.1:9");
-            if !refused.is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused) {
-                return Err(ErrorKind::HostUnreachable.into());
-            }
             let socket = UdpSocket::bind("10.128.0.0:0")?;
             for _ in 0..packets {
                 socket.send_to(&[0; 1000], "10.128.0.1:9")?;
@@ -335,36 +365,6 @@ fn a_link_goes_down_and_comes_back() {
     lab.set("1-ff00:0:110#2", &["--up"]);
     assert_eq!(lab.paths(A, B).len(), both.len());
     assert!(lab.answers(A, B_HOST));
-}
-
-#[test]
-fn a_dead_router_is_shown_and_does_not_hinder_down() {
-    let Some(lab) = As::default().up("fig4", "dead") else {
-        return;
-    };
-    let (dir, mut processes) = (folder(&lab), lab.services());
-    processes.push(lab.supervisor());
-    kill(&processes[..1]);
-    let router = lab.status()["ases"][0]["routers"][0].clone();
-    assert_eq!(router["alive"], false);
-    assert!(
-        router["ended"].as_str().unwrap().contains("SIGKILL"),
-        "{router}"
-    );
-    assert_eq!(lab.status()["ases"][0]["control"]["alive"], true);
-    let name = &lab.name;
-    let partly = lab.by.refuse(&[
-        "lab",
-        "link",
-        "set",
-        "1-ff00:0:110#1",
-        "--down",
-        "--name",
-        name,
-    ]);
-    assert!(partly.contains("router"), "{partly}");
-    lab.down();
-    lab.assert_gone(&dir, &processes);
 }
 
 /// Takes labs down: one that runs, one whose supervisor was killed, one of

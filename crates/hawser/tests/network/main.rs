@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod flood;
+mod kill;
 mod lab;
 mod paths;
 mod support;

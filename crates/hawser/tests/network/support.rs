@@ -6,6 +6,7 @@ use std::{
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 
 /// The user that a test as root becomes to be an ordinary one: `nobody`.
@@ -65,7 +66,9 @@ impl As {
     /// The same, with more flags.
     pub fn up_with(&self, topology: &str, what: &str, flags: &[&str]) -> Option<TestLab> {
         let name = format!("test-{what}-{}", std::process::id());
-        let mut args = vec!["lab", "up", topology, "--name", &name];
+        // Whatever becomes of the test, its lab does not outlive it.
+        let owner = std::process::id().to_string();
+        let mut args = vec!["lab", "up", topology, "--name", &name, "--owner", &owner];
         args.extend(flags);
         let output = self.run(&args);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -203,6 +206,15 @@ pub fn runs(pid: i64) -> bool {
     !matches!(state, None | Some('Z' | 'X'))
 }
 
+/// Waits until something holds; fails where it never does.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Kills processes without asking, and waits until they have ended.
 pub fn kill(pids: &[i64]) {
     for pid in pids {
@@ -213,7 +225,7 @@ pub fn kill(pids: &[i64]) {
         status.unwrap();
     }
     while pids.iter().any(|&pid| runs(pid)) {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

@@ -7,21 +7,18 @@ mod hosts;
 mod ip;
 mod policy;
 
-use crate::support::{As, TestLab};
+use crate::support::{As, TestLab, eventually};
 use serde_json::Value;
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
     path::Path,
     process::{Child, Command, Output, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
-
-/// Longest wait for something that must come: far beyond what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A program that ends with its test.
 struct Running(Child);
@@ -186,15 +183,6 @@ fn get(lab: &TestLab, isd_as: &str, files: &Files, peer: &str, more: &[&str]) ->
     let output = lab.hawser(isd_as, &args);
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// Waits until something holds, and fails when it never does.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// Bytes that the seeder's router has sent on each link.

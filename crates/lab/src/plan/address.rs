@@ -1,5 +1,6 @@
 //! Which address everything has.
 
+use crate::netlink::Mac;
 use hawser_topology::{Side, Underlay};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -55,6 +56,13 @@ pub(super) fn link(index: u32, side: Side) -> Ipv4Addr {
 /// The same in IPv6: of `fd00:0:1::/48`.
 pub(super) fn link6(index: u32, side: Side) -> Ipv6Addr {
     Ipv6Addr::from(LINKS6 + u128::from(of_pair(index, side)))
+}
+
+/// The Ethernet address of one end of the link at `index`: locally administered
+/// (IEEE 802, 8.4), which no card has.
+pub(super) fn mac(index: u32, side: Side) -> Mac {
+    let [a, b, c, d] = of_pair(index, side).to_be_bytes();
+    [0x02, 0x68, a, b, c, d]
 }
 
 fn of_pair(index: u32, side: Side) -> u32 {

@@ -1,20 +1,24 @@
 //! The routers and control services of a lab, as children of its supervisor.
 
-use super::{NotReady, PROGRAM, Report};
+use super::{NotReady, PROGRAM, Report, backoff::Backoff, starter::Starter};
 use crate::{
+    UpError,
     dir::{LabDir, Service, Settings, State},
+    live,
     logs::LOG_FILE,
     netns::{self, NetNs},
     process::{Handle, ProcessId},
-    protocol::Ended,
+    protocol::History,
+    reap,
 };
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use std::{
+    ffi::OsString,
     fs::{File, OpenOptions},
     io,
     os::{fd::AsFd, unix::process::CommandExt},
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -22,20 +26,35 @@ use std::{
 const START: Duration = Duration::from_secs(30);
 /// How often a service that is starting is tried.
 const TRY: Duration = Duration::from_millis(3);
+/// How often a service that the user has started by hand is looked after.
+const BY_HAND: Duration = Duration::from_secs(1);
 /// Bytes of a log's end that are shown when its service fails.
 const TAIL: u64 = 2000;
 
-/// One process of an AS.
+/// One process of an AS, or the place of one that has ended.
 struct Running {
     owner: usize,
     service: Service,
     /// `router of 1-ff00:0:110`.
     name: String,
+    program: PathBuf,
+    args: Vec<OsString>,
     socket: PathBuf,
     log: PathBuf,
+    /// None when it has ended.
+    process: Option<Process>,
+    backoff: Backoff,
+    /// When it is started again; None while it runs.
+    due: Option<Instant>,
+    /// How it ended last.
+    ended: Option<String>,
+    restarts: u32,
+}
+
+struct Process {
     child: Child,
     handle: Handle,
-    ended: Option<ExitStatus>,
+    since: Instant,
 }
 
 pub(super) struct Services(Vec<Running>);
@@ -48,63 +67,65 @@ impl Services {
         settings: &Settings,
         state: &mut State,
         namespaces: &[NetNs],
+        starter: &Starter,
     ) -> Result<Services, Report> {
         let program = match std::env::var_os(PROGRAM) {
             Some(program) => PathBuf::from(program),
             None => std::env::current_exe()?,
         };
         let mut all = Vec::with_capacity(2 * namespaces.len());
-        for (owner, (as_, ns)) in state.ases.iter_mut().zip(namespaces).enumerate() {
+        for (owner, as_) in state.ases.iter().enumerate() {
             let as_dir = dir.as_dir(&as_.folder);
             for service in as_.services() {
-                let name = as_.service_name(service);
-                let log = as_.log(&as_dir, service);
-                let mut command = Command::new(&program);
-                command.args([service.command(), "run"]).arg(as_dir.path());
+                let mut args: Vec<OsString> =
+                    vec![service.command().into(), "run".into(), as_dir.path().into()];
                 let socket = match service {
                     Service::Router(index) => {
                         if let Some(id) = as_.router_id(index) {
-                            command.args(["--id", id]);
+                            args.extend(["--id".into(), id.into()]);
                         }
                         as_.router_socket(&as_dir, index)
                     }
                     Service::Control => {
                         if let Some(lifetime) = settings.segment_lifetime {
                             let lifetime = hawser_topology::format_duration(lifetime);
-                            command.args(["--segment-lifetime", &lifetime]);
+                            args.extend(["--segment-lifetime".into(), lifetime.into()]);
                         }
                         as_dir.control_socket()
                     }
                 };
-                let child = start(command, &log, ns).map_err(|e| {
-                    Report::NotReady(NotReady {
-                        service: name.clone(),
-                        reason: format!("cannot start {}: {e}", program.display()),
-                        log: String::new(),
-                    })
-                })?;
-                // Not reaped yet, so the number is its own even if it has ended.
-                let process = ProcessId::of(child.id() as i32)?;
-                *as_.process_mut(service) = Some(process);
                 all.push(Running {
                     owner,
                     service,
-                    name,
+                    name: as_.service_name(service),
+                    program: program.clone(),
+                    args,
                     socket,
-                    log,
-                    child,
-                    handle: Handle::of_child(process)?,
+                    log: as_.log(&as_dir, service),
+                    process: None,
+                    backoff: Backoff::default(),
+                    due: None,
                     ended: None,
+                    restarts: 0,
                 });
             }
+        }
+        for service in &mut all {
+            starter.check()?;
+            let started = service.start(namespaces, state);
+            started.map_err(|e| {
+                let reason = format!("cannot start {}: {e}", program.display());
+                service.not_ready(reason)
+            })?;
         }
         Ok(Services(all))
     }
 
     /// Waits until each has answered on its socket.
-    pub fn wait_ready(&mut self) -> Result<(), Report> {
+    pub fn wait_ready(&mut self, starter: &Starter) -> Result<(), Report> {
         let deadline = Instant::now() + START;
         for service in &mut self.0 {
+            starter.check()?;
             service.wait_ready(deadline)?;
         }
         Ok(())
@@ -112,32 +133,94 @@ impl Services {
 
     /// Those that have not been reaped.
     pub fn running(&self) -> impl Iterator<Item = &Handle> {
-        self.0
-            .iter()
-            .filter(|s| s.ended.is_none())
-            .map(|s| &s.handle)
+        let processes = self.0.iter().filter_map(|s| s.process.as_ref());
+        processes.map(|process| &process.handle)
     }
 
-    /// Takes note of those that have ended. They are not started again: a
-    /// fault that mends itself would go unseen.
+    /// When the next one is to be started again.
+    pub fn next_start(&self) -> Option<Instant> {
+        self.0.iter().filter_map(|s| s.due).min()
+    }
+
+    /// Takes note of those that have ended.
     pub fn reap(&mut self) -> io::Result<()> {
-        for service in self.0.iter_mut().filter(|s| s.ended.is_none()) {
-            if let Some(status) = service.child.try_wait()? {
-                tracing::warn!("the {} ended: {status}", service.name);
-                service.ended = Some(status);
+        self.0.iter_mut().try_for_each(Running::reap)
+    }
+
+    /// Takes note of those that have ended, and starts those again whose time
+    /// has come. Returns whether `state` has changed.
+    pub fn tend(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<bool> {
+        self.reap()?;
+        let now = Instant::now();
+        let mut changed = false;
+        for service in &mut self.0 {
+            if service.due.is_none_or(|due| due > now) {
+                continue;
+            }
+            if live::answers(&service.socket) {
+                // The user has started one by hand.
+                service.due = Some(now + BY_HAND);
+                continue;
+            }
+            match service.start(namespaces, state) {
+                Ok(()) => {
+                    service.restarts += 1;
+                    changed = true;
+                    tracing::info!("the {} is started again", service.name);
+                }
+                Err(error) => {
+                    tracing::warn!("the {} cannot be started: {error}", service.name);
+                    service.due = Some(now + service.backoff.next(Duration::ZERO));
+                }
             }
         }
-        Ok(())
+        Ok(changed)
     }
 
-    pub fn ended(&self) -> Vec<Ended> {
+    /// Ends a service and starts it again, at once. Returns when it is ready.
+    pub fn restart(
+        &mut self,
+        owner: usize,
+        service: Service,
+        namespaces: &[NetNs],
+        state: &mut State,
+    ) -> Result<(), String> {
+        let wanted = |s: &&mut Running| s.owner == owner && s.service == service;
+        let Some(service) = self.0.iter_mut().find(wanted) else {
+            return Err(
+                "the lab does not run this service: restart it where it was started".into(),
+            );
+        };
+        let name = service.name.clone();
+        let failed = |e: io::Error| format!("the {name} cannot be restarted: {e}");
+        if let Some(process) = &service.process {
+            reap::end(std::slice::from_ref(&process.handle)).map_err(failed)?;
+            service.reap().map_err(failed)?;
+        } else if let Some(process) = live::listener(&service.socket) {
+            return Err(format!(
+                "the {name} was started by hand, as process {}: end it, and the lab starts its own",
+                process.pid
+            ));
+        }
+        service.backoff = Backoff::default();
+        service.ended = None;
+        service.start(namespaces, state).map_err(failed)?;
+        let ready = service.wait_ready(Instant::now() + START);
+        ready.map_err(|report| UpError::from(report).to_string())
+    }
+
+    /// How those have fared that have ended by themselves.
+    pub fn histories(&self) -> Vec<History> {
+        let now = Instant::now();
         self.0
             .iter()
             .filter_map(|s| {
-                Some(Ended {
+                Some(History {
                     owner: s.owner,
                     service: s.service,
-                    how: s.ended?.to_string(),
+                    ended: s.ended.clone()?,
+                    restarts: s.restarts,
+                    restart_in: s.due.map(|due| due.saturating_duration_since(now)),
                 })
             })
             .collect()
@@ -145,25 +228,61 @@ impl Services {
 }
 
 impl Running {
-    fn wait_ready(&mut self, deadline: Instant) -> Result<(), Report> {
-        let failed = |s: &Running, reason: String| {
-            Report::NotReady(NotReady {
-                service: s.name.clone(),
-                reason,
-                log: tail(&s.log).unwrap_or_else(|e| e.to_string()),
-            })
+    /// Starts its process, and notes it in `state`.
+    fn start(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<()> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args);
+        let child = start(command, &self.log, &namespaces[self.owner])?;
+        // Not reaped yet, so the number is its own even if it has ended.
+        let process = ProcessId::of(child.id() as i32)?;
+        *state.ases[self.owner].process_mut(self.service) = Some(process);
+        self.process = Some(Process {
+            child,
+            handle: Handle::of_child(process)?,
+            since: Instant::now(),
+        });
+        self.due = None;
+        Ok(())
+    }
+
+    /// If it has ended, says when it is to be started again.
+    fn reap(&mut self) -> io::Result<()> {
+        let Some(process) = &mut self.process else {
+            return Ok(());
         };
+        if let Some(status) = process.child.try_wait()? {
+            let wait = self.backoff.next(process.since.elapsed());
+            tracing::warn!(
+                "the {} ended ({status}): started again in {wait:?}",
+                self.name
+            );
+            self.due = Some(Instant::now() + wait);
+            self.ended = Some(status.to_string());
+            self.process = None;
+        }
+        Ok(())
+    }
+
+    fn not_ready(&self, reason: String) -> Report {
+        Report::NotReady(NotReady {
+            service: self.name.clone(),
+            reason,
+            log: tail(&self.log).unwrap_or_else(|e| e.to_string()),
+        })
+    }
+
+    fn wait_ready(&mut self, deadline: Instant) -> Result<(), Report> {
         loop {
             let error = match self.ask() {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
-            if let Some(status) = self.child.try_wait()? {
-                self.ended = Some(status);
-                return Err(failed(self, status.to_string()));
+            self.reap()?;
+            if let (None, Some(how)) = (&self.process, &self.ended) {
+                return Err(self.not_ready(how.clone()));
             }
             if Instant::now() > deadline {
-                return Err(failed(self, error));
+                return Err(self.not_ready(error));
             }
             std::thread::sleep(TRY);
         }
@@ -180,14 +299,12 @@ impl Running {
                     Err(e) => Err(e.to_string()),
                 }
             }
-            Service::Control => {
-                use hawser_control::live::{Reply, Request, call};
-                match call(&self.socket, &Request::Status) {
-                    Ok(Reply::Status(_)) => Ok(()),
-                    Ok(other) => Err(format!("it answered {other:?}")),
-                    Err(e) => Err(e.to_string()),
-                }
-            }
+            // It takes its addresses before it listens there. A question would have
+            // it read the whole network.
+            Service::Control => match live::answers(&self.socket) {
+                true => Ok(()),
+                false => Err("it does not listen on its socket".to_owned()),
+            },
         }
     }
 }

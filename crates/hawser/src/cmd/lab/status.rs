@@ -32,7 +32,9 @@ pub fn word(running: bool, name: &str) -> String {
     if running {
         "up".to_owned()
     } else {
-        format!("dead: clear it away with `hawser lab down --name {name}`")
+        format!(
+            "dead: bring it up again with `hawser lab up FILE --name {name}`, or clear it away with `hawser lab down --name {name}`"
+        )
     }
 }
 
@@ -47,8 +49,7 @@ fn table(status: &Status) -> String {
     let dead = dead(status);
     if status.running && dead > 0 {
         state = format!(
-            "up, but {dead} of its services died (see the logs there): take it down with `hawser lab down --name {}` and bring it up again",
-            status.name
+            "up, but {dead} of its services died and are being started again (see the logs there)"
         );
     }
     let mut text = format!(
@@ -56,12 +57,15 @@ fn table(status: &Status) -> String {
         status.name,
         status.dir.display()
     );
+    let processes = status.ases.iter().flat_map(AsStatus::processes);
+    let widest = processes.map(|p| process(p).chars().count()).max();
+    let width = widest.unwrap_or(0).max(22);
     text += &format!(
-        "{:<18} {:<16} {:<22} {:<22} NOTE\n",
+        "{:<18} {:<16} {:<width$} {:<width$} NOTE\n",
         "AS", "HOST", "ROUTER", "CONTROL"
     );
     for a in &status.ases {
-        text += &as_line(a);
+        text += &as_line(a, width);
     }
     text += &format!(
         "\n{:<20} {:<20} {:<6} {:<5} {:<40} {:>12} {:>12}\n",
@@ -73,11 +77,12 @@ fn table(status: &Status) -> String {
     text
 }
 
-/// A line, and one more for each further border router.
-fn as_line(a: &AsStatus) -> String {
+/// A line, and one more for each further border router; processes have columns of
+/// `width`.
+fn as_line(a: &AsStatus, width: usize) -> String {
     let mut routers = a.routers.iter().map(|router| process(&router.process));
     let mut text = format!(
-        "{:<18} {:<16} {:<22} {:<22} {}\n",
+        "{:<18} {:<16} {:<width$} {:<width$} {}\n",
         format!("{}{}", a.isd_as, if a.core { " core" } else { "" }),
         a.host.to_string(),
         routers.next().unwrap_or_default(),
@@ -91,17 +96,20 @@ fn as_line(a: &AsStatus) -> String {
 }
 
 fn process(process: &ProcessStatus) -> String {
-    if !process.ours {
-        return "not ours".to_owned();
-    }
-    match (process.alive, process.pid, &process.ended) {
-        (true, Some(pid), _) => format!(
-            "{pid} ({})",
-            process
-                .resident
-                .map_or_else(|| "?".to_owned(), format::bytes)
-        ),
-        (_, _, Some(ended)) => format!("dead: {ended}"),
+    let running = |pid| {
+        let memory = process.resident.map(format::bytes);
+        format!("{pid} ({})", memory.as_deref().unwrap_or("?"))
+    };
+    let ended = process.ended.as_deref();
+    match (process.alive, process.pid, ended) {
+        (true, Some(pid), _) if !process.ours => format!("{} by hand", running(pid)),
+        _ if !process.ours => "not ours".to_owned(),
+        (true, Some(pid), None) => running(pid),
+        (true, Some(pid), Some(_)) => format!("{} restarts: {}", running(pid), process.restarts),
+        (_, _, Some(ended)) => match process.restart_in {
+            Some(seconds) => format!("dead: {ended}, restart in {seconds:.1} s"),
+            None => format!("dead: {ended}"),
+        },
         _ => "dead".to_owned(),
     }
 }

@@ -12,26 +12,10 @@ use std::{
 const LIFETIME: Duration = Duration::from_secs(12);
 
 /// A lab of two links of 3 Mbit/s whose segments live for [`LIFETIME`].
-fn short_lived(what: &str) -> Option<TestLab> {
-    let by = As::default();
-    let name = format!("test-{what}-{}", std::process::id());
+fn short_lived(what: &str, flags: &[&str]) -> Option<TestLab> {
     let lifetime = format!("{}s", LIFETIME.as_secs());
-    let output = by.run(&[
-        "lab",
-        "up",
-        "fig4",
-        "--name",
-        &name,
-        "--segment-lifetime",
-        &lifetime,
-    ]);
-    let error = String::from_utf8_lossy(&output.stderr);
-    if error.contains("user namespaces are not allowed here") {
-        eprintln!("skipped: {error}");
-        return None;
-    }
-    assert!(output.status.success(), "{error}");
-    let lab = TestLab { by, name };
+    let flags = [&["--segment-lifetime", &lifetime], flags].concat();
+    let lab = As::default().up_with("fig4", what, &flags)?;
     for id in ["#1", "#2"] {
         lab.set(&format!("{A}{id}"), &["--rate", "3mbit"]);
     }
@@ -63,19 +47,9 @@ fn ended(log: &str) -> usize {
     log.matches("connection ended").count()
 }
 
-/// Kills the lab's own control process of an AS, and tells the AS's folder.
-fn kill_control(lab: &TestLab, isd_as: &str) -> String {
-    let status = lab.status();
-    let ases = status["ases"].as_array().unwrap();
-    let found = ases.iter().find(|one| one["isd_as"] == isd_as).unwrap();
-    crate::support::kill(&[found["control"]["pid"].as_i64().unwrap()]);
-    let dir = status["dir"].as_str().unwrap();
-    format!("{dir}/{}", isd_as.replace(':', "_"))
-}
-
 #[test]
 fn paths_expire_under_a_download_and_nobody_notices() {
-    let Some(lab) = short_lived("expiry") else {
+    let Some(lab) = short_lived("expiry", &[]) else {
         return;
     };
     let files = long_download();
@@ -91,25 +65,28 @@ fn paths_expire_under_a_download_and_nobody_notices() {
 
 #[test]
 fn a_daemon_that_dies_and_comes_back_stops_no_download() {
-    let Some(lab) = short_lived("daemon-dies") else {
+    let Some(lab) = short_lived("daemon-dies", &["--no-control", A]) else {
         return;
     };
+    let dir = lab.status()["dir"].as_str().unwrap().to_owned();
+    let dir = format!("{dir}/{}", A.replace(':', "_"));
+    let lifetime = format!("{}s", LIFETIME.as_secs());
+    let run = ["control", "run", &dir, "--segment-lifetime", &lifetime].map(str::to_owned);
+    let control = Running::start(&lab, A, &run);
+    eventually("the daemon answers", || {
+        lab.hawser(A, &["paths", B, "--json"]).status.success()
+    });
     let files = long_download();
     let (_seeder, peer) = Running::seed(&lab, B, &files.torrent(), &files.content());
     let leecher = leech(&lab, &[], &files, &peer);
     until_carried(&lab, 0, 1 << 20);
-    let dir = kill_control(&lab, A);
+    // SIGKILL.
+    drop(control);
     // Nobody tells of other paths now, and the old ones go on.
     let interface = format!("{A}#1");
-    let down = [
-        "lab", "link", "set", &interface, "--down", "--name", &lab.name,
-    ];
-    let told = lab.by.refuse(&down);
-    assert!(told.contains("the link is changed"), "{told}");
+    lab.set(&interface, &["--down"]);
     until_carried(&lab, 1, 1 << 20);
-    let lifetime = format!("{}s", LIFETIME.as_secs());
-    let again = ["control", "run", &dir, "--segment-lifetime", &lifetime];
-    let _control = Running::start(&lab, A, &again.map(str::to_owned));
+    let _control = Running::start(&lab, A, &run);
     until_carried(&lab, 1, 1 << 20);
     lab.set(&interface, &["--up"]);
     until_carried(&lab, 0, 1 << 20);
@@ -120,7 +97,7 @@ fn a_daemon_that_dies_and_comes_back_stops_no_download() {
 
 #[test]
 fn a_daemon_that_is_slow_or_talks_nonsense_stops_no_download() {
-    let Some(lab) = short_lived("daemon-mad") else {
+    let Some(lab) = short_lived("daemon-mad", &[]) else {
         return;
     };
     let files = long_download();

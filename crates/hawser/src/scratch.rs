@@ -1,0 +1,132 @@
+//! Folders for the files that a demo or an experiment makes.
+
+use crate::failure::{Doing, Failure};
+use rustix::{
+    fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open},
+    io::Errno,
+};
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+
+/// What the names of such folders begin with.
+const PREFIX: &str = "hawser-scratch-";
+
+/// A folder under the temporary directory that goes when it is dropped, and with
+/// the next [`sweep`] when this process is killed: whether its process runs is
+/// told by a lock on it (flock(2)).
+pub struct Scratch {
+    folder: TempDir,
+    _lock: OwnedFd,
+}
+
+impl Scratch {
+    /// Makes a folder of its own.
+    pub fn create() -> Result<Scratch, Failure> {
+        Scratch::create_in(&std::env::temp_dir())
+    }
+
+    fn create_in(parent: &Path) -> Result<Scratch, Failure> {
+        let doing = || format!("making a folder in {}", parent.display());
+        loop {
+            let folder = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .tempdir_in(parent)
+                .doing(doing())?;
+            let lock = match open_folder(folder.path()) {
+                Ok(lock) => lock,
+                // A sweep found it before it was locked.
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(error).doing(doing()),
+            };
+            rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
+                .doing(doing())?;
+            if is_at(&lock, folder.path()) {
+                let _lock = lock;
+                return Ok(Scratch { folder, _lock });
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes the folders of processes of this user that were killed.
+pub fn sweep() {
+    sweep_in(&std::env::temp_dir());
+}
+
+fn sweep_in(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return;
+    };
+    let is_scratch = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| name.starts_with(PREFIX))
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    for path in paths.filter(is_scratch) {
+        // Not this user's, or gone meanwhile.
+        let Ok(lock) = open_folder(&path) else {
+            continue;
+        };
+        let uid = rustix::process::geteuid().as_raw();
+        if !fstat(&lock).is_ok_and(|stat| stat.st_uid == uid) {
+            continue;
+        }
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()
+            && is_at(&lock, &path)
+            && let Err(error) = std::fs::remove_dir_all(&path)
+        {
+            tracing::warn!("cannot remove {}: {error}", path.display());
+        }
+    }
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty())
+}
+
+/// Whether a path still leads to an open folder.
+fn is_at(folder: &OwnedFd, path: &Path) -> bool {
+    let there = lstat(path).map(|stat| (stat.st_dev, stat.st_ino));
+    fstat(folder).is_ok_and(|stat| there == Ok((stat.st_dev, stat.st_ino)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_folders_of_killed_processes_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let used = Scratch::create_in(parent.path()).unwrap();
+        std::fs::write(used.path().join("file"), "x").unwrap();
+        // As a process that is killed leaves it: not removed, not locked.
+        let killed = Scratch::create_in(parent.path()).unwrap();
+        let left = killed.path().to_owned();
+        std::fs::write(left.join("file"), "x").unwrap();
+        let Scratch { folder, _lock } = killed;
+        let _ = folder.keep();
+        drop(_lock);
+        let other = parent.path().join("hawser-demo-1");
+        std::fs::create_dir(&other).unwrap();
+        let target = parent.path().join("target");
+        std::fs::create_dir(&target).unwrap();
+        std::os::unix::fs::symlink(&target, parent.path().join("hawser-scratch-link")).unwrap();
+
+        sweep_in(parent.path());
+        assert!(!left.exists());
+        assert!(used.path().join("file").exists());
+        assert!(other.exists() && target.exists());
+        let path = used.path().to_owned();
+        drop(used);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,135 @@
+//! SIGKILL at random moments over everything that a user has running: what should go on goes on,
+//! files are identical, nothing is left.
+//!
+//! `HAWSER_KILL_ROUNDS` says how often (a round per kind of victim when not said), `HAWSER_KILL_SEED`
+//! which moments: a failure prints it.
+
+mod bed;
+
+use crate::support::{eventually, kill, runs};
+use bed::{Bed, Chance};
+use serde_json::Value;
+use std::{process::Child, time::Duration};
+
+/// What is killed.
+#[derive(Debug, Clone, Copy)]
+enum Victim {
+    Demo,
+    Bench,
+    Get,
+    Seed,
+    Router,
+    Control,
+    Supervisor,
+}
+
+const VICTIMS: [Victim; 7] = [
+    Victim::Demo,
+    Victim::Bench,
+    Victim::Get,
+    Victim::Seed,
+    Victim::Router,
+    Victim::Control,
+    Victim::Supervisor,
+];
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{variable}={text} is no number")),
+    )
+}
+
+#[test]
+fn what_is_killed_at_random_loses_nothing_and_leaves_nothing() {
+    let seed = number("HAWSER_KILL_SEED").unwrap_or_else(|| std::process::id().into());
+    let rounds = number("HAWSER_KILL_ROUNDS");
+    let mut chance = Chance::new(seed);
+    let Some(mut bed) = Bed::make() else {
+        return;
+    };
+    for round in 0..rounds.unwrap_or(VICTIMS.len() as u64) {
+        // Each kind once where nothing else is asked for.
+        let victim = match rounds {
+            None => VICTIMS[round as usize],
+            Some(_) => VICTIMS[chance.below(VICTIMS.len() as u64) as usize],
+        };
+        let after = Duration::from_millis(chance.below(1200));
+        eprintln!("HAWSER_KILL_SEED={seed} round {round}: {victim:?} after {after:?}");
+        match victim {
+            Victim::Demo => show(
+                &mut bed,
+                &["demo", "--topology", "fig4", "--size", "8MiB"],
+                after,
+            ),
+            Victim::Bench => show(
+                &mut bed,
+                &["bench", "fig5", "--repeat", "1", "--size", "4MiB"],
+                after,
+            ),
+            Victim::Get => {
+                let mut get = bed.get();
+                end(&mut get, after);
+                bed.finish(|bed| bed.get());
+            }
+            Victim::Seed => {
+                let get = bed.get();
+                std::thread::sleep(after);
+                bed.kill_seed();
+                bed.seed();
+                bed.finish(|_| get);
+            }
+            Victim::Router | Victim::Control => {
+                let get = bed.get();
+                std::thread::sleep(after);
+                let status = bed.status();
+                let at = chance.below(2) as usize;
+                let service = match victim {
+                    Victim::Router => &status["ases"][at]["routers"][0],
+                    _ => &status["ases"][at]["control"],
+                };
+                kill(&[service["pid"].as_i64().unwrap()]);
+                bed.finish(|_| get);
+                eventually("all services run", || is_whole(&bed.status()));
+            }
+            Victim::Supervisor => {
+                let mut get = bed.get();
+                std::thread::sleep(after);
+                kill(&[bed.status()["supervisor"]["pid"].as_i64().unwrap()]);
+                // Ends what ran inside: the download and the seeder too.
+                bed.up();
+                get.wait().unwrap();
+                bed.kill_seed();
+                bed.seed();
+                bed.finish(|bed| bed.get());
+            }
+        }
+    }
+    bed.clear();
+}
+
+fn is_whole(status: &Value) -> bool {
+    let ases = status["ases"].as_array().unwrap();
+    ases.iter()
+        .all(|as_| as_["control"]["alive"] == true && as_["routers"][0]["alive"] == true)
+}
+
+/// Kills a command that has a network of its own.
+fn show(bed: &mut Bed, args: &[&str], after: Duration) {
+    let (mut child, mark) = bed.show(args);
+    end(&mut child, after);
+    eventually("the end of all it started", || {
+        bed::marked(&mark).is_empty()
+    });
+    // At the latest at the next start.
+    bed.status();
+    bed.assert_only_own_folders();
+}
+
+fn end(child: &mut Child, after: Duration) {
+    std::thread::sleep(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!runs(child.id().into()));
+}

@@ -1,0 +1,240 @@
+//! A lab with a seeder, and folders of its own.
+
+use crate::support::{As, eventually};
+use serde_json::Value;
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+};
+
+const A: &str = "1-ff00:0:110";
+const B: &str = "1-ff00:0:111";
+
+/// Where the seeder listens, each time it is started.
+const LISTEN: &str = "1-ff00:0:111,10.0.2.1:32000";
+const BYTES: usize = 12 << 20;
+/// In the environment of every process, so that none is overlooked.
+const MARK: &str = "HAWSER_TEST_MARK";
+
+/// Numbers that a seed decides (SplitMix64, Steele and others 2014).
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Chance {
+        Chance(seed)
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % end
+    }
+}
+
+/// The processes that run with a mark.
+pub fn marked(mark: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    pids.filter(|pid| pid.bytes().all(|b| b.is_ascii_digit()))
+        .filter(|pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let is_mark =
+                |variable: &[u8]| variable.starts_with(format!("{MARK}={mark}").as_bytes());
+            environment.split(|byte| *byte == 0).any(is_mark)
+        })
+        .collect()
+}
+
+/// The lab, its folders, and what runs in it.
+pub struct Bed {
+    folder: tempfile::TempDir,
+    mark: String,
+    shows: usize,
+    seeder: Option<Child>,
+}
+
+impl Bed {
+    /// Brings it up; None, told, where nobody lets us.
+    pub fn make() -> Option<Bed> {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["run", "tmp"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let run = folder.path().join("run");
+        fs::set_permissions(run, fs::Permissions::from_mode(0o700)).unwrap();
+        let mut state = 7_u64;
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 56) as u8
+        })
+        .take(BYTES)
+        .collect();
+        fs::write(folder.path().join("data"), bytes).unwrap();
+        let mut bed = Bed {
+            folder,
+            mark: format!("{}-", std::process::id()),
+            shows: 0,
+            seeder: None,
+        };
+        let [data, torrent] = [bed.path("data"), bed.path("data.torrent")];
+        let created = bed.run(&["torrent", "create", &data, "-o", &torrent]);
+        assert!(created.status.success(), "{created:?}");
+        let up = bed.run(&bed.up_args());
+        let error = String::from_utf8_lossy(&up.stderr);
+        if error.contains("user namespaces are not allowed here") {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+        assert!(up.status.success(), "{error}");
+        bed.limit();
+        bed.seed();
+        Some(bed)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn command(&self, args: &[&str], mark: &str) -> Command {
+        let mut command = As::default().command(args);
+        command.env("XDG_RUNTIME_DIR", self.path("run"));
+        command.env("TMPDIR", self.path("tmp"));
+        command.env(MARK, mark);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> std::process::Output {
+        self.command(args, &self.mark).output().unwrap()
+    }
+
+    fn up_args(&self) -> [&'static str; 3] {
+        ["lab", "up", "fig4"]
+    }
+
+    /// Brings the lab up again.
+    pub fn up(&self) {
+        let up = self.run(&self.up_args());
+        assert!(up.status.success(), "{up:?}");
+        self.limit();
+    }
+
+    /// So that a download takes longer than it is let.
+    fn limit(&self) {
+        for id in ["#1", "#2"] {
+            let interface = format!("{A}{id}");
+            let set = self.run(&["lab", "link", "set", &interface, "--rate", "40mbit"]);
+            assert!(set.status.success(), "{set:?}");
+        }
+    }
+
+    pub fn status(&self) -> Value {
+        let output = self.run(&["lab", "status", "--json"]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    }
+
+    /// A command inside an AS.
+    fn inside(&self, isd_as: &str, args: &[&str]) -> Command {
+        let mut all = vec!["lab", "exec", isd_as, "--", env!("CARGO_BIN_EXE_hawser")];
+        all.extend(args);
+        self.command(&all, &self.mark)
+    }
+
+    /// Starts the seeder, and waits until it listens.
+    pub fn seed(&mut self) {
+        let (torrent, data) = (self.path("data.torrent"), self.path("data"));
+        let args = ["seed", &torrent, &data, "--listen", LISTEN, "--json"];
+        let mut seeder = None;
+        eventually("the seeder listens", || {
+            let mut command = self.inside(B, &args);
+            command.stdout(Stdio::piped()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            let mut line = String::new();
+            let out = child.stdout.take().unwrap();
+            BufReader::new(out).read_line(&mut line).unwrap();
+            // Where the daemon is being started again it ends.
+            match line.is_empty() {
+                true => child.wait().map(drop).unwrap(),
+                false => seeder = Some(child),
+            }
+            seeder.is_some()
+        });
+        self.seeder = seeder;
+    }
+
+    pub fn kill_seed(&mut self) {
+        let mut seeder = self.seeder.take().unwrap();
+        // It may have been ended.
+        let _ = seeder.kill();
+        seeder.wait().unwrap();
+    }
+
+    /// Starts a download, or goes on with one.
+    pub fn get(&self) -> Child {
+        let (torrent, into) = (self.path("data.torrent"), self.path("into"));
+        let args = ["get", &torrent, "-o", &into, "--peer", LISTEN, "--json"];
+        let mut command = self.inside(A, &args);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    /// Lets a download come to its end, and compares what came.
+    pub fn finish(&self, get: impl FnOnce(&Bed) -> Child) {
+        let output = get(self).wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let [sent, got] = ["data", "into/data"].map(|name| fs::read(self.path(name)).unwrap());
+        assert!(sent == got, "the files differ");
+        fs::remove_dir_all(self.path("into")).unwrap();
+    }
+
+    /// Starts a command with a network of its own; returns its mark too.
+    pub fn show(&mut self, args: &[&str]) -> (Child, String) {
+        self.shows += 1;
+        let mark = format!("show-{}{}", self.mark, self.shows);
+        let mut command = self.command(args, &mark);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        (command.spawn().unwrap(), mark)
+    }
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let path: PathBuf = self.path(folder).into();
+        let entries = fs::read_dir(path).unwrap().flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    /// Nothing is there but the lab's folder.
+    pub fn assert_only_own_folders(&self) {
+        assert_eq!(self.names("run/hawser/lab"), ["default"]);
+        assert_eq!(self.names("tmp"), [""; 0]);
+    }
+
+    /// Takes everything down; nothing is left.
+    pub fn clear(mut self) {
+        let down = self.run(&["lab", "down"]);
+        assert!(down.status.success(), "{down:?}");
+        self.kill_seed();
+        assert_eq!(marked(&self.mark), [""; 0]);
+        assert_eq!(marked(&format!("show-{}", self.mark)), [""; 0]);
+        assert_eq!(self.names("run/hawser/lab"), [""; 0]);
+        assert_eq!(self.names("tmp"), [""; 0]);
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // After a failure; otherwise there is nothing to do.
+        let _ = self.run(&["lab", "down"]);
+        if let Some(mut seeder) = self.seeder.take() {
+            let _ = seeder.kill();
+            let _ = seeder.wait();
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Labs whose commands, owners or supervisors are killed.
+
+use super::{A, B, B_HOST, folder};
+use crate::support::{As, TestLab, eventually, kill, runs};
+use std::{
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+/// A process that a lab can end with.
+fn owner() -> Child {
+    Command::new("sleep").arg("100000").spawn().unwrap()
+}
+
+/// A lab that ends with another process than the test's, and all its processes.
+fn owned(what: &str, owner: &Child) -> Option<(TestLab, Vec<i64>)> {
+    let by = As::default();
+    let (name, pid) = (
+        format!("test-{what}-{}", std::process::id()),
+        owner.id().to_string(),
+    );
+    let output = by.run(&["lab", "up", "fig4", "--name", &name, "--owner", &pid]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    if error.contains("user namespaces are not allowed here") {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    assert!(output.status.success(), "{error}");
+    let lab = TestLab { by, name };
+    let mut processes = lab.services();
+    processes.push(lab.supervisor());
+    processes.push(lab.leave_behind(B));
+    Some((lab, processes))
+}
+
+#[test]
+fn a_lab_ends_with_its_owner() {
+    let mut owner = owner();
+    if let Some((lab, processes)) = owned("owned", &owner) {
+        let folder = folder(&lab);
+        owner.kill().unwrap();
+        eventually("the end of the lab", || {
+            !folder.exists() && !processes.iter().any(|&pid| runs(pid))
+        });
+        lab.assert_gone(&folder, &processes);
+    }
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+}
+
+#[test]
+fn the_next_command_clears_what_a_killed_supervisor_could_not() {
+    let mut owner = owner();
+    if let Some((lab, processes)) = owned("orphan", &owner) {
+        let folder = folder(&lab);
+        kill(&[lab.supervisor()]);
+        // Its owner may yet take it down.
+        lab.by.names();
+        assert!(folder.exists());
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        lab.by.names();
+        lab.assert_gone(&folder, &processes);
+    }
+    let _ = owner.kill();
+    owner.wait().unwrap();
+}
+
+#[test]
+fn an_owner_that_does_not_run_is_refused() {
+    let mut owner = owner();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    let pid = owner.id().to_string();
+    let name = format!("test-nobody-{}", std::process::id());
+    let refused = As::default().refuse(&["lab", "up", "fig4", "--name", &name, "--owner", &pid]);
+    assert!(refused.contains(&pid), "{refused}");
+}
+
+#[test]
+fn an_interrupted_up_leaves_nothing_that_blocks_the_next() {
+    let by = As::default();
+    let Some(lab) = by.up("fig4", "cut") else {
+        return;
+    };
+    let mut interrupted = 0;
+    for (turn, millis) in [0, 1, 3, 8, 15, 25, 40, 60, 90].into_iter().enumerate() {
+        lab.down();
+        let up = ["lab", "up", "fig4", "--name", &lab.name];
+        let mut cut = by.command(&up).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(millis));
+        if turn % 2 == 0 {
+            cut.kill().unwrap();
+        } else {
+            let pid = cut.id().to_string();
+            Command::new("kill").args(["-INT", &pid]).status().unwrap();
+        }
+        cut.wait().unwrap();
+        let owner = std::process::id().to_string();
+        let next = by.run(&[&up[..], &["--owner", &owner]].concat());
+        if next.status.success() {
+            interrupted += 1;
+        } else {
+            // It was up already: then it is whole.
+            let error = String::from_utf8_lossy(&next.stderr);
+            assert!(error.contains("there is a lab"), "{error}");
+            assert_eq!(lab.paths(A, B).len(), 2);
+        }
+    }
+    assert!(interrupted > 0, "none was interrupted before it was up");
+    lab.down();
+
+    // And where no command comes next.
+    let up = ["lab", "up", "fig7a", "--name", &lab.name];
+    let mut cut = by.command(&up).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    cut.kill().unwrap();
+    if !cut.wait().unwrap().success() {
+        eventually("the end of the lab", || !by.names().contains(&lab.name));
+    }
+}
+
+#[test]
+fn up_mends_a_lab_that_lost_its_supervisor() {
+    let Some(lab) = As::default().up("fig4", "mend") else {
+        return;
+    };
+    let mut processes = lab.services();
+    processes.push(lab.leave_behind(B));
+    kill(&[lab.supervisor()]);
+    let status = lab.status();
+    assert_eq!(status["running"], false);
+
+    let output = lab.by.run(&["lab", "up", "fig4", "--name", &lab.name]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{error}");
+    assert!(error.contains(&lab.name), "{error}");
+    assert!(!processes.into_iter().any(runs));
+    assert_eq!(lab.status()["running"], true);
+    assert!(lab.answers(A, B_HOST));
+    lab.down();
+}

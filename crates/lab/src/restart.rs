@@ -1,0 +1,179 @@
+//! Starting services of an AS again.
+
+use crate::{
+    Lab,
+    dir::{AsState, Service, StateError},
+    protocol::{self, Request, SupervisorError},
+};
+use hawser_topology::IsdAsn;
+use std::time::Duration;
+
+/// How long the supervisor may take to end one service, which has two seconds
+/// to go by itself, and to see the new one ready.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which services of an AS are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestartOf {
+    /// All that the lab runs.
+    All,
+    /// All border routers.
+    Routers,
+    /// The border router of that name in `topology.json`.
+    Router(String),
+    /// The control service and daemon.
+    Control,
+}
+
+/// Why a service was not started again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RestartError {
+    /// What runs for the lab cannot be read.
+    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down --name NAME`")]
+    State(#[from] StateError),
+    /// The lab has no such AS.
+    #[error("the lab has no AS {isd_as}: there are {there}")]
+    UnknownAs {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// Those that it has.
+        there: String,
+    },
+    /// The AS has no such router.
+    #[error("{isd_as} has no router {name}: it has {there}")]
+    UnknownRouter {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// The name.
+        name: String,
+        /// Those that it has.
+        there: String,
+    },
+    /// The user runs it.
+    #[error(
+        "the lab runs no {service} of {isd_as} (--no-router, --no-control): restart it where it was started"
+    )]
+    ByHand {
+        /// The AS.
+        isd_as: IsdAsn,
+        /// `router`, `control service`, or both.
+        service: &'static str,
+    },
+    /// The supervisor does not answer, or the service did not come up.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+}
+
+impl Lab {
+    /// Ends services of an AS and starts them again, one by one. Returns their
+    /// names once all are ready.
+    ///
+    /// # Errors
+    /// When there is no such service, the user runs it, or it did not come up.
+    pub fn restart(&self, isd_as: IsdAsn, which: &RestartOf) -> Result<Vec<String>, RestartError> {
+        let state = self.dir.read_state()?;
+        let Some(owner) = state.find(isd_as) else {
+            let there: Vec<_> = state.ases.iter().map(|a| a.isd_as.to_string()).collect();
+            return Err(RestartError::UnknownAs {
+                isd_as,
+                there: there.join(", "),
+            });
+        };
+        let as_ = &state.ases[owner];
+        let mut restarted = Vec::new();
+        for service in services(as_, which)? {
+            let request = Request::Restart { owner, service };
+            protocol::call(&self.dir.socket(), &request, PATIENCE)?;
+            restarted.push(as_.service_name(service));
+        }
+        Ok(restarted)
+    }
+}
+
+/// The services that the lab runs among those meant; at least one.
+fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, RestartError> {
+    let isd_as = as_.isd_as;
+    let named = |name: &String| as_.routers.iter().position(|router| router.name == *name);
+    let only = match which {
+        RestartOf::Router(name) => match named(name) {
+            None => {
+                let there: Vec<_> = as_.routers.iter().map(|r| r.name.as_str()).collect();
+                return Err(RestartError::UnknownRouter {
+                    isd_as,
+                    name: name.clone(),
+                    there: there.join(", "),
+                });
+            }
+            index => index,
+        },
+        _ => None,
+    };
+    let meant = |service: &Service| match (which, service) {
+        (RestartOf::All, _) => true,
+        (RestartOf::Control, service) => *service == Service::Control,
+        (RestartOf::Routers, service) => *service != Service::Control,
+        (RestartOf::Router(_), Service::Router(index)) => only == Some(*index),
+        (RestartOf::Router(_), Service::Control) => false,
+    };
+    let services: Vec<_> = as_.services().into_iter().filter(meant).collect();
+    match services.is_empty() {
+        false => Ok(services),
+        true => Err(RestartError::ByHand {
+            isd_as,
+            service: match which {
+                RestartOf::All => "router and no control service",
+                RestartOf::Routers | RestartOf::Router(_) => "router",
+                RestartOf::Control => "control service",
+            },
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        dir::{IsdAsnText, RouterState, Settings, State},
+        plan::Plan,
+    };
+    use hawser_topology::Network;
+
+    #[test]
+    fn only_services_of_the_lab_are_meant() {
+        let network = Network::ready("fig4").unwrap();
+        let plan = Plan::of(&network).unwrap();
+        let settings = Settings {
+            no_router: vec![IsdAsnText(network.ases[1].isd_as)],
+            ..Settings::default()
+        };
+        let mut state = State::new(&plan, &settings, false).unwrap();
+        state.ases[0].routers.push(RouterState {
+            name: "second".to_owned(),
+            process: None,
+        });
+        let [first, second] = &state.ases[..] else {
+            panic!("{state:?}");
+        };
+        let [one, two] = [0, 1].map(Service::Router);
+        let named = RestartOf::Router("second".to_owned());
+        assert_eq!(
+            services(first, &RestartOf::All).unwrap(),
+            [one, two, Service::Control]
+        );
+        assert_eq!(services(first, &RestartOf::Routers).unwrap(), [one, two]);
+        assert_eq!(services(first, &named).unwrap(), [two]);
+        assert_eq!(
+            services(first, &RestartOf::Control).unwrap(),
+            [Service::Control]
+        );
+        assert_eq!(
+            services(second, &RestartOf::All).unwrap(),
+            [Service::Control]
+        );
+        let by_hand = services(second, &RestartOf::Routers).unwrap_err();
+        assert!(by_hand.to_string().contains("no router of"), "{by_hand}");
+        let unknown = services(second, &named).unwrap_err().to_string();
+        assert!(unknown.contains(&second.routers[0].name), "{unknown}");
+    }
+}

@@ -1,0 +1,48 @@
+//! How long a service that ended waits to be started again.
+
+use std::time::Duration;
+
+/// The first wait: what was killed once is back at once.
+const FIRST: Duration = Duration::from_millis(100);
+/// The longest wait, of a service that fails each time.
+const LONGEST: Duration = Duration::from_secs(30);
+/// A service that ran for so long has started well: its next end is a new one.
+const STEADY: Duration = Duration::from_secs(10);
+
+/// The waits of one service: doubled each time it ends soon after its start.
+#[derive(Debug)]
+pub(super) struct Backoff(Duration);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff(FIRST)
+    }
+}
+
+impl Backoff {
+    /// The wait after a service that had run for `ran`.
+    pub fn next(&mut self, ran: Duration) -> Duration {
+        if ran >= STEADY {
+            *self = Backoff::default();
+        }
+        let wait = self.0;
+        self.0 = (wait * 2).min(LONGEST);
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_again_waits_longer_and_what_ran_does_not() {
+        let mut backoff = Backoff::default();
+        let waits: Vec<_> = (0..12).map(|_| backoff.next(FIRST)).collect();
+        assert_eq!(waits[..3], [FIRST, FIRST * 2, FIRST * 4]);
+        assert!(waits.is_sorted());
+        assert_eq!(waits[11], LONGEST);
+        assert_eq!(backoff.next(STEADY), FIRST);
+        assert_eq!(backoff.next(Duration::ZERO), FIRST * 2);
+    }
+}

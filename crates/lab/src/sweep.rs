@@ -1,0 +1,113 @@
+//! Clearing away what killed commands have left.
+
+use crate::{
+    dir::LabDir,
+    down::{self, DownError},
+    place::{PlaceError, Root},
+};
+use std::io;
+
+/// Clears away labs that nobody will take down, see [`crate::Lab::sweep`].
+pub(crate) fn sweep(root: &Root) -> Result<(), PlaceError> {
+    for name in root.traces()? {
+        // Held while a lab comes up or goes down, and by commands that change
+        // it. Dropping it removes a lock file that was left.
+        let Some(_lock) = root.try_lock(&name)? else {
+            continue;
+        };
+        let dir = LabDir::new(root.lab(&name)?);
+        match is_abandoned(&dir).then(|| down::clear(&dir)) {
+            // From inside the lab, by one of its own programs.
+            None | Some(Ok(()) | Err(DownError::Inside)) => {}
+            Some(Err(error)) => tracing::warn!("lab {name}: {error}"),
+        }
+    }
+    Ok(())
+}
+
+/// Whether nobody is left who would take the lab down. Its lock is held.
+fn is_abandoned(dir: &LabDir) -> bool {
+    let state = match dir.read_state() {
+        Ok(state) => state,
+        // `up` was killed before it had started the supervisor, which writes
+        // the state first of all and holds the lock while it starts.
+        Err(e) => return e.source.kind() == io::ErrorKind::NotFound,
+    };
+    if state.is_running() {
+        return false;
+    }
+    let owner = dir.read_settings().ok().and_then(|settings| settings.owner);
+    let of_this_boot = state.is_of_this_boot().unwrap_or(true);
+    owner.is_some_and(|owner| !(of_this_boot && owner.is_alive()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        dir::{Settings, State},
+        plan::Plan,
+        process::ProcessId,
+    };
+    use hawser_topology::Network;
+
+    fn gone() -> ProcessId {
+        let own = ProcessId::own().unwrap();
+        ProcessId {
+            started: own.started + 1,
+            ..own
+        }
+    }
+
+    /// A lab's folder, with a supervisor and an owner.
+    fn lab(root: &Root, name: &str, supervisor: ProcessId, owner: Option<ProcessId>) {
+        let dir = LabDir::new(root.lab(name).unwrap());
+        std::fs::create_dir(dir.path()).unwrap();
+        let settings = Settings {
+            owner,
+            ..Settings::default()
+        };
+        dir.write_settings(&settings).unwrap();
+        let plan = Plan::of(&Network::ready("fig4").unwrap()).unwrap();
+        let mut state = State::new(&plan, &settings, false).unwrap();
+        state.supervisor = supervisor;
+        dir.write_state(&state).unwrap();
+    }
+
+    #[test]
+    fn only_what_nobody_will_take_down_is_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path().join("hawser/lab"));
+        drop(root.lock("first").unwrap());
+        let (own, gone) = (ProcessId::own().unwrap(), gone());
+        lab(&root, "runs", own, Some(gone));
+        lab(&root, "owned", gone, Some(own));
+        lab(&root, "kept", gone, None);
+        lab(&root, "orphan", gone, Some(gone));
+        lab(&root, "busy", gone, Some(gone));
+        std::fs::create_dir(root.lab("half").unwrap()).unwrap();
+        std::fs::create_dir(root.lab("starting").unwrap()).unwrap();
+        let locks = ["busy", "starting"].map(|name| root.lock(name).unwrap());
+        std::fs::write(root.lab("x").unwrap().with_file_name(".stale.lock"), "").unwrap();
+
+        sweep(&root).unwrap();
+        let left = ["busy", "kept", "owned", "runs", "starting"];
+        assert_eq!(root.names().unwrap(), left);
+        assert_eq!(root.traces().unwrap(), left);
+        drop(locks);
+        sweep(&root).unwrap();
+        assert_eq!(root.traces().unwrap(), ["kept", "owned", "runs"]);
+    }
+
+    #[test]
+    fn a_lock_is_held_by_who_inherited_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path().join("hawser/lab"));
+        let lock = root.lock("x").unwrap();
+        let share = lock.share().unwrap();
+        lock.leave();
+        assert!(root.try_lock("x").unwrap().is_none());
+        drop(share);
+        assert!(root.try_lock("x").unwrap().is_some());
+    }
+}
