@@ -117,7 +117,7 @@ fn log_lines_stand_above_the_bars() {
     let allowance = Allowance::default();
     let peers = [
         peer::start(&content, &allowance),
-        peer::start_wrong(&content, &allowance),
+        peer::start_wrong(&content, &allowance, &Allowance::default()),
     ];
     let mut command = peer::get(&content, &peers);
     command.env("RUST_LOG", "hawser_torrent=warn");

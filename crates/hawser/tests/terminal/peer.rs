@@ -85,23 +85,34 @@ impl Allowance {
 
 /// Starts a peer; it ends with the test.
 pub fn start(content: &Content, allowance: &Allowance) -> SocketAddr {
-    start_with(content, content.bytes.clone(), allowance)
+    start_with(
+        content,
+        content.bytes.clone(),
+        allowance,
+        &Allowance::default(),
+    )
 }
 
-/// Starts a peer that sends other bytes than it should.
-pub fn start_wrong(content: &Content, allowance: &Allowance) -> SocketAddr {
-    start_with(content, vec![255; content.bytes.len()], allowance)
+/// Starts a peer that sends other bytes than it should; `others` may send once it was dropped.
+pub fn start_wrong(content: &Content, allowance: &Allowance, others: &Allowance) -> SocketAddr {
+    start_with(content, vec![255; content.bytes.len()], allowance, others)
 }
 
-fn start_with(content: &Content, bytes: Vec<u8>, allowance: &Allowance) -> SocketAddr {
+fn start_with(
+    content: &Content,
+    bytes: Vec<u8>,
+    allowance: &Allowance,
+    others: &Allowance,
+) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let info_hash = content.info_hash.clone();
-    let allowance = allowance.clone();
+    let (allowance, others) = (allowance.clone(), others.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             // Whatever goes wrong, the downloader has gone.
             let _ = serve(stream.unwrap(), &bytes, &info_hash, &allowance);
+            others.add(usize::MAX);
         }
     });
     address

@@ -8,19 +8,19 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 /// Two peers, of which one sends wrong data, so that something is logged.
-fn peers(content: &Content, allowance: &Allowance) -> [SocketAddr; 2] {
+fn peers(content: &Content) -> [SocketAddr; 2] {
+    let (wrong, right) = (Allowance::default(), Allowance::default());
+    wrong.add(usize::MAX);
     [
-        peer::start(content, allowance),
-        peer::start_wrong(content, allowance),
+        peer::start(content, &right),
+        peer::start_wrong(content, &wrong, &right),
     ]
 }
 
 /// All that a download writes to a terminal with these environment variables.
 fn written(variables: &[(&str, &str)]) -> String {
     let content = Content::new(32);
-    let allowance = Allowance::default();
-    allowance.add(usize::MAX);
-    let mut command = peer::get(&content, &peers(&content, &allowance));
+    let mut command = peer::get(&content, &peers(&content));
     command.env("RUST_LOG", "warn");
     command.envs(variables.iter().copied());
     let mut terminal = Terminal::start(command, 80, 24);
@@ -56,9 +56,7 @@ fn a_dumb_terminal_gets_no_control_sequences() {
 #[test]
 fn what_is_no_terminal_gets_no_control_sequences() {
     let content = Content::new(32);
-    let allowance = Allowance::default();
-    allowance.add(usize::MAX);
-    let mut command: Command = peer::get(&content, &peers(&content, &allowance));
+    let mut command: Command = peer::get(&content, &peers(&content));
     command
         .env("RUST_LOG", "warn")
         .arg("--verbose")
