@@ -10,7 +10,7 @@ mod rarity;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use rand::SeedableRng;
@@ -66,8 +66,11 @@ struct Conn {
     wanted: u32,
     /// Blocks asked for, in the order asked.
     asked: VecDeque<Asked>,
-    /// Blocks no longer expected, but which may come all the same.
-    late: HashSet<BlockRef>,
+    /// Blocks no longer expected, but which may come all the same, and how often: as often as they
+    /// were asked for in vain.
+    late: HashMap<BlockRef, u32>,
+    /// `late` was full once: what comes unexpected since then may have been asked for.
+    forgot: bool,
 }
 
 /// A block asked for over a connection.
@@ -140,7 +143,8 @@ impl Picker {
             counted: true,
             wanted: 0,
             asked: VecDeque::new(),
-            late: HashSet::new(),
+            late: HashMap::new(),
+            forgot: false,
         };
         self.conns.insert(conn, known);
     }
@@ -336,7 +340,8 @@ impl Picker {
                 known.pass(at, now);
                 known.asked.remove(at).is_none()
             }
-            None if known.late.remove(&block) => true,
+            None if known.take_late(block) => true,
+            None if known.forgot => return Arrival::Duplicate,
             None => return Arrival::Unrequested,
         };
         let group = known.group;
@@ -387,7 +392,7 @@ impl Picker {
                 known.asked.retain(|asked| asked.block != block);
                 known.remember_late(block);
                 cancel.push((other, request(&self.layout, block)));
-            } else if known.late.contains(&block) {
+            } else if known.late.contains_key(&block) {
                 cancel.push((other, request(&self.layout, block)));
             }
         }
@@ -425,7 +430,7 @@ impl Picker {
                 begun.open_to(known.group) && begun.blocks[*block as usize] == Block::Free
             })
         };
-        let block = known.late.iter().find(is_free)?;
+        let block = known.late.keys().find(is_free)?;
         Some(request(&self.layout, *block))
     }
 
@@ -532,8 +537,21 @@ impl Conn {
     fn remember_late(&mut self, block: BlockRef) {
         if self.late.len() >= MOST_LATE {
             self.late.clear();
+            self.forgot = true;
         }
-        self.late.insert(block);
+        *self.late.entry(block).or_default() += 1;
+    }
+
+    /// Whether a copy of `block` may still come; it is here now.
+    fn take_late(&mut self, block: BlockRef) -> bool {
+        let Some(copies) = self.late.get_mut(&block) else {
+            return false;
+        };
+        *copies -= 1;
+        if *copies == 0 {
+            self.late.remove(&block);
+        }
+        true
     }
 }
 

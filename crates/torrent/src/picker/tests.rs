@@ -241,7 +241,7 @@ impl Run {
                 let block = picker
                     .conns
                     .get(&conn)
-                    .and_then(|c| c.late.iter().min().copied());
+                    .and_then(|c| c.late.keys().min().copied());
                 if let Some(block) = block {
                     let request = request(&picker.layout, block);
                     self.arrive(conn, request);
@@ -340,6 +340,41 @@ fn connections_share_a_piece_before_another_is_begun() {
             .all(|request| request.piece == one[0].piece)
     );
     assert_ne!(picker.pick(2, 1)[0].piece, one[0].piece);
+}
+
+/// A connection that stalls twice is asked for the same block three times, and each copy may have
+/// been on its way.
+#[test]
+fn a_block_may_come_as_often_as_it_was_asked_for() {
+    let mut picker = picker(4, 4);
+    add(&mut picker, 1, 1, 0..4);
+    let first = picker.pick(1, 1);
+    for _ in 0..2 {
+        picker.release(1);
+        assert_eq!(picker.pick(1, 1), first);
+    }
+    let now = Instant::now();
+    let arrivals = [(); 4].map(|()| picker.receive(1, first[0], now));
+    assert!(matches!(arrivals[0], Arrival::New { .. }), "{arrivals:?}");
+    assert_eq!(arrivals[1..3], [Arrival::Duplicate, Arrival::Duplicate]);
+    assert_eq!(arrivals[3], Arrival::Unrequested);
+}
+
+/// What is remembered is bounded; that is not the peer's fault.
+#[test]
+fn a_block_that_was_forgotten_here_is_no_fault_of_the_peer() {
+    let pieces = MOST_LATE as u32 / 4 + 1;
+    let mut picker = picker(pieces.into(), 4);
+    add(&mut picker, 1, 1, 0..pieces);
+    let asked = picker.pick(1, MOST_LATE + 1);
+    picker.release(1);
+    let late = &picker.conns[&1].late;
+    let is_forgotten = |r: &&Request| !late.contains_key(&(r.piece, r.begin / BLOCK));
+    let forgotten = *asked.iter().find(is_forgotten).unwrap();
+    assert_eq!(
+        picker.receive(1, forgotten, Instant::now()),
+        Arrival::Duplicate
+    );
 }
 
 #[test]

@@ -171,7 +171,9 @@ impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
             .into_iter();
         let mut gone: Vec<Fingerprint> = self.paths.keys().copied().collect();
         for path in offers {
-            let (fingerprint, hops) = (path.as_ref().fingerprint(), path.as_ref().hops());
+            let fingerprint = path.as_ref().fingerprint();
+            // Nothing is known of how IP packets go.
+            let hops = self.addr.scion().map_or(0, |_| path.as_ref().hops());
             gone.retain(|other| *other != fingerprint);
             let known = self.paths.entry(fingerprint).or_insert_with(|| PathPeer {
                 path: path.clone(),
