@@ -1,5 +1,6 @@
 //! One module a command.
 
+mod changes;
 mod choose;
 pub mod completions;
 mod document;

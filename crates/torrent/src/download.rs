@@ -5,7 +5,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
 use hawser_path::{Policy, Select, SlotOptions};
@@ -21,7 +21,7 @@ use crate::network::Network;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, SeedProgress, Summary};
 use crate::storage::check::{Found, check, zero_hash};
-use crate::storage::{Files, Layout, Lock, StorageError, Survey};
+use crate::storage::{Files, Layout, Lock, Stamps, StorageError, Survey};
 use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError, Tally, Weights};
 use crate::transport::Transport;
 use crate::wire::{Handshake, PeerId};
@@ -406,16 +406,19 @@ async fn fetch<T: Transport>(
         Ok(()) => check_lengths(files).await,
         Err(error) => Err(told(error)),
     };
-    if let Err(error) = checked {
-        swarm.close(false).await;
-        return Err(error);
-    }
+    let stamps = match checked {
+        Ok(stamps) => stamps,
+        Err(error) => {
+            swarm.close(false).await;
+            return Err(error);
+        }
+    };
     let summary = summary(swarm.tally(), check_time);
     // Nobody need wait for it.
     let _ = completed.send(summary.clone());
     let ended = match options.seed {
         None => Ok(None),
-        Some(limits) => swarm.seed(limits, stop).await.map(Some),
+        Some(limits) => swarm.seed(limits, stamps, stop).await.map(Some),
     };
     let time = swarm.seeded_for();
     let uploaded_bytes = swarm.close(ended.is_ok()).await.uploaded_bytes;
@@ -428,16 +431,18 @@ async fn fetch<T: Transport>(
 }
 
 /// Files without a byte may not be there yet; what was removed meanwhile has been written to files
-/// without a name.
-async fn check_lengths(files: Arc<Files>) -> Result<(), DownloadError> {
+/// without a name. Returns the states of the files.
+async fn check_lengths(files: Arc<Files>) -> Result<Stamps, DownloadError> {
     let finish = move || {
         files.make_room()?;
-        files.check_lengths().map(|()| files.unmark())
+        files.check_lengths()?;
+        files.unmark();
+        Ok::<_, StorageError>(files.stamps())
     };
-    tokio::task::spawn_blocking(finish)
+    let stamps = tokio::task::spawn_blocking(finish)
         .await
         .map_err(|error| DownloadError::Internal(error.to_string()))??;
-    Ok(())
+    Ok(stamps)
 }
 
 fn summary(tally: Tally, check_time: Duration) -> Summary {
@@ -471,7 +476,7 @@ pub(crate) fn shared(metainfo: &Metainfo, files: Arc<Files>, verified: Bitfield)
         files,
         fetching: AtomicBool::new(!verified.is_full()),
         verified: Arc::new(RwLock::new(verified)),
-        content: None,
+        content: OnceLock::new(),
         budget: Arc::new(Semaphore::new(BUDGET)),
         readers: Arc::new(Semaphore::new(READERS)),
         ours: Handshake {

@@ -16,7 +16,7 @@ use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::progress::SeedProgress;
 use crate::storage::check::{Found, check};
-use crate::storage::{ContentWatch, Files, Layout, Stamps, StorageError};
+use crate::storage::{Files, Layout, Stamps, StorageError};
 use crate::swarm::{Goal, Reporter, Swarm, SwarmError, Weights};
 use crate::transport::Transport;
 
@@ -160,11 +160,7 @@ impl Seed {
         };
         let everything = Bitfield::full(metainfo.piece_count());
         let files = Arc::new(files);
-        let mut shared = shared(&metainfo, Arc::clone(&files), everything);
-        let offered = Arc::clone(&shared.verified);
-        let content = ContentWatch::new(files, Arc::clone(&metainfo), stamps, offered);
-        shared.content = Some(Arc::new(content));
-        let shared = Arc::new(shared);
+        let shared = Arc::new(shared(&metainfo, files, everything));
         let reporter = Reporter::Seed(sender);
         let mut swarm = Swarm::new(transport, metainfo, shared, Vec::new(), goal, reporter)?;
         let (stop, mut stopped) = watch::channel(false);
@@ -173,7 +169,7 @@ impl Seed {
                 // An error means that the seeder was dropped.
                 let _ = stopped.wait_for(|stop| *stop).await;
             };
-            let ended = swarm.seed(SeedLimits::default(), stop).await;
+            let ended = swarm.seed(SeedLimits::default(), stamps, stop).await;
             swarm.close(ended.is_ok()).await;
             match ended {
                 Ok(_) => Ok(()),

@@ -5,14 +5,14 @@ mod lines;
 use crate::out::{errln, outln, plain};
 use crate::{
     cli::SeedArgs,
-    cmd::{self, network::Sockets, news::News, work::Work},
+    cmd::{self, changes::Changes, network::Sockets, news::News, work::Work},
     failure::Failure,
     format,
 };
 use hawser_endhost::{BootstrapError, Endhost};
 use hawser_path::Select;
 use hawser_quic::Config;
-use hawser_torrent::{ChangedFile, Seed, SeedOptions, SeedProgress, SelectBy};
+use hawser_torrent::{Seed, SeedOptions, SeedProgress, SelectBy};
 use lines::Lines;
 use std::io::IsTerminal;
 
@@ -76,15 +76,12 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let mut lines = Lines::new(args.verbose);
         let told = args.verbose && (args.json || !std::io::stderr().is_terminal());
         let mut news = News::default();
-        let mut changed = Vec::new();
+        let mut changes = Changes::default();
         let mut progress = seed.progress();
         let shown = async {
             while progress.changed().await.is_ok() {
                 let progress = progress.borrow_and_update();
-                for file in progress.changed.iter().filter(|f| !changed.contains(*f)) {
-                    tell_changed(file, args.json);
-                }
-                changed.clone_from(&progress.changed);
+                changes.report(&progress.changed, args.json);
                 if told {
                     tell(&mut news, &progress, args.json);
                 }
@@ -152,20 +149,5 @@ fn tell(news: &mut News, progress: &SeedProgress, json: bool) {
         } else {
             errln!("{peer} over {}: {}", path.short(), plain(&why));
         }
-    }
-}
-
-/// Tells of a file that is not, or not wholly, what the torrent describes any more.
-fn tell_changed(file: &ChangedFile, json: bool) {
-    if json {
-        let object = serde_json::json!({
-            "file": file.path,
-            "pieces": file.pieces,
-            "lost_pieces": file.lost,
-            "error": file.error,
-        });
-        outln!("{object}");
-    } else {
-        errln!("hawser: {}", plain(&file.to_string()));
     }
 }

@@ -5,7 +5,7 @@ mod upload;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -36,8 +36,8 @@ pub(crate) struct Shared {
     pub verified: Arc<RwLock<Bitfield>>,
     /// Whether there are pieces to fetch.
     pub fetching: AtomicBool,
-    /// Watches over the files, where they are served and not written.
-    pub content: Option<Arc<ContentWatch>>,
+    /// Watches over the files, once they are served and not written.
+    pub content: OnceLock<Arc<ContentWatch>>,
     /// Bytes of blocks that may wait for the disk, all connections together.
     pub budget: Arc<Semaphore>,
     /// Reads from disk under way for peers, all connections together.

@@ -112,7 +112,7 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Heard, 
                 .has(request.piece)
             {
                 // It was offered before the file changed.
-                if shared.content.is_some() {
+                if shared.content.get().is_some() {
                     return Ok(Heard::Nothing);
                 }
                 return Err(WireError::RequestedMissing(request.piece));

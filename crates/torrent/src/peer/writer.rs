@@ -106,7 +106,7 @@ async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Optio
     // The semaphore is never closed.
     let turn = Arc::clone(&shared.readers).acquire_owned().await.ok()?;
     let files = Arc::clone(&shared.files);
-    let content = shared.content.clone();
+    let content = shared.content.get().cloned();
     Some(tokio::task::spawn_blocking(move || {
         let batch = match content {
             Some(content) => Ok(read_watched(&files, &content, &requests, spare)),

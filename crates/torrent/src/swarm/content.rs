@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Swarm;
 use crate::picker::ConnId;
+use crate::storage::{ContentWatch, Stamps};
 use crate::transport::Transport;
 use crate::wire::Message;
 
@@ -16,11 +17,12 @@ const SCAN: Duration = Duration::from_secs(1);
 pub(super) const WITHDRAWN: &str = "some pieces are not offered any more: connect again";
 
 impl<T: Transport> Swarm<T> {
-    /// Starts to look at the files now and then, where they are watched.
-    pub(super) fn watch_content(&mut self) {
-        let Some(content) = self.shared.content.clone() else {
-            return;
-        };
+    /// Watches over the files from now on: all of them are verified, in the states `stamps`.
+    pub(super) fn watch_content(&mut self, stamps: Stamps) {
+        let (files, metainfo) = (Arc::clone(&self.shared.files), Arc::clone(&self.metainfo));
+        let offered = Arc::clone(&self.shared.verified);
+        let content = ContentWatch::new(files, metainfo, stamps, offered);
+        let content = Arc::clone(self.shared.content.get_or_init(|| Arc::new(content)));
         self.tasks.spawn(async move {
             loop {
                 tokio::time::sleep(SCAN).await;
@@ -38,7 +40,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Tells peers and the user what became of the files.
     pub(super) fn follow_content(&mut self) {
-        let Some(news) = self.shared.content.as_ref().and_then(|c| c.take_news()) else {
+        let Some(news) = self.shared.content.get().and_then(|c| c.take_news()) else {
             return;
         };
         let lacks = |id: &ConnId| news.withdrawn.iter().any(|p| !self.picker.has(*id, *p));

@@ -243,7 +243,6 @@ impl<T: Transport> Swarm<T> {
             endpoint_closed: false,
         };
         swarm.watch_all();
-        swarm.watch_content();
         Ok(swarm)
     }
 
@@ -271,7 +270,7 @@ impl<T: Transport> Swarm<T> {
         for conn in self.conns.values() {
             conn.connection.close(reason);
         }
-        if let Some(content) = &self.shared.content {
+        if let Some(content) = self.shared.content.get() {
             content.close();
         }
         self.report(Instant::now(), Some(phase));

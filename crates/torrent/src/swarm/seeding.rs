@@ -7,6 +7,7 @@ use super::{Event, Swarm, SwarmError};
 use crate::limits::{SeedEnd, SeedLimits};
 use crate::picker::ConnId;
 use crate::progress::Phase;
+use crate::storage::Stamps;
 use crate::transport::{Connection, Transport};
 
 /// What is under way when seeding reaches a limit has so long to arrive: the peer would else be
@@ -39,13 +40,15 @@ impl Seeding {
 
 impl<T: Transport> Swarm<T> {
     /// Serves others, once everything is verified, until a limit is reached or `stop` is done. At
-    /// a limit it waits a while for what is under way to arrive.
+    /// a limit it waits a while for what is under way to arrive. `stamps` are the states of the
+    /// files that were verified.
     ///
     /// # Errors
     /// When nothing more can be done.
     pub async fn seed(
         &mut self,
         limits: SeedLimits,
+        stamps: Stamps,
         stop: impl Future<Output = ()>,
     ) -> Result<SeedEnd, SwarmError> {
         let now = Instant::now();
@@ -59,6 +62,7 @@ impl<T: Transport> Swarm<T> {
         for conn in self.conns.values_mut() {
             conn.set_asked(0, now);
         }
+        self.watch_content(stamps);
         self.report(now, Some(Phase::Seeding));
         let serve = async {
             self.work().await?;

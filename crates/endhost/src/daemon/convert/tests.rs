@@ -258,6 +258,6 @@ fn the_paths_of_scionprotos_daemon_are_whole() {
         // Nothing is announced there, and that is what is heard.
         assert_eq!(path.info().latency(), None);
         assert!(metadata.bandwidth.iter().all(Option::is_none));
-        assert_eq!(metadata.notes.len(), path.info().hops() + 1);
+        assert_eq!(metadata.notes.len(), path.info().hops());
     }
 }

@@ -5,7 +5,7 @@ use super::seeding::SeedReport;
 use super::{Job, Known, Sample, failure, print_report, report, told};
 use crate::out::{errln, outln, plain};
 use crate::{
-    cmd,
+    cmd::{self, changes::Changes},
     failure::{Doing, Failure},
     format,
 };
@@ -21,6 +21,8 @@ pub(super) async fn run(job: &Job, download: Download, known: Known) -> Result<(
         known,
         samples: job.args.samples.then(Vec::new),
         bars: Bars::new(&job.name, job.args.verbose),
+        changes: Changes::default(),
+        json: job.args.json,
     };
     let ended = follow(job, download, &mut view).await;
     view.bars.clear();
@@ -38,6 +40,8 @@ async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<()
         }
         () = view.show() => None,
     };
+    // A short download may be over before its first progress was seen.
+    view.known.note();
     let seeding = job.args.seeding.limits().is_some();
     let ended = match completed.filter(|_| seeding) {
         // The report follows the end, when all connections are closed.
@@ -111,6 +115,8 @@ struct View {
     /// Where it is to be told how it went.
     samples: Option<Vec<Sample>>,
     bars: Bars,
+    changes: Changes,
+    json: bool,
 }
 
 impl View {
@@ -124,6 +130,7 @@ impl View {
             {
                 samples.push(Sample::of(&progress));
             }
+            self.changes.report(&progress.uploads.changed, self.json);
             self.bars.show(&progress);
         }
     }

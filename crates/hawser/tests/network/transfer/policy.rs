@@ -38,12 +38,12 @@ fn paths_that_an_acl_denies_carry_nothing_and_say_so() {
         paths(&report)
     };
     let disjoint = ["--select", "disjoint"];
-    assert_eq!(run(&disjoint), (vec![2, 4], String::new()));
+    assert_eq!(run(&disjoint), (vec![3, 5], String::new()));
     let acl = ["--acl", "- 1-ff00:0:6", "--acl", "+"];
     let why = "left: policy: acl entry \"- 1-ff00:0:6\" at 1-ff00:0:6#1";
     let chosen_here = run(&[&disjoint[..], &acl].concat());
     // Both others leave by the same link, as they have to.
-    assert_eq!(chosen_here, (vec![2, 3], why.to_owned()));
+    assert_eq!(chosen_here, (vec![3, 4], why.to_owned()));
     // The seeder would use it, and is refused.
     let (hops, said) = run(&acl);
     assert!(!hops.contains(&5), "{hops:?}");
@@ -56,7 +56,7 @@ fn paths_that_an_acl_denies_carry_nothing_and_say_so() {
     )
     .unwrap();
     let named = format!("{}:long", policy.display());
-    assert_eq!(run(&["--policy", &named]).0, [4]);
+    assert_eq!(run(&["--policy", &named]).0, [5]);
 
     let mut args = files.get_args(&peer);
     args.extend(["--acl", "-"].map(str::to_owned));

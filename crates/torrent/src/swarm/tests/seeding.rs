@@ -157,3 +157,25 @@ async fn a_download_that_is_stopped_before_its_end_has_not_seeded() {
     let error = finish(download).await.unwrap_err();
     assert!(matches!(error, DownloadError::Stopped), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_shrinks_after_the_download_is_offered_only_as_far_as_it_goes() {
+    let net = Net::default();
+    let stage = Stage::one_file(60 * 32768, 32768);
+    stage.put_all();
+    net.path(2, FAST);
+    let middle = stage.get_and_seed(&net.host(2), &[], SeedLimits::new());
+    let mut progress = middle.progress();
+    until(&mut progress, |p| p.phase == Phase::Seeding).await;
+    let file = stage.dir.path().join("and-seed/file.bin");
+    let file = fs::File::options().write(true).open(file).unwrap();
+    file.set_len(50 * 32768).unwrap();
+    until(&mut progress, |p| !p.uploads.changed.is_empty()).await;
+    let changed = progress.borrow().uploads.changed[0].clone();
+    assert_eq!((changed.lost, changed.pieces), (10, 60));
+
+    let last = stage.download(&net.host(3), &[2]);
+    let mut fetched = last.progress();
+    until(&mut fetched, |p| p.verified_bytes == 50 * 32768).await;
+    assert_eq!(fetched.borrow().wasted_bytes, 0);
+}

@@ -1,0 +1,220 @@
+//! Torrents, peers, and what downloads and seeders are given.
+
+use super::*;
+
+#[test]
+fn an_address_to_listen_at_that_lacks_something_is_explained() {
+    for (address, hint) in [
+        ("127.0.0.1", "127.0.0.1:0"),
+        ("31000", "the address is missing"),
+        ("1-ff00:0:110,10.0.1.1", "10.0.1.1:31000"),
+        ("localhost:31000", "IP:PORT"),
+    ] {
+        wrong(&["seed", "x.torrent", "x", "--listen", address], &[hint]);
+    }
+}
+
+#[test]
+fn a_peer_that_is_no_address_is_wrong_use() {
+    for peer in ["10.0.0.1:0", "1-ff00:0:110", "nonsense"] {
+        let output = hawser(&["get", "x.torrent", "--peer", peer]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(
+            error.contains(peer) && error.contains("1-ff00:0:110"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_is_missing_of_an_ip_peer_is_named() {
+    let get = |peer| ["get", "x.torrent", "--peer", peer];
+    wrong(&get("10.0.0.1"), &["no port", "10.0.0.1:6881"]);
+    wrong(&get("::1"), &["no port", "[::1]:6881"]);
+    let seed = |tcp| ["seed", "x.torrent", "x", "--tcp", tcp];
+    wrong(&seed("127.0.0.1"), &["127.0.0.1:6881"]);
+    wrong(&seed("6881"), &["0.0.0.0:6881"]);
+    wrong(&seed("example:6881"), &["IP:PORT"]);
+}
+
+#[test]
+fn seeding_that_means_nothing_is_wrong_use() {
+    let get = ["get", "x.torrent", "--peer", "10.0.0.1:6881"];
+    for (more, hint) in [
+        (["--seed-ratio", "0"], "above 0"),
+        (["--seed-ratio", "-1"], "above 0"),
+        (["--seed-ratio", "much"], "1.5"),
+        (["--seed-time", "30"], "30m"),
+        (["--seed-time", "-1m"], "30m"),
+        (["--seed-time", "0m"], "above 0"),
+        (["--tcp", "6881"], "0.0.0.0:6881"),
+        (["--listen", "31000"], "the address is missing"),
+    ] {
+        wrong(&[&get[..], &more].concat(), &[more[0], hint]);
+    }
+    let seed = ["seed", "x.torrent", "x", "--no-scion"];
+    wrong(&seed, &["--tcp"]);
+    let both = [&seed[..], &["--tcp", "127.0.0.1:0", "--acl", "+"]].concat();
+    wrong(&both, &["--no-scion", "--acl"]);
+}
+
+#[test]
+fn a_torrent_cut_short_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let torrent = torrent(folder.path());
+    let bytes = std::fs::read(&torrent).unwrap();
+    std::fs::write(&torrent, &bytes[..bytes.len() - 10]).unwrap();
+    refused(
+        &hawser(&["torrent", "show", &torrent]),
+        1,
+        &["data.bin.torrent"],
+    );
+}
+
+#[test]
+fn names_that_leave_the_folder_are_shown_as_they_are_made_safe() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("evil.torrent");
+    let show = || hawser(&["torrent", "show", file.to_str().unwrap()]);
+    let pieces = "a".repeat(20);
+    for (path, safe) in [
+        ("l2:..4:evile", "x/_/evil"),
+        ("l4:/etce", "x/etc"),
+        ("l0:e", "x/_"),
+        ("l3:a/be", "x/ab"),
+        ("l4:a\x1b[me", "x/a_[m"),
+    ] {
+        let text = format!(
+            "d4:infod5:filesld6:lengthi5e4:path{path}ee4:name1:x12:piece lengthi16384e6:pieces20:{pieces}ee"
+        );
+        std::fs::write(&file, text).unwrap();
+        let output = show();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text.contains(safe), "{text}");
+        assert!(
+            text.contains("listed as") && !text.contains('\x1b'),
+            "{text}"
+        );
+    }
+    let text = format!(
+        "d4:infod5:filesld6:lengthi5e4:pathleee4:name1:x12:piece lengthi16384e6:pieces20:{pieces}ee"
+    );
+    std::fs::write(&file, text).unwrap();
+    refused(&show(), 1, &["evil.torrent", "path"]);
+    // Two pieces where the length wants one.
+    let text =
+        format!("d4:infod6:lengthi5e4:name1:x12:piece lengthi16384e6:pieces40:{pieces}{pieces}ee");
+    std::fs::write(&file, text).unwrap();
+    refused(&show(), 1, &["evil.torrent", "piece"]);
+}
+
+#[test]
+fn what_is_no_torrent_yet_is_told_apart_from_a_missing_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let two = file(
+        "two.torrent",
+        "d4:infod12:meta versioni2e4:name1:a12:piece lengthi16384eee",
+    );
+    let link = file("link.torrent", "magnet:?xt=urn:btih:aaaa\n");
+    let magnet = "magnet:?xt=urn:btih:c12fe1c06bba254a9dc9f519b335aa7c1367a88a&dn=x";
+    for command in [
+        &["torrent", "show"][..],
+        &["get", "--peer", "127.0.0.1:1"],
+        &["seed"],
+    ] {
+        // `seed` takes the content behind it, `--` keeps `get`'s peers apart.
+        let with = |torrent| {
+            let content: &[&str] = if command[0] == "seed" { &["x"] } else { &[] };
+            hawser(&[command, &["--", torrent], content].concat())
+        };
+        for magnet in [magnet, "MAGNET:?xt=urn:btmh:1220aaaa", &link] {
+            refused(&with(magnet), 2, &["magnet links are not supported yet"]);
+        }
+        refused(&with("https://a.example/x.torrent"), 2, &["URLs", "curl"]);
+        refused(&with(&two), 1, &["two.torrent", "version 2 alone"]);
+        refused(
+            &with("/absent.torrent"),
+            2,
+            &["absent.torrent", "no such file"],
+        );
+    }
+}
+
+#[test]
+fn without_a_peer_a_download_says_what_it_does_not_ask_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data.bin").display().to_string();
+    std::fs::write(&data, vec![42; 50_000]).unwrap();
+    let create = ["torrent", "create", &data, "--force"];
+    let announce = ["--announce", "udp://tracker.example.org:6969"];
+    let web_seed = ["--web-seed", "https://example.org/data.bin"];
+    for (flags, words) in [
+        (&[][..], &["--peer"][..]),
+        (&announce, &["trackers", "not asked yet", "--peer"]),
+        (&web_seed, &["web seeds", "not used yet", "--peer"]),
+    ] {
+        let output = hawser(&[&create[..], flags].concat());
+        assert!(output.status.success(), "{output:?}");
+        let torrent = format!("{data}.torrent");
+        refused(&hawser(&["get", &torrent]), 2, words);
+    }
+    for (flag, value, hint) in [
+        ("--announce", "tracker.example.org", "udp://"),
+        ("--announce", "magnet:?xt=x", "udp://"),
+        ("--announce", "http://a/,b", "udp://"),
+        ("--web-seed", "udp://a.example/", "https://"),
+    ] {
+        wrong(&[&create[..], &[flag, value]].concat(), &[flag, hint]);
+    }
+}
+
+#[test]
+fn a_download_never_goes_over_its_own_torrent() {
+    let folder = tempfile::tempdir().unwrap();
+    // Content of the name that the torrent itself has in the folder.
+    let content = folder.path().join("content");
+    std::fs::create_dir(&content).unwrap();
+    let inner = content.join("x.torrent");
+    std::fs::write(&inner, vec![42; 50_000]).unwrap();
+    let torrent = folder.path().join("x.torrent").display().to_string();
+    let inner = inner.display().to_string();
+    let output = hawser(&["torrent", "create", &inner, "-o", &torrent]);
+    assert!(output.status.success(), "{output:?}");
+    let before = std::fs::read(&torrent).unwrap();
+    let out = folder.path().display().to_string();
+    for force in [&[][..], &["--force"]] {
+        let get = ["get", &torrent, "-o", &out, "--peer", "127.0.0.1:1"];
+        refused(
+            &hawser(&[&get[..], force].concat()),
+            2,
+            &["x.torrent", "-o"],
+        );
+    }
+    assert_eq!(std::fs::read(&torrent).unwrap(), before);
+}
+
+#[test]
+fn piece_lengths_nobody_reads_are_wrong_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("data.bin");
+    std::fs::write(&file, b"data").unwrap();
+    for length in ["3", "16385", "8KiB", "256MiB", "99GiB"] {
+        let output = hawser(&[
+            "torrent",
+            "create",
+            file.to_str().unwrap(),
+            "--piece-length",
+            length,
+        ]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{length}: {error}");
+        assert!(error.contains("piece-length"), "{error}");
+    }
+    assert!(!folder.path().join("data.bin.torrent").exists());
+}
