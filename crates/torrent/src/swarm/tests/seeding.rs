@@ -164,7 +164,7 @@ async fn a_file_that_shrinks_after_the_download_is_offered_only_as_far_as_it_goe
     let stage = Stage::one_file(60 * 32768, 32768);
     stage.put_all();
     net.path(2, FAST);
-    let middle = stage.get_and_seed(&net.host(2), &[], SeedLimits::new());
+    let middle = stage.get_and_seed(&net.host(2), &[9], SeedLimits::new());
     let mut progress = middle.progress();
     until(&mut progress, |p| p.phase == Phase::Seeding).await;
     let file = stage.dir.path().join("and-seed/file.bin");
