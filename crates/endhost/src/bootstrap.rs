@@ -167,7 +167,7 @@ impl Surroundings<'_> {
     /// The daemon that the user or the environment names, and where.
     fn named(&self, wanted: &Bootstrap) -> Option<(&'static str, String)> {
         if let Some(address) = &wanted.daemon {
-            return Some(("the daemon flag", address.clone()));
+            return Some(("--sciond", address.clone()));
         }
         ENVIRONMENT
             .into_iter()

@@ -54,7 +54,10 @@ impl Output {
             // Nothing but an attempt tells whether a file can be made there.
             beside(file).map_err(|error| {
                 let folder = folder(file).display();
-                refuse(format!("cannot write in the folder {folder}: {error}"))
+                refuse(match error.kind() {
+                    ErrorKind::NotFound => format!("there is no folder {folder}: make it first"),
+                    _ => format!("cannot write in the folder {folder}: {error}"),
+                })
             })?;
         }
         Ok(Output {

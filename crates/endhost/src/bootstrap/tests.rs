@@ -70,7 +70,7 @@ async fn what_is_named_is_taken_or_nothing() {
         .unwrap_err();
     let expected = format!(
         "cannot reach the SCION daemon at {one}: start it, or set SCION_DAEMON \
-         (named by the daemon flag)"
+         (named by --sciond)"
     );
     assert_eq!(error.to_string(), expected);
     // Then the folder, then the variables in their order.
