@@ -55,7 +55,9 @@ impl Output {
             beside(file).map_err(|error| {
                 let folder = folder(file).display();
                 refuse(match error.kind() {
-                    ErrorKind::NotFound => format!("there is no folder {folder}: make it first"),
+                    ErrorKind::NotFound => {
+                        format!("the folder {folder} does not exist: make it first")
+                    }
                     _ => format!("cannot write in the folder {folder}: {error}"),
                 })
             })?;
