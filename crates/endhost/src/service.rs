@@ -65,7 +65,7 @@ pub enum SourceError {
     /// Nothing answers there.
     #[error("cannot reach {service}: {}", service.remedy())]
     Unreachable {
-        /// Who was looked for.
+        /// The name that was looked up.
         service: Service,
     },
     /// It is named by a name that no address is known for.
@@ -73,7 +73,7 @@ pub enum SourceError {
         "{service} cannot be found: the name is unknown; correct it, or write an IP address instead"
     )]
     UnknownName {
-        /// Who was looked for.
+        /// The name that was looked up.
         service: Service,
     },
     /// It does not answer in time.

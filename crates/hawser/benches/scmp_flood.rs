@@ -122,7 +122,7 @@ struct Outcome {
 }
 
 impl Download<'_> {
-    /// Downloads over at most so many paths, under a flood from an AS.
+    /// Downloads over at most `paths` paths, under a flood from an AS.
     fn run(&self, paths: usize, flood: Option<(&str, Flood)>) -> Outcome {
         let quoted = flood.as_ref().map(|(_, flood)| flood.links);
         let _flood = flood.map(|(from, flood)| {

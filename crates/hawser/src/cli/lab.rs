@@ -135,7 +135,7 @@ pub struct LogsArgs {
     /// Go on printing what comes, until the lab is taken down
     #[arg(long, short)]
     pub follow: bool,
-    /// Only so many last lines of each log
+    /// Only the last LINES lines of each log
     #[arg(long, short = 'n', value_name = "LINES")]
     pub tail: Option<usize>,
     /// Print a JSON object a line
@@ -153,11 +153,11 @@ pub struct CaptureArgs {
     /// The file to write, in pcapng format; `-` for standard output
     #[arg(long, short, value_name = "FILE")]
     pub write: PathBuf,
-    /// Keep only so many bytes of each packet, for example 256: enough for the headers
+    /// Keep only the first BYTES bytes of each packet, for example 256: enough for the headers
     #[arg(long, short, value_name = "BYTES", default_value_t = hawser_lab::SNAP_LENGTH,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(hawser_lab::SNAP_LENGTH)))]
     pub snapshot_length: u32,
-    /// End after so many packets
+    /// End after N packets
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// End after this time, for example 10s
