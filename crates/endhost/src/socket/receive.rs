@@ -63,7 +63,7 @@ pub struct WayBack {
 
 /// An SCMP error that quotes a packet from this socket's address.
 ///
-/// It counts only if whoever sends over the socket finds that `quote` is of a packet that was sent:
+/// It counts only if the owner of the socket finds that `quote` is of a packet that was sent:
 /// then [`Endhost::report`](crate::Endhost::report) takes in its [`Outage`](crate::Outage), if it is
 /// of that kind. All others are to be counted by [`Socket::reject`].
 #[derive(Debug)]

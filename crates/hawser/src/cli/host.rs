@@ -229,7 +229,7 @@ pub struct SeedArgs {
     /// Serve IP peers alone: do not look for a SCION network
     #[arg(long, requires = "tcp", conflicts_with_all = SCION_FLAGS)]
     pub no_scion: bool,
-    /// Who chooses the paths of uploads: uploader, this side, which sees all its downloaders, or downloader [default: uploader]
+    /// The side that chooses the paths of uploads: uploader, this side, which sees all its downloaders, or downloader [default: uploader]
     #[arg(long, value_name = "SIDE")]
     pub select_by: Option<SelectBy>,
     /// Which paths to downloaders come first: shortest, latency, bandwidth, carbon; all are apart from each other
@@ -317,7 +317,7 @@ pub struct GetArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Who chooses among paths, also those to downloaders: uploader, which sees all its downloaders,
+    /// The side that chooses among paths, also those to downloaders: uploader, which sees all its downloaders,
     /// or downloader [default: uploader, or downloader with --select]
     #[arg(long, value_name = "SIDE")]
     pub select_by: Option<SelectBy>,

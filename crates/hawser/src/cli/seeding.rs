@@ -11,10 +11,10 @@ pub struct SeedingArgs {
     /// Go on seeding when done, until interrupted
     #[arg(long)]
     seed: bool,
-    /// Go on seeding until so many times the torrent's size was sent, for example 1.5
+    /// Go on seeding until RATIO times the torrent's size was sent, for example 1.5
     #[arg(long, value_name = "RATIO", value_parser = ratio, allow_hyphen_values = true)]
     seed_ratio: Option<f64>,
-    /// Go on seeding for so long, for example 30m; with --seed-ratio until the first of both
+    /// Go on seeding for this time, for example 30m; with --seed-ratio until the first of both
     #[arg(long, value_name = "TIME", value_parser = seed_time, allow_hyphen_values = true)]
     seed_time: Option<Duration>,
 }
