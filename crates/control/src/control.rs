@@ -1,28 +1,26 @@
 //! The control plane of one AS, before it serves.
 
-use crate::{
-    graph::Graph,
-    keys::{Keys, as_folder},
-    plane::Plane,
-    segment::{MAX_LIFETIME, MIN_LIFETIME},
-    serve::{Bound, RunError},
-    shared::Shared,
-    trust::Pki,
-};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use hawser_topology::{AsDir, AsDirError, AsTopology, IsdAsn, LinkState, Network, TopologyError};
-use std::{
-    collections::BTreeMap,
-    net::{Ipv4Addr, SocketAddr, SocketAddrV4},
-    path::{Path, PathBuf},
-    time::Duration,
-};
+
+use crate::graph::Graph;
+use crate::keys::{Keys, as_folder};
+use crate::plane::Plane;
+use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
+use crate::serve::{Bound, RunError};
+use crate::shared::Shared;
+use crate::trust::Pki;
 
 /// Where SCION programs look for the daemon when nothing else is said.
 pub const DAEMON_ADDRESS: SocketAddr =
     SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 30255));
 
-/// Life of segments when nothing else is said: 64 units of a hop field's
-/// `ExpTime`, scionproto's default.
+/// Life of segments when nothing else is said: 64 units of a hop field's `ExpTime`, scionproto's
+/// default.
 const LIFETIME: Duration = Duration::from_secs(6 * 3600);
 
 /// The control plane of one AS.
@@ -78,11 +76,10 @@ pub enum OpenError {
 }
 
 impl Control {
-    /// The control plane of the AS whose folder is `dir`, inside its lab's
-    /// folder: reads the network, every AS's key, and the state of the links
-    /// (`links.json` of each AS; where there is none, its links are up and as
-    /// the network says). Segments are signed with the keys in the ASes'
-    /// folders, which are read when they are first needed.
+    /// The control plane of the AS whose folder is `dir`, inside its lab's folder: reads the
+    /// network, every AS's key, and the state of the links (`links.json` of each AS; where there is
+    /// none, its links are up and as the network says). Segments are signed with the keys in the
+    /// ASes' folders, which are read when they are first needed.
     ///
     /// # Errors
     /// When a file is missing or not valid, or they do not fit together.
@@ -103,9 +100,9 @@ impl Control {
         Ok(Control::new(dir, &topology, Source::Plane(Box::new(plane))))
     }
 
-    /// As [`Control::load`], but of all files only `topology.json` is read now,
-    /// the others at the first request that needs them, which fails if they
-    /// cannot be. So the cost of starting does not grow with the network.
+    /// As [`Control::load`], but of all files only `topology.json` is read now, the others at the
+    /// first request that needs them, which fails if they cannot be. So the cost of starting does
+    /// not grow with the network.
     ///
     /// # Errors
     /// When `topology.json` is missing or not valid, or `dir` is in no folder.
@@ -118,13 +115,13 @@ impl Control {
         Ok(Control::new(dir, &dir.topology()?, source))
     }
 
-    /// The control plane of the AS whose folder is `dir`, in a given network
-    /// with all links up. Of the folder, `topology.json` is read. The network
-    /// has no certificates, and its segments no signatures.
+    /// The control plane of the AS whose folder is `dir`, in a given network with all links up. Of
+    /// the folder, `topology.json` is read. The network has no certificates, and its segments no
+    /// signatures.
     ///
     /// # Errors
-    /// When `topology.json` is missing or not valid, its AS is not in the
-    /// network, or an AS of the network has no key.
+    /// When `topology.json` is missing or not valid, its AS is not in the network, or an AS of the
+    /// network has no key.
     pub fn open(dir: &AsDir, network: Network, keys: Keys) -> Result<Control, OpenError> {
         let topology = dir.topology()?;
         let plane = plane(topology.clone(), network, keys)?;
@@ -146,23 +143,21 @@ impl Control {
         }
     }
 
-    /// Serves the daemon API on another address than [`DAEMON_ADDRESS`]; port
-    /// 0 takes a free one.
+    /// Serves the daemon API on another address than [`DAEMON_ADDRESS`]; port 0 takes a free one.
     pub fn with_daemon_address(mut self, address: SocketAddr) -> Control {
         self.daemon = address;
         self
     }
 
-    /// Serves segment lookups on other addresses than those of
-    /// `topology.json`; port 0 takes a free one.
+    /// Serves segment lookups on other addresses than those of `topology.json`; port 0 takes a free
+    /// one.
     pub fn with_service_addresses(mut self, addresses: Vec<SocketAddr>) -> Control {
         self.services = addresses;
         self
     }
 
-    /// Makes segments that live for `lifetime`, in whole seconds, instead of 6
-    /// hours. They are made anew after half of it, so a path given out always
-    /// has the other half left.
+    /// Makes segments that live for `lifetime`, in whole seconds, instead of 6 hours. They are made
+    /// anew after half of it, so a path given out always has the other half left.
     ///
     /// # Errors
     /// When it is shorter than 2 s or longer than 24 h.

@@ -1,22 +1,23 @@
-//! The daemon API (`proto.daemon.v1.DaemonService`), as scionproto's daemon
-//! answers it.
+//! The daemon API (`proto.daemon.v1.DaemonService`), as scionproto's daemon answers it.
 
-use crate::{plane::LookupError, shared::Shared, wire};
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use connectrpc::{
     ConnectError, Encodable, RequestContext, Response, ServiceRequest, ServiceResult,
 };
 use hawser_topology::IsdAsn;
-use scion_protobuf::{
-    buffa_types::Empty,
-    proto::daemon::v1::{
-        ASRequest, ASResponse, DRKeyASHostRequest, DRKeyASHostResponse, DRKeyHostASRequest,
-        DRKeyHostASResponse, DRKeyHostHostRequest, DRKeyHostHostResponse, DaemonService,
-        InterfacesRequest, InterfacesResponse, ListService, NotifyInterfaceDownRequest,
-        NotifyInterfaceDownResponse, PathsRequest, PathsResponse, PortRangeResponse, Service,
-        ServicesRequest, ServicesResponse,
-    },
+use scion_protobuf::buffa_types::Empty;
+use scion_protobuf::proto::daemon::v1::{
+    ASRequest, ASResponse, DRKeyASHostRequest, DRKeyASHostResponse, DRKeyHostASRequest,
+    DRKeyHostASResponse, DRKeyHostHostRequest, DRKeyHostHostResponse, DaemonService,
+    InterfacesRequest, InterfacesResponse, ListService, NotifyInterfaceDownRequest,
+    NotifyInterfaceDownResponse, PathsRequest, PathsResponse, PortRangeResponse, Service,
+    ServicesRequest, ServicesResponse,
 };
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::plane::LookupError;
+use crate::shared::Shared;
+use crate::wire;
 
 /// Unix seconds.
 pub(crate) fn now() -> u64 {
@@ -117,8 +118,8 @@ impl DaemonService for Daemon {
         })
     }
 
-    /// Paths over the interface are left out for a while, as by scionproto's
-    /// daemon: the host has it from a router, by SCMP.
+    /// Paths over the interface are left out for a while, as by scionproto's daemon: the host has
+    /// it from a router, by SCMP.
     async fn notify_interface_down<'a>(
         &'a self,
         _: RequestContext,

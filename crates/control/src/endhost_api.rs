@@ -1,13 +1,9 @@
-//! The endhost API (`scion.endhost.v1`), which programs on the `scion-stack`
-//! crate ask instead of a daemon: where the AS's routers are, and segments,
-//! which they combine themselves.
+//! The endhost API (`scion.endhost.v1`), which programs on the `scion-stack` crate ask instead of a
+//! daemon: where the AS's routers are, and segments, which they combine themselves.
 
-use crate::{
-    daemon::now,
-    offer::Offer,
-    plane::{LookupError, Plane},
-    shared::Shared,
-};
+use std::ops::Range;
+use std::sync::Arc;
+
 use connectrpc::{ConnectError, Response, Router, handler_fn};
 use endhost_api_protobuf::proto::scion::endhost::v1::{
     ListSegmentsRequest, ListSegmentsResponse, ListUnderlaysRequest, ListUnderlaysResponse,
@@ -15,7 +11,11 @@ use endhost_api_protobuf::proto::scion::endhost::v1::{
 };
 use hawser_topology::IsdAsn;
 use scion_protobuf::proto::control_plane::v1::PathSegment;
-use std::{ops::Range, sync::Arc};
+
+use crate::daemon::now;
+use crate::offer::Offer;
+use crate::plane::{LookupError, Plane};
+use crate::shared::Shared;
 
 /// Segments of one page when nothing is said (`segments_service.proto`).
 const PAGE: usize = 64;
@@ -121,8 +121,8 @@ fn list_segments(
     Ok(answer)
 }
 
-/// The segment a page token says to start at. It holds for as long as the same
-/// segments are handed out.
+/// The segment a page token says to start at. It holds for as long as the same segments are handed
+/// out.
 fn start(token: &str, generation: u64) -> Result<usize, PageError> {
     if token.is_empty() {
         return Ok(0);

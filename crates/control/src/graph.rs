@@ -1,7 +1,8 @@
 //! The network as a graph: ASes by number, the links of each, and which are up.
 
-use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Shape, Side};
 use std::collections::HashMap;
+
+use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Shape, Side};
 
 /// A network whose links can go down and up and change their shape.
 #[derive(Debug)]
@@ -34,8 +35,8 @@ pub(crate) enum Along {
 impl Graph {
     /// The graph of a network, every link up.
     ///
-    /// Links to ASes that the network does not list are left out; a network
-    /// read from a `.topo` file has none.
+    /// Links to ASes that the network does not list are left out; a network read from a `.topo`
+    /// file has none.
     pub fn new(network: Network) -> Graph {
         let index: HashMap<_, _> = network
             .ases
@@ -89,8 +90,7 @@ impl Graph {
         self.network.link_at(isd_as, id).map(|(at, _)| at)
     }
 
-    /// Takes a link down or up and gives it a shape. Returns whether anything
-    /// changed.
+    /// Takes a link down or up and gives it a shape. Returns whether anything changed.
     pub fn set_link(&mut self, at: usize, up: bool, shape: Shape) -> bool {
         let changed = self.up[at] != up || self.network.links[at].shape != shape;
         self.up[at] = up;

@@ -1,19 +1,17 @@
 //! The hop keys of a network's ASes.
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
 use hawser_topology::{AsDir, AsDirError, IsdAsn, Network};
-use std::{
-    collections::BTreeMap,
-    fmt,
-    path::{Path, PathBuf},
-};
 
 /// The key with which each AS makes the MACs of its hop fields.
 #[derive(Clone, Default)]
 pub struct Keys(BTreeMap<IsdAsn, [u8; 16]>);
 
 impl Keys {
-    /// Reads the keys of all ASes of a network from their folders in `lab`
-    /// ([`as_folder`]).
+    /// Reads the keys of all ASes of a network from their folders in `lab` ([`as_folder`]).
     ///
     /// # Errors
     /// When a key is missing or is none.

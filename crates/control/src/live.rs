@@ -1,15 +1,14 @@
-//! Changes to a running control service: one JSON line each way over the Unix
-//! socket of the AS's folder.
+//! Changes to a running control service: one JSON line each way over the Unix socket of the AS's
+//! folder.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hawser_topology::{IsdAsn, Shape};
 use serde::{Deserialize, Serialize};
-use std::{
-    io::{BufRead, BufReader, Write},
-    net::SocketAddr,
-    os::unix::net::UnixStream,
-    path::{Path, PathBuf},
-    time::Duration,
-};
 
 /// What a control service can be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,8 +17,8 @@ pub enum Request {
     SetLink {
         /// Either end of the link: an AS and its interface.
         a: (IsdAsn, u16),
-        /// Whether packets pass. Segments over a link that is down are
-        /// withdrawn, and come back with it.
+        /// Whether packets pass. Segments over a link that is down are withdrawn, and come back
+        /// with it.
         up: bool,
         /// Rate and delay, which path metadata then announces.
         shape: Shape,
@@ -82,8 +81,7 @@ pub enum LiveError {
 /// A service answers at once; this is for one that hangs.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks the control service that listens on `socket`, and waits for its reply,
-/// for 5 s at most.
+/// Asks the control service that listens on `socket`, and waits for its reply, for 5 s at most.
 ///
 /// # Errors
 /// When nothing answers, or what answers is no control service.

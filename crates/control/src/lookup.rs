@@ -1,13 +1,18 @@
 //! Segment lookup (`proto.control_plane.v1.SegmentLookupService`).
 
-use crate::{daemon::now, offer::Offer, plane::LookupError, shared::Shared};
+use std::sync::Arc;
+
 use connectrpc::{Encodable, RequestContext, Response, ServiceRequest, ServiceResult};
 use hawser_segment::Segments;
 use hawser_topology::IsdAsn;
 use scion_protobuf::proto::control_plane::v1::{
     SegmentLookupService, SegmentType, SegmentsRequest, SegmentsResponse, segments_response,
 };
-use std::sync::Arc;
+
+use crate::daemon::now;
+use crate::offer::Offer;
+use crate::plane::LookupError;
+use crate::shared::Shared;
 
 /// What is answered to a lookup.
 #[derive(Debug, Default)]

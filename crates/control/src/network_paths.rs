@@ -1,16 +1,17 @@
 //! The paths between any two ASes of a network, for those who plan with it.
 
-use crate::{
-    graph::{Along, Graph},
-    offer::{Offer, Offers},
-    plane::{MAX_PATHS, SEGMENTS_PER_PAIR},
-    routes::{distances, routes},
-    segment::{MAX_LIFETIME, Stamp},
-};
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use hawser_path::Path;
 use hawser_segment::{Segments, combine};
 use hawser_topology::{IsdAsn, Network};
-use std::{collections::HashMap, sync::Arc};
+
+use crate::graph::{Along, Graph};
+use crate::offer::{Offer, Offers};
+use crate::plane::{MAX_PATHS, SEGMENTS_PER_PAIR};
+use crate::routes::{distances, routes};
+use crate::segment::{MAX_LIFETIME, Stamp};
 
 /// The paths that the control services of a lab of this network would answer with, all links up.
 ///

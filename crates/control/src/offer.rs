@@ -1,17 +1,15 @@
 //! Segments in the form in which they are handed out.
 
-use crate::{
-    graph::{Along, Graph},
-    routes::Route,
-    segment::{Segment, Stamp},
-    signed::Plain,
-    trust::{Pki, PkiError},
-};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
 use scion_protobuf::proto::control_plane::v1::PathSegment;
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock},
-};
+
+use crate::graph::{Along, Graph};
+use crate::routes::Route;
+use crate::segment::{Segment, Stamp};
+use crate::signed::Plain;
+use crate::trust::{Pki, PkiError};
 
 /// Segments kept for the next time they are asked for; about 2 KiB each.
 const MAX_KEPT: usize = 2048;
@@ -23,8 +21,8 @@ pub(crate) struct Offer {
     plain: Plain,
     /// What hosts, and the daemon here, read from it.
     pub segment: hawser_segment::Segment,
-    /// What hosts are sent, from the first time they ask for it on: signing
-    /// costs much more than all the rest, and the daemon does without.
+    /// What hosts are sent, from the first time they ask for it on: signing costs much more than
+    /// all the rest, and the daemon does without.
     signed: OnceLock<PathSegment>,
 }
 
@@ -42,8 +40,7 @@ impl Offer {
     }
 }
 
-/// Segments by the ways they were made for, so that one that is asked for often
-/// is made once.
+/// Segments by the ways they were made for, so that one that is asked for often is made once.
 #[derive(Debug, Default)]
 pub(crate) struct Offers(HashMap<(Along, Route), Arc<Offer>>);
 

@@ -1,23 +1,24 @@
 //! What the control plane of one AS knows: segments, and paths made of them.
 
-use crate::{
-    graph::{Along, Graph},
-    lookup::Found,
-    offer::{Offer, Offers},
-    revoked::Revoked,
-    routes::{distances, routes},
-    segment::Stamp,
-    trust::Pki,
-    wire,
-};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
 use connectrpc::PreEncoded;
 use hawser_segment::combine;
 use hawser_topology::{AsTopology, IsdAsn, Shape};
-use scion_protobuf::{
-    buffa::Message,
-    proto::{control_plane::v1::PathSegment, daemon::v1::PathsResponse},
-};
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::PathSegment;
+use scion_protobuf::proto::daemon::v1::PathsResponse;
+
+use crate::graph::{Along, Graph};
+use crate::lookup::Found;
+use crate::offer::{Offer, Offers};
+use crate::revoked::Revoked;
+use crate::routes::{distances, routes};
+use crate::segment::Stamp;
+use crate::trust::Pki;
+use crate::wire;
 
 /// Segments between two core ASes, and between a core AS and one below it.
 pub(crate) const SEGMENTS_PER_PAIR: usize = 20;
@@ -77,8 +78,8 @@ enum Ends {
 }
 
 impl Plane {
-    /// `keys` are the hop keys of all ASes in the order of the graph, `local`
-    /// the place of the AS itself.
+    /// `keys` are the hop keys of all ASes in the order of the graph, `local` the place of the AS
+    /// itself.
     pub fn new(
         graph: Graph,
         keys: Vec<[u8; 16]>,
@@ -115,8 +116,8 @@ impl Plane {
         self.graph.r#as(self.local).isd_as
     }
 
-    /// Paths to an AS, or to all core ASes of an ISD (`1-0`), as the daemon
-    /// answers them, at `now` (Unix seconds).
+    /// Paths to an AS, or to all core ASes of an ISD (`1-0`), as the daemon answers them, at `now`
+    /// (Unix seconds).
     pub fn paths(&mut self, src: IsdAsn, dst: IsdAsn, now: u64) -> Result<Answer, LookupError> {
         self.check_source(src)?;
         let ends = self.ends(dst)?;
@@ -145,8 +146,8 @@ impl Plane {
         Ok(answer)
     }
 
-    /// The paths to an AS, in scionproto's order, without those over an
-    /// interface that a host reported down.
+    /// The paths to an AS, in scionproto's order, without those over an interface that a host
+    /// reported down.
     fn combined(&mut self, dst: usize) -> Vec<hawser_segment::Combined> {
         if dst == self.local {
             return Vec::new();
@@ -160,8 +161,7 @@ impl Plane {
         paths
     }
 
-    /// Leaves out paths over an interface of the network for a while: a host
-    /// heard that it is down.
+    /// Leaves out paths over an interface of the network for a while: a host heard that it is down.
     pub fn revoke(&mut self, isd_as: IsdAsn, id: u64, now: u64) {
         let id = u16::try_from(id).ok();
         if let Some(id) = id.filter(|&id| self.graph.link_at(isd_as, id).is_some()) {
@@ -170,8 +170,7 @@ impl Plane {
         }
     }
 
-    /// All segments that join two ends: those to core ASes on either side, and
-    /// those between these.
+    /// All segments that join two ends: those to core ASes on either side, and those between these.
     fn joining(&mut self, src: &Ends, dst: &Ends) -> Found {
         let (up, near) = self.core_side(src);
         let (down, far) = self.core_side(dst);
@@ -204,8 +203,7 @@ impl Plane {
         }
     }
 
-    /// The segments down to an AS, from all core ASes or from those of `from`;
-    /// none to a core AS.
+    /// The segments down to an AS, from all core ASes or from those of `from`; none to a core AS.
     fn below_core(&mut self, to: usize, from: Option<&[usize]>) -> Vec<Arc<Offer>> {
         if self.graph.r#as(to).core {
             return Vec::new();
@@ -220,8 +218,7 @@ impl Plane {
         segments
     }
 
-    /// The segments between core ASes, in beaconing direction from each of
-    /// `from` to each of `to`.
+    /// The segments between core ASes, in beaconing direction from each of `from` to each of `to`.
     fn between_core(&mut self, from: &[usize], to: &[usize]) -> Vec<Arc<Offer>> {
         let mut segments = Vec::new();
         for &to in to {
@@ -269,15 +266,14 @@ impl Plane {
         Err(LookupError::Foreign { local, asked })
     }
 
-    /// The segments between `src` and `dst` at `now` (Unix seconds), as
-    /// scionproto's control service answers them: up segments from the AS itself
-    /// to the core ASes of its ISD (`1-0`) or one of them; down segments from
-    /// core ASes, or one, to an AS below; core segments between core ASes, from
-    /// any of `dst` to any of `src` in the direction of beaconing.
+    /// The segments between `src` and `dst` at `now` (Unix seconds), as scionproto's control
+    /// service answers them: up segments from the AS itself to the core ASes of its ISD (`1-0`) or
+    /// one of them; down segments from core ASes, or one, to an AS below; core segments between
+    /// core ASes, from any of `dst` to any of `src` in the direction of beaconing.
     ///
-    /// Where `src` is the AS itself, which may be said as 0, and `dst` one AS,
-    /// the answer is all that paths between them are made of. scionproto answers
-    /// only a part of it to some of these requests and refuses the others.
+    /// Where `src` is the AS itself, which may be said as 0, and `dst` one AS, the answer is all
+    /// that paths between them are made of. scionproto answers only a part of it to some of these
+    /// requests and refuses the others.
     pub fn lookup(&mut self, src: IsdAsn, dst: IsdAsn, now: u64) -> Result<Found, LookupError> {
         let src = if src == IsdAsn::WILDCARD {
             Ends::As(self.local)
@@ -337,16 +333,16 @@ impl Plane {
         Ok(Ends::Core { isd })
     }
 
-    /// Takes a link down or up and gives it a shape: answers made before are
-    /// forgotten, so no path over a link that is down is given out any more.
+    /// Takes a link down or up and gives it a shape: answers made before are forgotten, so no path
+    /// over a link that is down is given out any more.
     pub fn set_link(&mut self, link: usize, up: bool, shape: Shape) {
         if self.graph.set_link(link, up, shape) {
             self.forget();
         }
     }
 
-    /// Makes segments anew if they are due. Nothing is made ahead of a
-    /// request, so an idle service needs no timer.
+    /// Makes segments anew if they are due. Nothing is made ahead of a request, so an idle service
+    /// needs no timer.
     fn renew(&mut self, now: u64) {
         if self.stamp.is_due(now) {
             self.stamp = Stamp::new(now, self.lifetime);

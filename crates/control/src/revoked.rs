@@ -1,11 +1,12 @@
 //! Interfaces that hosts reported down.
 
-use hawser_path::Interface;
-use hawser_topology::IsdAsn;
 use std::collections::HashMap;
 
-/// Seconds for which a host's word holds, as in scionproto's daemon. A host that
-/// still hears that the interface is down says so again.
+use hawser_path::Interface;
+use hawser_topology::IsdAsn;
+
+/// Seconds for which a host's word holds, as in scionproto's daemon. A host that still hears that
+/// the interface is down says so again.
 const HOLDS: u64 = 10;
 
 /// Interfaces, each with the Unix second at which it counts as up again.
@@ -17,8 +18,8 @@ impl Revoked {
         self.0.insert(Interface { isd_as, id }, now + HOLDS);
     }
 
-    /// Forgets what no longer holds. Returns whether anything did not; so it
-    /// does where the clock was set back.
+    /// Forgets what no longer holds. Returns whether anything did not; so it does where the clock
+    /// was set back.
     pub fn expire(&mut self, now: u64) -> bool {
         let before = self.0.len();
         self.0

@@ -1,18 +1,16 @@
-//! The ways beacons take: loop-free routes between two ASes, the shortest
-//! ones, and of many the most diverse.
+//! The ways beacons take: loop-free routes between two ASes, the shortest ones, and of many the
+//! most diverse.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use crate::graph::{Along, Graph};
-use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap, VecDeque},
-};
 
-/// Most links in a segment. Three segments of this length still fit the 64 hop
-/// fields that the path header can count (SCION data plane, path meta header).
+/// Most links in a segment. Three segments of this length still fit the 64 hop fields that the path
+/// header can count (SCION data plane, path meta header).
 pub(crate) const MAX_SEGMENT_LINKS: u32 = 20;
 
-/// Routes that are looked at for each pair, shortest first, before the most
-/// diverse are chosen.
+/// Routes that are looked at for each pair, shortest first, before the most diverse are chosen.
 const MAX_CANDIDATES: usize = 256;
 
 /// Bound on the search's memory: about 1 MiB while it runs.
@@ -53,9 +51,8 @@ struct Node {
 
 /// Up to `limit` routes from `from` to `to`, ordered by length and links.
 ///
-/// `distance` is what [`distances`] gives for `to`. The search takes partial
-/// routes in the order of the least length they can still have, so the
-/// candidates are the shortest routes there are.
+/// `distance` is what [`distances`] gives for `to`. The search takes partial routes in the order of
+/// the least length they can still have, so the candidates are the shortest routes there are.
 pub(crate) fn routes(
     graph: &Graph,
     from: usize,
@@ -136,8 +133,8 @@ fn unwind(nodes: &[Node], mut node: usize) -> Route {
     Route { links, ases }
 }
 
-/// Takes `limit` of the routes: always the one with the least sum of its length
-/// and of how often its links are in the routes taken before.
+/// Takes `limit` of the routes: always the one with the least sum of its length and of how often
+/// its links are in the routes taken before.
 fn most_diverse(mut routes: Vec<Route>, limit: usize) -> Vec<Route> {
     if routes.len() <= limit {
         return routes;

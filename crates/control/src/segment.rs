@@ -1,11 +1,12 @@
 //! Path segments: a route, and for each AS on it a hop field with its MAC.
 
-use crate::{graph::Graph, routes::Route};
-use sciparse::dataplane_path::standard::{
-    mac::algo::{calculate_hop_mac, mac_beta_step},
-    types::exp_time_to_duration,
-};
 use std::time::Duration;
+
+use sciparse::dataplane_path::standard::mac::algo::{calculate_hop_mac, mac_beta_step};
+use sciparse::dataplane_path::standard::types::exp_time_to_duration;
+
+use crate::graph::Graph;
+use crate::routes::Route;
 
 /// When segments were made and until when they hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,16 +15,16 @@ pub(crate) struct Stamp {
     pub made: u64,
     /// Unix seconds at which they expire.
     pub expiry: u64,
-    /// The timestamp of the info field. It may lie before `made`, since hop
-    /// fields count their life in units of 337.5 s.
+    /// The timestamp of the info field. It may lie before `made`, since hop fields count their life
+    /// in units of 337.5 s.
     pub timestamp: u32,
     /// The hop fields' life, in those units less one.
     pub exp_time: u8,
 }
 
 impl Stamp {
-    /// Segments made at `now` (Unix seconds) that hold for `lifetime` (between
-    /// [`MIN_LIFETIME`] and [`MAX_LIFETIME`]; whole seconds count).
+    /// Segments made at `now` (Unix seconds) that hold for `lifetime` (between [`MIN_LIFETIME`] and
+    /// [`MAX_LIFETIME`]; whole seconds count).
     pub fn new(now: u64, lifetime: Duration) -> Stamp {
         let lifetime = lifetime.clamp(MIN_LIFETIME, MAX_LIFETIME).as_secs();
         let exp_time = (0..=u8::MAX)
@@ -39,8 +40,7 @@ impl Stamp {
         }
     }
 
-    /// Whether segments are to be made anew: half of their life is over, or
-    /// the clock was set back.
+    /// Whether segments are to be made anew: half of their life is over, or the clock was set back.
     pub fn is_due(&self, now: u64) -> bool {
         now < self.made || now >= self.made + (self.expiry - self.made) / 2
     }
@@ -80,8 +80,8 @@ pub(crate) struct Segment {
     pub route: Route,
     /// When it was made.
     pub stamp: Stamp,
-    /// The accumulator with which the MAC of each AS is made; one more than
-    /// ASes. The first is the segment's ID.
+    /// The accumulator with which the MAC of each AS is made; one more than ASes. The first is the
+    /// segment's ID.
     pub betas: Vec<u16>,
     /// The hop fields, one for each AS.
     pub hops: Vec<Hop>,
@@ -92,8 +92,8 @@ pub(crate) struct Segment {
 impl Segment {
     /// The segment over a route, each hop field with the MAC of its AS.
     ///
-    /// `keys` are the hop keys of all ASes. The first AS adds no peering
-    /// entries: scionproto's originator passes none to its extender.
+    /// `keys` are the hop keys of all ASes. The first AS adds no peering entries: scionproto's
+    /// originator passes none to its extender.
     pub fn new(
         graph: &Graph,
         keys: &[[u8; 16]],
@@ -130,10 +130,9 @@ impl Segment {
             };
             let main = hop(beta, ingress);
             beta = mac_beta_step(beta, main.mac);
-            // A peering hop field chains to the AS's main one, as the next AS
-            // does (scionproto, control/beaconing/extender.go). sciparse's
-            // `AsEntry::update_macs` uses the accumulator before it instead,
-            // which no router accepts.
+            // A peering hop field chains to the AS's main one, as the next AS does (scionproto,
+            // control/beaconing/extender.go). sciparse's `AsEntry::update_macs` uses the
+            // accumulator before it instead, which no router accepts.
             let mut peers = Vec::new();
             if peering && at > 0 {
                 peers.extend(graph.peers(r#as).map(|step| Peer {
@@ -150,9 +149,9 @@ impl Segment {
     }
 }
 
-/// A segment's ID: FNV-1a over its interfaces and its time, folded to 16 bits.
-/// SCION asks for a random number so that accumulators differ between
-/// segments; a hash of what differs does that and is the same on every start.
+/// A segment's ID: FNV-1a over its interfaces and its time, folded to 16 bits. SCION asks for a
+/// random number so that accumulators differ between segments; a hash of what differs does that and
+/// is the same on every start.
 fn segment_id(graph: &Graph, route: &Route, timestamp: u32) -> u16 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut add = |value: u64| {

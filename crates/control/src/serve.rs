@@ -1,28 +1,24 @@
 //! The sockets of a control service.
 
-use crate::{
-    daemon::Daemon,
-    endhost_api,
-    live::{Reply, Request, Status},
-    lookup::Lookup,
-    shared::Shared,
-    trust::Material,
-};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
 use connectrpc::{CompressionRegistry, ConnectRpcService, Router, Server};
 use hawser_topology::IsdAsn;
-use std::{
-    io,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{TcpListener, UnixListener, UnixStream},
-    sync::{mpsc, watch},
-    task::JoinSet,
-};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::daemon::Daemon;
+use crate::endhost_api;
+use crate::live::{Reply, Request, Status};
+use crate::lookup::Lookup;
+use crate::shared::Shared;
+use crate::trust::Material;
 
 /// Why a control service cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -211,8 +207,7 @@ async fn serve(
     router: Router,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), String> {
-    // Answers are a few KiB and cross no network: compressing them would only
-    // cost time and memory.
+    // Answers are a few KiB and cross no network: compressing them would only cost time and memory.
     let service = ConnectRpcService::new(router).with_compression(CompressionRegistry::new());
     Server::from_listener(listener)
         .with_http2_adaptive_window(false)

@@ -1,14 +1,12 @@
 //! The state that the services of a control plane share.
 
-use crate::{
-    control::Source,
-    plane::{LookupError, Plane},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
 use hawser_topology::{IsdAsn, Shape};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-};
+
+use crate::control::Source;
+use crate::plane::{LookupError, Plane};
 
 /// The state that the services share: made when it is first needed.
 #[derive(Clone)]
@@ -63,9 +61,9 @@ impl Shared {
         Ok(lock(plane))
     }
 
-    /// Takes a link down or up and gives it a shape; false when the network has
-    /// no such interface. Before the network is read, which such a change is no
-    /// reason for, the answer is true for any.
+    /// Takes a link down or up and gives it a shape; false when the network has no such interface.
+    /// Before the network is read, which such a change is no reason for, the answer is true for
+    /// any.
     pub fn set_link(&self, a: (IsdAsn, u16), up: bool, shape: Shape) -> bool {
         let mut waiting = lock(&self.0.waiting);
         let Some(plane) = self.0.plane.get() else {
@@ -112,9 +110,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{Control, testing::Lab};
     use std::time::Duration;
+
+    use super::*;
+    use crate::Control;
+    use crate::testing::Lab;
 
     fn later(lab: &Lab, isd_as: &str) -> Shared {
         let dir = lab.dir(isd_as.parse().unwrap());

@@ -1,21 +1,16 @@
 //! Segments as control-plane messages carry them.
 
-use crate::{
-    graph::Graph,
-    segment::{Hop, Segment, Stamp},
-    wire::{kbit, timestamp},
-};
 use hawser_topology::IsdAsn;
-use scion_protobuf::{
-    buffa::{EnumValue, Message},
-    proto::{
-        control_plane::v1::{
-            ASEntry, ASEntrySignedBody, BandwidthInfo, HopEntry, HopField, LatencyInfo, LinkType,
-            PathSegment, PathSegmentExtensions, PeerEntry, SegmentInformation, StaticInfoExtension,
-        },
-        crypto::v1::{Header, HeaderAndBodyInternal, SignedMessage},
-    },
+use scion_protobuf::buffa::{EnumValue, Message};
+use scion_protobuf::proto::control_plane::v1::{
+    ASEntry, ASEntrySignedBody, BandwidthInfo, HopEntry, HopField, LatencyInfo, LinkType,
+    PathSegment, PathSegmentExtensions, PeerEntry, SegmentInformation, StaticInfoExtension,
 };
+use scion_protobuf::proto::crypto::v1::{Header, HeaderAndBodyInternal, SignedMessage};
+
+use crate::graph::Graph;
+use crate::segment::{Hop, Segment, Stamp};
+use crate::wire::{kbit, timestamp};
 
 /// A segment as its ASes announce it, not yet signed.
 #[derive(Debug)]
@@ -111,9 +106,9 @@ fn hop_field(hop: &Hop, stamp: &Stamp) -> HopField {
     }
 }
 
-/// What an AS says of its links at its place in a segment: of the one by which
-/// the beacon leaves, and of its peering links. Inside the AS there is no
-/// delay and no limit; between two of its routers there is one hop.
+/// What an AS says of its links at its place in a segment: of the one by which the beacon leaves,
+/// and of its peering links. Inside the AS there is no delay and no limit; between two of its
+/// routers there is one hop.
 fn static_info(graph: &Graph, segment: &Segment, at: usize) -> StaticInfoExtension {
     let r#as = segment.route.ases[at];
     let mut info = StaticInfoExtension {

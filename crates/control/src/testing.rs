@@ -1,26 +1,26 @@
-//! Networks for tests: folders as the lab writes them, and a router that walks
-//! paths hop by hop.
+//! Networks for tests: folders as the lab writes them, and a router that walks paths hop by hop.
 
-use crate::{Control, as_folder, graph::Graph, plane::Plane};
 use hawser_topology::{
     As, AsDir, AsTopology, Bfd, BorderRouter, End, Interface, IsdAsn, Link, LinkKind, LinkTo,
     Network, Shape, Side, Underlay,
 };
 
-mod walk;
-pub(crate) use walk::walk;
+use crate::graph::Graph;
+use crate::plane::Plane;
+use crate::{Control, as_folder};
 
-use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    time::Duration,
-};
+mod walk;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+pub(crate) use self::walk::walk;
 
 pub(crate) fn ia(text: &str) -> IsdAsn {
     text.parse().unwrap()
 }
 
-/// A network with a core AS and ASes below it in each of two ISDs, with
-/// shortcuts, peering inside an ISD and across, and two ways between the ISDs:
+/// A network with a core AS and ASes below it in each of two ISDs, with shortcuts, peering inside
+/// an ISD and across, and two ways between the ISDs:
 ///
 /// ```text
 ///   1-ff00:0:110 ===== 1-ff00:0:120 ----- 2-ff00:0:210      core
@@ -93,8 +93,7 @@ pub(crate) fn plain_link(ends: [IsdAsn; 2], id: u16, kind: LinkKind) -> Link {
     }
 }
 
-/// The hop key of an AS of a [`plane`]: no derivation, so that property tests
-/// are quick.
+/// The hop key of an AS of a [`plane`]: no derivation, so that property tests are quick.
 pub(crate) fn hop_key(isd_as: IsdAsn) -> [u8; 16] {
     u128::from(isd_as.to_u64()).to_le_bytes()
 }

@@ -1,23 +1,23 @@
-//! The certificates and keys of the network's ASes: signing segments, and
-//! handing out what verifies them (`proto.control_plane.v1.TrustMaterialService`).
+//! The certificates and keys of the network's ASes: signing segments, and handing out what verifies
+//! them (`proto.control_plane.v1.TrustMaterialService`).
 
-use crate::{keys::as_folder, shared::Shared, signed::Plain};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
 use connectrpc::{
     ConnectError, Encodable, RequestContext, Response, ServiceRequest, ServiceResult,
 };
 use hawser_topology::{AsDir, IsdAsn};
 use hawser_trust::{LoadError, SignError, Signer, Store, TrcId, Validity};
-use scion_protobuf::{
-    buffa_types::google::protobuf::Timestamp,
-    proto::control_plane::v1::{
-        Chain, ChainsRequest, ChainsResponse, PathSegment, TRCRequest, TRCResponse,
-        TrustMaterialService,
-    },
+use scion_protobuf::buffa_types::google::protobuf::Timestamp;
+use scion_protobuf::proto::control_plane::v1::{
+    Chain, ChainsRequest, ChainsResponse, PathSegment, TRCRequest, TRCResponse,
+    TrustMaterialService,
 };
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+
+use crate::keys::as_folder;
+use crate::shared::Shared;
+use crate::signed::Plain;
 
 /// Why a segment cannot be signed.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +30,8 @@ pub(crate) enum PkiError {
     Foreign { asked: IsdAsn, found: IsdAsn },
 }
 
-/// The TRCs that the AS has, and the signer of every AS of the lab. Signers are
-/// loaded when they are first needed, so that a service of a large lab starts
-/// as quickly as one of a small lab.
+/// The TRCs that the AS has, and the signer of every AS of the lab. Signers are loaded when they
+/// are first needed, so that a service of a large lab starts as quickly as one of a small lab.
 pub(crate) struct Pki {
     lab: PathBuf,
     trcs: Store,
@@ -89,8 +88,8 @@ impl Pki {
     }
 }
 
-/// Which chains a request asks for, as scionproto reads it: by their key, and
-/// by the time at which they hold, if said.
+/// Which chains a request asks for, as scionproto reads it: by their key, and by the time at which
+/// they hold, if said.
 fn fits(request: &ChainsRequest, key_id: &[u8], validity: Validity) -> bool {
     let seconds = |time: &Timestamp| u64::try_from(time.seconds).unwrap_or(0);
     let until = request.at_least_valid_until.as_option().map(seconds);

@@ -1,17 +1,16 @@
 //! Paths as the daemon's messages carry them.
 
+use std::net::SocketAddr;
+
 use hawser_path::{Discovery, Geo, LinkType};
 use hawser_segment::Combined;
 use hawser_topology::{AsTopology, Shape};
-use scion_protobuf::{
-    buffa::{EnumValue, MessageField},
-    buffa_types::{Duration, Timestamp},
-    proto::daemon::v1::{
-        DiscoveryInformation, GeoCoordinates, Interface, LinkType as LinkTypeMessage, Path,
-        PathInterface, PathsResponse, Underlay,
-    },
+use scion_protobuf::buffa::{EnumValue, MessageField};
+use scion_protobuf::buffa_types::{Duration, Timestamp};
+use scion_protobuf::proto::daemon::v1::{
+    DiscoveryInformation, GeoCoordinates, Interface, LinkType as LinkTypeMessage, Path,
+    PathInterface, PathsResponse, Underlay,
 };
-use std::net::SocketAddr;
 
 /// Life of the empty path inside an AS, in seconds: scionproto's `MaxTTL`.
 const LOCAL_LIFETIME: u64 = 24 * 3600;

@@ -1,9 +1,8 @@
 //! How a host finds out which AS it is in, and where it has paths from.
 
-use std::env;
-use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::{env, fmt};
 
 use thiserror::Error;
 use tokio::net::TcpStream;

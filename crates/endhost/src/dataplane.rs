@@ -100,8 +100,8 @@ pub fn reverse(raw: &mut [u8]) -> Result<(), DataplaneError> {
     view.try_reverse().map_err(|_| DataplaneError::Position)
 }
 
-/// Whether two path headers, taken at any two points on the way, are of the same path: equal but for
-/// what routers change on the way, which is the position, the segment identifiers and the alert
+/// Whether two path headers, taken at any two points on the way, are of the same path: equal but
+/// for what routers change on the way, which is the position, the segment identifiers and the alert
 /// flags (SCION header specification, "Path Type: SCION").
 pub fn same_path(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() || one.is_empty() {

@@ -16,12 +16,12 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::{Notify, broadcast, watch};
 
+use self::known::State;
 use crate::daemon::Daemon;
 use crate::outage::Outage;
 use crate::path::Path;
 use crate::service::SourceError;
 use crate::source::{Age, Facts, Source};
-use known::State;
 
 /// Outages a slow listener may fall behind by before it misses some.
 const OUTAGES_KEPT: usize = 64;
@@ -179,8 +179,9 @@ impl Endhost {
         self.0.report(outage);
     }
 
-    /// Ends the hold of everything on a path over `interfaces` that was reported down before `sent`,
-    /// because a packet sent then over that path was acknowledged: it can be used again at once.
+    /// Ends the hold of everything on a path over `interfaces` that was reported down before
+    /// `sent`, because a packet sent then over that path was acknowledged: it can be used again at
+    /// once.
     pub fn report_alive(&self, interfaces: &[Interface], sent: Instant) {
         self.0.lock().refute(interfaces, sent);
     }

@@ -22,13 +22,14 @@ mod standalone;
 pub mod traceroute;
 pub mod wire;
 
-pub use addr::{AddrError, ScionAddr};
-pub use bootstrap::{Bootstrap, BootstrapError, Tried};
-pub use daemon::Daemon;
-pub use endhost::{Endhost, PathsError};
-pub use outage::Outage;
-pub use path::{Path, PathError};
 pub use sciparse::identifier::isd_asn::IsdAsn;
-pub use service::{Service, SourceError};
-pub use source::LocalAs;
-pub use standalone::FolderError;
+
+pub use self::addr::{AddrError, ScionAddr};
+pub use self::bootstrap::{Bootstrap, BootstrapError, Tried};
+pub use self::daemon::Daemon;
+pub use self::endhost::{Endhost, PathsError};
+pub use self::outage::Outage;
+pub use self::path::{Path, PathError};
+pub use self::service::{Service, SourceError};
+pub use self::source::LocalAs;
+pub use self::standalone::FolderError;

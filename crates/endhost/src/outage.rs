@@ -12,8 +12,8 @@ use crate::wire::ScmpError;
 /// How long a report keeps paths out before what is offered counts again. Whoever offers paths may
 /// take those over dead links out itself; until it has, its answers are older than the report.
 const HOLD: Duration = Duration::from_secs(1);
-/// How long a report keeps paths out while nobody answers: then only trying tells, and
-/// what is down still is reported again.
+/// How long a report keeps paths out while nobody answers: then only trying tells, and what is down
+/// still is reported again.
 pub(crate) const HOLD_WITHOUT_ANSWERS: Duration = Duration::from_secs(3);
 /// A link that is reported down again and again is kept out this long at most.
 const LONGEST_HOLD: Duration = Duration::from_secs(32);
@@ -166,8 +166,8 @@ impl Outages {
         }
     }
 
-    /// Ends the hold of everything on a path over `interfaces` that was reported down before `sent`,
-    /// because a packet sent then was acknowledged. Returns whether there was any.
+    /// Ends the hold of everything on a path over `interfaces` that was reported down before
+    /// `sent`, because a packet sent then was acknowledged. Returns whether there was any.
     pub(crate) fn refute(&mut self, interfaces: &[Interface], sent: Instant) -> bool {
         let before = self.0.len();
         self.0.retain(|outage, record| {

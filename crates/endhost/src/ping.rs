@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+pub use self::requests::RequestError;
+use self::requests::unguessable;
+pub(crate) use self::requests::{Requests, What};
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::path::Path;
 use crate::responder;
 use crate::socket::BindError;
 use crate::wire::{Route, RouteError, ScmpError, echo};
-pub use requests::RequestError;
-use requests::unguessable;
-pub(crate) use requests::{Requests, What};
 
 /// Bytes SCMP adds to an echo's data.
 const ECHO_HEADER: usize = 8;

@@ -7,24 +7,21 @@ mod bind;
 mod errors;
 mod receive;
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
+use std::{fmt, io};
 
 use nix::errno::Errno;
 use noq_udp::{Transmit, UdpSocketState};
 use tokio::io::Interest;
 
+pub use self::bind::BindError;
+use self::errors::Io;
+pub use self::receive::{Arrival, Datagram, ReceiveBuffer, Report, WayBack};
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::wire::{Malformed, Route, ScmpError};
-
-use errors::Io;
-
-pub use bind::BindError;
-pub use receive::{Arrival, Datagram, ReceiveBuffer, Report, WayBack};
 
 /// The largest payload UDP over IPv4 carries, so the largest buffer the kernel cuts.
 const MAX_DATAGRAM: usize = 65507;
@@ -132,8 +129,7 @@ impl Socket {
         }
         match self.try_send_raw(scratch, Some(stride), route.next_hop()) {
             Ok(()) => Ok(sent.len()),
-            // The network card cannot cut buffers: that was found out just now, and will be
-            // heeded.
+            // The network card cannot cut buffers: that was found out just now, and will be heeded.
             Err(_) if self.offload.max_gso_segments().get() < offload => {
                 self.try_send(route, contents, segment, ecn, scratch)
             }

@@ -17,12 +17,12 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::task::JoinSet;
 
+use self::control::Control;
+use self::store::Store;
+use self::verify::Verifier;
 use crate::path::{Path, PathError};
 use crate::service::SourceError;
 use crate::source::{Age, Facts, LocalAs};
-use control::Control;
-use store::Store;
-use verify::Verifier;
 
 /// No more paths than these are made to one AS: the shortest. No network in use has so many that
 /// are worth a choice.
@@ -118,8 +118,8 @@ impl Standalone {
         let now = unix_now();
         let paths = self.make(&self.store.segments(&questions, now), dst, now);
         match failed {
-            // A part of the answer is enough if it makes paths; without any, and with all
-            // questions refused, it is for the control service to say why.
+            // A part of the answer is enough if it makes paths; without any, and with all questions
+            // refused, it is for the control service to say why.
             Some(error) if paths.is_empty() && !self.store.has_any(&questions) => Err(error),
             Some(error) if paths.is_empty() && !is_refusal(&error) => Err(error),
             _ => Ok(paths),

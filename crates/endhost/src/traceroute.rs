@@ -12,6 +12,7 @@ use std::time::Duration;
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
+pub(crate) use self::alert::Alerts;
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::path::Path;
@@ -19,7 +20,6 @@ use crate::ping::{RequestError, Requests, What};
 use crate::responder;
 use crate::socket::BindError;
 use crate::wire::{Route, RouteError, ScmpError, traceroute_request};
-pub(crate) use alert::Alerts;
 
 /// Asks the border routers of paths who they are.
 pub struct Tracer(Requests);

@@ -9,12 +9,12 @@ mod quote;
 mod route;
 mod scmp;
 
-pub(crate) use checksum::Sum;
-pub use packet::{Malformed, Packet, Udp};
-pub use quote::Quote;
-pub use route::{Route, RouteError};
-pub use scmp::{Scmp, ScmpError};
-pub(crate) use scmp::{echo, traceroute_reply, traceroute_request};
+pub(crate) use self::checksum::Sum;
+pub use self::packet::{Malformed, Packet, Udp};
+pub use self::quote::Quote;
+pub use self::route::{Route, RouteError};
+pub use self::scmp::{Scmp, ScmpError};
+pub(crate) use self::scmp::{echo, traceroute_reply, traceroute_request};
 
 /// Next-header number of UDP.
 pub(crate) const UDP: u8 = 17;

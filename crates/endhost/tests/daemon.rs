@@ -5,7 +5,8 @@ mod toy;
 
 use connectrpc::ConnectError;
 use hawser_endhost::{Daemon, Endhost, PathsError, SourceError};
-use toy::{PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
+
+use self::toy::{PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
 
 #[tokio::test]
 async fn it_is_asked_over_grpc() {

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 
 use hawser_endhost::{Path, PathsError};
 use tokio::sync::watch;
-use toy::{ToyNet, unix_now};
+
+use self::toy::{ToyNet, unix_now};
 
 type Watch = watch::Receiver<Arc<Vec<Path>>>;
 

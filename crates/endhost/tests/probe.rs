@@ -12,7 +12,8 @@ use hawser_endhost::wire::{Packet, Route, Scmp, ScmpError};
 use hawser_endhost::{IsdAsn, Path, ScionAddr};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
-use toy::{MTU, ToyDaemon, interface_down, isd_as, own_ip, path_over, unix_now};
+
+use self::toy::{MTU, ToyDaemon, interface_down, isd_as, own_ip, path_over, unix_now};
 
 /// What a router does with packets whose alert is set.
 #[derive(Clone, Copy)]

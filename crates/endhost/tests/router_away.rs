@@ -11,7 +11,8 @@ use hawser_endhost::wire::Route;
 use hawser_endhost::{Path, ScionAddr};
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
-use toy::{MTU, ToyNet, own_ip};
+
+use self::toy::{MTU, ToyNet, own_ip};
 
 /// Waits until the paths watched are so many.
 async fn until(watch: &mut watch::Receiver<Arc<Vec<Path>>>, count: usize) -> Path {

@@ -12,7 +12,8 @@ use hawser_endhost::ping::{PingError, Pinger, RequestError, next_hop};
 use hawser_endhost::socket::{Arrival, BindError, ReceiveBuffer, Socket};
 use hawser_endhost::wire::{Packet, Route, ScmpError};
 use hawser_endhost::{Endhost, IsdAsn, Path, ScionAddr, responder};
-use toy::{PORTS, ToyDaemon, ToyNet, isd_as, own_ip};
+
+use self::toy::{PORTS, ToyDaemon, ToyNet, isd_as, own_ip};
 
 fn bind(host: &Endhost, ip: IpAddr) -> Socket {
     Socket::bind(host, Some((ip, 0).into())).unwrap()

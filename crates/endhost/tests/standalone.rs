@@ -17,7 +17,8 @@ use scion_protobuf::buffa::{Message, MessageField};
 use scion_protobuf::proto::control_plane::v1 as pb;
 use scion_protobuf::proto::crypto::v1::{HeaderAndBodyInternal, SignedMessage};
 use tokio::task::JoinHandle;
-use toy::{isd_as, unix_now};
+
+use self::toy::{isd_as, unix_now};
 
 const HERE: &str = "1-ff00:0:110";
 const THERE: &str = "1-ff00:0:111";

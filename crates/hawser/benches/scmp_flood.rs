@@ -1,10 +1,10 @@
 //! What a flood of forged SCMP errors against a seeder costs a download: over one path and over
 //! four, for each kind of error, at several rates.
 //!
-//! `cargo bench -p hawser --bench scmp_flood [-- MIB [MBIT]]`: downloads of `MIB` (256 unless said),
-//! over links of `MBIT` Mbit/s (no limit unless said). Undisturbed and flooded downloads take turns;
-//! the table has medians. Every file is compared with the seeded one. It brings up a lab, so it
-//! needs root or user namespaces.
+//! `cargo bench -p hawser --bench scmp_flood [-- MIB [MBIT]]`: downloads of `MIB` (256 unless
+//! said), over links of `MBIT` Mbit/s (no limit unless said). Undisturbed and flooded downloads
+//! take turns; the table has medians. Every file is compared with the seeded one. It brings up a
+//! lab, so it needs root or user namespaces.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,15 +14,15 @@ mod flood;
 #[allow(dead_code)]
 mod support;
 
-use flood::Flood;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::{env, fs};
+
 use serde_json::Value;
-use std::{
-    env, fs,
-    io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Stdio},
-};
-use support::{As, TestLab};
+
+use self::flood::Flood;
+use self::support::{As, TestLab};
 
 /// Errors a second; 0 for an undisturbed download.
 const RATES: [u32; 5] = [0, 1, 20, 100, 1000];

@@ -7,20 +7,19 @@ mod plot;
 mod report;
 mod run;
 
-use crate::{
-    cli::BenchArgs,
-    cmd::torrent,
-    failure::{Doing, Failure},
-    format,
-    out::errln,
-    output::Output,
-    scratch::Scratch,
-    stage::content::Content,
-};
-use experiment::Experiment;
-use report::Report;
-use run::{Load, Run};
 use std::collections::BTreeMap;
+
+use self::experiment::Experiment;
+use self::report::Report;
+use self::run::{Load, Run};
+use crate::cli::BenchArgs;
+use crate::cmd::torrent;
+use crate::failure::{Doing, Failure};
+use crate::format;
+use crate::out::errln;
+use crate::output::Output;
+use crate::scratch::Scratch;
+use crate::stage::content::Content;
 
 /// Runs an experiment; whatever happens, nothing of its networks is left.
 pub fn run(args: BenchArgs) -> Result<(), Failure> {

@@ -8,13 +8,16 @@ mod seeding;
 mod simulate;
 mod torrent;
 
-pub use bench::*;
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::{Args, Parser, Subcommand};
-pub use host::*;
-pub use lab::*;
-pub use simulate::*;
-use std::{path::PathBuf, time::Duration};
-pub use torrent::*;
+
+pub use self::bench::*;
+pub use self::host::*;
+pub use self::lab::*;
+pub use self::simulate::*;
+pub use self::torrent::*;
 
 /// Moves data over every useful path of a SCION network at once.
 #[derive(Parser)]

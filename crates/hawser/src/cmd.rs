@@ -21,11 +21,14 @@ pub mod torrent;
 pub mod traceroute;
 mod work;
 
+use std::io::ErrorKind;
+use std::path::Path;
+
+use hawser_endhost::Endhost;
+
 use crate::cli::{Format, HostArgs};
 use crate::failure::{Doing, Failure};
 use crate::out::{out, outln};
-use hawser_endhost::Endhost;
-use std::{io::ErrorKind, path::Path};
 
 /// Checks that a file or folder which the arguments name is there, before anything else is done.
 pub fn input(path: &Path) -> Result<(), Failure> {

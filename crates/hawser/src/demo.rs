@@ -3,18 +3,17 @@
 mod report;
 mod scene;
 
+use self::report::{Report, Run};
+use self::scene::Act;
+pub use self::scene::Scene;
+use crate::cli::DemoArgs;
+use crate::cmd::{get, torrent};
+use crate::failure::{Doing, Failure};
+use crate::format;
 use crate::out::errln;
-use crate::{
-    cli::DemoArgs,
-    cmd::{get, torrent},
-    failure::{Doing, Failure},
-    format,
-    scratch::Scratch,
-    stage::{Bars, Stage, ceiling, content::Content},
-};
-use report::{Report, Run};
-use scene::Act;
-pub use scene::Scene;
+use crate::scratch::Scratch;
+use crate::stage::content::Content;
+use crate::stage::{Bars, Stage, ceiling};
 
 /// Runs the demo and takes everything down, whatever happens.
 pub fn run(args: DemoArgs) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! How a command fails: the job went wrong, or it was used wrongly.
 
-use std::{fmt, process::ExitCode};
+use std::fmt;
+use std::process::ExitCode;
 
 /// Why a command did not do its job.
 #[derive(Debug)]

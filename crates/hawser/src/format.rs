@@ -1,7 +1,8 @@
 //! Numbers as people read them.
 
-use console::{measure_text_width, truncate_str};
 use std::time::Duration;
+
+use console::{measure_text_width, truncate_str};
 
 /// Shortest bar that is worth the room.
 const SHORTEST_BAR: usize = 8;

@@ -1,8 +1,8 @@
 //! `hawser`: the command line.
 //!
-//! Thin: it reads arguments, calls the crates, and shows what they say.
-//! Exit codes: 0 done, 1 the job failed, 2 wrong use. Commands named after one of `scion`'s have
-//! its codes: 1 when what they report is bad, 2 when they cannot report at all.
+//! Thin: it reads arguments, calls the crates, and shows what they say. Exit codes: 0 done, 1 the
+//! job failed, 2 wrong use. Commands named after one of `scion`'s have its codes: 1 when what they
+//! report is bad, 2 when they cannot report at all.
 
 mod bench;
 mod cli;
@@ -18,11 +18,14 @@ mod scratch;
 mod screen;
 mod stage;
 
-use crate::out::errln;
-use cli::{Cli, Command};
-use failure::Failure;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
 use hawser_lab::BoundedLog;
-use std::{process::ExitCode, sync::Mutex};
+
+use self::cli::{Cli, Command};
+use self::failure::Failure;
+use crate::out::errln;
 
 fn main() -> ExitCode {
     let cli = Cli::read();

@@ -1,25 +1,26 @@
 //! Printing, where the reader may have gone away and text may be a stranger's.
 
-use crate::{format, screen};
-use console::Term;
-use std::{
-    fmt,
-    io::{ErrorKind, Write},
-};
+use std::fmt;
+use std::io::{ErrorKind, Write};
 
-/// Prints a line on standard output, as `println!`; when nobody reads it any
-/// more, as behind `head`, the program ends quietly.
+use console::Term;
+
+use crate::{format, screen};
+
+/// Prints a line on standard output, as `println!`; when nobody reads it any more, as behind
+/// `head`, the program ends quietly.
 macro_rules! outln {
     ($($arg:tt)*) => { $crate::out::out(format_args!("{}\n", format_args!($($arg)*))) };
 }
 
-/// Prints a line on standard error, as `eprintln!`; where that is closed, the
-/// line is lost and nothing else.
+/// Prints a line on standard error, as `eprintln!`; where that is closed, the line is lost and
+/// nothing else.
 macro_rules! errln {
     ($($arg:tt)*) => { $crate::out::err(format_args!("{}\n", format_args!($($arg)*))) };
 }
 
-pub(crate) use {errln, outln};
+pub(crate) use errln;
+pub(crate) use outln;
 
 /// Writes to standard output, above what is shown live: both may be one terminal.
 pub fn out(text: fmt::Arguments<'_>) {
@@ -51,8 +52,8 @@ pub fn err(text: fmt::Arguments<'_>) {
     let _ = screen::above(|| std::io::stderr().write_fmt(text));
 }
 
-/// Text of a stranger, such as a file's name in a torrent, with what would
-/// move a terminal's cursor or change its colours written as escapes.
+/// Text of a stranger, such as a file's name in a torrent, with what would move a terminal's cursor
+/// or change its colours written as escapes.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

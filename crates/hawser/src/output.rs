@@ -1,18 +1,16 @@
-//! Files that commands write for the user: checked before the work, never in the place of an
-//! input, in the place of another file only on request, and whole or not at all.
+//! Files that commands write for the user: checked before the work, never in the place of an input,
+//! in the place of another file only on request, and whole or not at all.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 use crate::failure::{Doing, Failure};
-use std::{
-    ffi::OsStr,
-    fs::{self, File, Metadata, Permissions},
-    io::{self, ErrorKind, Write},
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{FileTypeExt, MetadataExt, PermissionsExt},
-    },
-    path::{Path, PathBuf},
-};
-use tempfile::NamedTempFile;
 
 /// A file that a command is to write, found to be writable.
 #[derive(Debug)]
@@ -33,9 +31,9 @@ enum Place {
 }
 
 impl Output {
-    /// Checks that `path`, given with `flag` (empty for a default), can be written, before the
-    /// work begins. `inputs` are the files and folders that the command reads: none of them, nor a
-    /// file in one of them, is ever replaced. Any other file is with `force` alone.
+    /// Checks that `path`, given with `flag` (empty for a default), can be written, before the work
+    /// begins. `inputs` are the files and folders that the command reads: none of them, nor a file
+    /// in one of them, is ever replaced. Any other file is with `force` alone.
     ///
     /// # Errors
     /// Wrong use, when it cannot be written.

@@ -1,9 +1,7 @@
 //! Colours, where it is a terminal that shows the text.
 
-use std::{
-    fmt,
-    io::{self, IsTerminal},
-};
+use std::fmt;
+use std::io::{self, IsTerminal};
 
 /// Puts colours around text, or none.
 #[derive(Debug, Clone, Copy)]

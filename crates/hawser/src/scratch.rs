@@ -1,22 +1,19 @@
 //! Folders for the files that a demo or an experiment makes.
 
-use crate::failure::{Doing, Failure};
-use rustix::{
-    fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open},
-    io::Errno,
-};
-use std::{
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open};
+use rustix::io::Errno;
 use tempfile::TempDir;
+
+use crate::failure::{Doing, Failure};
 
 /// What the names of such folders begin with.
 const PREFIX: &str = "hawser-scratch-";
 
-/// A folder under the temporary directory that goes when it is dropped, and with
-/// the next [`sweep`] when this process is killed: whether its process runs is
-/// told by a lock on it (flock(2)).
+/// A folder under the temporary directory that goes when it is dropped, and with the next [`sweep`]
+/// when this process is killed: whether its process runs is told by a lock on it (flock(2)).
 pub struct Scratch {
     folder: TempDir,
     _lock: OwnedFd,

@@ -5,14 +5,14 @@
 //! text anew when it is resized keeps the cursor at the character where it was, so the next drawing
 //! begins at the right place whatever the widths were.
 
-use crate::paint::moves_cursor;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
 use console::Term;
-use std::{
-    fmt::Write as _,
-    io::{self, IsTerminal, Write},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+
+use crate::paint::moves_cursor;
 
 /// Shortest time between two drawings.
 const DRAW_EVERY: Duration = Duration::from_millis(50);
@@ -42,8 +42,8 @@ impl Live {
         })
     }
 
-    /// Shows these lines, made for a number of columns, instead of those shown before. Does
-    /// nothing shortly after another drawing.
+    /// Shows these lines, made for a number of columns, instead of those shown before. Does nothing
+    /// shortly after another drawing.
     pub fn draw(&mut self, lines: impl FnOnce(usize) -> Vec<String>) {
         let now = Instant::now();
         if now < self.due {

@@ -3,27 +3,24 @@
 pub mod ceiling;
 pub mod content;
 
-use crate::out::errln;
-use crate::{
-    cmd::{get, interrupted, lab::program},
-    failure::{Doing, Failure},
-    scratch,
-};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
 use hawser_lab::{Lab, Options};
 use hawser_path::Interface;
 use hawser_topology::{AsDir, IsdAsn, Network};
-use std::{
-    fs::File,
-    io::{Read, Seek, SeekFrom},
-    net::{IpAddr, SocketAddr},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::Duration,
-};
-use tokio::{
-    io::{AsyncBufReadExt, BufReader},
-    process::{Child, Command as Spawn},
-};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command as Spawn};
+
+use crate::cmd::lab::program;
+use crate::cmd::{get, interrupted};
+use crate::failure::{Doing, Failure};
+use crate::out::errln;
+use crate::scratch;
 
 /// A lab and what runs in it. Dropping it takes all of it down.
 pub struct Stage {
@@ -142,8 +139,8 @@ impl Stage {
             .ok_or_else(|| Failure::job("iperf3 reports no rate"))
     }
 
-    /// Sends UDP of so many bit/s (Ethernet frames) out of an interface to the
-    /// router at its other end, for `time`.
+    /// Sends UDP of so many bit/s (Ethernet frames) out of an interface to the router at its other
+    /// end, for `time`.
     pub async fn cross_traffic(
         &self,
         from: Interface,

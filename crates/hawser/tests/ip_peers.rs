@@ -2,15 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read},
-    net::{TcpListener, TcpStream},
-    path::{Path, PathBuf},
-    process::{Child, ChildStderr, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
-};
 
 /// Longest wait for something that must come: far beyond what it takes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::{fs::File, process::Command};
+use std::fs::File;
+use std::process::Command;
 
 #[test]
 fn a_process_of_a_lab_keeps_its_log_small() {

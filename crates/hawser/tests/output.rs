@@ -3,13 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    fs,
-    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    time::Duration,
-};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 struct Folder(tempfile::TempDir);
 

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::path::Path;
+use std::process::{Command, Output};
 
 fn hawser(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hawser"))

@@ -1,17 +1,17 @@
 //! Namespaces and links as the plan lays them out.
 
-use crate::{
-    netlink::{LOOPBACK, Netlink, VethEnd},
-    netns::NetNs,
-    plan::{AsPlan, LinkPlan, Plan, Route},
-    protocol::Limit,
-};
+use std::net::IpAddr;
+use std::{fmt, io};
+
 use hawser_limit::LinkLimit;
 use hawser_topology::{IsdAsn, Network, Shape, Side};
-use std::{fmt, io, net::IpAddr};
 
-/// Prefix lengths of a link's addresses: two hosts, no more (RFC 3021 and, for
-/// IPv6, RFC 6164).
+use crate::netlink::{LOOPBACK, Netlink, VethEnd};
+use crate::netns::NetNs;
+use crate::plan::{AsPlan, LinkPlan, Plan, Route};
+use crate::protocol::Limit;
+
+/// Prefix lengths of a link's addresses: two hosts, no more (RFC 3021 and, for IPv6, RFC 6164).
 const LINK_PREFIX: u8 = 31;
 const LINK_PREFIX6: u8 = 127;
 
@@ -104,9 +104,8 @@ fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings one end of a link up, with what the kernel forgets of a device that
-/// goes down: its IPv6 address, its neighbour and the routes over it. What is
-/// there stays.
+/// Brings one end of a link up, with what the kernel forgets of a device that goes down: its IPv6
+/// address, its neighbour and the routes over it. What is there stays.
 fn link_up(
     plan: &Plan,
     link: &LinkPlan,
@@ -270,7 +269,8 @@ mod tests {
 
     #[test]
     fn a_link_that_comes_back_has_its_addresses_and_routes_again() {
-        use std::{net::UdpSocket, time::Duration};
+        use std::net::UdpSocket;
+        use std::time::Duration;
         if !is_privileged() {
             eprintln!("skipped: needs root");
             return;

@@ -3,18 +3,22 @@
 mod pcapng;
 mod socket;
 
-use crate::{Lab, dir::StateError, enter::EnterError, link::LinkError};
-use hawser_topology::{End, IsdAsn, Side, TopologyError};
-pub use pcapng::{CaptureInterface, CaptureWriter};
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-    fd::BorrowedFd,
-};
-use socket::PacketSocket;
-use std::{io, time::Duration};
+use std::io;
+use std::time::Duration;
 
-/// Bytes of a frame that are kept at most: more than the largest super-packet of
-/// segmentation offload, and what tcpdump keeps.
+use hawser_topology::{End, IsdAsn, Side, TopologyError};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::BorrowedFd;
+
+pub use self::pcapng::{CaptureInterface, CaptureWriter};
+use self::socket::PacketSocket;
+use crate::Lab;
+use crate::dir::StateError;
+use crate::enter::EnterError;
+use crate::link::LinkError;
+
+/// Bytes of a frame that are kept at most: more than the largest super-packet of segmentation
+/// offload, and what tcpdump keeps.
 pub const SNAP_LENGTH: u32 = 262_144;
 
 /// Why nothing can be captured.
@@ -60,8 +64,8 @@ pub struct Frame<'a> {
 
 /// A capture at one end of a link, of both directions.
 ///
-/// Frames that the interface sends are seen after the link's limit and delay,
-/// those that it receives as they arrive. A super-packet of segmentation offload is one frame.
+/// Frames that the interface sends are seen after the link's limit and delay, those that it
+/// receives as they arrive. A super-packet of segmentation offload is one frame.
 #[derive(Debug)]
 pub struct Capture {
     socket: PacketSocket,
@@ -69,9 +73,9 @@ pub struct Capture {
 }
 
 impl Lab {
-    /// Begins to capture at an interface. Moves the calling process, which must
-    /// have one thread when the lab runs without root (user_namespaces(7)),
-    /// into the namespace of the AS: it ends with the lab at the latest.
+    /// Begins to capture at an interface. Moves the calling process, which must have one thread
+    /// when the lab runs without root (user_namespaces(7)), into the namespace of the AS: it ends
+    /// with the lab at the latest.
     ///
     /// # Errors
     /// When there is no such interface, or it cannot be listened at.
@@ -122,8 +126,8 @@ impl Capture {
         self.socket.receive()
     }
 
-    /// Waits until a frame waits, or something is to be read of `stop`: false
-    /// when it is the latter.
+    /// Waits until a frame waits, or something is to be read of `stop`: false when it is the
+    /// latter.
     ///
     /// # Errors
     /// When it cannot be waited for.

@@ -1,18 +1,17 @@
 //! What is in the folder of a lab.
 
-use crate::{
-    netns::NetNsId,
-    plan::Plan,
-    process::{self, ProcessId},
-};
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use hawser_topology::{AsDir, IsdAsn, Network, TopologyError};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::{
-    io,
-    net::IpAddr,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::netns::NetNsId;
+use crate::plan::Plan;
+use crate::process::{self, ProcessId};
 
 /// A lab's state cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -164,8 +163,8 @@ impl Service {
     }
 }
 
-/// The socket of the router at `index` among those of an AS: named after it
-/// only where there are several.
+/// The socket of the router at `index` among those of an AS: named after it only where there are
+/// several.
 fn router_socket(dir: &AsDir, routers: &[&str], index: usize) -> PathBuf {
     match routers {
         [_] => dir.router_socket(),
@@ -173,8 +172,8 @@ fn router_socket(dir: &AsDir, routers: &[&str], index: usize) -> PathBuf {
     }
 }
 
-/// What runs for a lab: written by the supervisor as it comes up, so that a
-/// crash at any point leaves enough to clear up by.
+/// What runs for a lab: written by the supervisor as it comes up, so that a crash at any point
+/// leaves enough to clear up by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     /// The boot that process and namespace numbers are from.
@@ -364,7 +363,8 @@ pub(crate) struct IsdAsnText(#[serde(with = "isd_as_text")] pub IsdAsn);
 /// ISD-AS numbers as text in JSON.
 pub(crate) mod isd_as_text {
     use hawser_topology::IsdAsn;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
 
     pub fn serialize<S: Serializer>(isd_as: &IsdAsn, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(isd_as)

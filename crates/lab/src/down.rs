@@ -1,13 +1,14 @@
 //! Taking a lab down, whatever is left of it.
 
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::dir::{LabDir, State, StateError};
+use crate::netns;
 use crate::place::PlaceError;
-use crate::{
-    dir::{LabDir, State, StateError},
-    netns,
-    protocol::{self, Request},
-    reap::{self, Certainty},
-};
-use std::{io, path::PathBuf, time::Duration};
+use crate::protocol::{self, Request};
+use crate::reap::{self, Certainty};
 
 /// How long the supervisor may take to end all it holds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,8 +39,8 @@ pub enum DownError {
     },
 }
 
-/// Ends every process of the lab in `dir`, with which its namespaces, links
-/// and limits go, then removes the folder. The caller holds the lab's lock.
+/// Ends every process of the lab in `dir`, with which its namespaces, links and limits go, then
+/// removes the folder. The caller holds the lab's lock.
 pub(crate) fn clear(dir: &LabDir) -> Result<(), DownError> {
     match dir.read_state() {
         Ok(state) => end(dir, &state)?,

@@ -1,16 +1,17 @@
 //! Running programs inside an AS.
 
-use crate::{
-    Lab,
-    dir::{State, StateError},
-    netns,
-    protocol::{self, Reply, Request, SupervisorError},
-};
+use std::convert::Infallible;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
 use hawser_topology::IsdAsn;
 use rustix::fd::{AsFd, OwnedFd};
-use std::{
-    convert::Infallible, io, os::unix::process::CommandExt, process::Command, time::Duration,
-};
+
+use crate::dir::{State, StateError};
+use crate::protocol::{self, Reply, Request, SupervisorError};
+use crate::{Lab, netns};
 
 /// The variable by which SCION programs find the daemon, and its value.
 const DAEMON: (&str, &str) = ("SCION_DAEMON", "127.0.0.1:30255");
@@ -58,11 +59,11 @@ pub enum EnterError {
 }
 
 impl Lab {
-    /// A command that, once started, runs inside the namespace of an AS, with
-    /// the daemon's address in its environment unless another one stands there.
+    /// A command that, once started, runs inside the namespace of an AS, with the daemon's address
+    /// in its environment unless another one stands there.
     ///
-    /// It is started and waited for like any other; of tokio's kind it becomes
-    /// by `tokio::process::Command::from`. It ends with the lab at the latest.
+    /// It is started and waited for like any other; of tokio's kind it becomes by
+    /// `tokio::process::Command::from`. It ends with the lab at the latest.
     ///
     /// # Errors
     /// When the lab has no such AS, or does not run.
@@ -71,9 +72,9 @@ impl Lab {
         let own = rustix::process::getpid();
         let owner = self.dir.read_settings()?.owner;
         if owner.is_some_and(|owner| owner.pid == own.as_raw_nonzero().get()) {
-            // The supervisor ends what it finds inside once this process has
-            // ended: what comes inside only after that must end by itself.
-            // SAFETY: between fork and exec it only makes a system call.
+            // The supervisor ends what it finds inside once this process has ended: what comes
+            // inside only after that must end by itself. SAFETY: between fork and exec it only
+            // makes a system call.
             unsafe {
                 command.pre_exec(move || match rustix::process::getppid() == Some(own) {
                     true => Ok(()),
@@ -91,8 +92,7 @@ impl Lab {
         if !said && std::env::var_os(DAEMON.0).is_none() {
             command.env(DAEMON.0, DAEMON.1);
         }
-        // SAFETY: between fork and exec it only makes system calls; nothing
-        // allocates or locks.
+        // SAFETY: between fork and exec it only makes system calls; nothing allocates or locks.
         unsafe {
             command.pre_exec(move || {
                 if let Some(user) = &user {
@@ -104,8 +104,8 @@ impl Lab {
         Ok(command)
     }
 
-    /// Moves this process into the namespace of an AS. Of a lab without root,
-    /// user_namespaces(7) demands that it has one thread.
+    /// Moves this process into the namespace of an AS. Of a lab without root, user_namespaces(7)
+    /// demands that it has one thread.
     pub(crate) fn enter(&self, isd_as: IsdAsn) -> Result<(), EnterError> {
         let (net, user) = self.namespaces(isd_as)?;
         user.map_or(Ok(()), |user| netns::enter_user(user.as_fd()))
@@ -113,8 +113,7 @@ impl Lab {
             .map_err(|source| EnterError::Namespace { isd_as, source })
     }
 
-    /// The network namespace of an AS, and the lab's user namespace if this
-    /// process is not in it.
+    /// The network namespace of an AS, and the lab's user namespace if this process is not in it.
     fn namespaces(&self, isd_as: IsdAsn) -> Result<(OwnedFd, Option<OwnedFd>), EnterError> {
         let owner = find(&self.dir.read_state()?, isd_as)?;
         let request = Request::Enter { owner };
@@ -128,12 +127,11 @@ impl Lab {
         Ok((net, user))
     }
 
-    /// Runs a command inside the namespace of an AS, in the place of this
-    /// process: what it writes, how it takes signals and how it ends is then
-    /// all its own.
+    /// Runs a command inside the namespace of an AS, in the place of this process: what it writes,
+    /// how it takes signals and how it ends is then all its own.
     ///
-    /// Of a lab without root, user_namespaces(7) demands that this process has
-    /// one thread: call it before any other is started.
+    /// Of a lab without root, user_namespaces(7) demands that this process has one thread: call it
+    /// before any other is started.
     ///
     /// # Errors
     /// Returns only when the command could not be run.

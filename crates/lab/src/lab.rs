@@ -1,19 +1,20 @@
 //! A lab as commands see it.
 
-use crate::{
-    Options, Up, UpError,
-    dir::{IsdAsnText, LabDir, StateError},
-    down::{self, DownError},
-    place::{PlaceError, Root},
-    sweep, up,
-};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
 use hawser_topology::{IsdAsn, Network, TopologyError};
-use std::{collections::BTreeMap, net::IpAddr, path::Path};
+
+use crate::dir::{IsdAsnText, LabDir, StateError};
+use crate::down::{self, DownError};
+use crate::place::{PlaceError, Root};
+use crate::{Options, Up, UpError, sweep, up};
 
 /// A SCION network on this machine.
 ///
-/// It lives in processes of its own: dropping this value changes nothing, and
-/// another process may open the same lab by its name.
+/// It lives in processes of its own: dropping this value changes nothing, and another process may
+/// open the same lab by its name.
 #[derive(Debug, Clone)]
 pub struct Lab {
     pub(crate) name: String,
@@ -54,10 +55,9 @@ impl Lab {
         Lab { name, root, dir }
     }
 
-    /// Brings a network up. Returns once every router and control service
-    /// answers; the lab then stays until it is taken down, or its owner ends
-    /// ([`Options::with_owner`]). What is left of a lab of that name whose
-    /// supervisor was killed is cleared away first.
+    /// Brings a network up. Returns once every router and control service answers; the lab then
+    /// stays until it is taken down, or its owner ends ([`Options::with_owner`]). What is left of a
+    /// lab of that name whose supervisor was killed is cleared away first.
     ///
     /// # Errors
     /// When it cannot be; then nothing of it is left.
@@ -103,10 +103,9 @@ impl Lab {
         Ok(labs)
     }
 
-    /// Clears away what is left of this user's labs whose owner
-    /// ([`Options::with_owner`]) and supervisor have ended, and of those whose
-    /// `up` was killed before there was a supervisor. Labs that run, come up or
-    /// go down are not touched, nor those without an owner.
+    /// Clears away what is left of this user's labs whose owner ([`Options::with_owner`]) and
+    /// supervisor have ended, and of those whose `up` was killed before there was a supervisor.
+    /// Labs that run, come up or go down are not touched, nor those without an owner.
     ///
     /// # Errors
     /// When the folder of all labs cannot be read.
@@ -119,8 +118,7 @@ impl Lab {
         &self.name
     }
 
-    /// Its folder, with `network.json`, the supervisor's log, and one folder
-    /// per AS.
+    /// Its folder, with `network.json`, the supervisor's log, and one folder per AS.
     pub fn dir(&self) -> &Path {
         self.dir.path()
     }
@@ -133,8 +131,8 @@ impl Lab {
         self.dir.read_network()
     }
 
-    /// The flags of `hawser lab up` by which this lab differs from what its
-    /// network says: `--no-router 1-ff00:0:110`.
+    /// The flags of `hawser lab up` by which this lab differs from what its network says:
+    /// `--no-router 1-ff00:0:110`.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -153,8 +151,8 @@ impl Lab {
         Ok(flags)
     }
 
-    /// The address of an AS's host as SCION has it: of IPv6 where the AS speaks
-    /// that; none when there is no such AS.
+    /// The address of an AS's host as SCION has it: of IPv6 where the AS speaks that; none when
+    /// there is no such AS.
     ///
     /// # Errors
     /// When what runs cannot be read.
@@ -173,9 +171,8 @@ impl Lab {
         Ok(hosts.collect())
     }
 
-    /// Takes the lab down: ends all its processes, those that were started
-    /// inside it too, and removes its folder. Does nothing when that has been
-    /// done.
+    /// Takes the lab down: ends all its processes, those that were started inside it too, and
+    /// removes its folder. Does nothing when that has been done.
     ///
     /// # Errors
     /// When something of it is left, which [`Lab::down`] may be tried on again.

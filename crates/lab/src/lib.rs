@@ -1,27 +1,22 @@
 //! A SCION network on one machine.
 //!
-//! A [`Lab`] is a [`Network`] made real: a network namespace per AS, a veth
-//! pair per link with limits on both ends, a border router and a control
-//! service per AS (or several routers, where the topology names them). It can
-//! be changed while traffic crosses it, and leaves
-//! nothing behind.
+//! A [`Lab`] is a [`Network`] made real: a network namespace per AS, a veth pair per link with
+//! limits on both ends, a border router and a control service per AS (or several routers, where the
+//! topology names them). It can be changed while traffic crosses it, and leaves nothing behind.
 //!
-//! Everything of a lab is held by processes, none of it by files: namespaces
-//! live as long as a process is in them, devices and limits as long as their
-//! namespace, the services as long as the lab's supervisor, which starts those
-//! again that end, and itself ends with the lab's owner, if it has one. The
-//! folder of a lab only says where things are; what killed commands left is
-//! cleared away by the next one ([`Lab::sweep`]). Without root a lab has a user namespace of
-//! its own; the namespaces of the machine are never touched.
+//! Everything of a lab is held by processes, none of it by files: namespaces live as long as a
+//! process is in them, devices and limits as long as their namespace, the services as long as the
+//! lab's supervisor, which starts those again that end, and itself ends with the lab's owner, if it
+//! has one. The folder of a lab only says where things are; what killed commands left is cleared
+//! away by the next one ([`Lab::sweep`]). Without root a lab has a user namespace of its own; the
+//! namespaces of the machine are never touched.
 //!
-//! Addresses: the host of the AS that the topology lists as number n has
-//! `10.0.n.1`, its first router `10.0.n.254:30042` (the next ones `.253` and
-//! below), its control service `10.0.n.254:30252`, its daemon
-//! `127.0.0.1:30255`. Links have pairs of `10.128.0.0/9`. Where the topology
-//! says `underlay: UDP/IPv6`, SCION is spoken on IPv6: hosts have
-//! `fd00:0:0:n::1`, routers and services `fd00:0:0:n::fe` and below, links pairs
-//! of `fd00:0:1::/48`. Hosts reach each other by plain IPv4 in any case, over
-//! the fewest links, so that TCP can be measured beside SCION.
+//! Addresses: the host of the AS that the topology lists as number n has `10.0.n.1`, its first
+//! router `10.0.n.254:30042` (the next ones `.253` and below), its control service
+//! `10.0.n.254:30252`, its daemon `127.0.0.1:30255`. Links have pairs of `10.128.0.0/9`. Where the
+//! topology says `underlay: UDP/IPv6`, SCION is spoken on IPv6: hosts have `fd00:0:0:n::1`, routers
+//! and services `fd00:0:0:n::fe` and below, links pairs of `fd00:0:1::/48`. Hosts reach each other
+//! by plain IPv4 in any case, over the fewest links, so that TCP can be measured beside SCION.
 //!
 //! [`Network`]: hawser_topology::Network
 
@@ -49,21 +44,23 @@ mod supervisor;
 mod sweep;
 mod up;
 
-pub use capture::{Capture, CaptureError, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
-pub use dir::StateError;
-pub use down::DownError;
-pub use enter::EnterError;
-pub use lab::{Lab, Listed, OpenError};
-pub use link::{LinkChange, LinkError};
-pub use logs::{BoundedLog, LOG_LIMIT, LogLine, LogSource, Logs};
-pub use name::{DEFAULT_NAME, NameError, check as check_name};
-pub use place::PlaceError;
-pub use plan::PlanError;
-pub use protocol::{LimitState, SupervisorError};
-pub use restart::{RestartError, RestartOf};
-pub use routes::ip_way;
-pub use status::{
+pub use self::capture::{
+    Capture, CaptureError, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH,
+};
+pub use self::dir::StateError;
+pub use self::down::DownError;
+pub use self::enter::EnterError;
+pub use self::lab::{Lab, Listed, OpenError};
+pub use self::link::{LinkChange, LinkError};
+pub use self::logs::{BoundedLog, LOG_LIMIT, LogLine, LogSource, Logs};
+pub use self::name::{DEFAULT_NAME, NameError, check as check_name};
+pub use self::place::PlaceError;
+pub use self::plan::PlanError;
+pub use self::protocol::{LimitState, SupervisorError};
+pub use self::restart::{RestartError, RestartOf};
+pub use self::routes::ip_way;
+pub use self::status::{
     AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status, StatusError,
 };
-pub use supervisor::supervise;
-pub use up::{Options, Up, UpError};
+pub use self::supervisor::supervise;
+pub use self::up::{Options, Up, UpError};

@@ -2,15 +2,15 @@
 
 mod tell;
 
-use crate::{
-    Lab,
-    build::limit_of,
-    dir::StateError,
-    place::PlaceError,
-    protocol::{self, Request, SupervisorError},
-};
-use hawser_topology::{AsDirError, IsdAsn, LinkState, Network, Shape, Side, TopologyError};
 use std::time::Duration;
+
+use hawser_topology::{AsDirError, IsdAsn, LinkState, Network, Shape, Side, TopologyError};
+
+use crate::Lab;
+use crate::build::limit_of;
+use crate::dir::StateError;
+use crate::place::PlaceError;
+use crate::protocol::{self, Request, SupervisorError};
 
 /// How long the supervisor may take, which answers commands one by one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -86,14 +86,14 @@ pub enum LinkError {
 }
 
 impl Lab {
-    /// Changes the link at an interface, in both directions, at once for
-    /// packets on their way too. A link that is brought up again passes packets
-    /// when this returns: its routers have heard each other.
+    /// Changes the link at an interface, in both directions, at once for packets on their way too.
+    /// A link that is brought up again passes packets when this returns: its routers have heard
+    /// each other.
     ///
     /// # Errors
     /// When there is no such link, the change is none, or the lab does not run.
-    /// [`LinkError::Partly`] when a router or control service has died, or does
-    /// not hear its neighbour: the others have taken the change.
+    /// [`LinkError::Partly`] when a router or control service has died, or does not hear its
+    /// neighbour: the others have taken the change.
     pub fn set_link(
         &self,
         isd_as: IsdAsn,

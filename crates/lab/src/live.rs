@@ -1,15 +1,17 @@
 //! Who listens on the Unix socket of a service.
 
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
 use crate::process::ProcessId;
-use std::{os::unix::net::UnixStream, path::Path};
 
 /// Whether a process listens on a socket.
 pub(crate) fn answers(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
-/// The process that listens on a socket (`SO_PEERCRED` of unix(7)); None when
-/// nothing does, or it cannot be seen from here.
+/// The process that listens on a socket (`SO_PEERCRED` of unix(7)); None when nothing does, or it
+/// cannot be seen from here.
 pub(crate) fn listener(socket: &Path) -> Option<ProcessId> {
     let stream = UnixStream::connect(socket).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
@@ -18,8 +20,9 @@ pub(crate) fn listener(socket: &Path) -> Option<ProcessId> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::os::unix::net::UnixListener;
+
+    use super::*;
 
     #[test]
     fn the_listening_process_is_known() {

@@ -3,27 +3,27 @@
 mod bounded;
 mod tail;
 
-use crate::{
-    Lab,
-    dir::{Service, StateError},
-    enter::EnterError,
-};
-pub(crate) use bounded::LOG_FILE;
-pub use bounded::{BoundedLog, LOG_LIMIT};
-use hawser_topology::IsdAsn;
 use std::path::PathBuf;
-use tail::Tail;
+
+use hawser_topology::IsdAsn;
+
+pub(crate) use self::bounded::LOG_FILE;
+pub use self::bounded::{BoundedLog, LOG_LIMIT};
+use self::tail::Tail;
+use crate::Lab;
+use crate::dir::{Service, StateError};
+use crate::enter::EnterError;
 
 /// One log of a lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSource {
     /// The AS; none of the supervisor's.
     pub isd_as: Option<IsdAsn>,
-    /// Who writes it: `router`, or the router's name where the AS has several,
-    /// `control`, or `supervisor`.
+    /// Who writes it: `router`, or the router's name where the AS has several, `control`, or
+    /// `supervisor`.
     pub service: String,
-    /// The file. What it held before it grew too large is in the file of the
-    /// same name with `.1` at its end.
+    /// The file. What it held before it grew too large is in the file of the same name with `.1` at
+    /// its end.
     pub path: PathBuf,
 }
 
@@ -32,8 +32,8 @@ pub struct LogSource {
 pub struct LogLine {
     /// Which of the sources wrote it.
     pub source: usize,
-    /// When, as RFC 3339 has it, in UTC; a line that does not say so belongs to
-    /// the one before it. Empty where there is none.
+    /// When, as RFC 3339 has it, in UTC; a line that does not say so belongs to the one before it.
+    /// Empty where there is none.
     pub time: String,
     /// The line, without its end.
     pub text: String,
@@ -47,8 +47,8 @@ pub struct Logs {
 }
 
 impl Lab {
-    /// The logs of an AS's services, or of the supervisor and all ASes. Those
-    /// of services that the user runs are wherever the user has them.
+    /// The logs of an AS's services, or of the supervisor and all ASes. Those of services that the
+    /// user runs are wherever the user has them.
     ///
     /// # Errors
     /// When there is no such AS, or what runs cannot be read.
@@ -98,8 +98,8 @@ impl Logs {
         &self.sources
     }
 
-    /// The lines that were written since the last call, or all that are kept:
-    /// in the order of time, and of each log the last `most`.
+    /// The lines that were written since the last call, or all that are kept: in the order of time,
+    /// and of each log the last `most`.
     ///
     /// # Errors
     /// When a log is there and cannot be read.

@@ -5,8 +5,8 @@ use hawser_topology::IsdAsn;
 /// The name a lab has when none is given.
 pub const DEFAULT_NAME: &str = "default";
 
-/// Longest accepted name. The name is part of the path of every Unix socket of
-/// the lab, which may have [`crate::place::SOCKET_PATH_MAX`] bytes in all.
+/// Longest accepted name. The name is part of the path of every Unix socket of the lab, which may
+/// have [`crate::place::SOCKET_PATH_MAX`] bytes in all.
 const LONGEST: usize = 32;
 
 /// A name that no lab can have.
@@ -35,8 +35,7 @@ pub fn check(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// The name of an AS's folder: the ISD-AS with `_` for `:`, as scionproto
-/// writes it in file names.
+/// The name of an AS's folder: the ISD-AS with `_` for `:`, as scionproto writes it in file names.
 pub(crate) fn as_folder(isd_as: IsdAsn) -> String {
     isd_as.to_string().replace(':', "_")
 }

@@ -1,42 +1,42 @@
 //! The few rtnetlink(7) requests that a lab is made of.
 
-use crate::{netns::NetNs, plan::Route};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkDeserializable,
     NetlinkMessage, NetlinkPayload,
 };
-use netlink_packet_route::{
-    AddressFamily, RouteNetlinkMessage,
-    address::{AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope},
-    link::{
-        AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InetDevConf, InfoData, InfoKind,
-        InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
-    },
-    neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState},
-    route::{
-        RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
-        RouteScope, RouteType,
-    },
+use netlink_packet_route::address::{
+    AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
 };
-use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_packet_route::link::{
+    AfSpecInet, AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InetDevConf, InfoData, InfoKind,
+    InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{NeighbourAttribute, NeighbourMessage, NeighbourState};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol,
+    RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
 use rustix::fd::AsRawFd;
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    time::{Duration, Instant},
-};
+
+use crate::netns::NetNs;
+use crate::plan::Route;
 
 /// Number of `lo` in every namespace.
 pub(crate) const LOOPBACK: u32 = 1;
 /// `RT_TABLE_LOCAL` of rtnetlink(7): the addresses that are this host's own.
 const TABLE_LOCAL: u8 = 255;
 
-/// Requests sent at once: the answers to all of them, if they fail, fit into a
-/// socket's buffer.
+/// Requests sent at once: the answers to all of them, if they fail, fit into a socket's buffer.
 const BATCH: usize = 128;
 
-/// How often, and how long in all, a route that the kernel is to add is looked
-/// for.
+/// How often, and how long in all, a route that the kernel is to add is looked for.
 const MOMENT: Duration = Duration::from_millis(1);
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -67,8 +67,7 @@ impl Netlink {
         })
     }
 
-    /// Makes a veth pair: `near` here, `far` in another namespace from the
-    /// start.
+    /// Makes a veth pair: `near` here, `far` in another namespace from the start.
     pub fn add_veth(
         &mut self,
         near: &VethEnd<'_>,
@@ -99,11 +98,10 @@ impl Netlink {
 
     /// Makes a device quiet on IPv6 and forwarding on IPv4.
     ///
-    /// By netlink and not by sysctl, since containers often have `/proc/sys`
-    /// read-only.
+    /// By netlink and not by sysctl, since containers often have `/proc/sys` read-only.
     pub fn configure(&mut self, index: u32) -> io::Result<()> {
-        // No link-local address, hence no router solicitations: a lab at rest
-        // sends nothing but what watches its links.
+        // No link-local address, hence no router solicitations: a lab at rest sends nothing but
+        // what watches its links.
         let quiet = AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)]);
         match self.set(index, vec![quiet]) {
             // A kernel without IPv6 is quiet on it.
@@ -162,15 +160,15 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewAddress(message))
     }
 
-    /// Makes an address the host's own, one that its programs speak *to* from
-    /// `source`. With an address on a device they would speak from that itself.
+    /// Makes an address the host's own, one that its programs speak *to* from `source`. With an
+    /// address on a device they would speak from that itself.
     pub fn add_local(&mut self, address: Ipv4Addr, source: Ipv4Addr) -> io::Result<()> {
         let message = local_route(address.into(), source.into());
         self.create(RouteNetlinkMessage::NewRoute(message))
     }
 
-    /// The same in IPv6, where programs bind only addresses that a device has:
-    /// the route that comes with it gives way to one with a source.
+    /// The same in IPv6, where programs bind only addresses that a device has: the route that comes
+    /// with it gives way to one with a source.
     pub fn add_local6(&mut self, address: Ipv6Addr, source: Ipv6Addr) -> io::Result<()> {
         self.add_address(LOOPBACK, address.into(), 128)?;
         let mut message = local_route(address.into(), source.into());
@@ -194,9 +192,9 @@ impl Netlink {
 
     /// Says where a neighbour is, for as long as the device is up.
     ///
-    /// The kernel has one table of learned neighbours for all namespaces, the
-    /// machine's own among them, of 1024 entries unless set otherwise
-    /// (`gc_thresh3` of arp(7)). An entry that is permanent takes no place there.
+    /// The kernel has one table of learned neighbours for all namespaces, the machine's own among
+    /// them, of 1024 entries unless set otherwise (`gc_thresh3` of arp(7)). An entry that is
+    /// permanent takes no place there.
     pub fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: Mac) -> io::Result<()> {
         let mut message = NeighbourMessage::default();
         message.header.family = match address {
@@ -213,10 +211,10 @@ impl Netlink {
         self.request(message, NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// Routes addresses over neighbours, from one source; those that are there are
-    /// replaced. TCP to and from there is controlled by CUBIC, whatever the host is
-    /// set to, so that measurements compare: BBR takes the burst that a limit lets
-    /// through for the link's rate. A kernel that has no CUBIC uses what it has.
+    /// Routes addresses over neighbours, from one source; those that are there are replaced. TCP to
+    /// and from there is controlled by CUBIC, whatever the host is set to, so that measurements
+    /// compare: BBR takes the burst that a limit lets through for the link's rate. A kernel that
+    /// has no CUBIC uses what it has.
     pub fn add_routes(&mut self, routes: &[Route], source: Ipv4Addr) -> io::Result<()> {
         let cubic = RouteMetric::CcAlgo("cubic".to_owned());
         let cubic = RouteAttribute::Metrics(vec![cubic]);
@@ -256,9 +254,8 @@ impl Netlink {
         self.batch(std::iter::once(message), flags)
     }
 
-    /// Sends requests at once, and waits for the kernel's answer: netlink(7) has it
-    /// take them one after the other, and answer those that fail and the last one.
-    /// Returns the first error.
+    /// Sends requests at once, and waits for the kernel's answer: netlink(7) has it take them one
+    /// after the other, and answer those that fail and the last one. Returns the first error.
     fn batch(
         &mut self,
         messages: impl Iterator<Item = RouteNetlinkMessage>,
@@ -305,8 +302,7 @@ impl Netlink {
     }
 }
 
-/// Answers to requests are acknowledgements or errors, which the payload type
-/// is not asked for.
+/// Answers to requests are acknowledgements or errors, which the payload type is not asked for.
 #[derive(Debug)]
 struct Answer;
 
@@ -351,9 +347,10 @@ fn route(to: IpAddr, source: IpAddr, index: u32) -> RouteMessage {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
     use super::*;
     use crate::netns::is_privileged;
-    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     /// Two hosts and a link between them, as the plan lays them out.
     fn pair() -> Option<(NetNs, NetNs)> {

@@ -1,16 +1,17 @@
 //! Network and user namespaces: made, entered, told apart.
 
-use rustix::{
-    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-    fs::{Mode, OFlags},
-    process::{WaitOptions, waitpid},
-    thread::{
-        CapabilitySet, LinkNameSpaceType, UnshareFlags, capabilities, move_into_link_name_space,
-        unshare_unsafe,
-    },
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{WaitOptions, waitpid};
+use rustix::thread::{
+    CapabilitySet, LinkNameSpaceType, UnshareFlags, capabilities, move_into_link_name_space,
+    unshare_unsafe,
 };
 use serde::{Deserialize, Serialize};
-use std::{io, os::unix::fs::MetadataExt, path::Path};
 
 /// A network namespace, kept alive by holding it open.
 #[derive(Debug)]
@@ -19,8 +20,7 @@ pub(crate) struct NetNs(OwnedFd);
 /// Which network namespace it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NetNsId {
-    /// Its number in `/proc/PID/ns/net`. Given to another one soon after it
-    /// has gone.
+    /// Its number in `/proc/PID/ns/net`. Given to another one soon after it has gone.
     pub inode: u64,
     /// `SO_NETNS_COOKIE` of socket(7): never given twice from boot to boot.
     pub cookie: u64,
@@ -32,8 +32,8 @@ impl NetNs {
     /// Needs `CAP_SYS_ADMIN` in the caller's user namespace.
     pub fn create() -> io::Result<NetNs> {
         on_own_thread(|| {
-            // SAFETY: CLONE_FILES is not asked for, so that file descriptors
-            // stay shared among all threads.
+            // SAFETY: CLONE_FILES is not asked for, so that file descriptors stay shared among all
+            // threads.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
             Ok(NetNs(open_namespace("/proc/thread-self/ns/net")?))
         })?
@@ -60,8 +60,8 @@ impl NetNs {
     }
 }
 
-/// Threads cannot always go back to the namespace that they came from, so each
-/// piece of work gets one that ends with it.
+/// Threads cannot always go back to the namespace that they came from, so each piece of work gets
+/// one that ends with it.
 fn on_own_thread<T: Send>(job: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
@@ -89,8 +89,8 @@ pub(crate) fn enter_net(fd: BorrowedFd<'_>) -> io::Result<()> {
     )?)
 }
 
-/// Moves the calling process, which must have one thread, into a user
-/// namespace. Makes no allocation.
+/// Moves the calling process, which must have one thread, into a user namespace. Makes no
+/// allocation.
 pub(crate) fn enter_user(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(move_into_link_name_space(
         fd,
@@ -110,23 +110,22 @@ pub(crate) fn is_privileged() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
-/// Puts this process, which must have one thread, into a user namespace of its
-/// own, where it is root and the only user.
+/// Puts this process, which must have one thread, into a user namespace of its own, where it is
+/// root and the only user.
 pub(crate) fn become_root_of_own() -> io::Result<()> {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
-    // SAFETY: CLONE_FILES is not asked for, so that file descriptors stay
-    // shared among all threads.
+    // SAFETY: CLONE_FILES is not asked for, so that file descriptors stay shared among all threads.
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
-    // user_namespaces(7): without CAP_SETGID outside, setgroups(2) must be
-    // given up before a gid may be mapped.
+    // user_namespaces(7): without CAP_SETGID outside, setgroups(2) must be given up before a gid
+    // may be mapped.
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
     std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))
 }
 
-/// The inode of a process's namespace, `net` or `user`. None when the process
-/// has gone, or belongs to someone else.
+/// The inode of a process's namespace, `net` or `user`. None when the process has gone, or belongs
+/// to someone else.
 pub(crate) fn inode_of(pid: i32, kind: &str) -> Option<u64> {
     Path::new(&format!("/proc/{pid}/ns/{kind}"))
         .metadata()
@@ -169,9 +168,9 @@ fn own_cookie() -> io::Result<u64> {
     Ok(cookie)
 }
 
-/// The cookie of another process's network namespace, entered by a child
-/// process: without root its user namespace has to be entered first, which no
-/// process with threads may do. None when it cannot be entered.
+/// The cookie of another process's network namespace, entered by a child process: without root its
+/// user namespace has to be entered first, which no process with threads may do. None when it
+/// cannot be entered.
 pub(crate) fn cookie_of(pid: i32) -> Option<u64> {
     let net = open_namespace(&format!("/proc/{pid}/ns/net")).ok()?;
     let foreign = inode_of(pid, "user")? != inode_of(std::process::id() as i32, "user")?;
@@ -180,8 +179,8 @@ pub(crate) fn cookie_of(pid: i32) -> Option<u64> {
         false => None,
     };
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok()?;
-    // SAFETY: the child makes system calls only, without allocating or taking
-    // a lock that another thread may have held, and leaves by `_exit`.
+    // SAFETY: the child makes system calls only, without allocating or taking a lock that another
+    // thread may have held, and leaves by `_exit`.
     match unsafe { libc::fork() } {
         -1 => None,
         0 => {
@@ -209,8 +208,9 @@ pub(crate) fn cookie_of(pid: i32) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::process::Command;
+
+    use super::*;
 
     /// Namespaces need root; the whole-lab tests do the rest as a user.
     fn privileged() -> bool {

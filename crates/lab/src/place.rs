@@ -1,16 +1,17 @@
 //! Where labs keep their state, and the lock that keeps commands apart.
 
-use crate::name::{self, NameError};
-use rustix::{fs::FlockOperation, io::Errno};
-use std::{
-    fs::{DirBuilder, File, OpenOptions},
-    io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
-    path::{Path, PathBuf},
-};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 
-/// Longest path of a Unix socket in bytes: `sun_path` of unix(7) has 108, the
-/// last one for the closing zero.
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
+use crate::name::{self, NameError};
+
+/// Longest path of a Unix socket in bytes: `sun_path` of unix(7) has 108, the last one for the
+/// closing zero.
 pub(crate) const SOCKET_PATH_MAX: usize = 107;
 
 /// Why the state of labs cannot be kept or found.
@@ -50,8 +51,8 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
 pub(crate) struct Root(PathBuf);
 
 impl Root {
-    /// `$XDG_RUNTIME_DIR/hawser/lab` when that is set and the user's own, else
-    /// `/run/hawser/lab` for root and `/tmp/hawser-UID/lab` for others.
+    /// `$XDG_RUNTIME_DIR/hawser/lab` when that is set and the user's own, else `/run/hawser/lab`
+    /// for root and `/tmp/hawser-UID/lab` for others.
     pub fn find() -> Root {
         let uid = rustix::process::geteuid().as_raw();
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -89,8 +90,8 @@ impl Root {
         Ok(self.0.join(name))
     }
 
-    /// Waits for other commands on the lab of that name, and holds off the
-    /// next until the lock is dropped.
+    /// Waits for other commands on the lab of that name, and holds off the next until the lock is
+    /// dropped.
     pub fn lock(&self, name: &str) -> Result<Lock, PlaceError> {
         name::check(name)?;
         self.create()?;
@@ -149,8 +150,8 @@ fn root_for(uid: u32, runtime: Option<PathBuf>) -> PathBuf {
     }
 }
 
-/// The XDG specification asks that the folder belongs to the user and is open
-/// to nobody else; one that does not (left over by `su`) is not meant for us.
+/// The XDG specification asks that the folder belongs to the user and is open to nobody else; one
+/// that does not (left over by `su`) is not meant for us.
 fn is_own(dir: &Path, uid: u32) -> bool {
     dir.is_absolute()
         && dir
@@ -174,9 +175,8 @@ enum Wait {
 
 /// The lock of one lab, held until dropped; its file goes with it.
 ///
-/// It is of the open file, not of the process (flock(2)): a process that
-/// inherits the file shares the lock, and holds it when the first one has been
-/// killed.
+/// It is of the open file, not of the process (flock(2)): a process that inherits the file shares
+/// the lock, and holds it when the first one has been killed.
 #[derive(Debug)]
 pub(crate) struct Lock {
     /// None when the file is left to another process.
@@ -202,8 +202,7 @@ impl Lock {
         self.file.try_clone()
     }
 
-    /// Gives up this process's share; the file and the lock are left to the
-    /// process that shares it.
+    /// Gives up this process's share; the file and the lock are left to the process that shares it.
     pub fn leave(mut self) {
         self.path = None;
     }
@@ -216,8 +215,8 @@ impl Lock {
         }
     }
 
-    /// One attempt: None when someone else holds the lock, or gave it back
-    /// meanwhile and removed the file.
+    /// One attempt: None when someone else holds the lock, or gave it back meanwhile and removed
+    /// the file.
     fn acquire(path: PathBuf, wait: Wait) -> Result<Option<Lock>, PlaceError> {
         let operation = match wait {
             Wait::Yes => FlockOperation::LockExclusive,
@@ -234,8 +233,7 @@ impl Lock {
             Err(Errno::WOULDBLOCK) => return Ok(None),
             other => other.map_err(|e| io_at(&path)(e.into()))?,
         }
-        // The command before us removed the file while we waited: then this
-        // lock keeps nobody off.
+        // The command before us removed the file while we waited: then this lock keeps nobody off.
         let held = file.metadata().map_err(io_at(&path))?.ino();
         let there = path.metadata().is_ok_and(|there| there.ino() == held);
         let path = Some(path);
@@ -245,8 +243,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Before the lock is given back, so that whoever waits for it sees
-        // that it is gone. Failing leaves an empty file, which does no harm.
+        // Before the lock is given back, so that whoever waits for it sees that it is gone. Failing
+        // leaves an empty file, which does no harm.
         if let Some(path) = &self.path {
             let _ = std::fs::remove_file(path);
         }
@@ -255,8 +253,11 @@ impl Drop for Lock {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
     use super::*;
-    use std::{os::unix::fs::PermissionsExt, sync::mpsc, time::Duration};
 
     fn root() -> (tempfile::TempDir, Root) {
         let dir = tempfile::tempdir().unwrap();

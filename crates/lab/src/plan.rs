@@ -5,17 +5,18 @@
 mod address;
 mod files;
 
-use crate::{name::as_folder, netlink::Mac, routes};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use hawser_topology::{AsTopology, IsdAsn, Link, LinkState, Network, Side, Underlay};
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+
+use crate::name::as_folder;
+use crate::netlink::Mac;
+use crate::routes;
 
 /// Largest IP packet of a device, headers included.
 const LARGEST_PACKET: u16 = 65535;
-/// Border routers of an AS, each with an address of its own: `10.0.n.254`
-/// downwards to `10.0.n.2`.
+/// Border routers of an AS, each with an address of its own: `10.0.n.254` downwards to `10.0.n.2`.
 const MOST_ROUTERS: usize = 253;
 /// ASes are numbered from 1; `10.n>>8.n.x` must stay below the links' range.
 const MOST_ASES: usize = 0x7fff;
@@ -151,8 +152,8 @@ impl LinkPlan {
     }
 }
 
-/// First device number used: above `lo` and the fallback tunnels that some
-/// kernels put into every new namespace.
+/// First device number used: above `lo` and the fallback tunnels that some kernels put into every
+/// new namespace.
 const FIRST_INDEX: u32 = 1000;
 
 impl Plan {
@@ -218,8 +219,8 @@ impl Plan {
 fn routers(network: &Network, index: usize) -> Result<Vec<RouterPlan>, PlanError> {
     let as_ = &network.ases[index];
     let folder = as_folder(as_.isd_as);
-    // Without a link it has one that nothing passes: its control service is
-    // then an AS like any other.
+    // Without a link it has one that nothing passes: its control service is then an AS like any
+    // other.
     let count = network.routers(as_.isd_as).len().max(1);
     if count > MOST_ROUTERS {
         return Err(PlanError::Routers {

@@ -1,16 +1,15 @@
 //! Processes that are known by more than a number that the system may reuse.
 
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fd::{AsFd, OwnedFd},
-    io::Errno,
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
-};
-use serde::{Deserialize, Serialize};
-use std::{io, time::Instant};
+use std::io;
+use std::time::Instant;
 
-/// A process, safe against its number being given to another: the pair is
-/// unique from boot to boot.
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+/// A process, safe against its number being given to another: the pair is unique from boot to boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pub pid: i32,
@@ -117,8 +116,8 @@ pub(crate) fn all() -> io::Result<Vec<i32>> {
     Ok(pids)
 }
 
-/// Differs from boot to boot: start times count from boot, so that after the
-/// next one they say nothing.
+/// Differs from boot to boot: start times count from boot, so that after the next one they say
+/// nothing.
 pub(crate) fn boot_id() -> io::Result<String> {
     Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?
         .trim()
@@ -133,8 +132,8 @@ fn read_stat(pid: i32) -> io::Result<Stat> {
     })
 }
 
-/// The second field is the program's name in brackets and may hold anything,
-/// brackets and spaces too; the rest begins after the last one.
+/// The second field is the program's name in brackets and may hold anything, brackets and spaces
+/// too; the rest begins after the last one.
 fn parse_stat(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -148,9 +147,12 @@ fn parse_stat(text: &str) -> Option<Stat> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::process::Command;
+    use std::time::Duration;
+
     use proptest::prelude::*;
-    use std::{process::Command, time::Duration};
+
+    use super::*;
 
     #[test]
     fn names_with_brackets_do_not_mislead() {

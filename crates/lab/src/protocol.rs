@@ -1,28 +1,25 @@
 //! What commands ask of a lab's supervisor.
 //!
-//! Over the Unix stream socket `lab.sock`, one JSON value a line each way. To
-//! [`Request::Enter`] the namespaces come along as file descriptors
-//! (`SCM_RIGHTS` of unix(7)), which needs no `/proc` and cannot hit the wrong
-//! process.
+//! Over the Unix stream socket `lab.sock`, one JSON value a line each way. To [`Request::Enter`]
+//! the namespaces come along as file descriptors (`SCM_RIGHTS` of unix(7)), which needs no `/proc`
+//! and cannot hit the wrong process.
 
-use crate::dir::Service;
+use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
 use hawser_limit::{Counters as LimitCounters, LinkLimit};
-use rustix::{
-    fd::{BorrowedFd, OwnedFd},
-    io::Errno,
-    net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags,
-    },
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
 };
 use serde::{Deserialize, Serialize};
-use std::{
-    io::{self, IoSlice, IoSliceMut, Write},
-    mem::MaybeUninit,
-    os::unix::net::UnixStream,
-    path::Path,
-    time::Duration,
-};
+
+use crate::dir::Service;
 
 /// Longest line either way, in bytes: the counters of thousands of links.
 const MAX_LINE: usize = 4 << 20;
@@ -35,8 +32,8 @@ pub(crate) enum Request {
     Enter { owner: usize },
     /// The limits of all links, with counters.
     Limits,
-    /// Another limit on both ends of the link at that place in the network, and
-    /// its devices up or down.
+    /// Another limit on both ends of the link at that place in the network, and its devices up or
+    /// down.
     SetLink {
         link: usize,
         limit: Option<Limit>,
@@ -44,8 +41,8 @@ pub(crate) enum Request {
     },
     /// How the services have fared that have ended at least once.
     Services,
-    /// End a service of the AS at that place in the network, and start it again.
-    /// Answered once it is ready.
+    /// End a service of the AS at that place in the network, and start it again. Answered once it
+    /// is ready.
     Restart { owner: usize, service: Service },
     /// End all processes of the lab, then the supervisor itself.
     Stop,
@@ -53,8 +50,7 @@ pub(crate) enum Request {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The network namespace comes along, and the user namespace if the lab
-    /// has one of its own.
+    /// The network namespace comes along, and the user namespace if the lab has one of its own.
     Entered,
     /// For each link, in the network's order, what is at its two ends.
     Limits(Vec<[Option<LimitState>; 2]>),
@@ -214,9 +210,12 @@ pub(crate) fn receive<T: for<'de> Deserialize<'de>>(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
     use proptest::prelude::*;
-    use std::{io::Read, os::fd::AsFd};
+
+    use super::*;
 
     #[test]
     fn descriptors_travel_with_the_reply() {

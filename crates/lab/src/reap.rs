@@ -1,19 +1,17 @@
 //! Ending processes for good.
 
-use crate::{
-    netns::{self, NetNsId},
-    process::{self, Handle, ProcessId},
-};
+use std::io;
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+
+use crate::netns::{self, NetNsId};
+use crate::process::{self, Handle, ProcessId};
 
 /// How long a process has to end by itself after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a process may take to go after SIGKILL: it is writing out memory,
-/// or hangs in the kernel.
+/// How long a process may take to go after SIGKILL: it is writing out memory, or hangs in the
+/// kernel.
 const KILL: Duration = Duration::from_secs(10);
 
 /// How a process is known to be inside a namespace.
@@ -21,8 +19,7 @@ const KILL: Duration = Duration::from_secs(10);
 pub(crate) enum Certainty {
     /// By the inode: the caller holds the namespaces, so that no other has it.
     Held,
-    /// By the cookie: the namespaces may have gone, and others may have their
-    /// inodes.
+    /// By the cookie: the namespaces may have gone, and others may have their inodes.
     Cookie,
 }
 
@@ -81,8 +78,8 @@ pub(crate) fn end(handles: &[Handle]) -> io::Result<()> {
 
 /// Ends everything inside the given namespaces, what it starts meanwhile too.
 pub(crate) fn clear(namespaces: &[NetNsId], certainty: Certainty) -> io::Result<()> {
-    // Each round is whatever the last one's processes started while it ran; a
-    // program that keeps ahead of SIGKILL for this many is hostile.
+    // Each round is whatever the last one's processes started while it ran; a program that keeps
+    // ahead of SIGKILL for this many is hostile.
     const ROUNDS: usize = 20;
     for _ in 0..ROUNDS {
         let handles = inside(namespaces, certainty)?;
@@ -98,9 +95,10 @@ pub(crate) fn clear(namespaces: &[NetNsId], certainty: Certainty) -> io::Result<
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
     use crate::netns::{NetNs, is_privileged};
-    use std::process::Command;
 
     #[test]
     fn a_process_that_ignores_sigterm_is_killed() {

@@ -1,15 +1,15 @@
 //! Starting services of an AS again.
 
-use crate::{
-    Lab,
-    dir::{AsState, Service, StateError},
-    protocol::{self, Request, SupervisorError},
-};
-use hawser_topology::IsdAsn;
 use std::time::Duration;
 
-/// How long the supervisor may take to end one service, which has two seconds
-/// to go by itself, and to see the new one ready.
+use hawser_topology::IsdAsn;
+
+use crate::Lab;
+use crate::dir::{AsState, Service, StateError};
+use crate::protocol::{self, Request, SupervisorError};
+
+/// How long the supervisor may take to end one service, which has two seconds to go by itself, and
+/// to see the new one ready.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Which services of an AS are meant.
@@ -66,8 +66,8 @@ pub enum RestartError {
 }
 
 impl Lab {
-    /// Ends services of an AS and starts them again, one by one. Returns their
-    /// names once all are ready.
+    /// Ends services of an AS and starts them again, one by one. Returns their names once all are
+    /// ready.
     ///
     /// # Errors
     /// When there is no such service, the user runs it, or it did not come up.
@@ -132,12 +132,11 @@ fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, RestartErr
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        dir::{IsdAsnText, RouterState, Settings, State},
-        plan::Plan,
-    };
     use hawser_topology::Network;
+
+    use super::*;
+    use crate::dir::{IsdAsnText, RouterState, Settings, State};
+    use crate::plan::Plan;
 
     #[test]
     fn only_services_of_the_lab_are_meant() {

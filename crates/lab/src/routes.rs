@@ -1,11 +1,14 @@
 //! Plain-IP routes between the hosts of a lab.
 //!
-//! SCION programs need none of them. They are there so that a plain TCP
-//! transfer over the same links can be measured beside.
+//! SCION programs need none of them. They are there so that a plain TCP transfer over the same
+//! links can be measured beside.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use hawser_topology::{IsdAsn, Network, Side};
 
 use crate::plan::{LinkPlan, Plan};
-use hawser_topology::{IsdAsn, Network, Side};
-use std::{cmp::Reverse, collections::BinaryHeap};
 
 /// First hop of the way to another AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +23,8 @@ pub(crate) struct NextHop {
 
 /// For every AS the first hops to all others that it can reach.
 ///
-/// Ways have the fewest links. Where several do, a weight of each link decides,
-/// the same for everyone: so the way back is the way there, as kernels that
-/// filter by reverse path demand.
+/// Ways have the fewest links. Where several do, a weight of each link decides, the same for
+/// everyone: so the way back is the way there, as kernels that filter by reverse path demand.
 pub(crate) fn next_hops(ases: usize, links: &[LinkPlan]) -> Vec<Vec<NextHop>> {
     let mut neighbours: Vec<Vec<(usize, usize, Side)>> = vec![Vec::new(); ases];
     for (i, link) in links.iter().enumerate() {
@@ -74,9 +76,9 @@ fn ways(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<NextHop> {
     found.into_iter().flatten().collect()
 }
 
-/// One hop, plus a fraction that differs from link to link and whose sums
-/// differ too: 31 bits of SplitMix64's output. The fractions of the longest
-/// possible way, 2^15 hops, stay below one hop, and its sum below 2^64.
+/// One hop, plus a fraction that differs from link to link and whose sums differ too: 31 bits of
+/// SplitMix64's output. The fractions of the longest possible way, 2^15 hops, stay below one hop,
+/// and its sum below 2^64.
 fn weight(link: usize) -> u64 {
     let mut z = (link as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -86,10 +88,12 @@ fn weight(link: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use proptest::prelude::*;
+
     use super::*;
     use crate::plan::EndPlan;
-    use proptest::prelude::*;
-    use std::net::Ipv4Addr;
 
     fn link(a: usize, b: usize) -> LinkPlan {
         let end = |owner| EndPlan {

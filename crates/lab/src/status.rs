@@ -1,16 +1,18 @@
 //! How a lab goes.
 
-use crate::{
-    Lab,
-    dir::{AsState, Device, Service, StateError, isd_as_text},
-    live,
-    process::ProcessId,
-    protocol::{self, History, LimitState, Reply, Request},
-};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
 use hawser_router::{Counters, InterfaceCounters};
 use hawser_topology::{AsDirError, IsdAsn, LinkKind, LinkState, Shape, Side, TopologyError};
 use serde::Serialize;
-use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
+
+use crate::dir::{AsState, Device, Service, StateError, isd_as_text};
+use crate::process::ProcessId;
+use crate::protocol::{self, History, LimitState, Reply, Request};
+use crate::{Lab, live};
 
 /// How long the supervisor may take, which answers commands one by one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -49,8 +51,8 @@ pub struct ProcessStatus {
     pub restarts: u32,
     /// Seconds until the supervisor starts it again; None while it runs.
     pub restart_in: Option<f64>,
-    /// Whether the lab runs it; if not, the user does: also where the user has
-    /// started one in the place of one that ended.
+    /// Whether the lab runs it; if not, the user does: also where the user has started one in the
+    /// place of one that ended.
     pub ours: bool,
 }
 
@@ -69,11 +71,9 @@ pub struct RouterStatus {
     /// Its process.
     #[serde(flatten)]
     pub process: ProcessStatus,
-    /// Packets that it did not pass on, by reason; none when it does not
-    /// answer.
+    /// Packets that it did not pass on, by reason; none when it does not answer.
     pub drops: Option<BTreeMap<String, u64>>,
-    /// Whether it hears the other routers of its AS, by their names; none when
-    /// it does not answer.
+    /// Whether it hears the other routers of its AS, by their names; none when it does not answer.
     pub hears: Option<BTreeMap<String, bool>>,
 }
 
@@ -134,8 +134,8 @@ pub struct EndStatus {
     pub address: IpAddr,
     /// What the router counts; none when it does not answer.
     pub counters: Option<InterfaceCounters>,
-    /// Whether the router hears the one at the other end (BFD); none when it
-    /// does not answer, or does not listen for it.
+    /// Whether the router hears the one at the other end (BFD); none when it does not answer, or
+    /// does not listen for it.
     pub hears: Option<bool>,
     /// The limit on what this end sends, as the kernel has it.
     pub limit: Option<LimitState>,
@@ -265,8 +265,7 @@ impl Lab {
         })
     }
 
-    /// The process that the user has started for a service, if it listens on
-    /// the service's socket.
+    /// The process that the user has started for a service, if it listens on the service's socket.
     fn by_hand(&self, as_: &AsState, service: Service) -> Option<ProcessStatus> {
         let dir = self.dir.as_dir(&as_.folder);
         let socket = match service {

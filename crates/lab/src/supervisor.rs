@@ -1,56 +1,50 @@
 //! The process that a lab lives in.
 //!
-//! It holds the lab's namespaces and is the parent of its services, which the
-//! kernel kills when it ends, however it ends. So there is nothing of a lab
-//! that could outlive its processes.
+//! It holds the lab's namespaces and is the parent of its services, which the kernel kills when it
+//! ends, however it ends. So there is nothing of a lab that could outlive its processes.
 
 mod backoff;
 mod links;
 mod services;
 mod starter;
 
-use crate::{
-    build,
-    dir::{LabDir, Settings, State},
-    netns::{self, NetNs},
-    place::Lock,
-    plan::Plan,
-    process::{Handle, ProcessId},
-    protocol::{self, LimitState, Reply, Request},
-    reap::{self, Certainty},
-};
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
 use hawser_topology::Side;
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fd::AsFd,
-    io::Errno,
-    process::{Resource, Rlimit},
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit};
 use serde::{Deserialize, Serialize};
-use services::Services;
-pub(crate) use services::tail;
-use starter::Starter;
-use std::{
-    io,
-    os::unix::net::{UnixListener, UnixStream},
-    path::Path,
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+
+use self::services::Services;
+pub(crate) use self::services::tail;
+use self::starter::Starter;
+use crate::build;
+use crate::dir::{LabDir, Settings, State};
+use crate::netns::{self, NetNs};
+use crate::place::Lock;
+use crate::plan::Plan;
+use crate::process::{Handle, ProcessId};
+use crate::protocol::{self, LimitState, Reply, Request};
+use crate::reap::{self, Certainty};
 
 /// How long a command may take to send its request: it holds up all others.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// By this variable the supervisor is told the program that runs the services:
-/// itself, but for a wrapper that it was started through.
+/// By this variable the supervisor is told the program that runs the services: itself, but for a
+/// wrapper that it was started through.
 pub(crate) const PROGRAM: &str = "HAWSER_PROGRAM";
 
-/// What the supervisor tells the command that started it, as one JSON line on
-/// standard output.
+/// What the supervisor tells the command that started it, as one JSON line on standard output.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
-    /// All services have answered. Links of which the routers do not hear each
-    /// other are named, as `1-ff00:0:110#1 - 1-ff00:0:111#1`.
+    /// All services have answered. Links of which the routers do not hear each other are named, as
+    /// `1-ff00:0:110#1 - 1-ff00:0:111#1`.
     Ready { dead_links: Vec<String> },
     /// This user may not have user namespaces.
     NoUserNamespace { reason: String },
@@ -78,14 +72,13 @@ impl<E: std::error::Error> From<E> for Report {
     }
 }
 
-/// Runs the supervisor of the lab in `dir` until the lab is taken down, or its
-/// owner has ended.
+/// Runs the supervisor of the lab in `dir` until the lab is taken down, or its owner has ended.
 ///
-/// For the program that [`Options::program`] names: it must call this when run
-/// as `internal lab-supervisor DIR`, on its main thread, before it has started
-/// another thread (user_namespaces(7) demands that), and must print nothing to
-/// standard output, on which the one who started it awaits a report. Standard
-/// input is the lab's lock. It must end right after, with the code returned.
+/// For the program that [`Options::program`] names: it must call this when run as `internal
+/// lab-supervisor DIR`, on its main thread, before it has started another thread
+/// (user_namespaces(7) demands that), and must print nothing to standard output, on which the one
+/// who started it awaits a report. Standard input is the lab's lock. It must end right after, with
+/// the code returned.
 ///
 /// [`Options::program`]: crate::Options::program
 pub fn supervise(dir: &Path) -> ExitCode {
@@ -244,8 +237,7 @@ impl Supervisor {
         Ok((supervisor, dead_links))
     }
 
-    /// Answers requests and tends the services, until told to stop, or the
-    /// lab's owner has ended.
+    /// Answers requests and tends the services, until told to stop, or the lab's owner has ended.
     fn serve(&mut self) -> io::Result<End> {
         self.listener.set_nonblocking(true)?;
         loop {
@@ -270,8 +262,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits for a request, the end of a service, or the time to start one
-    /// again; true when the owner has ended.
+    /// Waits for a request, the end of a service, or the time to start one again; true when the
+    /// owner has ended.
     fn wait(&self) -> io::Result<bool> {
         let owner = match &self.owner {
             Owner::Gone => return Ok(true),
@@ -416,9 +408,8 @@ impl Supervisor {
     }
 }
 
-/// Each AS takes a namespace, and each of its processes two files; the usual
-/// limit of 1024 files ends at some 300 ASes. Where it cannot be raised,
-/// opening will say so.
+/// Each AS takes a namespace, and each of its processes two files; the usual limit of 1024 files
+/// ends at some 300 ASes. Where it cannot be raised, opening will say so.
 fn raise_file_limit(state: &State) {
     let services: usize = state.ases.iter().map(|a| a.services().len()).sum();
     let needed = (2 * state.ases.len() + 2 * services + 256) as u64;

@@ -1,17 +1,16 @@
 //! Clearing away what killed commands have left.
 
-use crate::{
-    dir::LabDir,
-    down::{self, DownError},
-    place::{PlaceError, Root},
-};
 use std::io;
+
+use crate::dir::LabDir;
+use crate::down::{self, DownError};
+use crate::place::{PlaceError, Root};
 
 /// Clears away labs that nobody will take down, see [`crate::Lab::sweep`].
 pub(crate) fn sweep(root: &Root) -> Result<(), PlaceError> {
     for name in root.traces()? {
-        // Held while a lab comes up or goes down, and by commands that change
-        // it. Dropping it removes a lock file that was left.
+        // Held while a lab comes up or goes down, and by commands that change it. Dropping it
+        // removes a lock file that was left.
         let Some(_lock) = root.try_lock(&name)? else {
             continue;
         };
@@ -29,8 +28,8 @@ pub(crate) fn sweep(root: &Root) -> Result<(), PlaceError> {
 fn is_abandoned(dir: &LabDir) -> bool {
     let state = match dir.read_state() {
         Ok(state) => state,
-        // `up` was killed before it had started the supervisor, which writes
-        // the state first of all and holds the lock while it starts.
+        // `up` was killed before it had started the supervisor, which writes the state first of all
+        // and holds the lock while it starts.
         Err(e) => return e.source.kind() == io::ErrorKind::NotFound,
     };
     if state.is_running() {
@@ -43,13 +42,12 @@ fn is_abandoned(dir: &LabDir) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::{
-        dir::{Settings, State},
-        plan::Plan,
-        process::ProcessId,
-    };
     use hawser_topology::Network;
+
+    use super::*;
+    use crate::dir::{Settings, State};
+    use crate::plan::Plan;
+    use crate::process::ProcessId;
 
     fn gone() -> ProcessId {
         let own = ProcessId::own().unwrap();

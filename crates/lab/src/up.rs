@@ -1,26 +1,24 @@
 //! Bringing a lab up.
 
-use crate::{
-    Lab,
-    dir::{IsdAsnText, LabDir, Settings, StateError},
-    down::{self, DownError},
-    logs::LOG_FILE,
-    name,
-    place::{Lock, PlaceError, Root, SOCKET_PATH_MAX},
-    plan::{Plan, PlanError},
-    process::ProcessId,
-    supervisor::{NotReady, PROGRAM, Report, tail},
-};
+use std::fs::{DirBuilder, File};
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::Duration;
+
 use hawser_topology::{As, AsDirError, IsdAsn, Network, TopologyError};
 use hawser_trust::{AsRole, WriteError};
-use std::{
-    fs::{DirBuilder, File},
-    io::{self, BufRead, BufReader},
-    os::unix::{fs::DirBuilderExt, process::CommandExt},
-    path::{Path, PathBuf},
-    process::{ChildStdout, Command, Stdio},
-    time::Duration,
-};
+
+use crate::dir::{IsdAsnText, LabDir, Settings, StateError};
+use crate::down::{self, DownError};
+use crate::logs::LOG_FILE;
+use crate::place::{Lock, PlaceError, Root, SOCKET_PATH_MAX};
+use crate::plan::{Plan, PlanError};
+use crate::process::ProcessId;
+use crate::supervisor::{NotReady, PROGRAM, Report, tail};
+use crate::{Lab, name};
 
 /// How to bring a lab up.
 #[derive(Debug, Clone)]
@@ -28,8 +26,8 @@ use std::{
 pub struct Options {
     /// The lab's name, `default` unless said otherwise.
     pub name: String,
-    /// The program that runs the lab's parts: as `router run DIR`, `control run
-    /// DIR`, and `internal lab-supervisor DIR` (see [`supervise`]).
+    /// The program that runs the lab's parts: as `router run DIR`, `control run DIR`, and `internal
+    /// lab-supervisor DIR` (see [`supervise`]).
     ///
     /// [`supervise`]: crate::supervise
     pub program: PathBuf,
@@ -40,8 +38,8 @@ pub struct Options {
     pub no_control: Vec<IsdAsn>,
     /// How long path segments live, where the control service is not to choose.
     pub segment_lifetime: Option<Duration>,
-    /// The process that the lab ends with, however that process ends; None for
-    /// a lab that stays until it is taken down.
+    /// The process that the lab ends with, however that process ends; None for a lab that stays
+    /// until it is taken down.
     pub owner: Option<u32>,
 }
 
@@ -58,8 +56,8 @@ impl Options {
         }
     }
 
-    /// Gives it another name: 1 to 32 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`,
-    /// beginning with a letter or digit.
+    /// Gives it another name: 1 to 32 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`, beginning with a
+    /// letter or digit.
     pub fn with_name(mut self, name: impl Into<String>) -> Options {
         self.name = name.into();
         self
@@ -83,8 +81,7 @@ impl Options {
         self
     }
 
-    /// Has the lab taken down when the process of that number ends, also by
-    /// SIGKILL.
+    /// Has the lab taken down when the process of that number ends, also by SIGKILL.
     pub fn with_owner(mut self, pid: u32) -> Options {
         self.owner = Some(pid);
         self
@@ -230,11 +227,11 @@ impl From<Report> for UpError {
 pub struct Up {
     /// The lab.
     pub lab: Lab,
-    /// Whether remains of an earlier lab of that name, whose supervisor had
-    /// been killed, were cleared away first.
+    /// Whether remains of an earlier lab of that name, whose supervisor had been killed, were
+    /// cleared away first.
     pub cleared: bool,
-    /// Links whose routers, both run by the lab, do not hear each other, as
-    /// `1-ff00:0:110#1 - 1-ff00:0:111#1`.
+    /// Links whose routers, both run by the lab, do not hear each other, as `1-ff00:0:110#1 -
+    /// 1-ff00:0:111#1`.
     pub dead_links: Vec<String>,
 }
 
@@ -260,8 +257,8 @@ pub(crate) fn up(network: &Network, options: &Options) -> Result<Up, UpError> {
     let settings = options.settings()?;
     let remains = dir.path().symlink_metadata().is_ok();
     if remains {
-        // A supervisor that is starting shares the lock: here it runs, or has
-        // ended, or was never started.
+        // A supervisor that is starting shares the lock: here it runs, or has ended, or was never
+        // started.
         match dir.read_state() {
             Ok(state) if state.is_running() => {
                 return Err(UpError::Exists(options.name.clone()));
@@ -333,8 +330,7 @@ fn role(as_: &As) -> AsRole {
     }
 }
 
-/// Starts the supervisor, and waits for its report that all runs, with the links
-/// that are dead.
+/// Starts the supervisor, and waits for its report that all runs, with the links that are dead.
 fn run(dir: &LabDir, program: &Path, lock: &Lock) -> Result<Vec<String>, UpError> {
     let failed = |source| UpError::Program {
         program: program.to_owned(),
@@ -359,10 +355,10 @@ fn run(dir: &LabDir, program: &Path, lock: &Lock) -> Result<Vec<String>, UpError
     }
 }
 
-/// Starts the supervisor as a process that is nobody's child, in a session of
-/// its own, so that it outlives this one and its terminal. Its standard input is
-/// the lab's lock, which it shares until the lab is up: when this process is
-/// killed meanwhile, the next command waits until it has cleared up.
+/// Starts the supervisor as a process that is nobody's child, in a session of its own, so that it
+/// outlives this one and its terminal. Its standard input is the lab's lock, which it shares until
+/// the lab is up: when this process is killed meanwhile, the next command waits until it has
+/// cleared up.
 fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
     let log = File::create(dir.log())?;
     let mut command = Command::new(program);
@@ -379,9 +375,9 @@ fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
         // For it and for the services: there is nobody to disturb.
         command.env("RUST_LOG", "info");
     }
-    // SAFETY: between fork and exec it only makes system calls. The second
-    // fork is of a process with one thread; its parent leaves at once by
-    // `_exit`, running nothing that it has in common with this process.
+    // SAFETY: between fork and exec it only makes system calls. The second fork is of a process
+    // with one thread; its parent leaves at once by `_exit`, running nothing that it has in common
+    // with this process.
     unsafe {
         command.pre_exec(|| {
             rustix::process::setsid()?;

@@ -5,9 +5,9 @@
 //! into, and below it a byte-counting queue (`bfifo`) that is sized in time. Both directions of a
 //! link between two network namespaces are limited by limiting either end.
 //!
-//! HTB counts a packet that the network card is to cut into segments (GSO, TSO) with the headers
-//! of all its segments, but queues and sends it as one. So whoever sends over a limited link caps
-//! what it hands over at once; the queue drops a packet that is larger than all of it.
+//! HTB counts a packet that the network card is to cut into segments (GSO, TSO) with the headers of
+//! all its segments, but queues and sends it as one. So whoever sends over a limited link caps what
+//! it hands over at once; the queue drops a packet that is larger than all of it.
 //!
 //! All calls block for some tens of microseconds, and act on the network namespace of the calling
 //! thread: each opens its own netlink socket there.

@@ -11,8 +11,8 @@ use crate::htb::{self, Class};
 use crate::netlink::{Failure, Netlink};
 use crate::{Counters, LimitError};
 
-/// Handles of our own, so that a limit is told from what others set on a link. `tc` prints them
-/// as `4857:` (HW in ASCII), `4857:1` and `4858:`.
+/// Handles of our own, so that a limit is told from what others set on a link. `tc` prints them as
+/// `4857:` (HW in ASCII), `4857:1` and `4858:`.
 const ROOT: TcHandle = TcHandle {
     major: 0x4857,
     minor: 0,
@@ -246,8 +246,8 @@ impl Link {
         Ok(all.into_iter().find(|one| one.header.parent == parent))
     }
 
-    /// Asks for all disciplines, or all classes, of this link. Kernels do not answer a question
-    /// for a single discipline, unless somebody listens to changes.
+    /// Asks for all disciplines, or all classes, of this link. Kernels do not answer a question for
+    /// a single discipline, unless somebody listens to changes.
     fn dump(&mut self, question: RouteNetlinkMessage) -> Result<Vec<TcMessage>, LimitError> {
         let answer = self
             .netlink

@@ -37,8 +37,8 @@ impl Netlink {
         })
     }
 
-    /// Sends one request and waits until it is done. The answer to a request that changes
-    /// something is empty; with `NLM_F_DUMP` it is all there is of a kind.
+    /// Sends one request and waits until it is done. The answer to a request that changes something
+    /// is empty; with `NLM_F_DUMP` it is all there is of a kind.
     pub fn request(
         &mut self,
         request: RouteNetlinkMessage,

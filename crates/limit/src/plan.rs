@@ -38,8 +38,8 @@ impl Plan {
         let bytes_per_second = rate / 8;
         let millisecond = bytes_per_second / 1000;
         // Senders hand over at most about a millisecond of the rate at once. A longer burst would
-        // let more than the limit through for a while after each pause, a shorter one would
-        // starve the link whenever the kernel's timer comes late.
+        // let more than the limit through for a while after each pause, a shorter one would starve
+        // the link whenever the kernel's timer comes late.
         let burst = htb::ticks(millisecond.max(2 * frame), bytes_per_second);
         let queue_bytes = u128::from(bytes_per_second) * queue.as_nanos() / 1_000_000_000;
         let queue_bytes = u64::try_from(queue_bytes).unwrap_or(u64::MAX);

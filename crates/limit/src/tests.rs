@@ -50,8 +50,8 @@ fn enter(root: bool, map: &[u8]) -> io::Result<()> {
         fd => Ok(fd),
     };
     let user = if root { 0 } else { libc::CLONE_NEWUSER };
-    // SAFETY: the process has one thread, as it was just forked; `map` outlives the call that
-    // reads it.
+    // SAFETY: the process has one thread, as it was just forked; `map` outlives the call that reads
+    // it.
     unsafe {
         check(libc::unshare(libc::CLONE_NEWNET | user))?;
         if !root {
@@ -352,7 +352,8 @@ fn without_the_right_reading_works_and_setting_does_not() {
         "without_the_right_reading_works_and_setting_does_not",
         || {
             set(10_000_000, 50);
-            // struct __user_cap_header_struct of version 3 for this thread, and no capability at all.
+            // struct __user_cap_header_struct of version 3 for this thread, and no capability at
+            // all.
             let header = [0x2008_0522_u32, 0];
             let none = [0_u32; 6];
             // SAFETY: both are as capset(2) of that version wants them.

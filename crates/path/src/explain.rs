@@ -13,8 +13,8 @@ pub struct Explained {
     pub order: Vec<usize>,
     /// One for each path, in the order in which they were given.
     pub explanations: Vec<Explanation>,
-    /// The interfaces that were not counted when paths were compared, because every path has to
-    /// use them.
+    /// The interfaces that were not counted when paths were compared, because every path has to use
+    /// them.
     pub ignored: Vec<Interface>,
 }
 
@@ -33,8 +33,8 @@ pub struct Explanation {
     pub share: Option<f64>,
 }
 
-/// Tells of each path to a destination what [`select()`] does with it after the policies, one
-/// after the other, have left out what they do not keep.
+/// Tells of each path to a destination what [`select()`] does with it after the policies, one after
+/// the other, have left out what they do not keep.
 pub fn explain<P: AsRef<Path>>(
     paths: &[P],
     policies: &[Policy],

@@ -12,9 +12,9 @@ use crate::Interface;
 /// The name of a path: SHA-256 over its interfaces, each as ISD-AS and interface number, both as
 /// 64-bit big-endian integers.
 ///
-/// Equal to scionproto's `snet.Fingerprint`, and to `sciparse`'s control-plane `PathFingerprint`:
-/// a path keeps its name when it is refreshed, and when MTU, latency or next hop change.
-/// Printed as 64 lower-case hex digits; serde uses that string too.
+/// Equal to scionproto's `snet.Fingerprint`, and to `sciparse`'s control-plane `PathFingerprint`: a
+/// path keeps its name when it is refreshed, and when MTU, latency or next hop change. Printed as
+/// 64 lower-case hex digits; serde uses that string too.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// An interface of an AS: one end of a link to a neighbouring AS.
 ///
-/// The pair is unique worldwide, which is what disjointness is judged by (001, section VI).
-/// Printed and parsed as `1-ff00:0:110#2`; serde uses that string too.
+/// The pair is unique worldwide, which is what disjointness is judged by (001, section VI). Printed
+/// and parsed as `1-ff00:0:110#2`; serde uses that string too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interface {
     /// The AS the interface belongs to.

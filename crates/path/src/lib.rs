@@ -29,17 +29,17 @@ mod slots;
 #[cfg(test)]
 mod testing;
 
-pub use assign::{Assignment, Change, SensingAssignment};
-pub use explain::{Explained, Explanation, explain};
-pub use fingerprint::{Fingerprint, FingerprintParseError};
-pub use interface::{Interface, InterfaceParseError};
-pub use metadata::{Discovery, Geo, LinkType, Metadata};
-pub use path::{Path, PathError};
-pub use policy::{Acl, AclEntry, AclError, Judged, Policies, Policy, PolicyError};
-pub use select::{
+pub use self::assign::{Assignment, Change, SensingAssignment};
+pub use self::explain::{Explained, Explanation, explain};
+pub use self::fingerprint::{Fingerprint, FingerprintParseError};
+pub use self::interface::{Interface, InterfaceParseError};
+pub use self::metadata::{Discovery, Geo, LinkType, Metadata};
+pub use self::path::{Path, PathError};
+pub use self::policy::{Acl, AclEntry, AclError, Judged, Policies, Policy, PolicyError};
+pub use self::select::{
     Candidate, Carbon, CarbonError, Decision, Measured, Part, Pick, Rank, Ranked, Reason, Select,
     SelectError, Selection, Strategy, Value, Verdict, select, select_measured,
 };
-pub use sense::{Sense, SenseAction, SenseOptions, Sensed};
-pub use sequence::{Sequence, SequenceError};
-pub use slots::{SlotOptions, Slots};
+pub use self::sense::{Sense, SenseAction, SenseOptions, Sensed};
+pub use self::sequence::{Sequence, SequenceError};
+pub use self::slots::{SlotOptions, Slots};

@@ -19,8 +19,8 @@ use crate::{Path, Reason, Sequence};
 
 /// What a path must be like to be used. One with nothing set keeps every path.
 ///
-/// Everything that is set must hold: the ACL, the sequences, the ISD-ASes at both ends. Of what then
-/// remains, options keep a part: that of those with the greatest weight that keep any path.
+/// Everything that is set must hold: the ACL, the sequences, the ISD-ASes at both ends. Of what
+/// then remains, options keep a part: that of those with the greatest weight that keep any path.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     acl: Option<Arc<Acl>>,

@@ -1,8 +1,8 @@
 //! Whether paths that share interfaces share a bottleneck, found out by trying (001, section VIII).
 //!
 //! The outlook of the paper: observe the rates of the paths in use while one more that shares hops
-//! with them is added; if none falls, the shared hops are no bottleneck. A path added so stays under
-//! watch, since a bottleneck may come later.
+//! with them is added; if none falls, the shared hops are no bottleneck. A path added so stays
+//! under watch, since a bottleneck may come later.
 //!
 //! Rates differ from slot to slot without any cause. So how much they do is measured too, and the
 //! more that is, the more slots are looked at before anything is concluded.
@@ -35,11 +35,11 @@ const FADES: f64 = 0.9;
 /// How much is looked at, and what counts as the same.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SenseOptions {
-    /// A rate that differs by less than this share is the same rate. Where rates differ by more from
-    /// slot to slot, up to half of what a shared bottleneck would cost is too.
+    /// A rate that differs by less than this share is the same rate. Where rates differ by more
+    /// from slot to slot, up to half of what a shared bottleneck would cost is too.
     pub tolerance: f64,
-    /// How many slots the rates are compared over, before and after; at least 1. Up to five times as
-    /// many where rates differ from slot to slot; with 1, that cannot be seen.
+    /// How many slots the rates are compared over, before and after; at least 1. Up to five times
+    /// as many where rates differ from slot to slot; with 1, that cannot be seen.
     pub slots: usize,
     /// How long a pair of paths that share a bottleneck is not tried again; doubled each time.
     pub pause: Duration,
@@ -155,8 +155,8 @@ impl<K: Copy + Ord> Sense<K> {
     ///
     /// `rates`, in bits per second, tells what each path in use carried in it; a path that was not
     /// used for all of the slot is left out, and one that carried nothing counts as such: it may be
-    /// that nothing was to be sent. `candidates` are the paths that may be added and those
-    /// that were, the most wanted first, each with the paths in use it shares interfaces with. Set
+    /// that nothing was to be sent. `candidates` are the paths that may be added and those that
+    /// were, the most wanted first, each with the paths in use it shares interfaces with. Set
     /// `room` if one more may be used.
     pub fn tick(
         &mut self,

@@ -12,10 +12,10 @@ use std::str::FromStr;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
+use self::parse::Parser;
+pub use self::parse::SequenceError;
+use self::program::Program;
 use crate::Path;
-use parse::Parser;
-pub use parse::SequenceError;
-use program::Program;
 
 /// A sequence of hop predicates that the ASes of a path must follow, first to last.
 ///

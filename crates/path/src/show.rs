@@ -43,15 +43,15 @@ pub struct Chosen {
 /// One path of a [`Listing`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// The first 16 hex digits of the path's [`Fingerprint`](crate::Fingerprint), `local` inside
-    /// an AS.
+    /// The first 16 hex digits of the path's [`Fingerprint`](crate::Fingerprint), `local` inside an
+    /// AS.
     pub fingerprint: String,
     /// Every interface on the way.
     pub hops: Vec<Hop>,
     /// As [`Path::sequence`].
     pub sequence: String,
-    /// The underlay address of the border router that packets on this path are sent to; empty for
-    /// a path inside the AS.
+    /// The underlay address of the border router that packets on this path are sent to; empty for a
+    /// path inside the AS.
     pub next_hop: String,
     /// When the path expires, as RFC 3339 has it, in UTC.
     pub expiry: String,
@@ -203,8 +203,8 @@ const LAST_SECOND: u64 = 253_402_300_799;
 fn rfc3339(unix: u64) -> String {
     let unix = unix.min(LAST_SECOND);
     let (days, second) = (unix / 86_400, unix % 86_400);
-    // The Gregorian calendar repeats every 400 years of 146,097 days. Years are counted from
-    // March, so that the leap day is the last of its year.
+    // The Gregorian calendar repeats every 400 years of 146,097 days. Years are counted from March,
+    // so that the leap day is the last of its year.
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -173,10 +173,10 @@ impl Slots {
 
     /// Ends the race or the slot, if that is due, and says what changed.
     ///
-    /// `read` tells how many bytes were read over a path in all; `None` if it could not be used
-    /// for all of the slot, being choked or having nothing we lack. Then it is not weighed: the
-    /// thesis names that as the condition of a true weight. Neither is any path in a slot in which
-    /// the best carries less than a tenth of what it did lately: there is little to send.
+    /// `read` tells how many bytes were read over a path in all; `None` if it could not be used for
+    /// all of the slot, being choked or having nothing we lack. Then it is not weighed: the thesis
+    /// names that as the condition of a true weight. Neither is any path in a slot in which the
+    /// best carries less than a tenth of what it did lately: there is little to send.
     pub fn slot(
         &mut self,
         read: impl Fn(Fingerprint) -> Option<u64>,

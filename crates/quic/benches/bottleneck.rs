@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser_quic::{Config, Connection, Endpoint};
-use toy::{MTU, ToyNet, own_ip};
+
+use self::toy::{MTU, ToyNet, own_ip};
 
 /// What QUIC adds to a full packet of one stream: short header, tag and stream frame.
 const QUIC_OVERHEAD: u64 = 36;

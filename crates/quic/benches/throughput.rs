@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser_quic::{Config, Connection, Endpoint};
-use toy::{Says, ToyDaemon, isd_as, own_ip};
+
+use self::toy::{Says, ToyDaemon, isd_as, own_ip};
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {

@@ -25,8 +25,8 @@ use hawser_endhost::Path;
 use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use noq_proto::RttEstimator;
 
+use self::cubic::Cubic;
 use crate::progress::Progress;
-use cubic::Cubic;
 
 /// Bytes around a SCION packet between two routers: UDP, IPv4.
 const UNDERLAY: u128 = 28;

@@ -159,8 +159,8 @@ impl Connection {
     /// The identity of the connection's path, seen from here.
     ///
     /// A peer that connects shows the interface ids of its path, not the ASes between. Where the
-    /// daemon knows the path, this is its fingerprint all the same; where not, it is made of the ids
-    /// and the ASes at both ends, and matches no fingerprint of the daemon's.
+    /// daemon knows the path, this is its fingerprint all the same; where not, it is made of the
+    /// ids and the ASes at both ends, and matches no fingerprint of the daemon's.
     pub fn fingerprint(&self) -> Fingerprint {
         self.0.fingerprint
     }
@@ -230,9 +230,9 @@ impl Connection {
         self.0.fate.end(CloseReason::Local(reason.into()));
     }
 
-    /// Waits until the connection is closed, and says why: within some round trips (at least a quarter
-    /// of a second) when a router reports the path down, after the idle timeout when nobody says
-    /// anything.
+    /// Waits until the connection is closed, and says why: within some round trips (at least a
+    /// quarter of a second) when a router reports the path down, after the idle timeout when nobody
+    /// says anything.
     pub async fn closed(&self) -> CloseReason {
         let error = self.0.quic.closed().await;
         self.0.reason(&error)

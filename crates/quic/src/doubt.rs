@@ -1,10 +1,10 @@
 //! What an SCMP error does to a connection: it makes its path doubtful, and traffic decides.
 //!
-//! Even an error with a true quote is not authenticated, and when it arrives the path may work again.
-//! So it does not end an established connection: the connection sends pings, and ends only if
-//! nothing it sends from then on is acknowledged. Before a connection is established nothing speaks
-//! for its path, and an error ends it at once. TCP treats ICMP errors the same way (RFC 5927,
-//! section 5.2).
+//! Even an error with a true quote is not authenticated, and when it arrives the path may work
+//! again. So it does not end an established connection: the connection sends pings, and ends only
+//! if nothing it sends from then on is acknowledged. Before a connection is established nothing
+//! speaks for its path, and an error ends it at once. TCP treats ICMP errors the same way (RFC
+//! 5927, section 5.2).
 
 use std::time::{Duration, Instant};
 
@@ -14,8 +14,8 @@ use noq::{PathId, WeakConnectionHandle};
 use crate::connection::CloseReason;
 use crate::progress::Progress;
 
-/// Pings sent over a doubtful path, one each round trip. Several, because working paths lose packets,
-/// too.
+/// Pings sent over a doubtful path, one each round trip. Several, because working paths lose
+/// packets, too.
 const PINGS: usize = 3;
 /// Shortest wait for the answer to a ping: a peer may delay acknowledgements by 25 ms (RFC 9000,
 /// 18.2), and scheduling on a busy host takes time.

@@ -2,12 +2,11 @@
 
 mod accept;
 
-use std::fmt;
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use hawser_endhost::socket::{self, DropCounters, Socket};
 use hawser_endhost::wire::{Route, RouteError};
@@ -161,7 +160,8 @@ impl Endpoint {
         quic_config
             .max_udp_payload_size(MAX_PAYLOAD)
             .map_err(|error| start(io::Error::other(error)))?
-            // noq's own ids are part random only, and SCMP errors are told from invented ones by them.
+            // noq's own ids are part random only, and SCMP errors are told from invented ones by
+            // them.
             .cid_generator(Arc::new(|| {
                 Box::new(RandomConnectionIdGenerator::new(quotes::ID))
             }));

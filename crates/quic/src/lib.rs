@@ -22,7 +22,7 @@ mod stream;
 mod tls;
 mod transport;
 
-pub use config::Config;
-pub use connection::{CloseReason, Connection, OpenStreamError, PeerKey, Stats};
-pub use endpoint::{BindError, ConnectError, Endpoint};
-pub use stream::{FinishError, ReadError, RecvStream, SendStream, WriteError};
+pub use self::config::Config;
+pub use self::connection::{CloseReason, Connection, OpenStreamError, PeerKey, Stats};
+pub use self::endpoint::{BindError, ConnectError, Endpoint};
+pub use self::stream::{FinishError, ReadError, RecvStream, SendStream, WriteError};

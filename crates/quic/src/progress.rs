@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// When the latest acknowledged packet was sent. Cloning shares it: the congestion controller, which
-/// sees all acknowledgements, writes it; a check of a doubtful path reads it.
+/// When the latest acknowledged packet was sent. Cloning shares it: the congestion controller,
+/// which sees all acknowledgements, writes it; a check of a doubtful path reads it.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress(Arc<Inner>);
 

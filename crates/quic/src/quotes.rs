@@ -1,11 +1,12 @@
 //! Which SCMP errors are about packets sent from here.
 //!
-//! SCMP errors are not authenticated: any host can send one to an address it knows, and the addresses
-//! of peers and the paths between them are public. QUIC's connection ids, 64 random bits here, are
-//! visible only on the path. So an error counts if the packet it quotes carries the destination
-//! connection id of an open connection, goes to that connection's peer and over its very path; an
-//! error that quotes too little to tell does not count (RFC 9000, 14.2.1, which says so of ICMP).
-//! Errors that pass are rate-limited per path, so that replaying a true one gains nothing.
+//! SCMP errors are not authenticated: any host can send one to an address it knows, and the
+//! addresses of peers and the paths between them are public. QUIC's connection ids, 64 random bits
+//! here, are visible only on the path. So an error counts if the packet it quotes carries the
+//! destination connection id of an open connection, goes to that connection's peer and over its
+//! very path; an error that quotes too little to tell does not count (RFC 9000, 14.2.1, which says
+//! so of ICMP). Errors that pass are rate-limited per path, so that replaying a true one gains
+//! nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,8 +31,8 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct ConnectionId([u8; ID]);
 
 impl ConnectionId {
-    /// Reads the id from the beginning of a QUIC packet (RFC 9000, 17.2 and 17.3); `None` when it is
-    /// cut short or the id is shorter than [`ID`].
+    /// Reads the id from the beginning of a QUIC packet (RFC 9000, 17.2 and 17.3); `None` when it
+    /// is cut short or the id is shorter than [`ID`].
     #[inline]
     pub(crate) fn of(packet: &[u8]) -> Option<Self> {
         const LONG: u8 = 0x80;
@@ -85,8 +86,8 @@ impl SentIds {
         }
     }
 
-    /// The way of the packet that `report` quotes, if it was sent from the AS `local` and the report
-    /// may be true of it.
+    /// The way of the packet that `report` quotes, if it was sent from the AS `local` and the
+    /// report may be true of it.
     pub(crate) fn way_of(&self, report: &Report<'_>, local: IsdAsn) -> Option<Arc<Way>> {
         // Most invented quotes are rejected here, by one look-up and without allocating.
         let id = ConnectionId::of(report.quote.payload)?;

@@ -160,7 +160,8 @@ impl QuicSocket {
                     match sent_ids.way_of(&report, socket.local_addr().isd_as) {
                         Some(way) => {
                             let error = report.error;
-                            // When more come than can be handled, the next packet brings them again.
+                            // When more come than can be handled, the next packet brings them
+                            // again.
                             let _ = faults.try_send(Fault::Report { way, error });
                         }
                         None => socket.reject(&report),

@@ -1,10 +1,9 @@
 //! Streams: bytes in order, one direction each.
 
-use std::fmt;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::{fmt, io};
 
 use bytes::Bytes;
 use thiserror::Error;

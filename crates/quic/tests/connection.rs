@@ -14,7 +14,8 @@ use hawser_endhost::{Endhost, Path, ScionAddr};
 use hawser_path::Fingerprint;
 use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use toy::{ToyDaemon, ToyNet, isd_as, own_ip, path_over, unix_now};
+
+use self::toy::{ToyDaemon, ToyNet, isd_as, own_ip, path_over, unix_now};
 
 /// Two connected endpoints: first the side that connects.
 struct Pair {

@@ -5,9 +5,10 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{NOW, Stop, World, route, udp};
 use divan::{Bencher, black_box};
 use hawser_router::{HopKey, MacInput, Verdict};
+
+use self::common::{NOW, Stop, World, route, udp};
 
 fn main() {
     divan::main();
@@ -19,8 +20,8 @@ fn arrival(world: &World, stop: usize) -> Stop {
     world.send(src, udp(src, dst, path, 1200)).stops[stop].clone()
 }
 
-/// One MAC going out of the first AS, through the second; two at the change
-/// from one segment to the next; then the last AS, up to the port.
+/// One MAC going out of the first AS, through the second; two at the change from one segment to the
+/// next; then the last AS, up to the port.
 #[divan::bench(args = [("out of the AS", 0), ("through", 1), ("from segment to segment", 2), ("into the AS", 5)])]
 fn process(bencher: Bencher, (_, stop): (&str, usize)) {
     let world = World::new();

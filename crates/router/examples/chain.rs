@@ -1,32 +1,28 @@
-//! Packets a second through host, router, router, host, over loopback, beside
-//! plain UDP forwarding over the same number of steps in the same run.
+//! Packets a second through host, router, router, host, over loopback, beside plain UDP forwarding
+//! over the same number of steps in the same run.
 //!
 //! `cargo run --release -p hawser-router --example chain [SECONDS]`
 //!
-//! The sender keeps a window of packets on their way, so that what is counted
-//! arrives and nothing is sent to be dropped. CPU is that of each forwarding
-//! thread.
+//! The sender keeps a window of packets on their way, so that what is counted arrives and nothing
+//! is sent to be dropped. CPU is that of each forwarding thread.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use common::{
-    DST_PORT, SRC_PORT,
-    net::{Net, burst},
-};
+use std::io::IoSliceMut;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use noq_udp::{RecvMeta, Transmit, UdpSocketState};
-use std::{
-    io::IoSliceMut,
-    net::{SocketAddr, UdpSocket},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+
+use self::common::net::{Net, burst};
+use self::common::{DST_PORT, SRC_PORT};
 
 /// Packets on their way.
 const WINDOW: u64 = 512;
@@ -228,8 +224,8 @@ fn receive(socket: &UdpSocket, arrived: &AtomicU64, stop: &AtomicBool) {
     }
 }
 
-/// Seconds of CPU time that this process's threads of these names have used
-/// so far: in user mode, and in all.
+/// Seconds of CPU time that this process's threads of these names have used so far: in user mode,
+/// and in all.
 fn cpu_of(names: &[&str]) -> [f64; 2] {
     let mut time = [0.0; 2];
     for task in std::fs::read_dir("/proc/self/task").unwrap() {

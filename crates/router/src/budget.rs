@@ -36,8 +36,9 @@ impl Budget {
 
 #[cfg(test)]
 mod tests {
-    use super::Budget;
     use std::time::{Duration, Instant};
+
+    use super::Budget;
 
     #[test]
     fn a_burst_passes_then_the_rate() {

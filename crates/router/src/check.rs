@@ -1,22 +1,21 @@
-//! The checks a packet must pass to be forwarded, each with what the source
-//! is told when it does not.
+//! The checks a packet must pass to be forwarded, each with what the source is told when it does
+//! not.
 
-use crate::{
-    forward::{CLOCK_SKEW, Forwarder, Origin, Step, Verdict},
-    place::Place,
-    reason::Reason,
-    scmp::{Problem, code},
-    wire::{self, Header, Hop, Host, Info, Path},
-};
-use hawser_topology::LinkTo;
 use std::net::IpAddr;
 
+use hawser_topology::LinkTo;
+
+use crate::forward::{CLOCK_SKEW, Forwarder, Origin, Step, Verdict};
+use crate::place::Place;
+use crate::reason::Reason;
+use crate::scmp::{Problem, code};
+use crate::wire::{self, Header, Hop, Host, Info, Path};
+
 impl Forwarder {
-    /// A packet from a host of this AS is at the start of its path. One from
-    /// outside has its previous hop behind it, and in the same segment: the
-    /// ingress router changes segments, except over a peering link. One from
-    /// another router of this AS has come in by an interface of that router's,
-    /// so that no host can pass its packets off as another AS's (scionproto
+    /// A packet from a host of this AS is at the start of its path. One from outside has its
+    /// previous hop behind it, and in the same segment: the ingress router changes segments, except
+    /// over a peering link. One from another router of this AS has come in by an interface of that
+    /// router's, so that no host can pass its packets off as another AS's (scionproto
     /// `validateTransitUnderlaySrc`).
     #[inline]
     pub(crate) fn check_entry(
@@ -79,10 +78,9 @@ impl Forwarder {
         )
     }
 
-    /// Whose packets may come from where: from inside only this AS's own where
-    /// a path begins, and all to elsewhere; from outside only others', and
-    /// those at the end of their path are for this AS. (SCMP messages of
-    /// another router of this AS come from this AS, in the middle of a path.)
+    /// Whose packets may come from where: from inside only this AS's own where a path begins, and
+    /// all to elsewhere; from outside only others', and those at the end of their path are for this
+    /// AS. (SCMP messages of another router of this AS come from this AS, in the middle of a path.)
     #[inline]
     pub(crate) fn check_addresses(
         &self,
@@ -141,9 +139,8 @@ impl Forwarder {
         )
     }
 
-    /// The egress interface must exist, and the links on both sides must fit
-    /// together: within a segment, or where one segment follows another
-    /// (scionproto `validateEgressID`).
+    /// The egress interface must exist, and the links on both sides must fit together: within a
+    /// segment, or where one segment follows another (scionproto `validateEgressID`).
     #[inline]
     pub(crate) fn check_egress(
         &self,
@@ -203,9 +200,9 @@ pub(crate) fn refuse<T>(reason: Reason, problem: Problem) -> Step<T> {
     Err(Verdict::Refuse { reason, problem })
 }
 
-/// Whether the current hop is one of the two at a peering link: the last of
-/// the first segment and the first of the second, of two (scionproto
-/// `determinePeer`). A segment of one hop exists only there.
+/// Whether the current hop is one of the two at a peering link: the last of the first segment and
+/// the first of the second, of two (scionproto `determinePeer`). A segment of one hop exists only
+/// there.
 #[inline]
 pub(crate) fn peering(path: &Path, info: &Info) -> Step<bool> {
     if !info.peer {
@@ -235,8 +232,8 @@ pub(crate) fn check_time(now: u64, path: &Path, info: &Info, hop: &Hop, at: usiz
     refuse(reason, problem)
 }
 
-/// A hop is valid from the segment's timestamp for `1 + exp_time` units of
-/// 1/256 day, which is 337.5 s.
+/// A hop is valid from the segment's timestamp for `1 + exp_time` units of 1/256 day, which is
+/// 337.5 s.
 #[inline]
 pub(crate) fn check_age(now: u64, info: &Info, hop: &Hop) -> Result<(), Reason> {
     let start = u64::from(info.timestamp);

@@ -1,11 +1,12 @@
 //! What the router counts.
 
-use crate::reason::Reason;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What has passed an interface since the router started. BFD packets do not
-/// count.
+use serde::{Deserialize, Serialize};
+
+use crate::reason::Reason;
+
+/// What has passed an interface since the router started. BFD packets do not count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceCounters {
     /// SCION packets received.
@@ -25,8 +26,8 @@ pub struct Counters {
     pub interfaces: BTreeMap<u16, InterfaceCounters>,
     /// Packets not passed on, by reason; only reasons that have occurred.
     pub drops: BTreeMap<String, u64>,
-    /// Whether BFD finds them up: links by the number of their interface,
-    /// other routers of the AS by name. What is not watched is not there.
+    /// Whether BFD finds them up: links by the number of their interface, other routers of the AS
+    /// by name. What is not watched is not there.
     #[serde(default)]
     pub bfd: BTreeMap<String, bool>,
 }

@@ -1,16 +1,15 @@
-//! Where in the AS a packet is delivered: the host's IP, and the UDP port
-//! that its transport header names.
+//! Where in the AS a packet is delivered: the host's IP, and the UDP port that its transport header
+//! names.
 
-use crate::{
-    forward::{Forwarder, Verdict},
-    reason::Reason,
-    scmp::{self, Problem, code},
-    wire::{self, Header, Host, Path, u16_at, u32_at},
-};
 use std::net::{IpAddr, SocketAddr};
 
-/// The port that the shim dispatcher of a host listens on: for whatever has
-/// no port in the dispatched range (scionproto `topology.EndhostPort`).
+use crate::forward::{Forwarder, Verdict};
+use crate::reason::Reason;
+use crate::scmp::{self, Problem, code};
+use crate::wire::{self, Header, Host, Path, u16_at, u32_at};
+
+/// The port that the shim dispatcher of a host listens on: for whatever has no port in the
+/// dispatched range (scionproto `topology.EndhostPort`).
 pub const ENDHOST_PORT: u16 = 30041;
 
 /// The underlay address that `packet`, destined to this AS, goes to.
@@ -54,15 +53,15 @@ pub(crate) fn resolve(
     }
 }
 
-/// Whether a packet from elsewhere may be handed to `ip`: one host, and none
-/// of the router's own machine unless the whole AS lives there.
+/// Whether a packet from elsewhere may be handed to `ip`: one host, and none of the router's own
+/// machine unless the whole AS lives there.
 fn deliverable(router: &Forwarder, ip: IpAddr) -> bool {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
     scmp::is_single(ip) && !mapped && (!ip.is_loopback() || router.host.is_loopback())
 }
 
-/// The port that the transport header asks for (scionproto `dstScionPort`).
-/// None: it is cut short, or an SCMP message that nobody can be found for.
+/// The port that the transport header asks for (scionproto `dstScionPort`). None: it is cut short,
+/// or an SCMP message that nobody can be found for.
 fn port(packet: &[u8], header: &Header) -> Option<u16> {
     let (kind, at) = header.transport(packet)?;
     let rest = &packet[at..];
@@ -75,8 +74,8 @@ fn port(packet: &[u8], header: &Header) -> Option<u16> {
     }
 }
 
-/// Requests go to whoever answers for the host; replies to who asked, by the
-/// identifier; errors to the sender of what they quote.
+/// Requests go to whoever answers for the host; replies to who asked, by the identifier; errors to
+/// the sender of what they quote.
 fn scmp_port(message: &[u8]) -> Option<u16> {
     if message.len() < 4 {
         return None;

@@ -1,7 +1,9 @@
 //! A link's delay, jitter and loss, before its rate limit.
 
+use std::collections::VecDeque;
+use std::time::Instant;
+
 use hawser_topology::Shape;
-use std::{collections::VecDeque, time::Instant};
 
 /// Most bytes on their way over one emulated link: 250 ms at 1 Gbit/s.
 const MAX_HELD: usize = 32 << 20;
@@ -14,10 +16,9 @@ const KEPT: usize = 256;
 
 /// One direction of a link as it is to behave.
 ///
-/// Loss is drawn per packet. Delay is `delay` plus a uniform draw of up to
-/// `jitter` either way, per group of packets that came together, and never
-/// overtakes: like a real link it keeps the order of packets, so a draw that
-/// would overtake is raised to the one before. A draw per packet would,
+/// Loss is drawn per packet. Delay is `delay` plus a uniform draw of up to `jitter` either way, per
+/// group of packets that came together, and never overtakes: like a real link it keeps the order of
+/// packets, so a draw that would overtake is raised to the one before. A draw per packet would,
 /// with the order kept, move every burst to the upper end of the jitter.
 pub(crate) struct Emulator {
     shape: Shape,
@@ -67,8 +68,8 @@ impl Emulator {
         !self.queue.is_empty() || !self.shape.delay.is_zero() || !self.shape.jitter.is_zero()
     }
 
-    /// Holds packets of `segment` bytes each, the last perhaps shorter, until
-    /// they are due; gives the data back when there is no room.
+    /// Holds packets of `segment` bytes each, the last perhaps shorter, until they are due; gives
+    /// the data back when there is no room.
     pub fn hold(
         &mut self,
         now: Instant,
@@ -119,8 +120,8 @@ impl Emulator {
         Some(held)
     }
 
-    /// Whether nothing is on its way any more, but much was since this was
-    /// last asked: then memory is to be had.
+    /// Whether nothing is on its way any more, but much was since this was last asked: then memory
+    /// is to be had.
     pub fn has_slimmed(&mut self) -> bool {
         let slimmed = self.queue.is_empty() && self.most_held > MUCH;
         if slimmed {

@@ -1,22 +1,20 @@
 //! The forwarding step between the ports: receive, decide, send.
 
-use crate::{
-    counters::{Counters, Drops},
-    forward::{Answer, Forwarder, Origin, Verdict},
-    io::{Inbox, dropped, give_back, largest_payload},
-    port::{NoWay, Port},
-    reason::Reason,
-    scmp::{Problem, code},
-};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
 use hawser_topology::LinkState;
-use std::{
-    collections::BTreeMap,
-    io::ErrorKind,
-    net::SocketAddr,
-    ops::Range,
-    os::fd::{AsRawFd, RawFd},
-    time::{Instant, SystemTime, UNIX_EPOCH},
-};
+
+use crate::counters::{Counters, Drops};
+use crate::forward::{Answer, Forwarder, Origin, Verdict};
+use crate::io::{Inbox, dropped, give_back, largest_payload};
+use crate::port::{NoWay, Port};
+use crate::reason::Reason;
+use crate::scmp::{Problem, code};
 
 /// The time in Unix seconds.
 fn unix_time() -> u64 {
@@ -27,8 +25,8 @@ fn unix_time() -> u64 {
 
 mod watch;
 
-use watch::Watch;
-pub(crate) use watch::{Watched, WatchedPlace};
+use self::watch::Watch;
+pub(crate) use self::watch::{Watched, WatchedPlace};
 
 /// The inside's place among the ports.
 const INSIDE: usize = 0;
@@ -54,8 +52,8 @@ enum Message {
 }
 
 impl Engine {
-    /// The router that forwards as `forwarder` says between `ports`, and
-    /// watches its neighbours. What it has not heard yet is down.
+    /// The router that forwards as `forwarder` says between `ports`, and watches its neighbours.
+    /// What it has not heard yet is down.
     pub fn new(mut forwarder: Forwarder, ports: Vec<Port>, watched: Vec<Watched>) -> Engine {
         let announced = ports.iter().filter_map(|port| {
             let place = forwarder.place(port.id)?;
@@ -80,10 +78,9 @@ impl Engine {
         engine
     }
 
-    /// Finds out what the link at `port` takes. The announced MTU is promised
-    /// to all; what takes more is not made to take less, as scionproto's
-    /// services send a little more than is announced (and whatever is too
-    /// large for the announced MTU, the system sends in fragments).
+    /// Finds out what the link at `port` takes. The announced MTU is promised to all; what takes
+    /// more is not made to take less, as scionproto's services send a little more than is announced
+    /// (and whatever is too large for the announced MTU, the system sends in fragments).
     fn measure(&mut self, port: usize) {
         let port = &mut self.ports[port];
         let announced = self.announced.get(&port.id).copied().unwrap_or(u16::MAX);
@@ -167,9 +164,8 @@ impl Engine {
         }
     }
 
-    /// Receives at each port that is ready, in turns until none has more than
-    /// it gave, but a bounded number of turns. Returns how many packets came,
-    /// but for BFD packets.
+    /// Receives at each port that is ready, in turns until none has more than it gave, but a
+    /// bounded number of turns. Returns how many packets came, but for BFD packets.
     pub fn receive(&mut self, is_ready: impl Fn(usize) -> bool, now: Instant) -> usize {
         /// Then held packets and callers get their turn.
         const TURNS: usize = 8;
@@ -197,8 +193,7 @@ impl Engine {
         packets
     }
 
-    /// One call's worth of packets from `port`. Returns how many, and whether
-    /// there may be more.
+    /// One call's worth of packets from `port`. Returns how many, and whether there may be more.
     fn turn(&mut self, port: usize, now: Instant) -> (usize, bool) {
         let Port {
             socket, appetite, ..
@@ -233,8 +228,7 @@ impl Engine {
         (packets, more)
     }
 
-    /// Does with one packet what is to be done; says whether it counts, as all
-    /// but BFD packets do.
+    /// Does with one packet what is to be done; says whether it counts, as all but BFD packets do.
     #[inline]
     fn packet(
         &mut self,
@@ -316,8 +310,8 @@ impl Engine {
         self.ports[to].run.clear();
     }
 
-    /// The host of a delivered packet cannot be reached: tells the sources. Of
-    /// another router's or a neighbour's being out of reach BFD tells.
+    /// The host of a delivered packet cannot be reached: tells the sources. Of another router's or
+    /// a neighbour's being out of reach BFD tells.
     #[cold]
     fn no_way(&mut self, to: usize, from: usize, now: Instant) {
         let places: Vec<_> = self.ports[to].run.packets().collect();

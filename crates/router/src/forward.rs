@@ -1,26 +1,25 @@
 //! What a border router does with one packet.
 //!
-//! [`Forwarder::process`] is a function of the packet, the interface it came
-//! in by and the time; it does no I/O and allocates nothing. The rules are
-//! those of the SCION dataplane specification as scionproto's router applies
-//! them. What a host of the AS sends is at the first hop of its path; what
-//! another router of the AS sends came in by one of its interfaces and leaves
-//! by one of this router's.
+//! [`Forwarder::process`] is a function of the packet, the interface it came in by and the time; it
+//! does no I/O and allocates nothing. The rules are those of the SCION dataplane specification as
+//! scionproto's router applies them. What a host of the AS sends is at the first hop of its path;
+//! what another router of the AS sends came in by one of its interfaces and leaves by one of this
+//! router's.
 
-use crate::{
-    check::{check_time, peering, refuse},
-    deliver,
-    mac::HopKey,
-    place::{Face, Place, Service, Services, Sibling},
-    reason::Reason,
-    scmp::{self, Problem},
-    wire::{self, Header, Host, Path},
-};
-use hawser_topology::IsdAsn;
 use std::net::{IpAddr, SocketAddr};
 
-/// How far in the future a segment's timestamp may lie, in seconds: ASes'
-/// clocks differ, and a hop's time is not counted finer than 337.5 s.
+use hawser_topology::IsdAsn;
+
+use crate::check::{check_time, peering, refuse};
+use crate::deliver;
+use crate::mac::HopKey;
+use crate::place::{Face, Place, Service, Services, Sibling};
+use crate::reason::Reason;
+use crate::scmp::{self, Problem};
+use crate::wire::{self, Header, Host, Path};
+
+/// How far in the future a segment's timestamp may lie, in seconds: ASes' clocks differ, and a
+/// hop's time is not counted finer than 337.5 s.
 pub const CLOCK_SKEW: u64 = 337;
 
 /// Where a packet came from.
@@ -79,8 +78,7 @@ pub enum Verdict {
         /// Where in the packet the BFD packet begins.
         at: usize,
     },
-    /// Answer it with an SCMP message, which takes the way back. The packet
-    /// is as it came.
+    /// Answer it with an SCMP message, which takes the way back. The packet is as it came.
     Answer(Answer),
     /// Drop it, and tell the source why. The packet is as it came.
     Refuse {
@@ -123,8 +121,8 @@ pub struct Forwarder {
 pub(crate) type Step<T> = Result<T, Verdict>;
 
 impl Forwarder {
-    /// The router of `isd_as` with the hop-field key `key`, reachable for the
-    /// AS's hosts at `host`, without interfaces.
+    /// The router of `isd_as` with the hop-field key `key`, reachable for the AS's hosts at `host`,
+    /// without interfaces.
     pub fn new(isd_as: IsdAsn, key: &[u8; 16], host: IpAddr) -> Forwarder {
         Forwarder {
             isd_as: isd_as.to_u64(),
@@ -137,8 +135,7 @@ impl Forwarder {
         }
     }
 
-    /// Sets the first and last UDP port that is delivered to directly;
-    /// `(0, 0)`: none.
+    /// Sets the first and last UDP port that is delivered to directly; `(0, 0)`: none.
     #[must_use]
     pub fn with_dispatched_ports(mut self, ports: (u16, u16)) -> Forwarder {
         self.dispatched_ports = ports;
@@ -163,9 +160,9 @@ impl Forwarder {
         self
     }
 
-    /// Adds another router of the AS, at the internal address `address`, and
-    /// its external interfaces. It is known as
-    /// [`Origin::Sibling`]`(number)`, counted from 0. No AS has more than 256.
+    /// Adds another router of the AS, at the internal address `address`, and its external
+    /// interfaces. It is known as [`Origin::Sibling`]`(number)`, counted from 0. No AS has more
+    /// than 256.
     #[must_use]
     pub fn with_sibling(
         mut self,
@@ -214,8 +211,8 @@ impl Forwarder {
         self.change(id, |place| place.face.mtu = mtu);
     }
 
-    /// Sets whether what is at `origin` and this router hear each other, as
-    /// until now they are taken to do. Nothing is sent where they do not.
+    /// Sets whether what is at `origin` and this router hear each other, as until now they are
+    /// taken to do. Nothing is sent where they do not.
     pub fn set_heard(&mut self, origin: Origin, heard: bool) {
         match origin {
             Origin::Host => {}
@@ -247,9 +244,8 @@ impl Forwarder {
         }
     }
 
-    /// Processes `packet`, which came from `origin` at `now`, in Unix seconds.
-    /// The packet is changed only when the verdict is to forward it, to hand
-    /// it on or to deliver it.
+    /// Processes `packet`, which came from `origin` at `now`, in Unix seconds. The packet is
+    /// changed only when the verdict is to forward it, to hand it on or to deliver it.
     #[inline]
     pub fn process(&self, now: u64, origin: impl Into<Origin>, packet: &mut [u8]) -> Verdict {
         self.step(now, origin.into(), packet)
@@ -277,8 +273,8 @@ impl Forwarder {
         self.check_length(packet, &header)?;
         self.check_addresses(ingress, packet, &header, &path)?;
 
-        // Against construction direction the router at the ingress undoes the
-        // chaining of its own hop; the peering hop is not part of the chain.
+        // Against construction direction the router at the ingress undoes the chaining of its own
+        // hop; the peering hop is not part of the chain.
         let unchain = !info.cons_dir && ingress != 0 && !peering;
         if unchain {
             info.segment_id = hop.chain(info.segment_id);
@@ -353,8 +349,8 @@ impl Forwarder {
         Ok(Verdict::Forward { egress })
     }
 
-    /// Takes back what [`process`](Self::process) changed in a packet it had
-    /// delivered, for an answer after the delivery failed.
+    /// Takes back what [`process`](Self::process) changed in a packet it had delivered, for an
+    /// answer after the delivery failed.
     pub(crate) fn take_back(&self, ingress: u16, packet: &mut [u8]) {
         let Ok(header) = Header::parse(packet) else {
             return;
@@ -375,8 +371,8 @@ impl Forwarder {
         }
     }
 
-    /// An empty path leads nowhere; only the router itself answers on it, and
-    /// hears the AS's other routers.
+    /// An empty path leads nowhere; only the router itself answers on it, and hears the AS's other
+    /// routers.
     fn empty_path(&self, origin: Origin, header: &Header, packet: &[u8]) -> Verdict {
         let local = header.src_ia == self.isd_as && header.dst_ia == self.isd_as;
         let whole = header.len == header.path && packet.len() == header.len + header.payload_len;
@@ -400,11 +396,11 @@ impl Forwarder {
 
 #[cfg(test)]
 mod tests {
+    use sciparse::address::addr::ScionAddr;
+    use sciparse::core::encode::WireEncode as _;
+    use sciparse::util::test_builder::TestPathBuilder;
+
     use super::*;
-    use sciparse::{
-        address::addr::ScionAddr, core::encode::WireEncode as _,
-        util::test_builder::TestPathBuilder,
-    };
 
     /// A packet that goes up to `1-1`, or down to it, over one link.
     fn arriving(up: bool) -> Vec<u8> {

@@ -1,9 +1,8 @@
 //! A SCION border router: one of those of an AS.
 //!
-//! [`Forwarder`] is the router without I/O: what is to be done with one
-//! packet. [`Router`] puts sockets around it: it receives and sends packets in
-//! batches, and makes each link behave as `links.json` or a later
-//! [`live::Request::SetLink`] says.
+//! [`Forwarder`] is the router without I/O: what is to be done with one packet. [`Router`] puts
+//! sockets around it: it receives and sends packets in batches, and makes each link behave as
+//! `links.json` or a later [`live::Request::SetLink`] says.
 
 mod bfd;
 mod budget;
@@ -27,11 +26,11 @@ mod scmp;
 mod server;
 mod wire;
 
-pub use counters::{Counters, InterfaceCounters};
-pub use deliver::ENDHOST_PORT;
-pub use forward::{Answer, CLOCK_SKEW, Forwarder, Origin, Verdict};
-pub use mac::{HopKey, MacInput};
-pub use place::{Face, Service};
-pub use reason::Reason;
-pub use router::{Router, RouterError};
-pub use scmp::Problem;
+pub use self::counters::{Counters, InterfaceCounters};
+pub use self::deliver::ENDHOST_PORT;
+pub use self::forward::{Answer, CLOCK_SKEW, Forwarder, Origin, Verdict};
+pub use self::mac::{HopKey, MacInput};
+pub use self::place::{Face, Service};
+pub use self::reason::Reason;
+pub use self::router::{Router, RouterError};
+pub use self::scmp::Problem;

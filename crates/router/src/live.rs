@@ -1,21 +1,20 @@
 //! Asking a running router, and changing its links.
 //!
-//! Over a Unix stream socket, one JSON value a line each way. An AS's only
-//! router has it at [`AsDir::router_socket`], each of several at
-//! [`AsDir::router_socket_of`] its name.
+//! Over a Unix stream socket, one JSON value a line each way. An AS's only router has it at
+//! [`AsDir::router_socket`], each of several at [`AsDir::router_socket_of`] its name.
 //!
 //! [`AsDir::router_socket`]: hawser_topology::AsDir::router_socket
 //! [`AsDir::router_socket_of`]: hawser_topology::AsDir::router_socket_of
 
-use crate::counters::Counters;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use hawser_topology::LinkState;
 use serde::{Deserialize, Serialize};
-use std::{
-    io::{BufRead, BufReader, Read, Write},
-    os::unix::net::UnixStream,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+
+use crate::counters::Counters;
 
 /// How long to wait for a router, which answers at once unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -29,8 +28,8 @@ pub(crate) const MAX_LINE: usize = 1 << 20;
 pub enum Request {
     /// All counters.
     Counters,
-    /// Make an external interface behave as `state` says, from now on. The
-    /// router does not write it down.
+    /// Make an external interface behave as `state` says, from now on. The router does not write it
+    /// down.
     SetLink {
         /// The interface.
         id: u16,

@@ -1,14 +1,13 @@
 //! The MAC of a hop field.
 
-use aes::{
-    Aes128,
-    cipher::{BlockEncrypt, KeyInit, generic_array::GenericArray},
-};
+use aes::Aes128;
+use aes::cipher::generic_array::GenericArray;
+use aes::cipher::{BlockEncrypt, KeyInit};
 
 /// An AS's hop-field key, ready for use.
 ///
-/// A hop field's MAC is the AES-CMAC (RFC 4493) over exactly one block, so it
-/// costs one AES call: the key schedule and the CMAC subkey are made once.
+/// A hop field's MAC is the AES-CMAC (RFC 4493) over exactly one block, so it costs one AES call:
+/// the key schedule and the CMAC subkey are made once.
 #[derive(Clone)]
 pub struct HopKey {
     cipher: Aes128,
@@ -46,8 +45,7 @@ impl HopKey {
         }
     }
 
-    /// The MAC over `input` (SCION dataplane specification, "Hop Field MAC
-    /// computation").
+    /// The MAC over `input` (SCION dataplane specification, "Hop Field MAC computation").
     #[inline]
     pub fn mac(&self, input: &MacInput) -> [u8; 6] {
         let mut block = [0u8; 16];
@@ -73,9 +71,10 @@ impl std::fmt::Debug for HopKey {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
     use sciparse::dataplane_path::standard::mac::algo::calculate_hop_mac;
+
+    use super::*;
 
     proptest! {
         #[test]

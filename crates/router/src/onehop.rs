@@ -1,18 +1,16 @@
-//! One-hop paths: a packet to a neighbour AS of which no path is known yet,
-//! so beacons and BFD packets (SCION dataplane specification, "One-Hop Path").
+//! One-hop paths: a packet to a neighbour AS of which no path is known yet, so beacons and BFD
+//! packets (SCION dataplane specification, "One-Hop Path").
 //!
-//! The sender makes the first hop field; the router that the packet comes in
-//! by makes the second, so that the packet can be answered. Nobody is told of
-//! a fault: without a second hop field there is no way back.
+//! The sender makes the first hop field; the router that the packet comes in by makes the second,
+//! so that the packet can be answered. Nobody is told of a fault: without a second hop field there
+//! is no way back.
 
-use crate::{
-    check::check_age,
-    deliver,
-    forward::{Forwarder, Origin, Step, Verdict},
-    mac::MacInput,
-    reason::Reason,
-    wire::{self, Header, Hop, INFO, Info},
-};
+use crate::check::check_age;
+use crate::deliver;
+use crate::forward::{Forwarder, Origin, Step, Verdict};
+use crate::mac::MacInput;
+use crate::reason::Reason;
+use crate::wire::{self, Header, Hop, INFO, Info};
 
 impl Forwarder {
     pub(crate) fn one_hop(

@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
-/// How long to sleep while packets flow. One wake-up per packet costs more
-/// than all else the router does with it; a sleep this long lets some gather,
-/// and no sender or receiver notices it.
+/// How long to sleep while packets flow. One wake-up per packet costs more than all else the router
+/// does with it; a sleep this long lets some gather, and no sender or receiver notices it.
 pub(crate) const NAP: Duration = Duration::from_micros(30);
 
-/// A nap in vain costs two that were worth it, so that it naps only while
-/// packets come more often than it wakes.
+/// A nap in vain costs two that were worth it, so that it naps only while packets come more often
+/// than it wakes.
 const GAIN: u8 = 1;
 const COST: u8 = 2;
 /// When traffic ends, four naps are in vain.
 const MAX_CREDIT: u8 = 4 * COST;
 
-/// At rest a router must wait, or a lab of many eats the machine; in a flow
-/// it must not, or it wakes for each packet. It naps while naps are worth it.
+/// At rest a router must wait, or a lab of many eats the machine; in a flow it must not, or it
+/// wakes for each packet. It naps while naps are worth it.
 #[derive(Default)]
 pub(crate) struct Pace {
     credit: u8,

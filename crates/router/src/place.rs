@@ -1,8 +1,9 @@
-//! What a router knows of the AS around it: interfaces, its own and those of
-//! the AS's other routers, and services.
+//! What a router knows of the AS around it: interfaces, its own and those of the AS's other
+//! routers, and services.
+
+use std::net::SocketAddr;
 
 use hawser_topology::{IsdAsn, LinkTo};
-use std::net::SocketAddr;
 
 /// An external interface, as forwarding sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

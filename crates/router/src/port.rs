@@ -1,23 +1,21 @@
 //! One interface of the router: a socket, and what is about to leave by it.
 
-use crate::{
-    budget::Budget,
-    counters::{Drops, InterfaceCounters},
-    emulate::Emulator,
-    io,
-    reason::Reason,
-    run::{MAX_BYTES, Run},
-};
-use hawser_topology::{LinkState, Shape};
-use std::{
-    io::{ErrorKind, IoSlice},
-    net::{SocketAddr, UdpSocket},
-    ops::Range,
-    time::Instant,
-};
+use std::io::{ErrorKind, IoSlice};
+use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
+use std::time::Instant;
 
-/// SCMP errors to one interface: enough to tell every sender within
-/// milliseconds, too few to be of use to a flood.
+use hawser_topology::{LinkState, Shape};
+
+use crate::budget::Budget;
+use crate::counters::{Drops, InterfaceCounters};
+use crate::emulate::Emulator;
+use crate::io;
+use crate::reason::Reason;
+use crate::run::{MAX_BYTES, Run};
+
+/// SCMP errors to one interface: enough to tell every sender within milliseconds, too few to be of
+/// use to a flood.
 const ERRORS_PER_SECOND: u32 = 1000;
 const ERRORS_AT_ONCE: u32 = 100;
 /// SCMP replies to one interface.
@@ -32,8 +30,7 @@ pub(crate) struct Port {
     /// 0: inside.
     pub id: u16,
     pub socket: UdpSocket,
-    /// Whom the socket has yet to be connected to: the link was down when the
-    /// router started.
+    /// Whom the socket has yet to be connected to: the link was down when the router started.
     pending: Option<SocketAddr>,
     pub appetite: io::Appetite,
     pub up: bool,
@@ -92,8 +89,8 @@ impl Port {
         connected
     }
 
-    /// Makes the link behave as `state` says, from now on. What is on its way
-    /// over a link that goes down is lost.
+    /// Makes the link behave as `state` says, from now on. What is on its way over a link that goes
+    /// down is lost.
     pub fn set_link(&mut self, state: &LinkState, drops: &mut Drops) {
         self.up = state.up;
         self.emulator.set_shape(state.shape);
@@ -109,8 +106,8 @@ impl Port {
         self.run.add(to, place, self.cap)
     }
 
-    /// Sends, or holds for the link's delay, what [`add`](Self::add) gathered;
-    /// the run stays for the caller to clear.
+    /// Sends, or holds for the link's delay, what [`add`](Self::add) gathered; the run stays for
+    /// the caller to clear.
     pub fn send_run(&mut self, data: &[u8], now: Instant, drops: &mut Drops) -> Result<(), NoWay> {
         if !self.is_connected() {
             return Err(NoWay);
@@ -160,9 +157,9 @@ impl Port {
         }
     }
 
-    /// Sends, or holds for the link's delay, a BFD packet. A link that loses
-    /// packets on purpose does not lose these: it is to be a bad link, not one
-    /// that comes and goes. If it cannot be sent, that is what BFD is for.
+    /// Sends, or holds for the link's delay, a BFD packet. A link that loses packets on purpose
+    /// does not lose these: it is to be a bad link, not one that comes and goes. If it cannot be
+    /// sent, that is what BFD is for.
     pub fn send_bfd(&mut self, packet: &[u8], to: Option<SocketAddr>, now: Instant) {
         if !self.up || !self.is_connected() {
             return;
@@ -203,8 +200,8 @@ impl Port {
     }
 }
 
-/// A limiter of a link counts one send as one packet, so on a link with a
-/// rate one send is about a millisecond of it, but at least a packet.
+/// A limiter of a link counts one send as one packet, so on a link with a rate one send is about a
+/// millisecond of it, but at least a packet.
 fn cap(rate: Option<u64>) -> usize {
     rate.map_or(MAX_BYTES, |rate| {
         usize::try_from(rate / 8 / 1000).map_or(MAX_BYTES, |bytes| bytes.min(MAX_BYTES))
@@ -245,8 +242,8 @@ fn transmit(
     let packets = batch.packets();
     let segment = (packets > 1).then_some(batch.segment as u16);
     let sent = match io::send(socket, batch.parts, segment, batch.to) {
-        // An ICMP message that came for an earlier packet is reported once,
-        // by the next call, which then sends nothing.
+        // An ICMP message that came for an earlier packet is reported once, by the next call, which
+        // then sends nothing.
         Err(error) if is_news(&error) => io::send(socket, batch.parts, segment, batch.to),
         sent => sent,
     };
@@ -268,8 +265,8 @@ fn transmit(
     Ok(())
 }
 
-/// Sends one packet and counts nothing. News of an earlier packet come before
-/// what becomes of this one.
+/// Sends one packet and counts nothing. News of an earlier packet come before what becomes of this
+/// one.
 fn send_quietly(socket: &UdpSocket, packet: &[u8], to: Option<SocketAddr>) {
     let parts = [IoSlice::new(packet)];
     let sent = match io::send(socket, &parts, None, to) {

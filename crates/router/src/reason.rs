@@ -31,8 +31,7 @@ pub enum Reason {
     InvalidSource,
     /// Destination ISD-AS or host not possible on this interface.
     InvalidDestination,
-    /// From a host of this AS, or from the wrong router of it, yet in the
-    /// middle of a path.
+    /// From a host of this AS, or from the wrong router of it, yet in the middle of a path.
     TransitFromInside,
     /// Interfaces that no single segment connects.
     InvalidPath,
@@ -148,8 +147,9 @@ impl std::fmt::Display for Reason {
 
 #[cfg(test)]
 mod tests {
-    use super::Reason;
     use std::collections::HashSet;
+
+    use super::Reason;
 
     #[test]
     fn each_reason_has_its_own_place_and_name() {

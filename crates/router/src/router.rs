@@ -1,27 +1,25 @@
 //! The router process: sockets around the forwarding step.
 
-use crate::{
-    bfd::{Frame, Session},
-    engine::{Engine, Watched, WatchedPlace},
-    forward::Forwarder,
-    io::{Interest, Poller, Signals, open, sharpen_timers},
-    live::{Reply, Request},
-    pace::{NAP, Pace},
-    place::{Face, Service},
-    port::Port,
-    server::Server,
-};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
 use hawser_topology::{
     AsDir, AsDirError, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkState,
 };
-use std::{
-    collections::BTreeMap,
-    io::ErrorKind,
-    net::SocketAddr,
-    os::fd::RawFd,
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
-};
+
+use crate::bfd::{Frame, Session};
+use crate::engine::{Engine, Watched, WatchedPlace};
+use crate::forward::Forwarder;
+use crate::io::{Interest, Poller, Signals, open, sharpen_timers};
+use crate::live::{Reply, Request};
+use crate::pace::{NAP, Pace};
+use crate::place::{Face, Service};
+use crate::port::Port;
+use crate::server::Server;
 
 /// A router that cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -111,8 +109,8 @@ pub enum RouterError {
     Wait(std::io::Error),
 }
 
-/// After this long without a packet the router gives memory back, and from
-/// then on does nothing until the next one.
+/// After this long without a packet the router gives memory back, and from then on does nothing
+/// until the next one.
 const REST: Duration = Duration::from_secs(1);
 
 /// A border router of an AS.
@@ -122,14 +120,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// Opens the border router `name` of the AS in `dir`: `topology.json`, the
-    /// hop-field key, and `links.json`, without which every link is up and as
-    /// fast as the machine. An AS's only router need not be named. All sockets
-    /// are bound when it returns.
+    /// Opens the border router `name` of the AS in `dir`: `topology.json`, the hop-field key, and
+    /// `links.json`, without which every link is up and as fast as the machine. An AS's only router
+    /// need not be named. All sockets are bound when it returns.
     ///
     /// # Errors
-    /// When the folder is not usable, has no such border router, or an address
-    /// is taken.
+    /// When the folder is not usable, has no such border router, or an address is taken.
     pub fn open(dir: &AsDir, name: Option<&str>) -> Result<Router, RouterError> {
         Router::open_with_seed(dir, name, fastrand::u64(..))
     }
@@ -190,8 +186,8 @@ impl Router {
             );
         }
 
-        // The folder's socket first: it tells a second router of this AS, and
-        // where the first one is, better than a taken address would.
+        // The folder's socket first: it tells a second router of this AS, and where the first one
+        // is, better than a taken address would.
         let socket = match topology.border_routers.len() {
             1 => dir.router_socket(),
             _ => dir.router_socket_of(name),
@@ -210,8 +206,8 @@ impl Router {
         Ok(Router { engine, server })
     }
 
-    /// Forwards packets until SIGTERM, SIGINT or [`Request::Stop`]. While it
-    /// runs, the two signals do not reach this thread otherwise.
+    /// Forwards packets until SIGTERM, SIGINT or [`Request::Stop`]. While it runs, the two signals
+    /// do not reach this thread otherwise.
     ///
     /// # Errors
     /// When the system refuses to wait for packets at all.
@@ -331,8 +327,8 @@ fn face(interface: &Interface) -> Face {
     }
 }
 
-/// The BFD sessions of `router`: with its neighbours and with its AS's other
-/// routers, the latter always as scionproto has it when nothing is said.
+/// The BFD sessions of `router`: with its neighbours and with its AS's other routers, the latter
+/// always as scionproto has it when nothing is said.
 fn watched(
     isd_as: IsdAsn,
     router: &BorderRouter,
@@ -341,8 +337,8 @@ fn watched(
 ) -> Vec<Watched> {
     let now = Instant::now();
     let isd_as = isd_as.to_u64();
-    // Another seed than that of the links, which must not depend on who is
-    // watched: a session's discriminator is to be unlike the one before.
+    // Another seed than that of the links, which must not depend on who is watched: a session's
+    // discriminator is to be unlike the one before.
     let session = |config| Session::new(config, fastrand::u64(..), now);
     let inside = siblings.iter().zip(0..).map(|((name, sibling), number)| {
         let (local, remote) = (router.internal_addr.ip(), sibling.internal_addr);

@@ -1,16 +1,15 @@
 //! Consecutive packets that leave as one send.
 
-use std::{net::SocketAddr, ops::Range};
+use std::net::SocketAddr;
+use std::ops::Range;
 
-/// Most segments the kernel cuts one send into (UDP_MAX_SEGMENTS; 128 since
-/// Linux 6.9).
+/// Most segments the kernel cuts one send into (UDP_MAX_SEGMENTS; 128 since Linux 6.9).
 const MAX_PACKETS: usize = 64;
 /// Most bytes of one send: an IPv4 datagram's largest payload.
 pub(crate) const MAX_BYTES: usize = 65507;
 
-/// Packets of one size, but for a shorter last one, to one address: what UDP
-/// segmentation offload can send in one call. They stay where they were
-/// received; a run is only a list of places.
+/// Packets of one size, but for a shorter last one, to one address: what UDP segmentation offload
+/// can send in one call. They stay where they were received; a run is only a list of places.
 #[derive(Default)]
 pub(crate) struct Run {
     to: Option<SocketAddr>,
@@ -22,9 +21,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Adds the packet at `place`, unless the run cannot take it: it goes
-    /// elsewhere, is larger, or the run would exceed `cap` bytes. An empty
-    /// run takes any packet.
+    /// Adds the packet at `place`, unless the run cannot take it: it goes elsewhere, is larger, or
+    /// the run would exceed `cap` bytes. An empty run takes any packet.
     #[inline]
     pub fn add(&mut self, to: Option<SocketAddr>, place: Range<usize>, cap: usize) -> bool {
         let length = place.len();

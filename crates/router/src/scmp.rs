@@ -1,11 +1,10 @@
 //! SCMP messages the router sends, as bytes (SCION Control Message Protocol).
 
-use crate::{
-    forward::{Answer, Forwarder, Origin},
-    reason::Reason,
-    wire::{self, COMMON, HOP, Header, Host, INFO, META, Path, u16_at},
-};
 use std::net::IpAddr;
+
+use crate::forward::{Answer, Forwarder, Origin};
+use crate::reason::Reason;
+use crate::wire::{self, COMMON, HOP, Header, Host, INFO, META, Path, u16_at};
 
 pub(crate) const DESTINATION_UNREACHABLE: u8 = 1;
 pub(crate) const PACKET_TOO_BIG: u8 = 2;
@@ -56,8 +55,7 @@ pub enum Problem {
     },
     /// External interface down: its number.
     InterfaceDown(u16),
-    /// Internal connectivity down: from the router of one interface to that of
-    /// the other.
+    /// Internal connectivity down: from the router of one interface to that of the other.
     ConnectivityDown {
         /// Where the packet came in; 0: from a host of the AS.
         ingress: u16,
@@ -67,8 +65,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// A parameter problem at an offset within the headers, which are at most
-    /// 1020 bytes long.
+    /// A parameter problem at an offset within the headers, which are at most 1020 bytes long.
     #[inline]
     pub(crate) fn parameter(code: u8, pointer: usize) -> Problem {
         Problem::Parameter {
@@ -78,8 +75,8 @@ impl Problem {
     }
 }
 
-/// Length of what follows the first four bytes of an SCMP error and precedes
-/// the quoted packet; none for other messages.
+/// Length of what follows the first four bytes of an SCMP error and precedes the quoted packet;
+/// none for other messages.
 pub(crate) fn info_length(kind: u8) -> Option<usize> {
     match kind {
         DESTINATION_UNREACHABLE | PACKET_TOO_BIG | PARAMETER_PROBLEM => Some(4),
@@ -110,12 +107,12 @@ fn asks(packet: &[u8], header: &Header, kind: u8, length: usize) -> bool {
 }
 
 impl Forwarder {
-    /// Writes into `out` the message that tells the source of `packet`, which
-    /// came from `origin`, of `problem`. It goes back there.
+    /// Writes into `out` the message that tells the source of `packet`, which came from `origin`,
+    /// of `problem`. It goes back there.
     ///
     /// # Errors
-    /// A reason when the packet must not be answered: it is an SCMP error
-    /// itself, or its source is no single host.
+    /// A reason when the packet must not be answered: it is an SCMP error itself, or its source is
+    /// no single host.
     pub fn write_error(
         &self,
         origin: impl Into<Origin>,
@@ -160,12 +157,12 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Writes into `out` the reply to the request `packet`, which came from
-    /// `origin`. It goes back there.
+    /// Writes into `out` the reply to the request `packet`, which came from `origin`. It goes back
+    /// there.
     ///
     /// # Errors
-    /// A reason when the packet must not be answered: its source is no single
-    /// host, or it is no such request.
+    /// A reason when the packet must not be answered: its source is no single host, or it is no
+    /// such request.
     pub fn write_answer(
         &self,
         origin: impl Into<Origin>,
@@ -202,8 +199,8 @@ impl Forwarder {
         out.extend(u64::from(id).to_be_bytes());
     }
 
-    /// Begins a packet to the source of `packet`: all headers but the payload
-    /// length. Returns where its payload starts.
+    /// Begins a packet to the source of `packet`: all headers but the payload length. Returns where
+    /// its payload starts.
     fn begin(
         &self,
         origin: Origin,
@@ -249,19 +246,19 @@ pub(crate) fn is_single(ip: IpAddr) -> bool {
     }
 }
 
-/// Appends the way back of `path`, ready for the neighbour that `packet` came
-/// from, or, from inside, for the host or router that sent it.
+/// Appends the way back of `path`, ready for the neighbour that `packet` came from, or, from
+/// inside, for the host or router that sent it.
 ///
-/// The packet is as it came, so each segment's identifier is what its last
-/// router left. Read backwards that is just what the same router expects of
-/// the packet that comes to it next, so nothing is chained here.
+/// The packet is as it came, so each segment's identifier is what its last router left. Read
+/// backwards that is just what the same router expects of the packet that comes to it next, so
+/// nothing is chained here.
 fn reverse(origin: Origin, packet: &[u8], path: &Path, out: &mut Vec<u8>) {
     let back = |hop: usize| path.hops - 1 - hop;
     let here = path.current_hop;
     let current = match origin {
         Origin::Interface(_) => back(here.saturating_sub(1)),
-        // The other router has changed segments already; on the way back it
-        // expects the packet before that.
+        // The other router has changed segments already; on the way back it expects the packet
+        // before that.
         Origin::Sibling(_)
             if path.changed_before(here) && !path.info(packet, path.current_info).peer =>
         {
@@ -295,8 +292,7 @@ fn reverse(origin: Origin, packet: &[u8], path: &Path, out: &mut Vec<u8>) {
 fn finish(start: usize, out: &mut [u8]) {
     let length = out.len() - start;
     out[6..8].copy_from_slice(&(length as u16).to_be_bytes());
-    // RFC 1071 over the pseudo header (address header, length, protocol) and
-    // the message.
+    // RFC 1071 over the pseudo header (address header, length, protocol) and the message.
     let addresses = &out[COMMON..addresses_end(out)];
     let sum = sum(addresses) + length as u64 + u64::from(wire::SCMP) + sum(&out[start..]);
     let folded = (sum & 0xffff) + (sum >> 16);
@@ -310,8 +306,8 @@ fn addresses_end(packet: &[u8]) -> usize {
     Header::parse(packet).map_or(COMMON, |header| header.path)
 }
 
-/// Sum of 16-bit words; an odd last byte is the high half of a word. Packets
-/// are short, so the sum cannot overflow.
+/// Sum of 16-bit words; an odd last byte is the high half of a word. Packets are short, so the sum
+/// cannot overflow.
 fn sum(bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(2);
     let whole: u64 = words.by_ref().map(|word| u64::from(u16_at(word, 0))).sum();

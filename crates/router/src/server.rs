@@ -1,18 +1,12 @@
-//! The router's side of [`live`](crate::live): a socket in the router's own
-//! poll loop.
+//! The router's side of [`live`](crate::live): a socket in the router's own poll loop.
 
-use crate::{
-    io::Interest,
-    live::{Reply, Request},
-};
-use std::{
-    io::{ErrorKind, Read, Write},
-    os::{
-        fd::{AsRawFd, RawFd},
-        unix::net::{UnixListener, UnixStream},
-    },
-    path::{Path, PathBuf},
-};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::io::Interest;
+use crate::live::{Reply, Request};
 
 /// Callers at once; more wait.
 const MAX_CALLERS: usize = 8;
@@ -34,8 +28,7 @@ struct Caller {
 }
 
 impl Server {
-    /// Listens at `path`. A socket that nobody listens at any more is
-    /// replaced.
+    /// Listens at `path`. A socket that nobody listens at any more is replaced.
     pub fn listen(path: &Path) -> std::io::Result<Server> {
         if let Err(error) = UnixStream::connect(path) {
             if error.kind() == ErrorKind::ConnectionRefused {

@@ -1,10 +1,12 @@
 //! A SCION packet as bytes: common, address and standard path headers.
 //!
-//! Offsets are those of the SCION header specification. Only what forwarding
-//! needs is read, in place.
+//! Offsets are those of the SCION header specification. Only what forwarding needs is read, in
+//! place.
 
-use crate::{mac::MacInput, reason::Reason};
 use std::net::IpAddr;
+
+use crate::mac::MacInput;
+use crate::reason::Reason;
 
 /// Length of the common header.
 pub(crate) const COMMON: usize = 12;
@@ -132,8 +134,8 @@ impl Header {
         host(packet, self.src_host_at(), self.src_type)
     }
 
-    /// Kind and offset of the transport header, behind at most one hop-by-hop
-    /// and one end-to-end extension, in this order.
+    /// Kind and offset of the transport header, behind at most one hop-by-hop and one end-to-end
+    /// extension, in this order.
     pub fn transport(&self, packet: &[u8]) -> Option<(u8, usize)> {
         let (mut next, mut at) = (self.next, self.len);
         for extension in [HOP_BY_HOP, END_TO_END] {
@@ -179,8 +181,8 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Reads the path of `packet`: segments without gaps, a length that fills
-    /// the header exactly, a current hop that lies in the current segment.
+    /// Reads the path of `packet`: segments without gaps, a length that fills the header exactly, a
+    /// current hop that lies in the current segment.
     #[inline]
     pub fn parse(packet: &[u8], header: &Header) -> Result<Path, Reason> {
         let at = header.path;
@@ -354,9 +356,8 @@ impl Hop {
         self.flags & if info.cons_dir { 1 } else { 2 } != 0
     }
 
-    /// The next accumulated segment identifier, or, against construction
-    /// direction, the one before (MAC chaining: XOR with the MAC's first two
-    /// bytes).
+    /// The next accumulated segment identifier, or, against construction direction, the one before
+    /// (MAC chaining: XOR with the MAC's first two bytes).
     #[inline]
     pub fn chain(&self, segment_id: u16) -> u16 {
         segment_id ^ u16::from_be_bytes([self.mac[0], self.mac[1]])

@@ -4,25 +4,22 @@
 
 mod common;
 
-use common::{
-    DST_PORT, MTU, SRC_PORT, addr,
-    net::{Net, PLAIN, counters_at, ia, wait_for},
-    udp_between,
-};
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
 use hawser_router::live::Request;
 use hawser_topology::{Bfd, BorderRouter, Interface, LinkState, LinkTo};
-use sciparse::{
-    core::convert::TryFromView as _,
-    dataplane_path::model::DpPath,
-    packet::model::ScionScmpPacket,
-    payload::scmp::model::{ScmpExternalInterfaceDown, ScmpInternalConnectivityDown, ScmpMessage},
-    util::test_builder::TestPathBuilder,
+use sciparse::core::convert::TryFromView as _;
+use sciparse::dataplane_path::model::DpPath;
+use sciparse::packet::model::ScionScmpPacket;
+use sciparse::payload::scmp::model::{
+    ScmpExternalInterfaceDown, ScmpInternalConnectivityDown, ScmpMessage,
 };
-use std::{
-    collections::BTreeMap,
-    net::{SocketAddr, UdpSocket},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use sciparse::util::test_builder::TestPathBuilder;
+
+use self::common::net::{Net, PLAIN, counters_at, ia, wait_for};
+use self::common::{DST_PORT, MTU, SRC_PORT, addr, udp_between};
 
 /// Quick, and lenient towards a busy machine.
 const QUICK: Bfd = Bfd {
@@ -142,9 +139,9 @@ impl Played {
         Played { socket, router }
     }
 
-    /// Answers the router until it says that its session is up, as a neighbour
-    /// does that addresses it by what `your_discriminator` makes of its
-    /// discriminator. Returns the router's last packet.
+    /// Answers the router until it says that its session is up, as a neighbour does that addresses
+    /// it by what `your_discriminator` makes of its discriminator. Returns the router's last
+    /// packet.
     fn bring_up(&self, your_discriminator: impl Fn(u32) -> u32) -> Vec<u8> {
         let patience = Instant::now() + Duration::from_secs(20);
         loop {
@@ -206,8 +203,7 @@ fn bfd_packets_for_another_session_do_not_keep_a_link_up() {
     assert!(net.counters(1).drops["unexpected-bfd"] > 0);
 }
 
-/// 1-1 has a second router, whose interface 2 leads to 1-3: a socket of the
-/// test's, not watched.
+/// 1-1 has a second router, whose interface 2 leads to 1-3: a socket of the test's, not watched.
 fn with_second_router(net: &mut Net) -> UdpSocket {
     let mut topology = net.topology(1);
     let neighbour = UdpSocket::bind((net.ip(200), 50000)).unwrap();

@@ -4,16 +4,17 @@
 
 mod common;
 
-use common::*;
+use std::net::IpAddr;
+
 use hawser_router::{CLOCK_SKEW, Face, Problem, Reason, Verdict};
 use hawser_topology::LinkTo;
-use sciparse::{
-    address::addr::ScionAddr,
-    core::convert::TryFromView as _,
-    dataplane_path::{model::DpPath, standard::model::StandardPath},
-    packet::model::ScionRawPacket,
-};
-use std::net::IpAddr;
+use sciparse::address::addr::ScionAddr;
+use sciparse::core::convert::TryFromView as _;
+use sciparse::dataplane_path::model::DpPath;
+use sciparse::dataplane_path::standard::model::StandardPath;
+use sciparse::packet::model::ScionRawPacket;
+
+use self::common::*;
 
 /// Offset of the path in packets between IPv4 hosts.
 const PATH: u16 = 12 + 16 + 8;
@@ -187,8 +188,8 @@ fn the_egress_interface_must_exist() {
     );
 }
 
-/// A route through a router whose links are `ingress` and `egress`, crossing
-/// from one segment to another there or not.
+/// A route through a router whose links are `ingress` and `egress`, crossing from one segment to
+/// another there or not.
 fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
     let face = |link_to| Face {
         neighbour: ia(9),

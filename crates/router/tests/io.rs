@@ -4,32 +4,26 @@
 
 mod common;
 
-use common::{
-    DST_PORT, SRC_PORT,
-    net::{Net, PLAIN, SHAPE, burst, ia},
-    udp_between,
-};
-use hawser_router::{
-    Router, RouterError,
-    live::{self, Reply, Request},
-};
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, IoSliceMut};
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use hawser_router::live::{self, Reply, Request};
+use hawser_router::{Router, RouterError};
 use hawser_topology::{LinkState, Shape};
 use noq_udp::{RecvMeta, UdpSocketState};
-use sciparse::{
-    address::addr::ScionAddr,
-    core::{convert::TryFromView as _, encode::WireEncode as _},
-    dataplane_path::model::DpPath,
-    packet::model::{ScionRawPacket, ScionScmpPacket},
-    payload::scmp::model::{
-        ScmpEchoReply, ScmpEchoRequest, ScmpExternalInterfaceDown, ScmpMessage,
-    },
+use sciparse::address::addr::ScionAddr;
+use sciparse::core::convert::TryFromView as _;
+use sciparse::core::encode::WireEncode as _;
+use sciparse::dataplane_path::model::DpPath;
+use sciparse::packet::model::{ScionRawPacket, ScionScmpPacket};
+use sciparse::payload::scmp::model::{
+    ScmpEchoReply, ScmpEchoRequest, ScmpExternalInterfaceDown, ScmpMessage,
 };
-use std::{
-    collections::BTreeMap,
-    io::{ErrorKind, IoSliceMut},
-    net::UdpSocket,
-    time::{Duration, Instant},
-};
+
+use self::common::net::{Net, PLAIN, SHAPE, burst, ia};
+use self::common::{DST_PORT, SRC_PORT, udp_between};
 
 /// The next packet: the number its payload begins with, and its length.
 fn next(socket: &UdpSocket) -> (u16, usize) {

@@ -4,14 +4,14 @@
 
 mod common;
 
-use common::*;
 use hawser_router::{Forwarder, Origin, Verdict};
 use proptest::prelude::*;
-use sciparse::{
-    core::view::View as _,
-    dataplane_path::{standard::routing::*, view::ScionDpPathViewRefMut},
-    packet::view::ScionRawPacketView,
-};
+use sciparse::core::view::View as _;
+use sciparse::dataplane_path::standard::routing::*;
+use sciparse::dataplane_path::view::ScionDpPathViewRefMut;
+use sciparse::packet::view::ScionRawPacketView;
+
+use self::common::*;
 
 const NAMES: [&str; 8] = [
     "core",
@@ -125,8 +125,7 @@ proptest! {
         prop_assert_eq!(end.way, way);
     }
 
-    /// Two routers of an AS do together what one does, and their errors find
-    /// the same way back.
+    /// Two routers of an AS do together what one does, and their errors find the same way back.
     #[test]
     fn an_as_of_two_routers_is_like_one_of_one(name in name(), fields in fields()) {
         let world = World::new();
@@ -170,8 +169,8 @@ proptest! {
         }
     }
 
-    /// Segment identifier, timestamp, expiry, interfaces and MAC, of each hop
-    /// field that a router uses: one bit changed, and the packet ends there.
+    /// Segment identifier, timestamp, expiry, interfaces and MAC, of each hop field that a router
+    /// uses: one bit changed, and the packet ends there.
     #[test]
     fn an_altered_packet_is_never_forwarded(name in name(), fields in fields()) {
         let world = World::new();

@@ -1,11 +1,13 @@
-//! The forwarding step beside scionproto's router: the same packets in, the
-//! same bytes out. Where they were recorded says `recorded/scionproto.txt`.
+//! The forwarding step beside scionproto's router: the same packets in, the same bytes out. Where
+//! they were recorded says `recorded/scionproto.txt`.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
 use hawser_router::{Answer, Face, Forwarder, Origin, Problem, Reason, Service, Verdict};
 use hawser_topology::{AsDir, IsdAsn, LinkTo};
-use std::{collections::BTreeMap, net::SocketAddr};
 
 /// Packets by family and name.
 struct Recorded(BTreeMap<String, Vec<u8>>);
@@ -197,8 +199,7 @@ fn one_hop_paths_that_are_none_are_dropped() {
     assert_eq!(verdict, Verdict::Drop(Reason::NoService));
 }
 
-/// The verdict on a packet that is not passed on, and the message that tells
-/// its sender.
+/// The verdict on a packet that is not passed on, and the message that tells its sender.
 fn error(router: &Forwarder, origin: Origin, packet: &[u8]) -> (Verdict, Vec<u8>) {
     let (verdict, _) = step(router, origin, packet);
     let mut out = Vec::new();
@@ -227,8 +228,8 @@ fn a_router_out_of_reach_is_told_of() {
             },
         };
         assert_eq!(verdict, refused);
-        // scionproto quotes the packet as it would have left, ours as it came;
-        // the checksum covers the quote.
+        // scionproto quotes the packet as it would have left, ours as it came; the checksum covers
+        // the quote.
         let theirs = recorded.get(v6, "connectivity-down.answer");
         let start = usize::from(message[5]) * 4;
         assert_eq!(message.len(), theirs.len());

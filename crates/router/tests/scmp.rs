@@ -4,29 +4,27 @@
 
 mod common;
 
-use common::*;
-use hawser_router::{Answer, ENDHOST_PORT, Problem, Reason, Service, Verdict};
-use sciparse::{
-    address::addr::ScionAddr,
-    checksum::ChecksumDigest,
-    core::{convert::TryFromView as _, encode::WireEncode as _},
-    dataplane_path::{
-        model::DpPath,
-        standard::{model::StandardPath, types::HopFieldFlags},
-    },
-    packet::model::{ScionRawPacket, ScionScmpPacket},
-    payload::scmp::{
-        model::{
-            ScmpEchoReply, ScmpEchoRequest, ScmpExternalInterfaceDown, ScmpMessage,
-            ScmpTracerouteReply, ScmpTracerouteRequest,
-        },
-        types::{ScmpDestinationUnreachableCode, ScmpParameterProblemCode},
-    },
-};
 use std::net::{IpAddr, SocketAddr};
 
-/// Parses an SCMP packet; its bytes must be just what sciparse makes of it,
-/// and its checksum right. (sciparse's own covers only the pseudo header.)
+use hawser_router::{Answer, ENDHOST_PORT, Problem, Reason, Service, Verdict};
+use sciparse::address::addr::ScionAddr;
+use sciparse::checksum::ChecksumDigest;
+use sciparse::core::convert::TryFromView as _;
+use sciparse::core::encode::WireEncode as _;
+use sciparse::dataplane_path::model::DpPath;
+use sciparse::dataplane_path::standard::model::StandardPath;
+use sciparse::dataplane_path::standard::types::HopFieldFlags;
+use sciparse::packet::model::{ScionRawPacket, ScionScmpPacket};
+use sciparse::payload::scmp::model::{
+    ScmpEchoReply, ScmpEchoRequest, ScmpExternalInterfaceDown, ScmpMessage, ScmpTracerouteReply,
+    ScmpTracerouteRequest,
+};
+use sciparse::payload::scmp::types::{ScmpDestinationUnreachableCode, ScmpParameterProblemCode};
+
+use self::common::*;
+
+/// Parses an SCMP packet; its bytes must be just what sciparse makes of it, and its checksum right.
+/// (sciparse's own covers only the pseudo header.)
 fn parse(packet: &[u8]) -> ScionScmpPacket {
     let (raw, rest) = ScionRawPacket::try_from_slice(packet).unwrap();
     assert!(rest.is_empty());
@@ -234,8 +232,8 @@ fn alert(path: &mut StandardPath, hop: usize, egress: bool) {
 #[test]
 fn traceroute_is_answered_by_every_interface() {
     let world = World::new();
-    // Hop field, which of its sides, and the interface that is there. At a
-    // segment change the first hop has the ingress, the second the egress.
+    // Hop field, which of its sides, and the interface that is there. At a segment change the first
+    // hop has the ingress, the second the egress.
     let stops = [
         (0, true, 5, 1),
         (1, false, 3, 2),

@@ -1,24 +1,22 @@
 //! Segments joined to paths: up, core and down, shortcuts and peering.
 
-use crate::{
-    edge::{Edge, Kind, Placed, Vertex, edges},
-    path,
-    segment::Segment,
-};
-use hawser_path::{Interface, Path};
-use sciparse::identifier::isd_asn::IsdAsn;
 use std::collections::{BTreeMap, HashMap};
 
-/// Bound on the work of one call, counted in lookups: what strangers send must
-/// not keep a host busy for long. It is some ten times what a core of a hundred
-/// ASes needs.
+use hawser_path::{Interface, Path};
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::edge::{Edge, Kind, Placed, Vertex, edges};
+use crate::path;
+use crate::segment::Segment;
+
+/// Bound on the work of one call, counted in lookups: what strangers send must not keep a host busy
+/// for long. It is some ten times what a core of a hundred ASes needs.
 const MAX_WORK: usize = 1 << 22;
 
 /// The work of looking at one combination of segments, counted in lookups.
 const WORK_OF_ONE: usize = 32;
 
-/// The most hop fields a path can have (SCION data plane, path meta header:
-/// `CurrHF` has 6 bits).
+/// The most hop fields a path can have (SCION data plane, path meta header: `CurrHF` has 6 bits).
 const MAX_HOP_FIELDS: usize = 64;
 
 /// The segments between two ASes, in any order.
@@ -26,8 +24,7 @@ const MAX_HOP_FIELDS: usize = 64;
 pub struct Segments {
     /// From core ASes to the source.
     pub up: Vec<Segment>,
-    /// Between core ASes, from those on the destination's side to those on the
-    /// source's.
+    /// Between core ASes, from those on the destination's side to those on the source's.
     pub core: Vec<Segment>,
     /// From core ASes to the destination.
     pub down: Vec<Segment>,
@@ -36,22 +33,22 @@ pub struct Segments {
 /// A path, ready to be used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Combined {
-    /// The interfaces crossed, and all that is announced about them. The packet
-    /// leaves the source by the first of the interfaces.
+    /// The interfaces crossed, and all that is announced about them. The packet leaves the source
+    /// by the first of the interfaces.
     pub path: Path,
     /// The data-plane path, as it stands in a packet's header.
     pub raw: Vec<u8>,
 }
 
-/// The paths from `src` to `dst` that can be made of `segments`: the `limit`
-/// first, by the links they cross, then by the number and the names of their
-/// segments, as scionproto's `combinator` orders them. No AS is crossed twice.
-/// Of several ways to the same interfaces the one that expires last is taken.
+/// The paths from `src` to `dst` that can be made of `segments`: the `limit` first, by the links
+/// they cross, then by the number and the names of their segments, as scionproto's `combinator`
+/// orders them. No AS is crossed twice. Of several ways to the same interfaces the one that expires
+/// last is taken.
 ///
 /// Nothing when `src` is `dst`: the path inside an AS needs no segments.
 ///
-/// Of an enormous number of segments (thousands that can all be joined) only
-/// the shortest combinations are looked at.
+/// Of an enormous number of segments (thousands that can all be joined) only the shortest
+/// combinations are looked at.
 pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> Vec<Combined> {
     if src == dst {
         return Vec::new();
@@ -60,8 +57,8 @@ pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> V
     let mut work = MAX_WORK;
     let mut found = Vec::new();
     for links in 1..=graph.most_links {
-        // What crosses the same interfaces crosses as many links, so copies of
-        // one path are found in the same round.
+        // What crosses the same interfaces crosses as many links, so copies of one path are found
+        // in the same round.
         let round = graph.round(links, &mut work);
         for candidate in without_copies(round) {
             if found.len() == limit {
@@ -159,8 +156,7 @@ impl<'a> Graph<'a> {
         found
     }
 
-    /// The edges of so many links from `via` to the destination that may come
-    /// after one of `kind`.
+    /// The edges of so many links from `via` to the destination that may come after one of `kind`.
     fn last(&self, via: Vertex, kind: Kind, links: usize) -> impl Iterator<Item = &Vec<Edge<'a>>> {
         let groups = self.last.get(&via);
         let after = [Kind::Core, Kind::Down].into_iter();
@@ -216,8 +212,7 @@ fn candidate(edges: Vec<Edge<'_>>) -> Option<Candidate<'_>> {
     })
 }
 
-/// In order, and of those over the same interfaces only the one that expires
-/// last.
+/// In order, and of those over the same interfaces only the one that expires last.
 fn without_copies(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     candidates.sort_by_cached_key(|candidate| {
         let edges = &candidate.edges;

@@ -1,14 +1,13 @@
 //! The services that an AS announces in its entry of a segment.
 //!
-//! `scion-protobuf` does not know the extension and drops it, so it is read from
-//! the bytes (scionproto, `seg_extensions.proto`: `DiscoveryExtension`).
+//! `scion-protobuf` does not know the extension and drops it, so it is read from the bytes
+//! (scionproto, `seg_extensions.proto`: `DiscoveryExtension`).
+
+use std::net::SocketAddr;
 
 use hawser_path::Discovery;
-use scion_protobuf::buffa::{
-    DecodeError,
-    encoding::{Tag, WireType, decode_varint, skip_field},
-};
-use std::net::SocketAddr;
+use scion_protobuf::buffa::DecodeError;
+use scion_protobuf::buffa::encoding::{Tag, WireType, decode_varint, skip_field};
 
 /// `ASEntrySignedBody.extensions`.
 const EXTENSIONS: u32 = 6;
@@ -19,8 +18,8 @@ const CONTROL: u32 = 2;
 /// `DiscoveryExtension.discovery_service_addresses`.
 const SERVICES: u32 = 3;
 
-/// What the body of an AS entry, an encoded `ASEntrySignedBody`, announces.
-/// Addresses that cannot be read are left out.
+/// What the body of an AS entry, an encoded `ASEntrySignedBody`, announces. Addresses that cannot
+/// be read are left out.
 pub(crate) fn discovery(body: &[u8]) -> Result<Discovery, DecodeError> {
     let mut found = Discovery::default();
     for extensions in fields(body, EXTENSIONS)? {
@@ -60,8 +59,9 @@ fn fields(mut message: &[u8], number: u32) -> Result<Vec<&[u8]>, DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     /// A field that is a message, a string or bytes.
     fn field(number: u32, value: &[u8]) -> Vec<u8> {

@@ -1,11 +1,12 @@
 //! The parts of segments that paths are made of, as edges of a graph.
 //!
-//! Its vertices are ASes and peering links; a path is one edge, or two or three
-//! in a row, from the source to the destination (scionproto, `combinator`).
+//! Its vertices are ASes and peering links; a path is one edge, or two or three in a row, from the
+//! source to the destination (scionproto, `combinator`).
 
-use crate::segment::{Entry, Hop, Segment};
 use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::segment::{Entry, Hop, Segment};
 
 /// What a segment is to a path. A path has at most one of each, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,8 +49,7 @@ pub(crate) struct Used<'a> {
     pub entry: &'a Entry,
     /// The hop field by which it is crossed.
     pub hop: &'a Hop,
-    /// The interfaces that the path crosses there, in the direction of
-    /// beaconing.
+    /// The interfaces that the path crosses there, in the direction of beaconing.
     pub interfaces: [Option<u16>; 2],
     /// The MTU of the link the beacon came by, if the path crosses it.
     pub link_mtu: Option<u16>,
@@ -70,8 +70,7 @@ pub(crate) fn edges(kind: Kind, segments: &[Segment]) -> Vec<Placed<'_>> {
         };
         let last = segment.entries.len() - 1;
         if kind == Kind::Core {
-            // Neither shortcuts nor peering among core ASes. A segment of one
-            // AS leads nowhere.
+            // Neither shortcuts nor peering among core ASes. A segment of one AS leads nowhere.
             if last > 0 {
                 add(0, None);
             }
@@ -177,9 +176,8 @@ impl<'a> Edge<'a> {
         2 * self.segment.timestamp() + life.unwrap_or(0)
     }
 
-    /// The accumulator with which the first hop field that is crossed is
-    /// checked. A peering hop is checked with that of the hop after it
-    /// (scionproto, combinator, `calculateBeta`).
+    /// The accumulator with which the first hop field that is crossed is checked. A peering hop is
+    /// checked with that of the hop after it (scionproto, combinator, `calculateBeta`).
     pub fn beta(&self) -> u16 {
         let first = match self.kind {
             Kind::Down => self.cut,

@@ -1,13 +1,12 @@
-//! What the ASes of a path announced about it (scionproto, `combinator`,
-//! static info).
+//! What the ASes of a path announced about it (scionproto, `combinator`, static info).
 
-use crate::segment::{Entry, StaticInfo};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
 use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
 use sciparse::identifier::isd_asn::IsdAsn;
-use std::{
-    collections::{BTreeMap, HashMap},
-    time::Duration,
-};
+
+use crate::segment::{Entry, StaticInfo};
 
 /// Two interfaces, in no order.
 type Between = [Interface; 2];
@@ -16,11 +15,11 @@ fn between(a: Interface, b: Interface) -> Between {
     [a.min(b), a.max(b)]
 }
 
-/// Everything but MTU and expiry. `entries` are those of the path's ASes in the
-/// order of travel; where two segments meet, an AS has two.
+/// Everything but MTU and expiry. `entries` are those of the path's ASes in the order of travel;
+/// where two segments meet, an AS has two.
 ///
-/// Of contradicting announcements the more careful one counts: the longer
-/// latency, the smaller bandwidth; a link of two types has none.
+/// Of contradicting announcements the more careful one counts: the longer latency, the smaller
+/// bandwidth; a link of two types has none.
 pub(crate) fn collect(interfaces: &[Interface], entries: &[&Entry]) -> Metadata {
     let links = || interfaces.chunks_exact(2).map(|link| [link[0], link[1]]);
     let far: HashMap<_, _> = links().flat_map(|[a, b]| [(a, b), (b, a)]).collect();
@@ -76,8 +75,7 @@ impl<'a> Known<'a> {
     fn add(&mut self, entry: &Entry, info: &'a StaticInfo, far: &HashMap<Interface, Interface>) {
         let isd_as = entry.isd_as;
         let own = |id| Interface { isd_as, id };
-        // A beacon that ends in the AS has no egress, and says nothing of ways
-        // through it.
+        // A beacon that ends in the AS has no egress, and says nothing of ways through it.
         let egress = Some(entry.hop.egress).filter(|&id| id != 0).map(own);
         let through = |id: u16| Some(between(egress?, own(id)));
         let over = |id: u16| Some(between(own(id), *far.get(&own(id))?));

@@ -1,13 +1,12 @@
 //! Path segments as the control plane carries them, and the paths made of them.
 //!
-//! A [`Segment`] is read from the message in which control services hand it
-//! out; [`combine`] joins up, core and down segments to paths, with all that
-//! the ASes announced of them. Both do what scionproto's `segment` and
-//! `combinator` packages do: of the same segments come the same paths, in the
-//! same order, with the same MTU, expiry and metadata.
+//! A [`Segment`] is read from the message in which control services hand it out; [`combine`] joins
+//! up, core and down segments to paths, with all that the ASes announced of them. Both do what
+//! scionproto's `segment` and `combinator` packages do: of the same segments come the same paths,
+//! in the same order, with the same MTU, expiry and metadata.
 //!
-//! Nothing here asks anybody or knows the time, and nothing is verified:
-//! signatures are `hawser-trust`'s.
+//! Nothing here asks anybody or knows the time, and nothing is verified: signatures are
+//! `hawser-trust`'s.
 
 mod combine;
 mod discovery;
@@ -19,6 +18,6 @@ mod segment;
 #[cfg(test)]
 mod testing;
 
-pub use combine::{Combined, Segments, combine};
-pub use message::{EntryError, SegmentError};
-pub use segment::Segment;
+pub use self::combine::{Combined, Segments, combine};
+pub use self::message::{EntryError, SegmentError};
+pub use self::segment::Segment;

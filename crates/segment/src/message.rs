@@ -1,26 +1,23 @@
 //! Segments read from messages.
 
-use crate::{
-    discovery::discovery,
-    segment::{Entry, Hop, Peer, Segment, StaticInfo},
-};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use hawser_path::{Discovery, Geo, LinkType};
-use scion_protobuf::{
-    buffa::{DecodeError, EnumValue, Message},
-    proto::{
-        control_plane::v1::{
-            ASEntry, ASEntrySignedBody, HopField, LinkType as LinkTypeMessage, PathSegment,
-            PeerEntry, SegmentInformation, StaticInfoExtension,
-        },
-        crypto::v1::HeaderAndBodyInternal,
-    },
+use scion_protobuf::buffa::{DecodeError, EnumValue, Message};
+use scion_protobuf::proto::control_plane::v1::{
+    ASEntry, ASEntrySignedBody, HopField, LinkType as LinkTypeMessage, PathSegment, PeerEntry,
+    SegmentInformation, StaticInfoExtension,
 };
+use scion_protobuf::proto::crypto::v1::HeaderAndBodyInternal;
 use sciparse::identifier::isd_asn::IsdAsn;
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, time::Duration};
 
-/// The most hop fields a segment of a path can have (SCION data plane, path
-/// meta header: `SegLen` has 6 bits).
+use crate::discovery::discovery;
+use crate::segment::{Entry, Hop, Peer, Segment, StaticInfo};
+
+/// The most hop fields a segment of a path can have (SCION data plane, path meta header: `SegLen`
+/// has 6 bits).
 const MAX_ENTRIES: usize = 63;
 
 /// Why a message is no segment.
@@ -93,12 +90,11 @@ pub enum EntryError {
 }
 
 impl Segment {
-    /// Reads a segment as a control service hands it out. It may come from
-    /// anybody: every field is checked, whatever does not fit is refused.
+    /// Reads a segment as a control service hands it out. It may come from anybody: every field is
+    /// checked, whatever does not fit is refused.
     ///
-    /// Signatures are not verified, and the static information is taken for
-    /// what it says; of that, what names no interface, no kind of link, no
-    /// place on Earth or no address is left out.
+    /// Signatures are not verified, and the static information is taken for what it says; of that,
+    /// what names no interface, no kind of link, no place on Earth or no address is left out.
     ///
     /// # Errors
     /// When the message is not a segment, as [`SegmentError`] says.
@@ -285,8 +281,8 @@ fn hash(entries: &[Entry]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Each AS folds the first two bytes of its MAC into the accumulator for the
-/// next (SCION data plane, hop field MAC, chaining).
+/// Each AS folds the first two bytes of its MAC into the accumulator for the next (SCION data
+/// plane, hop field MAC, chaining).
 fn betas(id: u16, entries: &[Entry]) -> Vec<u16> {
     let mut beta = id;
     let mut betas = vec![beta];

@@ -1,23 +1,18 @@
 //! A combination of segments, written out.
 
-use crate::{
-    combine::{Candidate, Combined},
-    edge::{Edge, Kind},
-    info,
-    segment::Entry,
-};
 use hawser_path::{Metadata, Path};
-use sciparse::{
-    core::encode::WireEncode,
-    dataplane_path::standard::{
-        model::{HopField, InfoField, Segment, StandardPath},
-        types::{HopFieldFlags, HopFieldMac, InfoFieldFlags},
-    },
-    identifier::isd_asn::IsdAsn,
-};
+use sciparse::core::encode::WireEncode;
+use sciparse::dataplane_path::standard::model::{HopField, InfoField, Segment, StandardPath};
+use sciparse::dataplane_path::standard::types::{HopFieldFlags, HopFieldMac, InfoFieldFlags};
+use sciparse::identifier::isd_asn::IsdAsn;
 
-/// The path of a combination. Nothing when its parts do not fit together, which
-/// the checks on segments and combinations rule out.
+use crate::combine::{Candidate, Combined};
+use crate::edge::{Edge, Kind};
+use crate::info;
+use crate::segment::Entry;
+
+/// The path of a combination. Nothing when its parts do not fit together, which the checks on
+/// segments and combinations rule out.
 pub(crate) fn build(src: IsdAsn, dst: IsdAsn, candidate: &Candidate<'_>) -> Option<Combined> {
     let mut wire = StandardPath::new_empty();
     let mut entries: Vec<&Entry> = Vec::new();

@@ -1,21 +1,22 @@
 //! One path segment.
 
-use hawser_path::{Discovery, Geo, LinkType};
-use sciparse::identifier::isd_asn::IsdAsn;
 use std::time::Duration;
 
-/// One path segment: what each AS that a beacon passed said of itself and of
-/// the way through it, in the direction of beaconing.
+use hawser_path::{Discovery, Geo, LinkType};
+use sciparse::identifier::isd_asn::IsdAsn;
+
+/// One path segment: what each AS that a beacon passed said of itself and of the way through it, in
+/// the direction of beaconing.
 ///
-/// It comes from [`Segment::from_message`] and is then known to be whole: it
-/// has between 1 and 63 ASes, each names the next, and no interface is missing.
+/// It comes from [`Segment::from_message`] and is then known to be whole: it has between 1 and 63
+/// ASes, each names the next, and no interface is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
     pub(crate) timestamp: u32,
     pub(crate) hash: [u8; 32],
     pub(crate) entries: Vec<Entry>,
-    /// The accumulator with which the hop field of each AS is checked; one more
-    /// than ASes. The first is the segment's ID.
+    /// The accumulator with which the hop field of each AS is checked; one more than ASes. The
+    /// first is the segment's ID.
     pub(crate) betas: Vec<u16>,
 }
 
@@ -55,9 +56,8 @@ pub(crate) struct Peer {
     pub hop: Hop,
 }
 
-/// An AS's announcement of its links, by interface (SCION control plane,
-/// `StaticInfoExtension`). What lies inside the AS is between the interface by
-/// which the beacon leaves and the one named.
+/// An AS's announcement of its links, by interface (SCION control plane, `StaticInfoExtension`).
+/// What lies inside the AS is between the interface by which the beacon leaves and the one named.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct StaticInfo {
     pub latency_intra: Vec<(u16, Duration)>,
@@ -73,8 +73,8 @@ pub(crate) struct StaticInfo {
 }
 
 impl Hop {
-    /// Half seconds for which the hop field holds: a unit of its life is the
-    /// 256th part of a day (SCION data plane, hop field, `ExpTime`).
+    /// Half seconds for which the hop field holds: a unit of its life is the 256th part of a day
+    /// (SCION data plane, hop field, `ExpTime`).
     pub fn life(&self) -> u64 {
         (u64::from(self.exp_time) + 1) * 675
     }
@@ -101,9 +101,8 @@ impl Segment {
         self.timestamp.into()
     }
 
-    /// When the first of its hop fields expires, peering ones included, in
-    /// whole seconds of Unix time. A path over a part of the segment may live
-    /// longer.
+    /// When the first of its hop fields expires, peering ones included, in whole seconds of Unix
+    /// time. A path over a part of the segment may live longer.
     pub fn expiry(&self) -> u64 {
         let peers = |entry: &Entry| entry.peers.iter().map(|peer| peer.hop.life()).min();
         let lives = self.entries.iter().map(|entry| {
@@ -114,9 +113,8 @@ impl Segment {
         self.timestamp() + life.unwrap_or(0) / 2
     }
 
-    /// The segment's name: SHA-256 over each AS and its two interfaces, the
-    /// same for every renewal of it. Equal to the `ID` of scionproto's
-    /// `segment.PathSegment`.
+    /// The segment's name: SHA-256 over each AS and its two interfaces, the same for every renewal
+    /// of it. Equal to the `ID` of scionproto's `segment.PathSegment`.
     pub fn id(&self) -> [u8; 32] {
         self.hash
     }

@@ -1,17 +1,14 @@
 //! Segments for tests.
 
-use crate::Segment;
-use scion_protobuf::{
-    buffa::Message,
-    proto::{
-        control_plane::v1::{
-            ASEntry, ASEntrySignedBody, HopEntry, HopField, PathSegment, PathSegmentExtensions,
-            PeerEntry, SegmentInformation, StaticInfoExtension,
-        },
-        crypto::v1::{HeaderAndBodyInternal, SignedMessage},
-    },
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::{
+    ASEntry, ASEntrySignedBody, HopEntry, HopField, PathSegment, PathSegmentExtensions, PeerEntry,
+    SegmentInformation, StaticInfoExtension,
 };
+use scion_protobuf::proto::crypto::v1::{HeaderAndBodyInternal, SignedMessage};
 use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::Segment;
 
 /// One AS of a segment; `next` and MAC are filled in by [`message`].
 #[derive(Debug, Clone)]

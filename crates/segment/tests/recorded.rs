@@ -1,26 +1,24 @@
-//! Paths made of the segments that a reference network hands out, beside those
-//! that its own daemon makes of them.
+//! Paths made of the segments that a reference network hands out, beside those that its own daemon
+//! makes of them.
 //!
-//! The files in `recorded/` are answers of scionproto v0.15, as they came over
-//! gRPC in a network of its `default` topology, with static information of our
-//! making set for most of the ASes. For a pair of ASes, `SRC_DST.segments` is a
-//! `SegmentsResponse` that joins what the control service of SRC answered (to
-//! the same requests that a daemon makes: up, core and down segments by
-//! wildcards), `SRC_DST.paths` the `PathsResponse` of the daemon of SRC, asked
-//! right after. Of the 240 pairs recorded these few are kept.
+//! The files in `recorded/` are answers of scionproto v0.15, as they came over gRPC in a network of
+//! its `default` topology, with static information of our making set for most of the ASes. For a
+//! pair of ASes, `SRC_DST.segments` is a `SegmentsResponse` that joins what the control service of
+//! SRC answered (to the same requests that a daemon makes: up, core and down segments by
+//! wildcards), `SRC_DST.paths` the `PathsResponse` of the daemon of SRC, asked right after. Of the
+//! 240 pairs recorded these few are kept.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
 
 use hawser_path::{Discovery, Geo, Interface, LinkType};
 use hawser_segment::{Combined, Segment, Segments, combine};
-use scion_protobuf::{
-    buffa::Message,
-    proto::{
-        control_plane::v1::{SegmentType, SegmentsResponse},
-        daemon::v1::{self as daemon, PathsResponse},
-    },
-};
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::{SegmentType, SegmentsResponse};
+use scion_protobuf::proto::daemon::v1::{self as daemon, PathsResponse};
 use sciparse::identifier::isd_asn::IsdAsn;
-use std::{collections::BTreeMap, path::Path, time::Duration};
 
 struct Recorded {
     src: IsdAsn,

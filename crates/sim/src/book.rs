@@ -1,13 +1,15 @@
 //! The paths between the hosts' ASes, and the links that data takes over them.
 
-use crate::{
-    host::Host,
-    options::{Options, SelectBy},
-};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
 use hawser_control::NetworkPaths;
 use hawser_path::{Fingerprint, Interface, Path, Select, Selection, select};
 use hawser_topology::{IsdAsn, Network, Side};
-use std::{collections::BTreeMap, rc::Rc, time::Duration};
+
+use crate::host::Host;
+use crate::options::{Options, SelectBy};
 
 /// A round trip takes at least this long.
 const LEAST_RTT: Duration = Duration::from_millis(1);

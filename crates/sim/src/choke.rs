@@ -1,6 +1,7 @@
 //! Whom a leecher serves (BEP 3).
 
-use crate::{host::HostId, rng::Rng};
+use crate::host::HostId;
+use crate::rng::Rng;
 
 /// How many a leecher serves at once.
 pub(crate) const UNCHOKED: usize = 4;
@@ -21,8 +22,9 @@ pub(crate) fn unchoke(interested: &[(HostId, u64)], rng: &mut Rng) -> Vec<HostId
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::BTreeSet;
+
+    use super::*;
 
     #[test]
     fn three_are_served_for_what_they_give_and_one_by_chance() {

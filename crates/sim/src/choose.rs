@@ -4,20 +4,17 @@ mod downloader;
 mod kind;
 mod uploader;
 
-pub(crate) use downloader::Downloaders;
-pub(crate) use uploader::Uploaders;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use crate::{
-    book::Ways,
-    flow::{Carried, FlowKey},
-    host::HostId,
-};
 use hawser_path::{Decision, Verdict};
-use std::{
-    collections::BTreeMap,
-    rc::Rc,
-    time::{Duration, Instant},
-};
+
+pub(crate) use self::downloader::Downloaders;
+pub(crate) use self::uploader::Uploaders;
+use crate::book::Ways;
+use crate::flow::{Carried, FlowKey};
+use crate::host::HostId;
 
 /// How often rates are compared: a time slot.
 const SLOT: Duration = Duration::from_secs(1);

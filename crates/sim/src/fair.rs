@@ -82,8 +82,9 @@ impl Ord for Share {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn known_examples() {

@@ -1,10 +1,9 @@
 //! Path-level peers as flows.
 
-use crate::{
-    book::Book,
-    host::{Host, HostId},
-};
 use std::time::Duration;
+
+use crate::book::Book;
+use crate::host::{Host, HostId};
 
 /// A path-level peer: from whom, to whom, and which of the paths between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

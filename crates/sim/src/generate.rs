@@ -1,7 +1,8 @@
 //! Made-up networks for trials.
 
-use crate::rng::Rng;
 use std::fmt::Write;
+
+use crate::rng::Rng;
 
 /// Most ASes that [`generate`] makes.
 pub const MAX_ASES: usize = 2000;
@@ -151,10 +152,12 @@ impl Maker {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeSet;
+
     use hawser_control::NetworkPaths;
     use hawser_topology::{LinkKind, Network};
-    use std::collections::BTreeSet;
+
+    use super::*;
 
     #[test]
     fn every_size_is_a_network_without_an_as_left_alone() {

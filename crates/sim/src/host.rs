@@ -1,13 +1,13 @@
 //! The hosts of a swarm: where they are, when they come, and what they have.
 
-use crate::{
-    options::{Options, SimulateError},
-    pieces::{Cut, Pieces},
-    rng::Rng,
-};
-use hawser_topology::{IsdAsn, LinkKind, Network};
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+use hawser_topology::{IsdAsn, LinkKind, Network};
+
+use crate::options::{Options, SimulateError};
+use crate::pieces::{Cut, Pieces};
+use crate::rng::Rng;
 
 /// A host's place in the swarm: seeders come first.
 pub(crate) type HostId = u32;

@@ -35,8 +35,8 @@ mod swarm;
 #[cfg(test)]
 mod tests;
 
-pub use fair::max_min;
-pub use generate::{MAX_ASES, generate};
-pub use options::{Options, SelectBy, SimulateError};
-pub use outcome::{Completion, Goodput, Outcome, Shared};
-pub use simulate::{Progress, STEP, simulate};
+pub use self::fair::max_min;
+pub use self::generate::{MAX_ASES, generate};
+pub use self::options::{Options, SelectBy, SimulateError};
+pub use self::outcome::{Completion, Goodput, Outcome, Shared};
+pub use self::simulate::{Progress, STEP, simulate};

@@ -1,9 +1,11 @@
 //! What is simulated.
 
+use std::fmt;
+use std::time::Duration;
+
 use hawser_path::Select;
 use hawser_topology::IsdAsn;
 use serde::Serialize;
-use std::{fmt, time::Duration};
 
 /// A swarm, and how it chooses paths.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,8 +28,8 @@ pub struct Options {
     pub paths: usize,
     /// How many paths are known between two ASes at most, the shortest.
     pub known: usize,
-    /// How many other leechers a leecher is told of when it comes, and again when it knows fewer than
-    /// half as many; 0: it knows none but seeders.
+    /// How many other leechers a leecher is told of when it comes, and again when it knows fewer
+    /// than half as many; 0: it knows none but seeders.
     pub peers: usize,
     /// Rate in bit/s of links that say nothing of it.
     pub default_rate: u64,

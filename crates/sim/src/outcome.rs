@@ -1,9 +1,13 @@
 //! What came of a simulation.
 
-use crate::{options::SelectBy, simulate::STEP, swarm::Swarm};
+use std::collections::BTreeMap;
+
 use hawser_path::Interface;
 use serde::Serialize;
-use std::collections::BTreeMap;
+
+use crate::options::SelectBy;
+use crate::simulate::STEP;
+use crate::swarm::Swarm;
 
 /// How many shared interfaces are named.
 const SHARED: usize = 10;

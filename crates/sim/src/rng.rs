@@ -5,8 +5,8 @@
 pub(crate) struct Rng(u64);
 
 impl Rng {
-    /// The numbers of a seed for one purpose, so that what is drawn for one changes nothing for
-    /// the others.
+    /// The numbers of a seed for one purpose, so that what is drawn for one changes nothing for the
+    /// others.
     pub fn new(seed: u64, purpose: u64) -> Rng {
         let mut rng = Rng(seed);
         let mixed = rng.next();

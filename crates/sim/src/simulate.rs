@@ -1,12 +1,12 @@
 //! A simulation from its beginning to its end.
 
-use crate::{
-    options::{Options, SelectBy, SimulateError},
-    outcome::Outcome,
-    swarm::Swarm,
-};
-use hawser_topology::Network;
 use std::time::Duration;
+
+use hawser_topology::Network;
+
+use crate::options::{Options, SelectBy, SimulateError};
+use crate::outcome::Outcome;
+use crate::swarm::Swarm;
 
 /// How virtual time goes by. What falls within a step counts from its end, but for the moment at
 /// which a leecher has all.

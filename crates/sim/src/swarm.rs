@@ -3,20 +3,18 @@
 mod carry;
 mod members;
 
-use crate::{
-    book::Book,
-    choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders},
-    flow::{Carried, Flow, FlowKey},
-    host::{self, Host, HostId},
-    options::{Options, SelectBy, SimulateError},
-    rng::Rng,
-    simulate::STEP,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
 use hawser_topology::Network;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
-};
+
+use crate::book::Book;
+use crate::choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders};
+use crate::flow::{Carried, Flow, FlowKey};
+use crate::host::{self, Host, HostId};
+use crate::options::{Options, SelectBy, SimulateError};
+use crate::rng::Rng;
+use crate::simulate::STEP;
 
 /// Round trips until the first byte: connect, get to know each other, ask.
 const FIRST_BYTE: u32 = 3;

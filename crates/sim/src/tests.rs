@@ -1,8 +1,10 @@
-use super::*;
+use std::time::Duration;
+
 use hawser_path::Select;
 use hawser_topology::{IsdAsn, Network};
-use std::time::Duration;
 use swarm::Swarm;
+
+use super::*;
 
 /// 001, Fig. 9: leechers in A (1) and D (4), the seeder in E (5); both ways to it have 10 Mbit/s.
 /// The one over B is a little shorter in time, so that leechers that look at nobody else both take

@@ -1,19 +1,20 @@
 //! The folder of one AS.
 
-use crate::{AsTopology, Shape};
-use base64::{Engine, prelude::BASE64_STANDARD};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::{
-    collections::BTreeMap,
-    io::Write,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
-/// The folder of one AS, as scionproto lays it out: `topology.json`,
-/// `keys/master0.key`, the trust root configurations of `certs/`, the AS's own
-/// keys and certificates in `crypto/`; and `links.json`, what its links are to
-/// behave like.
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::{AsTopology, Shape};
+
+/// The folder of one AS, as scionproto lays it out: `topology.json`, `keys/master0.key`, the trust
+/// root configurations of `certs/`, the AS's own keys and certificates in `crypto/`; and
+/// `links.json`, what its links are to behave like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsDir(PathBuf);
 
@@ -49,8 +50,8 @@ pub enum AsDirError {
     },
 }
 
-/// scionproto `scrypto.HFMacFactory`: the hop-field key is PBKDF2-HMAC-SHA256
-/// of the master key with this salt and number of rounds, 16 bytes long.
+/// scionproto `scrypto.HFMacFactory`: the hop-field key is PBKDF2-HMAC-SHA256 of the master key
+/// with this salt and number of rounds, 16 bytes long.
 const HOP_KEY_SALT: &[u8] = b"Derive OF Key";
 const HOP_KEY_ROUNDS: u32 = 1000;
 
@@ -109,8 +110,8 @@ impl AsDir {
         write_key(&self.master_key_path(), key)
     }
 
-    /// Writes `keys/master1.key`, which scionproto's programs do not start
-    /// without: the key that is to follow the first.
+    /// Writes `keys/master1.key`, which scionproto's programs do not start without: the key that is
+    /// to follow the first.
     pub fn write_next_master_key(&self, key: &[u8; 16]) -> Result<(), AsDirError> {
         write_key(&self.0.join("keys").join("master1.key"), key)
     }
@@ -236,8 +237,8 @@ mod tests {
     fn hop_key_is_pbkdf2_of_the_master_key() {
         let (_keep, dir) = folder();
         dir.write_master_key(&[7; 16]).unwrap();
-        // Made with Python's hashlib.pbkdf2_hmac("sha256", bytes([7]) * 16,
-        // b"Derive OF Key", 1000, 16).
+        // Made with Python's hashlib.pbkdf2_hmac("sha256", bytes([7]) * 16, b"Derive OF Key", 1000,
+        // 16).
         let expected = HOP_KEY_OF_SEVENS;
         assert_eq!(dir.hop_key().unwrap(), expected);
         // The next one lies beside it, and is not used yet.

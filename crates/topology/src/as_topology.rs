@@ -1,8 +1,12 @@
 //! `topology.json`: one AS as its own services see it, in scionproto's layout.
 
-use crate::IsdAsn;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+
+use crate::IsdAsn;
 
 mod address;
 mod duration;
@@ -10,8 +14,8 @@ mod file;
 
 /// One AS: its services, its border routers and their interfaces.
 ///
-/// Every `topology.json` of scionproto can be read. Keys that are not used
-/// here (hidden segments, gateways, time stamps) are passed over.
+/// Every `topology.json` of scionproto can be read. Keys that are not used here (hidden segments,
+/// gateways, time stamps) are passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "file::File", into = "file::File")]
 pub struct AsTopology {
@@ -21,8 +25,8 @@ pub struct AsTopology {
     pub mtu: u16,
     /// Whether it is a core AS.
     pub core: bool,
-    /// First and last UDP port that routers deliver to directly; `(0, 0)`:
-    /// none, all goes to the shim dispatcher.
+    /// First and last UDP port that routers deliver to directly; `(0, 0)`: none, all goes to the
+    /// shim dispatcher.
     pub dispatched_ports: (u16, u16),
     /// Control services by name.
     pub control_service: BTreeMap<String, SocketAddr>,
@@ -44,16 +48,15 @@ pub struct BorderRouter {
 /// An interface of a border router: this AS's end of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Underlay address of this end. An unspecified one leaves the address to
-    /// the system.
+    /// Underlay address of this end. An unspecified one leaves the address to the system.
     pub local: SocketAddr,
-    /// Underlay address of the neighbour's end; unspecified where the file
-    /// leaves it out, as it may for everybody but the router itself.
+    /// Underlay address of the neighbour's end; unspecified where the file leaves it out, as it may
+    /// for everybody but the router itself.
     pub remote: SocketAddr,
     /// The neighbour AS.
     pub isd_as: IsdAsn,
-    /// The interface's number in the neighbour AS; 0 where the file leaves it
-    /// out, as it may for links other than peering ones.
+    /// The interface's number in the neighbour AS; 0 where the file leaves it out, as it may for
+    /// links other than peering ones.
     pub remote_id: u16,
     /// What the neighbour is to this AS.
     pub link_to: LinkTo,
@@ -68,8 +71,7 @@ pub struct Interface {
 pub struct Bfd {
     /// Whether the link is not watched at all, and always counts as up.
     pub disable: bool,
-    /// The link counts as down when this many packets in a row are missing;
-    /// at least 1.
+    /// The link counts as down when this many packets in a row are missing; at least 1.
     pub detect_mult: u8,
     /// How often this end wants to send.
     pub desired_min_tx: Duration,

@@ -1,16 +1,21 @@
 //! A SCION network: ASes, links, and what each link behaves like.
 
-use crate::{IsdAsn, TopologyError, isd_as_text, isd_as_text_option, ready, topo};
-use serde::{Deserialize, Serialize};
-use std::{fmt, io::Read, path::Path, str::FromStr, time::Duration};
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
 
-/// Bytes of a SCION packet, from the common header on, that a link carries
-/// when nothing else is said: an Ethernet frame of 1500 bytes less the IPv4
-/// and UDP headers of the underlay.
+use serde::{Deserialize, Serialize};
+
+use crate::{IsdAsn, TopologyError, isd_as_text, isd_as_text_option, ready, topo};
+
+/// Bytes of a SCION packet, from the common header on, that a link carries when nothing else is
+/// said: an Ethernet frame of 1500 bytes less the IPv4 and UDP headers of the underlay.
 pub(crate) const DEFAULT_MTU: u16 = 1472;
 
-/// UDP ports that border routers deliver to directly when nothing else is said,
-/// as in scionproto's topology generator.
+/// UDP ports that border routers deliver to directly when nothing else is said, as in scionproto's
+/// topology generator.
 pub(crate) const DEFAULT_DISPATCHED_PORTS: (u16, u16) = (31000, 32767);
 
 /// Bytes of a `.topo` file that are read at most: some 100,000 links.
@@ -47,8 +52,8 @@ pub struct As {
     pub cert_issuer: Option<IsdAsn>,
     /// What its hosts and border routers speak among themselves.
     pub underlay: Underlay,
-    /// First and last UDP port that its border routers deliver to directly;
-    /// `(0, 0)` where all that comes in goes to a dispatcher.
+    /// First and last UDP port that its border routers deliver to directly; `(0, 0)` where all that
+    /// comes in goes to a dispatcher.
     pub dispatched_ports: (u16, u16),
     /// Largest SCION packet inside the AS, in bytes.
     pub mtu: u16,
@@ -122,11 +127,10 @@ pub struct End {
     /// The AS.
     #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
-    /// The border router that has the interface, as the topology file names
-    /// it (`A` in `1-ff00:0:110-A#1`); empty where it names none. All ends of an
-    /// AS that name none are at one router. (scionproto's generator makes a
-    /// router of its own for each of them. The paths are the same, and networks
-    /// stay small.)
+    /// The border router that has the interface, as the topology file names it (`A` in
+    /// `1-ff00:0:110-A#1`); empty where it names none. All ends of an AS that name none are at one
+    /// router. (scionproto's generator makes a router of its own for each of them. The paths are
+    /// the same, and networks stay small.)
     #[serde(default)]
     pub router: String,
     /// The interface's number in the AS, never 0.
@@ -216,8 +220,9 @@ impl Default for Shape {
 
 /// Times as whole microseconds in JSON.
 mod micros {
-    use serde::{Deserialize, Deserializer, Serializer};
     use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
 
     pub fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_u64(time.as_micros().try_into().unwrap_or(u64::MAX))
@@ -231,12 +236,11 @@ mod micros {
 impl Network {
     /// Reads a topology in scionproto's `.topo` format.
     ///
-    /// Accepted beyond it: the link keys `rate`, `delay`, `jitter`, `loss` and
-    /// `queue`, and the AS key `note`. Of its keys `bw`, `control_servers`
-    /// and `test_dispatcher` change nothing: its generator does not heed the first
-    /// two either, and the third is about its containers. Unknown keys are
-    /// refused. Ends without an interface number (`1-ff00:0:110`) get the lowest
-    /// one of their AS that is free, in the order of the file.
+    /// Accepted beyond it: the link keys `rate`, `delay`, `jitter`, `loss` and `queue`, and the AS
+    /// key `note`. Of its keys `bw`, `control_servers` and `test_dispatcher` change nothing: its
+    /// generator does not heed the first two either, and the third is about its containers. Unknown
+    /// keys are refused. Ends without an interface number (`1-ff00:0:110`) get the lowest one of
+    /// their AS that is free, in the order of the file.
     pub fn parse(topo: &str) -> Result<Network, TopologyError> {
         topo::parse(topo)
     }
@@ -258,8 +262,8 @@ impl Network {
         Network::parse(&text)
     }
 
-    /// Writes the network in the `.topo` format, so that [`Network::parse`]
-    /// reads the same one back.
+    /// Writes the network in the `.topo` format, so that [`Network::parse`] reads the same one
+    /// back.
     pub fn to_topo(&self) -> String {
         topo::write(self)
     }
@@ -309,8 +313,8 @@ impl Network {
         })
     }
 
-    /// The border routers of an AS, as [`End::router`] has them, in the order
-    /// in which the links first mention them. An AS without links has none.
+    /// The border routers of an AS, as [`End::router`] has them, in the order in which the links
+    /// first mention them. An AS without links has none.
     pub fn routers(&self, isd_as: IsdAsn) -> Vec<&str> {
         let mut routers = Vec::new();
         for (link, side) in self.links_of(isd_as) {

@@ -29,8 +29,8 @@ fn split(text: &str) -> Option<(f64, String)> {
         .then(|| (number, text[end..].trim().to_ascii_lowercase()))
 }
 
-/// Reads a rate in bit/s: `10mbit`, `2.5gbit`, `800kbit`, `1000bit`, or a bare
-/// number of bit/s. Units are decimal, as in `tc`. Zero is refused.
+/// Reads a rate in bit/s: `10mbit`, `2.5gbit`, `800kbit`, `1000bit`, or a bare number of bit/s.
+/// Units are decimal, as in `tc`. Zero is refused.
 pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
     let wrong = || QuantityError::Rate(text.to_owned());
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -51,8 +51,8 @@ pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
     Ok(rate.round() as u64)
 }
 
-/// Reads a time: `20ms`, `500us`, `1s`. A bare number is refused, since `tc`
-/// and `ip` differ on its unit; `0` is accepted.
+/// Reads a time: `20ms`, `500us`, `1s`. A bare number is refused, since `tc` and `ip` differ on its
+/// unit; `0` is accepted.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     let wrong = || QuantityError::Duration(text.to_owned());
     let (number, unit) = split(text).ok_or_else(wrong)?;

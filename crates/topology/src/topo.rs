@@ -4,14 +4,15 @@ mod end;
 mod file;
 mod write;
 
+use std::path::PathBuf;
+
+use self::end::{Numbers, RawEnd};
+use self::file::{TopoAs, TopoFile, TopoLink};
+pub use self::write::write;
 use crate::network::{
     As, DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU, End, Link, LinkKind, Network, Shape, Underlay,
 };
 use crate::{IsdAsn, QuantityError, parse_duration, parse_loss, parse_rate};
-use end::{Numbers, RawEnd};
-use file::{TopoAs, TopoFile, TopoLink};
-use std::path::PathBuf;
-pub use write::write;
 
 /// Why a topology was refused.
 #[derive(Debug, thiserror::Error)]
@@ -122,8 +123,8 @@ pub enum TopologyError {
     Empty,
 }
 
-/// Smallest accepted MTU in bytes: scionproto's routers and QUIC's 1200-byte
-/// datagrams both stop working below the IPv6 minimum.
+/// Smallest accepted MTU in bytes: scionproto's routers and QUIC's 1200-byte datagrams both stop
+/// working below the IPv6 minimum.
 const MIN_MTU: u16 = 1280;
 
 /// Reads a topology.

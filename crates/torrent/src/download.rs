@@ -91,8 +91,8 @@ pub struct DownloadOptions {
     /// Whether files in the download folder that are not the torrent's are overwritten instead of
     /// refused.
     pub overwrite: bool,
-    /// Whether to go on serving others, over the same connections, once everything is verified,
-    /// and for how long.
+    /// Whether to go on serving others, over the same connections, once everything is verified, and
+    /// for how long.
     pub seed: Option<SeedLimits>,
 }
 
@@ -248,8 +248,8 @@ pub struct Download {
 
 impl Download {
     /// Starts to fetch the torrent into `dir`, which is created if it is not there, from `peers`
-    /// and from who connects to `network`. What is on disk already is checked first and not
-    /// fetched again. Errors come out of [`Download::wait`].
+    /// and from who connects to `network`. What is on disk already is checked first and not fetched
+    /// again. Errors come out of [`Download::wait`].
     ///
     /// `network` serves this one torrent, and its connections are the download's to accept.
     ///

@@ -1,7 +1,7 @@
 //! The BitTorrent engine.
 //!
-//! A torrent is fetched from and served to *path-level peers*: every pair of a peer's address and
-//! a path to it is a peer of its own, with a connection of its own (001, section IV). IP peers have
+//! A torrent is fetched from and served to *path-level peers*: every pair of a peer's address and a
+//! path to it is a peer of its own, with a connection of its own (001, section IV). IP peers have
 //! one way to them, over plain TCP.
 //!
 //! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
@@ -29,16 +29,17 @@ mod testing;
 mod transport;
 mod wire;
 
-pub use address::{PeerAddr, PeerAddrError};
-pub use download::{Download, DownloadError, DownloadOptions, SelectBy, SelectByParseError};
 pub use hawser_endhost::ScionAddr;
-pub use limits::{SeedEnd, SeedLimits, Seeded};
-pub use metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
-pub use network::Network;
-pub use progress::{
+
+pub use self::address::{PeerAddr, PeerAddrError};
+pub use self::download::{Download, DownloadError, DownloadOptions, SelectBy, SelectByParseError};
+pub use self::limits::{SeedEnd, SeedLimits, Seeded};
+pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
+pub use self::network::Network;
+pub use self::progress::{
     LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
     Summary,
 };
-pub use seed::{Seed, SeedError, SeedOptions};
-pub use storage::{ChangedFile, StorageError};
-pub use tcp::{ListenError, Listener};
+pub use self::seed::{Seed, SeedError, SeedOptions};
+pub use self::storage::{ChangedFile, StorageError};
+pub use self::tcp::{ListenError, Listener};

@@ -14,8 +14,8 @@ use crate::wire::BLOCK;
 /// scheduler, and the time until the next look.
 pub(crate) const SLACK: Duration = Duration::from_millis(200);
 
-/// The same for IP peers: other programs may answer in turns. Transmission has one each half second;
-/// with less than two of them asked for, a rate that is low for once stays low.
+/// The same for IP peers: other programs may answer in turns. Transmission has one each half
+/// second; with less than two of them asked for, a rate that is low for once stays low.
 pub(crate) const IP_SLACK: Duration = Duration::from_millis(1500);
 
 /// Blocks asked for before anything has arrived: 1 MiB, what slow start sends in its first seven

@@ -67,8 +67,8 @@ pub struct PathProgress {
     pub peer: PeerAddr,
     /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
-    /// ASes on the path, both ends included; 0 on a connection the peer opened, where neither the daemon nor the peer
-    /// told.
+    /// ASes on the path, both ends included; 0 on a connection the peer opened, where neither the
+    /// daemon nor the peer told.
     pub hops: usize,
     /// What the connection over it is doing.
     pub state: PathState,
@@ -94,8 +94,8 @@ pub enum PathState {
     Left,
     /// Being dialed.
     Dialing,
-    /// Connected; the peer sends no blocks because it chokes us or has nothing we lack, because
-    /// the path waits, as its decision then says, or because it has carried its share for now.
+    /// Connected; the peer sends no blocks because it chokes us or has nothing we lack, because the
+    /// path waits, as its decision then says, or because it has carried its share for now.
     Idle,
     /// Connected and asked for blocks.
     Active,
@@ -150,8 +150,8 @@ pub struct PathSummary {
     pub peer: PeerAddr,
     /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
-    /// ASes on the path, both ends included; 0 on connections the peer opened, where neither the daemon nor the peer
-    /// told.
+    /// ASes on the path, both ends included; 0 on connections the peer opened, where neither the
+    /// daemon nor the peer told.
     pub hops: usize,
     /// The interfaces on the way from the peer to here, as the peer told; empty where it told
     /// nothing. Nothing of it is checked.
@@ -199,8 +199,8 @@ pub struct SeedPeer {
     pub peer: PeerAddr,
     /// The path, as seen from here.
     pub fingerprint: Fingerprint,
-    /// The key of its certificate, the same for all path-level peers of one peer; of an IP peer a hash
-    /// of its address.
+    /// The key of its certificate, the same for all path-level peers of one peer; of an IP peer a
+    /// hash of its address.
     pub key: [u8; 32],
     /// Bytes sent to it in blocks.
     pub bytes: u64,

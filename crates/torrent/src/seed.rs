@@ -116,9 +116,9 @@ pub enum SeedError {
 }
 
 impl Seed {
-    /// Verifies `content` (the file, or the folder of a torrent of several files, by whatever
-    /// name; or the folder that holds it by its own name) against the torrent, calling `checked`
-    /// with bytes hashed and bytes in all, then serves every peer that connects to `network`, and
+    /// Verifies `content` (the file, or the folder of a torrent of several files, by whatever name;
+    /// or the folder that holds it by its own name) against the torrent, calling `checked` with
+    /// bytes hashed and bytes in all, then serves every peer that connects to `network`, and
     /// connects back to those that let it choose paths.
     ///
     /// # Errors

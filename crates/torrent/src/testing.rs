@@ -459,8 +459,8 @@ async fn pump(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>,
     let Shape { rate, delay } = path.shape;
     let neck = path.neck.clone();
     let rate = rate.or(neck.as_ref().map(|neck| neck.rate));
-    // What is under way at a time, in chunks: enough for the product of rate and delay, and a
-    // queue of about 50 ms.
+    // What is under way at a time, in chunks: enough for the product of rate and delay, and a queue
+    // of about 50 ms.
     let chunk = rate.map_or(64 << 10, |rate| {
         (rate as usize / 8 / 500).clamp(512, 64 << 10)
     });

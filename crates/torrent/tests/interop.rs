@@ -11,8 +11,9 @@ mod clients;
 
 use std::time::Instant;
 
-use clients::{Client, Kind, PATIENCE, Shared, Tracker, inside, several_files, single_file};
 use hawser_torrent::{Download, DownloadOptions, Listener, Network, Seed, SeedOptions};
+
+use self::clients::{Client, Kind, PATIENCE, Shared, Tracker, inside, several_files, single_file};
 
 /// Where we listen, and other programs too, in the namespace.
 const HOST: &str = "10.77.0.1";

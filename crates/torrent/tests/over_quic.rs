@@ -9,14 +9,15 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use content::{Content, PATIENCE, finish};
 use hawser_endhost::Endhost;
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{
     CreateOptions, Download, DownloadError, DownloadOptions, Network, PathState, Seed, SeedEnd,
     SeedLimits, SeedOptions,
 };
-use toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
+
+use self::content::{Content, PATIENCE, finish};
+use self::toy::{ToyDaemon, ToyNet, isd_as, own_ip, unix_now};
 
 impl Content {
     async fn seed(&self, endpoint: &Endpoint, host: &Endhost) -> Seed {
@@ -137,8 +138,8 @@ async fn a_seeder_of_another_torrent_is_final() {
     );
 }
 
-/// Not a test but a measurement, in an optimised build:
-/// `cargo test --release -p hawser-torrent -- --ignored --nocapture gigabyte_crosses`.
+/// Not a test but a measurement, in an optimised build: `cargo test --release -p hawser-torrent --
+/// --ignored --nocapture gigabyte_crosses`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement, to be read by people"]
 async fn a_gigabyte_crosses_an_as() {

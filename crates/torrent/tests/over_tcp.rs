@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use content::{Content, PATIENCE, finish};
 use hawser_torrent::{
     CreateOptions, Download, DownloadError, DownloadOptions, Listener, Network, PeerAddr, Phase,
     Seed, SeedEnd, SeedLimits, SeedOptions,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+
+use self::content::{Content, PATIENCE, finish};
 
 const PIECE: u32 = 65536;
 

@@ -1,23 +1,18 @@
 //! Certificates.
 
-use crate::{
-    ecdsa::{Hash, PublicKey},
-    oid,
-};
-use der::{
-    Decode, Encode, Tag, Tagged,
-    asn1::{Any, ObjectIdentifier},
-};
+use der::asn1::{Any, ObjectIdentifier};
+use der::{Decode, Encode, Tag, Tagged};
 use sciparse::identifier::isd_asn::IsdAsn;
-use x509_cert::{
-    certificate::{TbsCertificate, Version},
-    ext::pkix::{
-        AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectKeyIdentifier,
-    },
-    name::Name,
-    spki::AlgorithmIdentifierOwned,
-    time::Validity as X509Validity,
+use x509_cert::certificate::{TbsCertificate, Version};
+use x509_cert::ext::pkix::{
+    AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, KeyUsage, SubjectKeyIdentifier,
 };
+use x509_cert::name::Name;
+use x509_cert::spki::AlgorithmIdentifierOwned;
+use x509_cert::time::Validity as X509Validity;
+
+use crate::ecdsa::{Hash, PublicKey};
+use crate::oid;
 
 /// What a certificate is for (SCION CP-PKI, section "Certificate types").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,8 +77,7 @@ impl From<der::Error> for CertificateError {
     }
 }
 
-/// A certificate that keeps the rules of its [`Kind`]. Nothing says yet that
-/// its signature is good.
+/// A certificate that keeps the rules of its [`Kind`]. Nothing says yet that its signature is good.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     raw: Vec<u8>,
@@ -117,8 +111,8 @@ const KNOWN: [ObjectIdentifier; 5] = [
 ];
 
 impl Certificate {
-    /// Reads DER and checks what can be said of a certificate by itself: its
-    /// kind and the rules of the kind.
+    /// Reads DER and checks what can be said of a certificate by itself: its kind and the rules of
+    /// the kind.
     ///
     /// # Errors
     /// When it is no certificate, or breaks a rule.
@@ -227,8 +221,8 @@ struct Profile {
     authority: Option<Vec<u8>>,
 }
 
-/// The profile of a certificate that keeps the rules of its kind (SCION
-/// CP-PKI, section "Certificate format").
+/// The profile of a certificate that keeps the rules of its kind (SCION CP-PKI, section
+/// "Certificate format").
 fn classify(tbs: &TbsCertificate) -> Result<Profile, CertificateError> {
     let rule = CertificateError::Rule;
     let usage = tbs.get::<KeyUsage>()?.map(|(_, usage)| usage);

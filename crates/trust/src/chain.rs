@@ -1,11 +1,10 @@
 //! Certificate chains of ASes.
 
-use crate::{
-    certificate::{Certificate, CertificateError, Kind, Validity},
-    pem,
-    trc::Trc,
-};
 use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::certificate::{Certificate, CertificateError, Kind, Validity};
+use crate::pem;
+use crate::trc::Trc;
 
 /// The certificate of an AS and that of the authority that issued it.
 #[derive(Debug, Clone)]
@@ -99,8 +98,8 @@ impl Chain {
         self.validity().contains(at)
     }
 
-    /// Whether a root of the TRC issued the authority's certificate. The roots
-    /// of a TRC hold as long as the TRC.
+    /// Whether a root of the TRC issued the authority's certificate. The roots of a TRC hold as
+    /// long as the TRC.
     pub fn is_rooted_in(&self, trc: &Trc) -> bool {
         trc.isd() == self.isd_as.isd().to_u16()
             && trc

@@ -1,23 +1,22 @@
 //! Signed data in CMS (RFC 5652), as far as TRCs use it.
 //!
-//! The structures are written out here because signatures cover the signed
-//! attributes in the order in which they stand in the file, which older tools
-//! did not sort; a parser that sorts them cannot check such a signature.
+//! The structures are written out here because signatures cover the signed attributes in the order
+//! in which they stand in the file, which older tools did not sort; a parser that sorts them cannot
+//! check such a signature.
 
-use crate::{
-    certificate::Certificate,
-    ecdsa::Hash,
-    issue::{Holder, SignError, signature_algorithm, utc},
-    key::Signs,
-    oid,
-};
-use der::{
-    Decode, Encode, Sequence, Tag, TagNumber, Tagged,
-    asn1::{Any, ObjectIdentifier, OctetString, OctetStringRef, SetOfVec},
-};
+use der::asn1::{Any, ObjectIdentifier, OctetString, OctetStringRef, SetOfVec};
+use der::{Decode, Encode, Sequence, Tag, TagNumber, Tagged};
 use ring::digest;
+use x509_cert::attr::Attribute;
+use x509_cert::name::Name;
+use x509_cert::serial_number::SerialNumber;
 use x509_cert::spki::AlgorithmIdentifierOwned;
-use x509_cert::{attr::Attribute, name::Name, serial_number::SerialNumber};
+
+use crate::certificate::Certificate;
+use crate::ecdsa::Hash;
+use crate::issue::{Holder, SignError, signature_algorithm, utc};
+use crate::key::Signs;
+use crate::oid;
 
 /// RFC 5652, section 3.
 #[derive(Sequence)]

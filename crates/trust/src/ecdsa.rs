@@ -1,10 +1,11 @@
 //! Checking ECDSA signatures.
 
-use crate::oid;
 use der::asn1::ObjectIdentifier;
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use ring::{digest, signature};
 use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+
+use crate::oid;
 
 /// A hash that signatures are made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +87,8 @@ impl PublicKey {
     /// Whether `signature` (DER) is this key's of `message`.
     pub fn verifies(&self, hash: Hash, message: &[u8], signature: &[u8]) -> bool {
         match (self.curve, hash) {
-            // ring is five times faster, but knows few combinations. These
-            // are what nearly all certificates and messages use.
+            // ring is five times faster, but knows few combinations. These are what nearly all
+            // certificates and messages use.
             (Curve::P256, Hash::Sha256) => {
                 ring_verifies(&signature::ECDSA_P256_SHA256_ASN1, self, message, signature)
             }
@@ -130,8 +131,9 @@ fn ring_verifies(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use p256::ecdsa::signature::hazmat::PrehashSigner;
+
+    use super::*;
 
     const MESSAGE: &[u8] = b"what is signed";
     const SECRET: [u8; 66] = {

@@ -1,36 +1,28 @@
 //! Making certificates.
 
-use crate::{
-    certificate::Kind,
-    key::{Key, KeyError, Signs},
-    oid,
-};
-use der::{
-    Encode,
-    asn1::{Any, BitString, ObjectIdentifier, OctetString, SetOfVec, UtcTime, Utf8StringRef},
-    oid::AssociatedOid,
-};
-use ring::{
-    digest,
-    rand::{SecureRandom, SystemRandom},
-};
-use sciparse::identifier::isd_asn::IsdAsn;
 use std::time::Duration;
-use x509_cert::{
-    attr::AttributeTypeAndValue,
-    certificate::{Certificate, TbsCertificate, Version},
-    ext::{
-        Extension,
-        pkix::{
-            AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, KeyUsage, KeyUsages,
-            SubjectKeyIdentifier,
-        },
-    },
-    name::{Name, RelativeDistinguishedName},
-    serial_number::SerialNumber,
-    spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned},
-    time::{Time, Validity},
+
+use der::Encode;
+use der::asn1::{Any, BitString, ObjectIdentifier, OctetString, SetOfVec, UtcTime, Utf8StringRef};
+use der::oid::AssociatedOid;
+use ring::digest;
+use ring::rand::{SecureRandom, SystemRandom};
+use sciparse::identifier::isd_asn::IsdAsn;
+use x509_cert::attr::AttributeTypeAndValue;
+use x509_cert::certificate::{Certificate, TbsCertificate, Version};
+use x509_cert::ext::Extension;
+use x509_cert::ext::pkix::{
+    AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, KeyUsage, KeyUsages,
+    SubjectKeyIdentifier,
 };
+use x509_cert::name::{Name, RelativeDistinguishedName};
+use x509_cert::serial_number::SerialNumber;
+use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+use x509_cert::time::{Time, Validity};
+
+use crate::certificate::Kind;
+use crate::key::{Key, KeyError, Signs};
+use crate::oid;
 
 /// Bytes of a serial number; RFC 5280 allows 20, the first bit clear.
 const SERIAL: usize = 16;

@@ -1,11 +1,9 @@
 //! Private keys.
 
 use der::pem::{self, LineEnding};
-use ring::{
-    rand::SystemRandom,
-    signature::{
-        ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, KeyPair,
-    },
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, KeyPair,
 };
 
 /// PEM label of PKCS #8 (RFC 7468, section 10).
@@ -97,10 +95,11 @@ impl Key {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::ecdsa::{Hash, PublicKey};
     use crate::issue::public_key;
-    use proptest::prelude::*;
 
     // Made with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384`.
     const P384: &str = "-----BEGIN PRIVATE KEY-----

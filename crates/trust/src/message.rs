@@ -1,19 +1,16 @@
 //! Signed messages (`proto.crypto.v1.SignedMessage`).
 
-use crate::{
-    certificate::Certificate,
-    ecdsa::Hash,
-    issue::SignError,
-    key::{Key, Signs},
+use scion_protobuf::buffa::{EnumValue, Message};
+use scion_protobuf::buffa_types::google::protobuf::Timestamp;
+use scion_protobuf::proto::control_plane::v1::VerificationKeyID;
+use scion_protobuf::proto::crypto::v1::{
+    Header, HeaderAndBodyInternal, SignatureAlgorithm, SignedMessage,
 };
-use scion_protobuf::{
-    buffa::{EnumValue, Message},
-    buffa_types::google::protobuf::Timestamp,
-    proto::{
-        control_plane::v1::VerificationKeyID,
-        crypto::v1::{Header, HeaderAndBodyInternal, SignatureAlgorithm, SignedMessage},
-    },
-};
+
+use crate::certificate::Certificate;
+use crate::ecdsa::Hash;
+use crate::issue::SignError;
+use crate::key::{Key, Signs};
 
 /// Why a signed message cannot be read or believed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,8 +87,7 @@ pub(crate) fn verify(
     Err(MessageError::Signature)
 }
 
-/// Signs a body and `associated`, which does not become part of the message,
-/// at a Unix second.
+/// Signs a body and `associated`, which does not become part of the message, at a Unix second.
 pub(crate) fn sign(
     key: &Key,
     key_id: &VerificationKeyID,

@@ -6,8 +6,7 @@ const fn oid(arcs: &str) -> ObjectIdentifier {
     ObjectIdentifier::new_unwrap(arcs)
 }
 
-/// `id-at-ia`: the ISD-AS in a distinguished name (SCION CP-PKI, section
-/// "Distinguished names").
+/// `id-at-ia`: the ISD-AS in a distinguished name (SCION CP-PKI, section "Distinguished names").
 pub const ISD_AS: ObjectIdentifier = oid("1.3.6.1.4.1.55324.1.2.1");
 /// X.520 common name.
 pub const COMMON_NAME: ObjectIdentifier = oid("2.5.4.3");

@@ -1,10 +1,9 @@
 //! The ASN.1 form of a TRC's payload (SCION CP-PKI, section "TRC format").
 
-use der::{
-    Sequence, Tag, Tagged,
-    asn1::{Any, GeneralizedTime},
-};
-use sciparse::identifier::{asn::Asn, isd_asn::IsdAsn};
+use der::asn1::{Any, GeneralizedTime};
+use der::{Sequence, Tag, Tagged};
+use sciparse::identifier::asn::Asn;
+use sciparse::identifier::isd_asn::IsdAsn;
 
 /// What a TRC says, before it is signed.
 #[derive(Sequence)]

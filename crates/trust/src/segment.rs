@@ -1,18 +1,16 @@
 //! Whether a path segment is what its ASes signed.
 
-use crate::{
-    certificate::Validity,
-    message::{self, MessageError, Opened},
-    store::Store,
-    trc::TrcId,
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::{
+    ASEntrySignedBody, PathSegment, SegmentInformation,
 };
-use scion_protobuf::{
-    buffa::Message,
-    proto::control_plane::v1::{ASEntrySignedBody, PathSegment, SegmentInformation},
-};
-use sciparse::{
-    dataplane_path::standard::types::exp_time_to_duration, identifier::isd_asn::IsdAsn,
-};
+use sciparse::dataplane_path::standard::types::exp_time_to_duration;
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::certificate::Validity;
+use crate::message::{self, MessageError, Opened};
+use crate::store::Store;
+use crate::trc::TrcId;
 
 /// The certificate chains that a signature can be checked with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,9 +66,9 @@ pub enum SegmentVerifyError {
     NoChain(ChainQuery),
 }
 
-/// What a signature of the segment's entry at a place covers besides the
-/// entry: the segment's information and all entries before, with their
-/// signatures (SCION control plane, section "AS entry signature").
+/// What a signature of the segment's entry at a place covers besides the entry: the segment's
+/// information and all entries before, with their signatures (SCION control plane, section "AS
+/// entry signature").
 pub(crate) fn associated(segment: &PathSegment, at: usize) -> Vec<u8> {
     let mut bytes = segment.segment_info.clone();
     for entry in &segment.as_entries[..at] {
@@ -123,9 +121,8 @@ fn entries(segment: &PathSegment) -> Result<Vec<Entry>, SegmentVerifyError> {
 }
 
 impl Store {
-    /// The chains that [`Store::verify_segment`] would need and that are not
-    /// here: to be asked of a control service and given to
-    /// [`Store::add_chain`].
+    /// The chains that [`Store::verify_segment`] would need and that are not here: to be asked of a
+    /// control service and given to [`Store::add_chain`].
     ///
     /// # Errors
     /// When the segment cannot be read.
@@ -144,10 +141,9 @@ impl Store {
         Ok(missing)
     }
 
-    /// Checks that each AS of a segment signed its entry and all before it,
-    /// with a key whose certificate holds as long as its hop field and is
-    /// rooted in a TRC here that holds at `now` (Unix seconds). As scionproto
-    /// `segverifier.VerifySegment`.
+    /// Checks that each AS of a segment signed its entry and all before it, with a key whose
+    /// certificate holds as long as its hop field and is rooted in a TRC here that holds at `now`
+    /// (Unix seconds). As scionproto `segverifier.VerifySegment`.
     ///
     /// # Errors
     /// When one did not, or it cannot be told for want of a chain or a TRC.

@@ -1,19 +1,18 @@
 //! Signing with the key of an AS.
 
-use crate::{
-    chain::Chain,
-    issue::SignError,
-    key::Key,
-    message,
-    segment::associated,
-    store::{LoadError, Store, read},
-};
-use scion_protobuf::proto::{
-    control_plane::v1::{ASEntry, PathSegment, VerificationKeyID},
-    crypto::v1::SignedMessage,
-};
+use std::fmt;
+use std::path::Path;
+
+use scion_protobuf::proto::control_plane::v1::{ASEntry, PathSegment, VerificationKeyID};
+use scion_protobuf::proto::crypto::v1::SignedMessage;
 use sciparse::identifier::isd_asn::IsdAsn;
-use std::{fmt, path::Path};
+
+use crate::chain::Chain;
+use crate::issue::SignError;
+use crate::key::Key;
+use crate::message;
+use crate::segment::associated;
+use crate::store::{LoadError, Store, read};
 
 /// Signs what an AS says, with the key of its certificate.
 pub struct Signer {
@@ -23,13 +22,13 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The signer of the AS whose folder is `dir`: the key and the chain in
-    /// `crypto/as` that belong together (of several, that which holds
-    /// longest). Its signatures name the newest TRC of its ISD in `trcs`.
+    /// The signer of the AS whose folder is `dir`: the key and the chain in `crypto/as` that belong
+    /// together (of several, that which holds longest). Its signatures name the newest TRC of its
+    /// ISD in `trcs`.
     ///
     /// # Errors
-    /// When a file cannot be read, no key has a chain, or there is no TRC of
-    /// the ISD that the chain is rooted in.
+    /// When a file cannot be read, no key has a chain, or there is no TRC of the ISD that the chain
+    /// is rooted in.
     pub fn load(dir: &Path, trcs: &Store) -> Result<Signer, LoadError> {
         let crypto = dir.join("crypto").join("as");
         let chains: Vec<Chain> = read(&crypto, "pem", Chain::from_pem)?;
@@ -66,8 +65,7 @@ impl Signer {
         &self.chain
     }
 
-    /// Signs a body together with data that the message does not carry, at a
-    /// Unix second.
+    /// Signs a body together with data that the message does not carry, at a Unix second.
     ///
     /// # Errors
     /// When the AS's certificate does not hold then, or the key fails.
@@ -85,8 +83,8 @@ impl Signer {
         message::sign(&self.key, &self.key_id, body, associated, at)
     }
 
-    /// Adds the AS's entry to a segment, an encoded `ASEntrySignedBody`,
-    /// signed at a Unix second together with all that the segment has already.
+    /// Adds the AS's entry to a segment, an encoded `ASEntrySignedBody`, signed at a Unix second
+    /// together with all that the segment has already.
     ///
     /// # Errors
     /// When the AS's certificate does not hold then, or the key fails.

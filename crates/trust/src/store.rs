@@ -1,17 +1,15 @@
 //! TRCs and certificate chains at hand.
 
-use crate::{
-    chain::Chain,
-    segment::{ChainQuery, holds},
-    trc::{Trc, TrcId, TrcVerifyError},
-};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
 use sciparse::identifier::isd_asn::IsdAsn;
-use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+
+use crate::chain::Chain;
+use crate::segment::{ChainQuery, holds};
+use crate::trc::{Trc, TrcId, TrcVerifyError};
 
 /// Why keys, certificates or TRCs cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -51,10 +49,9 @@ pub enum LoadError {
 
 /// TRCs that are trusted, and certificate chains.
 ///
-/// TRCs of a folder are trusted as they are, as scionproto trusts them: that
-/// they are there says that somebody checked them. Later ones must be updates
-/// of those ([`Store::add_trc`]). Chains may come from anywhere; they are
-/// kept only where a trusted TRC has their root.
+/// TRCs of a folder are trusted as they are, as scionproto trusts them: that they are there says
+/// that somebody checked them. Later ones must be updates of those ([`Store::add_trc`]). Chains may
+/// come from anywhere; they are kept only where a trusted TRC has their root.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
     trcs: BTreeMap<TrcId, Trc>,
@@ -69,8 +66,7 @@ struct Rooted {
 }
 
 impl Store {
-    /// Reads the TRCs (`*.trc`) of a folder such as `certs` of an AS, and
-    /// trusts them.
+    /// Reads the TRCs (`*.trc`) of a folder such as `certs` of an AS, and trusts them.
     ///
     /// # Errors
     /// When the folder or a file in it cannot be read, or is no TRC.
@@ -124,8 +120,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds a chain. Returns whether it was kept: it is not when no TRC here
-    /// has its root.
+    /// Adds a chain. Returns whether it was kept: it is not when no TRC here has its root.
     pub fn add_chain(&mut self, chain: Chain) -> bool {
         let key = (chain.isd_as(), chain.r#as().subject_key_id().to_vec());
         let mut known = self.chains.get(&key).into_iter().flatten();
@@ -167,8 +162,8 @@ impl Store {
             .map(|rooted| &rooted.chain)
     }
 
-    /// The TRCs of an ISD that count at `now`: the newest, if it holds, and
-    /// in its grace period the one before.
+    /// The TRCs of an ISD that count at `now`: the newest, if it holds, and in its grace period the
+    /// one before.
     fn active(&self, isd: u16, now: u64) -> Vec<TrcId> {
         let Some(newest) = self.newest(isd).filter(|trc| trc.validity().contains(now)) else {
             return Vec::new();

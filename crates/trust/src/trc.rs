@@ -2,20 +2,22 @@
 
 mod update;
 
-use crate::{
-    certificate::{Certificate, CertificateError, Kind, Validity},
-    cms::{Signed, SignedError},
-    payload::{Payload, as_numbers},
-    pem,
-};
-use der::{Decode, Encode, asn1::Any};
-use sciparse::identifier::{isd::Isd, isd_asn::IsdAsn};
-use std::{collections::BTreeSet, fmt, time::Duration};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
 
-pub use update::TrcVerifyError;
+use der::asn1::Any;
+use der::{Decode, Encode};
+use sciparse::identifier::isd::Isd;
+use sciparse::identifier::isd_asn::IsdAsn;
 
-/// Which TRC it is. A base TRC has equal numbers; each update adds one to the
-/// serial number.
+pub use self::update::TrcVerifyError;
+use crate::certificate::{Certificate, CertificateError, Kind, Validity};
+use crate::cms::{Signed, SignedError};
+use crate::payload::{Payload, as_numbers};
+use crate::pem;
+
+/// Which TRC it is. A base TRC has equal numbers; each update adds one to the serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrcId {
     /// The ISD.
@@ -58,9 +60,8 @@ pub enum TrcError {
     Rule(&'static str),
 }
 
-/// A TRC that keeps the rules that can be checked of it alone. Nothing says
-/// yet that its signatures are good: see [`Trc::verify_base`] and
-/// [`Trc::verify_update`].
+/// A TRC that keeps the rules that can be checked of it alone. Nothing says yet that its signatures
+/// are good: see [`Trc::verify_base`] and [`Trc::verify_update`].
 #[derive(Debug, Clone)]
 pub struct Trc {
     raw: Vec<u8>,

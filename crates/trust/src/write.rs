@@ -1,25 +1,21 @@
 //! The keys, certificates and TRCs of a whole network.
 
-use crate::{
-    certificate::Kind,
-    cms,
-    issue::{Holder, Order, SignError},
-    payload::{Payload, PayloadId, PayloadValidity, as_text},
-};
-use der::{
-    Encode,
-    asn1::{Any, GeneralizedTime},
-    pem::{self, LineEnding},
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use der::Encode;
+use der::asn1::{Any, GeneralizedTime};
+use der::pem::{self, LineEnding};
 use sciparse::identifier::isd_asn::IsdAsn;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs,
-    io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-    time::{Duration, SystemTime},
-};
+
+use crate::certificate::Kind;
+use crate::cms;
+use crate::issue::{Holder, Order, SignError};
+use crate::payload::{Payload, PayloadId, PayloadValidity, as_text};
 
 /// What an AS is in the control-plane PKI of its ISD, as `.topo` files say it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +30,8 @@ pub struct AsRole {
     pub authoritative: bool,
     /// Whether it issues certificates of ASes.
     pub issuing: bool,
-    /// Who issued its certificate. An issuing AS issues its own; for others,
-    /// none means the first issuing AS of the ISD.
+    /// Who issued its certificate. An issuing AS issues its own; for others, none means the first
+    /// issuing AS of the ISD.
     pub cert_issuer: Option<IsdAsn>,
 }
 
@@ -74,9 +70,9 @@ pub enum WriteError {
     },
 }
 
-/// How long before the moment of writing everything holds already: hop fields
-/// count their life in units of 337.5 s, so a segment may bear a timestamp
-/// from before the network was brought up; and clocks differ.
+/// How long before the moment of writing everything holds already: hop fields count their life in
+/// units of 337.5 s, so a segment may bear a timestamp from before the network was brought up; and
+/// clocks differ.
 const EARLY: Duration = Duration::from_secs(3600);
 
 const DAY: u64 = 24 * 3600;
@@ -89,21 +85,19 @@ const TRC_LIFE: u64 = 450 * DAY;
 /// Life of AS certificates: a lab may stay up for long, and renews nothing.
 const AS_LIFE: u64 = 365 * DAY;
 
-/// Makes the PKI of a network and writes it into the folders of its ASes, in
-/// scionproto's layout; `folder` names the folder of an AS.
+/// Makes the PKI of a network and writes it into the folders of its ASes, in scionproto's layout;
+/// `folder` names the folder of an AS.
 ///
-/// Every AS gets `certs/ISD<isd>-B1-S1.trc` of every ISD and
-/// `crypto/as/{ISD<isd>-AS<as>.pem, cp-as.key}`; those that issue
-/// `crypto/ca/{*.root.crt, cp-root.key, *.ca.crt, cp-ca.key}`; those that vote
-/// `crypto/voting/{*.sensitive.crt, sensitive-voting.key, *.regular.crt,
+/// Every AS gets `certs/ISD<isd>-B1-S1.trc` of every ISD and `crypto/as/{ISD<isd>-AS<as>.pem,
+/// cp-as.key}`; those that issue `crypto/ca/{*.root.crt, cp-root.key, *.ca.crt, cp-ca.key}`; those
+/// that vote `crypto/voting/{*.sensitive.crt, sensitive-voting.key, *.regular.crt,
 /// regular-voting.key}`. What was there is overwritten.
 ///
-/// A role that no AS of an ISD has, all its core ASes have. Keys are on
-/// P-256. TRCs hold for 450 days, AS certificates for 365.
+/// A role that no AS of an ISD has, all its core ASes have. Keys are on P-256. TRCs hold for 450
+/// days, AS certificates for 365.
 ///
 /// # Errors
-/// When an ISD has no core AS, an issuer issues nothing, or a file cannot be
-/// written.
+/// When an ISD has no core AS, an issuer issues nothing, or a file cannot be written.
 pub fn write(network: &[AsRole], folder: impl Fn(IsdAsn) -> PathBuf) -> Result<(), WriteError> {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)

@@ -1,22 +1,22 @@
 //! What a reference network hands out is read and verified.
 //!
-//! The files in `recorded/` are answers of the control service of 1-ff00:0:111
-//! of scionproto v0.15, as they came over gRPC, in a network generated from
-//! its `tiny4` topology: `up.bin` and `down.bin` its `SegmentsResponse` for
-//! 1-0 and for 1-ff00:0:112, `chains-*.bin` its `ChainsResponse` for each of
-//! the three ASes, `trc*.bin` its `TRCResponse` for the base TRC, for a
-//! regular update of it, and for a sensitive update of that with all
-//! certificates new.
+//! The files in `recorded/` are answers of the control service of 1-ff00:0:111 of scionproto v0.15,
+//! as they came over gRPC, in a network generated from its `tiny4` topology: `up.bin` and
+//! `down.bin` its `SegmentsResponse` for 1-0 and for 1-ff00:0:112, `chains-*.bin` its
+//! `ChainsResponse` for each of the three ASes, `trc*.bin` its `TRCResponse` for the base TRC, for
+//! a regular update of it, and for a sensitive update of that with all certificates new.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+use std::fs;
+use std::path::Path;
+
 use hawser_trust::{Chain, Kind, SegmentVerifyError, Store, Trc, TrcVerifyError};
 use proptest::prelude::*;
-use scion_protobuf::{
-    buffa::Message,
-    proto::control_plane::v1::{ChainsResponse, PathSegment, SegmentsResponse, TRCResponse},
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::{
+    ChainsResponse, PathSegment, SegmentsResponse, TRCResponse,
 };
-use std::{fs, path::Path};
 
 /// When the files were recorded, in Unix seconds.
 const NOW: u64 = 1_795_254_967;
@@ -98,8 +98,8 @@ fn updates_are_verified_one_after_the_other() {
     assert!(matches!(error, TrcVerifyError::Order { .. }), "{error}");
 }
 
-/// Where the file lists its digest algorithms: the only part of it that no
-/// signature covers, and that nothing is made of.
+/// Where the file lists its digest algorithms: the only part of it that no signature covers, and
+/// that nothing is made of.
 const UNSIGNED: std::ops::Range<usize> = 26..41;
 
 #[test]

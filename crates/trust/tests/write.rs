@@ -2,22 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use hawser_trust::{
     AsRole, Chain, LoadError, SegmentVerifyError, Signer, Store, WriteError, write,
 };
-use scion_protobuf::{
-    buffa::Message,
-    proto::control_plane::v1::{
-        ASEntrySignedBody, HopEntry, HopField, PathSegment, SegmentInformation,
-    },
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::{
+    ASEntrySignedBody, HopEntry, HopField, PathSegment, SegmentInformation,
 };
 use sciparse::identifier::isd_asn::IsdAsn;
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
-};
 
 fn ia(text: &str) -> IsdAsn {
     text.parse().unwrap()

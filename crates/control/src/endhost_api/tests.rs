@@ -1,8 +1,10 @@
-use super::*;
-use crate::testing::{TWO_ISDS, ia, plane};
+use std::time::Duration;
+
 use hawser_topology::Network;
 use proptest::prelude::*;
-use std::time::Duration;
+
+use super::*;
+use crate::testing::{TWO_ISDS, ia, plane};
 
 const NOW: u64 = 2_000_000_000;
 

@@ -1,12 +1,14 @@
-use super::*;
-use crate::testing::{TWO_ISDS, ia, plain_as, plain_link, plane, walk};
+use std::collections::{BTreeMap, BTreeSet};
+
 use hawser_topology::{LinkKind, Network};
 use proptest::prelude::*;
 use scion_protobuf::proto::daemon::v1::Path;
-use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+use crate::testing::{TWO_ISDS, ia, plain_as, plain_link, plane, walk};
 
 mod clients;
-use clients::{by_requests, compare_with_clients};
+use self::clients::{by_requests, compare_with_clients};
 
 /// Some time in 2033.
 const NOW: u64 = 2_000_000_000;
@@ -67,18 +69,17 @@ fn who_plans_with_a_network_sees_the_paths_that_its_services_answer() {
     }
 }
 
-/// Checks every path between every two ASes: its MACs there and back, that the
-/// interfaces named are those crossed, that no two are the same and none has a
-/// loop, the order, and that the way back has the same ones where none had to be
-/// left out. Returns how many there are.
+/// Checks every path between every two ASes: its MACs there and back, that the interfaces named are
+/// those crossed, that no two are the same and none has a loop, the order, and that the way back
+/// has the same ones where none had to be left out. Returns how many there are.
 fn check_all(network: &Network) -> usize {
     let (mut count, mut capped) = (0, false);
     let mut all = BTreeSet::new();
     for src in network.ases.iter().map(|a| a.isd_as) {
         let mut plane = plane(network, src);
         for dst in network.ases.iter().map(|a| a.isd_as).filter(|&d| d != src) {
-            // Of more segments than are kept, those kept one way need not be
-            // those kept the other way.
+            // Of more segments than are kept, those kept one way need not be those kept the other
+            // way.
             if let Ok(found) = plane.lookup(src, dst, NOW) {
                 let kept = [&found.core, &found.up, &found.down];
                 capped |= kept.iter().any(|list| list.len() >= SEGMENTS_PER_PAIR);
@@ -209,9 +210,9 @@ fn to_all(plane: &mut Plane, network: &Network) -> BTreeMap<IsdAsn, Vec<Path>> {
     ends.map(|dst| (dst, ask(plane, dst, NOW))).collect()
 }
 
-/// Takes each link down in turn: what is left are the paths of a network
-/// without it. Returns how many paths were lost though they do not cross the
-/// link, because their segments reach the core over it only.
+/// Takes each link down in turn: what is left are the paths of a network without it. Returns how
+/// many paths were lost though they do not cross the link, because their segments reach the core
+/// over it only.
 fn take_each_link_down(network: &Network) -> usize {
     let mut lost = 0;
     for src in network.ases.iter().map(|a| a.isd_as) {
@@ -532,8 +533,8 @@ fn networks() -> impl Strategy<Value = Network> {
             .enumerate()
             .filter_map(|(at, (a, b, peer))| {
                 let (a, b) = (a % count, b % count);
-                // A parent comes first, so there is no circle. It is of the
-                // same ISD (SCION control plane, path segments).
+                // A parent comes first, so there is no circle. It is of the same ISD (SCION control
+                // plane, path segments).
                 let (a, b) = (a.min(b), a.max(b));
                 let kind = match (cores[a], cores[b]) {
                     (true, true) => LinkKind::Core,

@@ -1,6 +1,7 @@
+use hawser_topology::{LinkKind, Network};
+
 use super::*;
 use crate::testing::{ia, plain_as, plain_link};
-use hawser_topology::{LinkKind, Network};
 
 /// Core ASes, joined as listed.
 fn core_network(ases: usize, links: &[(usize, usize)]) -> Graph {

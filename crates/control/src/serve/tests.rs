@@ -1,32 +1,25 @@
 //! The services as programs see them: through a gRPC client over TCP.
 
-use super::*;
-use crate::{
-    Control, OpenError, as_folder,
-    live::{LiveError, call},
-    testing::{Lab, ia},
-};
-use connectrpc::{
-    ErrorCode, Protocol,
-    client::{ClientConfig, HttpClient},
-};
+use connectrpc::client::{ClientConfig, HttpClient};
+use connectrpc::{ErrorCode, Protocol};
 use hawser_topology::{AsDir, LinkState, Shape};
 use proptest::prelude::*;
-use scion_protobuf::{
-    buffa::Message,
-    proto::{
-        control_plane::v1::{
-            ASEntrySignedBody, PathSegment, SegmentLookupServiceClient, SegmentsRequest,
-        },
-        crypto::v1::HeaderAndBodyInternal,
-        daemon::v1::{
-            ASRequest, DRKeyASHostRequest, DRKeyHostASRequest, DRKeyHostHostRequest,
-            DaemonServiceClient, InterfacesRequest, NotifyInterfaceDownRequest,
-            Path as PathMessage, PathsRequest, ServicesRequest,
-        },
-    },
+use scion_protobuf::buffa::Message;
+use scion_protobuf::proto::control_plane::v1::{
+    ASEntrySignedBody, PathSegment, SegmentLookupServiceClient, SegmentsRequest,
+};
+use scion_protobuf::proto::crypto::v1::HeaderAndBodyInternal;
+use scion_protobuf::proto::daemon::v1::{
+    ASRequest, DRKeyASHostRequest, DRKeyHostASRequest, DRKeyHostHostRequest, DaemonServiceClient,
+    InterfacesRequest, NotifyInterfaceDownRequest, Path as PathMessage, PathsRequest,
+    ServicesRequest,
 };
 use tokio::task::JoinHandle;
+
+use super::*;
+use crate::live::{LiveError, call};
+use crate::testing::{Lab, ia};
+use crate::{Control, OpenError, as_folder};
 
 /// A control service that runs until it is dropped.
 struct Running {

@@ -1,24 +1,22 @@
 //! A path walked hop by hop, each AS checking it with its own key.
 //!
-//! The steps are those of scionproto's border router (`router/dataplane.go`),
-//! written from there and not from how this crate makes paths.
+//! The steps are those of scionproto's border router (`router/dataplane.go`), written from there
+//! and not from how this crate makes paths.
 
-use super::hop_key;
-use hawser_topology::{IsdAsn, LinkKind, Network, Side};
-use sciparse::{
-    core::{convert::FromView, view::View},
-    dataplane_path::standard::{
-        mac::algo::{calculate_hop_mac, mac_beta_step},
-        model::{HopField, StandardPath},
-        types::exp_time_to_duration,
-        view::StandardPathView,
-    },
-};
 use std::time::Duration;
 
-/// Sends a packet over the data-plane path from `src` to `dst` at `now`, and
-/// an answer back over the reversed path. Returns the interfaces it crossed on
-/// its way there.
+use hawser_topology::{IsdAsn, LinkKind, Network, Side};
+use sciparse::core::convert::FromView;
+use sciparse::core::view::View;
+use sciparse::dataplane_path::standard::mac::algo::{calculate_hop_mac, mac_beta_step};
+use sciparse::dataplane_path::standard::model::{HopField, StandardPath};
+use sciparse::dataplane_path::standard::types::exp_time_to_duration;
+use sciparse::dataplane_path::standard::view::StandardPathView;
+
+use super::hop_key;
+
+/// Sends a packet over the data-plane path from `src` to `dst` at `now`, and an answer back over
+/// the reversed path. Returns the interfaces it crossed on its way there.
 pub(crate) fn walk(
     network: &Network,
     raw: &[u8],
@@ -156,8 +154,8 @@ fn advance(path: &mut StandardPath) {
     path.current_hop_field += 1;
 }
 
-/// A peering path has two segments; its peering hops are the last of the first
-/// and the first of the second.
+/// A peering path has two segments; its peering hops are the last of the first and the first of the
+/// second.
 fn is_peering_hop(path: &StandardPath) -> Result<bool, String> {
     if !current(path).0.flags.peering() {
         return Ok(false);

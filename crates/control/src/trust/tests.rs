@@ -1,16 +1,16 @@
 //! Trust material and signatures as programs get them over TCP.
 
-use super::*;
-use crate::testing::{Lab, ia};
-use connectrpc::{
-    ErrorCode, Protocol,
-    client::{ClientConfig, HttpClient},
-};
+use std::net::SocketAddr;
+
+use connectrpc::client::{ClientConfig, HttpClient};
+use connectrpc::{ErrorCode, Protocol};
 use hawser_trust::{ChainQuery, Trc};
 use scion_protobuf::proto::control_plane::v1::{
     SegmentLookupServiceClient, SegmentsRequest, TrustMaterialServiceClient,
 };
-use std::net::SocketAddr;
+
+use super::*;
+use crate::testing::{Lab, ia};
 
 /// The clients of a service that runs until the test ends.
 struct Clients {

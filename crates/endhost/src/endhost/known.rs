@@ -42,8 +42,8 @@ pub(super) struct Known {
     answered: bool,
     /// How many are asking right now.
     asking: usize,
-    /// When the first of them expires, in seconds since the Unix epoch, and when to ask for new ones
-    /// because of that.
+    /// When the first of them expires, in seconds since the Unix epoch, and when to ask for new
+    /// ones because of that.
     renew: Option<(u64, Instant)>,
     /// When somebody last wanted to know.
     wanted: Instant,
@@ -197,8 +197,8 @@ impl State {
         }
     }
 
-    /// What to ask for now, and when to look again. [`State::done`] is to be called for each when it
-    /// has been asked for.
+    /// What to ask for now, and when to look again. [`State::done`] is to be called for each when
+    /// it has been asked for.
     pub(super) fn plan(&mut self) -> (Vec<(IsdAsn, Age)>, Option<Instant>) {
         let now = Instant::now();
         // Paths expire also while nobody answers.

@@ -16,8 +16,8 @@ use super::{Drops, Socket};
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 
-/// What the kernel keeps for us while we do something else, in bytes: some milliseconds of a
-/// 10 Gbit/s link. It gives less where `net.core.rmem_max` says so.
+/// What the kernel keeps for us while we do something else, in bytes: some milliseconds of a 10
+/// Gbit/s link. It gives less where `net.core.rmem_max` says so.
 const BUFFER: usize = 8 << 20;
 
 /// What an AS without dispatched ports announces.
@@ -71,7 +71,8 @@ pub enum BindError {
 impl Socket {
     /// Binds a socket of `host` at `local`, or at [`Endhost::address`], or at this host's address
     /// towards its border routers. Port 0, and no address at all, stand for the first free port
-    /// routers deliver to, or any where they deliver to none. Must be called inside a tokio runtime.
+    /// routers deliver to, or any where they deliver to none. Must be called inside a tokio
+    /// runtime.
     ///
     /// # Errors
     /// [`BindError`] when the address cannot be used.

@@ -63,9 +63,9 @@ pub struct WayBack {
 
 /// An SCMP error that quotes a packet from this socket's address.
 ///
-/// It counts only if the owner of the socket finds that `quote` is of a packet that was sent:
-/// then [`Endhost::report`](crate::Endhost::report) takes in its [`Outage`](crate::Outage), if it is
-/// of that kind. All others are to be counted by [`Socket::reject`].
+/// It counts only if the owner of the socket finds that `quote` is of a packet that was sent: then
+/// [`Endhost::report`](crate::Endhost::report) takes in its [`Outage`](crate::Outage), if it is of
+/// that kind. All others are to be counted by [`Socket::reject`].
 #[derive(Debug)]
 pub struct Report<'a> {
     /// What is wrong.
@@ -76,9 +76,9 @@ pub struct Report<'a> {
 
 impl Report<'_> {
     /// Whether the error fits the packet that it quotes, and comes from the AS `sender`. Only the
-    /// AS of an interface reports it down (SCMP specification, "External Interface Down",
-    /// "Internal Connectivity Down"), and routers let no host send in the name of another AS. A
-    /// packet that fits the MTU reported cannot have been too big for it (RFC 8201, section 4).
+    /// AS of an interface reports it down (SCMP specification, "External Interface Down", "Internal
+    /// Connectivity Down"), and routers let no host send in the name of another AS. A packet that
+    /// fits the MTU reported cannot have been too big for it (RFC 8201, section 4).
     fn is_consistent(&self, sender: IsdAsn) -> bool {
         match self.error {
             ScmpError::ExternalInterfaceDown { isd_as, .. }
@@ -90,8 +90,8 @@ impl Report<'_> {
 }
 
 impl<'a> Datagram<'a> {
-    /// The same for all packets of one peer host over one path, and (as far as routers check) for no
-    /// others; the port comes on top.
+    /// The same for all packets of one peer host over one path, and (as far as routers check) for
+    /// no others; the port comes on top.
     #[inline]
     pub fn route_bytes(&self) -> &'a [u8] {
         self.packet.route_bytes()

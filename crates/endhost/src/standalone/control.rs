@@ -1,5 +1,4 @@
-//! The AS's control service, asked for segments
-//! (`proto.control_plane.v1.SegmentLookupService`).
+//! The AS's control service, asked for segments (`proto.control_plane.v1.SegmentLookupService`).
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,10 +1,10 @@
 //! The packet that an SCMP error quotes: read, and compared with what was sent.
 //!
-//! SCMP errors are not authenticated: any host can send one to an address it knows, with an invented
-//! packet inside. Addresses and paths are public. So an error counts only if the packet it quotes was
-//! really sent, which bytes show that are visible only on the path. A quote too short to tell counts
-//! as invented. Sources: RFC 9000, 14.2.1 (for ICMP); RFC 5927, section 4 (such
-//! attacks on TCP); SCMP specification, "SCMP error messages" (what is quoted).
+//! SCMP errors are not authenticated: any host can send one to an address it knows, with an
+//! invented packet inside. Addresses and paths are public. So an error counts only if the packet it
+//! quotes was really sent, which bytes show that are visible only on the path. A quote too short to
+//! tell counts as invented. Sources: RFC 9000, 14.2.1 (for ICMP); RFC 5927, section 4 (such attacks
+//! on TCP); SCMP specification, "SCMP error messages" (what is quoted).
 
 use std::net::Ipv4Addr;
 

@@ -1,16 +1,14 @@
 //! Cross traffic: UDP at a steady rate that nothing slows down.
 
-use crate::{
-    failure::{Doing, Failure},
-    out::errln,
-};
+use std::io::ErrorKind;
+use std::net::{IpAddr, UdpSocket};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
 use rustix::io::Errno;
-use std::{
-    io::ErrorKind,
-    net::{IpAddr, UdpSocket},
-    process::ExitCode,
-    time::{Duration, Instant},
-};
+
+use crate::failure::{Doing, Failure};
+use crate::out::errln;
 
 /// Bytes of a datagram: with its headers a frame of 1442 bytes.
 const DATAGRAM: usize = 1400;

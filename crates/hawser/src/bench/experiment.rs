@@ -6,9 +6,11 @@ mod congestion;
 mod links;
 mod load;
 
-use crate::{cli::BenchName, failure::Failure};
 use hawser_path::Interface;
 use hawser_topology::{IsdAsn, Network};
+
+use crate::cli::BenchName;
+use crate::failure::Failure;
 
 /// An experiment: variants that are compared.
 pub struct Experiment {
@@ -88,8 +90,8 @@ pub struct Download {
 }
 
 impl Experiment {
-    /// The experiment of that name.
-    /// `cross` is the rate of cross traffic by the limit of the link it is on.
+    /// The experiment of that name. `cross` is the rate of cross traffic by the limit of the link
+    /// it is on.
     pub fn of(name: BenchName, cross: f64) -> Result<Experiment, Failure> {
         match name {
             BenchName::Fig5 => load::fig5(),
@@ -198,11 +200,12 @@ const FIG7A: (&str, &str) = ("1-ff00:0:4", "1-ff00:0:1");
 
 #[cfg(test)]
 mod tests {
+    use clap::{Parser, ValueEnum};
+
     use super::*;
     use crate::cli::Cli;
     use crate::demo::Scene;
     use crate::stage::ceiling::PathCost;
-    use clap::{Parser, ValueEnum};
 
     #[test]
     fn a_paper_has_one_ratio_wherever_it_stands() {

@@ -1,8 +1,10 @@
 //! The networks of experiments that come with no ready topology.
 
-use crate::failure::Failure;
-use hawser_topology::Network;
 use std::fmt::Write;
+
+use hawser_topology::Network;
+
+use crate::failure::Failure;
 
 /// One link between two ASes, as its `.topo` keys.
 #[derive(Debug, Clone, Copy)]
@@ -49,10 +51,10 @@ pub fn parallel(wires: &[Wire]) -> Result<Network, Failure> {
     Network::parse(&topo).map_err(Failure::job)
 }
 
-/// The testbed of 000, Fig. 5.5: the leecher's AS 1-ff00:0:110 behind one link to 1-ff00:0:112,
-/// and from there two paths to the seeder's AS 1-ff00:0:111, path 1 directly, path 2 over
-/// 1-ff00:0:113, so that path 1 is the shortest. All links have the same limit, so that two paths
-/// can carry no more than one until something else is on them.
+/// The testbed of 000, Fig. 5.5: the leecher's AS 1-ff00:0:110 behind one link to 1-ff00:0:112, and
+/// from there two paths to the seeder's AS 1-ff00:0:111, path 1 directly, path 2 over 1-ff00:0:113,
+/// so that path 1 is the shortest. All links have the same limit, so that two paths can carry no
+/// more than one until something else is on them.
 pub fn congested(mbit: f64) -> Result<Network, Failure> {
     let keys = Wire::new(mbit, 2).keys();
     let topo = format!(
@@ -73,8 +75,9 @@ links:
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::time::Duration;
+
+    use super::*;
 
     #[test]
     fn links_are_as_asked() {

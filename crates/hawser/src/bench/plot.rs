@@ -5,11 +5,11 @@
 mod legend;
 mod picture;
 
+use self::picture::{Figure, Line};
 use super::experiment::{Experiment, Window};
 use super::report::median;
 use super::run::{Run, at, rate};
 use crate::failure::{Doing, Failure};
-use picture::{Figure, Line};
 
 /// Parts that a download is cut into, each 5 %.
 const PARTS: usize = 20;

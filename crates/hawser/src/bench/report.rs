@@ -1,14 +1,14 @@
 //! What an experiment found: a table beside the papers' figures, or JSON.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
 use super::experiment::{Experiment, Headline};
 use super::run::Run;
-use crate::{
-    failure::{Doing, Failure},
-    format,
-    out::outln,
-};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use crate::failure::{Doing, Failure};
+use crate::format;
+use crate::out::outln;
 
 /// What `hawser bench --json` prints.
 #[derive(Serialize)]

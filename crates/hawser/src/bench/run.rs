@@ -1,16 +1,15 @@
 //! One run of one variant, on a network of its own.
 
-use super::experiment::{SETTLED, Variant, Window};
-use crate::{
-    cmd::get::{self, Sample},
-    failure::{Doing, Failure},
-    stage::{Bars, Stage, ceiling, content::Content},
-};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use futures_util::future::try_join_all;
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+
+use super::experiment::{SETTLED, Variant, Window};
+use crate::cmd::get::{self, Sample};
+use crate::failure::{Doing, Failure};
+use crate::stage::content::Content;
+use crate::stage::{Bars, Stage, ceiling};
 
 /// What is transferred.
 pub struct Load {
@@ -26,8 +25,8 @@ pub struct Run {
     pub goodput_mbit: f64,
     /// What headers leave of the limits; none where nothing is limited.
     pub ceiling_mbit: Option<f64>,
-    /// With a window: the goodput before it, and how long after it nine tenths of that were
-    /// reached again, in seconds.
+    /// With a window: the goodput before it, and how long after it nine tenths of that were reached
+    /// again, in seconds.
     pub around: Option<(f64, f64)>,
     /// Bytes of all files together as time goes by, from 0 at the start.
     pub samples: Vec<(f64, f64)>,

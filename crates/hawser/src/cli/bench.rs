@@ -1,8 +1,10 @@
 //! The arguments of `hawser bench`.
 
-use super::size;
-use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::size;
 
 #[derive(Args)]
 pub struct BenchArgs {

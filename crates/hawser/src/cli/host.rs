@@ -1,16 +1,17 @@
 //! The arguments of commands that are a host in a SCION network.
 
-use super::{duration, seeding::SeedingArgs};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 use hawser_endhost::{Bootstrap, ScionAddr};
 use hawser_path::{AclEntry, Select, SelectError, Sequence};
 use hawser_topology::IsdAsn;
 use hawser_torrent::{PeerAddr, SelectBy};
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    time::Duration,
-};
+
+use super::duration;
+use super::seeding::SeedingArgs;
 
 /// How this host gets into its network.
 #[derive(Args)]
@@ -95,7 +96,8 @@ pub struct ChoiceArgs {
 /// Which paths may be used at all, as seen from this host.
 #[derive(Args)]
 pub struct PolicyArgs {
-    /// Use only paths that a policy keeps: a YAML or JSON file, and the name of one of several in it
+    /// Use only paths that a policy keeps: a YAML or JSON file, and the name of one of several in
+    /// it
     #[arg(long, value_name = "FILE[:NAME]")]
     pub policy: Option<String>,
     /// Use only paths that these allow, in order, for example '- 2-ff00:0:210' and then '+'
@@ -106,7 +108,8 @@ pub struct PolicyArgs {
         conflicts_with = "policy"
     )]
     pub acl: Vec<AclEntry>,
-    /// Use only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*', besides what --policy or --acl says
+    /// Use only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*', besides what
+    /// --policy or --acl says
     #[arg(long, value_name = "SEQUENCE")]
     pub sequence: Option<Sequence>,
 }
@@ -120,8 +123,9 @@ pub struct SelectArgs {
     /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N% (each path keeps to its share, so a slow one slows the others) [default: disjoint]; a download then chooses here, not the uploader
     #[arg(long, value_name = "STRATEGY,...")]
     pub select: Option<Select>,
-    /// Grams of CO2 per GB, for the strategy carbon: a YAML or JSON file with lines such as '1-ff00:0:110: 12.5', or
-    /// '1-ff00:0:110#2: 3' for an interface; where it says nothing, notes of ASes count
+    /// Grams of CO2 per GB, for the strategy carbon: a YAML or JSON file with lines such as
+    /// '1-ff00:0:110: 12.5', or '1-ff00:0:110#2: 3' for an interface; where it says nothing, notes
+    /// of ASes count
     #[arg(long, value_name = "FILE")]
     pub carbon: Option<PathBuf>,
 }
@@ -133,7 +137,8 @@ pub struct PathsArgs {
     pub destination: IsdAsn,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Tell which of them the flags of a download choose, in which order, and why the others are left
+    /// Tell which of them the flags of a download choose, in which order, and why the others are
+    /// left
     #[arg(long)]
     pub explain: bool,
     #[command(flatten)]
@@ -229,10 +234,12 @@ pub struct SeedArgs {
     /// Serve IP peers alone: do not look for a SCION network
     #[arg(long, requires = "tcp", conflicts_with_all = SCION_FLAGS)]
     pub no_scion: bool,
-    /// The side that chooses the paths of uploads: uploader, this side, which sees all its downloaders, or downloader [default: uploader]
+    /// The side that chooses the paths of uploads: uploader, this side, which sees all its
+    /// downloaders, or downloader [default: uploader]
     #[arg(long, value_name = "SIDE")]
     pub select_by: Option<SelectBy>,
-    /// Which paths to downloaders come first: shortest, latency, bandwidth, carbon; all are apart from each other
+    /// Which paths to downloaders come first: shortest, latency, bandwidth, carbon; all are apart
+    /// from each other
     #[arg(long, value_name = "STRATEGY,...", value_parser = ranking)]
     pub select: Option<Select>,
     /// Grams of CO2 per GB, for the strategy carbon: a file as `hawser get --help` tells
@@ -246,7 +253,8 @@ pub struct SeedArgs {
     /// Tell of every path why it is used or not, also of those that are not
     #[arg(long, short)]
     pub verbose: bool,
-    /// Print JSON: one object when listening, and with --verbose one whenever what becomes of a path changes
+    /// Print JSON: one object when listening, and with --verbose one whenever what becomes of a
+    /// path changes
     #[arg(long)]
     pub json: bool,
     #[command(flatten, next_help_heading = "This host")]
@@ -317,14 +325,15 @@ pub struct GetArgs {
     pub select: SelectArgs,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// The side that chooses among paths, also those to downloaders: uploader, which sees all its downloaders,
-    /// or downloader [default: uploader, or downloader with --select]
+    /// The side that chooses among paths, also those to downloaders: uploader, which sees all its
+    /// downloaders, or downloader [default: uploader, or downloader with --select]
     #[arg(long, value_name = "SIDE")]
     pub select_by: Option<SelectBy>,
     /// Tell of every path why it is used or not, also of those that are not
     #[arg(long, short)]
     pub verbose: bool,
-    /// Let a path wait when it carries less than this percentage of what the best one carries; not with spread
+    /// Let a path wait when it carries less than this percentage of what the best one carries; not
+    /// with spread
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     pub min_weight: f64,
     /// Weigh paths every so many milliseconds

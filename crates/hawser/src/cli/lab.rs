@@ -1,9 +1,13 @@
 //! The arguments of `hawser lab`.
 
-use super::{RateArg, duration, host::one_as, lifetime, loss, rate};
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::{Args, Subcommand, ValueEnum};
 use hawser_topology::IsdAsn;
-use std::{path::PathBuf, time::Duration};
+
+use super::host::one_as;
+use super::{RateArg, duration, lifetime, loss, rate};
 
 #[derive(Args)]
 pub struct LabArgs {

@@ -1,11 +1,11 @@
 //! Arguments as people mean them, and suggestions where clap has none.
 
-use super::Cli;
-use clap::{
-    Command, CommandFactory, Error, Parser,
-    error::{ContextKind, ContextValue, ErrorKind},
-};
 use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory, Error, Parser};
+
+use super::Cli;
 
 /// Most letters that a mistyped command may be wrong in: added, left out, replaced, or swapped with
 /// the next.

@@ -1,9 +1,11 @@
 //! The arguments of a download that goes on seeding.
 
-use super::long_duration;
+use std::time::Duration;
+
 use clap::Args;
 use hawser_torrent::SeedLimits;
-use std::time::Duration;
+
+use super::long_duration;
 
 /// How long a download goes on seeding once it is done.
 #[derive(Args)]

@@ -1,10 +1,14 @@
 //! The arguments of `hawser simulate`.
 
-use super::{duration, one_as, size};
-use clap::{ArgGroup, Args, ValueEnum, builder::RangedU64ValueParser};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::RangedU64ValueParser;
+use clap::{ArgGroup, Args, ValueEnum};
 use hawser_path::Select;
 use hawser_topology::IsdAsn;
-use std::{path::PathBuf, time::Duration};
+
+use super::{duration, one_as, size};
 
 /// Most of each that a simulation takes: far more than it has time for.
 const MOST: u64 = 100_000;

@@ -1,8 +1,10 @@
 //! The arguments of `hawser torrent`.
 
-use super::size;
-use clap::{Args, Subcommand};
 use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::size;
 
 #[derive(Args)]
 pub struct TorrentArgs {

@@ -1,7 +1,8 @@
 //! Files that change while they are served, reported once each time.
 
-use crate::out::{errln, outln, plain};
 use hawser_torrent::ChangedFile;
+
+use crate::out::{errln, outln, plain};
 
 /// The changes that were reported.
 #[derive(Debug, Default)]

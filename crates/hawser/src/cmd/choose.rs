@@ -1,13 +1,17 @@
 //! Which path a command takes.
 
-use crate::out::{err, errln};
-use crate::{cli::ChoiceArgs, cmd::paths::human, failure::Failure, paint::Paint};
-use hawser_endhost::{
-    Endhost, IsdAsn, Path, PathsError,
-    probe::{Status, probe},
-};
-use hawser_path::{Sequence, show::Entry};
 use std::time::Duration;
+
+use hawser_endhost::probe::{Status, probe};
+use hawser_endhost::{Endhost, IsdAsn, Path, PathsError};
+use hawser_path::Sequence;
+use hawser_path::show::Entry;
+
+use crate::cli::ChoiceArgs;
+use crate::cmd::paths::human;
+use crate::failure::Failure;
+use crate::out::{err, errln};
+use crate::paint::Paint;
 
 /// How long probes may take before a path counts as dead, as `scion ping` has it.
 const PATIENCE: Duration = Duration::from_secs(2);

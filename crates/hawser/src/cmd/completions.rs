@@ -1,11 +1,10 @@
 //! `hawser completions`: scripts by which shells complete its commands.
 
-use crate::{
-    cli::{Cli, CompletionsArgs},
-    failure::Failure,
-    out::out,
-};
 use clap::CommandFactory;
+
+use crate::cli::{Cli, CompletionsArgs};
+use crate::failure::Failure;
+use crate::out::out;
 
 /// Prints the script for a shell.
 pub fn run(args: CompletionsArgs) -> Result<(), Failure> {

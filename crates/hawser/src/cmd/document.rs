@@ -1,10 +1,8 @@
 //! Small files that a command's arguments name.
 
-use std::{
-    fs::File,
-    io::{Error, ErrorKind, Read},
-    path::Path,
-};
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::path::Path;
 
 /// Far more than a policy or a table has.
 const MOST_BYTES: u64 = 1 << 20;

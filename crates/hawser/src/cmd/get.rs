@@ -5,16 +5,9 @@ mod seeding;
 mod told;
 mod transfer;
 
-use crate::out::{errln, outln, plain};
-use crate::{
-    cli::GetArgs,
-    cmd::{
-        self,
-        network::{Addresses, Sockets},
-    },
-    failure::Failure,
-    format, output,
-};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use hawser_endhost::{Endhost, Path};
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::Config;
@@ -22,11 +15,16 @@ use hawser_torrent::{
     Download, DownloadError, DownloadOptions, Metainfo, Progress, SelectBy, StorageError, Summary,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, time::Duration};
 use tokio::sync::watch;
 
-/// Keep-alive of a path while downloading: a packet a quarter second lets an
-/// SCMP message about a dead link come back well within a second.
+use crate::cli::GetArgs;
+use crate::cmd::network::{Addresses, Sockets};
+use crate::failure::Failure;
+use crate::out::{errln, outln, plain};
+use crate::{cmd, format, output};
+
+/// Keep-alive of a path while downloading: a packet a quarter second lets an SCMP message about a
+/// dead link come back well within a second.
 const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 /// What `hawser get --json` prints.

@@ -9,19 +9,17 @@ mod save;
 mod shell;
 mod status;
 
-use crate::out::{errln, outln};
-use crate::{
-    cli::{LabArgs, LabCommand, LinkCommand, SomeAs},
-    failure::{Doing, Failure},
-    scratch,
-};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
 use hawser_lab::{EnterError, Lab, LinkChange, Options};
 use hawser_topology::{As, IsdAsn, Network};
-use std::{
-    io::ErrorKind,
-    path::Path,
-    process::{Command, ExitCode},
-};
+
+use crate::cli::{LabArgs, LabCommand, LinkCommand, SomeAs};
+use crate::failure::{Doing, Failure};
+use crate::out::{errln, outln};
+use crate::scratch;
 
 /// Runs `hawser lab`.
 pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {

@@ -1,13 +1,12 @@
 //! `hawser man`: manual pages, made of the arguments' own descriptions.
 
-use crate::{
-    cli::{Cli, ManArgs},
-    failure::{Doing, Failure},
-    out::out,
-    output::Output,
-};
 use clap::CommandFactory;
 use clap_mangen::Man;
+
+use crate::cli::{Cli, ManArgs};
+use crate::failure::{Doing, Failure};
+use crate::out::out;
+use crate::output::Output;
 
 /// Prints the page of the program, or writes a page for each command into a folder.
 pub fn run(args: ManArgs) -> Result<(), Failure> {

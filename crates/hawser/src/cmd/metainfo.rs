@@ -1,12 +1,14 @@
 //! Reading `.torrent` files, and telling apart what can be wrong with them.
 
-use crate::{cmd, failure::Failure};
-use hawser_torrent::{Metainfo, MetainfoError, metainfo::MAX_METAINFO_BYTES};
-use std::{
-    fmt,
-    io::{self, Read},
-    path::{Path, PathBuf},
-};
+use std::fmt;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
+use hawser_torrent::{Metainfo, MetainfoError};
+
+use crate::cmd;
+use crate::failure::Failure;
 
 /// Why there is no torrent to work with.
 #[derive(Debug)]
@@ -53,8 +55,8 @@ impl From<TorrentError> for Failure {
 /// # Errors
 /// [`TorrentError`], which says what is wrong with it.
 pub fn read(file: &Path) -> Result<Metainfo, TorrentError> {
-    // One byte more tells a file that is too large from one that just fits,
-    // whatever size a device or a pipe claims to have.
+    // One byte more tells a file that is too large from one that just fits, whatever size a device
+    // or a pipe claims to have.
     let limit = MAX_METAINFO_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     let read = std::fs::File::open(file).and_then(|f| f.take(limit).read_to_end(&mut bytes));

@@ -1,10 +1,13 @@
 //! Where a command that moves data reaches peers, and where they reach it.
 
-use crate::{cli::Listen, failure::Failure};
+use std::net::SocketAddr;
+
 use hawser_endhost::{Endhost, ScionAddr};
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Listener, Network};
-use std::net::SocketAddr;
+
+use crate::cli::Listen;
+use crate::failure::Failure;
 
 /// The sockets of a seeder or a download.
 pub struct Sockets {

@@ -1,8 +1,9 @@
 //! What becomes of paths, told when it changes.
 
+use std::collections::BTreeMap;
+
 use hawser_path::Fingerprint;
 use hawser_torrent::PeerAddr;
-use std::collections::BTreeMap;
 
 /// What was last told of each path to each peer.
 #[derive(Debug, Default)]

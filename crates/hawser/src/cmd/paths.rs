@@ -3,21 +3,19 @@
 mod explain;
 pub mod human;
 
-use crate::out::{errln, outln};
-use crate::{
-    cli::PathsArgs,
-    cmd::{self, choose},
-    failure::Failure,
-    paint::Paint,
-};
-use hawser_endhost::{
-    Path,
-    probe::{Probe, Status, probe},
-};
+use std::process::ExitCode;
+
+use hawser_endhost::Path;
+use hawser_endhost::probe::{Probe, Status, probe};
 use hawser_path::show::{self, Entry, Listing};
 use hawser_path::{Explanation, Judged, Policy, Reason};
-use std::process::ExitCode;
 use tokio::time::{Instant, timeout_at};
+
+use crate::cli::PathsArgs;
+use crate::cmd::{self, choose};
+use crate::failure::Failure;
+use crate::out::{errln, outln};
+use crate::paint::Paint;
 
 /// How many paths are listed when nothing is said, as `scion showpaths` has it.
 const SHOWN: usize = 10;

@@ -2,28 +2,25 @@
 
 mod report;
 
-use crate::out::{errln, outln};
-use crate::{
-    cli::{Format, HostAddr, PingArgs},
-    cmd::{self, choose, paths::human},
-    failure::Failure,
-    format,
-    paint::Paint,
-};
-use hawser_endhost::{
-    Path,
-    ping::{PingError, Pinger, Reply, RequestError, next_hop},
-    wire::ScmpError,
-};
+use std::net::IpAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::Path;
+use hawser_endhost::ping::{PingError, Pinger, Reply, RequestError, next_hop};
+use hawser_endhost::wire::ScmpError;
 use hawser_path::show::Used;
-use report::{Answer, Report, State};
-use std::{
-    net::IpAddr,
-    process::ExitCode,
-    sync::Arc,
-    time::{Duration, Instant},
-};
 use tokio::task::JoinSet;
+
+use self::report::{Answer, Report, State};
+use crate::cli::{Format, HostAddr, PingArgs};
+use crate::cmd::paths::human;
+use crate::cmd::{self, choose};
+use crate::failure::Failure;
+use crate::format;
+use crate::out::{errln, outln};
+use crate::paint::Paint;
 
 /// Replies that come later than the timeout, but while pinging goes on, are told as late.
 const LATE: Duration = Duration::from_secs(10);

@@ -1,8 +1,13 @@
 //! The path policy that a command's arguments name.
 
-use crate::{cli::PolicyArgs, cmd::document, failure::Failure};
+use std::io::ErrorKind;
+use std::path::Path;
+
 use hawser_path::{Acl, Policies, Policy};
-use std::{io::ErrorKind, path::Path};
+
+use crate::cli::PolicyArgs;
+use crate::cmd::document;
+use crate::failure::Failure;
 
 /// Reads the policy; none when the arguments name none.
 pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {

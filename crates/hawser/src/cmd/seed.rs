@@ -2,19 +2,22 @@
 
 mod lines;
 
-use crate::out::{errln, outln, plain};
-use crate::{
-    cli::SeedArgs,
-    cmd::{self, changes::Changes, network::Sockets, news::News, work::Work},
-    failure::Failure,
-    format,
-};
+use std::io::IsTerminal;
+
 use hawser_endhost::{BootstrapError, Endhost};
 use hawser_path::Select;
 use hawser_quic::Config;
 use hawser_torrent::{Seed, SeedOptions, SeedProgress, SelectBy};
-use lines::Lines;
-use std::io::IsTerminal;
+
+use self::lines::Lines;
+use crate::cli::SeedArgs;
+use crate::cmd::changes::Changes;
+use crate::cmd::network::Sockets;
+use crate::cmd::news::News;
+use crate::cmd::work::Work;
+use crate::failure::Failure;
+use crate::out::{errln, outln, plain};
+use crate::{cmd, format};
 
 /// Runs `hawser seed` until interrupted.
 pub fn run(args: SeedArgs) -> Result<(), Failure> {

@@ -1,8 +1,12 @@
 //! The way to choose paths that a command's arguments name.
 
-use crate::{cli::SelectArgs, cmd::document, failure::Failure};
-use hawser_path::{Carbon, Select};
 use std::path::Path;
+
+use hawser_path::{Carbon, Select};
+
+use crate::cli::SelectArgs;
+use crate::cmd::document;
+use crate::failure::Failure;
 
 /// Most paths taken to a peer when nothing is said.
 const PATHS: u16 = 4;

@@ -2,20 +2,19 @@
 
 mod startup;
 
-use crate::{
-    cli::{ControlArgs, ControlCommand, InternalArgs, InternalCommand, RouterArgs, RouterCommand},
-    cmd,
-    failure::{Doing, Failure},
-    scratch,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::process::ExitCode;
+
 use hawser_control::Control;
 use hawser_endhost::responder;
 use hawser_router::Router;
 use hawser_topology::{AsDir, AsTopology};
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    process::ExitCode,
+
+use crate::cli::{
+    ControlArgs, ControlCommand, InternalArgs, InternalCommand, RouterArgs, RouterCommand,
 };
+use crate::failure::{Doing, Failure};
+use crate::{cmd, scratch};
 
 /// Runs `hawser router run`.
 pub fn router(args: RouterArgs) -> Result<(), Failure> {
@@ -70,8 +69,7 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
     })
 }
 
-/// Any address of the family that the AS speaks: hosts get their packets from
-/// its border routers.
+/// Any address of the family that the AS speaks: hosts get their packets from its border routers.
 fn any_host(topology: &AsTopology) -> IpAddr {
     let mut routers = topology.border_routers.values();
     match routers.any(|router| router.internal_addr.is_ipv6()) {

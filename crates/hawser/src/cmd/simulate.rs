@@ -1,17 +1,18 @@
 //! `hawser simulate`: a swarm on virtual time.
 
-use super::lab;
-use crate::{
-    cli::{SelectByArg, SimulateArgs},
-    failure::{Doing, Failure},
-    out::out,
-    output::Output,
-    screen::Live,
-};
+use std::fmt::Write;
+use std::path::Path;
+
 use hawser_sim::{Options, Outcome, SelectBy, generate, simulate};
 use hawser_topology::Network;
 use serde::Serialize;
-use std::{fmt::Write, path::Path};
+
+use super::lab;
+use crate::cli::{SelectByArg, SimulateArgs};
+use crate::failure::{Doing, Failure};
+use crate::out::out;
+use crate::output::Output;
+use crate::screen::Live;
 
 /// What `--json` prints.
 #[derive(Serialize)]

@@ -2,16 +2,16 @@
 
 mod show;
 
-use crate::out::outln;
-use crate::{
-    cli::{TorrentArgs, TorrentCommand, TorrentCreateArgs},
-    cmd::{self, work::Work},
-    failure::{Doing, Failure},
-    format,
-    output::Output,
-};
-use hawser_torrent::{CreateError, CreateOptions, Metainfo};
 use std::path::{Path, PathBuf};
+
+use hawser_torrent::{CreateError, CreateOptions, Metainfo};
+
+use crate::cli::{TorrentArgs, TorrentCommand, TorrentCreateArgs};
+use crate::cmd::work::Work;
+use crate::failure::{Doing, Failure};
+use crate::out::outln;
+use crate::output::Output;
+use crate::{cmd, format};
 
 /// Runs `hawser torrent`.
 pub fn run(args: TorrentArgs) -> Result<(), Failure> {

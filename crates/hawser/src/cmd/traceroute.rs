@@ -1,21 +1,21 @@
 //! `hawser traceroute`: the border routers on a path, and how far away they are.
 
-use crate::out::{errln, outln};
-use crate::{
-    cli::{Format, HostAddr, TracerouteArgs},
-    cmd::{self, choose, paths::human},
-    failure::Failure,
-    format,
-    paint::Paint,
-};
-use hawser_endhost::{
-    IsdAsn, Path,
-    ping::{RequestError, next_hop},
-    traceroute::{Router, TraceError, Tracer},
-};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hawser_endhost::ping::{RequestError, next_hop};
+use hawser_endhost::traceroute::{Router, TraceError, Tracer};
+use hawser_endhost::{IsdAsn, Path};
 use hawser_path::show::Used;
 use serde::Serialize;
-use std::{process::ExitCode, time::Duration};
+
+use crate::cli::{Format, HostAddr, TracerouteArgs};
+use crate::cmd::paths::human;
+use crate::cmd::{self, choose};
+use crate::failure::Failure;
+use crate::format;
+use crate::out::{errln, outln};
+use crate::paint::Paint;
 
 /// Questions to each router, as `scion traceroute` asks.
 const PROBES: usize = 3;

@@ -1,7 +1,9 @@
 //! A bar for work on this machine, such as hashing.
 
-use crate::{format, screen::Live};
 use std::time::Instant;
+
+use crate::format;
+use crate::screen::Live;
 
 /// Shows how far it is, where there is a terminal.
 #[derive(Debug)]

@@ -1,13 +1,12 @@
 //! What a demo found: a table beside the paper's figures, or JSON.
 
-use super::scene::Scene;
-use crate::out::{outln, outwrapped};
-use crate::{
-    cmd::get::PathReport,
-    failure::{Doing, Failure},
-    format,
-};
 use serde::Serialize;
+
+use super::scene::Scene;
+use crate::cmd::get::PathReport;
+use crate::failure::{Doing, Failure};
+use crate::format;
+use crate::out::{outln, outwrapped};
 
 /// What `hawser demo --json` prints.
 #[derive(Serialize)]

@@ -1,10 +1,9 @@
 //! What each demo shows: who seeds, who downloads, over which paths.
 
-use crate::{
-    failure::Failure,
-    paper::{fig5, fig8},
-};
 use hawser_topology::{IsdAsn, Network};
+
+use crate::failure::Failure;
+use crate::paper::{fig5, fig8};
 
 /// One demo.
 pub struct Scene {
@@ -16,8 +15,8 @@ pub struct Scene {
     pub leecher: IsdAsn,
     /// The downloads, in order.
     pub acts: &'static [Act],
-    /// Size of the file when the user says nothing: enough that starting up
-    /// weighs little, little enough to be through in a minute.
+    /// Size of the file when the user says nothing: enough that starting up weighs little, little
+    /// enough to be through in a minute.
     pub default_bytes: u64,
     /// Where the paper shows the same.
     pub paper: &'static str,

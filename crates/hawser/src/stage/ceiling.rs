@@ -1,28 +1,27 @@
 //! The best goodput that limits and headers allow over a set of paths.
 //!
-//! Each link's limit counts Ethernet frames, once for all paths over it, so
-//! the ceiling is a linear program: the most file bits per second, the wire
-//! rate of every path being free, no link above its limit.
+//! Each link's limit counts Ethernet frames, once for all paths over it, so the ceiling is a linear
+//! program: the most file bits per second, the wire rate of every path being free, no link above
+//! its limit.
 
-use crate::{
-    cmd::get::PathReport,
-    failure::{Doing, Failure},
-};
 use hawser_lab::ip_way;
 use hawser_path::Interface;
 use hawser_topology::{IsdAsn, Network};
 
-/// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP
-/// headers. Preamble, checksum and gap are not counted by HTB.
+use crate::cmd::get::PathReport;
+use crate::failure::{Doing, Failure};
+
+/// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP headers. Preamble,
+/// checksum and gap are not counted by HTB.
 const UNDERLAY: f64 = 14.0 + 20.0 + 8.0;
 
-/// Bytes of a SCION packet around its path and its UDP payload: the common
-/// header, addresses with IPv4 hosts, and the SCION/UDP header.
+/// Bytes of a SCION packet around its path and its UDP payload: the common header, addresses with
+/// IPv4 hosts, and the SCION/UDP header.
 const SCION_HEADERS: usize = 12 + 24 + 8;
 
-/// Bytes of a full QUIC packet that are not stream data: flags, connection id,
-/// packet number, STREAM frame (type, id, offset; one that fills its packet has
-/// no length), and the AEAD tag (RFC 9000, 17.3.1 and 19.8).
+/// Bytes of a full QUIC packet that are not stream data: flags, connection id, packet number,
+/// STREAM frame (type, id, offset; one that fills its packet has no length), and the AEAD tag (RFC
+/// 9000, 17.3.1 and 19.8).
 const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4) + 16;
 
 /// Bytes of a link's MTU around the SCION packet.
@@ -131,8 +130,8 @@ pub fn ceiling(network: &Network, paths: &[PathCost]) -> Option<f64> {
 
 /// The largest `gain · x` with `row · x <= limit` for every row and `x >= 0`.
 ///
-/// The simplex method with Bland's rule. Every limit is positive, so the
-/// origin is feasible, and every variable is bounded by some row.
+/// The simplex method with Bland's rule. Every limit is positive, so the origin is feasible, and
+/// every variable is bounded by some row.
 fn maximize(gain: &[f64], rows: &[(Vec<f64>, f64)]) -> f64 {
     const EPSILON: f64 = 1e-9;
     let (n, m) = (gain.len(), rows.len());

@@ -1,15 +1,13 @@
 //! The file that is transferred.
 
-use crate::{
-    cmd::unreadable,
-    failure::{Doing, Failure},
-};
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
 use sha2::{Digest, Sha256};
-use std::{
-    fs::File,
-    io::{BufWriter, Read, Write},
-    path::{Path, PathBuf},
-};
+
+use crate::cmd::unreadable;
+use crate::failure::{Doing, Failure};
 
 /// The file, its size and its hash.
 pub struct Content {

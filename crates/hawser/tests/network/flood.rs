@@ -3,14 +3,15 @@
 //!
 //! The attacker is a process of its own inside an AS: this very program, started with [`PLAN`].
 
-use hawser_endhost::{Bootstrap, Endhost, IsdAsn, Path, ScionAddr, socket::Socket, wire::Route};
+use std::env;
+use std::net::UdpSocket;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use hawser_endhost::socket::Socket;
+use hawser_endhost::wire::Route;
+use hawser_endhost::{Bootstrap, Endhost, IsdAsn, Path, ScionAddr};
 use hawser_path::{Interface, Metadata};
-use std::{
-    env,
-    net::UdpSocket,
-    process::Command,
-    time::{Duration, Instant},
-};
 
 /// The environment variable that makes this program an attacker: kind, rate, links, victim, peer.
 const PLAN: &str = "HAWSER_TEST_FLOOD";

@@ -1,15 +1,18 @@
 //! SIGKILL at random moments over everything that a user has running: what should go on goes on,
 //! files are identical, nothing is left.
 //!
-//! `HAWSER_KILL_ROUNDS` says how often (a round per kind of victim when not said), `HAWSER_KILL_SEED`
-//! which moments: a failure prints it.
+//! `HAWSER_KILL_ROUNDS` says how often (a round per kind of victim when not said),
+//! `HAWSER_KILL_SEED` which moments: a failure prints it.
 
 mod bed;
 
-use crate::support::{eventually, kill, runs};
-use bed::{Bed, Chance};
+use std::process::Child;
+use std::time::Duration;
+
 use serde_json::Value;
-use std::{process::Child, time::Duration};
+
+use self::bed::{Bed, Chance};
+use crate::support::{eventually, kill, runs};
 
 /// What is killed.
 #[derive(Debug, Clone, Copy)]

@@ -5,16 +5,17 @@ mod restarts;
 mod several;
 mod tools;
 
-use crate::support::{As, NOBODY, TestLab, kill, runs, topology};
+use std::io::{ErrorKind, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
 use hawser_lab::{Lab, Options, UpError};
 use hawser_topology::Network;
-use std::{
-    io::{ErrorKind, Write},
-    net::{TcpStream, UdpSocket},
-    os::unix::{fs::PermissionsExt, process::CommandExt},
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+
+use crate::support::{As, NOBODY, TestLab, kill, runs, topology};
 
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
@@ -367,8 +368,7 @@ fn a_link_goes_down_and_comes_back() {
     assert!(lab.answers(A, B_HOST));
 }
 
-/// Takes labs down: one that runs, one whose supervisor was killed, one of
-/// which everything was.
+/// Takes labs down: one that runs, one whose supervisor was killed, one of which everything was.
 fn leaves_nothing(by: &As) {
     type Kill = fn(&TestLab);
     let ways: [(&str, Kill); 3] = [
@@ -412,8 +412,8 @@ fn nobody(home: &Path) -> Option<As> {
     }
     // The test's own build may lie where others cannot read.
     let program = home.join("hawser");
-    // By a process of its own: a program that this one has open for writing,
-    // and so every child it forks meanwhile, cannot be run.
+    // By a process of its own: a program that this one has open for writing, and so every child it
+    // forks meanwhile, cannot be run.
     let copied = Command::new("cp")
         .args([Path::new(env!("CARGO_BIN_EXE_hawser")), &program])
         .status();

@@ -1,7 +1,7 @@
 //! The program in whole networks of its own.
 //!
-//! They need root, or the right to make user namespaces; where there is
-//! neither they say that they were skipped.
+//! They need root, or the right to make user namespaces; where there is neither they say that they
+//! were skipped.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,8 +1,10 @@
 //! `hawser paths`, `ping` and `traceroute` in whole networks.
 
-use crate::support::{As, TestLab};
-use serde_json::Value;
 use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::{As, TestLab};
 
 /// Of fig7a: D, which three paths lead to A from.
 const D: &str = "1-ff00:0:4";

@@ -1,13 +1,12 @@
 //! Labs for tests, through the command line.
 
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
-use std::{
-    io::Write,
-    os::unix::process::CommandExt,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
-    time::{Duration, Instant},
-};
 
 /// The user that a test as root becomes to be an ordinary one: `nobody`.
 pub const NOBODY: u32 = 65534;

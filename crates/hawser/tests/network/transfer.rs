@@ -7,15 +7,15 @@ mod hosts;
 mod ip;
 mod policy;
 
-use crate::support::{As, TestLab, eventually};
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
 use serde_json::Value;
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read},
-    path::Path,
-    process::{Child, Command, Output, Stdio},
-    time::Duration,
-};
+
+use crate::support::{As, TestLab, eventually};
 
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
@@ -411,8 +411,8 @@ fn no_path_and_a_full_disk_are_told_in_one_line() {
     assert!(error.contains("no path to 1-ff00:0:999"), "{error}");
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
 
-    // A limit on the size of files stands for a full disk here: making one
-    // needs more rights than the test may have.
+    // A limit on the size of files stands for a full disk here: making one needs more rights than
+    // the test may have.
     let command = format!(
         "trap '' XFSZ; ulimit -f 1024; exec {} get {} -o {} --peer {peer}",
         env!("CARGO_BIN_EXE_hawser"),

@@ -1,10 +1,9 @@
 //! `hawser demo` on a terminal.
 
-use crate::{
-    peer,
-    pty::{Terminal, masked},
-};
 use std::process::Command;
+
+use crate::peer;
+use crate::pty::{Terminal, masked};
 
 /// The recorded screen.
 const RECORDED: [&str; 17] = [

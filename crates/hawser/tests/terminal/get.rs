@@ -1,10 +1,9 @@
 //! `hawser get` on a terminal.
 
-use crate::{
-    peer::{self, Allowance, Content},
-    pty::{Terminal, masked},
-};
 use std::cell::Cell;
+
+use crate::peer::{self, Allowance, Content};
+use crate::pty::{Terminal, masked};
 
 /// Asserts what holds of every drawing: nothing twice, nothing wrapped, nothing lost, and nothing
 /// but the bar and the peers after the line printed before.

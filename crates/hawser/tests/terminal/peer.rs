@@ -1,12 +1,10 @@
 //! An IP peer that has everything and sends as much of it as the test lets it (BEP 3).
 
-use std::{
-    io::{Read, Write},
-    net::{SocketAddr, TcpListener, TcpStream},
-    path::{Path, PathBuf},
-    process::Command,
-    sync::{Arc, Condvar, Mutex},
-};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex};
 
 /// Bytes of a piece: a block each.
 const PIECE: usize = 16 << 10;

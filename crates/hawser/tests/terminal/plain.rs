@@ -1,11 +1,10 @@
 //! Colours and control sequences only where they are wanted.
 
-use crate::{
-    peer::{self, Allowance, Content},
-    pty::Terminal,
-};
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+
+use crate::peer::{self, Allowance, Content};
+use crate::pty::Terminal;
 
 /// Two peers, of which one sends wrong data, so that something is logged.
 fn peers(content: &Content) -> [SocketAddr; 2] {

@@ -1,17 +1,14 @@
 //! A program in a pseudo-terminal.
 
-use rustix::{
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
-};
-use std::{
-    fs::{File, OpenOptions},
-    io::Read,
-    os::fd::OwnedFd,
-    process::{Child, Command, ExitStatus},
-    sync::mpsc::{Receiver, channel},
-    time::{Duration, Instant},
-};
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// Longest wait for something that must come.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -158,7 +155,8 @@ fn end_of_drawing(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// A text with every number as `#`, every run of spaces as one, and the same unit of bytes all over.
+/// A text with every number as `#`, every run of spaces as one, and the same unit of bytes all
+/// over.
 pub fn masked(rows: &[String]) -> Vec<String> {
     let mask = |row: &String| {
         let indent = row.len() - row.trim_start().len();

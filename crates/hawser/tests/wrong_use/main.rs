@@ -5,10 +5,8 @@
 mod labs;
 mod torrents;
 
-use std::{
-    path::Path,
-    process::{Command, Output},
-};
+use std::path::Path;
+use std::process::{Command, Output};
 
 fn hawser(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hawser"))

@@ -1,10 +1,9 @@
 //! Writing captures in the pcapng format (draft-ietf-opsawg-pcapng).
 
+use std::io::{self, Write};
+use std::time::Duration;
+
 use super::Frame;
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -175,8 +174,10 @@ fn pad(block: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::SNAP_LENGTH, *};
     use proptest::prelude::*;
+
+    use super::super::SNAP_LENGTH;
+    use super::*;
 
     fn interface() -> CaptureInterface {
         CaptureInterface {

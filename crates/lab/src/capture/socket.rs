@@ -1,11 +1,13 @@
 //! A packet socket of packet(7) on one device.
 
+use std::ffi::CString;
+use std::time::Duration;
+use std::{io, mem, ptr};
+
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+
 use super::{Frame, SNAP_LENGTH};
-use rustix::{
-    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-    net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt},
-};
-use std::{ffi::CString, io, mem, ptr, time::Duration};
 
 /// Bytes of frames that may wait for us; the kernel gives what it allows.
 const BUFFER: usize = 64 << 20;
@@ -42,8 +44,7 @@ impl PacketSocket {
         address.sll_family = libc::AF_PACKET as u16;
         address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
         address.sll_ifindex = index as i32;
-        // SAFETY: the pointer is to a sockaddr_ll of that size, which outlives
-        // the call.
+        // SAFETY: the pointer is to a sockaddr_ll of that size, which outlives the call.
         let bound = unsafe {
             libc::bind(
                 fd.as_raw_fd(),
@@ -77,9 +78,8 @@ impl PacketSocket {
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = CONTROL as _;
         let length = loop {
-            // SAFETY: every pointer of the message is to memory of the length
-            // beside it, which outlives the call.
-            // MSG_TRUNC: the whole length is returned, whatever fits.
+            // SAFETY: every pointer of the message is to memory of the length beside it, which
+            // outlives the call. MSG_TRUNC: the whole length is returned, whatever fits.
             let got =
                 unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
             if got >= 0 {
@@ -106,8 +106,7 @@ impl PacketSocket {
         // SAFETY: all zeros is a valid tpacket_stats.
         let mut statistics: libc::tpacket_stats = unsafe { mem::zeroed() };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: the pointers are to a tpacket_stats and its size, which
-        // outlive the call.
+        // SAFETY: the pointers are to a tpacket_stats and its size, which outlive the call.
         let got = unsafe {
             libc::getsockopt(
                 self.fd.as_raw_fd(),
@@ -132,8 +131,7 @@ impl PacketSocket {
 
 /// When the kernel saw the frame.
 fn time_of(message: &libc::msghdr) -> Option<Duration> {
-    // SAFETY: recvmsg has filled the control messages in, and the macros stay
-    // inside them.
+    // SAFETY: recvmsg has filled the control messages in, and the macros stay inside them.
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {

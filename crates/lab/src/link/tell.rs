@@ -1,28 +1,23 @@
 //! Telling a lab's processes of a link's change.
 
-use crate::{
-    Lab,
-    dir::{AsState, Service, State},
-};
-use hawser_router::{
-    Counters,
-    live::{Reply, Request, call},
-};
-use hawser_topology::{End, Link, LinkState, Side};
-use std::{
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-/// How long two routers may take to hear each other again: RFC 5880 has them
-/// speak once a second until they do.
+use hawser_router::Counters;
+use hawser_router::live::{Reply, Request, call};
+use hawser_topology::{End, Link, LinkState, Side};
+
+use crate::Lab;
+use crate::dir::{AsState, Service, State};
+
+/// How long two routers may take to hear each other again: RFC 5880 has them speak once a second
+/// until they do.
 const HEARD: Duration = Duration::from_secs(10);
 /// How often they are asked.
 const ASK: Duration = Duration::from_millis(20);
 
 impl Lab {
-    /// Tells the routers at both ends, and every control service, but for those
-    /// that the user runs.
+    /// Tells the routers at both ends, and every control service, but for those that the user runs.
     pub(super) fn tell(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
         let mut failures = Vec::new();
         for side in [Side::A, Side::B] {
@@ -31,8 +26,8 @@ impl Lab {
                 continue;
             };
             match self.tell_router(as_, end, wanted) {
-                // One that the user runs may be another's, which listens to
-                // nobody, or not run yet; one of ours that runs listens.
+                // One that the user runs may be another's, which listens to nobody, or not run yet;
+                // one of ours that runs listens.
                 Err(_) if as_.no_router => {}
                 told => failures.extend(told.err()),
             }
@@ -85,8 +80,8 @@ impl Lab {
         Ok((name, as_.router_socket(&dir, index)))
     }
 
-    /// Waits until the routers at both ends hear each other, if the lab runs
-    /// both; says who does not.
+    /// Waits until the routers at both ends hear each other, if the lab runs both; says who does
+    /// not.
     pub(super) fn await_heard(&self, state: &State, link: &Link) -> Vec<String> {
         let mut ends = Vec::with_capacity(2);
         for side in [Side::A, Side::B] {

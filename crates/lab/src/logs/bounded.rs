@@ -1,23 +1,20 @@
 //! A log that cannot fill a disk.
 
-use rustix::fd::AsFd;
-use std::{
-    fs::{File, OpenOptions},
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-/// Bytes of a log; as many again are kept of what it held before. Small: of a
-/// lab of root the logs lie in `/run`, which is memory.
+use rustix::fd::AsFd;
+
+/// Bytes of a log; as many again are kept of what it held before. Small: of a lab of root the logs
+/// lie in `/run`, which is memory.
 pub const LOG_LIMIT: u64 = 512 << 10;
 
-/// The environment variable that names the file which standard error of a
-/// process of a lab goes to.
+/// The environment variable that names the file which standard error of a process of a lab goes to.
 pub(crate) const LOG_FILE: &str = "HAWSER_LOG_FILE";
 
-/// Standard error of a process of a lab, which goes to a file. When the file
-/// is full it is put aside as `FILE.1`, in place of the one before, and a new
-/// one is begun.
+/// Standard error of a process of a lab, which goes to a file. When the file is full it is put
+/// aside as `FILE.1`, in place of the one before, and a new one is begun.
 #[derive(Debug)]
 pub struct BoundedLog {
     path: PathBuf,
@@ -49,8 +46,7 @@ impl BoundedLog {
     }
 
     fn begin_anew(&mut self) -> io::Result<()> {
-        // Counted from here in any case: what fails now fails again, and a
-        // line a try is enough.
+        // Counted from here in any case: what fails now fails again, and a line a try is enough.
         self.length = 0;
         std::fs::rename(&self.path, aside(&self.path))?;
         self.file = append(&self.path)?;
@@ -64,8 +60,7 @@ impl BoundedLog {
 impl Write for BoundedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.length > 0 && self.length + bytes.len() as u64 > self.limit {
-            // Where that fails the lab's folder is being removed, and the log
-            // with it.
+            // Where that fails the lab's folder is being removed, and the log with it.
             let _ = self.begin_anew();
         }
         let written = self.file.write(bytes)?;

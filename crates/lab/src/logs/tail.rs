@@ -1,12 +1,11 @@
 //! Reading a log as it grows and is put aside.
 
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
 use super::bounded::aside;
-use std::{
-    fs::File,
-    io::{self, ErrorKind, Read, Seek, SeekFrom},
-    os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
-};
 
 /// Longest line, in bytes; a longer one comes in parts.
 const LONGEST: usize = 64 << 10;
@@ -54,8 +53,8 @@ impl Tail {
                     }
                     break;
                 }
-                // Another: of the old one the rest has just been read, but
-                // for what was written since.
+                // Another: of the old one the rest has just been read, but for what was written
+                // since.
                 Some(file) => {
                     file.read_to_end(&mut bytes)?;
                     self.file = Some(there);
@@ -91,9 +90,8 @@ fn same(one: &File, other: &File) -> io::Result<bool> {
     Ok(id(one)? == id(other)?)
 }
 
-/// The time at the beginning of a line, as `tracing` writes it:
-/// `2026-01-31T12:34:56.123456Z`. All of one length, so that they are compared
-/// as texts.
+/// The time at the beginning of a line, as `tracing` writes it: `2026-01-31T12:34:56.123456Z`. All
+/// of one length, so that they are compared as texts.
 fn time_of(line: &str) -> Option<&str> {
     const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd.ddddddZ";
     let time = line.get(..SHAPE.len())?;
@@ -106,9 +104,11 @@ fn time_of(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use proptest::prelude::*;
     use std::io::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
 
     fn texts(tail: &mut Tail) -> Vec<String> {
         let lines = tail.read().unwrap();

@@ -1,24 +1,25 @@
 //! Which address everything has.
 
-use crate::netlink::Mac;
-use hawser_topology::{Side, Underlay};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hawser_topology::{Side, Underlay};
+
+use crate::netlink::Mac;
 
 /// Last byte of a host's address.
 const HOST: u8 = 1;
-/// Last byte of the first border router's address, which the control service
-/// has too. The second is one below, and so on.
+/// Last byte of the first border router's address, which the control service has too. The second is
+/// one below, and so on.
 const SERVICE: u8 = 254;
 /// `10.128.0.0/9`: the links.
 const LINKS: u32 = 0x0a80_0000;
-/// `fd00::/64`: the ASes, a /64 each (RFC 4193, with a global id of zero: what
-/// is in a lab's namespaces meets no other network).
+/// `fd00::/64`: the ASes, a /64 each (RFC 4193, with a global id of zero: what is in a lab's
+/// namespaces meets no other network).
 const ASES6: u128 = 0xfd00 << 112;
 /// `fd00:0:1::/48`: the links.
 const LINKS6: u128 = ASES6 + (1 << 80);
 
-/// The plain address of the host of the AS at `index`: `10.n>>8.n.1` with n
-/// counted from 1.
+/// The plain address of the host of the AS at `index`: `10.n>>8.n.1` with n counted from 1.
 pub(super) fn host(index: usize) -> Ipv4Addr {
     inside(index, HOST)
 }
@@ -58,8 +59,8 @@ pub(super) fn link6(index: u32, side: Side) -> Ipv6Addr {
     Ipv6Addr::from(LINKS6 + u128::from(of_pair(index, side)))
 }
 
-/// The Ethernet address of one end of the link at `index`: locally administered
-/// (IEEE 802, 8.4), which no card has.
+/// The Ethernet address of one end of the link at `index`: locally administered (IEEE 802, 8.4),
+/// which no card has.
 pub(super) fn mac(index: u32, side: Side) -> Mac {
     let [a, b, c, d] = of_pair(index, side).to_be_bytes();
     [0x02, 0x68, a, b, c, d]

@@ -1,9 +1,12 @@
 //! The files of an AS.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use hawser_topology::{AsTopology, Bfd, BorderRouter, Interface, LinkKind, LinkTo, Network, Side};
+
 use super::{LinkPlan, RouterPlan};
 use crate::name::as_folder;
-use hawser_topology::{AsTopology, Bfd, BorderRouter, Interface, LinkKind, LinkTo, Network, Side};
-use std::{collections::BTreeMap, net::SocketAddr};
 
 /// UDP port of every border router inside its AS.
 const ROUTER_PORT: u16 = 30042;

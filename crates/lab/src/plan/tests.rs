@@ -1,5 +1,6 @@
-use super::*;
 use hawser_topology::LinkTo;
+
+use super::*;
 
 const TOPO: &str = r#"
 ASes:

@@ -1,13 +1,13 @@
 //! Waiting for the links of a lab that comes up.
 
-use super::starter::{Starter, StarterEnded};
-use crate::dir::{AsState, LabDir, State};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
 use hawser_router::live::{Reply, Request, call};
 use hawser_topology::{Network, Side};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::{Duration, Instant},
-};
+
+use super::starter::{Starter, StarterEnded};
+use crate::dir::{AsState, LabDir, State};
 
 /// How long no further link may come up before the others are given up. RFC 5880,
 /// 6.8.3: a session that is not up sends once a second at most; in a large lab
@@ -16,9 +16,8 @@ const STALL: Duration = Duration::from_secs(10);
 /// How often routers are asked.
 const ASK: Duration = Duration::from_millis(20);
 
-/// Waits until the routers at both ends of every link hear each other. Links
-/// with an end that the user runs are not waited for. Returns those that did not
-/// come up.
+/// Waits until the routers at both ends of every link hear each other. Links with an end that the
+/// user runs are not waited for. Returns those that did not come up.
 pub(super) fn wait(
     dir: &LabDir,
     state: &State,

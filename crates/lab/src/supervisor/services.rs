@@ -1,26 +1,25 @@
 //! The routers and control services of a lab, as children of its supervisor.
 
-use super::{NotReady, PROGRAM, Report, backoff::Backoff, starter::Starter};
-use crate::{
-    UpError,
-    dir::{LabDir, Service, Settings, State},
-    live,
-    logs::LOG_FILE,
-    netns::{self, NetNs},
-    process::{Handle, ProcessId},
-    protocol::History,
-    reap,
-};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use std::{
-    ffi::OsString,
-    fs::{File, OpenOptions},
-    io,
-    os::{fd::AsFd, unix::process::CommandExt},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
+
+use super::backoff::Backoff;
+use super::starter::Starter;
+use super::{NotReady, PROGRAM, Report};
+use crate::dir::{LabDir, Service, Settings, State};
+use crate::logs::LOG_FILE;
+use crate::netns::{self, NetNs};
+use crate::process::{Handle, ProcessId};
+use crate::protocol::History;
+use crate::{UpError, live, reap};
 
 /// How long all services together may take to answer.
 const START: Duration = Duration::from_secs(30);
@@ -60,8 +59,7 @@ struct Process {
 pub(super) struct Services(Vec<Running>);
 
 impl Services {
-    /// Starts all that the lab runs itself, and notes their processes in
-    /// `state`.
+    /// Starts all that the lab runs itself, and notes their processes in `state`.
     pub fn spawn(
         dir: &LabDir,
         settings: &Settings,
@@ -147,8 +145,8 @@ impl Services {
         self.0.iter_mut().try_for_each(Running::reap)
     }
 
-    /// Takes note of those that have ended, and starts those again whose time
-    /// has come. Returns whether `state` has changed.
+    /// Takes note of those that have ended, and starts those again whose time has come. Returns
+    /// whether `state` has changed.
     pub fn tend(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<bool> {
         self.reap()?;
         let now = Instant::now();
@@ -299,8 +297,8 @@ impl Running {
                     Err(e) => Err(e.to_string()),
                 }
             }
-            // It takes its addresses before it listens there. A question would have
-            // it read the whole network.
+            // It takes its addresses before it listens there. A question would have it read the
+            // whole network.
             Service::Control => match live::answers(&self.socket) {
                 true => Ok(()),
                 false => Err("it does not listen on its socket".to_owned()),
@@ -309,8 +307,8 @@ impl Running {
     }
 }
 
-/// Starts a service inside the namespace of its AS, to live no longer than the
-/// calling thread, which is the supervisor's only lasting one.
+/// Starts a service inside the namespace of its AS, to live no longer than the calling thread,
+/// which is the supervisor's only lasting one.
 fn start(mut command: Command, log: &Path, ns: &NetNs) -> io::Result<Child> {
     command.env(LOG_FILE, log);
     let log = OpenOptions::new().create(true).append(true).open(log)?;
@@ -320,8 +318,7 @@ fn start(mut command: Command, log: &Path, ns: &NetNs) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log);
-    // SAFETY: between fork and exec it only makes system calls; nothing
-    // allocates or locks.
+    // SAFETY: between fork and exec it only makes system calls; nothing allocates or locks.
     unsafe {
         command.pre_exec(move || {
             netns::enter_net(ns.as_fd())?;

@@ -1,19 +1,18 @@
 //! The command that brings a lab up, as its supervisor sees it.
 
-use super::Report;
-use crate::{dir::LabDir, place::Lock};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    fd::AsFd,
-};
-use std::{
-    fs::File,
-    io::{self, Write},
-};
+use std::fs::File;
+use std::io::{self, Write};
 
-/// The command that started this process. It awaits a report on standard output,
-/// and shares the lab's lock, which is standard input: if it is killed, the next
-/// command on the lab waits until this process has cleared up.
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::AsFd;
+
+use super::Report;
+use crate::dir::LabDir;
+use crate::place::Lock;
+
+/// The command that started this process. It awaits a report on standard output, and shares the
+/// lab's lock, which is standard input: if it is killed, the next command on the lab waits until
+/// this process has cleared up.
 pub(super) struct Starter {
     lock: Lock,
 }

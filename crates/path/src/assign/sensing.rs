@@ -206,8 +206,8 @@ mod tests {
     use crate::testing::path;
     use crate::{Reason, Sensed};
 
-    /// Two peers over a link in common, and a third over another, so that it counts. In Mbit/s
-    /// what the link carries.
+    /// Two peers over a link in common, and a third over another, so that it counts. In Mbit/s what
+    /// the link carries.
     struct Scene {
         assignment: SensingAssignment<u8>,
         now: Instant,

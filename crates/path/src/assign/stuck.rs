@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 /// What the paths of a peer are, so that peers with the same paths are known as such.
 pub(super) type Class = [u8; 32];
 
-/// The peers for which the last search for a chain found none, and what these searches looked at.
-/// A search looks at nothing else, so until some of that changes it would find none again.
+/// The peers for which the last search for a chain found none, and what these searches looked at. A
+/// search looks at nothing else, so until some of that changes it would find none again.
 ///
 /// Peers are named by numbers that stay theirs, and are free again when they leave.
 #[derive(Debug, Clone, Default)]

@@ -48,8 +48,8 @@ fn the_only_way_out_does_not_count_and_is_told() {
     assert_eq!(printed(&assignment, "A"), [taken, taken]);
 }
 
-// 001, Fig. 6: a path is the list of its interfaces, each named by AS and number. The same number in
-// another AS is another interface.
+// 001, Fig. 6: a path is the list of its interfaces, each named by AS and number. The same number
+// in another AS is another interface.
 #[test]
 fn fig_6_interfaces_are_told_apart_by_as_and_number() {
     let first = "5 1>2 1 3>4 2 5>6 6";

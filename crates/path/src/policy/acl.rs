@@ -22,9 +22,8 @@ pub struct Acl(Vec<AclEntry>);
 /// Parsed from `+` (allow) or `-` (deny), a space, and a hop predicate: `ISD`, `ISD-AS`,
 /// `ISD-AS#IF` (that interface on the way in or out) or `ISD-AS#IN,OUT`; 0 stands for any. Each
 /// interface is looked at alone: `#2,0` is true of interface 2 on the way in and of any on the way
-/// out, as in scionproto's program. The sign
-/// alone is a default: it decides about all interfaces. Printed without the zeros that mean
-/// nothing.
+/// out, as in scionproto's program. The sign alone is a default: it decides about all interfaces.
+/// Printed without the zeros that mean nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AclEntry {
     allow: bool,

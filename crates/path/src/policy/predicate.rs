@@ -3,12 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sciparse::identifier::{asn::Asn, isd::Isd, isd_asn::IsdAsn};
+use sciparse::identifier::asn::Asn;
+use sciparse::identifier::isd::Isd;
+use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::Interface;
 
-/// A hop predicate as it stands in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where
-/// 0 stands for any.
+/// A hop predicate as it stands in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where 0
+/// stands for any.
 ///
 /// Not that of a sequence, which has looser and stricter sides: this one is matched against one
 /// interface, and takes no interface where the AS is any.

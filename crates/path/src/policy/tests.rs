@@ -4,8 +4,7 @@ mod acl;
 mod document;
 mod network;
 
-use network::paths;
-
+use self::network::paths;
 use super::*;
 
 /// The only policy of a document.

@@ -5,7 +5,7 @@ use crate::Path;
 
 mod table;
 
-pub use table::{Carbon, CarbonError};
+pub use self::table::{Carbon, CarbonError};
 
 /// Ranks by a [`Carbon`] table, and where it says nothing by what ASes announce of themselves.
 #[derive(Debug, Default)]

@@ -17,8 +17,8 @@ pub struct Selection {
     pub taken: Vec<usize>,
     /// One for each path, in the order in which they were given.
     pub decisions: Vec<Decision>,
-    /// The interfaces that were not counted when paths were compared, because every path has to
-    /// use them.
+    /// The interfaces that were not counted when paths were compared, because every path has to use
+    /// them.
     pub ignored: Vec<Interface>,
     /// The paths that were compared, the first in rank first: all but copies and what a strategy
     /// refuses.
@@ -33,8 +33,8 @@ pub struct Selection {
 pub struct Ranked {
     /// Which of the paths given.
     pub index: usize,
-    /// What was compared, in order of precedence: what each ranking strategy says, then hops.
-    /// Paths alike in all of it stand by announced latency and fingerprint.
+    /// What was compared, in order of precedence: what each ranking strategy says, then hops. Paths
+    /// alike in all of it stand by announced latency and fingerprint.
     pub values: Vec<Value>,
 }
 
@@ -123,7 +123,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Why a path was taken, left or is waiting. Printed as a short line for people; serde uses that line too.
+/// Why a path was taken, left or is waiting. Printed as a short line for people; serde uses that
+/// line too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -201,7 +202,8 @@ pub enum Reason {
         /// What it ranks by.
         value: String,
     },
-    /// Taken: overlaps with paths that were taken before, but no path that was left overlapped less.
+    /// Taken: overlaps with paths that were taken before, but no path that was left overlapped
+    /// less.
     SharesFewest {
         /// How many of its interfaces those paths cross too.
         count: usize,

@@ -136,8 +136,8 @@ fn shares_with(
 /// The interfaces not counted because every path has to use them: the first link when all paths
 /// leave by the same interface, the last when all arrive by the same one (001, section VI).
 ///
-/// The paper excludes the interface of the first and of the last AS. The other end of the same
-/// link goes with it: counted, it would let every path overlap with every other all the same.
+/// The paper excludes the interface of the first and of the last AS. The other end of the same link
+/// goes with it: counted, it would let every path overlap with every other all the same.
 fn unavoidable(paths: &[Candidate<'_>]) -> Vec<Interface> {
     // One path alone overlaps with nothing.
     if paths.len() < 2 {

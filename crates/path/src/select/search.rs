@@ -70,8 +70,8 @@ struct Node {
     cost: Cost,
     /// The paths ranked after this one that share no interface with it.
     apart: Set,
-    /// Paths that begin with the same interface have the same number here. Paths that cross
-    /// nothing have each their own.
+    /// Paths that begin with the same interface have the same number here. Paths that cross nothing
+    /// have each their own.
     first: usize,
     /// The same for the last interface.
     last: usize,

@@ -21,8 +21,8 @@ const MOST_PATHS: usize = 64;
 const PRECISION: f64 = 1e-9;
 
 /// Takes the fewest paths that can keep the limit, as every further one shows bytes to further
-/// ASes; of these sets the one that ranks best in sum. Where none can, the paths over which the
-/// AS that carries most carries least.
+/// ASes; of these sets the one that ranks best in sum. Where none can, the paths over which the AS
+/// that carries most carries least.
 #[derive(Debug)]
 pub(super) struct Spread {
     /// The largest share, in per cent: 1 to 100.
@@ -139,8 +139,8 @@ impl<'a> Search<'a> {
             return None;
         }
         let all = self.share((0..self.inner.len()).collect());
-        // A set lets no AS carry less than a larger one does: where all paths together do not
-        // keep the limit, only sets as large as may be are worth a look.
+        // A set lets no AS carry less than a larger one does: where all paths together do not keep
+        // the limit, only sets as large as may be are worth a look.
         let from = match all.load <= self.limit + PRECISION {
             true => 1,
             false => self.max,
@@ -199,8 +199,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes away the paths that carry least until no more than may be are left: where there was
-    /// no time to try all sets.
+    /// Takes away the paths that carry least until no more than may be are left: where there was no
+    /// time to try all sets.
     fn reduce(&self, mut set: Shared) -> Shared {
         set = without_idle(set);
         while set.members.len() > self.max {

@@ -11,8 +11,8 @@ use crate::{Fingerprint, Interface, Path, Reason};
 /// One way to choose among paths. Those that are given together are a [`Select`](super::Select).
 ///
 /// First every strategy may refuse single paths, then each ranks what is left, the first named
-/// before all others, then at most one picks a set. A strategy does one of the three and leaves
-/// the others as they are.
+/// before all others, then at most one picks a set. A strategy does one of the three and leaves the
+/// others as they are.
 pub trait Strategy: fmt::Debug + Send + Sync {
     /// How it is written, with what was given after the colon: `disjoint:2`.
     fn text(&self) -> String;

@@ -5,9 +5,9 @@
 pub(super) struct Estimate {
     /// The mean over some slots.
     pub rate: f64,
-    /// What it carries in the long run differs from `rate` by less: of estimates of fifteen slots in
-    /// all but one in a hundred, of three slots in all but one in fifteen. 0 if it was the same in
-    /// each slot.
+    /// What it carries in the long run differs from `rate` by less: of estimates of fifteen slots
+    /// in all but one in a hundred, of three slots in all but one in fifteen. 0 if it was the same
+    /// in each slot.
     pub margin: f64,
     /// The standard deviation from slot to slot, as a share of the rate.
     pub spread: f64,

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Paths over links: what a path carries is its fair share of the narrowest, as with greedy
-/// senders under fair congestion control.
+/// Paths over links: what a path carries is its fair share of the narrowest, as with greedy senders
+/// under fair congestion control.
 struct Fluid {
     /// In Mbit/s.
     links: Vec<f64>,

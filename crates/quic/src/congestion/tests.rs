@@ -2,10 +2,10 @@ mod link;
 
 use std::time::{Duration, Instant};
 
-use link::{Link, MTU, Sender};
 use noq::congestion::ControllerFactory;
 use proptest::prelude::*;
 
+use self::link::{Link, MTU, Sender};
 use super::cubic::Cubic;
 use super::*;
 

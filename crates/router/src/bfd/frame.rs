@@ -1,14 +1,12 @@
 //! The SCION headers around a BFD packet.
 
-use super::packet::{Control, LENGTH};
-use crate::{
-    mac::{HopKey, MacInput},
-    wire,
-};
 use std::net::IpAddr;
 
-/// Traffic class 0xb8 (expedited forwarding) and flow label 0xdead, as
-/// scionproto has them.
+use super::packet::{Control, LENGTH};
+use crate::mac::{HopKey, MacInput};
+use crate::wire;
+
+/// Traffic class 0xb8 (expedited forwarding) and flow label 0xdead, as scionproto has them.
 const FIRST_LINE: u32 = 0x0b80_dead;
 /// How long the first hop is valid: 63 and one units of 337.5 s.
 const EXP_TIME: u8 = 63;
@@ -24,8 +22,8 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Over `interface`, which links this AS at `local` with `neighbour` at
-    /// `remote`: on a one-hop path.
+    /// Over `interface`, which links this AS at `local` with `neighbour` at `remote`: on a one-hop
+    /// path.
     pub fn external(
         isd_as: u64,
         local: IpAddr,
@@ -43,8 +41,7 @@ impl Frame {
         Frame::whole(headers, Some(interface), path)
     }
 
-    /// From this router at `local` to another of its AS at `remote`: on an
-    /// empty path.
+    /// From this router at `local` to another of its AS at `remote`: on an empty path.
     pub fn internal(isd_as: u64, local: IpAddr, remote: IpAddr) -> Frame {
         let headers = addresses(wire::EMPTY_PATH, (isd_as, local), (isd_as, remote));
         let path = headers.len();
@@ -104,8 +101,9 @@ fn addresses(path_type: u8, src: (u64, IpAddr), dst: (u64, IpAddr)) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
-    use super::*;
     use hawser_topology::AsDir;
+
+    use super::*;
 
     /// Where these were recorded says the file.
     fn recorded(name: &str) -> Option<Vec<u8>> {

@@ -1,7 +1,8 @@
 //! A BFD control packet as bytes (RFC 5880, section 4.1).
 
-use crate::wire::u32_at;
 use std::time::Duration;
+
+use crate::wire::u32_at;
 
 /// Length of a packet without authentication.
 pub(crate) const LENGTH: usize = 24;
@@ -41,8 +42,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Reads a packet; none if it must be discarded (RFC 5880, section 6.8.6),
-    /// or uses what is not supported: authentication and demand mode.
+    /// Reads a packet; none if it must be discarded (RFC 5880, section 6.8.6), or uses what is not
+    /// supported: authentication and demand mode.
     pub fn parse(bytes: &[u8]) -> Option<Control> {
         let bytes: &[u8; LENGTH] = bytes.first_chunk()?;
         let flags = bytes[1];
@@ -95,8 +96,9 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     const PLAIN: Control = Control {
         diagnostic: 0,

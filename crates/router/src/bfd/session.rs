@@ -1,23 +1,24 @@
 //! One BFD session: a state machine without I/O or clock (RFC 5880, section
 //! 6.8), asynchronous mode only.
 
-use super::packet::{Control, State};
-use hawser_topology::Bfd;
 use std::time::{Duration, Instant};
+
+use hawser_topology::Bfd;
+
+use super::packet::{Control, State};
 
 /// How often to send while the neighbour is not heard (RFC 5880, section
 /// 6.8.3).
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Oftener than this nothing is sent: a wrong unit in a file must not eat the
-/// machine.
+/// Oftener than this nothing is sent: a wrong unit in a file must not eat the machine.
 const FAST: Duration = Duration::from_millis(1);
-/// The longest silence that is waited out, whatever the neighbour asks for: a
-/// wrong interval of its must not keep a dead link in use for days.
+/// The longest silence that is waited out, whatever the neighbour asks for: a wrong interval of its
+/// must not keep a dead link in use for days.
 const LONGEST_DETECTION: Duration = Duration::from_secs(30);
 
-/// Packets follow each other after 75 to 100 % of the interval, after 90 % at
-/// most where a single missing one counts (RFC 5880, section 6.8.7).
+/// Packets follow each other after 75 to 100 % of the interval, after 90 % at most where a single
+/// missing one counts (RFC 5880, section 6.8.7).
 const EARLIEST: u32 = 75;
 const LATEST: u32 = 100;
 const LATEST_OF_ONE: u32 = 90;
@@ -33,8 +34,8 @@ pub(crate) struct Session {
     discriminator: u32,
     state: State,
     diagnostic: u8,
-    /// The last Your Discriminator that is not zero: this session's, or that of
-    /// the router that was here before.
+    /// The last Your Discriminator that is not zero: this session's, or that of the router that was
+    /// here before.
     known_as: u32,
     /// As the neighbour last said.
     remote: u32,
@@ -80,19 +81,17 @@ impl Session {
         self.state == State::Up
     }
 
-    /// Whether `packet` belongs to this session. Its Your Discriminator decides
-    /// (RFC 5880, section 6.8.6) while the session is up. Until then the link
-    /// does, which has this session only: a neighbour that has heard the router
-    /// that was here before may go on addressing that one. scionproto's does so
-    /// for as long as it hears anything, so that no session would ever come up
+    /// Whether `packet` belongs to this session. Its Your Discriminator decides (RFC 5880, section
+    /// 6.8.6) while the session is up. Until then the link does, which has this session only: a
+    /// neighbour that has heard the router that was here before may go on addressing that one.
+    /// scionproto's does so for as long as it hears anything, so that no session would ever come up
     /// with it.
     pub fn accepts(&self, packet: &Control) -> bool {
         !self.is_up() || [0, self.discriminator, self.known_as].contains(&packet.yours)
     }
 
-    /// Processes a packet (RFC 5880, section 6.8.6), if the session accepts it.
-    /// Returns whether the state has changed, of which the neighbour is then
-    /// informed at once.
+    /// Processes a packet (RFC 5880, section 6.8.6), if the session accepts it. Returns whether the
+    /// state has changed, of which the neighbour is then informed at once.
     pub fn hear(&mut self, packet: &Control, now: Instant) -> bool {
         if !self.accepts(packet) {
             return false;
@@ -100,9 +99,8 @@ impl Session {
         let mut state = packet.state;
         if packet.yours != 0 {
             self.known_as = packet.yours;
-            // An Init for another session shows that the neighbour is there,
-            // but not that it hears this session: only an Up that follows this
-            // session's Init does.
+            // An Init for another session shows that the neighbour is there, but not that it hears
+            // this session: only an Up that follows this session's Init does.
             if state == State::Init && !self.is_up() && packet.yours != self.discriminator {
                 state = State::Down;
             }
@@ -110,10 +108,9 @@ impl Session {
         self.remote = packet.mine;
         self.remote_min_rx = packet.required_min_rx;
         let mut interval = self.config.required_min_rx.max(packet.desired_min_tx);
-        // A system whose session is down announces a second at least (RFC 5880,
-        // section 6.8.3). scionproto's may announce less, and starts its
-        // interval anew when it leaves that state: with a multiplier of 1 its
-        // next packet would come too late every time.
+        // A system whose session is down announces a second at least (RFC 5880, section 6.8.3).
+        // scionproto's may announce less, and starts its interval anew when it leaves that state:
+        // with a multiplier of 1 its next packet would come too late every time.
         if packet.state == State::Down {
             interval = interval.max(SLOW);
         }
@@ -137,9 +134,9 @@ impl Session {
         self.turn(next)
     }
 
-    /// Goes down if the neighbour has been silent for too long at `now`; says
-    /// whether it has. Any packet of the neighbour's is a sign of life: on a
-    /// full link BFD packets are lost among the others, but the link lives.
+    /// Goes down if the neighbour has been silent for too long at `now`; says whether it has. Any
+    /// packet of the neighbour's is a sign of life: on a full link BFD packets are lost among the
+    /// others, but the link lives.
     pub fn expire(&mut self, now: Instant, heard: Option<Instant>) -> bool {
         if self.expires.is_none_or(|expires| now < expires) {
             return false;
@@ -204,8 +201,8 @@ impl Session {
         self.sent + interval * percent / 100
     }
 
-    /// scionproto begins to send often as soon as it hears the neighbour, not
-    /// only when both hear each other; that takes a second less.
+    /// scionproto begins to send often as soon as it hears the neighbour, not only when both hear
+    /// each other; that takes a second less.
     fn desired_min_tx(&self) -> Duration {
         match self.state {
             State::Down | State::AdminDown => self.config.desired_min_tx.max(SLOW),

@@ -1,5 +1,6 @@
-use super::*;
 use std::time::Duration;
+
+use super::*;
 
 fn shape(delay_ms: u64, jitter_ms: u64, loss: f64) -> Shape {
     Shape {

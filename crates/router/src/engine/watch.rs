@@ -1,12 +1,14 @@
 //! The BFD sessions of a router, and what follows from them.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::time::Instant;
+
 use super::{Engine, INSIDE, unix_time};
-use crate::{
-    bfd::{Control, Frame, Session},
-    forward::Origin,
-    reason::Reason,
-};
-use std::{collections::BTreeMap, net::SocketAddr, ops::Range, time::Instant};
+use crate::bfd::{Control, Frame, Session};
+use crate::forward::Origin;
+use crate::reason::Reason;
 
 /// A neighbour that is watched.
 pub(crate) struct Watched {
@@ -95,9 +97,8 @@ impl Engine {
         self.watch.plan();
     }
 
-    /// Notices who has been silent for too long, and sends what is due. What
-    /// is nearly due goes along: a router with many neighbours wakes up no
-    /// more often than one with few.
+    /// Notices who has been silent for too long, and sends what is due. What is nearly due goes
+    /// along: a router with many neighbours wakes up no more often than one with few.
     pub(super) fn look_around(&mut self, now: Instant) {
         if self.watch.next.is_none_or(|next| now < next) {
             return;

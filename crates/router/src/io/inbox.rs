@@ -1,15 +1,13 @@
 //! Receiving many datagrams in one call.
 
-use super::{checked, from_raw};
-use std::{
-    io,
-    net::{SocketAddr, UdpSocket},
-    ops::Range,
-    os::fd::AsRawFd,
-};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::ops::Range;
+use std::os::fd::AsRawFd;
 
-/// Most buffers filled in one call. Each holds up to 64 KiB of merged
-/// datagrams.
+use super::{checked, from_raw};
+
+/// Most buffers filled in one call. Each holds up to 64 KiB of merged datagrams.
 const SLOTS: usize = 8;
 const SLOT: usize = 1 << 16;
 
@@ -18,8 +16,7 @@ const SLOT: usize = 1 << 16;
 #[derive(Clone, Copy)]
 struct Control([u8; 64]);
 
-/// Bytes worth having in hand at once: what is read must still be in the
-/// cache when it is sent.
+/// Bytes worth having in hand at once: what is read must still be in the cache when it is sent.
 const AT_ONCE: usize = SLOT;
 
 /// Buffers for one call's worth of datagrams.
@@ -28,8 +25,8 @@ pub(crate) struct Inbox {
     slots: [Slot; SLOTS],
 }
 
-/// How many buffers to fill with one call: many while packets come singly,
-/// one while they come merged.
+/// How many buffers to fill with one call: many while packets come singly, one while they come
+/// merged.
 pub(crate) struct Appetite(usize);
 
 impl Default for Appetite {
@@ -59,8 +56,7 @@ impl Inbox {
         }
     }
 
-    /// Fills slots from `socket`; returns how many, and whether there may be
-    /// more to receive.
+    /// Fills slots from `socket`; returns how many, and whether there may be more to receive.
     pub fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -85,8 +81,8 @@ impl Inbox {
             head.msg_control = control[i].0.as_mut_ptr().cast();
             head.msg_controllen = size_of::<Control>() as _;
         }
-        // SAFETY: every pointer in `heads` is to memory that lives until the
-        // end of this function, with its true length.
+        // SAFETY: every pointer in `heads` is to memory that lives until the end of this function,
+        // with its true length.
         let count = checked(unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -135,8 +131,8 @@ impl Inbox {
 
 /// The length of the merged datagrams, if the kernel merged any.
 fn stride(head: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the kernel has written whole control messages into the buffer
-    // and their length into the header; the CMSG functions stay within it.
+    // SAFETY: the kernel has written whole control messages into the buffer and their length into
+    // the header; the CMSG functions stay within it.
     unsafe {
         let mut message = libc::CMSG_FIRSTHDR(head);
         while let Some(found) = message.as_ref() {

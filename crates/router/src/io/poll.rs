@@ -1,7 +1,10 @@
 //! Waiting for descriptors, with timeouts below a millisecond.
 
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
 use super::checked;
-use std::{io, os::fd::RawFd, time::Duration};
 
 /// What to wait for.
 #[derive(Debug, Clone, Copy)]
@@ -22,8 +25,8 @@ impl Poller {
         self.entries.truncate(length);
     }
 
-    /// Adds `descriptor`, which must stay open while it is waited for: a
-    /// closed one is reported as ready.
+    /// Adds `descriptor`, which must stay open while it is waited for: a closed one is reported as
+    /// ready.
     pub fn add(&mut self, descriptor: RawFd, interest: Interest) {
         self.entries.push(libc::pollfd {
             fd: descriptor,
@@ -35,16 +38,16 @@ impl Poller {
         });
     }
 
-    /// Waits until a descriptor is ready or `timeout` is over; None: for ever.
-    /// Returns how many are ready; a signal counts as none.
+    /// Waits until a descriptor is ready or `timeout` is over; None: for ever. Returns how many are
+    /// ready; a signal counts as none.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
         let timeout = timeout.map(|time| libc::timespec {
             tv_sec: time.as_secs() as libc::time_t,
             tv_nsec: time.subsec_nanos().into(),
         });
         let timeout = timeout.as_ref().map_or(std::ptr::null(), |time| time as _);
-        // SAFETY: the pointers are to memory that outlives the call, with its
-        // true length; no signal mask is given.
+        // SAFETY: the pointers are to memory that outlives the call, with its true length; no
+        // signal mask is given.
         let ready = checked(unsafe {
             libc::ppoll(
                 self.entries.as_mut_ptr(),
@@ -71,8 +74,7 @@ impl Poller {
     }
 }
 
-/// Asks the kernel to end this thread's waits when they are due, not up to
-/// 50 µs later.
+/// Asks the kernel to end this thread's waits when they are due, not up to 50 µs later.
 pub(crate) fn sharpen_timers() -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes one number and touches no memory.
     checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) })?;

@@ -1,18 +1,17 @@
 //! Sending many datagrams in one call.
 
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+
 use super::{checked, to_raw};
-use std::{
-    io::{self, IoSlice},
-    net::{SocketAddr, UdpSocket},
-    os::fd::AsRawFd,
-};
 
 /// Room for one control message of two bytes.
 #[repr(C, align(8))]
 struct Control([u8; 32]);
 
-/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given,
-/// to `to`, or to whom the socket is connected to. Does not block.
+/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`, or to whom
+/// the socket is connected to. Does not block.
 pub(crate) fn send(
     socket: &UdpSocket,
     parts: &[IoSlice<'_>],
@@ -27,14 +26,14 @@ pub(crate) fn send(
         head.msg_name = (&raw mut *name).cast();
         head.msg_namelen = *length;
     }
-    // IoSlice is guaranteed to have the layout of iovec, and sendmsg does not
-    // write to what it points to.
+    // IoSlice is guaranteed to have the layout of iovec, and sendmsg does not write to what it
+    // points to.
     head.msg_iov = parts.as_ptr().cast_mut().cast();
     head.msg_iovlen = parts.len() as _;
     if let Some(segment) = segment {
         head.msg_control = control.0.as_mut_ptr().cast();
-        // SAFETY: the buffer holds CMSG_SPACE(2) bytes and is aligned for a
-        // control message, so the first one and its data lie within it.
+        // SAFETY: the buffer holds CMSG_SPACE(2) bytes and is aligned for a control message, so the
+        // first one and its data lie within it.
         unsafe {
             head.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as _;
             let message = libc::CMSG_FIRSTHDR(&head);

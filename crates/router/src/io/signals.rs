@@ -1,13 +1,12 @@
 //! SIGTERM and SIGINT as something to poll.
 
-use super::checked;
-use std::{
-    io,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
-};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// Holds SIGTERM and SIGINT back from this thread while it lives; the
-/// descriptor becomes ready when one arrives.
+use super::checked;
+
+/// Holds SIGTERM and SIGINT back from this thread while it lives; the descriptor becomes ready when
+/// one arrives.
 pub(crate) struct Signals {
     descriptor: OwnedFd,
     before: libc::sigset_t,
@@ -15,8 +14,8 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub fn hold() -> io::Result<Signals> {
-        // SAFETY: sigset_t is plain data that sigemptyset initialises; the
-        // pointers are to live locals.
+        // SAFETY: sigset_t is plain data that sigemptyset initialises; the pointers are to live
+        // locals.
         unsafe {
             let mut held: libc::sigset_t = std::mem::zeroed();
             let mut before: libc::sigset_t = std::mem::zeroed();

@@ -1,22 +1,20 @@
 //! Opening a UDP socket the way the router needs it.
 
-use super::checked;
-use std::{
-    io,
-    net::{SocketAddr, UdpSocket},
-    os::fd::AsRawFd,
-};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 
-/// Bytes asked for in either direction: 50 ms at 1 Gbit/s, which is also what
-/// a link's queue takes from the send side before it drops.
+use super::checked;
+
+/// Bytes asked for in either direction: 50 ms at 1 Gbit/s, which is also what a link's queue takes
+/// from the send side before it drops.
 const BUFFER: libc::c_int = 8 << 20;
 
-/// A non-blocking socket at `local`, connected to `remote` if there is one,
-/// that merges received datagrams and has large buffers.
+/// A non-blocking socket at `local`, connected to `remote` if there is one, that merges received
+/// datagrams and has large buffers.
 ///
-/// Returned with it is whom it has yet to be connected to: `remote`, if there
-/// is no way to it now, as while the link is down. Until then it is connected
-/// to itself, so that it hears no strangers.
+/// Returned with it is whom it has yet to be connected to: `remote`, if there is no way to it now,
+/// as while the link is down. Until then it is connected to itself, so that it hears no strangers.
 pub(crate) fn open(
     local: SocketAddr,
     remote: Option<SocketAddr>,
@@ -38,8 +36,8 @@ pub(crate) fn open(
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
     ] {
-        // Only with CAP_NET_ADMIN may a socket exceed the system's limit;
-        // without it the system gives as much as it allows.
+        // Only with CAP_NET_ADMIN may a socket exceed the system's limit; without it the system
+        // gives as much as it allows.
         if set(&socket, libc::SOL_SOCKET, force, BUFFER).is_err() {
             set(&socket, libc::SOL_SOCKET, plain, BUFFER)?;
         }
@@ -62,8 +60,8 @@ fn set(
     option: libc::c_int,
     value: libc::c_int,
 ) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and the kernel reads `value` during the
-    // call only, at its true length.
+    // SAFETY: the descriptor is open, and the kernel reads `value` during the call only, at its
+    // true length.
     checked(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -76,8 +74,8 @@ fn set(
     Ok(())
 }
 
-/// The largest payload that the way to whom `socket` is connected to takes in
-/// one piece: the path's MTU less the headers of IP and UDP.
+/// The largest payload that the way to whom `socket` is connected to takes in one piece: the path's
+/// MTU less the headers of IP and UDP.
 pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
     let (level, option, headers) = match socket.local_addr()? {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
@@ -98,8 +96,7 @@ pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
     Ok(usize::try_from(mtu).unwrap_or(0).saturating_sub(headers))
 }
 
-/// How many datagrams the kernel has dropped at `socket`, for want of room or
-/// a wrong checksum.
+/// How many datagrams the kernel has dropped at `socket`, for want of room or a wrong checksum.
 pub(crate) fn dropped(socket: &UdpSocket) -> io::Result<u64> {
     // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of the values.
     const DROPS: usize = 8;

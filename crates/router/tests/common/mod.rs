@@ -14,27 +14,21 @@
 
 pub mod net;
 
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use hawser_router::{Face, Forwarder, Verdict};
 use hawser_topology::{IsdAsn, LinkTo};
-use sciparse::{
-    address::{addr::ScionAddr, socket_addr::ScionSocketAddr},
-    core::encode::WireEncode,
-    dataplane_path::{
-        model::DpPath,
-        standard::{
-            mac::algo::mac_beta_step,
-            model::{HopField, InfoField, Segment, StandardPath},
-            types::{HopFieldFlags, HopFieldMac, InfoFieldFlags},
-        },
-    },
-    packet::model::{ScionScmpPacket, ScionUdpPacket},
-    payload::scmp::model::ScmpMessage,
-    util::test_builder::TestPathBuilder,
-};
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-};
+use sciparse::address::addr::ScionAddr;
+use sciparse::address::socket_addr::ScionSocketAddr;
+use sciparse::core::encode::WireEncode;
+use sciparse::dataplane_path::model::DpPath;
+use sciparse::dataplane_path::standard::mac::algo::mac_beta_step;
+use sciparse::dataplane_path::standard::model::{HopField, InfoField, Segment, StandardPath};
+use sciparse::dataplane_path::standard::types::{HopFieldFlags, HopFieldMac, InfoFieldFlags};
+use sciparse::packet::model::{ScionScmpPacket, ScionUdpPacket};
+use sciparse::payload::scmp::model::ScmpMessage;
+use sciparse::util::test_builder::TestPathBuilder;
 
 /// The time of every test.
 pub const NOW: u32 = 1_900_000_000;
@@ -146,8 +140,8 @@ impl World {
         }
     }
 
-    /// AS `number` with two routers: the first has interface `first`, the
-    /// other all others. Each is the other's sibling 0.
+    /// AS `number` with two routers: the first has interface `first`, the other all others. Each is
+    /// the other's sibling 0.
     pub fn split(&self, number: u16, first: u16) -> [Forwarder; 2] {
         let faces = self.faces.iter().filter(|((at, _), _)| *at == number);
         let (one, others): (Vec<_>, Vec<_>) = faces
@@ -168,14 +162,13 @@ impl World {
         self.links[&end]
     }
 
-    /// Takes `packet` from a host in `from` through routers until one does
-    /// not forward it.
+    /// Takes `packet` from a host in `from` through routers until one does not forward it.
     pub fn send(&self, from: u16, packet: Vec<u8>) -> End {
         self.carry(from, 0, packet)
     }
 
-    /// Takes `packet`, arriving at `at` by `ingress`, through routers until
-    /// one does not forward it.
+    /// Takes `packet`, arriving at `at` by `ingress`, through routers until one does not forward
+    /// it.
     pub fn carry(&self, mut at: u16, mut ingress: u16, mut packet: Vec<u8>) -> End {
         let mut way = Vec::new();
         let mut stops = Vec::new();
@@ -209,9 +202,8 @@ impl World {
         }
     }
 
-    /// Takes an SCMP message of the router that `end` was decided by back to
-    /// the host that sent the packet. Only the host of the first router's AS
-    /// gets it without another router.
+    /// Takes an SCMP message of the router that `end` was decided by back to the host that sent the
+    /// packet. Only the host of the first router's AS gets it without another router.
     pub fn send_back(&self, end: &End, message: Vec<u8>) -> Option<End> {
         (end.ingress != 0).then(|| {
             let (at, ingress) = self.across((end.at, end.ingress));
@@ -272,8 +264,8 @@ fn peer_segment(cons_dir: bool, beta: u16, hops: Vec<HopField>) -> Segment {
     }
 }
 
-/// 1-5 over the peering link between 1-3 and 1-7 to 1-8: the peering hop's
-/// MAC chains to the same parent as the hop below it.
+/// 1-5 over the peering link between 1-3 and 1-7 to 1-8: the peering hop's MAC chains to the same
+/// parent as the hop below it.
 pub fn peering() -> StandardPath {
     let (up, down) = (0xabcd, 0x1234);
     let mut path = StandardPath::new_empty();

@@ -1,28 +1,25 @@
 //! Two routers over loopback addresses, in threads.
 
-use super::{MTU, udp_between};
-use hawser_router::{
-    Counters, Router, RouterError,
-    live::{self, Reply, Request},
-};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use hawser_router::live::{self, Reply, Request};
+use hawser_router::{Counters, Router, RouterError};
 use hawser_topology::{
     AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkState, LinkTo, Shape,
 };
 use noq_udp::{Transmit, UdpSocketState};
-use sciparse::{
-    address::addr::ScionAddr,
-    dataplane_path::{model::DpPath, standard::model::StandardPath},
-    util::test_builder::TestPathBuilder,
-};
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
-    path::{Path, PathBuf},
-    sync::atomic::{AtomicU8, Ordering},
-    thread::JoinHandle,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
-};
+use sciparse::address::addr::ScionAddr;
+use sciparse::dataplane_path::model::DpPath;
+use sciparse::dataplane_path::standard::model::StandardPath;
+use sciparse::util::test_builder::TestPathBuilder;
 use tempfile::TempDir;
+
+use super::{MTU, udp_between};
 
 /// Two core ASes, 1-1 and 1-2, with a link between their interfaces 1.
 pub struct Net {
@@ -210,8 +207,8 @@ impl Net {
         counters_at(&self.dir(number).router_socket())
     }
 
-    /// The counters once router `number` has received `packets` at interface
-    /// `id`: what it has done with them it has counted too.
+    /// The counters once router `number` has received `packets` at interface `id`: what it has done
+    /// with them it has counted too.
     pub fn counters_after(&self, number: u8, id: u16, packets: u64) -> Counters {
         let patience = Instant::now() + Duration::from_secs(10);
         loop {

@@ -1,14 +1,15 @@
-use super::*;
-use crate::testing::{Spec, ia, segment, spec};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use hawser_path::LinkType;
 use proptest::prelude::*;
-use scion_protobuf::{
-    buffa::EnumValue,
-    proto::control_plane::v1::{
-        BandwidthInfo, LatencyInfo, LinkType as LinkTypeMessage, StaticInfoExtension,
-    },
+use scion_protobuf::buffa::EnumValue;
+use scion_protobuf::proto::control_plane::v1::{
+    BandwidthInfo, LatencyInfo, LinkType as LinkTypeMessage, StaticInfoExtension,
 };
-use std::{collections::BTreeSet, time::Duration};
+
+use super::*;
+use crate::testing::{Spec, ia, segment, spec};
 
 /// The paths as `3#1 2#4 …`.
 fn texts(paths: &[Combined]) -> Vec<String> {
@@ -233,8 +234,8 @@ fn enormous_answers_are_looked_at_in_part() {
     assert_eq!(combine(&segments, ia(2), ia(4), 7).len(), 7);
 }
 
-/// Every sequence of one to three edges that leads from `src` to `dst`, sorted
-/// and rid of copies all at once.
+/// Every sequence of one to three edges that leads from `src` to `dst`, sorted and rid of copies
+/// all at once.
 fn naive(segments: &Segments, src: IsdAsn, dst: IsdAsn) -> Vec<Vec<Interface>> {
     let all = [
         edges(Kind::Up, &segments.up),

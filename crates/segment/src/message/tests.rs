@@ -1,9 +1,10 @@
-use super::*;
-use crate::testing::{body as body_of, entry as signed, ia, message, spec};
 use proptest::prelude::*;
 use scion_protobuf::proto::control_plane::v1::{
     GeoCoordinates, HopEntry as HopEntryMessage, LatencyInfo, PathSegmentExtensions,
 };
+
+use super::*;
+use crate::testing::{body as body_of, entry as signed, ia, message, spec};
 
 /// Three ASes, the second with a peer.
 fn three() -> Vec<crate::testing::Spec> {
@@ -27,8 +28,7 @@ fn what_is_said_is_read() {
     let peer = &segment.entries[1].peers[0];
     assert_eq!((peer.isd_as, peer.interface, peer.mtu), (ia(7), 8, 1400));
     assert_eq!((peer.hop.ingress, peer.hop.egress), (9, 3));
-    // The accumulator is the segment's ID, then each MAC's first bytes are
-    // folded in.
+    // The accumulator is the segment's ID, then each MAC's first bytes are folded in.
     let macs = segment.entries.iter().map(|entry| entry.hop.mac);
     let mut beta = 0x1234;
     for (at, mac) in macs.enumerate() {

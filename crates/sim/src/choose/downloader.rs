@@ -1,13 +1,14 @@
 //! Leechers that choose for themselves: selection, time slots, sensing.
 
-use super::{Chooser, Now, Orders, Pair, SLOT};
-use crate::{book::Ways, flow::Carried};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
 use hawser_path::{Decision, Sense, SenseAction, SenseOptions, SlotOptions, Slots, Verdict};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-    time::Duration,
-};
+
+use super::{Chooser, Now, Orders, Pair, SLOT};
+use crate::book::Ways;
+use crate::flow::Carried;
 
 /// Every leecher, with the address-level peers it gets something from.
 pub(crate) struct Downloaders {

@@ -1,6 +1,7 @@
 //! What kind of reason a reason is.
 
-use hawser_path::{Reason, sense::Sensed};
+use hawser_path::Reason;
+use hawser_path::sense::Sensed;
 
 /// In a few words, the same for all reasons of a kind.
 pub(super) fn of(reason: &Reason) -> &'static str {

@@ -1,14 +1,16 @@
 //! Uploaders that choose for all they serve: assignment, turns, sensing (001, section VI).
 
-use super::{Chooser, Now, Orders, Pair, SLOT};
-use crate::{book::Ways, flow::Carried, host::HostId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
 use hawser_path::{Change, SenseOptions, SensingAssignment, Verdict};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    rc::Rc,
-    time::Duration,
-};
+
+use super::{Chooser, Now, Orders, Pair, SLOT};
+use crate::book::Ways;
+use crate::flow::Carried;
+use crate::host::HostId;
 
 /// How often others get their turn (BEP 3).
 const TURN: Duration = Duration::from_secs(10);

@@ -1,14 +1,14 @@
 //! Bytes on their way: which path-level peers carry something, at which rate, and what comes.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use super::{Load, Swarm};
-use crate::{
-    choose::Pair,
-    fair::max_min,
-    flow::Flow,
-    host::{Host, HostId},
-    simulate::STEP,
-};
-use std::{collections::BTreeMap, time::Duration};
+use crate::choose::Pair;
+use crate::fair::max_min;
+use crate::flow::Flow;
+use crate::host::{Host, HostId};
+use crate::simulate::STEP;
 
 impl Swarm {
     /// Finds out which path-level peers have something to carry.

@@ -1,16 +1,15 @@
 //! Who is there, who knows whom, and whom leechers serve.
 
-use super::Swarm;
-use crate::{
-    choke,
-    choose::{Now, Pair},
-    host::{Host, HostId},
-    options::SimulateError,
-};
 use std::collections::BTreeSet;
 
-/// Steps of a second, after which a leecher looks for others to serve, and of a choking period
-/// (BEP 3).
+use super::Swarm;
+use crate::choke;
+use crate::choose::{Now, Pair};
+use crate::host::{Host, HostId};
+use crate::options::SimulateError;
+
+/// Steps of a second, after which a leecher looks for others to serve, and of a choking period (BEP
+/// 3).
 const SECOND: u64 = 10;
 const CHOKING: u64 = 100;
 
@@ -46,8 +45,8 @@ impl Swarm {
         self.hosts[host as usize].peers.extend(others);
     }
 
-    /// Leechers choose whom they serve: anew every choking period, and more every second as long
-    /// as they can.
+    /// Leechers choose whom they serve: anew every choking period, and more every second as long as
+    /// they can.
     pub(super) fn choke(&mut self, now: Now) -> Result<(), SimulateError> {
         for at in self.seeders..self.hosts.len() {
             let from = at as HostId;

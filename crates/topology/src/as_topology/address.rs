@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
-/// Reads an address and port: IPv4, IPv6 in brackets with or without a zone,
-/// or a host name, which is looked up.
+/// Reads an address and port: IPv4, IPv6 in brackets with or without a zone, or a host name, which
+/// is looked up.
 pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(unmapped(address));
@@ -25,8 +25,8 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
     Ok(unmapped(found))
 }
 
-/// As [`parse`]; `:port` is that port at any address of the family of
-/// `remote`, and nothing at all is any address and port.
+/// As [`parse`]; `:port` is that port at any address of the family of `remote`, and nothing at all
+/// is any address and port.
 pub(super) fn parse_local(text: &str, remote: SocketAddr) -> Result<SocketAddr, String> {
     match text.strip_prefix(':') {
         None if text.is_empty() => Ok(any(remote, 0)),
@@ -54,8 +54,8 @@ fn unmapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// `[address%zone]:port`. The zone of a device that this machine does not
-/// have is left out: whoever binds the address then learns it from the system.
+/// `[address%zone]:port`. The zone of a device that this machine does not have is left out: whoever
+/// binds the address then learns it from the system.
 fn zoned(text: &str) -> Option<SocketAddr> {
     let (inside, port) = text.strip_prefix('[')?.rsplit_once("]:")?;
     let (ip, zone) = inside.split_once('%')?;

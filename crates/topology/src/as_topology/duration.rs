@@ -30,8 +30,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// In the largest unit up to seconds that leaves a whole number; more than
-/// 584 years are cut.
+/// In the largest unit up to seconds that leaves a whole number; more than 584 years are cut.
 pub(super) fn format(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let (unit, size) = [("s", SECOND), ("ms", 1_000_000), ("us", 1_000)]

@@ -1,12 +1,12 @@
 //! The JSON form of an AS.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
 use super::{AsTopology, Bfd, BorderRouter, Interface, LinkTo, address, duration};
 use crate::{IsdAsn, isd_as_text};
-use serde::{Deserialize, Serialize};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    net::{Ipv4Addr, SocketAddr},
-};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct File {

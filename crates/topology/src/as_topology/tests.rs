@@ -1,10 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
-use super::*;
 use proptest::prelude::*;
 
-/// What scionproto allows in one file: several routers, zones, ports without
-/// an address, keys that are not used here, BFD with some values left out.
+use super::*;
+
+/// What scionproto allows in one file: several routers, zones, ports without an address, keys that
+/// are not used here, BFD with some values left out.
 const FULL: &str = r#"{
   "timestamp": 1, "timestamp_human": "then", "isd_as": "2-ff00:0:311", "mtu": 1472,
   "dispatched_ports": "1024-65535", "attributes": ["voting", ""],

@@ -1,8 +1,10 @@
 //! The ends of links: how they are written and numbered.
 
-use super::TopologyError;
-use crate::{IsdAsn, network::End};
 use std::collections::{BTreeMap, BTreeSet};
+
+use super::TopologyError;
+use crate::IsdAsn;
+use crate::network::End;
 
 /// An end of a link as it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +16,8 @@ pub(super) struct RawEnd {
 }
 
 impl RawEnd {
-    /// Reads `1-ff00:0:110#1`, `1-ff00:0:110-A#1` where the AS has several
-    /// border routers, or either without the number.
+    /// Reads `1-ff00:0:110#1`, `1-ff00:0:110-A#1` where the AS has several border routers, or
+    /// either without the number.
     pub fn parse(text: &str) -> Result<RawEnd, TopologyError> {
         let wrong = || TopologyError::End(text.to_owned());
         let (left, id) = match text.split_once('#') {
@@ -50,8 +52,8 @@ struct AsNumbers {
 }
 
 impl Numbers {
-    /// Takes the number that an end is written with, if it is. All of these
-    /// come before the first that is chosen.
+    /// Takes the number that an end is written with, if it is. All of these come before the first
+    /// that is chosen.
     pub fn reserve(&mut self, end: &RawEnd) -> Result<(), TopologyError> {
         let numbers = self.0.entry(end.isd_as).or_default();
         match end.id {

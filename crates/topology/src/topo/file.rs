@@ -1,7 +1,9 @@
 //! The `.topo` file as it is written.
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
 use crate::LinkKind;
-use serde::{Deserialize, Deserializer, de::Error};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,5 +1,6 @@
-use super::*;
 use std::time::Duration;
+
+use super::*;
 
 fn network(links: &str) -> Result<Network, TopologyError> {
     parse(&format!(

@@ -1,13 +1,14 @@
 //! Writing a network as a `.topo` file.
 
-use crate::{
-    As, Link, LinkKind, Network, Shape, Underlay, format_duration, format_loss, format_rate,
-    network::{DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU},
-};
 use std::fmt::Write;
 
-/// Writes a network so that [`super::parse`] reads the same one back. What the
-/// format supplies by itself is left out.
+use crate::network::{DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU};
+use crate::{
+    As, Link, LinkKind, Network, Shape, Underlay, format_duration, format_loss, format_rate,
+};
+
+/// Writes a network so that [`super::parse`] reads the same one back. What the format supplies by
+/// itself is left out.
 pub fn write(network: &Network) -> String {
     let mut text = String::from("ASes:\n");
     for as_ in &network.ases {
@@ -95,8 +96,8 @@ fn shape(shape: &Shape) -> Vec<String> {
     .collect()
 }
 
-/// A double-quoted scalar (YAML 1.2.2, 7.3.1), with everything but printable
-/// ASCII and letters as escapes (5.7).
+/// A double-quoted scalar (YAML 1.2.2, 7.3.1), with everything but printable ASCII and letters as
+/// escapes (5.7).
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -114,10 +115,14 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use proptest::option;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
+
     use super::*;
     use crate::{End, IsdAsn, parse_loss};
-    use proptest::{option, prelude::*, sample::Index};
-    use std::time::Duration;
 
     #[test]
     fn what_is_usual_is_left_out() {

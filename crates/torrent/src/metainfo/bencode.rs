@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-/// Deepest nesting read. The file tree of a hybrid torrent nests as deep as its folders do
-/// (BEP 52); the bound keeps the recursion off the end of the stack.
+/// Deepest nesting read. The file tree of a hybrid torrent nests as deep as its folders do (BEP
+/// 52); the bound keeps the recursion off the end of the stack.
 const MAX_DEPTH: usize = 120;
 
 /// Most values read from one document, so that two-byte values cannot turn a small file into a

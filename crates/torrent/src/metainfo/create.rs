@@ -21,8 +21,8 @@ const MOST_PIECES: u64 = 2000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateOptions {
-    /// Bytes per piece, a power of two from 16 KiB to 128 MiB; by itself such that there are
-    /// 1000 to 2000 pieces, within 16 KiB to 16 MiB.
+    /// Bytes per piece, a power of two from 16 KiB to 128 MiB; by itself such that there are 1000
+    /// to 2000 pieces, within 16 KiB to 16 MiB.
     pub piece_length: Option<u32>,
     /// Free text.
     pub comment: Option<String>,
@@ -129,8 +129,8 @@ pub enum CreateError {
 
 /// Makes the bytes of a `.torrent` file for the file or folder at `path`, hashing on all cores.
 /// Files of a folder are ordered by path, hidden ones included; empty folders are left out, and
-/// symbolic links to what is in the folder stay links (BEP 47).
-/// `progress` is called with bytes hashed and bytes in all.
+/// symbolic links to what is in the folder stay links (BEP 47). `progress` is called with bytes
+/// hashed and bytes in all.
 ///
 /// # Errors
 /// [`CreateError`] when something cannot be read or cannot be in a torrent.

@@ -1,11 +1,11 @@
 //! The version 2 part of a hybrid torrent (BEP 52), which must describe the same files as the
-//! version 1 part: clients that go by one would else fetch something else than those that go by
-//! the other.
+//! version 1 part: clients that go by one would else fetch something else than those that go by the
+//! other.
 
 use super::bencode::{self, Dict, Value};
 use super::listed::{self, Kind, Listed};
-use super::name::MAX_PATH_DEPTH;
-use super::{MetainfoError, fields, name};
+use super::name::{self, MAX_PATH_DEPTH};
+use super::{MetainfoError, fields};
 
 /// Bytes of a SHA-256 hash.
 const ROOT_BYTES: usize = 32;
@@ -65,8 +65,8 @@ pub(super) fn check(
     compare(one, &two)
 }
 
-/// Compares the files that have bytes, in order: their paths, lengths and where they begin.
-/// Empty ones and links carry nothing that could differ.
+/// Compares the files that have bytes, in order: their paths, lengths and where they begin. Empty
+/// ones and links carry nothing that could differ.
 fn compare(one: &VersionOne<'_>, two: &[Leaf]) -> Result<(), MetainfoError> {
     let contradiction = |why: String| Err(MetainfoError::Hybrid { why });
     let piece = u64::from(one.piece_length);

@@ -20,9 +20,9 @@ pub(super) const MAX_PATH_BYTES: usize = 3072;
 /// Most folders that a file may be in.
 pub(super) const MAX_PATH_DEPTH: usize = 100;
 
-/// A path element as a file name: separators, NUL and characters that reverse the direction of text are
-/// left out, what is no UTF-8 and control characters are replaced by `_`, and what is too long is
-/// cut before its extension. `None` when nothing is left but dots that name no file.
+/// A path element as a file name: separators, NUL and characters that reverse the direction of text
+/// are left out, what is no UTF-8 and control characters are replaced by `_`, and what is too long
+/// is cut before its extension. `None` when nothing is left but dots that name no file.
 pub(super) fn sanitize(element: &[u8]) -> Option<String> {
     if element.is_empty() {
         return Some("_".to_owned());
@@ -52,9 +52,9 @@ pub(super) fn kept(name: &[u8]) -> Option<&str> {
     (sanitize(name)? == text).then_some(text)
 }
 
-/// Path separators, NUL, and the characters that make a name look like another by embedding, overriding
-/// or isolating its direction (UAX 9). Those that legitimate names need, such as the marks of
-/// right-to-left scripts and the joiners of emoji, stay.
+/// Path separators, NUL, and the characters that make a name look like another by embedding,
+/// overriding or isolating its direction (UAX 9). Those that legitimate names need, such as the
+/// marks of right-to-left scripts and the joiners of emoji, stay.
 fn is_left_out(c: char) -> bool {
     matches!(c, '/' | '\\' | '\0' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

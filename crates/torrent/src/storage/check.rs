@@ -49,8 +49,8 @@ pub(crate) fn hash_range(
     Ok(())
 }
 
-/// Runs `work` on every piece, on all cores, and hands what it returns to `each` on this thread,
-/// in no order. Ends early when `each` returns `false`.
+/// Runs `work` on every piece, on all cores, and hands what it returns to `each` on this thread, in
+/// no order. Ends early when `each` returns `false`.
 ///
 /// # Errors
 /// The first error of `work`.

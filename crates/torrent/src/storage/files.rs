@@ -18,8 +18,8 @@ use crate::metainfo::InfoHash;
 /// Files held open at once: below the usual limit of 1024 with room for sockets and others.
 const MAX_OPEN: usize = 128;
 
-/// The files of a torrent below one folder. Reads and writes go to byte positions of the whole;
-/// any number of threads may use it at once.
+/// The files of a torrent below one folder. Reads and writes go to byte positions of the whole; any
+/// number of threads may use it at once.
 #[derive(Debug)]
 pub(crate) struct Files {
     layout: Layout,

@@ -79,8 +79,8 @@ impl Layout {
         layout
     }
 
-    /// The layout below the content itself, whatever the content is called on this disk: `path`
-    /// is the single file, or the folder of the several. Returns the root to open it at.
+    /// The layout below the content itself, whatever the content is called on this disk: `path` is
+    /// the single file, or the folder of the several. Returns the root to open it at.
     pub fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) {
         if !metainfo.is_multi_file() {
             let root = match path.parent() {

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use super::{Files, StorageError};
 
 impl Files {
-    /// Makes the links, each relative to the folder that it is in. One that is there already
-    /// stays, and so does anything else in its place.
+    /// Makes the links, each relative to the folder that it is in. One that is there already stays,
+    /// and so does anything else in its place.
     ///
     /// # Errors
     /// When something is in the way, or the disk does not take it.

@@ -25,8 +25,8 @@ pub(crate) struct Lock {
 }
 
 impl Files {
-    /// Locks the files for one download. It is the first file that is locked (flock(2)), created
-    /// if it is not there, so that nothing else is left behind; `None` when there are no files.
+    /// Locks the files for one download. It is the first file that is locked (flock(2)), created if
+    /// it is not there, so that nothing else is left behind; `None` when there are no files.
     ///
     /// # Errors
     /// [`StorageError::InUse`] when another download has the lock.

@@ -43,8 +43,8 @@ impl Survey {
     /// Refuses files that are not the torrent's, and of which something would be overwritten since
     /// it is not `verified`. A file is taken as the torrent's own when one of the `telling` pieces
     /// is in it, those that verified and are not all zeros, or when it has the mark of an
-    /// unfinished download. On a file system that keeps no marks, such a download is
-    /// known by its files: all have their length before anything is written, and there are holes.
+    /// unfinished download. On a file system that keeps no marks, such a download is known by its
+    /// files: all have their length before anything is written, and there are holes.
     ///
     /// # Errors
     /// [`StorageError::Foreign`], the first such file.

@@ -15,7 +15,8 @@ use crate::pipeline::{self, Lane, Meter};
 use crate::transport::Connection;
 use crate::wire::{Message, encode};
 
-/// Requests that a peer queues when it does not say how many (`reqq`, BEP 10): libtorrent's default.
+/// Requests that a peer queues when it does not say how many (`reqq`, BEP 10): libtorrent's
+/// default.
 const UNTOLD_QUEUE: u32 = 250;
 
 /// Of what a peer says it queues, one in so many is left free: Transmission drops the request that

@@ -17,8 +17,8 @@ use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
 use crate::wire::Message;
 
-/// Connecting and the handshake together may take so long; a dial that hangs must end, so that
-/// the path is tried again.
+/// Connecting and the handshake together may take so long; a dial that hangs must end, so that the
+/// path is tried again.
 const DIAL_TIME: Duration = Duration::from_secs(15);
 
 /// A connection this old has seen the peer's bitfield, and whether it may be asked for blocks: one
@@ -100,8 +100,8 @@ impl<T: Transport> Swarm<T> {
         for conn in withdrawn.denied {
             self.drop_conn(conn, UNUSED);
         }
-        // Most likely a router said that the path is down: others fetch what was asked for over
-        // it. If it works after all, it recovers with the next byte.
+        // Most likely a router said that the path is down: others fetch what was asked for over it.
+        // If it works after all, it recovers with the next byte.
         for conn in withdrawn.conns {
             self.stall(conn, now);
         }

@@ -39,9 +39,9 @@ impl Seeding {
 }
 
 impl<T: Transport> Swarm<T> {
-    /// Serves others, once everything is verified, until a limit is reached or `stop` is done. At
-    /// a limit it waits a while for what is under way to arrive. `stamps` are the states of the
-    /// files that were verified.
+    /// Serves others, once everything is verified, until a limit is reached or `stop` is done. At a
+    /// limit it waits a while for what is under way to arrive. `stamps` are the states of the files
+    /// that were verified.
     ///
     /// # Errors
     /// When nothing more can be done.

@@ -216,8 +216,8 @@ async fn goodput_over_unequal_paths() {
     }
 }
 
-/// Not a test but a measurement, in an optimised build:
-/// `cargo test --release -p hawser-torrent -- --ignored --nocapture gigabytes`.
+/// Not a test but a measurement, in an optimised build: `cargo test --release -p hawser-torrent --
+/// --ignored --nocapture gigabytes`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement, to be read by people"]
 async fn several_gigabytes_over_a_pipe() {

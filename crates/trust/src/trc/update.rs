@@ -36,8 +36,8 @@ pub enum TrcVerifyError {
 const VOTERS: [Kind; 2] = [Kind::SensitiveVoting, Kind::RegularVoting];
 
 impl Trc {
-    /// Checks that a base TRC is signed by all its voters. Whether the voters
-    /// are to be trusted, it cannot say: that is for whoever got the TRC.
+    /// Checks that a base TRC is signed by all its voters. Whether the voters are to be trusted, it
+    /// cannot say: that is for whoever got the TRC.
     ///
     /// # Errors
     /// When it is an update, or a signature is missing or wrong.
@@ -51,14 +51,12 @@ impl Trc {
             .try_for_each(|(_, voter)| self.signed_by(voter))
     }
 
-    /// Checks that the TRC is a valid update of `before`, which is trusted:
-    /// in regular updates only certificates are renewed, and those whose
-    /// certificates they are agree; all others are sensitive updates, which
-    /// the sensitive voters agree to (SCION CP-PKI, section "TRC update").
+    /// Checks that the TRC is a valid update of `before`, which is trusted: in regular updates only
+    /// certificates are renewed, and those whose certificates they are agree; all others are
+    /// sensitive updates, which the sensitive voters agree to (SCION CP-PKI, section "TRC update").
     ///
     /// # Errors
-    /// When it is not the next one, breaks a rule, or a signature is missing
-    /// or wrong.
+    /// When it is not the next one, breaks a rule, or a signature is missing or wrong.
     pub fn verify_update(&self, before: &Trc) -> Result<(), TrcVerifyError> {
         let serial = self.id.serial.checked_sub(1);
         let previous = serial.map(|serial| TrcId { serial, ..self.id });
@@ -97,8 +95,8 @@ impl Trc {
             .try_for_each(|certificate| self.signed_by(certificate))
     }
 
-    /// The rules of a regular update. Returns the roots of `before` that are
-    /// renewed: they must acknowledge it.
+    /// The rules of a regular update. Returns the roots of `before` that are renewed: they must
+    /// acknowledge it.
     fn check_regular<'a>(
         &self,
         before: &'a Trc,

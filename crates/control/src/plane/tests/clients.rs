@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// The paths that sciparse makes of the looked-up segments, which went over
-/// the wire.
+/// The paths that sciparse makes of the looked-up segments, which went over the wire.
 fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
     let src = plane.isd_as();
     let found = plane.lookup(src, dst, NOW).unwrap();
@@ -30,8 +29,8 @@ fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
         .collect()
 }
 
-/// The requests that scionproto's clients split one for paths into: with the
-/// core ASes known as such, one for up, core and down segments each.
+/// The requests that scionproto's clients split one for paths into: with the core ASes known as
+/// such, one for up, core and down segments each.
 fn split(network: &Network, src: IsdAsn, dst: IsdAsn) -> Vec<(IsdAsn, IsdAsn)> {
     let core = |isd_as| network.find(isd_as).unwrap().core;
     let any = |isd_as: IsdAsn| ia(&format!("{}-0", isd_as.isd()));

@@ -5,10 +5,8 @@ use std::time::Duration;
 use super::{
     Download, Experiment, FIG7A, MB, Variant, choose, isd_as, over_ip, ratio, ready, single,
 };
-use crate::{
-    failure::Failure,
-    paper::{fig8, fig10},
-};
+use crate::failure::Failure;
+use crate::paper::{fig8, fig10};
 
 pub(super) fn fig8() -> Result<Experiment, Failure> {
     Ok(Experiment {

@@ -4,7 +4,8 @@ use hawser_path::Interface;
 
 use super::{Experiment, FIG4, Headline, MB, Window, choose, over_ip, ratio, single};
 use crate::bench::network::congested;
-use crate::{failure::Failure, paper::congestion};
+use crate::failure::Failure;
+use crate::paper::congestion;
 
 /// Limit of the links of [`congest`], in Mbit/s.
 const CONGESTED: f64 = 40.0;

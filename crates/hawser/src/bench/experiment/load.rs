@@ -1,10 +1,8 @@
 //! How much is carried: by one path and by two, for one download and for many.
 
 use super::{Experiment, FIG4, MB, choose, over_ip, ratio, ready, single};
-use crate::{
-    failure::Failure,
-    paper::{self, fig5},
-};
+use crate::failure::Failure;
+use crate::paper::{self, fig5};
 
 pub(super) fn fig5() -> Result<Experiment, Failure> {
     Ok(Experiment {

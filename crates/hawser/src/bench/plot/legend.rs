@@ -1,11 +1,13 @@
 //! What the lines of a figure mean, beside it.
 
-use super::picture::{Figure, GREY, Look, SHADE};
+use std::error::Error;
+
 use console::truncate_str;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::error::Error;
+
+use super::picture::{Figure, GREY, Look, SHADE};
 
 /// Height of a line of text, in pixels.
 const ROW: i32 = 19;

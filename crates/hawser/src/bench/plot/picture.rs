@@ -1,13 +1,15 @@
 //! A figure as an SVG document.
 
-use super::{Point, legend};
-use crate::bench::experiment::Window;
-use plotters::coord::Shift;
-use plotters::prelude::*;
 use std::error::Error;
 
-/// Colours that people with any colour vision tell apart and that stand out on white: those of Okabe
-/// and Ito (2008) without yellow. Further lines have them again, with marks.
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::{Point, legend};
+use crate::bench::experiment::Window;
+
+/// Colours that people with any colour vision tell apart and that stand out on white: those of
+/// Okabe and Ito (2008) without yellow. Further lines have them again, with marks.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),

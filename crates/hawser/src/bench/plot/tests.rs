@@ -1,8 +1,10 @@
-use super::*;
-use crate::cli::BenchName;
+use std::collections::BTreeSet;
+
 use clap::ValueEnum;
 use plotters::style::RGBColor;
-use std::collections::BTreeSet;
+
+use super::*;
+use crate::cli::BenchName;
 
 /// Runs that differ a little, as recorded ones do: slow at the start, and slower while cross
 /// traffic flows.
@@ -168,7 +170,8 @@ fn nothing_is_clipped_and_colours_are_those_of_the_palette() {
             }
             if name == "text" && !text.is_empty() {
                 let number = |key| of(key).unwrap().parse::<f64>().unwrap();
-                // A letter is about six tenths as wide as it is high; upright text is a little wider.
+                // A letter is about six tenths as wide as it is high; upright text is a little
+                // wider.
                 let long = text.chars().count() as f64 * number("font-size") * 0.6;
                 let turned = of("transform").is_some();
                 let long = if turned { 0.0 } else { long };

@@ -1,14 +1,16 @@
 //! What a terminal shows of a download: a bar for the whole, and a line for each path-level peer.
 
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
+
 use super::{seeding, told};
 use crate::cmd::news::News;
+use crate::format;
 use crate::out::{errln, plain};
-use crate::{format, paint::Paint, screen::Live};
-use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
-use std::{
-    cell::{Cell, RefCell},
-    time::{Duration, Instant},
-};
+use crate::paint::Paint;
+use crate::screen::Live;
 
 /// How often a line is printed where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);

@@ -1,10 +1,11 @@
 //! How seeding goes on after a download.
 
+use hawser_torrent::{Progress, SeedEnd, Summary};
+use serde::Serialize;
+
 use super::Job;
 use crate::format;
 use crate::out::{errln, outln, plain};
-use hawser_torrent::{Progress, SeedEnd, Summary};
-use serde::Serialize;
 
 /// What `hawser get --seed --json` prints when seeding has ended.
 #[derive(Debug, Serialize)]

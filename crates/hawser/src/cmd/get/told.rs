@@ -1,12 +1,13 @@
 //! Why each path is used or not, while a download goes on and when it is over.
 
+use hawser_endhost::Path;
+use hawser_path::Interface;
+use hawser_torrent::{PathProgress, PathState, PeerAddr, Progress};
+
 use super::{Known, PathReport, Report};
 use crate::cmd::news::News;
 use crate::format;
 use crate::out::{errln, outwrapped, plain};
-use hawser_endhost::Path;
-use hawser_path::Interface;
-use hawser_torrent::{PathProgress, PathState, PeerAddr, Progress};
 
 /// How many paths that were not used the final table tells of.
 const UNUSED: usize = 8;

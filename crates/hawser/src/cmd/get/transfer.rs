@@ -1,18 +1,18 @@
 //! A download as it goes on, then seeding.
 
+use std::pin::pin;
+
+use hawser_torrent::{Download, Phase, Progress, Summary};
+use serde::Serialize;
+use tokio::sync::watch;
+
 use super::bars::Bars;
 use super::seeding::SeedReport;
 use super::{Job, Known, Sample, failure, print_report, report, told};
+use crate::cmd::changes::Changes;
+use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln, plain};
-use crate::{
-    cmd::{self, changes::Changes},
-    failure::{Doing, Failure},
-    format,
-};
-use hawser_torrent::{Download, Phase, Progress, Summary};
-use serde::Serialize;
-use std::pin::pin;
-use tokio::sync::watch;
+use crate::{cmd, format};
 
 /// Shows a download and prints the report; then does the same for seeding, if that was asked for.
 pub(super) async fn run(job: &Job, download: Download, known: Known) -> Result<(), Failure> {

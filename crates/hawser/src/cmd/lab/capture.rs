@@ -1,20 +1,19 @@
 //! `hawser lab capture`: what crosses a link, for Wireshark.
 
-use crate::{
-    cli::CaptureArgs,
-    cmd,
-    failure::{Doing, Failure},
-    out::errln,
-    output::Output,
-};
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
 use hawser_lab::{Capture, CaptureWriter};
-use std::{
-    fs::File,
-    io::{BufWriter, ErrorKind, IsTerminal, Write},
-    os::{fd::AsFd, unix::net::UnixStream},
-    path::Path,
-    time::{Duration, SystemTime},
-};
+
+use crate::cli::CaptureArgs;
+use crate::cmd;
+use crate::failure::{Doing, Failure};
+use crate::out::errln;
+use crate::output::Output;
 
 /// Bytes that are gathered before they are written.
 const BUFFER: usize = 1 << 20;

@@ -7,17 +7,16 @@ mod layout;
 mod svg;
 mod text;
 
-use super::status;
-use crate::{
-    cli::GraphArgs,
-    failure::{Doing, Failure},
-    out::{out, outln},
-    output::Output,
-    paint::Paint,
-};
 use hawser_lab::Status;
 use hawser_topology::{LinkKind, Shape, format_duration, format_loss};
 use serde::Serialize;
+
+use super::status;
+use crate::cli::GraphArgs;
+use crate::failure::{Doing, Failure};
+use crate::out::{out, outln};
+use crate::output::Output;
+use crate::paint::Paint;
 
 /// A network as it is drawn.
 #[derive(Debug, Clone, Serialize)]
@@ -171,8 +170,9 @@ fn short_rate(rate: u64) -> String {
 
 #[cfg(test)]
 mod testing {
-    use super::*;
     use hawser_topology::{End, Network};
+
+    use super::*;
 
     /// A network's map with all links up.
     pub fn graph(network: &Network) -> Graph {

@@ -1,9 +1,10 @@
 //! `hawser lab list`: the labs of this user.
 
+use hawser_lab::Lab;
+
 use super::status;
 use crate::failure::{Doing, Failure};
 use crate::out::outln;
-use hawser_lab::Lab;
 
 /// Prints the labs, a line each, or as a JSON array.
 pub fn print(json: bool) -> Result<(), Failure> {

@@ -1,13 +1,13 @@
 //! `hawser lab logs`: what the processes of a lab have to say.
 
-use crate::{
-    cli::LogsArgs,
-    failure::{Doing, Failure},
-    out::{errln, outln, plain},
-    paint::Paint,
-};
-use hawser_lab::{LogLine, LogSource, Logs};
 use std::time::Duration;
+
+use hawser_lab::{LogLine, LogSource, Logs};
+
+use crate::cli::LogsArgs;
+use crate::failure::{Doing, Failure};
+use crate::out::{errln, outln, plain};
+use crate::paint::Paint;
 
 /// How often logs are read while they are followed.
 const INTERVAL: Duration = Duration::from_millis(200);

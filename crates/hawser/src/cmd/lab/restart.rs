@@ -1,8 +1,11 @@
 //! `hawser lab restart`: services of an AS, ended and started again.
 
-use crate::{cli::ServiceArg, failure::Failure, out::outln};
 use hawser_lab::{Lab, RestartOf};
 use hawser_topology::IsdAsn;
+
+use crate::cli::ServiceArg;
+use crate::failure::Failure;
+use crate::out::outln;
 
 /// Restarts the services that are meant, and names them.
 pub fn run(

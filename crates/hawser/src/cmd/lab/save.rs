@@ -1,12 +1,12 @@
 //! `hawser lab save`: the network as it is now, as a `.topo` file.
 
-use crate::{
-    failure::Failure,
-    out::{errln, out},
-    output::Output,
-};
-use hawser_lab::Lab;
 use std::path::Path;
+
+use hawser_lab::Lab;
+
+use crate::failure::Failure;
+use crate::out::{errln, out};
+use crate::output::Output;
 
 /// Writes the file, and says what it cannot hold.
 pub fn run(lab: &Lab, file: &Path, force: bool) -> Result<(), Failure> {

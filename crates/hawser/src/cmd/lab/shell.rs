@@ -1,14 +1,14 @@
 //! `hawser lab shell`: a shell on a host of an AS.
 
-use crate::out::errln;
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
 use hawser_lab::{EnterError, Lab};
 use hawser_topology::IsdAsn;
-use std::{
-    ffi::OsString,
-    io::IsTerminal,
-    path::Path,
-    process::{Command, ExitCode},
-};
+
+use crate::out::errln;
 
 /// Becomes the user's shell inside an AS; returns only when that cannot be run.
 pub fn run(lab: &Lab, isd_as: IsdAsn) -> Result<ExitCode, EnterError> {

@@ -1,13 +1,13 @@
 //! `hawser lab status`: what runs, as a table or JSON.
 
-use crate::out::outln;
-use crate::{
-    failure::{Doing, Failure},
-    format,
-};
+use std::process::ExitCode;
+
 use hawser_lab::{AsStatus, Lab, LinkStatus, ProcessStatus, Status};
 use hawser_topology::{format_duration, format_loss, format_rate};
-use std::process::ExitCode;
+
+use crate::failure::{Doing, Failure};
+use crate::format;
+use crate::out::outln;
 
 /// Prints how a lab goes; exit code 1 if not all of it runs.
 pub fn print(lab: &Lab, json: bool) -> Result<ExitCode, Failure> {
@@ -77,8 +77,7 @@ fn table(status: &Status) -> String {
     text
 }
 
-/// A line, and one more for each further border router; processes have columns of
-/// `width`.
+/// A line, and one more for each further border router; processes have columns of `width`.
 fn as_line(a: &AsStatus, width: usize) -> String {
     let mut routers = a.routers.iter().map(|router| process(&router.process));
     let mut text = format!(
@@ -114,8 +113,8 @@ fn process(process: &ProcessStatus) -> String {
     }
 }
 
-/// A link that is up and not heard on is one whose far router is not there, or
-/// that something else than the lab broke.
+/// A link that is up and not heard on is one whose far router is not there, or that something else
+/// than the lab broke.
 pub fn state(link: &LinkStatus) -> &'static str {
     match (link.up, link.a.hears, link.b.hears) {
         (false, ..) => "down",

@@ -1,8 +1,11 @@
 //! `hawser paths --explain`: what becomes of each path, and why.
 
-use crate::{cmd::choose, paint::Paint};
 use hawser_endhost::Path;
-use hawser_path::{Explanation, Interface, Policy, Reason, Select, Verdict, explain, show::Chosen};
+use hawser_path::show::Chosen;
+use hawser_path::{Explanation, Interface, Policy, Reason, Select, Verdict, explain};
+
+use crate::cmd::choose;
+use crate::paint::Paint;
 
 /// Puts all paths in the order in which they are picked, and tells what becomes of each.
 pub fn order(

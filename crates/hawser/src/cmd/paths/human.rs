@@ -1,16 +1,15 @@
 //! Paths as people read them: what `scion showpaths` prints, with the fingerprints.
 
-use super::explain;
-use crate::{format, paint::Paint};
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use hawser_endhost::Path;
-use hawser_path::{
-    Geo, LinkType, Metadata,
-    show::{Entry, Status},
-};
-use std::{
-    net::SocketAddr,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use hawser_path::show::{Entry, Status};
+use hawser_path::{Geo, LinkType, Metadata};
+
+use super::explain;
+use crate::format;
+use crate::paint::Paint;
 
 /// With more entries than these, each has a line of its own.
 const ON_ONE_LINE: usize = 7;
@@ -241,8 +240,9 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use hawser_path::{Discovery, Interface};
+
+    use super::*;
 
     fn path(metadata: Metadata) -> Path {
         // Two segments' worth of bytes are not needed: one of three hops leads over all four ends.

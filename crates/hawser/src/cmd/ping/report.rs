@@ -1,10 +1,14 @@
 //! What pinging found, with the field names of `scion ping --format json`.
 
-use crate::{cli::HostAddr, format, out::outln};
+use std::time::Duration;
+
 use hawser_endhost::ping::Reply;
 use hawser_path::show::Used;
 use serde::Serialize;
-use std::time::Duration;
+
+use crate::cli::HostAddr;
+use crate::format;
+use crate::out::outln;
 
 /// What `hawser ping` prints for programs.
 #[derive(Serialize)]

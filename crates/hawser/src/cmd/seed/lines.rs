@@ -1,7 +1,11 @@
 //! What a terminal shows of a seeder: a line for the whole, and one for each path-level peer.
 
-use crate::{format, out::plain, paint::Paint, screen::Live};
 use hawser_torrent::SeedProgress;
+
+use crate::format;
+use crate::out::plain;
+use crate::paint::Paint;
+use crate::screen::Live;
 
 /// Lines on standard error, where that is a terminal.
 #[derive(Debug)]

@@ -1,21 +1,21 @@
 //! Memory that only starting up needed.
 
-use rustix::mm::{Advice, madvise};
 use std::ffi::c_void;
+
+use rustix::mm::{Advice, madvise};
 
 /// Gives back the pages of program code that this process has touched so far.
 ///
-/// A lab runs two services per AS of one large program. What reads the command
-/// line and the files of an AS would stay mapped in each of them for good; what
-/// is needed again is mapped again at its next use. Where the mappings cannot
-/// be read, nothing is given back.
+/// A lab runs two services per AS of one large program. What reads the command line and the files
+/// of an AS would stay mapped in each of them for good; what is needed again is mapped again at its
+/// next use. Where the mappings cannot be read, nothing is given back.
 pub fn forget() {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
         return;
     };
     for (start, length) in maps.lines().filter_map(code) {
-        // SAFETY: the pages are a file's and cannot be written, so they hold
-        // what the file holds, and come from there again when touched.
+        // SAFETY: the pages are a file's and cannot be written, so they hold what the file holds,
+        // and come from there again when touched.
         let given = unsafe { madvise(start as *mut c_void, length, Advice::LinuxDontNeed) };
         if let Err(error) = given {
             tracing::debug!(%error, "code pages stay mapped");

@@ -1,13 +1,15 @@
 //! `hawser torrent show`.
 
-use crate::out::{outln, plain};
-use crate::{cmd::metainfo, failure::Failure, format};
-use hawser_torrent::{
-    Metainfo,
-    metainfo::{File, Link},
-};
-use serde_json::{Value, json};
 use std::path::Path;
+
+use hawser_torrent::Metainfo;
+use hawser_torrent::metainfo::{File, Link};
+use serde_json::{Value, json};
+
+use crate::cmd::metainfo;
+use crate::failure::Failure;
+use crate::format;
+use crate::out::{outln, plain};
 
 /// Runs `hawser torrent show`.
 pub fn run(file: &Path, json: bool) -> Result<(), Failure> {

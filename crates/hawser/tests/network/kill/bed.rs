@@ -1,14 +1,14 @@
 //! A lab with a seeder, and folders of its own.
 
-use crate::support::{As, eventually};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
 use serde_json::Value;
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    os::unix::fs::PermissionsExt,
-    path::PathBuf,
-    process::{Child, Command, Stdio},
-};
+
+use crate::support::{As, eventually};
 
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";

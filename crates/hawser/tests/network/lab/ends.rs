@@ -1,11 +1,10 @@
 //! Labs whose commands, owners or supervisors are killed.
 
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
 use super::{A, B, B_HOST, folder};
 use crate::support::{As, TestLab, eventually, kill, runs};
-use std::{
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
 
 /// A process that a lab can end with.
 fn owner() -> Child {

@@ -1,9 +1,11 @@
 //! Services that end, and start again.
 
+use std::process::Stdio;
+
+use serde_json::Value;
+
 use super::{A, B, B_HOST, folder};
 use crate::support::{As, TestLab, eventually, kill, runs};
-use serde_json::Value;
-use std::process::Stdio;
 
 /// The router and the control service of an AS.
 fn services(lab: &TestLab, at: usize) -> [Value; 2] {

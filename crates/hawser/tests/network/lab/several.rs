@@ -1,15 +1,17 @@
-//! Labs as scionproto's topologies have them: several routers in an AS, IPv6,
-//! peering, and parts that the user runs.
+//! Labs as scionproto's topologies have them: several routers in an AS, IPv6, peering, and parts
+//! that the user runs.
+
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
 
 use crate::support::{As, TestLab, kill, topology};
-use serde_json::Value;
-use std::process::{Child, Stdio};
 
 const CORE: &str = "1-ff00:0:110";
 const SPREAD: &str = "1-ff00:0:111";
 
-/// Two ISDs; ASes and links of either underlay, an AS of three routers, ends
-/// without numbers, small and large MTUs.
+/// Two ISDs; ASes and links of either underlay, an AS of three routers, ends without numbers, small
+/// and large MTUs.
 const MIXED: &str = r#"
 ASes:
   "1-ff00:0:110": {core: true, voting: true, authoritative: true, issuing: true, underlay: UDP/IPv6}

@@ -1,15 +1,15 @@
 //! A lab looked into: its logs, a shell in it, its links' traffic, its map, itself as a file.
 
-use super::{A, B, B_HOST};
-use crate::support::{As, TestLab, kill};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
 use hawser_lab::Lab;
 use hawser_topology::Network;
 use serde_json::Value;
-use std::{
-    io::{BufRead, BufReader, Read, Write},
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-};
+
+use super::{A, B, B_HOST};
+use crate::support::{As, TestLab, kill};
 
 #[test]
 fn a_lab_is_looked_into() {

@@ -1,12 +1,11 @@
 //! What goes wrong around a download while it runs: paths expire, the daemon dies or talks
 //! nonsense, links go down meanwhile.
 
+use std::io::Write;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::ExitStatus;
+
 use super::*;
-use std::{
-    io::Write,
-    net::{Shutdown, TcpListener, TcpStream},
-    process::ExitStatus,
-};
 
 /// How long segments live in these labs: the control service makes new ones after half of it.
 const LIFETIME: Duration = Duration::from_secs(12);

@@ -60,8 +60,8 @@ fn ways(count: usize, parts: u32) -> Vec<Vec<u32>> {
 }
 
 proptest! {
-    /// Whatever share in twelfths keeps the limit, with no more paths, spread does too; and it
-    /// says that it cannot only when its own load is above the limit.
+    /// Whatever share in twelfths keeps the limit, with no more paths, spread does too; and it says
+    /// that it cannot only when its own load is above the limit.
     #[test]
     fn the_limit_is_kept_when_it_can_be(
         paths in any_paths(),

@@ -3,8 +3,9 @@
 mod reference;
 mod restarts;
 
-use super::*;
 use proptest::prelude::*;
+
+use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 

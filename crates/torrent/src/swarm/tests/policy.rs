@@ -16,8 +16,8 @@ fn first_only() -> hawser_path::Policy {
     hawser_path::Policy::new().with_acl(FIRST_ONLY.parse().unwrap())
 }
 
-/// Downloads, and returns what was fetched over each of the two ways, and all that the leecher
-/// and the seeder showed.
+/// Downloads, and returns what was fetched over each of the two ways, and all that the leecher and
+/// the seeder showed.
 async fn run(leecher: DownloadOptions, seeder: SeedOptions) -> ([u64; 2], Shown) {
     let net = Net::default();
     let stage = Stage::one_file(3_000_000, 65536);

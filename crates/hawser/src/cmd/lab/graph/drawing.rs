@@ -1,11 +1,8 @@
 //! The map laid out on a page: boxes, lines, and where texts stand.
 
-use super::{
-    Edge, Graph,
-    geometry::{Curve, Point, Rect},
-    labels::{self, Labelled, Places},
-    layout,
-};
+use super::geometry::{Curve, Point, Rect};
+use super::labels::{self, Labelled, Places};
+use super::{Edge, Graph, layout};
 
 /// Heights of letters, in pixels.
 const NAME_SIZE: f64 = 12.0;
@@ -17,7 +14,8 @@ const LETTER: f64 = 0.6;
 pub const LINE: f64 = 13.0;
 /// Letters of a note that are shown.
 const NOTE: usize = 24;
-/// How often a map is stretched until its texts find room, and how much; large ones take their time.
+/// How often a map is stretched until its texts find room, and how much; large ones take their
+/// time.
 const TRIES: usize = 12;
 const STRETCH: f64 = 1.06;
 const TEXTS: usize = 3000;
@@ -198,7 +196,8 @@ fn moved(curve: Curve, by: Point) -> Curve {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::testing, *};
+    use super::super::testing;
+    use super::*;
 
     /// The boxes and texts of a map.
     fn rects(drawing: &Drawing) -> Vec<Rect> {

@@ -8,8 +8,8 @@ const LABEL_PLACES: u32 = 29;
 const LABEL_STEP: f64 = 0.03;
 /// Room around a text that nothing else should take.
 const ROOM: f64 = 3.0;
-/// What it costs a place that something else is there at all, that another link passes, and that
-/// it is one further out: texts on texts cannot be read, lines behind them do little harm.
+/// What it costs a place that something else is there at all, that another link passes, and that it
+/// is one further out: texts on texts cannot be read, lines behind them do little harm.
 const COVERED: f64 = 200.0;
 const PASSED: f64 = 12.0;
 const FURTHER: f64 = 1.0;

@@ -1,13 +1,13 @@
 //! Where ASes stand on a map: the same for the same network.
 //!
-//! First so that distances on the page follow distances in the network, by
-//! stochastic gradient descent on the stress (Zheng, Pawar, Goodman, *Graph
-//! Drawing by Stochastic Gradient Descent*, 2019), from several beginnings.
-//! Then each AS moves a little as long as that takes links off boxes and from
-//! each other.
+//! First so that distances on the page follow distances in the network, by stochastic gradient
+//! descent on the stress (Zheng, Pawar, Goodman, *Graph Drawing by Stochastic Gradient Descent*,
+//! 2019), from several beginnings. Then each AS moves a little as long as that takes links off
+//! boxes and from each other.
+
+use std::collections::VecDeque;
 
 use super::geometry::{Point, Rect, cross};
-use std::collections::VecDeque;
 
 /// What is to be placed.
 pub struct Network<'a> {
@@ -240,8 +240,7 @@ impl Page<'_> {
         cost
     }
 
-    /// Moves one AS after the other to where it is better, in smaller and
-    /// smaller steps.
+    /// Moves one AS after the other to where it is better, in smaller and smaller steps.
     fn refine(&self, places: &mut [Point], rng: &mut Rng) {
         let work = places.len() * self.network.links.len().max(1);
         let rounds = (3_000_000 / work.max(1)).clamp(6, 250);

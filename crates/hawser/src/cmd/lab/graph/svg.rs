@@ -1,13 +1,13 @@
 //! The map as a picture.
 
-use super::{
-    Edge, Graph, Node,
-    drawing::{Drawing, LINE, TEXT_SIZE, lines, shown_note, text_width, tip_text},
-    geometry::{Curve, Point, Rect},
-    labels::{self, Labelled, Places},
-};
-use hawser_topology::LinkKind;
 use std::fmt::Write;
+
+use hawser_topology::LinkKind;
+
+use super::drawing::{Drawing, LINE, TEXT_SIZE, lines, shown_note, text_width, tip_text};
+use super::geometry::{Curve, Point, Rect};
+use super::labels::{self, Labelled, Places};
+use super::{Edge, Graph, Node};
 
 const MARGIN: f64 = 34.0;
 const TITLE: f64 = 44.0;
@@ -227,7 +227,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::testing, *};
+    use super::super::testing;
+    use super::*;
 
     #[test]
     fn every_as_and_interface_is_drawn() {

@@ -1,8 +1,10 @@
 //! The map as text: each AS with its links.
 
-use super::{Edge, Graph, Tip};
-use crate::{out::plain, paint::Paint};
 use hawser_topology::LinkKind;
+
+use super::{Edge, Graph, Tip};
+use crate::out::plain;
+use crate::paint::Paint;
 
 /// Columns of a link's line, before they are aligned.
 type Row = [String; 7];
@@ -78,9 +80,12 @@ fn aligned(row: &Row, widths: &[usize; 7], paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::testing, *};
-    use hawser_topology::Network;
     use std::time::Duration;
+
+    use hawser_topology::Network;
+
+    use super::super::testing;
+    use super::*;
 
     #[test]
     fn each_as_has_its_links_with_state_and_rate() {

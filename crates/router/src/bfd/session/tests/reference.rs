@@ -1,12 +1,13 @@
-//! A model of the BFD session of scionproto's router v0.15, as far as a
-//! neighbour can observe it. It differs from RFC 5880 in what matters here:
-//! it never compares Your Discriminator, and it keeps the first remote
-//! discriminator that it learns until no packet at all has arrived for its
+//! A model of the BFD session of scionproto's router v0.15, as far as a neighbour can observe it.
+//! It differs from RFC 5880 in what matters here: it never compares Your Discriminator, and it
+//! keeps the first remote discriminator that it learns until no packet at all has arrived for its
 //! detection time.
 
-use super::super::super::packet::{Control, State};
-use hawser_topology::Bfd;
 use std::time::{Duration, Instant};
+
+use hawser_topology::Bfd;
+
+use super::super::super::packet::{Control, State};
 
 const SLOW: Duration = Duration::from_secs(1);
 /// The detection time until the first packet arrives.

@@ -1,15 +1,16 @@
-//! Routers that end and are replaced at either end of a link, ours and
-//! scionproto's in any order.
+//! Routers that end and are replaced at either end of a link, ours and scionproto's in any order.
 
-use super::{super::*, reference::Reference};
-use proptest::prelude::*;
 use std::collections::VecDeque;
 
+use proptest::prelude::*;
+
+use super::super::*;
+use super::reference::Reference;
+
 const MS: Duration = Duration::from_millis(1);
-/// Within this time both ends of an undisturbed link are up, whatever was
-/// before: scionproto's router sends nothing in its first second, and a session
-/// that is down may need the detection time of its slow packets, four seconds
-/// with the multipliers used here, to forget a forged one.
+/// Within this time both ends of an undisturbed link are up, whatever was before: scionproto's
+/// router sends nothing in its first second, and a session that is down may need the detection time
+/// of its slow packets, four seconds with the multipliers used here, to forget a forged one.
 const SETTLED: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,8 +68,8 @@ impl Router {
     }
 }
 
-/// A link in virtual time. Packets arrive in the order in which they were
-/// sent, those of a router that has ended too.
+/// A link in virtual time. Packets arrive in the order in which they were sent, those of a router
+/// that has ended too.
 struct Link {
     now: Instant,
     random: fastrand::Rng,
@@ -102,8 +103,7 @@ impl Link {
         self.run_until(time, |_| false);
     }
 
-    /// Lets `time` pass, or less if `condition` is met before; the time that
-    /// has passed.
+    /// Lets `time` pass, or less if `condition` is met before; the time that has passed.
     fn run_until(&mut self, time: Duration, condition: impl Fn(&Link) -> bool) -> Duration {
         let start = self.now;
         let mut turns = 0;
@@ -190,8 +190,8 @@ fn a_router_that_takes_over_within_the_detection_time_comes_up() {
     }
 }
 
-/// scionproto's router starts its interval anew when it leaves Down: up to two
-/// intervals pass between its packets.
+/// scionproto's router starts its interval anew when it leaves Down: up to two intervals pass
+/// between its packets.
 #[test]
 fn a_neighbour_with_a_multiplier_of_one_is_not_found_silent_for_ever() {
     let config = Bfd {
@@ -209,8 +209,8 @@ fn a_neighbour_with_a_multiplier_of_one_is_not_found_silent_for_ever() {
     assert_eq!(link.run_until(SETTLED, |link| !link.is_up()), SETTLED);
 }
 
-/// The neighbour has heard the router before, and not this one: that link
-/// carries packets in one direction only.
+/// The neighbour has heard the router before, and not this one: that link carries packets in one
+/// direction only.
 #[test]
 fn a_neighbour_that_heard_only_the_router_before_does_not_bring_the_link_up() {
     for kept in [100 * MS, 1200 * MS, 3000 * MS] {
@@ -232,8 +232,7 @@ fn a_neighbour_that_heard_only_the_router_before_does_not_bring_the_link_up() {
 /// What may happen to a link.
 #[derive(Debug, Clone)]
 enum Event {
-    /// The router at an end ends, if there is one, and the next one starts
-    /// after a pause.
+    /// The router at an end ends, if there is one, and the next one starts after a pause.
     Replace(usize, Kind, Duration, Bfd),
     /// From now on packets to an end are lost, so many of a hundred.
     Lose(usize, u8),
@@ -310,8 +309,8 @@ proptest! {
                 }
             }
         }
-        // Two of scionproto's are not this crate's concern: with a detection
-        // multiplier of 1 they may interrupt each other for ever.
+        // Two of scionproto's are not this crate's concern: with a detection multiplier of 1 they
+        // may interrupt each other for ever.
         if link.ends.iter().flatten().all(|end| matches!(end, Router::Reference(_))) {
             return Ok(());
         }

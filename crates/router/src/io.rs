@@ -1,5 +1,5 @@
-//! The system calls std does not offer: batches of datagrams with
-//! segmentation offload, socket buffers, poll with short timeouts, signals.
+//! The system calls std does not offer: batches of datagrams with segmentation offload, socket
+//! buffers, poll with short timeouts, signals.
 
 mod inbox;
 mod memory;
@@ -8,17 +8,15 @@ mod send;
 mod signals;
 mod socket;
 
-pub(crate) use inbox::{Appetite, Inbox};
-pub(crate) use memory::give_back;
-pub(crate) use poll::{Interest, Poller, sharpen_timers};
-pub(crate) use send::send;
-pub(crate) use signals::Signals;
-pub(crate) use socket::{dropped, has_no_way, largest_payload, open};
+use std::io;
+use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-use std::{
-    io,
-    net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6},
-};
+pub(crate) use self::inbox::{Appetite, Inbox};
+pub(crate) use self::memory::give_back;
+pub(crate) use self::poll::{Interest, Poller, sharpen_timers};
+pub(crate) use self::send::send;
+pub(crate) use self::signals::Signals;
+pub(crate) use self::socket::{dropped, has_no_way, largest_payload, open};
 
 /// A socket address in the kernel's form, and its length.
 fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
@@ -35,8 +33,8 @@ fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
                 },
                 sin_zero: [0; 8],
             };
-            // SAFETY: sockaddr_storage is large and aligned enough for every
-            // socket address (POSIX), and `place` points to all of it.
+            // SAFETY: sockaddr_storage is large and aligned enough for every socket address
+            // (POSIX), and `place` points to all of it.
             unsafe { place.cast::<libc::sockaddr_in>().write(v4) };
             (raw, size_of::<libc::sockaddr_in>() as libc::socklen_t)
         }
@@ -62,8 +60,8 @@ fn from_raw(raw: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let place = (&raw const *raw).cast::<u8>();
     match i32::from(raw.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says which address lies in the storage, which
-            // is large and aligned enough for it.
+            // SAFETY: the family says which address lies in the storage, which is large and aligned
+            // enough for it.
             let v4 = unsafe { place.cast::<libc::sockaddr_in>().read() };
             let ip = IpAddr::from(v4.sin_addr.s_addr.to_ne_bytes());
             match ip {

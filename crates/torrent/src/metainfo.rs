@@ -19,9 +19,9 @@ mod tests;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use bencode::BencodeError;
-pub use create::{CreateError, CreateOptions, create};
-pub use error::MetainfoError;
+pub use self::bencode::BencodeError;
+pub use self::create::{CreateError, CreateOptions, create};
+pub use self::error::MetainfoError;
 
 /// Largest `.torrent` read, in bytes.
 pub const MAX_METAINFO_BYTES: usize = 16 << 20;
@@ -75,8 +75,8 @@ pub struct Link {
 
 /// A checked `.torrent` file.
 ///
-/// [`Metainfo::parse`] is the only way to one, so every value of this type has a sane piece
-/// length, the right number of piece hashes and files that stay inside the download folder.
+/// [`Metainfo::parse`] is the only way to one, so every value of this type has a sane piece length,
+/// the right number of piece hashes and files that stay inside the download folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metainfo {
     info_hash: InfoHash,

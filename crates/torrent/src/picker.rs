@@ -1,9 +1,10 @@
 //! Which block is asked for over which connection.
 //!
-//! Pure: no I/O; the caller passes the time. Pieces are chosen rarest first, the first one at random; pieces already
-//! begun come before new ones, and several connections may share a piece, block by block, so that
-//! all path-level peers of a peer work on the same few pieces. A block is asked for over one
-//! connection only, except through [`Picker::duplicate`], which is for the end game.
+//! Pure: no I/O; the caller passes the time. Pieces are chosen rarest first, the first one at
+//! random; pieces already begun come before new ones, and several connections may share a piece,
+//! block by block, so that all path-level peers of a peer work on the same few pieces. A block is
+//! asked for over one connection only, except through [`Picker::duplicate`], which is for the end
+//! game.
 
 mod piece;
 mod rarity;
@@ -162,9 +163,9 @@ impl Picker {
         }
     }
 
-    /// The peer has exactly these pieces, whatever was known before: so libtorrent, Transmission and
-    /// aria2 take a bitfield, be it the first or a later one. Returns how many pieces it had and has
-    /// no more; [`Picker::release_missing`] gives back what was asked for of those.
+    /// The peer has exactly these pieces, whatever was known before: so libtorrent, Transmission
+    /// and aria2 take a bitfield, be it the first or a later one. Returns how many pieces it had
+    /// and has no more; [`Picker::release_missing`] gives back what was asked for of those.
     pub fn set_has(&mut self, conn: ConnId, has: Bitfield) -> u32 {
         let Some(known) = self.conns.get_mut(&conn) else {
             return 0;

@@ -265,8 +265,8 @@ fn ended(connection: &impl Connection, otherwise: &str) -> Gone {
 }
 
 /// Reads and writes until the connection ends or the peer breaks the protocol, then closes it.
-/// `messages` are sent as they come, and dropping their sender ends it too; what the peer says
-/// goes to `events`, wrapped.
+/// `messages` are sent as they come, and dropping their sender ends it too; what the peer says goes
+/// to `events`, wrapped.
 pub(crate) async fn run<C: Connection, E: Send>(
     session: Session<C>,
     shared: Arc<Shared>,

@@ -35,8 +35,8 @@ use crate::wire::{Message, Multipath};
 /// How often waiting paths are given out anew, as time slots of downloads are long (000, 3.3).
 const TURN: Duration = Duration::from_secs(10);
 
-/// A peer that understands extended messages has so long to say whether it leaves the choice to
-/// us; after that it is served over whatever it opens.
+/// A peer that understands extended messages has so long to say whether it leaves the choice to us;
+/// after that it is served over whatever it opens.
 const UNDECIDED: Duration = Duration::from_secs(1);
 
 /// An uploader has so long to say that it chooses; after that we do.
@@ -147,8 +147,8 @@ impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
 }
 
 impl<T: Transport> Swarm<T> {
-    /// Whether we let uploaders choose, and choose where we upload, at a peer. The way to an IP peer
-    /// nobody chooses.
+    /// Whether we let uploaders choose, and choose where we upload, at a peer. The way to an IP
+    /// peer nobody chooses.
     pub(super) fn is_multipath(&self, peer: PeerAddr) -> bool {
         self.goal.select_by == SelectBy::Uploader && peer.scion().is_some()
     }

@@ -246,8 +246,8 @@ impl<T: Transport> Swarm<T> {
         Ok(swarm)
     }
 
-    /// Runs until everything is verified, `stop` is done, or nothing more can be done.
-    /// Connections stay open.
+    /// Runs until everything is verified, `stop` is done, or nothing more can be done. Connections
+    /// stay open.
     ///
     /// # Errors
     /// Why it ended before.

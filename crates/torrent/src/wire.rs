@@ -10,10 +10,10 @@ mod tests;
 
 use thiserror::Error;
 
-pub(crate) use extended::{EXTENDED_HANDSHAKE, ExtendedHandshake};
-pub(crate) use handshake::{HANDSHAKE_BYTES, Handshake, PeerId};
-pub(crate) use message::{Decoder, Message, Request, encode, encode_piece_header};
-pub(crate) use multipath::{MULTIPATH, MULTIPATH_NAME, Multipath};
+pub(crate) use self::extended::{EXTENDED_HANDSHAKE, ExtendedHandshake};
+pub(crate) use self::handshake::{HANDSHAKE_BYTES, Handshake, PeerId};
+pub(crate) use self::message::{Decoder, Message, Request, encode, encode_piece_header};
+pub(crate) use self::multipath::{MULTIPATH, MULTIPATH_NAME, Multipath};
 
 /// Bytes of a block as everybody asks for them (BEP 3: 2^14); only a piece's last block is shorter.
 pub(crate) const BLOCK: u32 = 16 << 10;

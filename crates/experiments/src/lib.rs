@@ -1,0 +1,1 @@
+//! The demo and the papers' experiments, with their figures.

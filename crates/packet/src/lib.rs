@@ -1,0 +1,1 @@
+//! SCION, UDP and SCMP bytes: headers, numbers, checksums.
