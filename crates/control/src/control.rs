@@ -83,7 +83,7 @@ impl Control {
     ///
     /// # Errors
     /// When a file is missing or not valid, or they do not fit together.
-    pub fn load(dir: &AsDir) -> Result<Control, OpenError> {
+    pub fn load(dir: &AsDir) -> Result<Self, OpenError> {
         let lab = lab_of(dir)?;
         let network = Network::read_json(&lab.join("network.json"))?;
         let keys = Keys::read(lab, &network)?;
@@ -97,7 +97,7 @@ impl Control {
         let mut plane = plane(topology.clone(), network, keys)?;
         plane.pki = Some(Pki::open(lab, dir)?);
         restore(&mut plane, &states);
-        Ok(Control::new(dir, &topology, Source::Plane(Box::new(plane))))
+        Ok(Self::new(dir, &topology, Source::Plane(Box::new(plane))))
     }
 
     /// As [`Control::load`], but of all files only `topology.json` is read now, the others at the
@@ -106,13 +106,13 @@ impl Control {
     ///
     /// # Errors
     /// When `topology.json` is missing or not valid, or `dir` is in no folder.
-    pub fn load_later(dir: &AsDir) -> Result<Control, OpenError> {
+    pub fn load_later(dir: &AsDir) -> Result<Self, OpenError> {
         lab_of(dir)?;
         let source = Source::Folder {
             dir: dir.clone(),
             lifetime: LIFETIME,
         };
-        Ok(Control::new(dir, &dir.topology()?, source))
+        Ok(Self::new(dir, &dir.topology()?, source))
     }
 
     /// The control plane of the AS whose folder is `dir`, in a given network with all links up. Of
@@ -122,10 +122,10 @@ impl Control {
     /// # Errors
     /// When `topology.json` is missing or not valid, its AS is not in the network, or an AS of the
     /// network has no key.
-    pub fn open(dir: &AsDir, network: Network, keys: Keys) -> Result<Control, OpenError> {
+    pub fn open(dir: &AsDir, network: Network, keys: Keys) -> Result<Self, OpenError> {
         let topology = dir.topology()?;
         let plane = plane(topology.clone(), network, keys)?;
-        Ok(Control::new(dir, &topology, Source::Plane(Box::new(plane))))
+        Ok(Self::new(dir, &topology, Source::Plane(Box::new(plane))))
     }
 
     #[cfg(test)]
@@ -133,8 +133,8 @@ impl Control {
         self.source
     }
 
-    fn new(dir: &AsDir, topology: &AsTopology, source: Source) -> Control {
-        Control {
+    fn new(dir: &AsDir, topology: &AsTopology, source: Source) -> Self {
+        Self {
             source,
             isd_as: topology.isd_as,
             daemon: DAEMON_ADDRESS,
@@ -144,14 +144,14 @@ impl Control {
     }
 
     /// Serves the daemon API on another address than [`DAEMON_ADDRESS`]; port 0 takes a free one.
-    pub fn with_daemon_address(mut self, address: SocketAddr) -> Control {
+    pub fn with_daemon_address(mut self, address: SocketAddr) -> Self {
         self.daemon = address;
         self
     }
 
     /// Serves segment lookups on other addresses than those of `topology.json`; port 0 takes a free
     /// one.
-    pub fn with_service_addresses(mut self, addresses: Vec<SocketAddr>) -> Control {
+    pub fn with_service_addresses(mut self, addresses: Vec<SocketAddr>) -> Self {
         self.services = addresses;
         self
     }
@@ -161,7 +161,7 @@ impl Control {
     ///
     /// # Errors
     /// When it is shorter than 2 s or longer than 24 h.
-    pub fn with_segment_lifetime(mut self, lifetime: Duration) -> Result<Control, OpenError> {
+    pub fn with_segment_lifetime(mut self, lifetime: Duration) -> Result<Self, OpenError> {
         if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
             return Err(OpenError::Lifetime(lifetime));
         }
@@ -202,8 +202,8 @@ impl Source {
     /// Reads the network, if it has not been.
     pub fn plane(self) -> Result<Plane, OpenError> {
         let (dir, lifetime) = match self {
-            Source::Plane(plane) => return Ok(*plane),
-            Source::Folder { dir, lifetime } => (dir, lifetime),
+            Self::Plane(plane) => return Ok(*plane),
+            Self::Folder { dir, lifetime } => (dir, lifetime),
         };
         Control::load(&dir)?
             .with_segment_lifetime(lifetime)?

@@ -27,13 +27,13 @@ pub(crate) fn now() -> u64 {
 }
 
 impl From<LookupError> for ConnectError {
-    fn from(error: LookupError) -> ConnectError {
+    fn from(error: LookupError) -> Self {
         let message = error.to_string();
         match error {
-            LookupError::Unknown(_) => ConnectError::not_found(message),
-            LookupError::Unsigned(_) | LookupError::NoNetwork(_) => ConnectError::internal(message),
+            LookupError::Unknown(_) => Self::not_found(message),
+            LookupError::Unsigned(_) | LookupError::NoNetwork(_) => Self::internal(message),
             LookupError::Wildcard(_) | LookupError::Foreign { .. } => {
-                ConnectError::invalid_argument(message)
+                Self::invalid_argument(message)
             }
         }
     }

@@ -83,10 +83,10 @@ enum PageError {
 }
 
 impl From<PageError> for ConnectError {
-    fn from(error: PageError) -> ConnectError {
+    fn from(error: PageError) -> Self {
         match error {
             PageError::Lookup(error) => error.into(),
-            error => ConnectError::invalid_argument(error.to_string()),
+            error => Self::invalid_argument(error.to_string()),
         }
     }
 }

@@ -37,7 +37,7 @@ impl Graph {
     ///
     /// Links to ASes that the network does not list are left out; a network read from a `.topo`
     /// file has none.
-    pub fn new(network: Network) -> Graph {
+    pub fn new(network: Network) -> Self {
         let index: HashMap<_, _> = network
             .ases
             .iter()
@@ -52,7 +52,7 @@ impl Graph {
                 links[b].push((at, Side::B));
             }
         }
-        Graph {
+        Self {
             up: vec![true; network.links.len()],
             network,
             index,

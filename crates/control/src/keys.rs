@@ -15,7 +15,7 @@ impl Keys {
     ///
     /// # Errors
     /// When a key is missing or is none.
-    pub fn read(lab: &Path, network: &Network) -> Result<Keys, AsDirError> {
+    pub fn read(lab: &Path, network: &Network) -> Result<Self, AsDirError> {
         network
             .ases
             .iter()
@@ -34,7 +34,7 @@ impl Keys {
 
 impl FromIterator<(IsdAsn, [u8; 16])> for Keys {
     fn from_iter<I: IntoIterator<Item = (IsdAsn, [u8; 16])>>(keys: I) -> Self {
-        Keys(keys.into_iter().collect())
+        Self(keys.into_iter().collect())
     }
 }
 

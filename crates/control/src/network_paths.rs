@@ -27,8 +27,8 @@ pub struct NetworkPaths {
 
 impl NetworkPaths {
     /// Of this network.
-    pub fn new(network: &Network) -> NetworkPaths {
-        NetworkPaths {
+    pub fn new(network: &Network) -> Self {
+        Self {
             graph: Graph::new(network.clone()),
             keys: vec![[0; 16]; network.ases.len()],
             stamp: Stamp::new(0, MAX_LIFETIME),

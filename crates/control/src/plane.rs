@@ -86,8 +86,8 @@ impl Plane {
         topology: AsTopology,
         local: usize,
         lifetime: Duration,
-    ) -> Plane {
-        Plane {
+    ) -> Self {
+        Self {
             graph,
             topology,
             pki: None,
@@ -237,7 +237,7 @@ impl Plane {
         along: Along,
         distance: &[Option<u32>],
     ) -> Vec<Arc<Offer>> {
-        let Plane {
+        let Self {
             graph,
             keys,
             offers,

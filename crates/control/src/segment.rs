@@ -25,14 +25,14 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Segments made at `now` (Unix seconds) that hold for `lifetime` (between [`MIN_LIFETIME`] and
     /// [`MAX_LIFETIME`]; whole seconds count).
-    pub fn new(now: u64, lifetime: Duration) -> Stamp {
+    pub fn new(now: u64, lifetime: Duration) -> Self {
         let lifetime = lifetime.clamp(MIN_LIFETIME, MAX_LIFETIME).as_secs();
         let exp_time = (0..=u8::MAX)
             .find(|&units| exp_time_to_duration(units).as_secs() >= lifetime)
             .unwrap_or(u8::MAX);
         let expiry = now + lifetime;
         let timestamp = expiry.saturating_sub(exp_time_to_duration(exp_time).as_secs());
-        Stamp {
+        Self {
             made: now,
             expiry,
             timestamp: u32::try_from(timestamp).unwrap_or(u32::MAX),
@@ -100,9 +100,9 @@ impl Segment {
         route: Route,
         stamp: Stamp,
         peering: bool,
-    ) -> Segment {
+    ) -> Self {
         let count = route.ases.len();
-        let mut segment = Segment {
+        let mut segment = Self {
             betas: Vec::with_capacity(count + 1),
             hops: Vec::with_capacity(count),
             peers: Vec::with_capacity(count),

@@ -86,7 +86,7 @@ impl Bound {
         daemon: SocketAddr,
         services: &[SocketAddr],
         socket: PathBuf,
-    ) -> Result<Bound, RunError> {
+    ) -> Result<Self, RunError> {
         let (daemon, daemon_at) = listen("the daemon API", daemon).await?;
         let mut listeners = Vec::new();
         let mut control = Vec::new();
@@ -96,7 +96,7 @@ impl Bound {
             control.push(at);
         }
         let live = listen_unix(&socket).await?;
-        Ok(Bound {
+        Ok(Self {
             shared,
             daemon,
             services: listeners,
@@ -126,7 +126,7 @@ impl Bound {
     /// # Errors
     /// When a server fails.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
-        let Bound {
+        let Self {
             shared,
             daemon,
             services,

@@ -28,8 +28,8 @@ struct Waiting {
 }
 
 impl Shared {
-    pub fn new(source: Source) -> Shared {
-        Shared(Arc::new(State {
+    pub fn new(source: Source) -> Self {
+        Self(Arc::new(State {
             plane: OnceLock::new(),
             waiting: Mutex::new(Waiting {
                 source: Some(source),

@@ -25,7 +25,7 @@ pub(crate) struct Plain {
 
 impl Plain {
     /// A segment with what each AS announces of itself.
-    pub fn new(graph: &Graph, segment: &Segment) -> Plain {
+    pub fn new(graph: &Graph, segment: &Segment) -> Self {
         let info = SegmentInformation {
             timestamp: segment.stamp.timestamp.into(),
             segment_id: segment.betas[0].into(),
@@ -34,7 +34,7 @@ impl Plain {
             let isd_as = graph.r#as(segment.route.ases[at]).isd_as;
             (isd_as, body(graph, segment, at).encode_to_vec())
         };
-        Plain {
+        Self {
             info: info.encode_to_vec(),
             entries: (0..segment.hops.len()).map(entry).collect(),
             made: segment.stamp.made,

@@ -119,12 +119,12 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub fn new(network: Network) -> Lab {
+    pub fn new(network: Network) -> Self {
         let folder = tempfile::tempdir().unwrap();
         network
             .write_json(&folder.path().join("network.json"))
             .unwrap();
-        let lab = Lab { folder, network };
+        let lab = Self { folder, network };
         for r#as in &lab.network.ases {
             let dir = lab.dir(r#as.isd_as);
             std::fs::create_dir(dir.path()).unwrap();
@@ -145,12 +145,12 @@ impl Lab {
         lab
     }
 
-    pub fn ready(name: &str) -> Lab {
-        Lab::new(Network::ready(name).unwrap())
+    pub fn ready(name: &str) -> Self {
+        Self::new(Network::ready(name).unwrap())
     }
 
-    pub fn two_isds() -> Lab {
-        Lab::new(Network::parse(TWO_ISDS).unwrap())
+    pub fn two_isds() -> Self {
+        Self::new(Network::parse(TWO_ISDS).unwrap())
     }
 
     pub fn dir(&self, isd_as: IsdAsn) -> AsDir {

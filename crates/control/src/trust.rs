@@ -40,8 +40,8 @@ pub(crate) struct Pki {
 
 impl Pki {
     /// The PKI of the lab in whose folder the AS's folder `dir` is.
-    pub fn open(lab: &Path, dir: &AsDir) -> Result<Pki, LoadError> {
-        Ok(Pki {
+    pub fn open(lab: &Path, dir: &AsDir) -> Result<Self, LoadError> {
+        Ok(Self {
             lab: lab.to_owned(),
             trcs: Store::load(&dir.path().join("certs"))?,
             signers: BTreeMap::new(),

@@ -17,19 +17,19 @@ pub enum Failure {
 
 impl Failure {
     /// A failed job, from anything that prints.
-    pub fn job(reason: impl fmt::Display) -> Failure {
-        Failure::Job(reason.to_string())
+    pub fn job(reason: impl fmt::Display) -> Self {
+        Self::Job(reason.to_string())
     }
 
     /// Wrong use, from anything that prints.
-    pub fn usage(reason: impl fmt::Display) -> Failure {
-        Failure::Usage(reason.to_string())
+    pub fn usage(reason: impl fmt::Display) -> Self {
+        Self::Usage(reason.to_string())
     }
 
     /// The same, of a command named after one of `scion`'s.
-    pub fn like_scion(self) -> Failure {
+    pub fn like_scion(self) -> Self {
         match self {
-            Failure::Job(reason) => Failure::NoReport(reason),
+            Self::Job(reason) => Self::NoReport(reason),
             other => other,
         }
     }
@@ -37,15 +37,15 @@ impl Failure {
     /// The exit code that says so.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Job(_) => ExitCode::from(1),
-            Failure::Usage(_) | Failure::NoReport(_) => ExitCode::from(2),
+            Self::Job(_) => ExitCode::from(1),
+            Self::Usage(_) | Self::NoReport(_) => ExitCode::from(2),
         }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Usage(reason) | Failure::Job(reason) | Failure::NoReport(reason)) = self;
+        let (Self::Usage(reason) | Self::Job(reason) | Self::NoReport(reason)) = self;
         f.write_str(reason)
     }
 }

@@ -37,12 +37,7 @@ impl Output {
     ///
     /// # Errors
     /// Wrong use, when it cannot be written.
-    pub fn check(
-        flag: &str,
-        path: &Path,
-        force: bool,
-        inputs: &[&Path],
-    ) -> Result<Output, Failure> {
+    pub fn check(flag: &str, path: &Path, force: bool, inputs: &[&Path]) -> Result<Self, Failure> {
         let refuse = |why: String| {
             let named = format!("{flag} {}", path.display());
             Failure::usage(format!("{}: {why}", named.trim_start()))
@@ -60,7 +55,7 @@ impl Output {
                 })
             })?;
         }
-        Ok(Output {
+        Ok(Self {
             shown: path.to_owned(),
             place,
         })

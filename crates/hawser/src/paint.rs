@@ -11,23 +11,23 @@ pub struct Paint {
 
 impl Paint {
     /// Colours on standard output, unless `no_color` or the environment says otherwise.
-    pub fn new(no_color: bool) -> Paint {
-        Paint {
+    pub fn new(no_color: bool) -> Self {
+        Self {
             on: !no_color && io::stdout().is_terminal() && wanted(),
         }
     }
 
     /// The same on standard error.
-    pub fn stderr() -> Paint {
-        Paint {
+    pub fn stderr() -> Self {
+        Self {
             on: io::stderr().is_terminal() && wanted(),
         }
     }
 
     /// No colours.
     #[cfg(test)]
-    pub fn none() -> Paint {
-        Paint { on: false }
+    pub fn none() -> Self {
+        Self { on: false }
     }
 
     /// Whether there are any.

@@ -21,11 +21,11 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes a folder of its own.
-    pub fn create() -> Result<Scratch, Failure> {
-        Scratch::create_in(&std::env::temp_dir())
+    pub fn create() -> Result<Self, Failure> {
+        Self::create_in(&std::env::temp_dir())
     }
 
-    fn create_in(parent: &Path) -> Result<Scratch, Failure> {
+    fn create_in(parent: &Path) -> Result<Self, Failure> {
         let doing = || format!("making a folder in {}", parent.display());
         loop {
             let folder = tempfile::Builder::new()
@@ -42,7 +42,7 @@ impl Scratch {
                 .doing(doing())?;
             if is_at(&lock, folder.path()) {
                 let _lock = lock;
-                return Ok(Scratch { folder, _lock });
+                return Ok(Self { folder, _lock });
             }
         }
     }

@@ -35,9 +35,9 @@ pub struct Live {
 
 impl Live {
     /// None where standard error is not a terminal whose cursor can be moved.
-    pub fn start() -> Option<Live> {
+    pub fn start() -> Option<Self> {
         let able = io::stderr().is_terminal() && moves_cursor();
-        able.then(|| Live {
+        able.then(|| Self {
             due: Instant::now(),
         })
     }

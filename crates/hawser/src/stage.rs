@@ -33,7 +33,7 @@ pub struct Stage {
 impl Stage {
     /// Brings the network up; `name` begins the lab's name. It ends with this process, however that
     /// ends.
-    pub fn set(network: &Network, name: &str) -> Result<Stage, Failure> {
+    pub fn set(network: &Network, name: &str) -> Result<Self, Failure> {
         // What earlier ones left that were killed.
         Lab::sweep().map_err(Failure::job)?;
         scratch::sweep();
@@ -43,7 +43,7 @@ impl Stage {
             .with_name(format!("{name}-{own}"))
             .with_owner(own);
         let up = Lab::up(network, &options).map_err(Failure::job)?;
-        let stage = Stage {
+        let stage = Self {
             lab: up.lab,
             program,
             seeders: Vec::new(),
@@ -231,10 +231,10 @@ struct Errors(File);
 
 impl Errors {
     /// Of this command.
-    fn of(command: &mut Command) -> Result<Errors, Failure> {
+    fn of(command: &mut Command) -> Result<Self, Failure> {
         let file = tempfile::tempfile().doing("making a file for messages")?;
         command.stderr(file.try_clone().doing("making a file for messages")?);
-        Ok(Errors(file))
+        Ok(Self(file))
     }
 
     /// The last line, without the program's name.

@@ -53,13 +53,13 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn start(args: &[&str]) -> Running {
+    fn start(args: &[&str]) -> Self {
         let mut command = command(args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let stderr = BufReader::new(child.stderr.take().unwrap());
-        Running {
+        Self {
             child,
             stdout,
             stderr,
@@ -124,9 +124,9 @@ struct Files {
 }
 
 impl Files {
-    fn new() -> Files {
+    fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let files = Files { folder };
+        let files = Self { folder };
         // No two pieces alike, so that a block at a wrong place shows.
         let words = (0..SIZE / 8).flat_map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
         fs::write(files.path("data"), words.collect::<Vec<u8>>()).unwrap();

@@ -12,8 +12,8 @@ use std::time::Duration;
 struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -28,8 +28,8 @@ pub struct StateError {
 pub(crate) struct LabDir(PathBuf);
 
 impl LabDir {
-    pub fn new(path: impl Into<PathBuf>) -> LabDir {
-        LabDir(path.into())
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
     }
 
     pub fn path(&self) -> &Path {
@@ -157,8 +157,8 @@ impl Service {
     /// The subcommand that runs it.
     pub fn command(self) -> &'static str {
         match self {
-            Service::Router(_) => "router",
-            Service::Control => "control",
+            Self::Router(_) => "router",
+            Self::Control => "control",
         }
     }
 }
@@ -282,13 +282,13 @@ pub(crate) struct Device {
 
 impl State {
     /// The state of a lab whose supervisor, this process, has just started.
-    pub fn new(plan: &Plan, settings: &Settings, rootless: bool) -> io::Result<State> {
+    pub fn new(plan: &Plan, settings: &Settings, rootless: bool) -> io::Result<Self> {
         let device = |end: &crate::plan::EndPlan| Device {
             owner: end.owner,
             name: end.device.clone(),
             address: end.underlay(),
         };
-        Ok(State {
+        Ok(Self {
             boot_id: process::boot_id()?,
             supervisor: ProcessId::own()?,
             rootless,

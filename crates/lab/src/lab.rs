@@ -51,8 +51,8 @@ pub struct Listed {
 }
 
 impl Lab {
-    pub(crate) fn new(name: String, root: Root, dir: LabDir) -> Lab {
-        Lab { name, root, dir }
+    pub(crate) fn new(name: String, root: Root, dir: LabDir) -> Self {
+        Self { name, root, dir }
     }
 
     /// Brings a network up. Returns once every router and control service answers; the lab then
@@ -69,7 +69,7 @@ impl Lab {
     ///
     /// # Errors
     /// When there is none.
-    pub fn open(name: &str) -> Result<Lab, OpenError> {
+    pub fn open(name: &str) -> Result<Self, OpenError> {
         let root = Root::find();
         let dir = LabDir::new(root.lab(name)?);
         if !dir.path().is_dir() {
@@ -82,7 +82,7 @@ impl Lab {
                 },
             });
         }
-        Ok(Lab::new(name.to_owned(), root, dir))
+        Ok(Self::new(name.to_owned(), root, dir))
     }
 
     /// All labs of this user, by name.

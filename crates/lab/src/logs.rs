@@ -88,9 +88,9 @@ impl Lab {
 }
 
 impl Logs {
-    fn new(sources: Vec<LogSource>) -> Logs {
+    fn new(sources: Vec<LogSource>) -> Self {
         let tails = sources.iter().map(|s| Tail::new(&s.path)).collect();
-        Logs { sources, tails }
+        Self { sources, tails }
     }
 
     /// The logs, in the order of the network.

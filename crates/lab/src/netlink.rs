@@ -58,10 +58,10 @@ pub(crate) type Mac = [u8; 6];
 
 impl Netlink {
     /// Opens a socket to the namespace of the calling thread.
-    pub fn open() -> io::Result<Netlink> {
+    pub fn open() -> io::Result<Self> {
         let socket = Socket::new(NETLINK_ROUTE)?;
         socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Netlink {
+        Ok(Self {
             socket,
             sequence: 0,
         })
@@ -309,7 +309,7 @@ struct Answer;
 impl NetlinkDeserializable for Answer {
     type Error = std::convert::Infallible;
     fn deserialize(_: &netlink_packet_core::NetlinkHeader, _: &[u8]) -> Result<Self, Self::Error> {
-        Ok(Answer)
+        Ok(Self)
     }
 }
 

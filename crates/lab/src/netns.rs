@@ -30,12 +30,12 @@ impl NetNs {
     /// Makes a namespace with nothing in it but `lo`, down.
     ///
     /// Needs `CAP_SYS_ADMIN` in the caller's user namespace.
-    pub fn create() -> io::Result<NetNs> {
+    pub fn create() -> io::Result<Self> {
         on_own_thread(|| {
             // SAFETY: CLONE_FILES is not asked for, so that file descriptors stay shared among all
             // threads.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
-            Ok(NetNs(open_namespace("/proc/thread-self/ns/net")?))
+            Ok(Self(open_namespace("/proc/thread-self/ns/net")?))
         })?
     }
 

@@ -53,15 +53,15 @@ pub(crate) struct Root(PathBuf);
 impl Root {
     /// `$XDG_RUNTIME_DIR/hawser/lab` when that is set and the user's own, else `/run/hawser/lab`
     /// for root and `/tmp/hawser-UID/lab` for others.
-    pub fn find() -> Root {
+    pub fn find() -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        Root(root_for(uid, runtime.filter(|dir| is_own(dir, uid))))
+        Self(root_for(uid, runtime.filter(|dir| is_own(dir, uid))))
     }
 
     #[cfg(test)]
-    pub fn at(path: PathBuf) -> Root {
-        Root(path)
+    pub fn at(path: PathBuf) -> Self {
+        Self(path)
     }
 
     /// Makes the folder, and checks that nobody else could have made it.
@@ -187,14 +187,14 @@ pub(crate) struct Lock {
 
 impl Lock {
     /// Waits for the lock of the lab in `dir`.
-    pub fn of(dir: &Path) -> Result<Lock, PlaceError> {
-        Lock::take(lock_file(dir))
+    pub fn of(dir: &Path) -> Result<Self, PlaceError> {
+        Self::take(lock_file(dir))
     }
 
     /// The lock of the lab in `dir`, as inherited from the process that took it.
-    pub fn inherited(dir: &Path, file: File) -> Lock {
+    pub fn inherited(dir: &Path, file: File) -> Self {
         let path = Some(lock_file(dir));
-        Lock { path, file }
+        Self { path, file }
     }
 
     /// For a child process to inherit.
@@ -207,9 +207,9 @@ impl Lock {
         self.path = None;
     }
 
-    fn take(path: PathBuf) -> Result<Lock, PlaceError> {
+    fn take(path: PathBuf) -> Result<Self, PlaceError> {
         loop {
-            if let Some(lock) = Lock::acquire(path.clone(), Wait::Yes)? {
+            if let Some(lock) = Self::acquire(path.clone(), Wait::Yes)? {
                 return Ok(lock);
             }
         }
@@ -217,7 +217,7 @@ impl Lock {
 
     /// One attempt: None when someone else holds the lock, or gave it back meanwhile and removed
     /// the file.
-    fn acquire(path: PathBuf, wait: Wait) -> Result<Option<Lock>, PlaceError> {
+    fn acquire(path: PathBuf, wait: Wait) -> Result<Option<Self>, PlaceError> {
         let operation = match wait {
             Wait::Yes => FlockOperation::LockExclusive,
             Wait::No => FlockOperation::NonBlockingLockExclusive,
@@ -237,7 +237,7 @@ impl Lock {
         let held = file.metadata().map_err(io_at(&path))?.ino();
         let there = path.metadata().is_ok_and(|there| there.ino() == held);
         let path = Some(path);
-        Ok(there.then_some(Lock { path, file }))
+        Ok(there.then_some(Self { path, file }))
     }
 }
 

@@ -157,7 +157,7 @@ impl LinkPlan {
 const FIRST_INDEX: u32 = 1000;
 
 impl Plan {
-    pub fn of(network: &Network) -> Result<Plan, PlanError> {
+    pub fn of(network: &Network) -> Result<Self, PlanError> {
         if network.ases.len() > MOST_ASES {
             return Err(PlanError::Ases(network.ases.len()));
         }
@@ -211,7 +211,7 @@ impl Plan {
                 })
             })
             .collect::<Result<_, _>>()?;
-        Ok(Plan { ases, links })
+        Ok(Self { ases, links })
     }
 }
 

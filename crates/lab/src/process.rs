@@ -26,14 +26,14 @@ struct Stat {
 
 impl ProcessId {
     /// The process with that number, if there is one.
-    pub fn of(pid: i32) -> io::Result<ProcessId> {
+    pub fn of(pid: i32) -> io::Result<Self> {
         let started = read_stat(pid)?.started;
-        Ok(ProcessId { pid, started })
+        Ok(Self { pid, started })
     }
 
     /// This process.
-    pub fn own() -> io::Result<ProcessId> {
-        ProcessId::of(rustix::process::getpid().as_raw_nonzero().get())
+    pub fn own() -> io::Result<Self> {
+        Self::of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
     /// Whether it runs. One that has ended and waits for its parent does not.
@@ -70,9 +70,9 @@ pub(crate) struct Handle(OwnedFd);
 
 impl Handle {
     /// A handle on a child that has not been reaped; it may have ended.
-    pub fn of_child(child: ProcessId) -> io::Result<Handle> {
+    pub fn of_child(child: ProcessId) -> io::Result<Self> {
         let pid = Pid::from_raw(child.pid).ok_or(io::ErrorKind::NotFound)?;
-        Ok(Handle(pidfd_open(pid, PidfdFlags::empty())?))
+        Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
     /// Sends a signal; one that has ended is no error.

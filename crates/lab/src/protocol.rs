@@ -71,7 +71,7 @@ pub(crate) struct Limit {
 
 impl From<Limit> for LinkLimit {
     fn from(limit: Limit) -> Self {
-        LinkLimit {
+        Self {
             rate: limit.rate,
             queue: Duration::from_micros(limit.queue_us),
         }
@@ -94,8 +94,8 @@ pub struct LimitState {
 }
 
 impl LimitState {
-    pub(crate) fn new(limit: LinkLimit, counters: LimitCounters) -> LimitState {
-        LimitState {
+    pub(crate) fn new(limit: LinkLimit, counters: LimitCounters) -> Self {
+        Self {
             rate: limit.rate,
             bytes: counters.bytes,
             packets: counters.packets,

@@ -66,7 +66,7 @@ pub(crate) struct NotReady {
 
 impl<E: std::error::Error> From<E> for Report {
     fn from(error: E) -> Self {
-        Report::Failed {
+        Self::Failed {
             reason: error.to_string(),
         }
     }
@@ -154,8 +154,8 @@ struct Supervisor {
 struct Phase(Instant);
 
 impl Phase {
-    fn new() -> Phase {
-        Phase(Instant::now())
+    fn new() -> Self {
+        Self(Instant::now())
     }
 
     fn ends(&mut self, what: &str) {
@@ -174,17 +174,17 @@ enum Owner {
 }
 
 impl Owner {
-    fn of(settings: &Settings) -> io::Result<Owner> {
+    fn of(settings: &Settings) -> io::Result<Self> {
         Ok(match settings.owner.map(|owner| owner.open()) {
-            None => Owner::Nobody,
-            Some(handle) => handle?.map_or(Owner::Gone, Owner::Process),
+            None => Self::Nobody,
+            Some(handle) => handle?.map_or(Self::Gone, Owner::Process),
         })
     }
 }
 
 impl Supervisor {
     /// The lab, up, and the links that are dead nevertheless.
-    fn start(dir: &LabDir, starter: &Starter) -> Result<(Supervisor, Vec<String>), Report> {
+    fn start(dir: &LabDir, starter: &Starter) -> Result<(Self, Vec<String>), Report> {
         let network = dir.read_network()?;
         let plan = Plan::of(&network)?;
         let settings = dir.read_settings()?;
@@ -223,7 +223,7 @@ impl Supervisor {
             plan.ases.len(),
             plan.links.len() - dead_links.len()
         );
-        let supervisor = Supervisor {
+        let supervisor = Self {
             dir: dir.clone(),
             up: vec![true; plan.links.len()],
             plan,
@@ -299,7 +299,7 @@ impl Supervisor {
             tracing::error!("cannot end all processes of the lab: {error}");
         }
         // A command that holds the lock shall not wait for an answer.
-        let Supervisor { dir, listener, .. } = self;
+        let Self { dir, listener, .. } = self;
         drop(listener);
         match Lock::of(dir.path()) {
             Ok(_lock) => remove(&dir),

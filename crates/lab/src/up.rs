@@ -45,8 +45,8 @@ pub struct Options {
 
 impl Options {
     /// A lab of the default name, run by `program`.
-    pub fn new(program: impl Into<PathBuf>) -> Options {
-        Options {
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
             name: name::DEFAULT_NAME.to_owned(),
             program: program.into(),
             no_router: Vec::new(),
@@ -58,31 +58,31 @@ impl Options {
 
     /// Gives it another name: 1 to 32 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`, beginning with a
     /// letter or digit.
-    pub fn with_name(mut self, name: impl Into<String>) -> Options {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
     /// Leaves the border routers of these ASes to the user.
-    pub fn with_no_router(mut self, ases: impl Into<Vec<IsdAsn>>) -> Options {
+    pub fn with_no_router(mut self, ases: impl Into<Vec<IsdAsn>>) -> Self {
         self.no_router = ases.into();
         self
     }
 
     /// Leaves the control service and daemon of these ASes to the user.
-    pub fn with_no_control(mut self, ases: impl Into<Vec<IsdAsn>>) -> Options {
+    pub fn with_no_control(mut self, ases: impl Into<Vec<IsdAsn>>) -> Self {
         self.no_control = ases.into();
         self
     }
 
     /// Has path segments live that long, at least a second.
-    pub fn with_segment_lifetime(mut self, lifetime: Duration) -> Options {
+    pub fn with_segment_lifetime(mut self, lifetime: Duration) -> Self {
         self.segment_lifetime = Some(lifetime);
         self
     }
 
     /// Has the lab taken down when the process of that number ends, also by SIGKILL.
-    pub fn with_owner(mut self, pid: u32) -> Options {
+    pub fn with_owner(mut self, pid: u32) -> Self {
         self.owner = Some(pid);
         self
     }
@@ -189,7 +189,7 @@ pub enum UpError {
     #[error("{up}; clearing it away failed too: {down}")]
     Left {
         /// Why it did not come up.
-        up: Box<UpError>,
+        up: Box<Self>,
         /// Why it could not be cleared away.
         down: DownError,
     },
@@ -205,18 +205,18 @@ fn indented(log: &str) -> String {
 impl From<Report> for UpError {
     fn from(report: Report) -> Self {
         match report {
-            Report::NoUserNamespace { reason } => UpError::NoUserNamespace(reason),
+            Report::NoUserNamespace { reason } => Self::NoUserNamespace(reason),
             Report::NotReady(NotReady {
                 service,
                 reason,
                 log,
-            }) => UpError::NotReady {
+            }) => Self::NotReady {
                 service,
                 reason,
                 log,
             },
-            Report::Failed { reason } => UpError::Failed(reason),
-            Report::Ready { .. } => UpError::Failed("it is up".to_owned()),
+            Report::Failed { reason } => Self::Failed(reason),
+            Report::Ready { .. } => Self::Failed("it is up".to_owned()),
         }
     }
 }

@@ -49,7 +49,7 @@ pub struct SenseOptions {
 
 impl Default for SenseOptions {
     fn default() -> Self {
-        SenseOptions {
+        Self {
             tolerance: 0.05,
             slots: 3,
             pause: Duration::from_secs(30),
@@ -117,8 +117,8 @@ struct Kept<K> {
 
 impl<K: Copy + Ord> Sense<K> {
     /// Nothing tried yet.
-    pub fn new(options: SenseOptions) -> Sense<K> {
-        Sense {
+    pub fn new(options: SenseOptions) -> Self {
+        Self {
             options: SenseOptions {
                 slots: options.slots.max(1),
                 ..options

@@ -48,7 +48,7 @@ pub struct SlotOptions {
 
 impl Default for SlotOptions {
     fn default() -> Self {
-        SlotOptions {
+        Self {
             min_weight: 0.01,
             time_slot: Duration::from_secs(1),
             probe_every: 4,
@@ -106,9 +106,9 @@ enum Use {
 
 impl Slots {
     /// Nothing connected yet. Options out of their bounds are moved into them.
-    pub fn new(options: SlotOptions) -> Slots {
+    pub fn new(options: SlotOptions) -> Self {
         let min_weight = options.min_weight;
-        Slots {
+        Self {
             options: SlotOptions {
                 min_weight: if min_weight.is_nan() {
                     0.0

@@ -12,8 +12,8 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// A full bucket of `burst` tokens that gets `rate` tokens a second.
-    pub fn new(rate: u32, burst: u32, now: Instant) -> Budget {
-        Budget {
+    pub fn new(rate: u32, burst: u32, now: Instant) -> Self {
+        Self {
             rate: rate.into(),
             burst: burst.into(),
             tokens: burst.into(),

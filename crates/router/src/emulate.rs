@@ -40,8 +40,8 @@ pub(crate) struct Held {
 }
 
 impl Emulator {
-    pub fn new(shape: Shape, seed: u64) -> Emulator {
-        Emulator {
+    pub fn new(shape: Shape, seed: u64) -> Self {
+        Self {
             shape,
             random: fastrand::Rng::with_seed(seed),
             queue: VecDeque::new(),

@@ -54,7 +54,7 @@ enum Message {
 impl Engine {
     /// The router that forwards as `forwarder` says between `ports`, and watches its neighbours.
     /// What it has not heard yet is down.
-    pub fn new(mut forwarder: Forwarder, ports: Vec<Port>, watched: Vec<Watched>) -> Engine {
+    pub fn new(mut forwarder: Forwarder, ports: Vec<Port>, watched: Vec<Watched>) -> Self {
         let announced = ports.iter().filter_map(|port| {
             let place = forwarder.place(port.id)?;
             Some((port.id, place.face.mtu))
@@ -63,7 +63,7 @@ impl Engine {
         for watched in &watched {
             forwarder.set_heard(watched.origin(), false);
         }
-        let mut engine = Engine {
+        let mut engine = Self {
             announced,
             watch: Watch::new(watched),
             forwarder,

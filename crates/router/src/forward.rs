@@ -38,18 +38,18 @@ impl Origin {
     #[inline]
     pub fn interface(self) -> u16 {
         match self {
-            Origin::Host | Origin::Sibling(_) => 0,
-            Origin::Interface(id) => id,
+            Self::Host | Self::Sibling(_) => 0,
+            Self::Interface(id) => id,
         }
     }
 }
 
 /// By interface; 0 is a host.
 impl From<u16> for Origin {
-    fn from(interface: u16) -> Origin {
+    fn from(interface: u16) -> Self {
         match interface {
-            0 => Origin::Host,
-            id => Origin::Interface(id),
+            0 => Self::Host,
+            id => Self::Interface(id),
         }
     }
 }
@@ -123,8 +123,8 @@ pub(crate) type Step<T> = Result<T, Verdict>;
 impl Forwarder {
     /// The router of `isd_as` with the hop-field key `key`, reachable for the AS's hosts at `host`,
     /// without interfaces.
-    pub fn new(isd_as: IsdAsn, key: &[u8; 16], host: IpAddr) -> Forwarder {
-        Forwarder {
+    pub fn new(isd_as: IsdAsn, key: &[u8; 16], host: IpAddr) -> Self {
+        Self {
             isd_as: isd_as.to_u64(),
             host,
             key: HopKey::new(key),
@@ -137,7 +137,7 @@ impl Forwarder {
 
     /// Sets the first and last UDP port that is delivered to directly; `(0, 0)`: none.
     #[must_use]
-    pub fn with_dispatched_ports(mut self, ports: (u16, u16)) -> Forwarder {
+    pub fn with_dispatched_ports(mut self, ports: (u16, u16)) -> Self {
         self.dispatched_ports = ports;
         self
     }
@@ -148,14 +148,14 @@ impl Forwarder {
         mut self,
         service: Service,
         addresses: impl IntoIterator<Item = SocketAddr>,
-    ) -> Forwarder {
+    ) -> Self {
         self.services.set(service, addresses.into_iter().collect());
         self
     }
 
     /// Adds or replaces the external interface `id`.
     #[must_use]
-    pub fn with_interface(mut self, id: u16, face: Face) -> Forwarder {
+    pub fn with_interface(mut self, id: u16, face: Face) -> Self {
         self.insert(id, face, None);
         self
     }
@@ -168,7 +168,7 @@ impl Forwarder {
         mut self,
         address: SocketAddr,
         interfaces: impl IntoIterator<Item = (u16, Face)>,
-    ) -> Forwarder {
+    ) -> Self {
         let number = self.siblings.len() as u8;
         self.siblings.push(Sibling {
             address,

@@ -32,14 +32,14 @@ pub struct MacInput {
 
 impl HopKey {
     /// Prepares `key`.
-    pub fn new(key: &[u8; 16]) -> HopKey {
+    pub fn new(key: &[u8; 16]) -> Self {
         let cipher = Aes128::new(GenericArray::from_slice(key));
         let mut zero = GenericArray::from([0u8; 16]);
         cipher.encrypt_block(&mut zero);
         let l = u128::from_be_bytes(zero.into());
         // RFC 4493, section 2.3: doubling in GF(2^128).
         let subkey = (l << 1) ^ if l >> 127 == 1 { 0x87 } else { 0 };
-        HopKey {
+        Self {
             cipher,
             subkey: subkey.to_be_bytes(),
         }

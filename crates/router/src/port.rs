@@ -50,8 +50,8 @@ pub(crate) struct Port {
 pub(crate) struct NoWay;
 
 impl Port {
-    pub fn new(id: u16, socket: UdpSocket, seed: u64, now: Instant) -> Port {
-        Port {
+    pub fn new(id: u16, socket: UdpSocket, seed: u64, now: Instant) -> Self {
+        Self {
             id,
             socket,
             pending: None,
@@ -68,7 +68,7 @@ impl Port {
     }
 
     /// With a socket that has yet to be connected, if `remote` is given.
-    pub fn with_pending(mut self, remote: Option<SocketAddr>) -> Port {
+    pub fn with_pending(mut self, remote: Option<SocketAddr>) -> Self {
         self.pending = remote;
         self
     }

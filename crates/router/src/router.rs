@@ -126,19 +126,15 @@ impl Router {
     ///
     /// # Errors
     /// When the folder is not usable, has no such border router, or an address is taken.
-    pub fn open(dir: &AsDir, name: Option<&str>) -> Result<Router, RouterError> {
-        Router::open_with_seed(dir, name, fastrand::u64(..))
+    pub fn open(dir: &AsDir, name: Option<&str>) -> Result<Self, RouterError> {
+        Self::open_with_seed(dir, name, fastrand::u64(..))
     }
 
     /// As [`open`](Router::open), with jitter and loss drawn from `seed`.
     ///
     /// # Errors
     /// As [`open`](Router::open).
-    pub fn open_with_seed(
-        dir: &AsDir,
-        name: Option<&str>,
-        seed: u64,
-    ) -> Result<Router, RouterError> {
+    pub fn open_with_seed(dir: &AsDir, name: Option<&str>, seed: u64) -> Result<Self, RouterError> {
         let topology = dir.topology()?;
         let folder = dir.path().to_owned();
         let (name, router) = choose(&topology, &folder, name)?;
@@ -203,7 +199,7 @@ impl Router {
             // An interface of another router of the AS is none of the engine's.
             engine.set_link(*id, state);
         }
-        Ok(Router { engine, server })
+        Ok(Self { engine, server })
     }
 
     /// Forwards packets until SIGTERM, SIGINT or [`Request::Stop`]. While it runs, the two signals
@@ -281,7 +277,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn new(signals: &Signals, engine: &Engine) -> Waiting {
+    fn new(signals: &Signals, engine: &Engine) -> Self {
         let mut poller = Poller::default();
         poller.add(signals.descriptor(), Interest::Read);
         let mut ports = 0;
@@ -289,7 +285,7 @@ impl Waiting {
             poller.add(descriptor, Interest::Read);
             ports += 1;
         }
-        Waiting {
+        Self {
             poller,
             ports,
             callers: 0,

@@ -67,8 +67,8 @@ pub enum Problem {
 impl Problem {
     /// A parameter problem at an offset within the headers, which are at most 1020 bytes long.
     #[inline]
-    pub(crate) fn parameter(code: u8, pointer: usize) -> Problem {
-        Problem::Parameter {
+    pub(crate) fn parameter(code: u8, pointer: usize) -> Self {
+        Self::Parameter {
             code,
             pointer: pointer as u16,
         }

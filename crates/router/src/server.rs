@@ -29,7 +29,7 @@ struct Caller {
 
 impl Server {
     /// Listens at `path`. A socket that nobody listens at any more is replaced.
-    pub fn listen(path: &Path) -> std::io::Result<Server> {
+    pub fn listen(path: &Path) -> std::io::Result<Self> {
         if let Err(error) = UnixStream::connect(path) {
             if error.kind() == ErrorKind::ConnectionRefused {
                 std::fs::remove_file(path)?;
@@ -39,7 +39,7 @@ impl Server {
         }
         let listener = UnixListener::bind(path)?;
         listener.set_nonblocking(true)?;
-        Ok(Server {
+        Ok(Self {
             listener,
             path: path.to_owned(),
             callers: Vec::new(),

@@ -83,7 +83,7 @@ pub(crate) struct Header {
 impl Header {
     /// Reads the headers of `packet`; it holds at least `len` bytes then.
     #[inline]
-    pub fn parse(packet: &[u8]) -> Result<Header, Reason> {
+    pub fn parse(packet: &[u8]) -> Result<Self, Reason> {
         if packet.len() < COMMON + ISD_ASES + 8 {
             return Err(Reason::Malformed);
         }
@@ -96,7 +96,7 @@ impl Header {
         if len < path || packet.len() < len {
             return Err(Reason::Malformed);
         }
-        Ok(Header {
+        Ok(Self {
             len,
             path,
             path_type: packet[8],
@@ -184,7 +184,7 @@ impl Path {
     /// Reads the path of `packet`: segments without gaps, a length that fills the header exactly, a
     /// current hop that lies in the current segment.
     #[inline]
-    pub fn parse(packet: &[u8], header: &Header) -> Result<Path, Reason> {
+    pub fn parse(packet: &[u8], header: &Header) -> Result<Self, Reason> {
         let at = header.path;
         if header.len < at + META {
             return Err(Reason::MalformedPath);
@@ -198,7 +198,7 @@ impl Path {
             [_, _, 0] => 2,
             _ => 3,
         };
-        let path = Path {
+        let path = Self {
             at,
             current_info: (meta >> 30) as usize,
             current_hop: (meta >> 24 & 0x3f) as usize,
@@ -290,8 +290,8 @@ pub(crate) struct Info {
 impl Info {
     /// Reads the info field at offset `at`.
     #[inline]
-    pub fn read(packet: &[u8], at: usize) -> Info {
-        Info {
+    pub fn read(packet: &[u8], at: usize) -> Self {
+        Self {
             cons_dir: packet[at] & 1 != 0,
             peer: packet[at] & 2 != 0,
             segment_id: u16_at(packet, at + 2),
@@ -313,9 +313,9 @@ pub(crate) struct Hop {
 impl Hop {
     /// Reads the hop field at offset `at`.
     #[inline]
-    pub fn read(packet: &[u8], at: usize) -> Hop {
+    pub fn read(packet: &[u8], at: usize) -> Self {
         let field = &packet[at..at + HOP];
-        Hop {
+        Self {
             flags: field[0],
             exp_time: field[1],
             cons_ingress: u16_at(field, 2),

@@ -130,13 +130,13 @@ const INIT: u8 = 2;
 const UP: u8 = 3;
 
 impl Played {
-    fn new(net: &Net) -> Played {
+    fn new(net: &Net) -> Self {
         let socket = UdpSocket::bind(net.link_end(2)).unwrap();
         socket
             .set_read_timeout(Some(Duration::from_secs(10)))
             .unwrap();
         let router = net.link_end(1);
-        Played { socket, router }
+        Self { socket, router }
     }
 
     /// Answers the router until it says that its session is up, as a neighbour does that addresses

@@ -13,7 +13,7 @@ use hawser_topology::{AsDir, IsdAsn, LinkTo};
 struct Recorded(BTreeMap<String, Vec<u8>>);
 
 impl Recorded {
-    fn load() -> Recorded {
+    fn load() -> Self {
         let lines = include_str!("recorded/scionproto.txt").lines();
         let packets = lines.filter_map(|line| {
             let (name, hex) = line.split_once(' ')?;
@@ -23,7 +23,7 @@ impl Recorded {
                 (name.to_owned(), bytes.collect())
             })
         });
-        Recorded(packets.collect())
+        Self(packets.collect())
     }
 
     fn get(&self, v6: bool, name: &str) -> Vec<u8> {

@@ -95,7 +95,7 @@ struct Graph<'a> {
 }
 
 impl<'a> Graph<'a> {
-    fn new(segments: &'a Segments, src: Vertex, dst: Vertex) -> Graph<'a> {
+    fn new(segments: &'a Segments, src: Vertex, dst: Vertex) -> Self {
         let mut graph = Graph {
             dst,
             first: BTreeMap::new(),

@@ -98,7 +98,7 @@ impl Segment {
     ///
     /// # Errors
     /// When the message is not a segment, as [`SegmentError`] says.
-    pub fn from_message(message: &PathSegment) -> Result<Segment, SegmentError> {
+    pub fn from_message(message: &PathSegment) -> Result<Self, SegmentError> {
         let info = SegmentInformation::decode_from_slice(&message.segment_info)
             .map_err(|error| SegmentError::Info(error.to_string()))?;
         let timestamp =
@@ -122,7 +122,7 @@ impl Segment {
             entry.discovery = services.clone();
             entries.push(entry);
         }
-        Ok(Segment {
+        Ok(Self {
             timestamp,
             hash: hash(&entries),
             betas: betas(id, &entries),

@@ -63,7 +63,7 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    pub fn new(network: &Network, hosts: &[Host], options: &Options, by: SelectBy) -> Book {
+    pub fn new(network: &Network, hosts: &[Host], options: &Options, by: SelectBy) -> Self {
         let mut links = BTreeMap::new();
         let mut capacity = Vec::new();
         for link in &network.links {
@@ -79,7 +79,7 @@ impl Book {
         }
         let directions = capacity.len();
         capacity.extend(vec![options.host_rate as f64 / 8.0; 2 * hosts.len()]);
-        Book {
+        Self {
             paths: NetworkPaths::new(network),
             links,
             capacity,

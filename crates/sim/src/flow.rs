@@ -39,7 +39,7 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// One that was not used before.
-    pub fn new(book: &mut Book, hosts: &[Host], key: FlowKey) -> Flow {
+    pub fn new(book: &mut Book, hosts: &[Host], key: FlowKey) -> Self {
         let [from, to] = [key.from, key.to].map(|host| hosts[host as usize].isd_as);
         let ways = book.ways(from, to);
         let known = &ways.known[key.path];
@@ -47,7 +47,7 @@ impl Flow {
         let mut links = vec![out];
         links.extend(&known.links);
         links.push(into);
-        Flow {
+        Self {
             links,
             rtt: known.rtt,
             used: false,

@@ -43,7 +43,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options {
+        Self {
             seed: 1,
             leechers: 100,
             seeders: 1,
@@ -75,8 +75,8 @@ pub enum SelectBy {
 impl fmt::Display for SelectBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            SelectBy::Downloader => "downloader",
-            SelectBy::Uploader => "uploader",
+            Self::Downloader => "downloader",
+            Self::Uploader => "uploader",
         })
     }
 }

@@ -88,7 +88,7 @@ pub struct Shared {
 }
 
 impl Outcome {
-    pub(crate) fn of(swarm: &Swarm, by: SelectBy) -> Outcome {
+    pub(crate) fn of(swarm: &Swarm, by: SelectBy) -> Self {
         let now = swarm.now();
         let size: u64 = swarm.hosts.first().map_or(0, |host| host.pieces.size());
         let came = || swarm.leechers().iter().filter(|one| one.arrives < now);
@@ -108,7 +108,7 @@ impl Outcome {
         let all_done = finished().count() == swarm.leechers().len();
         let end = if all_done { last } else { now };
         let delivered: u64 = came().map(|one| size - one.pieces.left()).sum();
-        Outcome {
+        Self {
             select_by: by,
             seconds: rounded(end.as_secs_f64()),
             came: came().count(),

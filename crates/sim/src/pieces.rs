@@ -14,9 +14,9 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    pub fn new(size: u64) -> Cut {
+    pub fn new(size: u64) -> Self {
         let piece = size.div_ceil(PIECES).max(LEAST_PIECE);
-        Cut { size, piece }
+        Self { size, piece }
     }
 
     pub fn pieces(self) -> usize {
@@ -45,8 +45,8 @@ pub(crate) struct Pieces {
 
 impl Pieces {
     /// Nothing.
-    pub fn none(cut: Cut, taste: u64) -> Pieces {
-        Pieces {
+    pub fn none(cut: Cut, taste: u64) -> Self {
+        Self {
             missing: (0..cut.pieces()).map(|piece| cut.length(piece)).collect(),
             busy: vec![0; cut.pieces()],
             have: vec![0; cut.pieces().div_ceil(64)],
@@ -57,8 +57,8 @@ impl Pieces {
     }
 
     /// All.
-    pub fn all(cut: Cut) -> Pieces {
-        let mut all = Pieces::none(cut, 0);
+    pub fn all(cut: Cut) -> Self {
+        let mut all = Self::none(cut, 0);
         for piece in 0..cut.pieces() {
             all.take(piece, u64::MAX);
         }
@@ -85,14 +85,14 @@ impl Pieces {
     }
 
     /// Whether `from` has anything that is missing here.
-    pub fn wants(&self, from: &Pieces) -> bool {
+    pub fn wants(&self, from: &Self) -> bool {
         let mut words = self.have.iter().zip(&from.have);
         words.any(|(own, theirs)| theirs & !own != 0)
     }
 
     /// The piece to ask `from` for: the rarest that nobody is at, and if there is none, the one
     /// with most missing of those that somebody is at (endgame).
-    pub fn next(&self, from: &Pieces, copies: &[u32]) -> Option<usize> {
+    pub fn next(&self, from: &Self, copies: &[u32]) -> Option<usize> {
         let mut best: Option<(u16, u64, u64, usize)> = None;
         for (word, (own, theirs)) in self.have.iter().zip(&from.have).enumerate() {
             let mut open = theirs & !own;

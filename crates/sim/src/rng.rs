@@ -7,10 +7,10 @@ pub(crate) struct Rng(u64);
 impl Rng {
     /// The numbers of a seed for one purpose, so that what is drawn for one changes nothing for the
     /// others.
-    pub fn new(seed: u64, purpose: u64) -> Rng {
-        let mut rng = Rng(seed);
+    pub fn new(seed: u64, purpose: u64) -> Self {
+        let mut rng = Self(seed);
         let mixed = rng.next();
-        Rng(mixed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Self(mixed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// Any number.

@@ -83,11 +83,11 @@ impl Carried for Flows {
 }
 
 impl Swarm {
-    pub fn new(network: &Network, options: &Options, by: SelectBy) -> Result<Swarm, SimulateError> {
+    pub fn new(network: &Network, options: &Options, by: SelectBy) -> Result<Self, SimulateError> {
         let hosts = host::hosts(network, options)?;
         let book = Book::new(network, &hosts, options, by);
         let pieces = hosts.first().map_or(0, |host| host.pieces.held().count());
-        Ok(Swarm {
+        Ok(Self {
             loads: vec![Load::default(); book.directions],
             book,
             hosts,

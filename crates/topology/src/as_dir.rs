@@ -57,8 +57,8 @@ const HOP_KEY_ROUNDS: u32 = 1000;
 
 impl AsDir {
     /// The folder at `path`; nothing is read yet.
-    pub fn new(path: impl Into<PathBuf>) -> AsDir {
-        AsDir(path.into())
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
     }
 
     /// Where the folder is.

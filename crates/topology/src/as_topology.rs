@@ -82,7 +82,7 @@ pub struct Bfd {
 /// The defaults of scionproto's router.
 impl Default for Bfd {
     fn default() -> Self {
-        Bfd {
+        Self {
             disable: false,
             detect_mult: 3,
             desired_min_tx: Duration::from_millis(200),

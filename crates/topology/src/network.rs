@@ -77,8 +77,8 @@ impl Underlay {
     /// Bytes that its IP and UDP headers take, which no MTU of SCION counts.
     pub fn headers(self) -> u16 {
         match self {
-            Underlay::Ipv4 => 20 + 8,
-            Underlay::Ipv6 => 40 + 8,
+            Self::Ipv4 => 20 + 8,
+            Self::Ipv6 => 40 + 8,
         }
     }
 }
@@ -86,10 +86,10 @@ impl Underlay {
 impl FromStr for Underlay {
     type Err = ();
 
-    fn from_str(text: &str) -> Result<Underlay, ()> {
+    fn from_str(text: &str) -> Result<Self, ()> {
         match text {
-            "UDP/IPv4" => Ok(Underlay::Ipv4),
-            "UDP/IPv6" => Ok(Underlay::Ipv6),
+            "UDP/IPv4" => Ok(Self::Ipv4),
+            "UDP/IPv6" => Ok(Self::Ipv6),
             _ => Err(()),
         }
     }
@@ -98,8 +98,8 @@ impl FromStr for Underlay {
 impl fmt::Display for Underlay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Underlay::Ipv4 => "UDP/IPv4",
-            Underlay::Ipv6 => "UDP/IPv6",
+            Self::Ipv4 => "UDP/IPv4",
+            Self::Ipv6 => "UDP/IPv6",
         })
     }
 }
@@ -170,10 +170,10 @@ pub enum Side {
 
 impl Side {
     /// The opposite end.
-    pub fn other(self) -> Side {
+    pub fn other(self) -> Self {
         match self {
-            Side::A => Side::B,
-            Side::B => Side::A,
+            Self::A => Self::B,
+            Self::B => Self::A,
         }
     }
 }
@@ -208,7 +208,7 @@ pub struct Shape {
 
 impl Default for Shape {
     fn default() -> Self {
-        Shape {
+        Self {
             rate: None,
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
@@ -241,12 +241,12 @@ impl Network {
     /// generator does not heed the first two either, and the third is about its containers. Unknown
     /// keys are refused. Ends without an interface number (`1-ff00:0:110`) get the lowest one of
     /// their AS that is free, in the order of the file.
-    pub fn parse(topo: &str) -> Result<Network, TopologyError> {
+    pub fn parse(topo: &str) -> Result<Self, TopologyError> {
         topo::parse(topo)
     }
 
     /// Reads a `.topo` file.
-    pub fn load(path: &Path) -> Result<Network, TopologyError> {
+    pub fn load(path: &Path) -> Result<Self, TopologyError> {
         let failed = |reason: String| TopologyError::File {
             path: path.to_owned(),
             reason,
@@ -259,7 +259,7 @@ impl Network {
         if text.len() as u64 > LARGEST_FILE {
             return Err(failed(format!("it has more than {LARGEST_FILE} bytes")));
         }
-        Network::parse(&text)
+        Self::parse(&text)
     }
 
     /// Writes the network in the `.topo` format, so that [`Network::parse`] reads the same one
@@ -269,8 +269,8 @@ impl Network {
     }
 
     /// A topology that comes with hawser: `fig4`, `fig7a` or `fig9` (001).
-    pub fn ready(name: &str) -> Option<Network> {
-        ready::text(name).and_then(|text| Network::parse(text).ok())
+    pub fn ready(name: &str) -> Option<Self> {
+        ready::text(name).and_then(|text| Self::parse(text).ok())
     }
 
     /// The names that [`Network::ready`] knows.
@@ -279,7 +279,7 @@ impl Network {
     }
 
     /// Reads what [`Network::write_json`] wrote.
-    pub fn read_json(path: &Path) -> Result<Network, TopologyError> {
+    pub fn read_json(path: &Path) -> Result<Self, TopologyError> {
         let failed = |reason: String| TopologyError::File {
             path: path.to_owned(),
             reason,

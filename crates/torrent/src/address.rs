@@ -22,37 +22,37 @@ impl PeerAddr {
     /// Its address, if it is a SCION peer.
     pub fn scion(self) -> Option<ScionAddr> {
         match self {
-            PeerAddr::Scion(addr) => Some(addr),
-            PeerAddr::Ip(_) => None,
+            Self::Scion(addr) => Some(addr),
+            Self::Ip(_) => None,
         }
     }
 
     /// Its address, if it is an IP peer.
     pub fn ip(self) -> Option<SocketAddr> {
         match self {
-            PeerAddr::Scion(_) => None,
-            PeerAddr::Ip(addr) => Some(addr),
+            Self::Scion(_) => None,
+            Self::Ip(addr) => Some(addr),
         }
     }
 }
 
 impl From<ScionAddr> for PeerAddr {
-    fn from(addr: ScionAddr) -> PeerAddr {
-        PeerAddr::Scion(addr)
+    fn from(addr: ScionAddr) -> Self {
+        Self::Scion(addr)
     }
 }
 
 impl From<SocketAddr> for PeerAddr {
-    fn from(addr: SocketAddr) -> PeerAddr {
-        PeerAddr::Ip(addr)
+    fn from(addr: SocketAddr) -> Self {
+        Self::Ip(addr)
     }
 }
 
 impl fmt::Display for PeerAddr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PeerAddr::Scion(addr) => addr.fmt(f),
-            PeerAddr::Ip(addr) => addr.fmt(f),
+            Self::Scion(addr) => addr.fmt(f),
+            Self::Ip(addr) => addr.fmt(f),
         }
     }
 }
@@ -85,9 +85,9 @@ fn with_port(ip: &str, port: &str) -> String {
 impl FromStr for PeerAddr {
     type Err = PeerAddrError;
 
-    fn from_str(text: &str) -> Result<PeerAddr, PeerAddrError> {
+    fn from_str(text: &str) -> Result<Self, PeerAddrError> {
         if text.contains(',') {
-            return Ok(PeerAddr::Scion(text.parse()?));
+            return Ok(Self::Scion(text.parse()?));
         }
         let Ok(addr) = text.parse::<SocketAddr>() else {
             let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
@@ -100,7 +100,7 @@ impl FromStr for PeerAddr {
         if addr.port() == 0 || addr.ip().is_unspecified() || addr.ip().is_multicast() {
             return Err(PeerAddrError::Ip(text.into()));
         }
-        Ok(PeerAddr::Ip(addr))
+        Ok(Self::Ip(addr))
     }
 }
 

@@ -11,17 +11,17 @@ pub(crate) struct Bitfield {
 
 impl Bitfield {
     /// No piece of `len`.
-    pub fn empty(len: u32) -> Bitfield {
-        Bitfield {
-            bytes: vec![0; Bitfield::byte_len(len)],
+    pub fn empty(len: u32) -> Self {
+        Self {
+            bytes: vec![0; Self::byte_len(len)],
             len,
             ones: 0,
         }
     }
 
     /// All of `len` pieces.
-    pub fn full(len: u32) -> Bitfield {
-        let mut field = Bitfield::empty(len);
+    pub fn full(len: u32) -> Self {
+        let mut field = Self::empty(len);
         (0..len).for_each(|piece| {
             field.set(piece);
         });
@@ -34,9 +34,9 @@ impl Bitfield {
     }
 
     /// As received; `None` when the length is wrong or a spare bit is set.
-    pub fn from_wire(bytes: &[u8], len: u32) -> Option<Bitfield> {
+    pub fn from_wire(bytes: &[u8], len: u32) -> Option<Self> {
         let spare = (bytes.len() * 8).checked_sub(len as usize)?;
-        if bytes.len() != Bitfield::byte_len(len) {
+        if bytes.len() != Self::byte_len(len) {
             return None;
         }
         if bytes
@@ -45,7 +45,7 @@ impl Bitfield {
         {
             return None;
         }
-        Some(Bitfield {
+        Some(Self {
             bytes: bytes.to_vec(),
             len,
             ones: bytes.iter().map(|byte| byte.count_ones()).sum(),
@@ -83,7 +83,7 @@ impl Bitfield {
     }
 
     /// The pieces in one of both but not in the other, in order; both must be of the same length.
-    pub fn differences<'a>(&'a self, other: &'a Bitfield) -> impl Iterator<Item = u32> + 'a {
+    pub fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u32> + 'a {
         let bytes = self.bytes.iter().zip(&other.bytes).zip(0u32..);
         let changed = bytes.map(|((a, b), at)| (at, a ^ b));
         let changed = changed.filter(|(_, changed)| *changed != 0);

@@ -46,8 +46,8 @@ pub enum SelectBy {
 impl fmt::Display for SelectBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            SelectBy::Uploader => "uploader",
-            SelectBy::Downloader => "downloader",
+            Self::Uploader => "uploader",
+            Self::Downloader => "downloader",
         })
     }
 }
@@ -62,8 +62,8 @@ impl FromStr for SelectBy {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
-            "uploader" => Ok(SelectBy::Uploader),
-            "downloader" => Ok(SelectBy::Downloader),
+            "uploader" => Ok(Self::Uploader),
+            "downloader" => Ok(Self::Downloader),
             _ => Err(SelectByParseError(text.to_owned())),
         }
     }
@@ -98,7 +98,7 @@ pub struct DownloadOptions {
 
 impl Default for DownloadOptions {
     fn default() -> Self {
-        DownloadOptions {
+        Self {
             paths: 4,
             select: Select::disjoint(),
             select_by: SelectBy::Downloader,
@@ -115,7 +115,7 @@ impl Default for DownloadOptions {
 impl DownloadOptions {
     /// The defaults: up to 4 disjoint paths to each peer, chosen here, giving up after 60 s.
     pub fn new() -> Self {
-        DownloadOptions::default()
+        Self::default()
     }
 
     /// Most paths used at once to each peer; 0 counts as 1.
@@ -261,8 +261,8 @@ impl Download {
         peers: Vec<PeerAddr>,
         network: Network,
         options: DownloadOptions,
-    ) -> Download {
-        Download::over(network, metainfo, dir, peers, options)
+    ) -> Self {
+        Self::over(network, metainfo, dir, peers, options)
     }
 
     pub(crate) fn over<T: Transport>(
@@ -271,7 +271,7 @@ impl Download {
         dir: PathBuf,
         peers: Vec<PeerAddr>,
         options: DownloadOptions,
-    ) -> Download {
+    ) -> Self {
         let (sender, progress) = watch::channel(Progress {
             phase: Phase::Checking,
             checked_bytes: 0,
@@ -300,7 +300,7 @@ impl Download {
             };
             fetch(transport, metainfo, dir, peers, options, observers, stop).await
         };
-        Download {
+        Self {
             progress,
             stop,
             completed: all,
@@ -327,7 +327,7 @@ impl Download {
     /// # Errors
     /// What kept it from finishing.
     pub async fn wait(self) -> Result<Summary, DownloadError> {
-        let Download { stop, task, .. } = self;
+        let Self { stop, task, .. } = self;
         let result = task.await;
         drop(stop);
         result.unwrap_or_else(|error| Err(DownloadError::Internal(error.to_string())))

@@ -15,7 +15,7 @@ pub struct SeedLimits {
 impl SeedLimits {
     /// No limit.
     pub fn new() -> Self {
-        SeedLimits::default()
+        Self::default()
     }
 
     /// Ends once `ratio` times the bytes of the torrent were sent; 0 at once.

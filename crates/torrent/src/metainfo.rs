@@ -102,7 +102,7 @@ impl Metainfo {
     ///
     /// # Errors
     /// [`MetainfoError`] when they are no bencode, cut short, or contradict themselves.
-    pub fn parse(bytes: &[u8]) -> Result<Metainfo, MetainfoError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, MetainfoError> {
         parse::parse(bytes)
     }
 

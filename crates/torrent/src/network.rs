@@ -28,23 +28,23 @@ pub struct Network {
 impl Network {
     /// SCION peers through `endpoint`, over the paths that `host` knows, and IP peers; nobody but
     /// SCION peers can connect.
-    pub fn scion(endpoint: Endpoint, host: Endhost) -> Network {
-        Network {
+    pub fn scion(endpoint: Endpoint, host: Endhost) -> Self {
+        Self {
             scion: Some((endpoint, host)),
             listener: None,
         }
     }
 
     /// IP peers only; nobody can connect.
-    pub fn ip() -> Network {
-        Network {
+    pub fn ip() -> Self {
+        Self {
             scion: None,
             listener: None,
         }
     }
 
     /// IP peers can connect to `listener`.
-    pub fn with_listener(mut self, listener: Listener) -> Network {
+    pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listener = Some(Arc::new(listener));
         self
     }
@@ -74,8 +74,8 @@ static UNKNOWN: LazyLock<hawser_path::Path> = LazyLock::new(|| hawser_path::Path
 impl AsRef<hawser_path::Path> for Route {
     fn as_ref(&self) -> &hawser_path::Path {
         match self {
-            Route::Scion(path) => path.as_ref(),
-            Route::Ip => &UNKNOWN,
+            Self::Scion(path) => path.as_ref(),
+            Self::Ip => &UNKNOWN,
         }
     }
 }
@@ -197,11 +197,11 @@ impl Connection for Link {
 
     async fn stream(&self) -> Result<(Read, Write), String> {
         Ok(match self {
-            Link::Quic(connection) => {
+            Self::Quic(connection) => {
                 let (read, write) = connection.stream().await?;
                 (Read::Quic(read), Write::Quic(write))
             }
-            Link::Tcp(connection) => {
+            Self::Tcp(connection) => {
                 let (read, write) = connection.stream().await?;
                 (Read::Tcp(read), Write::Tcp(write))
             }
@@ -210,43 +210,43 @@ impl Connection for Link {
 
     fn peer(&self) -> PeerAddr {
         match self {
-            Link::Quic(connection) => connection.peer(),
-            Link::Tcp(connection) => connection.peer(),
+            Self::Quic(connection) => connection.peer(),
+            Self::Tcp(connection) => connection.peer(),
         }
     }
 
     fn fingerprint(&self) -> Fingerprint {
         match self {
-            Link::Quic(connection) => connection.fingerprint(),
-            Link::Tcp(connection) => connection.fingerprint(),
+            Self::Quic(connection) => connection.fingerprint(),
+            Self::Tcp(connection) => connection.fingerprint(),
         }
     }
 
     fn key(&self) -> [u8; 32] {
         match self {
-            Link::Quic(connection) => connection.key(),
-            Link::Tcp(connection) => connection.key(),
+            Self::Quic(connection) => connection.key(),
+            Self::Tcp(connection) => connection.key(),
         }
     }
 
     fn rtt(&self) -> Duration {
         match self {
-            Link::Quic(connection) => connection.rtt(),
-            Link::Tcp(connection) => connection.rtt(),
+            Self::Quic(connection) => connection.rtt(),
+            Self::Tcp(connection) => connection.rtt(),
         }
     }
 
     fn close(&self, reason: &str) {
         match self {
-            Link::Quic(connection) => connection.close(reason),
-            Link::Tcp(connection) => connection.close(reason),
+            Self::Quic(connection) => connection.close(reason),
+            Self::Tcp(connection) => connection.close(reason),
         }
     }
 
     fn close_reason(&self) -> Option<String> {
         match self {
-            Link::Quic(connection) => connection.close_reason(),
-            Link::Tcp(connection) => connection.close_reason(),
+            Self::Quic(connection) => connection.close_reason(),
+            Self::Tcp(connection) => connection.close_reason(),
         }
     }
 }
@@ -258,8 +258,8 @@ impl AsyncRead for Read {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Read::Quic(stream) => AsyncRead::poll_read(Pin::new(stream), cx, buffer),
-            Read::Tcp(half) => AsyncRead::poll_read(Pin::new(half), cx, buffer),
+            Self::Quic(stream) => AsyncRead::poll_read(Pin::new(stream), cx, buffer),
+            Self::Tcp(half) => AsyncRead::poll_read(Pin::new(half), cx, buffer),
         }
     }
 }
@@ -271,22 +271,22 @@ impl AsyncWrite for Write {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
-            Write::Quic(stream) => AsyncWrite::poll_write(Pin::new(stream), cx, bytes),
-            Write::Tcp(half) => AsyncWrite::poll_write(Pin::new(half), cx, bytes),
+            Self::Quic(stream) => AsyncWrite::poll_write(Pin::new(stream), cx, bytes),
+            Self::Tcp(half) => AsyncWrite::poll_write(Pin::new(half), cx, bytes),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Write::Quic(stream) => AsyncWrite::poll_flush(Pin::new(stream), cx),
-            Write::Tcp(half) => AsyncWrite::poll_flush(Pin::new(half), cx),
+            Self::Quic(stream) => AsyncWrite::poll_flush(Pin::new(stream), cx),
+            Self::Tcp(half) => AsyncWrite::poll_flush(Pin::new(half), cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
-            Write::Quic(stream) => AsyncWrite::poll_shutdown(Pin::new(stream), cx),
-            Write::Tcp(half) => AsyncWrite::poll_shutdown(Pin::new(half), cx),
+            Self::Quic(stream) => AsyncWrite::poll_shutdown(Pin::new(stream), cx),
+            Self::Tcp(half) => AsyncWrite::poll_shutdown(Pin::new(half), cx),
         }
     }
 }

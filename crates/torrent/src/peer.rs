@@ -126,7 +126,7 @@ impl Gone {
                 WireError::WrongInfoHash(_) | WireError::NotThisTorrent | WireError::NotBitTorrent
             )
         };
-        matches!(self, Gone::Ourselves) || matches!(self, Gone::Broke(fault) if broke(fault))
+        matches!(self, Self::Ourselves) || matches!(self, Self::Broke(fault) if broke(fault))
     }
 }
 

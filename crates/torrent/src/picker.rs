@@ -100,13 +100,13 @@ pub(crate) enum Arrival {
 
 impl Picker {
     /// For a torrent of this layout of which `verified` is there; `seed` for the random choices.
-    pub fn new(layout: Layout, verified: Bitfield, seed: u64) -> Picker {
+    pub fn new(layout: Layout, verified: Bitfield, seed: u64) -> Self {
         let count = layout.piece_count();
         let untouched = (0..count)
             .filter(|piece| !verified.has(*piece))
             .map(|piece| u64::from(layout.piece_size(piece).div_ceil(BLOCK)))
             .sum();
-        Picker {
+        Self {
             rarity: Rarity::new(count, &verified),
             layout,
             verified,
@@ -518,8 +518,8 @@ impl Picker {
 }
 
 impl Asked {
-    fn new(block: BlockRef) -> Asked {
-        Asked {
+    fn new(block: BlockRef) -> Self {
+        Self {
             block,
             passed: None,
         }

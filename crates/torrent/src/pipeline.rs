@@ -39,8 +39,8 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Starts counting at `now`.
-    pub fn new(now: Instant) -> Meter {
-        Meter {
+    pub fn new(now: Instant) -> Self {
+        Self {
             bins: VecDeque::new(),
             since: now,
         }
@@ -143,7 +143,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// For these connections and so many blocks not here yet, asked for or not.
-    pub fn new(lanes: &[Lane], blocks_left: u64) -> Plan {
+    pub fn new(lanes: &[Lane], blocks_left: u64) -> Self {
         let rates = || lanes.iter().filter_map(|lane| lane.rate);
         let measured = rates().count();
         let sum: f64 = rates().sum();
@@ -161,7 +161,7 @@ impl Plan {
             .iter()
             .map(|lane| lane.next_arrival(assumed_rate))
             .fold(f64::INFINITY, f64::min);
-        Plan {
+        Self {
             assumed_rate,
             finish: together.max(soonest),
             unmeasured,

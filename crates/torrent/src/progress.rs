@@ -109,12 +109,12 @@ pub enum PathState {
 impl fmt::Display for PathState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            PathState::Left => "left",
-            PathState::Dialing => "dialing",
-            PathState::Idle => "idle",
-            PathState::Active => "active",
-            PathState::Stalled => "stalled",
-            PathState::Waiting => "waiting",
+            Self::Left => "left",
+            Self::Dialing => "dialing",
+            Self::Idle => "idle",
+            Self::Active => "active",
+            Self::Stalled => "stalled",
+            Self::Waiting => "waiting",
         })
     }
 }

@@ -16,16 +16,16 @@ pub(crate) struct QuicConnection {
 
 impl QuicConnection {
     /// One that we opened.
-    pub fn dialed(connection: quic::Connection) -> QuicConnection {
-        QuicConnection {
+    pub fn dialed(connection: quic::Connection) -> Self {
+        Self {
             connection,
             dialed: true,
         }
     }
 
     /// One that the peer opened.
-    pub fn accepted(connection: quic::Connection) -> QuicConnection {
-        QuicConnection {
+    pub fn accepted(connection: quic::Connection) -> Self {
+        Self {
             connection,
             dialed: false,
         }

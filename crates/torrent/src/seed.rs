@@ -38,7 +38,7 @@ pub struct SeedOptions {
 
 impl Default for SeedOptions {
     fn default() -> Self {
-        SeedOptions {
+        Self {
             select_by: SelectBy::Uploader,
             select: Select::shortest(),
             policy: None,
@@ -50,7 +50,7 @@ impl Default for SeedOptions {
 impl SeedOptions {
     /// The defaults: paths are chosen here for peers that let the uploader choose.
     pub fn new() -> Self {
-        SeedOptions::default()
+        Self::default()
     }
 
     /// Who chooses: with [`SelectBy::Downloader`] nobody is connected back to.
@@ -129,8 +129,8 @@ impl Seed {
         network: Network,
         options: SeedOptions,
         checked: impl FnMut(u64, u64) + Send + 'static,
-    ) -> Result<Seed, SeedError> {
-        Seed::over(network, metainfo, content, options, checked).await
+    ) -> Result<Self, SeedError> {
+        Self::over(network, metainfo, content, options, checked).await
     }
 
     pub(crate) async fn over<T: Transport>(
@@ -139,7 +139,7 @@ impl Seed {
         content: PathBuf,
         options: SeedOptions,
         checked: impl FnMut(u64, u64) + Send + 'static,
-    ) -> Result<Seed, SeedError> {
+    ) -> Result<Self, SeedError> {
         let metainfo = Arc::new(metainfo);
         let described = Arc::clone(&metainfo);
         let (files, stamps) =
@@ -178,7 +178,7 @@ impl Seed {
                 Err(_) => Err(SeedError::EndpointClosed),
             }
         });
-        Ok(Seed {
+        Ok(Self {
             progress,
             stop,
             task,
@@ -204,7 +204,7 @@ impl Seed {
     /// # Errors
     /// What ended it.
     pub async fn wait(self) -> Result<(), SeedError> {
-        let Seed { stop, task, .. } = self;
+        let Self { stop, task, .. } = self;
         let result = task.await;
         drop(stop);
         result.unwrap_or_else(|error| Err(SeedError::Internal(error.to_string())))

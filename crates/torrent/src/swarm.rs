@@ -185,7 +185,7 @@ impl<T: Transport> Swarm<T> {
         peers: Vec<PeerAddr>,
         goal: Goal,
         reporter: Reporter,
-    ) -> Result<Swarm<T>, StorageError> {
+    ) -> Result<Self, StorageError> {
         let (events, inbox) = mpsc::channel(EVENTS);
         let report = events.clone();
         let disk = Disk::start(Arc::clone(&shared.files), move |event| {
@@ -214,7 +214,7 @@ impl<T: Transport> Swarm<T> {
             }
         }
         let uploads = Uploads::new(goal.weights.sensing, now);
-        let mut swarm = Swarm {
+        let mut swarm = Self {
             picker: Picker::new(layout, verified, rand::random()),
             transport,
             metainfo,
@@ -275,7 +275,7 @@ impl<T: Transport> Swarm<T> {
         }
         self.report(Instant::now(), Some(phase));
         let tally = self.tally();
-        let Swarm {
+        let Self {
             disk,
             mut inbox,
             mut tasks,

@@ -49,9 +49,9 @@ impl Listener {
     ///
     /// # Errors
     /// When the address is in use, not of this host, or not allowed.
-    pub async fn bind(addr: SocketAddr) -> Result<Listener, ListenError> {
+    pub async fn bind(addr: SocketAddr) -> Result<Self, ListenError> {
         let bound = TcpListener::bind(addr).await;
-        let bound = bound.and_then(|tcp| tcp.local_addr().map(|local| Listener { tcp, local }));
+        let bound = bound.and_then(|tcp| tcp.local_addr().map(|local| Self { tcp, local }));
         bound.map_err(|error| ListenError {
             addr,
             why: match error.kind() {
@@ -93,12 +93,12 @@ pub(crate) struct TcpConnection {
 
 impl TcpConnection {
     /// Connects to a peer; the reason if that fails.
-    pub async fn dial(peer: SocketAddr) -> Result<TcpConnection, String> {
+    pub async fn dial(peer: SocketAddr) -> Result<Self, String> {
         let stream = TcpStream::connect(peer).await.map_err(|e| why(&e))?;
-        Ok(TcpConnection::new(stream, peer))
+        Ok(Self::new(stream, peer))
     }
 
-    fn new(stream: TcpStream, peer: SocketAddr) -> TcpConnection {
+    fn new(stream: TcpStream, peer: SocketAddr) -> Self {
         let set = || -> io::Result<()> {
             // Requests must not wait for one another.
             stream.set_nodelay(true)?;
@@ -110,7 +110,7 @@ impl TcpConnection {
         if let Err(error) = set() {
             tracing::debug!(%peer, %error, "TCP options are not as wanted");
         }
-        TcpConnection {
+        Self {
             stream: Arc::new(stream),
             // An IPv4 peer at a socket that serves both is still that.
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()),

@@ -85,8 +85,8 @@ pub struct Neck {
 
 impl Neck {
     /// Of so many Mbit/s.
-    pub fn mbit(rate: f64) -> Neck {
-        Neck {
+    pub fn mbit(rate: f64) -> Self {
+        Self {
             rate: (rate * 1e6) as u64,
             next: Arc::new(Mutex::new(Instant::now())),
         }

@@ -45,14 +45,14 @@ impl Validity {
     }
 
     /// Whether all of another span lies in it.
-    pub fn covers(&self, other: &Validity) -> bool {
+    pub fn covers(&self, other: &Self) -> bool {
         self.contains(other.not_before) && self.contains(other.not_after)
     }
 }
 
 impl From<X509Validity> for Validity {
-    fn from(validity: X509Validity) -> Validity {
-        Validity {
+    fn from(validity: X509Validity) -> Self {
+        Self {
             not_before: validity.not_before.to_unix_duration().as_secs(),
             not_after: validity.not_after.to_unix_duration().as_secs(),
         }
@@ -72,8 +72,8 @@ pub enum CertificateError {
 }
 
 impl From<der::Error> for CertificateError {
-    fn from(error: der::Error) -> CertificateError {
-        CertificateError::Format(error.to_string())
+    fn from(error: der::Error) -> Self {
+        Self::Format(error.to_string())
     }
 }
 
@@ -116,7 +116,7 @@ impl Certificate {
     ///
     /// # Errors
     /// When it is no certificate, or breaks a rule.
-    pub fn from_der(raw: &[u8]) -> Result<Certificate, CertificateError> {
+    pub fn from_der(raw: &[u8]) -> Result<Self, CertificateError> {
         let rule = CertificateError::Rule;
         let envelope = Envelope::from_der(raw)?;
         let signed = envelope.tbs.to_der()?;
@@ -148,7 +148,7 @@ impl Certificate {
         if !voting && (isd_as.is_none() || issuer.is_none()) {
             return Err(rule("its subject or its issuer has no ISD-AS"));
         }
-        Ok(Certificate {
+        Ok(Self {
             raw: raw.to_vec(),
             hash,
             signature: signature.to_vec(),
@@ -201,7 +201,7 @@ impl Certificate {
     }
 
     /// Whether `issuer` issued and signed it.
-    pub fn is_issued_by(&self, issuer: &Certificate) -> bool {
+    pub fn is_issued_by(&self, issuer: &Self) -> bool {
         let named = self.tbs.issuer == issuer.tbs.subject
             && self
                 .authority

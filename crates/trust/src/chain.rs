@@ -34,25 +34,25 @@ impl Chain {
     ///
     /// # Errors
     /// When one is none, or they do not make a chain.
-    pub fn from_der(r#as: &[u8], ca: &[u8]) -> Result<Chain, ChainError> {
-        Chain::new(Certificate::from_der(r#as)?, Certificate::from_der(ca)?)
+    pub fn from_der(r#as: &[u8], ca: &[u8]) -> Result<Self, ChainError> {
+        Self::new(Certificate::from_der(r#as)?, Certificate::from_der(ca)?)
     }
 
     /// The chain of a file such as `ISD1-ASff00_0_110.pem`.
     ///
     /// # Errors
     /// When it does not have exactly two certificates that make a chain.
-    pub fn from_pem(text: &[u8]) -> Result<Chain, ChainError> {
+    pub fn from_pem(text: &[u8]) -> Result<Self, ChainError> {
         let blocks = pem::blocks(text).map_err(ChainError::Pem)?;
         match blocks.as_slice() {
             [(first, r#as), (second, ca)] if first == "CERTIFICATE" && second == first => {
-                Chain::from_der(r#as, ca)
+                Self::from_der(r#as, ca)
             }
             _ => Err(ChainError::Rule("it does not have two certificates")),
         }
     }
 
-    fn new(r#as: Certificate, ca: Certificate) -> Result<Chain, ChainError> {
+    fn new(r#as: Certificate, ca: Certificate) -> Result<Self, ChainError> {
         let rule = |reason| Err(ChainError::Rule(reason));
         if r#as.kind() != Kind::As {
             return rule("the first certificate is not an AS's");
@@ -67,7 +67,7 @@ impl Chain {
             return rule("the second certificate's key did not sign the first");
         }
         match r#as.isd_as() {
-            Some(isd_as) => Ok(Chain { r#as, ca, isd_as }),
+            Some(isd_as) => Ok(Self { r#as, ca, isd_as }),
             None => rule("the AS certificate has no ISD-AS"),
         }
     }
@@ -109,7 +109,7 @@ impl Chain {
 }
 
 impl PartialEq for Chain {
-    fn eq(&self, other: &Chain) -> bool {
+    fn eq(&self, other: &Self) -> bool {
         self.r#as.to_der() == other.r#as.to_der() && self.ca.to_der() == other.ca.to_der()
     }
 }

@@ -132,8 +132,8 @@ pub enum SignedError {
 }
 
 impl From<der::Error> for SignedError {
-    fn from(error: der::Error) -> SignedError {
-        SignedError::Format(error.to_string())
+    fn from(error: der::Error) -> Self {
+        Self::Format(error.to_string())
     }
 }
 
@@ -159,7 +159,7 @@ struct Signature {
 
 impl Signed {
     /// Reads DER.
-    pub fn from_der(raw: &[u8]) -> Result<Signed, SignedError> {
+    pub fn from_der(raw: &[u8]) -> Result<Self, SignedError> {
         let kind = |reason| Err(SignedError::Kind(reason));
         let info = ContentInfo::from_der(raw)?;
         if info.content_type != oid::SIGNED_DATA {
@@ -170,7 +170,7 @@ impl Signed {
             return kind("its version is not 1, or its content not data");
         }
         let signatures = data.signers.iter().map(Signature::new);
-        Ok(Signed {
+        Ok(Self {
             signatures: signatures.collect::<Result<_, _>>()?,
             content: data.content.content.as_bytes().to_vec(),
         })
@@ -193,7 +193,7 @@ impl Signed {
 }
 
 impl Signature {
-    fn new(info: &Any) -> Result<Signature, SignedError> {
+    fn new(info: &Any) -> Result<Self, SignedError> {
         let kind = SignedError::Kind;
         let info: SignerInfo = info.decode_as()?;
         if info.version != 1 || info.signed.tag() != SIGNED {
@@ -222,7 +222,7 @@ impl Signature {
             return Err(kind("a signature is of another type"));
         }
         let digest: OctetString = only(oid::MESSAGE_DIGEST)?.decode_as()?;
-        Ok(Signature {
+        Ok(Self {
             issuer: info.signer.issuer,
             serial: info.signer.serial,
             hash,

@@ -17,21 +17,21 @@ pub(crate) enum Hash {
 
 impl Hash {
     /// By the identifier of ECDSA with it.
-    pub fn of_signature(algorithm: &AlgorithmIdentifierOwned) -> Option<Hash> {
+    pub fn of_signature(algorithm: &AlgorithmIdentifierOwned) -> Option<Self> {
         match algorithm.oid {
-            oid::ECDSA_SHA256 => Some(Hash::Sha256),
-            oid::ECDSA_SHA384 => Some(Hash::Sha384),
-            oid::ECDSA_SHA512 => Some(Hash::Sha512),
+            oid::ECDSA_SHA256 => Some(Self::Sha256),
+            oid::ECDSA_SHA384 => Some(Self::Sha384),
+            oid::ECDSA_SHA512 => Some(Self::Sha512),
             _ => None,
         }
     }
 
     /// By its own identifier.
-    pub fn of_digest(algorithm: &AlgorithmIdentifierOwned) -> Option<Hash> {
+    pub fn of_digest(algorithm: &AlgorithmIdentifierOwned) -> Option<Self> {
         match algorithm.oid {
-            oid::SHA256 => Some(Hash::Sha256),
-            oid::SHA384 => Some(Hash::Sha384),
-            oid::SHA512 => Some(Hash::Sha512),
+            oid::SHA256 => Some(Self::Sha256),
+            oid::SHA384 => Some(Self::Sha384),
+            oid::SHA512 => Some(Self::Sha512),
             _ => None,
         }
     }
@@ -39,9 +39,9 @@ impl Hash {
     /// The digest of some bytes.
     pub fn digest(self, bytes: &[u8]) -> digest::Digest {
         let algorithm = match self {
-            Hash::Sha256 => &digest::SHA256,
-            Hash::Sha384 => &digest::SHA384,
-            Hash::Sha512 => &digest::SHA512,
+            Self::Sha256 => &digest::SHA256,
+            Self::Sha384 => &digest::SHA384,
+            Self::Sha512 => &digest::SHA512,
         };
         digest::digest(algorithm, bytes)
     }
@@ -63,12 +63,12 @@ pub(crate) struct PublicKey {
 
 impl PublicKey {
     /// None when it is of another kind.
-    pub fn new(info: &SubjectPublicKeyInfoOwned) -> Option<PublicKey> {
+    pub fn new(info: &SubjectPublicKeyInfoOwned) -> Option<Self> {
         if info.algorithm.oid != oid::EC_PUBLIC_KEY {
             return None;
         }
         let curve: ObjectIdentifier = info.algorithm.parameters.as_ref()?.decode_as().ok()?;
-        Some(PublicKey {
+        Some(Self {
             curve: match curve {
                 oid::P256 => Curve::P256,
                 oid::P384 => Curve::P384,

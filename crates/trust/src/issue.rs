@@ -46,8 +46,8 @@ pub enum SignError {
 }
 
 impl From<der::Error> for SignError {
-    fn from(error: der::Error) -> SignError {
-        SignError::Encode(error.to_string())
+    fn from(error: der::Error) -> Self {
+        Self::Encode(error.to_string())
     }
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Holder {
 
 impl Holder {
     /// Makes a key and a certificate of it, signed by `issuer` or by itself.
-    pub fn make(order: &Order<'_>, issuer: Option<&Holder>) -> Result<Holder, SignError> {
+    pub fn make(order: &Order<'_>, issuer: Option<&Self>) -> Result<Self, SignError> {
         let (key, pem) = Key::generate()?;
         let subject = subject(order)?;
         let issued_by = issuer.map_or(&subject, |issuer| {
@@ -98,7 +98,7 @@ impl Holder {
             tbs_certificate: tbs,
             signature: BitString::from_bytes(&signature)?,
         };
-        Ok(Holder {
+        Ok(Self {
             certificate,
             key,
             pem,

@@ -44,33 +44,33 @@ pub(crate) struct Key {
 
 impl Key {
     /// A new key on P-256, and its PKCS #8 form in PEM.
-    pub fn generate() -> Result<(Key, String), KeyError> {
+    pub fn generate() -> Result<(Self, String), KeyError> {
         let random = SystemRandom::new();
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random)
             .map_err(|_| KeyError::Random)?;
         let text = pem::encode_string(LABEL, LineEnding::LF, pkcs8.as_ref())
             .map_err(|e| KeyError::Pem(e.to_string()))?;
-        Ok((Key::from_pkcs8(pkcs8.as_ref())?, text))
+        Ok((Self::from_pkcs8(pkcs8.as_ref())?, text))
     }
 
     /// Reads PKCS #8 in PEM.
-    pub fn from_pem(text: &[u8]) -> Result<Key, KeyError> {
+    pub fn from_pem(text: &[u8]) -> Result<Self, KeyError> {
         let (label, pkcs8) =
             pem::decode_vec(text.trim_ascii_end()).map_err(|e| KeyError::Pem(e.to_string()))?;
         if label != LABEL {
             return Err(KeyError::Pem(format!("it is labelled \"{label}\"")));
         }
-        Key::from_pkcs8(&pkcs8)
+        Self::from_pkcs8(&pkcs8)
     }
 
-    fn from_pkcs8(pkcs8: &[u8]) -> Result<Key, KeyError> {
+    fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, KeyError> {
         let random = SystemRandom::new();
         for (algorithm, signs) in [
             (&ECDSA_P256_SHA256_ASN1_SIGNING, Signs::P256),
             (&ECDSA_P384_SHA384_ASN1_SIGNING, Signs::P384),
         ] {
             if let Ok(pair) = EcdsaKeyPair::from_pkcs8(algorithm, pkcs8, &random) {
-                return Ok(Key {
+                return Ok(Self {
                     pair,
                     signs,
                     random,

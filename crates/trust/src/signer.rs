@@ -29,7 +29,7 @@ impl Signer {
     /// # Errors
     /// When a file cannot be read, no key has a chain, or there is no TRC of the ISD that the chain
     /// is rooted in.
-    pub fn load(dir: &Path, trcs: &Store) -> Result<Signer, LoadError> {
+    pub fn load(dir: &Path, trcs: &Store) -> Result<Self, LoadError> {
         let crypto = dir.join("crypto").join("as");
         let chains: Vec<Chain> = read(&crypto, "pem", Chain::from_pem)?;
         let keys: Vec<Key> = read(&crypto, "key", Key::from_pem)?;
@@ -52,7 +52,7 @@ impl Signer {
             trc_base: trc.id().base,
             trc_serial: trc.id().serial,
         };
-        Ok(Signer { key, key_id, chain })
+        Ok(Self { key, key_id, chain })
     }
 
     /// The AS.

@@ -70,9 +70,9 @@ impl Store {
     ///
     /// # Errors
     /// When the folder or a file in it cannot be read, or is no TRC.
-    pub fn load(certs: &Path) -> Result<Store, LoadError> {
+    pub fn load(certs: &Path) -> Result<Self, LoadError> {
         let trcs = read(certs, "trc", Trc::parse)?;
-        Ok(Store {
+        Ok(Self {
             trcs: trcs.into_iter().map(|trc| (trc.id(), trc)).collect(),
             chains: BTreeMap::new(),
         })

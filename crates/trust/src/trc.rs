@@ -82,12 +82,12 @@ impl Trc {
     ///
     /// # Errors
     /// When it is no TRC, or breaks a rule.
-    pub fn parse(file: &[u8]) -> Result<Trc, TrcError> {
+    pub fn parse(file: &[u8]) -> Result<Self, TrcError> {
         if !file.trim_ascii_start().starts_with(b"-----BEGIN") {
-            return Trc::from_der(file);
+            return Self::from_der(file);
         }
         match pem::blocks(file).map_err(TrcError::Pem)?.as_slice() {
-            [(label, der)] if label == "TRC" => Trc::from_der(der),
+            [(label, der)] if label == "TRC" => Self::from_der(der),
             _ => Err(TrcError::Pem("it has not one block labelled TRC".into())),
         }
     }
@@ -96,7 +96,7 @@ impl Trc {
     ///
     /// # Errors
     /// When it is no TRC, or breaks a rule.
-    pub fn from_der(raw: &[u8]) -> Result<Trc, TrcError> {
+    pub fn from_der(raw: &[u8]) -> Result<Self, TrcError> {
         let signed = Signed::from_der(raw)?;
         let payload = Payload::from_der(&signed.content);
         let payload = payload.map_err(|e| TrcError::Payload(e.to_string()))?;
@@ -116,7 +116,7 @@ impl Trc {
             raw.and_then(|raw| Certificate::from_der(&raw))
                 .map_err(|source| TrcError::Certificate { at, source })
         };
-        let trc = Trc {
+        let trc = Self {
             raw: raw.to_vec(),
             id: TrcId {
                 isd,

@@ -129,7 +129,7 @@ struct Isd {
 }
 
 impl Isd {
-    fn new(number: u16, network: &[AsRole]) -> Result<Isd, WriteError> {
+    fn new(number: u16, network: &[AsRole]) -> Result<Self, WriteError> {
         let of_isd = network.iter().filter(|role| isd(role.isd_as) == number);
         let mut all: Vec<AsRole> = of_isd.cloned().collect();
         if !all.iter().any(|role| role.core) {
@@ -145,7 +145,7 @@ impl Isd {
                 all.iter_mut().for_each(|role| *has(role) = role.core);
             }
         }
-        Ok(Isd { number, all })
+        Ok(Self { number, all })
     }
 
     fn trc_name(&self) -> String {

@@ -92,7 +92,7 @@ pub struct Download {
 impl Experiment {
     /// The experiment of that name. `cross` is the rate of cross traffic by the limit of the link
     /// it is on.
-    pub fn of(name: BenchName, cross: f64) -> Result<Experiment, Failure> {
+    pub fn of(name: BenchName, cross: f64) -> Result<Self, Failure> {
         match name {
             BenchName::Fig5 => load::fig5(),
             BenchName::Fig8 => choice::fig8(),
@@ -168,13 +168,13 @@ fn over_ip(
 }
 
 impl Variant {
-    fn paper(mut self, mbit: f64) -> Variant {
+    fn paper(mut self, mbit: f64) -> Self {
         self.paper_mbit = Some(mbit);
         self
     }
 
     /// The same download `count` times at once, each from a seeder of its own.
-    fn times(mut self, count: usize) -> Variant {
+    fn times(mut self, count: usize) -> Self {
         let (seeder, download) = (self.seeders.remove(0), self.downloads.remove(0));
         for index in 0..count {
             self.seeders.push(Seeder {

@@ -19,8 +19,8 @@ pub struct Wire {
 
 impl Wire {
     /// A link without loss.
-    pub fn new(mbit: f64, millis: u32) -> Wire {
-        Wire {
+    pub fn new(mbit: f64, millis: u32) -> Self {
+        Self {
             mbit,
             millis,
             loss: 0.0,

@@ -63,8 +63,8 @@ fn spread(values: &[f64]) -> f64 {
 
 impl Report {
     /// Sums up the runs of each variant, in the order of the experiment.
-    pub fn new(experiment: &Experiment, bytes: &[u64], runs: &[Vec<Run>]) -> Report {
-        let mut report = Report {
+    pub fn new(experiment: &Experiment, bytes: &[u64], runs: &[Vec<Run>]) -> Self {
+        let mut report = Self {
             experiment: experiment.name,
             about: experiment.about,
             bytes: BTreeMap::new(),

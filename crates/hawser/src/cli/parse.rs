@@ -13,9 +13,9 @@ const MISTYPED: usize = 2;
 
 impl Cli {
     /// Reads the arguments of this process; where they make no sense, says why and ends it.
-    pub fn read() -> Cli {
+    pub fn read() -> Self {
         let args = joined(std::env::args_os().collect());
-        Cli::try_parse_from(&args).unwrap_or_else(|error| suggest(error, &args).exit())
+        Self::try_parse_from(&args).unwrap_or_else(|error| suggest(error, &args).exit())
     }
 }
 

@@ -79,12 +79,12 @@ pub struct Sample {
 }
 
 impl Sample {
-    fn of(progress: &Progress) -> Sample {
+    fn of(progress: &Progress) -> Self {
         let mut paths = BTreeMap::new();
         for path in progress.paths.iter().filter(|path| path.bytes > 0) {
             *paths.entry(path.fingerprint.to_string()).or_default() += path.bytes;
         }
-        Sample {
+        Self {
             seconds: progress.elapsed.as_secs_f64(),
             bytes: progress.fetched_bytes.saturating_sub(progress.wasted_bytes),
             paths,
@@ -264,7 +264,7 @@ struct Known {
 }
 
 impl Known {
-    fn new(host: &Endhost, args: &GetArgs) -> Known {
+    fn new(host: &Endhost, args: &GetArgs) -> Self {
         let mut ases: Vec<_> = args
             .peer
             .iter()
@@ -272,7 +272,7 @@ impl Known {
             .collect();
         ases.sort_unstable();
         ases.dedup();
-        Known {
+        Self {
             watched: ases.into_iter().map(|isd_as| host.watch(isd_as)).collect(),
             paths: BTreeMap::new(),
         }

@@ -26,26 +26,26 @@ pub enum TorrentError {
 impl fmt::Display for TorrentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TorrentError::Magnet => f.write_str(
+            Self::Magnet => f.write_str(
                 "magnet links are not supported yet: give the .torrent file of the same content",
             ),
-            TorrentError::Url(url) => write!(
+            Self::Url(url) => write!(
                 f,
                 "{url}: torrents are not fetched from URLs yet: fetch the .torrent file first, \
                  for example with curl -O, and give that"
             ),
-            TorrentError::Unreadable(path, error) => write!(f, "{}: {error}", path.display()),
-            TorrentError::Refused(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Unreadable(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Refused(path, error) => write!(f, "{}: {error}", path.display()),
         }
     }
 }
 
 impl From<TorrentError> for Failure {
-    fn from(error: TorrentError) -> Failure {
+    fn from(error: TorrentError) -> Self {
         match error {
-            TorrentError::Magnet | TorrentError::Url(_) => Failure::usage(error),
+            TorrentError::Magnet | TorrentError::Url(_) => Self::usage(error),
             TorrentError::Unreadable(path, error) => cmd::unreadable(&path, &error),
-            TorrentError::Refused(..) => Failure::job(error),
+            TorrentError::Refused(..) => Self::job(error),
         }
     }
 }

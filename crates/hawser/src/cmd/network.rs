@@ -27,8 +27,8 @@ impl Sockets {
         config: Config,
         listen: Option<Listen>,
         tcp: Option<SocketAddr>,
-    ) -> Result<Sockets, Failure> {
-        let mut sockets = Sockets {
+    ) -> Result<Self, Failure> {
+        let mut sockets = Self {
             network: Network::ip(),
             endpoint: None,
             tcp: None,

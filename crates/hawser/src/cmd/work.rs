@@ -15,8 +15,8 @@ pub struct Work {
 
 impl Work {
     /// Work of that name, which begins now and whose bar goes when this is dropped.
-    pub fn begin(name: &'static str) -> Work {
-        Work {
+    pub fn begin(name: &'static str) -> Self {
+        Self {
             name,
             begun: Instant::now(),
             live: Live::start(),
@@ -25,7 +25,7 @@ impl Work {
 
     /// Shows that `done` of `total` bytes are done.
     pub fn show(&mut self, done: u64, total: u64) {
-        let Work { name, begun, live } = self;
+        let Self { name, begun, live } = self;
         let Some(live) = live else {
             return;
         };

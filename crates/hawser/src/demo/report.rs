@@ -48,8 +48,8 @@ pub struct RunPath {
 
 impl RunPath {
     /// What the report keeps of a path.
-    pub fn of(path: &PathReport) -> RunPath {
-        RunPath {
+    pub fn of(path: &PathReport) -> Self {
+        Self {
             fingerprint: path.fingerprint.clone(),
             hops: path.hops,
             bytes: path.bytes,
@@ -59,8 +59,8 @@ impl RunPath {
 
 impl Report {
     /// A report without runs.
-    pub fn new(topology: &'static str, bytes: u64) -> Report {
-        Report {
+    pub fn new(topology: &'static str, bytes: u64) -> Self {
+        Self {
             topology,
             bytes,
             sha256_ok: true,

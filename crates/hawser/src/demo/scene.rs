@@ -78,13 +78,13 @@ impl Act {
 
 impl Scene {
     /// The demo on a ready topology.
-    pub fn of(topology: &str) -> Result<Scene, Failure> {
+    pub fn of(topology: &str) -> Result<Self, Failure> {
         let isd_as = |text: &str| {
             text.parse::<IsdAsn>()
                 .map_err(|e| Failure::job(format!("{text}: {e}")))
         };
         match topology {
-            "fig4" => Ok(Scene {
+            "fig4" => Ok(Self {
                 topology: "fig4",
                 seeder: isd_as("1-ff00:0:111")?,
                 leecher: isd_as("1-ff00:0:110")?,
@@ -92,7 +92,7 @@ impl Scene {
                 default_bytes: 384 << 20,
                 paper: "Gartner et al., Multipath BitTorrent over SCION, Fig. 5 (links of 10 Gbit/s)",
             }),
-            "fig7a" => Ok(Scene {
+            "fig7a" => Ok(Self {
                 topology: "fig7a",
                 seeder: isd_as("1-ff00:0:4")?,
                 leecher: isd_as("1-ff00:0:1")?,

@@ -48,12 +48,12 @@ pub struct PathCost {
 
 impl PathCost {
     /// The cost of a path that a download used.
-    pub fn of(path: &PathReport) -> Result<PathCost, Failure> {
+    pub fn of(path: &PathReport) -> Result<Self, Failure> {
         let gone = || Failure::job(format!("path {} is gone: no ceiling", path.fingerprint));
         let mtu = path.mtu.ok_or_else(gone)?;
         let scion = SCION_HEADERS + path.path_bytes.ok_or_else(gone)?;
         let stream = usize::from(mtu).saturating_sub(scion + QUIC_HEADERS);
-        Ok(PathCost {
+        Ok(Self {
             interfaces: path
                 .interfaces
                 .iter()
@@ -67,12 +67,12 @@ impl PathCost {
 
     /// The cost of plain TCP from one AS to another: of the way that IP takes in a lab. None where
     /// there is none.
-    pub fn plain_tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<PathCost> {
+    pub fn plain_tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Self> {
         let links = ip_way(network, from, to)?;
         let links = links.iter().filter_map(|&link| network.links.get(link));
         let mtu = links.clone().map(|link| link.mtu).min()?;
         let packet = f64::from(mtu) + UNDERLAY_MTU;
-        Some(PathCost {
+        Some(Self {
             interfaces: links
                 .flat_map(|link| [&link.a, &link.b])
                 .map(|end| Interface {

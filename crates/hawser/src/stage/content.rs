@@ -20,7 +20,7 @@ pub struct Content {
 
 impl Content {
     /// Takes the user's file, or makes one in `folder`.
-    pub fn prepare(file: Option<&Path>, folder: &Path, bytes: u64) -> Result<Content, Failure> {
+    pub fn prepare(file: Option<&Path>, folder: &Path, bytes: u64) -> Result<Self, Failure> {
         let path = match file {
             Some(file) => {
                 let path = file
@@ -45,7 +45,7 @@ impl Content {
             return Err(Failure::usage(format!("{}: is empty", path.display())));
         }
         let sha256 = hash(&path).doing(path.display())?;
-        Ok(Content {
+        Ok(Self {
             path,
             bytes,
             sha256,

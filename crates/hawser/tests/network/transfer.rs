@@ -33,19 +33,19 @@ impl Drop for Running {
 
 impl Running {
     /// Starts `hawser` inside an AS.
-    fn start(lab: &TestLab, isd_as: &str, args: &[String]) -> Running {
-        Running::start_with(lab, isd_as, &[], args)
+    fn start(lab: &TestLab, isd_as: &str, args: &[String]) -> Self {
+        Self::start_with(lab, isd_as, &[], args)
     }
 
     /// Starts `hawser` inside an AS with these environment variables (`NAME=value`).
-    fn start_with(lab: &TestLab, isd_as: &str, env: &[&str], args: &[String]) -> Running {
+    fn start_with(lab: &TestLab, isd_as: &str, env: &[&str], args: &[String]) -> Self {
         let mut command = vec!["env"];
         command.extend(env);
         command.push(env!("CARGO_BIN_EXE_hawser"));
         command.extend(args.iter().map(String::as_str));
         let mut command: Command = lab.exec(isd_as, &command);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running(command.spawn().unwrap())
+        Self(command.spawn().unwrap())
     }
 
     /// Waits for its end, which must be a good one; returns its report and what it logged.
@@ -65,8 +65,8 @@ impl Running {
     }
 
     /// Starts a seeder, and returns its address once it listens.
-    fn seed(lab: &TestLab, isd_as: &str, torrent: &Path, content: &Path) -> (Running, String) {
-        Running::seed_with(lab, isd_as, torrent, content, &[])
+    fn seed(lab: &TestLab, isd_as: &str, torrent: &Path, content: &Path) -> (Self, String) {
+        Self::seed_with(lab, isd_as, torrent, content, &[])
     }
 
     /// Starts a seeder with more flags.
@@ -76,8 +76,8 @@ impl Running {
         torrent: &Path,
         content: &Path,
         more: &[&str],
-    ) -> (Running, String) {
-        let (seeder, ready) = Running::seed_told(lab, isd_as, torrent, content, more);
+    ) -> (Self, String) {
+        let (seeder, ready) = Self::seed_told(lab, isd_as, torrent, content, more);
         (seeder, ready["listening"].as_str().unwrap().to_owned())
     }
 
@@ -88,12 +88,12 @@ impl Running {
         torrent: &Path,
         content: &Path,
         more: &[&str],
-    ) -> (Running, Value) {
+    ) -> (Self, Value) {
         let (torrent, content) = (torrent.to_str().unwrap(), content.to_str().unwrap());
         let mut args = vec!["seed", torrent, content, "--json"];
         args.extend(more);
         let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
-        let mut seeder = Running::start(lab, isd_as, &args);
+        let mut seeder = Self::start(lab, isd_as, &args);
         let mut line = String::new();
         let out = seeder.0.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
@@ -114,7 +114,7 @@ struct Files {
 
 impl Files {
     /// Content under `data`: one file, or several in folders.
-    fn new(files: &[(&str, usize)]) -> Files {
+    fn new(files: &[(&str, usize)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for (seed, (name, size)) in (1_u64..).zip(files) {
             let path = folder.path().join(name);
@@ -131,7 +131,7 @@ impl Files {
             .collect();
             fs::write(path, bytes).unwrap();
         }
-        let files = Files { folder };
+        let files = Self { folder };
         let output = files.create();
         assert!(output.status.success(), "{output:?}");
         files

@@ -19,7 +19,7 @@ pub struct Content {
 
 impl Content {
     /// `data.bin` of so many pieces.
-    pub fn new(pieces: usize) -> Content {
+    pub fn new(pieces: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("data.bin");
         let bytes: Vec<u8> = (0..pieces * PIECE).map(|n| (n / 7 % 251) as u8).collect();
@@ -44,7 +44,7 @@ impl Content {
             serde_json::from_slice(&run(&["show", path, "--json"])).unwrap();
         let hex = shown["info_hash"].as_str().unwrap();
         let info_hash = (0..20).map(|n| u8::from_str_radix(&hex[2 * n..2 * n + 2], 16).unwrap());
-        Content {
+        Self {
             info_hash: info_hash.collect(),
             folder,
             torrent,

@@ -35,7 +35,7 @@ impl Drop for Terminal {
 
 impl Terminal {
     /// Starts the program with all of its output on a terminal of this size.
-    pub fn start(mut command: Command, columns: u16, rows: u16) -> Terminal {
+    pub fn start(mut command: Command, columns: u16, rows: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -62,7 +62,7 @@ impl Terminal {
                 }
             }
         });
-        Terminal {
+        Self {
             master,
             child,
             output,

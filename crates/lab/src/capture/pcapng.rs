@@ -51,8 +51,8 @@ impl<W: Write> CaptureWriter<W> {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn new(to: W, interface: &CaptureInterface, most: u32) -> io::Result<CaptureWriter<W>> {
-        let mut writer = CaptureWriter {
+    pub fn new(to: W, interface: &CaptureInterface, most: u32) -> io::Result<Self> {
+        let mut writer = Self {
             to,
             most,
             frames: 0,

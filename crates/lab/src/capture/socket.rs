@@ -25,7 +25,7 @@ pub(super) struct PacketSocket {
 
 impl PacketSocket {
     /// Listens at a device of the calling thread's network namespace.
-    pub fn open(device: &str) -> io::Result<PacketSocket> {
+    pub fn open(device: &str) -> io::Result<Self> {
         let name = CString::new(device)?;
         // SAFETY: the name ends with a zero byte and outlives the call.
         let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
@@ -53,7 +53,7 @@ impl PacketSocket {
             )
         };
         check(bound)?;
-        Ok(PacketSocket {
+        Ok(Self {
             fd,
             buffer: vec![0; SNAP_LENGTH as usize],
             dropped: 0,

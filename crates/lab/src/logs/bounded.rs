@@ -27,16 +27,16 @@ pub struct BoundedLog {
 
 impl BoundedLog {
     /// The log of this process; none where it is no process of a lab.
-    pub fn of_this_process() -> Option<BoundedLog> {
+    pub fn of_this_process() -> Option<Self> {
         let path = PathBuf::from(std::env::var_os(LOG_FILE)?);
-        let mut log = BoundedLog::open(&path, LOG_LIMIT).ok()?;
+        let mut log = Self::open(&path, LOG_LIMIT).ok()?;
         log.is_stderr = true;
         Some(log)
     }
 
-    fn open(path: &Path, limit: u64) -> io::Result<BoundedLog> {
+    fn open(path: &Path, limit: u64) -> io::Result<Self> {
         let file = append(path)?;
-        Ok(BoundedLog {
+        Ok(Self {
             path: path.to_owned(),
             length: file.metadata()?.len(),
             file,

@@ -22,8 +22,8 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    pub fn new(path: &Path) -> Tail {
-        Tail {
+    pub fn new(path: &Path) -> Self {
+        Self {
             path: path.to_owned(),
             // What it held before; mostly there is no such file.
             file: File::open(aside(path)).ok(),

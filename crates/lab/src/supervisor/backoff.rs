@@ -15,7 +15,7 @@ pub(super) struct Backoff(Duration);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Backoff(FIRST)
+        Self(FIRST)
     }
 }
 
@@ -23,7 +23,7 @@ impl Backoff {
     /// The wait after a service that had run for `ran`.
     pub fn next(&mut self, ran: Duration) -> Duration {
         if ran >= STEADY {
-            *self = Backoff::default();
+            *self = Self::default();
         }
         let wait = self.0;
         self.0 = (wait * 2).min(LONGEST);

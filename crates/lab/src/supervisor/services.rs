@@ -66,7 +66,7 @@ impl Services {
         state: &mut State,
         namespaces: &[NetNs],
         starter: &Starter,
-    ) -> Result<Services, Report> {
+    ) -> Result<Self, Report> {
         let program = match std::env::var_os(PROGRAM) {
             Some(program) => PathBuf::from(program),
             None => std::env::current_exe()?,
@@ -116,7 +116,7 @@ impl Services {
                 service.not_ready(reason)
             })?;
         }
-        Ok(Services(all))
+        Ok(Self(all))
     }
 
     /// Waits until each has answered on its socket.

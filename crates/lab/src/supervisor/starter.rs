@@ -23,11 +23,11 @@ pub(super) struct Starter {
 pub(super) struct StarterEnded;
 
 impl Starter {
-    pub fn new(dir: &LabDir) -> io::Result<Starter> {
+    pub fn new(dir: &LabDir) -> io::Result<Self> {
         let lock = File::from(io::stdin().as_fd().try_clone_to_owned()?);
         // The lock is held by what is duplicated: services get none of it.
         rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-        Ok(Starter {
+        Ok(Self {
             lock: Lock::inherited(dir.path(), lock),
         })
     }

@@ -215,13 +215,13 @@ mod tests {
     }
 
     impl Scene {
-        fn new(link: f64) -> Scene {
+        fn new(link: f64) -> Self {
             let mut assignment = SensingAssignment::new(Some(SenseOptions::default()));
             for (peer, via) in [(1, 1), (2, 1), (3, 2)] {
                 let text = format!("1 {via}>9 {} {peer}>1 {}", via + 1, peer + 10);
                 assignment.set_peer(peer, vec![path(&text)], 4);
             }
-            Scene {
+            Self {
                 assignment,
                 now: Instant::now(),
                 link,

@@ -108,7 +108,7 @@ impl Bits {
     }
 
     /// Takes these out, of which none is left.
-    fn take_out(&mut self, others: &mut Bits) {
+    fn take_out(&mut self, others: &mut Self) {
         for (word, others) in self.0.iter_mut().zip(&others.0) {
             *word &= !others;
         }

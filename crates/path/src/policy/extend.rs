@@ -132,7 +132,7 @@ impl<'a> Resolver<'a> {
 }
 
 impl Whole {
-    fn inherit(&mut self, from: Whole) {
+    fn inherit(&mut self, from: Self) {
         let (policy, other) = (&mut self.policy, from.policy);
         policy.acl = policy.acl.take().or(other.acl);
         if policy.sequences.is_empty() {

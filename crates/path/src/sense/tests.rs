@@ -20,8 +20,8 @@ struct Fluid {
 }
 
 impl Fluid {
-    fn new(links: &[f64], paths: &[(u8, &[usize])], base: &[u8]) -> Fluid {
-        Fluid {
+    fn new(links: &[f64], paths: &[(u8, &[usize])], base: &[u8]) -> Self {
+        Self {
             links: links.to_vec(),
             paths: paths.iter().map(|(p, l)| (*p, l.to_vec())).collect(),
             base: base.iter().copied().collect(),
@@ -33,7 +33,7 @@ impl Fluid {
         }
     }
 
-    fn noisy(mut self, noise: f64, seed: u64) -> Fluid {
+    fn noisy(mut self, noise: f64, seed: u64) -> Self {
         self.noise = (noise, seed);
         self
     }

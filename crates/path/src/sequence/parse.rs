@@ -35,11 +35,11 @@ pub enum SequenceError {
 pub(super) enum Pattern {
     Hop(Hop),
     /// One after the other.
-    All(Vec<Pattern>),
+    All(Vec<Self>),
     /// One of them.
-    Any(Vec<Pattern>),
+    Any(Vec<Self>),
     Repeat {
-        inner: Box<Pattern>,
+        inner: Box<Self>,
         optional: bool,
         again: bool,
     },

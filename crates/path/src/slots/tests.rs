@@ -19,9 +19,9 @@ struct Run {
 }
 
 impl Run {
-    fn new(options: SlotOptions) -> Run {
+    fn new(options: SlotOptions) -> Self {
         let began = Instant::now();
-        Run {
+        Self {
             slots: Slots::new(options),
             began,
             now: began,

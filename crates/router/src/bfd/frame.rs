@@ -30,7 +30,7 @@ impl Frame {
         neighbour: u64,
         remote: IpAddr,
         interface: u16,
-    ) -> Frame {
+    ) -> Self {
         let mut headers = addresses(wire::ONE_HOP_PATH, (isd_as, local), (neighbour, remote));
         let path = headers.len();
         headers.resize(path + wire::ONE_HOP, 0);
@@ -38,20 +38,20 @@ impl Frame {
         let hop = path + wire::INFO;
         headers[hop + 1] = EXP_TIME;
         headers[hop + 4..hop + 6].copy_from_slice(&interface.to_be_bytes());
-        Frame::whole(headers, Some(interface), path)
+        Self::whole(headers, Some(interface), path)
     }
 
     /// From this router at `local` to another of its AS at `remote`: on an empty path.
-    pub fn internal(isd_as: u64, local: IpAddr, remote: IpAddr) -> Frame {
+    pub fn internal(isd_as: u64, local: IpAddr, remote: IpAddr) -> Self {
         let headers = addresses(wire::EMPTY_PATH, (isd_as, local), (isd_as, remote));
         let path = headers.len();
-        Frame::whole(headers, None, path)
+        Self::whole(headers, None, path)
     }
 
-    fn whole(mut headers: Vec<u8>, interface: Option<u16>, path: usize) -> Frame {
+    fn whole(mut headers: Vec<u8>, interface: Option<u16>, path: usize) -> Self {
         headers[5] = (headers.len() / 4) as u8;
         headers[6..8].copy_from_slice(&(LENGTH as u16).to_be_bytes());
-        Frame {
+        Self {
             headers,
             interface,
             path,

@@ -44,10 +44,10 @@ pub(crate) struct Control {
 impl Control {
     /// Reads a packet; none if it must be discarded (RFC 5880, section 6.8.6), or uses what is not
     /// supported: authentication and demand mode.
-    pub fn parse(bytes: &[u8]) -> Option<Control> {
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; LENGTH] = bytes.first_chunk()?;
         let flags = bytes[1];
-        let control = Control {
+        let control = Self {
             diagnostic: bytes[0] & 0x1f,
             state: match flags >> 6 {
                 0 => State::AdminDown,

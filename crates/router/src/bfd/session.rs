@@ -54,9 +54,9 @@ pub(crate) struct Session {
 
 impl Session {
     /// A session that speaks at `now` for the first time.
-    pub fn new(config: Bfd, seed: u64, now: Instant) -> Session {
+    pub fn new(config: Bfd, seed: u64, now: Instant) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        Session {
+        Self {
             config: Bfd {
                 desired_min_tx: config.desired_min_tx.max(FAST),
                 ..config

@@ -45,8 +45,8 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub fn new(watched: Vec<Watched>) -> Watch {
-        let mut watch = Watch {
+    pub fn new(watched: Vec<Watched>) -> Self {
+        let mut watch = Self {
             watched,
             next: None,
         };

@@ -31,7 +31,7 @@ pub(crate) struct Appetite(usize);
 
 impl Default for Appetite {
     fn default() -> Self {
-        Appetite(SLOTS)
+        Self(SLOTS)
     }
 }
 
@@ -44,8 +44,8 @@ struct Slot {
 }
 
 impl Inbox {
-    pub fn new() -> Inbox {
-        Inbox {
+    pub fn new() -> Self {
+        Self {
             data: vec![0; SLOTS * SLOT],
             slots: [Slot {
                 length: 0,

@@ -13,7 +13,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    pub fn hold() -> io::Result<Signals> {
+    pub fn hold() -> io::Result<Self> {
         // SAFETY: sigset_t is plain data that sigemptyset initialises; the pointers are to live
         // locals.
         unsafe {
@@ -30,7 +30,7 @@ impl Signals {
             // Fresh from the kernel, so nobody else owns it.
             let descriptor = OwnedFd::from_raw_fd(descriptor);
             match libc::pthread_sigmask(libc::SIG_BLOCK, &held, &mut before) {
-                0 => Ok(Signals { descriptor, before }),
+                0 => Ok(Self { descriptor, before }),
                 error => Err(io::Error::from_raw_os_error(error)),
             }
         }

@@ -103,7 +103,7 @@ pub struct Stop {
 }
 
 impl World {
-    pub fn new() -> World {
+    pub fn new() -> Self {
         let mut links = BTreeMap::new();
         let mut faces = BTreeMap::new();
         let mut routers: BTreeMap<u16, Forwarder> = (1..=8)
@@ -133,7 +133,7 @@ impl World {
             connect(a, b, to_b, to_a);
         }
         connect(PEERS.0, PEERS.1, LinkTo::Peer, LinkTo::Peer);
-        World {
+        Self {
             routers,
             links,
             faces,

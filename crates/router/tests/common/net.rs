@@ -47,15 +47,15 @@ pub const SHAPE: Shape = Shape {
 
 impl Net {
     /// Writes both ASes' folders.
-    pub fn new() -> Net {
-        Net::with_bfd(Bfd {
+    pub fn new() -> Self {
+        Self::with_bfd(Bfd {
             disable: true,
             ..Bfd::default()
         })
     }
 
     /// Writes both ASes' folders, the link watched as `bfd` says.
-    pub fn with_bfd(bfd: Bfd) -> Net {
+    pub fn with_bfd(bfd: Bfd) -> Self {
         static NEXT: AtomicU8 = AtomicU8::new(0);
         let process = std::process::id();
         let block = [
@@ -63,7 +63,7 @@ impl Net {
             (64 + process % 128) as u8,
             (process / 128 % 8 * 32) as u8 + NEXT.fetch_add(1, Ordering::Relaxed),
         ];
-        let net = Net {
+        let net = Self {
             folder: TempDir::new().unwrap(),
             block,
             bfd,
@@ -79,8 +79,8 @@ impl Net {
     }
 
     /// Both routers running, links as they are.
-    pub fn up() -> Net {
-        let mut net = Net::new();
+    pub fn up() -> Self {
+        let mut net = Self::new();
         net.start(1);
         net.start(2);
         net

@@ -32,8 +32,8 @@ struct Peer {
 
 impl Downloaders {
     /// Each uses at most so many paths to each peer.
-    pub fn new(most: usize) -> Downloaders {
-        Downloaders {
+    pub fn new(most: usize) -> Self {
+        Self {
             most,
             peers: BTreeMap::new(),
         }
@@ -85,7 +85,7 @@ impl Chooser for Downloaders {
 
 impl Peer {
     fn shake_hands(&mut self, now: Now) {
-        let Peer { ways, slots, .. } = self;
+        let Self { ways, slots, .. } = self;
         self.handshakes.retain(|(done, path)| {
             let over = *done <= now.since;
             if over {

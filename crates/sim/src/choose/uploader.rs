@@ -48,8 +48,8 @@ struct Uploader {
 
 impl Uploaders {
     /// Each leecher gets at most so many paths of each.
-    pub fn new(most: usize) -> Uploaders {
-        Uploaders {
+    pub fn new(most: usize) -> Self {
+        Self {
             most,
             uploaders: BTreeMap::new(),
         }

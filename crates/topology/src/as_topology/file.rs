@@ -95,7 +95,7 @@ impl TryFrom<File> for AsTopology {
             }
             border_routers.insert(name, router);
         }
-        Ok(AsTopology {
+        Ok(Self {
             isd_as: file.isd_as,
             mtu: file.mtu,
             core: file.attributes.iter().any(|a| a == "core"),
@@ -202,7 +202,7 @@ fn read_bfd(file: BfdFile) -> Result<Bfd, String> {
 
 impl From<AsTopology> for File {
     fn from(topology: AsTopology) -> Self {
-        File {
+        Self {
             attributes: if topology.core {
                 vec!["core".to_owned()]
             } else {

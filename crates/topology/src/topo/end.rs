@@ -18,7 +18,7 @@ pub(super) struct RawEnd {
 impl RawEnd {
     /// Reads `1-ff00:0:110#1`, `1-ff00:0:110-A#1` where the AS has several border routers, or
     /// either without the number.
-    pub fn parse(text: &str) -> Result<RawEnd, TopologyError> {
+    pub fn parse(text: &str) -> Result<Self, TopologyError> {
         let wrong = || TopologyError::End(text.to_owned());
         let (left, id) = match text.split_once('#') {
             Some((left, id)) => (left, Some(id.parse().map_err(|_| wrong())?)),
@@ -32,7 +32,7 @@ impl RawEnd {
         if isd_as.is_wildcard() || id == Some(0) {
             return Err(wrong());
         }
-        Ok(RawEnd {
+        Ok(Self {
             isd_as,
             router: router.to_owned(),
             id,

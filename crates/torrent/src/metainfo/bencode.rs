@@ -45,7 +45,7 @@ pub enum Value<'a> {
     /// `N:…`
     Bytes(&'a [u8]),
     /// `l…e`
-    List(Vec<Value<'a>>),
+    List(Vec<Self>),
     /// `d…e`
     Dict(Dict<'a>),
 }
@@ -104,7 +104,7 @@ impl<'a> Value<'a> {
     }
 
     /// The list, if it is one.
-    pub fn as_list(&self) -> Option<&[Value<'a>]> {
+    pub fn as_list(&self) -> Option<&[Self]> {
         match self {
             Value::List(list) => Some(list),
             _ => None,
@@ -153,7 +153,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(input: &'a [u8], strict: bool) -> Reader<'a> {
+    fn new(input: &'a [u8], strict: bool) -> Self {
         Reader {
             input,
             strict,

@@ -39,7 +39,7 @@ pub struct CreateOptions {
 impl CreateOptions {
     /// The defaults.
     pub fn new() -> Self {
-        CreateOptions::default()
+        Self::default()
     }
 
     /// Bytes per piece; `None` chooses.
@@ -222,7 +222,7 @@ struct Listed {
 }
 
 impl Content {
-    fn gather(path: &Path) -> Result<Content, CreateError> {
+    fn gather(path: &Path) -> Result<Self, CreateError> {
         let metadata = fs::metadata(path).map_err(|e| StorageError::io("look at", path, e))?;
         let name = path
             .file_name()
@@ -236,7 +236,7 @@ impl Content {
                 length: metadata.len(),
                 target: None,
             }];
-            return Ok(Content {
+            return Ok(Self {
                 name,
                 folder: false,
                 root,
@@ -250,7 +250,7 @@ impl Content {
         list(path, Path::new(""), &mut files)?;
         files.sort_by(|a, b| a.path.cmp(&b.path));
         refuse_links_to_what_is_not_listed(path, &files)?;
-        Ok(Content {
+        Ok(Self {
             name,
             folder: true,
             root: path.to_owned(),

@@ -93,10 +93,10 @@ impl Numbered {
     /// Most bytes of a stem: room for the number and the extension.
     const STEM: usize = MAX_NAME_BYTES - MAX_EXTENSION_BYTES - 16;
 
-    pub fn of(name: &str) -> Numbered {
+    pub fn of(name: &str) -> Self {
         let extension = extension(name).unwrap_or("");
         let stem = &name[..name.len() - extension.len()];
-        Numbered {
+        Self {
             stem: stem[..boundary(stem, Self::STEM)].to_owned(),
             extension: extension.to_owned(),
         }

@@ -33,8 +33,8 @@ enum Node {
 impl Places {
     /// Gives each path a place. Of several that ask for one, the first has it, and a folder has it
     /// before any file; the others are renamed. Returns the new names by position, besides.
-    pub fn assign(leaves: &[(&[String], Leaf<'_>)]) -> (Places, HashMap<usize, String>) {
-        let mut places = Places {
+    pub fn assign(leaves: &[(&[String], Leaf<'_>)]) -> (Self, HashMap<usize, String>) {
+        let mut places = Self {
             nodes: vec![Node::Folder(HashMap::new())],
         };
         let folders: Vec<Option<usize>> = leaves
@@ -205,8 +205,8 @@ impl Base {
     /// The target of a link at `path`, from the torrent's folder on.
     fn path(self, path: &[String], target: &[String]) -> Vec<String> {
         match self {
-            Base::Torrent => target.to_vec(),
-            Base::Folder => [&path[..path.len().saturating_sub(1)], target].concat(),
+            Self::Torrent => target.to_vec(),
+            Self::Folder => [&path[..path.len().saturating_sub(1)], target].concat(),
         }
     }
 }

@@ -20,8 +20,8 @@ struct Torrent {
 }
 
 impl Torrent {
-    fn single() -> Torrent {
-        Torrent {
+    fn single() -> Self {
+        Self {
             name: b"file".to_vec(),
             piece_length: 16384,
             hashes: 3,
@@ -30,16 +30,16 @@ impl Torrent {
         }
     }
 
-    fn several(paths: &[&[&str]]) -> Torrent {
+    fn several(paths: &[&[&str]]) -> Self {
         let files = paths.iter().map(|path| {
             let path = path.iter().map(|part| part.as_bytes().to_vec()).collect();
             (path, 20_000, "")
         });
-        Torrent {
+        Self {
             length: None,
             hashes: (20_000 * paths.len()).div_ceil(16384),
             files: files.collect(),
-            ..Torrent::single()
+            ..Self::single()
         }
     }
 

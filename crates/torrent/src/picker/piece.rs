@@ -41,9 +41,9 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    pub fn new(size: u32) -> Begun {
+    pub fn new(size: u32) -> Self {
         let count = size.div_ceil(BLOCK);
-        Begun {
+        Self {
             blocks: vec![Block::Free; count as usize],
             free: count,
             received: 0,
@@ -97,9 +97,9 @@ impl Begun {
 
     /// Forgets all blocks: the piece is to be fetched from one peer, whoever asks first.
     pub fn restart(&mut self) {
-        *self = Begun {
+        *self = Self {
             sole: Sole::Wanted,
-            ..Begun::new(self.blocks.len() as u32 * BLOCK)
+            ..Self::new(self.blocks.len() as u32 * BLOCK)
         };
     }
 

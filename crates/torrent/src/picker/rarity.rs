@@ -20,8 +20,8 @@ pub(super) struct Rarity {
 
 impl Rarity {
     /// All pieces of `0..count` that are not in `done`, nobody having any.
-    pub fn new(count: u32, done: &Bitfield) -> Rarity {
-        let mut rarity = Rarity {
+    pub fn new(count: u32, done: &Bitfield) -> Self {
+        let mut rarity = Self {
             availability: vec![0; count as usize],
             place: vec![NOWHERE; count as usize],
             buckets: vec![Vec::new()],

@@ -62,9 +62,9 @@ impl<K: Send + 'static> Disk<K> {
     pub fn start(
         files: Arc<Files>,
         report: impl Fn(DiskEvent) + Clone + Send + 'static,
-    ) -> Result<Disk<K>, StorageError> {
+    ) -> Result<Self, StorageError> {
         let count = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let mut disk = Disk {
+        let mut disk = Self {
             lanes: Vec::new(),
             threads: Vec::new(),
         };
@@ -130,8 +130,8 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(files: Arc<Files>) -> Worker {
-        Worker {
+    fn new(files: Arc<Files>) -> Self {
+        Self {
             files,
             hashers: HashMap::new(),
         }

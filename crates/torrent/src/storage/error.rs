@@ -112,17 +112,15 @@ pub enum StorageError {
 impl StorageError {
     /// Whether a file is not there.
     pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
     /// The error of trying to `action` `path`.
-    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StorageError {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                StorageError::Full { path }
-            }
-            _ => StorageError::Io {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+            _ => Self::Io {
                 action,
                 path,
                 source,

@@ -45,8 +45,8 @@ struct Handles {
 
 impl Files {
     /// For reading only, wherever the paths lead. Nothing is opened yet.
-    pub fn read_only(root: PathBuf, layout: Layout) -> Files {
-        Files {
+    pub fn read_only(root: PathBuf, layout: Layout) -> Self {
+        Self {
             layout,
             root,
             beneath: None,
@@ -63,8 +63,8 @@ impl Files {
     /// # Errors
     /// As of [`Files::below`] and [`Files::make_room`].
     #[cfg(test)]
-    pub fn writable(root: PathBuf, layout: Layout) -> Result<Files, StorageError> {
-        let files = Files::below(root, layout, false, InfoHash([0; 20]))?;
+    pub fn writable(root: PathBuf, layout: Layout) -> Result<Self, StorageError> {
+        let files = Self::below(root, layout, false, InfoHash([0; 20]))?;
         files.make_room()?;
         Ok(files)
     }
@@ -81,7 +81,7 @@ impl Files {
         layout: Layout,
         overwrite: bool,
         torrent: InfoHash,
-    ) -> Result<Files, StorageError> {
+    ) -> Result<Self, StorageError> {
         let outer = root.ancestors().filter(|dir| !dir.as_os_str().is_empty());
         let absent = outer.take_while(|dir| dir.symlink_metadata().is_err());
         let mut new_folders: Vec<PathBuf> = absent.map(Path::to_owned).collect();
@@ -91,7 +91,7 @@ impl Files {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let beneath = rustix::fs::open(&root, flags, Mode::empty())
             .map_err(|errno| StorageError::io("open the folder", &root, errno.into()))?;
-        let files = Files {
+        let files = Self {
             layout,
             root,
             beneath: Some(beneath),
@@ -403,7 +403,7 @@ impl Files {
             .map_err(|error| StorageError::io("look at", &path, error))?
             .len();
         if length < entry.length || (self.overwrite && length > entry.length) {
-            Files::mark(&file, torrent);
+            Self::mark(&file, torrent);
             file.set_len(entry.length).map_err(|error| {
                 let span = Span {
                     entry: index,

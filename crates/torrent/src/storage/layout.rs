@@ -40,7 +40,7 @@ pub(crate) struct Span {
 
 impl Layout {
     /// Lays out `files` (path, length, padding) in order.
-    pub fn new(piece_length: u32, files: impl IntoIterator<Item = (PathBuf, u64, bool)>) -> Layout {
+    pub fn new(piece_length: u32, files: impl IntoIterator<Item = (PathBuf, u64, bool)>) -> Self {
         let mut total = 0;
         let entries = files
             .into_iter()
@@ -55,7 +55,7 @@ impl Layout {
                 }
             })
             .collect();
-        Layout {
+        Self {
             piece_length,
             total,
             entries,
@@ -64,8 +64,8 @@ impl Layout {
     }
 
     /// The layout below a download folder.
-    pub fn of(metainfo: &Metainfo) -> Layout {
-        let mut layout = Layout::new(
+    pub fn of(metainfo: &Metainfo) -> Self {
+        let mut layout = Self::new(
             metainfo.piece_length(),
             metainfo
                 .files()
@@ -81,14 +81,14 @@ impl Layout {
 
     /// The layout below the content itself, whatever the content is called on this disk: `path` is
     /// the single file, or the folder of the several. Returns the root to open it at.
-    pub fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) {
+    pub fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Self) {
         if !metainfo.is_multi_file() {
             let root = match path.parent() {
                 Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
                 _ => PathBuf::from("."),
             };
             let name = path.file_name().map(PathBuf::from).unwrap_or_default();
-            let layout = Layout::new(
+            let layout = Self::new(
                 metainfo.piece_length(),
                 [(name, metainfo.total_length(), false)],
             );
@@ -99,7 +99,7 @@ impl Layout {
             let inner = file.path.components().skip(1).collect();
             (inner, file.length, file.padding)
         });
-        (path.to_owned(), Layout::new(metainfo.piece_length(), files))
+        (path.to_owned(), Self::new(metainfo.piece_length(), files))
     }
 
     /// All files in order.

@@ -30,7 +30,7 @@ impl Files {
     ///
     /// # Errors
     /// [`StorageError::InUse`] when another download has the lock.
-    pub fn lock(self: &Arc<Files>) -> Result<Option<Lock>, StorageError> {
+    pub fn lock(self: &Arc<Self>) -> Result<Option<Lock>, StorageError> {
         let Some(first) = self.on_disk().next() else {
             return Ok(None);
         };
@@ -50,7 +50,7 @@ impl Files {
     ///
     /// # Errors
     /// [`StorageError::InUse`] when another download has the lock.
-    pub fn lock_if_there(self: &Arc<Files>) -> Result<Option<Lock>, StorageError> {
+    pub fn lock_if_there(self: &Arc<Self>) -> Result<Option<Lock>, StorageError> {
         let Some(first) = self.on_disk().next() else {
             return Ok(None);
         };
@@ -63,7 +63,7 @@ impl Files {
 
     /// `None` when the file was removed meanwhile, by another download that ended.
     fn lock_file(
-        self: &Arc<Files>,
+        self: &Arc<Self>,
         entry: usize,
         file: File,
         created: Option<PathBuf>,

@@ -21,13 +21,13 @@ impl Survey {
     ///
     /// # Errors
     /// When one cannot be looked at.
-    pub fn of(files: &Files) -> Result<Survey, StorageError> {
+    pub fn of(files: &Files) -> Result<Self, StorageError> {
         let entries = files.layout().entries().iter().enumerate();
         let found = entries.map(|(index, entry)| match entry.padding {
             true => Ok(entry.length),
             false => files.length_of(index),
         });
-        Ok(Survey {
+        Ok(Self {
             found: found.collect::<Result<_, _>>()?,
         })
     }

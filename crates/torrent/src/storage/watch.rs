@@ -64,8 +64,8 @@ pub(crate) struct Stamp {
 }
 
 impl From<std::fs::Metadata> for Stamp {
-    fn from(metadata: std::fs::Metadata) -> Stamp {
-        Stamp {
+    fn from(metadata: std::fs::Metadata) -> Self {
+        Self {
             length: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             identity: (metadata.dev(), metadata.ino()),
@@ -127,7 +127,7 @@ impl ContentWatch {
         metainfo: Arc<Metainfo>,
         stamps: Stamps,
         offered: Arc<RwLock<Bitfield>>,
-    ) -> ContentWatch {
+    ) -> Self {
         let state = State {
             unproven: Bitfield::empty(metainfo.piece_count()),
             suspects: vec![Suspect::default(); stamps.len()],
@@ -135,7 +135,7 @@ impl ContentWatch {
             waits: 0,
             news: News::default(),
         };
-        ContentWatch {
+        Self {
             files,
             metainfo,
             offered,

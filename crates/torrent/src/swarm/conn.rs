@@ -105,9 +105,9 @@ impl<C: Connection> Conn<C> {
         counts: Arc<Counts>,
         terms: Terms,
         messages: mpsc::UnboundedSender<Outgoing>,
-    ) -> Conn<C> {
+    ) -> Self {
         let now = terms.since;
-        Conn {
+        Self {
             connection,
             origin,
             group,

@@ -105,12 +105,12 @@ pub(super) struct Withdrawn {
 }
 
 impl<P: AsRef<hawser_path::Path> + Clone> Remote<P> {
-    pub fn new(addr: PeerAddr, mut choice: Choice, contact_only: bool) -> Remote<P> {
+    pub fn new(addr: PeerAddr, mut choice: Choice, contact_only: bool) -> Self {
         if addr.ip().is_some() {
             // Policies are about SCION paths.
             choice.policy = None;
         }
-        Remote {
+        Self {
             addr,
             banned: None,
             complete: false,

@@ -51,12 +51,12 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(layout: &Layout, verified: &Bitfield, now: Instant) -> Tally {
+    pub(super) fn new(layout: &Layout, verified: &Bitfield, now: Instant) -> Self {
         let bytes = verified
             .iter()
             .map(|piece| u64::from(layout.piece_size(piece)));
         let resumed_bytes = bytes.sum();
-        Tally {
+        Self {
             total_bytes: layout.total(),
             resumed_bytes,
             verified_bytes: resumed_bytes,

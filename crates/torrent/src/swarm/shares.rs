@@ -37,12 +37,12 @@ pub(super) struct Room {
 
 impl Room {
     /// For a path without a share.
-    pub const ANY: Room = Room {
+    pub const ANY: Self = Self {
         new: usize::MAX,
         again: usize::MAX,
     };
 
-    const NONE: Room = Room { new: 0, again: 0 };
+    const NONE: Self = Self { new: 0, again: 0 };
 }
 
 /// For a path with a `share`, 0 to 1, over which `here` of `all` bytes came or are asked for.

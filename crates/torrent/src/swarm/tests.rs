@@ -34,15 +34,15 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(files: &[(&str, usize)], piece_length: u32) -> Stage {
-        Stage::filled(files, piece_length, |bytes| rand::rng().fill(bytes))
+    fn new(files: &[(&str, usize)], piece_length: u32) -> Self {
+        Self::filled(files, piece_length, |bytes| rand::rng().fill(bytes))
     }
 
-    fn zeros(length: usize, piece_length: u32) -> Stage {
-        Stage::filled(&[("file.bin", length)], piece_length, |_| {})
+    fn zeros(length: usize, piece_length: u32) -> Self {
+        Self::filled(&[("file.bin", length)], piece_length, |_| {})
     }
 
-    fn filled(files: &[(&str, usize)], piece_length: u32, fill: impl Fn(&mut [u8])) -> Stage {
+    fn filled(files: &[(&str, usize)], piece_length: u32, fill: impl Fn(&mut [u8])) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for (path, length) in files {
             let path = dir.path().join("seed").join(path);
@@ -55,14 +55,14 @@ impl Stage {
         let content = dir.path().join("seed").join(top);
         let options = CreateOptions::new().with_piece_length(piece_length);
         let torrent = create(&content, &options, |_, _| {}).unwrap();
-        Stage {
+        Self {
             metainfo: Metainfo::parse(&torrent).unwrap(),
             dir,
         }
     }
 
-    fn one_file(length: usize, piece_length: u32) -> Stage {
-        Stage::new(&[("file.bin", length)], piece_length)
+    fn one_file(length: usize, piece_length: u32) -> Self {
+        Self::new(&[("file.bin", length)], piece_length)
     }
 
     fn target(&self) -> PathBuf {

@@ -82,8 +82,8 @@ struct Line {
 impl<P: AsRef<hawser_path::Path> + Clone> Uploads<P> {
     /// Nobody yet; `sensing` tells whether paths that share interfaces with those given out are
     /// tried.
-    pub fn new(sensing: bool, now: Instant) -> Uploads<P> {
-        Uploads {
+    pub fn new(sensing: bool, now: Instant) -> Self {
+        Self {
             assignment: SensingAssignment::new(sensing.then(SenseOptions::default)),
             peers: BTreeMap::new(),
             backs: HashMap::new(),

@@ -39,8 +39,8 @@ pub(super) struct Weighing {
 }
 
 impl Weighing {
-    pub fn new(options: Weights, now: Instant) -> Weighing {
-        Weighing {
+    pub fn new(options: Weights, now: Instant) -> Self {
+        Self {
             slots: Slots::new(options.slots),
             sense: Sense::new(SenseOptions::default()),
             conns: BTreeMap::new(),

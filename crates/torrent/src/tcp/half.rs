@@ -12,8 +12,8 @@ use tokio::net::TcpStream;
 pub(crate) struct Half(Arc<TcpStream>);
 
 impl Half {
-    pub(super) fn new(stream: Arc<TcpStream>) -> Half {
-        Half(stream)
+    pub(super) fn new(stream: Arc<TcpStream>) -> Self {
+        Self(stream)
     }
 }
 

@@ -54,7 +54,7 @@ impl ExtendedHandshake {
     ///
     /// # Errors
     /// When it is no bencoded dictionary.
-    pub fn decode(payload: &[u8]) -> Result<ExtendedHandshake, WireError> {
+    pub fn decode(payload: &[u8]) -> Result<Self, WireError> {
         let document = bencode::parse(payload).map_err(WireError::BadExtended)?;
         let top = document.as_dict().ok_or(WireError::ExtendedNoDict)?;
         let int = |key| top.find(key).and_then(Value::as_int);
@@ -69,7 +69,7 @@ impl ExtendedHandshake {
             .and_then(Value::as_int)
             .and_then(|id| u8::try_from(id).ok())
             .filter(|id| *id != EXTENDED_HANDSHAKE);
-        Ok(ExtendedHandshake {
+        Ok(Self {
             multipath,
             client,
             request_queue: int("reqq").and_then(|n| u32::try_from(n).ok()),

@@ -24,10 +24,10 @@ pub(crate) struct PeerId(pub [u8; 20]);
 
 impl PeerId {
     /// A new one: `-HW` and the version, then random bytes (BEP 20).
-    pub fn random() -> PeerId {
+    pub fn random() -> Self {
         let mut id = *b"-HW0100-............";
         rand::rng().fill(&mut id[8..]);
-        PeerId(id)
+        Self(id)
     }
 }
 
@@ -42,8 +42,8 @@ pub(crate) struct Handshake {
 
 impl Handshake {
     /// The answer to a peer that asked for another torrent.
-    pub fn refusal(&self) -> Handshake {
-        Handshake {
+    pub fn refusal(&self) -> Self {
+        Self {
             info_hash: NO_TORRENT,
             ..*self
         }
@@ -65,10 +65,7 @@ impl Handshake {
     ///
     /// # Errors
     /// When it is no BitTorrent, or another torrent than `expected`.
-    pub fn decode(
-        bytes: &[u8; HANDSHAKE_BYTES],
-        expected: InfoHash,
-    ) -> Result<Handshake, WireError> {
+    pub fn decode(bytes: &[u8; HANDSHAKE_BYTES], expected: InfoHash) -> Result<Self, WireError> {
         if &bytes[..20] != PROTOCOL {
             return Err(WireError::NotBitTorrent);
         }
@@ -82,7 +79,7 @@ impl Handshake {
         if info_hash != expected {
             return Err(WireError::WrongInfoHash(info_hash));
         }
-        Ok(Handshake {
+        Ok(Self {
             info_hash,
             peer_id: PeerId(peer_id),
             extended: bytes[20 + EXTENDED.0] & EXTENDED.1 != 0,

@@ -97,8 +97,8 @@ impl Request {
         out
     }
 
-    fn decode(mut body: Bytes) -> Request {
-        Request {
+    fn decode(mut body: Bytes) -> Self {
+        Self {
             piece: body.get_u32(),
             begin: body.get_u32(),
             length: body.get_u32(),
@@ -123,8 +123,8 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// For a torrent of so many pieces.
-    pub fn new(pieces: u32) -> Decoder {
-        Decoder {
+    pub fn new(pieces: u32) -> Self {
+        Self {
             buffer: BytesMut::new(),
             pieces,
         }

@@ -49,12 +49,12 @@ impl Multipath {
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.dict(|top| match self {
-            Multipath::Offer { addr, paths } => {
+            Self::Offer { addr, paths } => {
                 top.bytes(b"addr").bytes(&compact(*addr));
                 let paths = i64::try_from(*paths).unwrap_or(MAX_PATHS);
                 top.bytes(b"paths").int(paths.clamp(1, MAX_PATHS));
             }
-            Multipath::Told { interfaces, reason } => {
+            Self::Told { interfaces, reason } => {
                 let mut text = String::new();
                 for interface in interfaces.iter().take(MAX_INTERFACES) {
                     let space = if text.is_empty() { "" } else { " " };
@@ -72,7 +72,7 @@ impl Multipath {
     ///
     /// # Errors
     /// When it is too long, no bencoded dictionary, or not what the extension says.
-    pub fn decode(payload: &[u8]) -> Result<Option<Multipath>, WireError> {
+    pub fn decode(payload: &[u8]) -> Result<Option<Self>, WireError> {
         if payload.len() > MAX_BYTES {
             return Err(WireError::Oversize {
                 length: payload.len() as u32,
@@ -86,7 +86,7 @@ impl Multipath {
             let addr = expand(addr).ok_or(WireError::MultipathAddress)?;
             let paths = top.find("paths").and_then(Value::as_int).unwrap_or(1);
             let paths = paths.clamp(1, MAX_PATHS) as usize;
-            return Ok(Some(Multipath::Offer { addr, paths }));
+            return Ok(Some(Self::Offer { addr, paths }));
         }
         let Some(text) = bytes("interfaces") else {
             return Ok(None);
@@ -94,7 +94,7 @@ impl Multipath {
         let interfaces = interfaces(text).ok_or(WireError::MultipathInterfaces)?;
         let reason = String::from_utf8_lossy(bytes("reason").unwrap_or_default());
         let reason = cut(&reason.escape_debug().to_string()).to_owned();
-        Ok(Some(Multipath::Told { interfaces, reason }))
+        Ok(Some(Self::Told { interfaces, reason }))
     }
 }
 

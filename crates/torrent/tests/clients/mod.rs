@@ -26,8 +26,8 @@ pub enum Kind {
 impl Kind {
     fn program(self) -> &'static str {
         match self {
-            Kind::Aria2 => "aria2c",
-            Kind::Transmission => "transmission-daemon",
+            Self::Aria2 => "aria2c",
+            Self::Transmission => "transmission-daemon",
         }
     }
 }
@@ -92,7 +92,7 @@ pub fn several_files() -> Shared {
 }
 
 impl Shared {
-    fn new(files: &[(&str, usize)], piece_length: Option<u32>) -> Shared {
+    fn new(files: &[(&str, usize)], piece_length: Option<u32>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for (path, length) in files {
             let path = dir.path().join("seeded").join(path);
@@ -109,7 +109,7 @@ impl Shared {
         }
         let torrent = create(&content, &options, |_, _| {}).unwrap();
         let metainfo = Metainfo::parse(&torrent).unwrap();
-        Shared {
+        Self {
             dir,
             metainfo,
             torrent,
@@ -160,7 +160,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    pub async fn start(host: &str, peer: SocketAddr) -> Tracker {
+    pub async fn start(host: &str, peer: SocketAddr) -> Self {
         let listener = TcpListener::bind((host, 0)).await.unwrap();
         let addr = listener.local_addr().unwrap();
         let IpAddr::V4(ip) = peer.ip() else {
@@ -187,7 +187,7 @@ impl Tracker {
                 let _ = stream.write_all(&answer).await;
             }
         });
-        Tracker { addr, task }
+        Self { addr, task }
     }
 }
 
@@ -207,7 +207,7 @@ pub struct Client {
 
 impl Client {
     /// Starts it with a torrent, whose content is in `dir`, or goes there.
-    pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str) -> Client {
+    pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir).unwrap();
         // It is bound again right away, and nobody else is in the namespace.
@@ -222,7 +222,7 @@ impl Client {
         command.env("HOME", home.path()).stdin(Stdio::null());
         command.stdout(log.try_clone().unwrap()).stderr(log);
         let child = command.spawn().unwrap();
-        Client { addr, child, home }
+        Self { addr, child, home }
     }
 
     /// What it printed.

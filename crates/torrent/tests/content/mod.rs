@@ -17,7 +17,7 @@ pub struct Content {
 }
 
 impl Content {
-    pub fn new(length: usize, options: &CreateOptions) -> Content {
+    pub fn new(length: usize, options: &CreateOptions) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file.bin");
         let mut bytes = vec![0u8; length];
@@ -25,7 +25,7 @@ impl Content {
         std::fs::write(&file, bytes).unwrap();
         let torrent = create(&file, options, |_, _| {}).unwrap();
         let metainfo = Metainfo::parse(&torrent).unwrap();
-        Content { dir, metainfo }
+        Self { dir, metainfo }
     }
 
     pub fn file(&self) -> PathBuf {

@@ -57,7 +57,7 @@ impl Trc {
     ///
     /// # Errors
     /// When it is not the next one, breaks a rule, or a signature is missing or wrong.
-    pub fn verify_update(&self, before: &Trc) -> Result<(), TrcVerifyError> {
+    pub fn verify_update(&self, before: &Self) -> Result<(), TrcVerifyError> {
         let serial = self.id.serial.checked_sub(1);
         let previous = serial.map(|serial| TrcId { serial, ..self.id });
         if previous != Some(before.id) {
@@ -99,7 +99,7 @@ impl Trc {
     /// acknowledge it.
     fn check_regular<'a>(
         &self,
-        before: &'a Trc,
+        before: &'a Self,
         voters: &[&Certificate],
     ) -> Result<Vec<&'a Certificate>, TrcVerifyError> {
         let same = self.quorum == before.quorum
@@ -110,7 +110,7 @@ impl Trc {
         }
         let mut roots = Vec::new();
         for kind in [Kind::SensitiveVoting, Kind::RegularVoting, Kind::Root] {
-            let count = |trc: &Trc| trc.certificates_of(kind).count();
+            let count = |trc: &Self| trc.certificates_of(kind).count();
             if count(self) != count(before) {
                 return Err(self.broken("a regular update adds or removes a certificate"));
             }

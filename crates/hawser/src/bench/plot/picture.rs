@@ -80,8 +80,8 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn of(index: usize) -> Look {
-        Look {
+    pub(super) fn of(index: usize) -> Self {
+        Self {
             colour: COLOURS[index % COLOURS.len()],
             marked: index >= COLOURS.len(),
         }

@@ -31,8 +31,8 @@ pub struct Bars {
 
 impl Bars {
     /// Bars for the torrent of that name; `verbose` for all paths.
-    pub fn new(name: &str, verbose: bool) -> Bars {
-        Bars {
+    pub fn new(name: &str, verbose: bool) -> Self {
+        Self {
             name: plain(name),
             paint: Paint::stderr(),
             live: RefCell::new(Live::start()),

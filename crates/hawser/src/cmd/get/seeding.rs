@@ -26,9 +26,9 @@ pub struct SeedReport {
 
 impl SeedReport {
     /// The report on a download; `None` where nothing was to be seeded.
-    pub fn new(job: &Job, summary: &Summary) -> Option<SeedReport> {
+    pub fn new(job: &Job, summary: &Summary) -> Option<Self> {
         let seeded = summary.seeded?;
-        Some(SeedReport {
+        Some(Self {
             name: job.name.clone(),
             info_hash: job.info_hash.clone(),
             uploaded_bytes: summary.uploaded_bytes,

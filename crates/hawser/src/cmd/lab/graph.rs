@@ -83,7 +83,7 @@ pub fn run(args: &GraphArgs) -> Result<(), Failure> {
 }
 
 impl Graph {
-    fn of(status: &Status) -> Graph {
+    fn of(status: &Status) -> Self {
         let ases = status.ases.iter().map(|a| Node {
             isd_as: a.isd_as.to_string(),
             core: a.core,
@@ -107,7 +107,7 @@ impl Graph {
             mtu: link.mtu,
             shape: link.shape,
         });
-        Graph {
+        Self {
             name: status.name.clone(),
             ases: ases.collect(),
             links: links.collect(),

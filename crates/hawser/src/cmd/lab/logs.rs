@@ -47,11 +47,11 @@ struct Printer {
 }
 
 impl Printer {
-    fn new(logs: &Logs, json: bool) -> Printer {
+    fn new(logs: &Logs, json: bool) -> Self {
         let paint = Paint::new(false);
         let names: Vec<String> = logs.sources().iter().map(name).collect();
         let width = names.iter().map(String::len).max().unwrap_or(0);
-        Printer {
+        Self {
             prefixes: names
                 .iter()
                 .map(|name| paint.key(format_args!("{name:<width$} |")))

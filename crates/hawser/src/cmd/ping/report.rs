@@ -46,9 +46,9 @@ impl State {
     /// What people are told of it, after a reply.
     pub fn remark(self) -> &'static str {
         match self {
-            State::Success => "",
-            State::AfterTimeout => " state=After timeout",
-            State::OutOfOrder => " state=Out of Order",
+            Self::Success => "",
+            Self::AfterTimeout => " state=After timeout",
+            Self::OutOfOrder => " state=Out of Order",
         }
     }
 }
@@ -68,8 +68,8 @@ struct Statistics {
 }
 
 impl Answer {
-    pub fn new(reply: &Reply, from: HostAddr, number: u32, state: State) -> Answer {
-        Answer {
+    pub fn new(reply: &Reply, from: HostAddr, number: u32, state: State) -> Self {
+        Self {
             scion_packet_size: reply.size,
             source: from.to_string(),
             scmp_seq: number,
@@ -87,9 +87,9 @@ impl Report {
         sent: u32,
         replies: Vec<Answer>,
         time: Duration,
-    ) -> Report {
+    ) -> Self {
         let rtts: Vec<f64> = replies.iter().map(|r| r.round_trip_time).collect();
-        Report {
+        Self {
             path,
             payload_size,
             scion_packet_size,
@@ -128,7 +128,7 @@ impl Report {
 }
 
 impl Statistics {
-    fn new(sent: u32, rtts: &[f64], time: Duration) -> Statistics {
+    fn new(sent: u32, rtts: &[f64], time: Duration) -> Self {
         let micro = |ms: f64| (ms * 1e3).round() / 1e3;
         let (received, count) = (rtts.len(), rtts.len().max(1) as f64);
         let avg = rtts.iter().sum::<f64>() / count;
@@ -136,7 +136,7 @@ impl Statistics {
         let least = rtts.iter().copied().min_by(f64::total_cmp);
         let most = rtts.iter().copied().max_by(f64::total_cmp);
         let arrived = (received * 100).checked_div(sent as usize);
-        Statistics {
+        Self {
             sent,
             received,
             packet_loss: arrived.map_or(0, |arrived| 100usize.saturating_sub(arrived)),

@@ -18,8 +18,8 @@ pub struct Lines {
 
 impl Lines {
     /// Lines that go when this is dropped; `verbose` for all paths.
-    pub fn new(verbose: bool) -> Lines {
-        Lines {
+    pub fn new(verbose: bool) -> Self {
+        Self {
             verbose,
             paint: Paint::stderr(),
             live: Live::start(),

@@ -23,8 +23,8 @@ const MARK: &str = "HAWSER_TEST_MARK";
 pub struct Chance(u64);
 
 impl Chance {
-    pub fn new(seed: u64) -> Chance {
-        Chance(seed)
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
     }
 
     pub fn below(&mut self, end: u64) -> u64 {
@@ -60,7 +60,7 @@ pub struct Bed {
 
 impl Bed {
     /// Brings it up; None, told, where nobody lets us.
-    pub fn make() -> Option<Bed> {
+    pub fn make() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         for name in ["run", "tmp"] {
             fs::create_dir(folder.path().join(name)).unwrap();
@@ -77,7 +77,7 @@ impl Bed {
         .take(BYTES)
         .collect();
         fs::write(folder.path().join("data"), bytes).unwrap();
-        let mut bed = Bed {
+        let mut bed = Self {
             folder,
             mark: format!("{}-", std::process::id()),
             shows: 0,
@@ -186,7 +186,7 @@ impl Bed {
     }
 
     /// Lets a download come to its end, and compares what came.
-    pub fn finish(&self, get: impl FnOnce(&Bed) -> Child) {
+    pub fn finish(&self, get: impl FnOnce(&Self) -> Child) {
         let output = get(self).wait_with_output().unwrap();
         assert!(output.status.success(), "{output:?}");
         let [sent, got] = ["data", "into/data"].map(|name| fs::read(self.path(name)).unwrap());

@@ -132,7 +132,7 @@ impl Between {
     /// Where it listens.
     const AT: &str = "127.0.0.1:30256";
 
-    fn start(lab: &TestLab) -> Between {
+    fn start(lab: &TestLab) -> Self {
         let conduct = tempfile::NamedTempFile::new().unwrap();
         let program = std::env::current_exe().unwrap();
         let args = [
@@ -148,12 +148,12 @@ impl Between {
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
         let mut command = lab.exec(A, &command);
         command.stdout(Stdio::null()).stderr(Stdio::inherit());
-        let between = Between {
+        let between = Self {
             process: Running(command.spawn().unwrap()),
             conduct,
         };
         between.does("pass");
-        let env = format!("SCION_DAEMON={}", Between::AT);
+        let env = format!("SCION_DAEMON={}", Self::AT);
         let hawser = env!("CARGO_BIN_EXE_hawser");
         let ask = || -> ExitStatus {
             let mut ask = lab.exec(A, &["env", &env, hawser, "paths", B, "--json"]);

@@ -18,9 +18,9 @@ struct Pair {
 }
 
 impl Pair {
-    fn new() -> Pair {
+    fn new() -> Self {
         let now = Instant::now();
-        Pair {
+        Self {
             ends: [1, 2].map(|seed| Session::new(Bfd::default(), seed, now)),
             now,
             passes: [true; 2],

@@ -45,8 +45,8 @@ fn same(value: &Value<'_>, owned: &Owned) -> bool {
 enum Owned {
     Int(i64),
     Bytes(Vec<u8>),
-    List(Vec<Owned>),
-    Dict(std::collections::BTreeMap<Vec<u8>, Owned>),
+    List(Vec<Self>),
+    Dict(std::collections::BTreeMap<Vec<u8>, Self>),
 }
 
 fn any_value() -> impl Strategy<Value = Owned> {

@@ -17,8 +17,8 @@ struct Hybrid {
 }
 
 impl Hybrid {
-    fn new() -> Hybrid {
-        Hybrid {
+    fn new() -> Self {
+        Self {
             version: Some(2),
             piece_length: PIECE,
             one: vec![
@@ -39,7 +39,7 @@ impl Hybrid {
         }
     }
 
-    fn with(&self, change: impl FnOnce(&mut Hybrid)) -> Hybrid {
+    fn with(&self, change: impl FnOnce(&mut Self)) -> Self {
         let mut changed = self.clone();
         change(&mut changed);
         changed

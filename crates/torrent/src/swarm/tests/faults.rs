@@ -37,13 +37,13 @@ struct Scene {
 
 impl Scene {
     /// A download of one file over paths of these shapes.
-    async fn new(length: usize, shapes: &[Shape], options: DownloadOptions) -> Scene {
+    async fn new(length: usize, shapes: &[Shape], options: DownloadOptions) -> Self {
         let net = Net::default();
         let stage = Stage::one_file(length, 65536);
         let seed = stage.seed(&net.host(1)).await;
         let paths = shapes.iter().map(|shape| net.path(1, *shape)).collect();
         let download = stage.download_with(&net.host(0), &[1], options);
-        Scene {
+        Self {
             net,
             stage,
             seed,
@@ -54,8 +54,8 @@ impl Scene {
     }
 
     /// 6 MB over two paths of 16 Mbit/s: 1.5 s when both work all the time.
-    async fn over_two() -> Scene {
-        Scene::new(6_000_000, &[SLOW, SLOW], DownloadOptions::new()).await
+    async fn over_two() -> Self {
+        Self::new(6_000_000, &[SLOW, SLOW], DownloadOptions::new()).await
     }
 
     /// Waits until both paths have carried so much.

@@ -50,22 +50,22 @@ impl Rogue {
     ) -> std::io::Result<()> {
         let handshake = Handshake {
             info_hash: match self {
-                Rogue::OtherTorrent => InfoHash([9; 20]),
+                Self::OtherTorrent => InfoHash([9; 20]),
                 _ => metainfo.info_hash(),
             },
             peer_id: PeerId::random(),
             extended: false,
         };
         match &self {
-            Rogue::Instead(bytes) => write.write_all(bytes).await?,
-            Rogue::Mute => {}
+            Self::Instead(bytes) => write.write_all(bytes).await?,
+            Self::Mute => {}
             _ => write.write_all(&handshake.encode()).await?,
         }
         let everything = Bitfield::full(metainfo.piece_count());
         let mut out = Vec::new();
         match &self {
-            Rogue::Then(bytes) => out.extend_from_slice(bytes),
-            Rogue::Stingy | Rogue::Liar(_) | Rogue::Spoils(..) => {
+            Self::Then(bytes) => out.extend_from_slice(bytes),
+            Self::Stingy | Self::Liar(_) | Self::Spoils(..) => {
                 let bits = Bytes::copy_from_slice(everything.as_wire());
                 encode(&Message::Bitfield(bits), &mut out);
                 encode(&Message::Unchoke, &mut out);
@@ -95,8 +95,8 @@ impl Rogue {
     fn answer(&self, request: Request, metainfo: &Metainfo) -> Option<Bytes> {
         let length = request.length as usize;
         match self {
-            Rogue::Liar(byte) => Some(vec![*byte; length].into()),
-            Rogue::Spoils(begin, content) => {
+            Self::Liar(byte) => Some(vec![*byte; length].into()),
+            Self::Spoils(begin, content) => {
                 let start = request.piece as usize * metainfo.piece_length() as usize;
                 let start = start + request.begin as usize;
                 let mut data = content[start..start + length].to_vec();

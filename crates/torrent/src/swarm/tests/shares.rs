@@ -14,7 +14,7 @@ struct Spread {
 }
 
 impl Spread {
-    async fn new(select: &str, length: usize, shapes: &[Shape]) -> Spread {
+    async fn new(select: &str, length: usize, shapes: &[Shape]) -> Self {
         let net = Net::default();
         let stage = Stage::one_file(length, 65536);
         let seed = stage.seed(&net.host(1)).await;
@@ -23,7 +23,7 @@ impl Spread {
         let paths = paths.collect();
         let options = DownloadOptions::new().with_select(select.parse().unwrap());
         let download = stage.download_with(&net.host(0), &[1], options);
-        Spread {
+        Self {
             net,
             stage,
             paths,

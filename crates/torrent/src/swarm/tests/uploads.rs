@@ -31,11 +31,11 @@ const SEEDER: u16 = 9;
 const VIA: [u16; 2] = [101, 102];
 
 impl Figure {
-    async fn new(size: usize, rate: f64) -> Figure {
+    async fn new(size: usize, rate: f64) -> Self {
         let net = Net::default();
         let stage = Stage::one_file(size, 65536);
         let seed = stage.seed(&net.host(SEEDER)).await;
-        Figure {
+        Self {
             net,
             stage,
             necks: [Neck::mbit(rate), Neck::mbit(rate)],

@@ -53,8 +53,8 @@ pub(super) struct Way<P> {
 
 impl<P: AsRef<Path> + Clone> Downloader<P> {
     /// A peer without paths yet, whose paths will rank as `select` says.
-    pub fn new(addr: ScionAddr, most: usize, select: &Select) -> Downloader<P> {
-        Downloader {
+    pub fn new(addr: ScionAddr, most: usize, select: &Select) -> Self {
+        Self {
             addr,
             most,
             ranking: select.ranking(),

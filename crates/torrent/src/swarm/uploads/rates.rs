@@ -20,8 +20,8 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub fn new(now: Instant) -> Slot {
-        Slot {
+    pub fn new(now: Instant) -> Self {
+        Self {
             marks: BTreeMap::new(),
             begun: now,
         }

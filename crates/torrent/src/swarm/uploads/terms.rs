@@ -41,8 +41,8 @@ pub(in crate::swarm) struct Told {
 }
 
 impl Terms {
-    pub fn new(extended: bool, uploads: Arc<Uploads>, now: Instant) -> Terms {
-        Terms {
+    pub fn new(extended: bool, uploads: Arc<Uploads>, now: Instant) -> Self {
+        Self {
             since: now,
             extended,
             heard: false,

@@ -37,7 +37,7 @@ pub struct Drawing {
 
 impl Drawing {
     /// Lays a network out, to the right of and below `corner`: as close as its texts allow.
-    pub fn of(graph: &Graph, corner: Point) -> Drawing {
+    pub fn of(graph: &Graph, corner: Point) -> Self {
         let boxed = box_size(graph);
         let ends: Vec<_> = graph.links.iter().map(|l| (l.a.node, l.b.node)).collect();
         let core: Vec<bool> = graph.ases.iter().map(|a| a.core).collect();
@@ -54,9 +54,9 @@ impl Drawing {
             label: (most(|size| size.0), most(|size| size.1)),
         });
         let tries = (TEXTS / (1 + ends.len())).clamp(1, TRIES);
-        let mut best: Option<(usize, Drawing)> = None;
+        let mut best: Option<(usize, Self)> = None;
         for _ in 0..tries {
-            let (covering, drawing) = Drawing::with(graph, &ends, &sizes, &places, boxed, corner);
+            let (covering, drawing) = Self::with(graph, &ends, &sizes, &places, boxed, corner);
             if best.as_ref().is_none_or(|(least, _)| covering < *least) {
                 best = Some((covering, drawing));
             }
@@ -65,7 +65,7 @@ impl Drawing {
             }
             places = places.into_iter().map(|at| at.times(STRETCH)).collect();
         }
-        best.map_or_else(Drawing::default, |(_, drawing)| drawing)
+        best.map_or_else(Self::default, |(_, drawing)| drawing)
     }
 
     /// With the ASes at these places; how many texts stand on something else, too.
@@ -76,7 +76,7 @@ impl Drawing {
         places: &[Point],
         (width, height): (f64, f64),
         corner: Point,
-    ) -> (usize, Drawing) {
+    ) -> (usize, Self) {
         let curves = curves(ends, places);
         // Curves may reach beyond the boxes.
         let outer = places
@@ -100,7 +100,7 @@ impl Drawing {
             })
             .collect();
         let (places, covering) = labels::place(&links, &boxes, ends);
-        let drawing = Drawing {
+        let drawing = Self {
             places,
             boxes,
             links,

@@ -8,20 +8,20 @@ pub struct Point {
 }
 
 impl Point {
-    pub fn new(x: f64, y: f64) -> Point {
-        Point { x, y }
+    pub fn new(x: f64, y: f64) -> Self {
+        Self { x, y }
     }
 
-    pub fn add(self, other: Point) -> Point {
-        Point::new(self.x + other.x, self.y + other.y)
+    pub fn add(self, other: Self) -> Self {
+        Self::new(self.x + other.x, self.y + other.y)
     }
 
-    pub fn sub(self, other: Point) -> Point {
-        Point::new(self.x - other.x, self.y - other.y)
+    pub fn sub(self, other: Self) -> Self {
+        Self::new(self.x - other.x, self.y - other.y)
     }
 
-    pub fn times(self, factor: f64) -> Point {
-        Point::new(self.x * factor, self.y * factor)
+    pub fn times(self, factor: f64) -> Self {
+        Self::new(self.x * factor, self.y * factor)
     }
 
     pub fn length(self) -> f64 {
@@ -29,20 +29,20 @@ impl Point {
     }
 
     /// The same way, one long; of no way at all, to the right.
-    pub fn unit(self) -> Point {
+    pub fn unit(self) -> Self {
         match self.length() {
             l if l > 1e-9 => self.times(1.0 / l),
-            _ => Point::new(1.0, 0.0),
+            _ => Self::new(1.0, 0.0),
         }
     }
 
     /// Turned by a quarter.
-    pub fn turned(self) -> Point {
-        Point::new(-self.y, self.x)
+    pub fn turned(self) -> Self {
+        Self::new(-self.y, self.x)
     }
 
     /// Which side of the line from `a` to `b` it is on.
-    fn side(self, a: Point, b: Point) -> f64 {
+    fn side(self, a: Self, b: Self) -> f64 {
         (b.x - a.x) * (self.y - a.y) - (b.y - a.y) * (self.x - a.x)
     }
 }
@@ -62,8 +62,8 @@ pub struct Rect {
 }
 
 impl Rect {
-    pub fn around(centre: Point, width: f64, height: f64) -> Rect {
-        Rect {
+    pub fn around(centre: Point, width: f64, height: f64) -> Self {
+        Self {
             left: centre.x - width / 2.0,
             top: centre.y - height / 2.0,
             right: centre.x + width / 2.0,
@@ -79,8 +79,8 @@ impl Rect {
     }
 
     /// The smallest that holds two.
-    pub fn both(self, other: Rect) -> Rect {
-        Rect {
+    pub fn both(self, other: Self) -> Self {
+        Self {
             left: self.left.min(other.left),
             top: self.top.min(other.top),
             right: self.right.max(other.right),
@@ -89,8 +89,8 @@ impl Rect {
     }
 
     /// Larger on every side.
-    pub fn grown(self, by: f64) -> Rect {
-        Rect {
+    pub fn grown(self, by: f64) -> Self {
+        Self {
             left: self.left - by,
             top: self.top - by,
             right: self.right + by,
@@ -99,7 +99,7 @@ impl Rect {
     }
 
     /// The area that two have in common.
-    pub fn overlap(self, other: Rect) -> f64 {
+    pub fn overlap(self, other: Self) -> f64 {
         let width = self.right.min(other.right) - self.left.max(other.left);
         let height = self.bottom.min(other.bottom) - self.top.max(other.top);
         width.max(0.0) * height.max(0.0)
@@ -153,8 +153,8 @@ impl Curve {
     }
 
     /// The same curve from the other end.
-    pub fn reversed(&self) -> Curve {
-        Curve {
+    pub fn reversed(&self) -> Self {
+        Self {
             from: self.to,
             bend: self.bend,
             to: self.from,

@@ -27,9 +27,9 @@ pub(super) struct Reference {
 
 impl Reference {
     /// A session that sends for the first time a second after `now`.
-    pub fn new(config: Bfd, seed: u64, now: Instant) -> Reference {
+    pub fn new(config: Bfd, seed: u64, now: Instant) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
-        Reference {
+        Self {
             config,
             discriminator: random.u32(1..),
             random,

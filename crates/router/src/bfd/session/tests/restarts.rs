@@ -25,35 +25,35 @@ enum Router {
 }
 
 impl Router {
-    fn new(kind: Kind, config: Bfd, seed: u64, now: Instant) -> Router {
+    fn new(kind: Kind, config: Bfd, seed: u64, now: Instant) -> Self {
         match kind {
-            Kind::Ours => Router::Ours(Box::new(Session::new(config, seed, now))),
-            Kind::Reference => Router::Reference(Reference::new(config, seed, now)),
+            Kind::Ours => Self::Ours(Box::new(Session::new(config, seed, now))),
+            Kind::Reference => Self::Reference(Reference::new(config, seed, now)),
         }
     }
 
     fn is_up(&self) -> bool {
         match self {
-            Router::Ours(session) => session.is_up(),
-            Router::Reference(reference) => reference.is_up(),
+            Self::Ours(session) => session.is_up(),
+            Self::Reference(reference) => reference.is_up(),
         }
     }
 
     fn receive(&mut self, packet: &Control, now: Instant) {
         match self {
-            Router::Ours(session) => drop(session.hear(packet, now)),
-            Router::Reference(reference) => reference.receive(packet, now),
+            Self::Ours(session) => drop(session.hear(packet, now)),
+            Self::Reference(reference) => reference.receive(packet, now),
         }
     }
 
     /// Lets time reach `now`; the packet that is due then.
     fn advance(&mut self, now: Instant) -> Option<Control> {
         match self {
-            Router::Ours(session) => {
+            Self::Ours(session) => {
                 session.expire(now, None);
                 session.must_send(now).then(|| session.take(now))?
             }
-            Router::Reference(reference) => {
+            Self::Reference(reference) => {
                 reference.expire(now);
                 reference.send(now)
             }
@@ -62,8 +62,8 @@ impl Router {
 
     fn next_due(&self) -> Instant {
         match self {
-            Router::Ours(session) => session.next_due(),
-            Router::Reference(reference) => reference.next_due(),
+            Self::Ours(session) => session.next_due(),
+            Self::Reference(reference) => reference.next_due(),
         }
     }
 }
@@ -83,8 +83,8 @@ struct Link {
 }
 
 impl Link {
-    fn new(delay: Duration, seed: u64) -> Link {
-        Link {
+    fn new(delay: Duration, seed: u64) -> Self {
+        Self {
             now: Instant::now(),
             random: fastrand::Rng::with_seed(seed),
             delay,
@@ -104,7 +104,7 @@ impl Link {
     }
 
     /// Lets `time` pass, or less if `condition` is met before; the time that has passed.
-    fn run_until(&mut self, time: Duration, condition: impl Fn(&Link) -> bool) -> Duration {
+    fn run_until(&mut self, time: Duration, condition: impl Fn(&Self) -> bool) -> Duration {
         let start = self.now;
         let mut turns = 0;
         while !condition(self) {
