@@ -42,4 +42,4 @@ pub use self::select::{
 };
 pub use self::sense::{Sense, SenseAction, SenseOptions, Sensed};
 pub use self::sequence::{Sequence, SequenceError};
-pub use self::slots::{SlotOptions, Slots};
+pub use self::slots::{SlotOptions, Slots, TIME_SLOT};

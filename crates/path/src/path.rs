@@ -178,6 +178,14 @@ impl Path {
         }
     }
 
+    /// The interfaces that `other` crosses too, in the order of this path: two paths that cross an
+    /// interface share its link. This is the one rule for what counts as shared; a selection, which
+    /// compares what can be chosen, leaves out links that no choice could avoid.
+    pub fn shared<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = Interface> + 'a {
+        let ours = self.interfaces.iter().copied();
+        ours.filter(|one| other.interfaces.contains(one))
+    }
+
     /// ASes on the path, both ends included, as `scion showpaths` counts hops.
     pub fn hops(&self) -> usize {
         self.links() + 1

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::{Decision, Fingerprint, Reason};
 
+/// How long a time slot is where nothing else is set (000, section 3.3.2).
+pub const TIME_SLOT: Duration = Duration::from_secs(1);
+
 /// The race ends this long after its first handshake, whoever is missing.
 const RACE: Duration = Duration::from_secs(1);
 
@@ -50,7 +53,7 @@ impl Default for SlotOptions {
     fn default() -> Self {
         Self {
             min_weight: 0.01,
-            time_slot: Duration::from_secs(1),
+            time_slot: TIME_SLOT,
             probe_every: 4,
         }
     }
@@ -169,6 +172,16 @@ impl Slots {
     /// Whether [`slot`](Self::slot) is to be called.
     pub fn due(&self, now: Instant) -> bool {
         self.is_race_over(now) || self.is_slot_over(now)
+    }
+
+    /// When [`slot`](Self::slot) is to be called next; `None` while nothing is connected.
+    pub fn next_due(&self) -> Option<Instant> {
+        let race = match self.race {
+            Race::On(_, first) => first.map(|first| first + RACE),
+            Race::Over => None,
+        };
+        let slot = self.begun.map(|begun| begun + self.options.time_slot);
+        [race, slot].into_iter().flatten().min()
     }
 
     /// Ends the race or the slot, if that is due, and says what changed.

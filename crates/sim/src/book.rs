@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hawser_control::NetworkPaths;
+use hawser_manager::SelectBy;
 use hawser_path::{Fingerprint, Interface, Path, Select, Selection, select};
 use hawser_topology::{IsdAsn, Network, Side};
 
 use crate::host::Host;
-use crate::options::{Options, SelectBy};
+use crate::options::Options;
 
 /// A round trip takes at least this long.
 const LEAST_RTT: Duration = Duration::from_millis(1);

@@ -16,9 +16,6 @@ use crate::book::Ways;
 use crate::flow::{Carried, FlowKey};
 use crate::host::HostId;
 
-/// How often rates are compared: a time slot.
-const SLOT: Duration = Duration::from_secs(1);
-
 /// An uploader and a leecher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pair {

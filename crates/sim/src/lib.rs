@@ -35,8 +35,10 @@ mod swarm;
 #[cfg(test)]
 mod tests;
 
+pub use hawser_manager::SelectBy;
+
 pub use self::fair::max_min;
 pub use self::generate::{MAX_ASES, generate};
-pub use self::options::{Options, SelectBy, SimulateError};
+pub use self::options::{Options, SimulateError};
 pub use self::outcome::{Completion, Goodput, Outcome, Shared};
 pub use self::simulate::{Progress, STEP, simulate};

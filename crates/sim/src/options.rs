@@ -1,11 +1,9 @@
 //! What is simulated.
 
-use std::fmt;
 use std::time::Duration;
 
 use hawser_path::Select;
 use hawser_topology::IsdAsn;
-use serde::Serialize;
 
 /// A swarm, and how it chooses paths.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,25 +57,6 @@ impl Default for Options {
             seeders_in: Vec::new(),
             leechers_in: Vec::new(),
         }
-    }
-}
-
-/// Who chooses the paths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SelectBy {
-    /// Each leecher for itself.
-    Downloader,
-    /// Each uploader for all that it serves.
-    Uploader,
-}
-
-impl fmt::Display for SelectBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Downloader => "downloader",
-            Self::Uploader => "uploader",
-        })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use hawser_manager::SelectBy;
 use hawser_path::Interface;
 use serde::Serialize;
 
-use crate::options::SelectBy;
 use crate::simulate::STEP;
 use crate::swarm::Swarm;
 

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use hawser_manager::SelectBy;
 use hawser_topology::Network;
 
-use crate::options::{Options, SelectBy, SimulateError};
+use crate::options::{Options, SimulateError};
 use crate::outcome::Outcome;
 use crate::swarm::Swarm;
 

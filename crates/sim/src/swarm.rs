@@ -6,13 +6,14 @@ mod members;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use hawser_manager::SelectBy;
 use hawser_topology::Network;
 
 use crate::book::Book;
 use crate::choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders};
 use crate::flow::{Carried, Flow, FlowKey};
 use crate::host::{self, Host, HostId};
-use crate::options::{Options, SelectBy, SimulateError};
+use crate::options::{Options, SimulateError};
 use crate::rng::Rng;
 use crate::simulate::STEP;
 

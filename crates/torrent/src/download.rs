@@ -1,13 +1,12 @@
 //! Fetching a torrent.
 
-use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, RwLock};
 use std::time::{Duration, Instant};
 
+use hawser_manager::SelectBy;
 use hawser_path::{Policy, Select, SlotOptions};
 use thiserror::Error;
 use tokio::sync::{Semaphore, oneshot, watch};
@@ -29,46 +28,6 @@ use crate::wire::{Handshake, PeerId};
 /// How often progress is told while checking.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Who chooses the paths over which blocks come (001, section VI).
-///
-/// Parsed from and printed as `uploader`, `downloader`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SelectBy {
-    /// Each peer for what it uploads: it knows who else it uploads to, and gives everybody paths
-    /// that overlap as little as possible. One path is dialed to each peer, which then connects
-    /// back over those it gives. Peers that cannot choose are left to [`SelectBy::Downloader`].
-    Uploader,
-    /// Who downloads, without regard to others.
-    Downloader,
-}
-
-impl fmt::Display for SelectBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Uploader => "uploader",
-            Self::Downloader => "downloader",
-        })
-    }
-}
-
-/// A text names no [`SelectBy`].
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("'{0}' chooses no paths: write uploader or downloader")]
-pub struct SelectByParseError(String);
-
-impl FromStr for SelectBy {
-    type Err = SelectByParseError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "uploader" => Ok(Self::Uploader),
-            "downloader" => Ok(Self::Downloader),
-            _ => Err(SelectByParseError(text.to_owned())),
-        }
-    }
-}
-
 /// How to fetch.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -77,7 +36,9 @@ pub struct DownloadOptions {
     pub paths: usize,
     /// Which of the offered paths are used.
     pub select: Select,
-    /// Who chooses among paths.
+    /// Which side chooses among paths. With [`SelectBy::Uploader`] one path is dialed to each peer,
+    /// which then connects back over those it assigns; peers that cannot are left to
+    /// [`SelectBy::Downloader`].
     pub select_by: SelectBy,
     /// Which of the offered paths may be used at all.
     pub policy: Option<Policy>,

@@ -30,9 +30,10 @@ mod transport;
 mod wire;
 
 pub use hawser_endhost::ScionAddr;
+pub use hawser_manager::{SelectBy, SelectByParseError};
 
 pub use self::address::{PeerAddr, PeerAddrError};
-pub use self::download::{Download, DownloadError, DownloadOptions, SelectBy, SelectByParseError};
+pub use self::download::{Download, DownloadError, DownloadOptions};
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use self::network::Network;

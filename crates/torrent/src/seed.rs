@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use hawser_manager::SelectBy;
 use hawser_path::{Policy, Select, SlotOptions};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::bitfield::Bitfield;
-use crate::download::{SelectBy, shared};
+use crate::download::shared;
 use crate::limits::SeedLimits;
 use crate::metainfo::Metainfo;
 use crate::network::Network;

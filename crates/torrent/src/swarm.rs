@@ -25,6 +25,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
+use hawser_manager::SelectBy;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -37,7 +38,6 @@ use self::seeding::Seeding;
 use self::uploads::{Terms, Uploads};
 pub(crate) use self::weigh::Weights;
 use crate::address::PeerAddr;
-use crate::download::SelectBy;
 use crate::metainfo::Metainfo;
 use crate::peer::{self, Counts, Gone, Inputs, Keep, Session, Shared, Side};
 use crate::picker::{ConnId, GroupId, Picker};

@@ -126,7 +126,8 @@ fn shares_with(
     taken: &Candidate<'_>,
     ignored: &[Interface],
 ) -> Option<Reason> {
-    let interface = counted(left.path, ignored).find(|one| taken.path.interfaces.contains(one))?;
+    let mut shared = left.path.shared(taken.path);
+    let interface = shared.find(|one| !ignored.contains(one))?;
     Some(Reason::Shares {
         interface,
         with: taken.fingerprint,

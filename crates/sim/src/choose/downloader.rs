@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use hawser_manager::TIME_SLOT;
 use hawser_path::{Decision, Sense, SenseAction, SenseOptions, SlotOptions, Slots, Verdict};
 
-use super::{Chooser, Now, Orders, Pair, SLOT};
+use super::{Chooser, Now, Orders, Pair};
 use crate::book::Ways;
 use crate::flow::Carried;
 
@@ -76,7 +77,7 @@ impl Chooser for Downloaders {
             if peer.slots.due(now.instant) {
                 peer.end_slot(*pair, carried, now, orders);
             }
-            if now.since >= peer.slot_begun + SLOT {
+            if now.since >= peer.slot_begun + TIME_SLOT {
                 peer.sense(*pair, self.most, carried, now, orders);
             }
         }
@@ -98,7 +99,7 @@ impl Peer {
 
     /// The race or a time slot is over (000, Alg. 2 and 3).
     fn end_slot(&mut self, pair: Pair, carried: &dyn Carried, now: Now, orders: &mut Orders) {
-        let since = now.since.saturating_sub(SLOT);
+        let since = now.since.saturating_sub(TIME_SLOT);
         let (ways, used) = (&self.ways, &self.used);
         let read = |fingerprint| {
             let path = ways.find(fingerprint)?;

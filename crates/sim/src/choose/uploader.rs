@@ -5,9 +5,10 @@ use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
+use hawser_manager::TIME_SLOT;
 use hawser_path::{Change, SenseOptions, SensingAssignment, Verdict};
 
-use super::{Chooser, Now, Orders, Pair, SLOT};
+use super::{Chooser, Now, Orders, Pair};
 use crate::book::Ways;
 use crate::flow::Carried;
 use crate::host::HostId;
@@ -90,7 +91,7 @@ impl Chooser for Uploaders {
 
     fn tick(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders) {
         for uploader in self.uploaders.values_mut() {
-            if now.since >= uploader.slot_begun + SLOT {
+            if now.since >= uploader.slot_begun + TIME_SLOT {
                 uploader.end_slot(carried, now, orders);
             }
             if now.since >= uploader.turn_begun + TURN {

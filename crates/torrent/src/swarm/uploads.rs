@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
+use hawser_manager::SelectBy;
 use hawser_path::{Decision, Fingerprint, Reason, SenseOptions, SensingAssignment, Verdict};
 use tokio::task::AbortHandle;
 
@@ -27,7 +28,6 @@ use super::policy::denied;
 use super::remote::Offered;
 use super::{Event, Swarm};
 use crate::address::PeerAddr;
-use crate::download::SelectBy;
 use crate::picker::{ConnId, GroupId};
 use crate::transport::{Connection, Transport};
 use crate::wire::{Message, Multipath};

@@ -1,0 +1,189 @@
+//! When a path that failed is tried again: the one table of pauses, for all who dial.
+
+use std::time::{Duration, Instant};
+
+/// What went wrong with a subflow. Decisions follow from this alone; the text that goes with it is
+/// for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failure {
+    /// No connection came about: no answer, or an error on the way.
+    Failed,
+    /// The remote answered, but did not begin the transfer, as it may do later.
+    Rejected,
+    /// The remote does not allow this path.
+    Refused,
+    /// It was open and has ended.
+    Closed,
+    /// It was open and has ended, while the remote received over it: it most likely wants more.
+    Interrupted,
+    /// It is open, but nothing comes of what was requested over it.
+    Stalled,
+}
+
+/// Who pays for a try, which decides how soon there is another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Pace {
+    /// Nobody else waits for the path: a try costs a few packets.
+    Own,
+    /// The path is taken from other remotes while it is tried.
+    Assigned,
+}
+
+/// Pauses by how often a path failed in a row. The first is a few round trips, so that a lost
+/// packet costs little. The last bounds how long a path that works again stays unused.
+const OWN: [Duration; 5] = [
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+];
+
+/// The same for paths that others could use meanwhile: longer, so that a path that fails again and
+/// again is seldom taken from them, but not without end.
+const ASSIGNED: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(60),
+];
+
+/// A remote that did not begin the transfer has a cause that a few round trips do not remove, such
+/// as files that are still being checked.
+const REJECTED: Duration = Duration::from_secs(10);
+
+/// Policies seldom change, but which paths they allow may depend on which others there are.
+const REFUSED: Duration = Duration::from_secs(60);
+
+/// The least pause where nothing is to be fetched: the remote can dial too.
+pub const STANDBY: Duration = Duration::from_secs(60);
+
+/// After this many failures in a row another path takes the place of this one, which goes on being
+/// tried.
+const REPLACED: u32 = 2;
+
+/// The failures of one path, and when it may be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    pace: Pace,
+    failures: u32,
+    until: Option<Instant>,
+}
+
+impl Backoff {
+    /// Of a path that has not failed.
+    pub const fn new(pace: Pace) -> Self {
+        Self {
+            pace,
+            failures: 0,
+            until: None,
+        }
+    }
+
+    /// The path failed. It is not tried again before the pause of the table, or `at_least` if that
+    /// is longer, is over.
+    pub fn fail(&mut self, failure: Failure, at_least: Duration, now: Instant) {
+        let table: &[Duration] = match self.pace {
+            Pace::Own => &OWN,
+            Pace::Assigned => &ASSIGNED,
+        };
+        let steps = table.len() as u32;
+        let step = table[self.failures.min(steps - 1) as usize];
+        let pause = match failure {
+            Failure::Stalled => Duration::ZERO,
+            Failure::Refused => REFUSED,
+            Failure::Rejected if self.pace == Pace::Own => step.max(REJECTED),
+            _ => step,
+        };
+        self.failures = match failure {
+            Failure::Stalled => self.failures.max(REPLACED),
+            // To try it sooner would take the path from others, or place, in vain.
+            Failure::Refused => steps,
+            _ => self.failures.saturating_add(1),
+        };
+        self.until = Some(now + pause.max(at_least));
+    }
+
+    /// The path works, or something changed so that what failed before says nothing any more.
+    pub fn reset(&mut self) {
+        self.failures = 0;
+        self.until = None;
+    }
+
+    /// Ends the pause, if it is over. Whether there was one.
+    pub fn end(&mut self, now: Instant) -> bool {
+        let over = self.until.is_some_and(|until| until <= now);
+        if over {
+            self.until = None;
+        }
+        over
+    }
+
+    /// When the path may be tried again; `None` when it may be now.
+    pub fn until(&self) -> Option<Instant> {
+        self.until
+    }
+
+    /// How often it failed in a row.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Whether another path is to take its place.
+    pub fn is_replaced(&self) -> bool {
+        self.failures >= REPLACED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pauses after failures in a row.
+    fn pauses(pace: Pace, failure: Failure, count: usize) -> Vec<Duration> {
+        let (mut backoff, now) = (Backoff::new(pace), Instant::now());
+        let pause = |_| {
+            backoff.fail(failure, Duration::ZERO, now);
+            backoff.until().unwrap() - now
+        };
+        (0..count).map(pause).collect()
+    }
+
+    #[test]
+    fn pauses_grow_to_the_end_of_the_table() {
+        let own = pauses(Pace::Own, Failure::Failed, 8);
+        assert!(own.is_sorted() && own[0] < own[1]);
+        assert_eq!(own[..5], OWN);
+        assert_eq!(own[7], OWN[4]);
+        let assigned = pauses(Pace::Assigned, Failure::Closed, 6);
+        assert_eq!(assigned[..4], ASSIGNED);
+        assert_eq!(assigned[5], ASSIGNED[3]);
+    }
+
+    #[test]
+    fn a_refusal_lasts_longest_at_once_and_a_stall_not_at_all() {
+        for pace in [Pace::Own, Pace::Assigned] {
+            assert_eq!(pauses(pace, Failure::Refused, 2), [REFUSED; 2]);
+        }
+        assert_eq!(pauses(Pace::Own, Failure::Stalled, 1), [Duration::ZERO]);
+        assert_eq!(pauses(Pace::Own, Failure::Rejected, 1), [REJECTED]);
+    }
+
+    #[test]
+    fn what_works_begins_anew() {
+        let (mut backoff, now) = (Backoff::new(Pace::Own), Instant::now());
+        backoff.fail(Failure::Failed, STANDBY, now);
+        assert_eq!(backoff.until(), Some(now + STANDBY));
+        assert!(!backoff.is_replaced());
+        backoff.fail(Failure::Failed, Duration::ZERO, now);
+        assert!(backoff.is_replaced());
+        assert!(!backoff.end(now));
+        assert!(backoff.end(now + OWN[1]));
+        assert!(!backoff.end(now + OWN[1]));
+        // The pause is over, the failures still count.
+        assert!(backoff.is_replaced());
+        backoff.reset();
+        assert_eq!((backoff.failures(), backoff.until()), (0, None));
+    }
+}

@@ -1,0 +1,544 @@
+//! The paths to one remote: which are selected, dialed, held, given up for a while.
+//!
+//! The transfer keeps the connections, the set keeps the decisions. The transfer says what happens
+//! to its subflows, and does what it is ordered.
+
+mod choose;
+mod entry;
+#[cfg(test)]
+mod operations;
+mod options;
+mod share;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod weigh;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hawser_path::{Decision, Fingerprint, Judged, Path, Policy, Reason};
+
+use self::choose::choose;
+use self::entry::{Dialing, Entries, Entry, Open};
+pub use self::options::{PathSetOptions, Replace};
+pub use self::share::Room;
+pub use self::weigh::Carried;
+use self::weigh::Weighing;
+use crate::backoff::{Failure, STANDBY};
+use crate::order::{Action, Cause, Order, SubflowId};
+
+/// A path that is not offered any more and delivers nothing is given up after this long: until then
+/// it may show that it works after all.
+const NOT_OFFERED: Duration = Duration::from_secs(2);
+
+/// What the transfer wants of the remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    /// Data is fetched from it, or sent to it.
+    Transfer,
+    /// It may want something: connections are kept, but nothing is weighed or found superfluous,
+    /// and what fails is tried again seldom.
+    Standby,
+    /// Nothing any more: no path is dialed. What is connected the transfer closes by itself.
+    None,
+}
+
+/// The paths to one remote, each with a decision and its reason.
+///
+/// `P` is what the transfer needs to dial a path.
+#[derive(Debug)]
+pub struct PathSet<P> {
+    options: PathSetOptions,
+    demand: Demand,
+    entries: Entries<P>,
+    weighing: Weighing,
+    orders: Vec<Order>,
+    next_subflow: u64,
+}
+
+/// A path of a set, for display.
+#[derive(Debug)]
+pub struct PathStatus<'a, P> {
+    /// What names it.
+    pub fingerprint: Fingerprint,
+    /// The latest copy of it.
+    pub path: &'a P,
+    /// Whether it is offered now.
+    pub offered: bool,
+    /// Whether the selection takes it.
+    pub taken: bool,
+    /// Whether a connection over it is wanted.
+    pub wanted: bool,
+    /// The subflow that is connected.
+    pub open: Option<SubflowId>,
+    /// Whether a subflow is being dialed.
+    pub dialing: bool,
+    /// What is decided about it, and why.
+    pub decision: Decision,
+    /// Why the last subflow ended or did not come about.
+    pub error: Option<&'a str>,
+    /// Bytes that came over it, over all its subflows.
+    pub bytes: u64,
+}
+
+impl<P: AsRef<Path> + Clone> PathSet<P> {
+    /// A set without paths.
+    pub fn new(options: PathSetOptions) -> Self {
+        Self {
+            weighing: Weighing::new(options.slots, options.sensing),
+            options,
+            demand: Demand::Transfer,
+            entries: BTreeMap::new(),
+            orders: Vec::new(),
+            next_subflow: 0,
+        }
+    }
+
+    /// These paths are offered now, and no others; `fits` tells why nothing can be sent over one of
+    /// them. What is not offered any more is held, and closed unless it delivers.
+    pub fn offer(&mut self, paths: &[P], fits: impl Fn(&P) -> Result<(), String>, now: Instant) {
+        let mut gone: Vec<Fingerprint> = self.entries.keys().copied().collect();
+        for path in paths {
+            let fingerprint = path.as_ref().fingerprint();
+            gone.retain(|other| *other != fingerprint);
+            let entries = self.entries.entry(fingerprint);
+            let entry = entries.or_insert_with(|| Entry::new(path.clone()));
+            entry.path = path.clone();
+            entry.unfit = fits(path).err().map(|why| Reason::Unfit { why });
+            if !entry.offered {
+                // It is back: what failed before says nothing any more.
+                entry.offered = true;
+                entry.backoff.reset();
+            }
+        }
+        for fingerprint in gone {
+            if let Some(entry) = self.entries.get_mut(&fingerprint)
+                && entry.offered
+            {
+                entry.offered = false;
+                self.withdraw(fingerprint, now);
+            }
+        }
+        self.judge();
+    }
+
+    /// Which of the offered paths may be used at all changes. What is denied is closed at once.
+    pub fn set_policy(&mut self, policy: Option<Policy>) {
+        self.options.policy = policy;
+        self.judge();
+    }
+
+    /// What is wanted of the remote changes.
+    pub fn set_demand(&mut self, demand: Demand) {
+        self.demand = demand;
+        if demand == Demand::None {
+            for (path, entry) in &mut self.entries {
+                let dialing = entry.dialing.take().map(|dialing| dialing.subflow);
+                self.orders
+                    .extend(dialing.map(|it| close(it, *path, false, Cause::Ended)));
+            }
+        }
+    }
+
+    /// The remote does not choose paths: they are chosen here. Whether that is new.
+    pub fn choose_here(&mut self) -> bool {
+        let new = std::mem::take(&mut self.options.contact_only);
+        if new {
+            choose(&mut self.entries, &self.options);
+        }
+        new
+    }
+
+    /// A subflow that was dialed is connected. `rtt` is its round trip, if it was measured: paths
+    /// are then chosen anew, since it may be other than announced.
+    pub fn connected(&mut self, subflow: SubflowId, rtt: Option<Duration>, now: Instant) {
+        let Some((path, entry)) = find(&mut self.entries, subflow) else {
+            return;
+        };
+        let Some(dialing) = entry.dialing.take_if(|dialing| dialing.subflow == subflow) else {
+            return;
+        };
+        let open = Open {
+            subflow,
+            handshake: now.saturating_duration_since(dialing.since),
+            stalled: None,
+            held: false,
+        };
+        if let Some(before) = entry.open.replace(open) {
+            self.orders
+                .push(close(before.subflow, path, false, Cause::Replaced));
+        }
+        let least = [entry.rtt, rtt].into_iter().flatten().min();
+        let news = entry.backoff.is_replaced() || least != entry.rtt;
+        entry.backoff.reset();
+        entry.rtt = least;
+        if news {
+            choose(&mut self.entries, &self.options);
+        }
+    }
+
+    /// A subflow could not be connected, or has ended. `error` tells people why.
+    pub fn lost(&mut self, subflow: SubflowId, failure: Failure, error: String, now: Instant) {
+        // The remote can dial as well.
+        let at_least = match (self.demand, failure) {
+            (Demand::Transfer, _) | (_, Failure::Interrupted) => Duration::ZERO,
+            (Demand::Standby | Demand::None, _) => STANDBY,
+        };
+        let Some((_, entry)) = find(&mut self.entries, subflow) else {
+            return;
+        };
+        entry.remove(subflow);
+        entry.error = Some(error);
+        let before = entry.backoff.is_replaced();
+        entry.backoff.fail(failure, at_least, now);
+        if entry.backoff.is_replaced() != before {
+            choose(&mut self.entries, &self.options);
+        }
+    }
+
+    /// The transfer itself ended a subflow, for reasons of its own: that says nothing of the path.
+    pub fn closed(&mut self, subflow: SubflowId) {
+        if let Some((_, entry)) = find(&mut self.entries, subflow) {
+            entry.remove(subflow);
+        }
+    }
+
+    /// A subflow delivers nothing of what was requested: another one, or another path, takes its
+    /// place until it recovers.
+    pub fn stalled(&mut self, subflow: SubflowId, now: Instant) {
+        let Some((_, entry)) = find(&mut self.entries, subflow) else {
+            return;
+        };
+        let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
+            return;
+        };
+        open.stalled.get_or_insert(now);
+        let before = entry.backoff.is_replaced();
+        entry.backoff.fail(Failure::Stalled, Duration::ZERO, now);
+        if !before {
+            choose(&mut self.entries, &self.options);
+        }
+    }
+
+    /// Something came over a subflow that had stalled.
+    pub fn recovered(&mut self, subflow: SubflowId) {
+        let Some((path, entry)) = find(&mut self.entries, subflow) else {
+            return;
+        };
+        let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
+            return;
+        };
+        open.stalled = None;
+        if std::mem::take(&mut open.held) {
+            let order = order(subflow, path, Action::Resume, Cause::Recovered);
+            self.orders.push(order);
+        }
+        if let Some(dialing) = entry.dialing.take() {
+            self.orders
+                .push(close(dialing.subflow, path, false, Cause::Recovered));
+        }
+        let news = entry.backoff.is_replaced();
+        entry.backoff.reset();
+        if news {
+            choose(&mut self.entries, &self.options);
+        }
+    }
+
+    /// So many bytes of the transfer's content came over a path, which its share is counted in.
+    pub fn delivered(&mut self, path: Fingerprint, bytes: u64) {
+        if let Some(entry) = self.entries.get_mut(&path) {
+            entry.bytes += bytes;
+        }
+    }
+
+    /// Time went by: ends the time slots that are over, where `carried` tells of each subflow what
+    /// it has carried. What was not usable at any tick of a slot is not weighed in it.
+    pub fn tick(&mut self, carried: impl Fn(SubflowId) -> Carried, now: Instant) {
+        // A path that is held would hold up those that may carry no more than it lets them.
+        if self.demand != Demand::Transfer || self.has_shares() {
+            return;
+        }
+        let most = self.options.subflows.max(1);
+        self.weighing.tick(&mut self.entries, most, carried, now);
+        for (path, entry) in &mut self.entries {
+            let held = entry.offered && self.weighing.is_held(*path);
+            let Some(open) = entry.delivering().filter(|open| open.held != held) else {
+                continue;
+            };
+            let action = match held {
+                true => Action::Hold,
+                false => Action::Resume,
+            };
+            let cause = Cause::Decided(entry.decision().reason);
+            entry.open = Some(Open { held, ..open });
+            self.orders.push(order(open.subflow, *path, action, cause));
+        }
+    }
+
+    /// What is to be done now. To be asked after each event, and when [`next_due`](Self::next_due)
+    /// says.
+    pub fn orders(&mut self, now: Instant) -> Vec<Order> {
+        self.give_up(now);
+        self.retire();
+        self.dial(now);
+        std::mem::take(&mut self.orders)
+    }
+
+    /// Decisions that are new since this was last asked, each with its path.
+    pub fn changes(&mut self) -> Vec<(Fingerprint, Decision)> {
+        let changed = |(path, entry): (&Fingerprint, &mut Entry<P>)| {
+            let decision = entry.decision();
+            if entry.published.as_ref() == Some(&decision) {
+                return None;
+            }
+            entry.published = Some(decision.clone());
+            Some((*path, decision))
+        };
+        self.entries.iter_mut().filter_map(changed).collect()
+    }
+
+    /// When [`tick`](Self::tick) and [`orders`](Self::orders) are to be called at the latest.
+    pub fn next_due(&self) -> Option<Instant> {
+        let dials = self.entries.values().filter(|entry| self.may_dial(entry));
+        let dials = dials.filter_map(|entry| entry.backoff.until());
+        let patience = |entry: &Entry<P>| Some(entry.open?.stalled? + self.patience(entry)?);
+        let given_up = self.entries.values().filter_map(patience);
+        dials.chain(given_up).chain(self.weighing.next_due()).min()
+    }
+
+    /// Every path that is or was offered.
+    pub fn paths(&self) -> impl Iterator<Item = PathStatus<'_, P>> {
+        self.entries.iter().map(|(fingerprint, entry)| PathStatus {
+            fingerprint: *fingerprint,
+            path: &entry.path,
+            offered: entry.offered,
+            taken: entry.taken,
+            wanted: entry.is_wanted(),
+            open: entry.open.map(|open| open.subflow),
+            dialing: entry.dialing.is_some(),
+            decision: entry.decision(),
+            error: entry.error.as_deref(),
+            bytes: entry.bytes,
+        })
+    }
+
+    /// What is needed to dial a path.
+    pub fn path(&self, path: Fingerprint) -> Option<&P> {
+        Some(&self.entries.get(&path)?.path)
+    }
+
+    /// What is decided about a path, and why; `None` if it was never offered.
+    pub fn decision(&self, path: Fingerprint) -> Option<Decision> {
+        self.entries.get(&path).map(Entry::decision)
+    }
+
+    /// Whether no path was ever offered.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Whether any path is known that may be dialed, now or when it is offered again.
+    pub fn is_usable(&self) -> bool {
+        self.entries
+            .values()
+            .any(|entry| entry.unusable().is_none())
+    }
+
+    /// One line on why there is no connection; `None` where nothing has failed.
+    pub fn trouble(&self) -> Option<String> {
+        let offered = || self.entries.values().filter(|entry| entry.offered);
+        let unusable = || offered().find_map(|entry| Some(entry.unusable()?.to_string()));
+        let last = offered().find_map(|entry| entry.error.clone());
+        let any = || self.entries.values().find_map(|entry| entry.error.clone());
+        last.or_else(unusable).or_else(any)
+    }
+
+    /// Whether each path has a share of the bytes that it keeps to.
+    pub fn has_shares(&self) -> bool {
+        share::has_shares(&self.entries)
+    }
+
+    /// What more may be requested over a path, where `requested` tells how many bytes are over a
+    /// subflow and at most `doubles` of them are requested more than once.
+    pub fn room(
+        &self,
+        path: Fingerprint,
+        requested: impl Fn(SubflowId) -> u64,
+        doubles: u64,
+    ) -> Room {
+        share::room(&self.entries, path, requested, doubles)
+    }
+
+    /// A path is not offered any more. Most likely its link is down: others fetch what was
+    /// requested over it.
+    fn withdraw(&mut self, path: Fingerprint, now: Instant) {
+        let Some(entry) = self.entries.get_mut(&path) else {
+            return;
+        };
+        if let Some(dialing) = entry.dialing.take() {
+            self.orders
+                .push(close(dialing.subflow, path, false, Cause::NotOffered));
+        }
+        if let Some(open) = &mut entry.open {
+            open.stalled.get_or_insert(now);
+            if !std::mem::replace(&mut open.held, true) {
+                self.orders
+                    .push(order(open.subflow, path, Action::Hold, Cause::NotOffered));
+            }
+        }
+    }
+
+    /// Applies the policy, which judges all paths together, and selects anew.
+    fn judge(&mut self) {
+        let offered = self.entries.values().filter(|entry| entry.offered);
+        let offered: Vec<P> = offered.map(|entry| entry.path.clone()).collect();
+        let policy = self.options.policy.as_ref();
+        let mut judged = policy
+            .map_or_else(Vec::new, |policy| policy.filter(&offered))
+            .into_iter();
+        for (path, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.offered) {
+            entry.denied = match judged.next() {
+                Some(Judged::Left(reason)) => Some(reason),
+                _ => None,
+            };
+            let Some(reason) = &entry.denied else {
+                continue;
+            };
+            let open = entry.open.take().map(|open| open.subflow);
+            let dialing = entry.dialing.take().map(|dialing| dialing.subflow);
+            for subflow in open.into_iter().chain(dialing) {
+                let cause = Cause::Decided(reason.clone());
+                self.orders.push(close(subflow, *path, false, cause));
+            }
+        }
+        choose(&mut self.entries, &self.options);
+    }
+
+    /// How long a subflow of a path may deliver nothing before it is closed.
+    fn patience(&self, entry: &Entry<P>) -> Option<Duration> {
+        match self.options.replace {
+            _ if !entry.offered => Some(NOT_OFFERED),
+            Replace::Beside => None,
+            Replace::After(patience) => Some(patience),
+        }
+    }
+
+    /// Closes what has delivered nothing for too long.
+    fn give_up(&mut self, now: Instant) {
+        let over: Vec<(Fingerprint, Duration)> = self
+            .entries
+            .iter()
+            .filter_map(|(path, entry)| {
+                let (since, patience) = (entry.open?.stalled?, self.patience(entry)?);
+                (since + patience <= now).then_some((*path, patience))
+            })
+            .collect();
+        for (path, patience) in over {
+            let Some(entry) = self.entries.get_mut(&path) else {
+                continue;
+            };
+            let Some(open) = entry.open.take() else {
+                continue;
+            };
+            let cause = match entry.offered {
+                true => Cause::Silent(patience),
+                false => Cause::NotOffered,
+            };
+            if entry.offered {
+                entry.error = Some(cause.to_string());
+                entry.backoff.fail(Failure::Closed, Duration::ZERO, now);
+            }
+            self.orders.push(close(open.subflow, path, false, cause));
+        }
+    }
+
+    /// Closes what the selection takes no longer, once all that it takes delivers: a path that
+    /// works is not closed for one that may not, unless there would be more than wanted. What has
+    /// stalled is not closed: it may recover.
+    fn retire(&mut self) {
+        if self.demand != Demand::Transfer {
+            return;
+        }
+        let mut taken = self.entries.values().filter(|entry| entry.taken).peekable();
+        let ready = taken.peek().is_some() && taken.all(|entry| entry.delivering().is_some());
+        let delivering = self
+            .entries
+            .values()
+            .filter(|entry| entry.delivering().is_some());
+        let mut many = delivering.count();
+        for (path, entry) in &mut self.entries {
+            let surplus = !entry.is_wanted() && entry.delivering().is_some();
+            if !surplus || !(ready || many > self.options.subflows.max(1)) {
+                continue;
+            }
+            many -= 1;
+            let cause = Cause::Decided(entry.decision().reason);
+            let open = entry.open.take();
+            self.orders
+                .extend(open.map(|open| close(open.subflow, *path, true, cause)));
+        }
+    }
+
+    /// Whether a path is to be dialed once its pause is over.
+    fn may_dial(&self, entry: &Entry<P>) -> bool {
+        let beside = self.options.replace == Replace::Beside;
+        let free = match entry.open {
+            None => true,
+            Some(open) => open.stalled.is_some() && beside,
+        };
+        self.demand != Demand::None && entry.is_wanted() && entry.dialing.is_none() && free
+    }
+
+    /// Dials every path whose time has come, all at once.
+    fn dial(&mut self, now: Instant) {
+        let due = |entry: &Entry<P>| {
+            let over = entry.backoff.until().is_none_or(|until| until <= now);
+            over && self.may_dial(entry)
+        };
+        let due = self.entries.iter().filter(|(_, entry)| due(entry));
+        let due: Vec<Fingerprint> = due.map(|(path, _)| *path).collect();
+        for path in due {
+            let Some(entry) = self.entries.get_mut(&path) else {
+                continue;
+            };
+            let cause = match (entry.open, entry.backoff.failures()) {
+                (Some(_), _) => Cause::Stalled,
+                (None, 0) => Cause::Decided(entry.decision().reason),
+                (None, failures) => Cause::Retried { failures },
+            };
+            self.next_subflow += 1;
+            let subflow = SubflowId(self.next_subflow);
+            entry.dialing = Some(Dialing {
+                subflow,
+                since: now,
+            });
+            self.orders.push(order(subflow, path, Action::Dial, cause));
+        }
+    }
+}
+
+/// The path of a subflow.
+fn find<P>(entries: &mut Entries<P>, subflow: SubflowId) -> Option<(Fingerprint, &mut Entry<P>)> {
+    let mut entries = entries.iter_mut();
+    let found = entries.find(|(_, entry)| {
+        let open = entry.open.map(|open| open.subflow);
+        let dialing = entry.dialing.map(|dialing| dialing.subflow);
+        open == Some(subflow) || dialing == Some(subflow)
+    });
+    found.map(|(path, entry)| (*path, entry))
+}
+
+fn order(subflow: SubflowId, path: Fingerprint, action: Action, cause: Cause) -> Order {
+    Order {
+        subflow,
+        path,
+        action,
+        cause,
+    }
+}
+
+fn close(subflow: SubflowId, path: Fingerprint, drain: bool, cause: Cause) -> Order {
+    order(subflow, path, Action::Close { drain }, cause)
+}

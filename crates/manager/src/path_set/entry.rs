@@ -1,0 +1,140 @@
+//! One path of a set: what is known of it, what was decided, and its subflows.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hawser_path::{Decision, Fingerprint, Path, Reason};
+
+use crate::backoff::{Backoff, Pace};
+use crate::order::SubflowId;
+
+/// The paths of a set, by what names them.
+pub(super) type Entries<P> = BTreeMap<Fingerprint, Entry<P>>;
+
+/// One path to the remote, offered now or before.
+#[derive(Debug)]
+pub(super) struct Entry<P> {
+    /// The latest copy of it.
+    pub path: P,
+    pub offered: bool,
+    /// Why nothing can be sent over it, or why the policy does not allow it.
+    pub unfit: Option<Reason>,
+    pub denied: Option<Reason>,
+    /// The selection takes it.
+    pub taken: bool,
+    /// It is used on trial, or since a trial, though the selection does not take it.
+    pub sensed: bool,
+    /// What the selection decided.
+    pub selected: Option<Decision>,
+    /// What weighing or sensing decided since; it goes before `selected`.
+    pub weighed: Option<Decision>,
+    /// What was last published of it.
+    pub published: Option<Decision>,
+    /// The shortest round trip seen right after connecting, when nothing queues yet.
+    pub rtt: Option<Duration>,
+    pub open: Option<Open>,
+    pub dialing: Option<Dialing>,
+    pub backoff: Backoff,
+    /// Bytes that came over it, over all its subflows.
+    pub bytes: u64,
+    /// The part of the bytes that it is to carry, 0 to 1, of those after its first `shared_from`;
+    /// `None` where that is left open.
+    pub share: Option<f64>,
+    pub shared_from: u64,
+    /// Why the last subflow ended or did not come about.
+    pub error: Option<String>,
+}
+
+/// A subflow that is connected.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Open {
+    pub subflow: SubflowId,
+    /// How long it took to connect.
+    pub handshake: Duration,
+    /// Since when it delivers nothing of what was requested.
+    pub stalled: Option<Instant>,
+    pub held: bool,
+}
+
+/// A subflow that is being dialed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dialing {
+    pub subflow: SubflowId,
+    pub since: Instant,
+}
+
+impl<P: AsRef<Path>> Entry<P> {
+    /// A path that is not offered yet.
+    pub fn new(path: P) -> Self {
+        Self {
+            path,
+            offered: false,
+            unfit: None,
+            denied: None,
+            taken: false,
+            sensed: false,
+            selected: None,
+            weighed: None,
+            published: None,
+            rtt: None,
+            open: None,
+            dialing: None,
+            backoff: Backoff::new(Pace::Own),
+            bytes: 0,
+            share: None,
+            shared_from: 0,
+            error: None,
+        }
+    }
+
+    /// Why it must not be dialed, if so.
+    pub fn unusable(&self) -> Option<&Reason> {
+        self.denied.as_ref().or(self.unfit.as_ref())
+    }
+
+    /// Whether it is offered and may be dialed.
+    pub fn is_fit(&self) -> bool {
+        self.offered && self.unusable().is_none()
+    }
+
+    /// Whether it counts against the number of subflows.
+    pub fn is_used(&self) -> bool {
+        self.taken || self.sensed
+    }
+
+    /// Whether a connection over it is wanted: also over one that fails, to see it come back.
+    pub fn is_wanted(&self) -> bool {
+        self.is_fit() && (self.is_used() || self.backoff.is_replaced())
+    }
+
+    /// A subflow has ended.
+    pub fn remove(&mut self, subflow: SubflowId) {
+        self.open.take_if(|open| open.subflow == subflow);
+        self.dialing.take_if(|dialing| dialing.subflow == subflow);
+    }
+
+    /// The subflow over which something comes, or would if it was requested.
+    pub fn delivering(&self) -> Option<Open> {
+        self.open.filter(|open| open.stalled.is_none())
+    }
+
+    /// The same, on a path that is still offered.
+    pub fn weighable(&self) -> Option<Open> {
+        self.delivering().filter(|_| self.offered)
+    }
+
+    /// What is decided about it, and why.
+    pub fn decision(&self) -> Decision {
+        let unfit = |why: &str| Decision::left(Reason::Unfit { why: why.into() });
+        if let Some(reason) = self.unusable() {
+            return Decision::left(reason.clone());
+        }
+        if !self.offered {
+            return unfit("not offered any more");
+        }
+        let decided = self.weighed.as_ref().or(self.selected.as_ref());
+        decided
+            .cloned()
+            .unwrap_or_else(|| unfit("another path is used while it fails"))
+    }
+}

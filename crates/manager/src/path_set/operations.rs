@@ -1,0 +1,1 @@
+//! Random operations on a set, with invariants after each.

@@ -1,0 +1,117 @@
+//! Keeping to the shares of the bytes that the selection gives to paths (`spread:N%`).
+//!
+//! What a path carries counts with what is requested over it: a fast path does not run ahead of a
+//! slow one, it waits. How the bytes are spread goes before speed.
+
+use std::collections::BTreeMap;
+
+use hawser_path::Fingerprint;
+
+use super::entry::Entries;
+use crate::order::SubflowId;
+
+/// A path may carry this many bytes more than its share. Requests are for whole blocks, one after
+/// another: without any slack only one path could be asked at a time. 256 KiB fill the pipe of a
+/// path that has just been connected until the others are asked too.
+const SLACK: u64 = 256 << 10;
+
+/// Or this part of all bytes, if that is more: shares are in whole per cent, and a path need not
+/// wait for every hiccup of another.
+const SLACK_PART: u64 = 100;
+
+/// Shares are floats: those that are no further apart are the same.
+const PRECISION: f64 = 1e-9;
+
+/// How many bytes more may be requested over a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Of what is not requested elsewhere: it adds to all bytes.
+    pub new: u64,
+    /// Of what is requested elsewhere too, and most likely comes only once.
+    pub again: u64,
+}
+
+impl Room {
+    /// For a path without a share.
+    pub const ANY: Self = Self {
+        new: u64::MAX,
+        again: u64::MAX,
+    };
+
+    const NONE: Self = Self { new: 0, again: 0 };
+
+    /// For a path with a `share`, 0 to 1, over which `here` of `all` bytes came or are requested.
+    fn of(share: f64, here: u64, all: u64) -> Self {
+        if share <= PRECISION {
+            return Self::NONE;
+        }
+        if share >= 1.0 - PRECISION {
+            return Self::ANY;
+        }
+        let slack = SLACK.max(all / SLACK_PART);
+        let left = share * all as f64 + slack as f64 - here as f64;
+        // Casts of what is below 0 are 0.
+        Self {
+            new: (left / (1.0 - share)) as u64,
+            again: left as u64,
+        }
+    }
+}
+
+/// Whether each path has a share.
+pub(super) fn has_shares<P>(entries: &Entries<P>) -> bool {
+    // All have one, or none has.
+    let first = entries.values().next();
+    first.is_some_and(|entry| entry.share.is_some())
+}
+
+/// Gives shares to these paths and none to others; `None` leaves them to carry what they can. New
+/// shares are of what is still to come, so that a path that takes another's place does not have to
+/// make up for what came before.
+pub(super) fn assign<P>(entries: &mut Entries<P>, shares: Option<&BTreeMap<Fingerprint, f64>>) {
+    let given = |path: &Fingerprint| shares.map(|shares| shares.get(path).copied().unwrap_or(0.0));
+    let changed = entries.iter().any(|(path, entry)| {
+        let (before, now) = (entry.share.unwrap_or(0.0), given(path).unwrap_or(0.0));
+        (before - now).abs() > PRECISION
+    });
+    for (path, entry) in entries {
+        entry.share = given(path);
+        if changed {
+            entry.shared_from = entry.bytes;
+        }
+    }
+}
+
+/// What more may be requested over a path, where `requested` tells how many bytes are over a
+/// subflow and `doubles` of them are requested more than once.
+pub(super) fn room<P>(
+    entries: &Entries<P>,
+    of: Fingerprint,
+    requested: impl Fn(SubflowId) -> u64,
+    doubles: u64,
+) -> Room {
+    let Some(share) = entries.get(&of).and_then(|entry| entry.share) else {
+        return Room::ANY;
+    };
+    let (mut here, mut all) = (0, 0);
+    for (path, entry) in entries {
+        // What comes over paths that have no share any more makes no room for others.
+        if entry.share.is_none_or(|share| share <= PRECISION) {
+            continue;
+        }
+        let requested = entry.open.map_or(0, |open| requested(open.subflow));
+        let came = entry.bytes - entry.shared_from;
+        if *path == of {
+            here = came + requested;
+            all += here;
+        } else {
+            // What is requested over a path and never comes must not let others run far ahead.
+            all += came + requested.min(came + SLACK);
+        }
+    }
+    // One of two requests for the same bytes will not bring them.
+    Room::of(share, here, all.saturating_sub(doubles))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+use hawser_path::{Metadata, Policies, Verdict};
+
+use super::testing::{Bench, MS, path};
+use super::*;
+use crate::order::Action;
+
+use std::sync::Arc;
+
+use hawser_path::Select;
+
+/// A path of one hop that announces this latency.
+fn announced(id: u16, latency: Duration) -> Arc<Path> {
+    let plain = path(&[id]);
+    let metadata = Metadata {
+        latency: vec![Some(latency)],
+        ..Metadata::default()
+    };
+    let path = Path::new(plain.src, plain.dst, plain.interfaces.clone(), metadata);
+    Arc::new(path.unwrap())
+}
+
+#[test]
+fn a_measured_latency_goes_before_the_announced() {
+    let mut bench = Bench::new("latency".parse().unwrap(), 1);
+    let (one, two) = (announced(1, MS), announced(2, 5 * MS));
+    let now = Instant::now();
+    bench.offer(&[one.clone(), two.clone()], now);
+    assert_eq!(bench.taken(), [one.fingerprint()]);
+    bench.connected(&one, 100 * MS, now);
+    assert_eq!(bench.taken(), [two.fingerprint()]);
+    // Until the other is connected, what works goes on.
+    assert!(bench.closes(now).is_empty());
+    bench.connected(&two, 20 * MS, now);
+    assert_eq!(bench.taken(), [two.fingerprint()]);
+    assert_eq!(bench.closes(now), [one.fingerprint()]);
+    // What was once measured stays known, so the choice does not swing.
+    let subflow = bench.subflows[&two.fingerprint()];
+    bench.set.closed(subflow);
+    bench.connected(&two, 30 * MS, now);
+    assert_eq!(bench.taken(), [two.fingerprint()]);
+}
+
+#[test]
+fn all_taken_paths_are_dialed_at_once_and_only_once() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let now = Instant::now();
+    bench.offer(&[path(&[1]), path(&[2]), path(&[1, 3])], now);
+    let dials = bench.dials(now);
+    assert_eq!(dials.len(), 2);
+    assert_eq!(dials, bench.taken());
+    assert!(bench.dials(now).is_empty());
+    let left = bench.set.paths().find(|path| !path.taken).unwrap();
+    assert_eq!(left.decision.verdict, Verdict::Left);
+}
+
+#[test]
+fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
+    let mut bench = Bench::new(Select::shortest(), 1);
+    let start = Instant::now();
+    let (short, long) = (path(&[1]), path(&[2, 3]));
+    bench.offer(&[short.clone(), long.clone()], start);
+    let name = short.fingerprint();
+    assert_eq!(bench.dials(start), [name]);
+    let (mut now, mut pauses) = (start, Vec::new());
+    for _ in 0..8 {
+        bench.failed(name, now);
+        let due = (0..)
+            .map(|ms| now + ms * MS)
+            .find(|at| bench.dials(*at).contains(&name));
+        pauses.push(due.unwrap() - now);
+        now = due.unwrap();
+    }
+    assert!(pauses.is_sorted() && pauses[0] > Duration::ZERO);
+    assert!(*pauses.last().unwrap() <= Duration::from_secs(5));
+    assert_eq!(bench.taken(), [long.fingerprint()]);
+    assert!(bench.set.trouble().unwrap().contains("no answer"));
+    // It answers at last: it is taken again, the other is surplus.
+    bench.connected(&long, MS, now);
+    assert!(bench.closes(now).is_empty());
+    bench.connected(&short, MS, now);
+    assert_eq!(bench.taken(), [name]);
+    assert_eq!(bench.closes(now), [long.fingerprint()]);
+}
+
+#[test]
+fn a_path_that_is_not_offered_is_held_then_closed_and_offered_again_dialed_at_once() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let now = Instant::now();
+    let (one, two) = (path(&[1]), path(&[2]));
+    bench.offer(&[one.clone(), two.clone()], now);
+    bench.connected(&one, MS, now);
+    bench.connected(&two, MS, now);
+    bench.offer(std::slice::from_ref(&two), now);
+    let held = bench.orders(now).pop().unwrap();
+    assert_eq!((held.path, held.action), (one.fingerprint(), Action::Hold));
+    assert_eq!(bench.set.next_due(), Some(now + NOT_OFFERED));
+    assert!(bench.closes(now + NOT_OFFERED - MS).is_empty());
+    assert_eq!(bench.closes(now + NOT_OFFERED), [one.fingerprint()]);
+    assert_eq!(bench.dials(now + 60_000 * MS), []);
+    let decision = bench.set.decision(one.fingerprint()).unwrap();
+    assert_eq!(decision.to_string(), "left: not offered any more");
+    bench.offer(&[one.clone(), two], now);
+    assert_eq!(bench.dials(now), [one.fingerprint()]);
+}
+
+#[test]
+fn a_path_that_is_not_offered_but_delivers_is_used_on() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let (now, one) = (Instant::now(), path(&[1]));
+    bench.offer(std::slice::from_ref(&one), now);
+    bench.connected(&one, MS, now);
+    bench.offer(&[], now);
+    assert_eq!(bench.orders(now).len(), 1);
+    bench.set.recovered(bench.subflows[&one.fingerprint()]);
+    assert_eq!(bench.orders(now)[0].action, Action::Resume);
+    assert!(bench.orders(now + 2 * NOT_OFFERED).is_empty());
+}
+
+#[test]
+fn a_stalled_path_is_replaced_dialed_beside_and_taken_again() {
+    let mut bench = Bench::new(Select::shortest(), 1);
+    let now = Instant::now();
+    let (short, long) = (path(&[1]), path(&[2, 3]));
+    bench.offer(&[short.clone(), long.clone()], now);
+    bench.connected(&short, MS, now);
+    let first = bench.subflows[&short.fingerprint()];
+    assert_eq!(bench.dials(now), []);
+    bench.set.stalled(first, now);
+    let mut dials = bench.dials(now);
+    dials.sort();
+    let mut both = [short.fingerprint(), long.fingerprint()];
+    both.sort();
+    assert_eq!(dials, both);
+    bench.connected(&long, MS, now);
+    // It may recover: it is not closed.
+    assert!(bench.closes(now).is_empty());
+    let beside = bench.subflows[&short.fingerprint()];
+    bench.set.recovered(first);
+    assert_eq!(bench.taken(), [short.fingerprint()]);
+    let orders = bench.orders(now);
+    let of = |subflow| {
+        orders
+            .iter()
+            .find(|order| order.subflow == subflow)
+            .unwrap()
+    };
+    assert_eq!(of(beside).cause, Cause::Recovered);
+    let surplus = of(bench.subflows[&long.fingerprint()]);
+    assert_eq!(surplus.action, Action::Close { drain: true });
+}
+
+#[test]
+fn a_connection_beside_a_stalled_one_replaces_it() {
+    let mut bench = Bench::new(Select::shortest(), 1);
+    let (now, one) = (Instant::now(), path(&[1]));
+    bench.offer(std::slice::from_ref(&one), now);
+    bench.connected(&one, MS, now);
+    let first = bench.subflows[&one.fingerprint()];
+    bench.set.stalled(first, now);
+    bench.connected(&one, MS, now);
+    let order = bench.orders(now).pop().unwrap();
+    assert_eq!((order.subflow, order.cause), (first, Cause::Replaced));
+    // What the old one says does not matter any more.
+    bench.set.lost(first, Failure::Closed, "late".into(), now);
+    assert!(bench.orders(now + 60_000 * MS).is_empty());
+}
+
+#[test]
+fn a_remote_that_takes_one_connection_at_a_time_is_dialed_anew_after_a_while() {
+    let patience = Duration::from_secs(30);
+    let mut bench = Bench::with(PathSetOptions {
+        replace: Replace::After(patience),
+        ..PathSetOptions::default()
+    });
+    let (now, one) = (Instant::now(), path(&[1]));
+    bench.offer(std::slice::from_ref(&one), now);
+    bench.connected(&one, MS, now);
+    bench.set.stalled(bench.subflows[&one.fingerprint()], now);
+    assert!(bench.orders(now + patience - MS).is_empty());
+    let order = bench.orders(now + patience).pop().unwrap();
+    assert_eq!(order.cause, Cause::Silent(patience));
+    assert_eq!(bench.dials(now + 2 * patience), [one.fingerprint()]);
+}
+
+#[test]
+fn when_every_path_fails_all_are_still_tried() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let mut now = Instant::now();
+    let paths = [path(&[1]), path(&[2])];
+    bench.offer(&paths, now);
+    for _ in 0..2 {
+        assert_eq!(bench.dials(now).len(), 2);
+        for path in &paths {
+            bench.failed(path.fingerprint(), now);
+        }
+        now += 60_000 * MS;
+    }
+    assert_eq!(bench.taken().len(), 2);
+    bench.set.set_demand(Demand::None);
+    assert_eq!(bench.dials(now), []);
+    bench.set.set_demand(Demand::Transfer);
+    assert_eq!(bench.dials(now).len(), 2);
+    bench.set.set_demand(Demand::None);
+    assert_eq!(bench.closes(now).len(), 2);
+}
+
+#[test]
+fn where_nothing_is_to_be_fetched_what_fails_is_tried_again_seldom() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let (now, one) = (Instant::now(), path(&[1]));
+    let name = one.fingerprint();
+    bench.offer(std::slice::from_ref(&one), now);
+    bench.set.set_demand(Demand::Standby);
+    bench.orders(now);
+    bench.failed(name, now);
+    assert_eq!(bench.set.next_due(), Some(now + STANDBY));
+    bench.connected(&one, MS, now + STANDBY);
+    let (subflow, interrupted) = (bench.subflows[&name], Failure::Interrupted);
+    bench.set.lost(subflow, interrupted, "closed".into(), now);
+    assert!(bench.set.next_due() < Some(now + STANDBY));
+}
+
+#[test]
+fn the_uploaders_choice_needs_one_path_and_a_choice_here_more() {
+    let mut bench = Bench::with(PathSetOptions {
+        contact_only: true,
+        ..PathSetOptions::default()
+    });
+    let now = Instant::now();
+    bench.offer(&[path(&[1]), path(&[2])], now);
+    assert_eq!(bench.dials(now).len(), 1);
+    assert!(bench.set.choose_here());
+    assert!(!bench.set.choose_here());
+    assert_eq!(bench.dials(now).len(), 1);
+}
+
+#[test]
+fn what_the_policy_does_not_keep_is_not_dialed() {
+    let mut bench = Bench::with(PathSetOptions {
+        select: Select::shortest(),
+        policy: Some(Policy::new().with_acl("- 1-ff00:0:2; +".parse().unwrap())),
+        ..PathSetOptions::default()
+    });
+    let (kept, denied) = (path(&[1]), path(&[2, 2]));
+    let now = Instant::now();
+    bench.offer(&[denied.clone(), kept.clone()], now);
+    assert_eq!(bench.dials(now), [kept.fingerprint()]);
+    assert_eq!(
+        bench
+            .set
+            .decision(denied.fingerprint())
+            .unwrap()
+            .to_string(),
+        "left: policy: acl entry \"- 1-ff00:0:2\" at 1-ff00:0:2#2"
+    );
+    assert!(bench.set.is_usable());
+    // Without the policy it is used.
+    bench.set.set_policy(None);
+    assert_eq!(bench.dials(now), [denied.fingerprint()]);
+    let mut bench = Bench::with(bench.set.options.clone());
+    bench.set.set_policy(Some(
+        Policy::new().with_acl("- 1-ff00:0:2; +".parse().unwrap()),
+    ));
+    bench.offer(std::slice::from_ref(&denied), now);
+    assert!(!bench.set.is_usable());
+    assert!(bench.set.trouble().unwrap().starts_with("policy: acl"));
+}
+
+#[test]
+fn what_the_policy_does_not_keep_any_more_is_closed() {
+    // The shorter path is worth more, so the longer one may be used only while that is away.
+    let policies = "
+        both: {options: [{weight: 2, policy: {extends: [short]}}, {weight: 1, policy: {extends: [all]}}]}
+        short: {acl: ['- 1-ff00:0:2', '+']}
+        all: {acl: ['+']}";
+    let policies = Policies::parse(policies).unwrap();
+    let mut bench = Bench::with(PathSetOptions {
+        select: Select::shortest(),
+        policy: Some(policies.policy("both").unwrap().clone()),
+        ..PathSetOptions::default()
+    });
+    let (short, long) = (path(&[1]), path(&[2, 2]));
+    let now = Instant::now();
+    bench.offer(std::slice::from_ref(&long), now);
+    assert_eq!(bench.dials(now), [long.fingerprint()]);
+    bench.connected(&long, MS, now);
+    bench.offer(&[short.clone(), long.clone()], now);
+    let orders = bench.orders(now);
+    assert_eq!(orders[0].action, Action::Close { drain: false });
+    assert_eq!(orders[0].path, long.fingerprint());
+    assert!(matches!(
+        &orders[0].cause,
+        Cause::Decided(Reason::Policy { .. })
+    ));
+    assert_eq!(bench.taken(), [short.fingerprint()]);
+}
+
+#[test]
+fn a_path_far_below_the_best_is_held_and_resumed() {
+    let mut bench = Bench::new(Select::disjoint(), 4);
+    let mut now = Instant::now();
+    let (best, poor) = (path(&[1]), path(&[2]));
+    bench.offer(&[best.clone(), poor.clone()], now);
+    bench.connected(&best, MS, now);
+    bench.connected(&poor, MS, now);
+    let slow = bench.subflows[&poor.fingerprint()];
+    let begun = now;
+    let mut actions = Vec::new();
+    for _ in 0..300 {
+        now += 50 * MS;
+        let ms = (now - begun).as_millis() as u64;
+        let carried = |subflow| Carried {
+            bytes: if subflow == slow { ms } else { 1000 * ms },
+            usable: true,
+        };
+        bench.set.tick(carried, now);
+        let of_slow = bench
+            .orders(now)
+            .into_iter()
+            .inspect(|order| assert_eq!(order.subflow, slow));
+        actions.extend(of_slow.map(|order| order.action));
+    }
+    assert_eq!(actions[..3], [Action::Hold, Action::Resume, Action::Hold]);
+    let decision = bench.set.decision(best.fingerprint()).unwrap();
+    assert_eq!(decision.verdict, Verdict::Taken);
+}
+
+#[test]
+fn a_path_that_shares_an_interface_is_tried_and_kept_if_the_others_lose_nothing() {
+    for sensing in [true, false] {
+        let mut bench = Bench::with(PathSetOptions {
+            sensing,
+            ..PathSetOptions::default()
+        });
+        let mut now = Instant::now();
+        let (one, other) = (path(&[1, 5]), path(&[2, 5]));
+        bench.offer(&[one.clone(), other.clone()], now);
+        let mut carried: BTreeMap<SubflowId, u64> = BTreeMap::new();
+        for _ in 0..300 {
+            for dialed in bench.dials(now) {
+                let path = if dialed == one.fingerprint() {
+                    &one
+                } else {
+                    &other
+                };
+                bench.connected(path, MS, now);
+                carried.insert(bench.subflows[&dialed], 0);
+            }
+            now += 50 * MS;
+            carried.values_mut().for_each(|bytes| *bytes += 50_000);
+            let of = |subflow: SubflowId| Carried {
+                bytes: carried[&subflow],
+                usable: true,
+            };
+            bench.set.tick(of, now);
+        }
+        let used = bench.set.paths().filter(|path| path.open.is_some());
+        assert_eq!(used.count(), if sensing { 2 } else { 1 });
+        let taken = bench
+            .set
+            .paths()
+            .filter(|path| path.decision.verdict == Verdict::Taken);
+        assert_eq!(taken.count(), if sensing { 2 } else { 1 });
+    }
+}

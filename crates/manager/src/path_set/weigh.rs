@@ -1,0 +1,232 @@
+//! Which of the connected paths are held for a while, and which are tried beyond those that the
+//! selection takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use hawser_path::{
+    Decision, Fingerprint, Path, Reason, Sense, SenseAction, SenseOptions, SlotOptions, Slots,
+    Verdict,
+};
+
+use super::entry::Entries;
+use crate::order::SubflowId;
+
+/// What a subflow carried, as the transfer sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Carried {
+    /// Bytes in all since it was connected.
+    pub bytes: u64,
+    /// Whether it could be used in all the time since it was last asked about: there was something
+    /// to carry, and the other side let it. What was not used for all of a time slot is not weighed
+    /// in it. For a held subflow, whether it could be used if it were not held.
+    pub usable: bool,
+}
+
+/// What time slots and sensing know of the paths to one remote.
+#[derive(Debug)]
+pub(super) struct Weighing {
+    slots: Slots,
+    time_slot: Duration,
+    /// `None` where it is not wanted.
+    sense: Option<Sense<Fingerprint>>,
+    /// The subflow over each path that delivers.
+    open: BTreeMap<Fingerprint, SubflowId>,
+    /// Paths that could not be used for all of the slot.
+    unused: BTreeSet<Fingerprint>,
+    /// Those that could not since sensing last looked.
+    unsensed: BTreeSet<Fingerprint>,
+    /// What each path had carried when sensing last looked, and when that was.
+    marks: BTreeMap<Fingerprint, u64>,
+    /// `None` before the first tick.
+    looked_at: Option<Instant>,
+}
+
+/// Decisions, each about the path before it.
+type Decisions = Vec<(Fingerprint, Decision)>;
+
+impl Weighing {
+    pub fn new(options: SlotOptions, sensing: bool) -> Self {
+        Self {
+            slots: Slots::new(options),
+            time_slot: options.time_slot,
+            sense: sensing.then(|| Sense::new(SenseOptions::default())),
+            open: BTreeMap::new(),
+            unused: BTreeSet::new(),
+            unsensed: BTreeSet::new(),
+            marks: BTreeMap::new(),
+            looked_at: None,
+        }
+    }
+
+    /// Ends the time slots that are over. At most `most` paths are used at once.
+    pub fn tick<P: AsRef<Path>>(
+        &mut self,
+        entries: &mut Entries<P>,
+        most: usize,
+        carried: impl Fn(SubflowId) -> Carried,
+        now: Instant,
+    ) {
+        self.follow(entries, now);
+        let paused = self.paused();
+        let mut totals = BTreeMap::new();
+        for (path, subflow) in &self.open {
+            let Carried { bytes, usable } = carried(*subflow);
+            if !usable || paused == Some(*path) {
+                self.unused.insert(*path);
+                self.unsensed.insert(*path);
+            }
+            totals.insert(*path, bytes);
+        }
+        if self.slots.due(now) {
+            let read = |path| totals.get(&path).filter(|_| !self.unused.contains(&path));
+            let changes = self.slots.slot(|path| read(path).copied(), now);
+            self.unused.clear();
+            decided(entries, changes);
+        }
+        let looked_at = *self.looked_at.get_or_insert(now);
+        let elapsed = now.saturating_duration_since(looked_at);
+        if self.sense.is_some() && elapsed >= self.time_slot {
+            totals.retain(|path, _| !self.unsensed.contains(path));
+            let changes = self.sense(entries, most, &totals, elapsed, now);
+            self.unsensed.clear();
+            self.marks = totals;
+            self.looked_at = Some(now);
+            decided(entries, changes);
+        }
+        for entry in entries.values_mut() {
+            // The selection took a path after all.
+            let left = entry.weighed.as_ref().map(|decision| decision.verdict);
+            if entry.taken && left == Some(Verdict::Left) {
+                entry.weighed = None;
+            }
+        }
+    }
+
+    /// Whether nothing is to be requested over a path for now.
+    pub fn is_held(&self, path: Fingerprint) -> bool {
+        self.slots.is_waiting(path) || self.paused() == Some(path)
+    }
+
+    /// When the next slot ends.
+    pub fn next_due(&self) -> Option<Instant> {
+        let sensing = self.sense.is_some() && !self.open.is_empty();
+        let sensed = self.looked_at.filter(|_| sensing);
+        let sensed = sensed.map(|at| at + self.time_slot);
+        [self.slots.next_due(), sensed].into_iter().flatten().min()
+    }
+
+    fn paused(&self) -> Option<Fingerprint> {
+        self.sense.as_ref().and_then(Sense::paused)
+    }
+
+    /// Notes which paths deliver now.
+    fn follow<P: AsRef<Path>>(&mut self, entries: &mut Entries<P>, now: Instant) {
+        let taken = entries.values().filter(|entry| entry.taken);
+        self.slots.expect(taken.count());
+        let mut changes = Vec::new();
+        for (path, entry) in entries.iter_mut() {
+            let open = entry.weighable();
+            let before = self.open.get(path).copied();
+            if before == open.map(|open| open.subflow) {
+                continue;
+            }
+            if before.is_some() {
+                changes.extend(self.slots.gone(*path, now));
+                self.open.remove(path);
+            }
+            if let Some(open) = open {
+                self.slots.connected(*path, open.handshake, now);
+                self.open.insert(*path, open.subflow);
+            }
+            self.unused.insert(*path);
+            self.unsensed.insert(*path);
+            // What sensing found stays; what was weighed belongs to the subflow.
+            if open.is_none() && !entry.sensed && entry.taken {
+                entry.weighed = None;
+            }
+        }
+        decided(entries, changes);
+    }
+
+    /// Lets sensing judge what was carried since it last looked.
+    fn sense<P: AsRef<Path>>(
+        &mut self,
+        entries: &mut Entries<P>,
+        most: usize,
+        totals: &BTreeMap<Fingerprint, u64>,
+        elapsed: Duration,
+        now: Instant,
+    ) -> Decisions {
+        let Some(sense) = &mut self.sense else {
+            return Vec::new();
+        };
+        let rate = |(path, total): (&Fingerprint, &u64)| {
+            let before = self.marks.get(path)?;
+            let bits = total.saturating_sub(*before) as f64 * 8.0;
+            let used = !self.slots.is_waiting(*path);
+            used.then(|| (*path, bits / elapsed.as_secs_f64().max(1e-6)))
+        };
+        let rates = totals.iter().filter_map(rate).collect();
+        let used = entries.values().filter(|entry| entry.is_used());
+        let room = used.count() < most;
+        let actions = sense.tick(now, &rates, &candidates(entries, room), room);
+        let mut sensed = sense.used();
+        // It stays connected meanwhile.
+        sensed.extend(sense.paused());
+        for (path, entry) in entries {
+            let is = sensed.contains(path);
+            if is && !entry.sensed {
+                entry.backoff.reset();
+            }
+            entry.sensed = is;
+        }
+        let decision = |action| match action {
+            SenseAction::Try(path, why) | SenseAction::Keep(path, why) => {
+                Some((path, Decision::taken(why)))
+            }
+            SenseAction::Pause(path, why) => Some((path, Decision::waiting(why))),
+            SenseAction::Drop(path, why) => Some((path, Decision::left(why))),
+            _ => None,
+        };
+        actions.into_iter().filter_map(decision).collect()
+    }
+}
+
+fn decided<P>(entries: &mut Entries<P>, changes: Decisions) {
+    for (path, decision) in changes {
+        if let Some(entry) = entries.get_mut(&path) {
+            entry.weighed = Some(decision);
+        }
+    }
+}
+
+/// The paths that are used on trial and, if there is `room` for another, those that were left since
+/// they share interfaces: the shortest first, each with the paths in use that it shares any with.
+fn candidates<P: AsRef<Path>>(
+    entries: &Entries<P>,
+    room: bool,
+) -> Vec<(Fingerprint, Vec<Fingerprint>)> {
+    let mut open: Vec<_> = entries
+        .iter()
+        .filter(|(_, entry)| {
+            let left = entry.selected.as_ref().map(|decision| &decision.reason);
+            let shares = room && matches!(left, Some(Reason::Shares { .. }));
+            let fails = entry.backoff.is_replaced();
+            entry.is_fit() && !entry.taken && (entry.sensed || shares && !fails)
+        })
+        .map(|(path, entry)| (entry.path.as_ref().links(), *path, entry))
+        .collect();
+    open.sort_by_key(|(links, path, _)| (*links, *path));
+    let with = |path: Fingerprint, shares: &Path| {
+        let others = entries
+            .iter()
+            .filter(|(other, entry)| **other != path && entry.is_used());
+        let others =
+            others.filter(|(_, entry)| shares.shared(entry.path.as_ref()).next().is_some());
+        others.map(|(other, _)| *other).collect()
+    };
+    open.into_iter()
+        .map(|(_, path, entry)| (path, with(path, entry.path.as_ref())))
+        .collect()
+}
