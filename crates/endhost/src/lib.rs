@@ -3,6 +3,7 @@
 //! - [`Bootstrap`]: how this host finds out which AS it is in, and where paths come from.
 //! - [`Daemon`]: the SCION daemon of this AS, asked over gRPC.
 //! - [`Endhost`]: the paths to other ASes, kept fresh, without those that lead over dead links.
+//! - [`lanes`]: paths in use by a socket, each kept fresh and with an end.
 //! - [`ping`], [`traceroute`], [`probe`]: who is there, over which routers, and which paths are alive.
 
 mod addr;
@@ -10,6 +11,7 @@ mod bootstrap;
 pub mod daemon;
 mod dataplane;
 mod endhost;
+pub mod lanes;
 mod outage;
 mod path;
 pub mod ping;

@@ -18,7 +18,7 @@ use tokio::io::Interest;
 
 pub use self::bind::BindError;
 use self::errors::Io;
-pub use self::receive::{Arrival, Datagram, ReceiveBuffer, Report, WayBack};
+pub use self::receive::{Arrival, Datagram, Packets, ReceiveBuffer, Report, WayBack};
 use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::wire::{Malformed, Route, ScmpError};

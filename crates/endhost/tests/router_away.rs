@@ -56,7 +56,7 @@ async fn packets_that_find_no_router_tell_at_once() {
         poll_fn(|cx| other.poll_receive(cx, &mut buffer))
             .await
             .unwrap();
-        while let Some(arrival) = buffer.next(&other) {
+        for arrival in buffer.packets(&other) {
             assert!(matches!(arrival, Arrival::Datagram(datagram) if datagram.payload == b"found"));
             found += 1;
         }

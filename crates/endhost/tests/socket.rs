@@ -28,9 +28,7 @@ async fn receive<T>(
     let mut taken = Vec::new();
     while taken.is_empty() {
         poll_fn(|cx| socket.poll_receive(cx, buffer)).await.unwrap();
-        while let Some(arrival) = buffer.next(socket) {
-            taken.push(take(arrival));
-        }
+        taken.extend(buffer.packets(socket).map(&mut take));
     }
     taken
 }

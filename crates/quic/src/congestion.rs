@@ -69,6 +69,16 @@ pub(crate) struct Factory {
     pub(crate) progress: Progress,
 }
 
+impl Factory {
+    /// For a connection over `path`, whose packets have room for `mtu` bytes of QUIC.
+    pub(crate) fn of(path: &Path, mtu: u16) -> Self {
+        Self {
+            congestion: Congestion::of(path, mtu),
+            progress: Progress::default(),
+        }
+    }
+}
+
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn Controller> {
         Box::new(Control {

@@ -1,37 +1,20 @@
 //! A connection: one peer, one path.
 
+pub(crate) mod inner;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_endhost::{Outage, Path, ScionAddr};
-use hawser_path::{Fingerprint, Interface};
+use hawser_endhost::{Path, ScionAddr};
+use hawser_path::Fingerprint;
 use noq::{ConnectionError, PathId};
-use rustls::pki_types::CertificateDer;
 use thiserror::Error;
 
-use crate::endpoint::Tasks;
-use crate::faults::Fate;
-use crate::routes::InUse;
+use self::inner::Inner;
+use crate::close::CloseReason;
 use crate::stream::{RecvStream, SendStream};
-use crate::tls;
-
-/// SHA-256 of the public key (DER `SubjectPublicKeyInfo`) in a peer's certificate: the same on all
-/// connections of one endpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PeerKey(pub [u8; 32]);
-
-impl fmt::Display for PeerKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for PeerKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+use crate::tls::PeerKey;
 
 /// A connection to one peer over one path. Cloning shares it; it closes when the last clone and the
 /// last of its streams are gone.
@@ -40,50 +23,6 @@ impl fmt::Debug for PeerKey {
 /// path's bytes are replaced, by fresher ones for the same interfaces.
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
-
-pub(crate) struct Inner {
-    quic: noq::Connection,
-    fate: Arc<Fate>,
-    way: InUse,
-    fingerprint: Fingerprint,
-    key: PeerKey,
-    idle_timeout: Duration,
-    /// What watches over the connection lives as long as it does.
-    _tasks: Arc<Tasks>,
-}
-
-/// Why a connection is closed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum CloseReason {
-    /// This side closed it.
-    #[error("closed here: {0}")]
-    Local(String),
-    /// The peer closed it.
-    #[error("closed by the peer: {0}")]
-    Peer(String),
-    /// Nothing was heard for the idle timeout.
-    #[error("nothing heard from the peer for {0:?}")]
-    TimedOut(Duration),
-    /// A router reported something on the path down (SCMP), and nothing got through from then on.
-    #[error("the path is down at {0}")]
-    PathDown(Outage),
-    /// A router or host on the path reported that packets do not get through (SCMP), and none did
-    /// from then on.
-    #[error("{0}")]
-    Unreachable(String),
-    /// Packets cannot leave this host.
-    #[error("cannot send to {peer}: {message}")]
-    Socket {
-        /// Where to.
-        peer: ScionAddr,
-        /// What the system says.
-        message: String,
-    },
-    /// The peer broke the protocol, or forgot the connection.
-    #[error("QUIC: {0}")]
-    Protocol(String),
-}
 
 /// Why no stream could be opened or accepted: the connection is closed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -110,50 +49,15 @@ pub struct Stats {
     pub mtu: u16,
 }
 
-/// What a connection is made of once it is set up.
-pub(crate) struct Parts {
-    pub(crate) quic: noq::Connection,
-    pub(crate) fate: Arc<Fate>,
-    pub(crate) way: InUse,
-    pub(crate) local: ScionAddr,
-    pub(crate) idle_timeout: Duration,
-    pub(crate) tasks: Arc<Tasks>,
-}
-
 impl Connection {
-    /// Takes over a connection that is set up.
-    pub(crate) fn new(parts: Parts) -> Result<Self, CloseReason> {
-        let Parts {
-            quic,
-            fate,
-            way,
-            local,
-            idle_timeout,
-            tasks,
-        } = parts;
-        let key = peer_key(&quic).map_err(CloseReason::Protocol)?;
-        let fingerprint = match fate.path() {
-            Some(path) => path.fingerprint(),
-            None => known_fingerprint(local, &way),
-        };
-        fate.bind(&quic);
-        if let Some(reason) = fate.reason() {
-            return Err(reason);
-        }
-        Ok(Self(Arc::new(Inner {
-            quic,
-            fate,
-            way,
-            fingerprint,
-            key,
-            idle_timeout,
-            _tasks: tasks,
-        })))
+    /// A connection that is set up.
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
     }
 
     /// The peer's address.
     pub fn peer(&self) -> ScionAddr {
-        self.0.way.way().peer()
+        self.0.lane.remote()
     }
 
     /// The identity of the connection's path, seen from here.
@@ -165,16 +69,16 @@ impl Connection {
         self.0.fingerprint
     }
 
-    /// The path; none when the peer connected over one the daemon does not know.
+    /// The path; `None` when the peer connected over one the daemon does not know.
     pub fn path(&self) -> Option<Path> {
-        self.0.fate.path()
+        self.0.lane.path()
     }
 
     /// When routers stop accepting what is sent now, in seconds since the Unix epoch. It moves on
     /// when the path is refreshed, on the side that accepted the connection with the first packet
     /// over the peer's fresh path.
     pub fn expiry(&self) -> u64 {
-        self.0.way.way().expiry()
+        self.0.lane.expiry()
     }
 
     /// The peer's key.
@@ -227,7 +131,7 @@ impl Connection {
 
     /// Closes the connection at once and tells the peer why. What is not yet delivered is lost.
     pub fn close(&self, reason: &str) {
-        self.0.fate.end(CloseReason::Local(reason.into()));
+        self.0.watched.close(CloseReason::Local(reason.into()));
     }
 
     /// Waits until the connection is closed, and says why: within some round trips (at least a
@@ -243,62 +147,6 @@ impl Connection {
         let error = self.0.quic.close_reason()?;
         Some(self.0.reason(&error))
     }
-}
-
-impl Inner {
-    /// What a QUIC error means here: the first thing that went wrong counts.
-    pub(crate) fn reason(&self, error: &ConnectionError) -> CloseReason {
-        match self.fate.reason() {
-            Some(reason) => reason,
-            None => close_reason(error, self.idle_timeout),
-        }
-    }
-}
-
-/// What a QUIC error means when nothing else is known.
-pub(crate) fn close_reason(error: &ConnectionError, idle_timeout: Duration) -> CloseReason {
-    match error {
-        ConnectionError::TimedOut => CloseReason::TimedOut(idle_timeout),
-        ConnectionError::LocallyClosed => CloseReason::Local("the endpoint was closed".into()),
-        ConnectionError::ApplicationClosed(close) if close.reason.is_empty() => {
-            CloseReason::Peer("it gave no reason".into())
-        }
-        ConnectionError::ApplicationClosed(close) => {
-            CloseReason::Peer(String::from_utf8_lossy(&close.reason).into_owned())
-        }
-        error => CloseReason::Protocol(error.to_string()),
-    }
-}
-
-fn peer_key(quic: &noq::Connection) -> Result<PeerKey, String> {
-    let chain = quic
-        .peer_identity()
-        .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
-    let certificate = chain.as_ref().and_then(|chain| chain.first());
-    let certificate = certificate.ok_or("the peer shows no certificate")?;
-    tls::peer_key(certificate).map_err(|error| error.to_string())
-}
-
-/// A fingerprint of what is known of a path: its interface ids, and the ASes at its ends.
-fn known_fingerprint(local: ScionAddr, way: &InUse) -> Fingerprint {
-    let ids = way.way().interfaces();
-    if ids.is_empty() {
-        return Fingerprint::local(local.isd_as);
-    }
-    let last = ids.len() - 1;
-    let interfaces: Vec<Interface> = ids
-        .iter()
-        .enumerate()
-        .map(|(at, id)| Interface {
-            isd_as: match at {
-                0 => local.isd_as,
-                at if at == last => way.way().peer().isd_as,
-                _ => hawser_endhost::IsdAsn::WILDCARD,
-            },
-            id: *id,
-        })
-        .collect();
-    Fingerprint::of(&interfaces)
 }
 
 impl fmt::Debug for Connection {

@@ -1,17 +1,16 @@
 //! What an SCMP error does to a connection: it makes its path doubtful, and traffic decides.
 //!
-//! Even an error with a true quote is not authenticated, and when it arrives the path may work
-//! again. So it does not end an established connection: the connection sends pings, and ends only
+//! An established connection does not end because of an error alone: it sends pings, and ends only
 //! if nothing it sends from then on is acknowledged. Before a connection is established nothing
-//! speaks for its path, and an error ends it at once. TCP treats ICMP errors the same way (RFC
-//! 5927, section 5.2).
+//! speaks for its path, and an error ends it at once.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::Outage;
+use hawser_endhost::lanes::{Doubt, LaneEnd, LaneUser, Probing, Verdict};
 use noq::{PathId, WeakConnectionHandle};
 
-use crate::connection::CloseReason;
+use crate::close::CloseReason;
 use crate::progress::Progress;
 
 /// Pings sent over a doubtful path, one each round trip. Several, because working paths lose
@@ -21,64 +20,73 @@ const PINGS: usize = 3;
 /// 18.2), and scheduling on a busy host takes time.
 const SHORTEST: Duration = Duration::from_millis(75);
 
-/// What speaks against a path.
-#[derive(Debug)]
-pub(crate) struct Doubt {
-    /// Why the connection ends if it is true.
-    pub(crate) reason: CloseReason,
-    /// The outage to report to the host if it is true, unless it comes from there.
-    pub(crate) outage: Option<Outage>,
-    /// For "packet too big": the largest QUIC packet that is said to get through, in bytes.
-    pub(crate) mtu: Option<u64>,
+/// A connection as the user of its lane.
+pub(crate) struct Watched {
+    connection: WeakConnectionHandle,
+    progress: Progress,
+    reason: OnceLock<CloseReason>,
 }
 
-/// Whether a doubt is true, as traffic shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// A packet sent after this time is acknowledged.
-    Alive(Instant),
-    /// Nothing sent since is acknowledged.
-    Dead,
-    /// Traffic does not show it, or the connection has ended.
-    Unknown,
-}
-
-/// Finds out by pings whether `doubt` is true of the path of `connection`.
-pub(crate) async fn decide(
-    connection: &WeakConnectionHandle,
-    progress: &Progress,
-    doubt: &Doubt,
-) -> Verdict {
-    let since = Instant::now();
-    progress.count_larger_than(doubt.mtu.unwrap_or(0));
-    let verdict = wait(connection, progress, since, doubt.mtu.is_some()).await;
-    progress.count_larger_than(0);
-    verdict.unwrap_or(Verdict::Unknown)
-}
-
-/// The verdict; `None` when the connection ends.
-async fn wait(
-    connection: &WeakConnectionHandle,
-    progress: &Progress,
-    since: Instant,
-    only_large: bool,
-) -> Option<Verdict> {
-    let lost = || Some(connection.upgrade()?.stats().lost_packets);
-    let lost_before = lost()?;
-    for _ in 0..PINGS {
-        let round = {
-            let connection = connection.upgrade()?;
-            connection.path(PathId::ZERO)?.ping().ok()?;
-            connection.rtt(PathId::ZERO)?.max(SHORTEST)
-        };
-        tokio::time::sleep(round).await;
-        if progress.is_after(since) {
-            return Some(Verdict::Alive(since));
+impl Watched {
+    /// An established connection whose acknowledgements `progress` records.
+    pub(crate) fn new(connection: &noq::Connection, progress: Progress) -> Self {
+        Self {
+            connection: connection.weak_handle(),
+            progress,
+            reason: OnceLock::new(),
         }
     }
-    // Pings are small: only lost packets show that larger ones do not get through.
-    Some(match only_large && lost()? == lost_before {
-        true => Verdict::Unknown,
-        false => Verdict::Dead,
-    })
+
+    /// Closes the connection; what counts is the first reason.
+    pub(crate) fn close(&self, reason: CloseReason) {
+        if self.reason.set(reason.clone()).is_ok()
+            && let Some(connection) = self.connection.upgrade()
+        {
+            // The peer is told, too, in case only the other direction is broken.
+            connection.close(0u32.into(), reason.for_peer().as_bytes());
+        }
+    }
+
+    /// Why this side closed the connection, if it has.
+    pub(crate) fn reason(&self) -> Option<&CloseReason> {
+        self.reason.get()
+    }
+
+    /// The verdict; `None` when the connection ends.
+    async fn wait(&self, since: Instant, only_large: bool) -> Option<Verdict> {
+        let lost = || Some(self.connection.upgrade()?.stats().lost_packets);
+        let lost_before = lost()?;
+        for _ in 0..PINGS {
+            let round = {
+                let connection = self.connection.upgrade()?;
+                connection.path(PathId::ZERO)?.ping().ok()?;
+                connection.rtt(PathId::ZERO)?.max(SHORTEST)
+            };
+            tokio::time::sleep(round).await;
+            if self.progress.is_after(since) {
+                return Some(Verdict::Alive(since));
+            }
+        }
+        // Pings are small: only lost packets show that larger ones do not get through.
+        Some(match only_large && lost()? == lost_before {
+            true => Verdict::Unknown,
+            false => Verdict::Dead,
+        })
+    }
+}
+
+impl LaneUser for Watched {
+    fn probe<'a>(&'a self, doubt: &'a Doubt) -> Probing<'a> {
+        Box::pin(async move {
+            let (since, most) = (Instant::now(), doubt.max_payload);
+            self.progress.count_larger_than(most.unwrap_or(0) as u64);
+            let verdict = self.wait(since, most.is_some()).await;
+            self.progress.count_larger_than(0);
+            verdict.unwrap_or(Verdict::Unknown)
+        })
+    }
+
+    fn on_end(&self, end: &LaneEnd) {
+        self.close(end.clone().into());
+    }
 }

@@ -8,21 +8,24 @@
 //! Congestion is controlled per connection, so per path, by CUBIC (RFC 9438) with HyStart++ (RFC
 //! 9406); slow start heeds the bandwidth that the ASes on the path announce.
 
+mod address;
+mod close;
 mod config;
 mod congestion;
 mod connection;
+mod connection_id;
 mod doubt;
 mod endpoint;
-mod faults;
 mod progress;
-mod quotes;
-mod routes;
 mod socket;
 mod stream;
+mod tasks;
 mod tls;
 mod transport;
 
+pub use self::close::CloseReason;
 pub use self::config::Config;
-pub use self::connection::{CloseReason, Connection, OpenStreamError, PeerKey, Stats};
+pub use self::connection::{Connection, OpenStreamError, Stats};
 pub use self::endpoint::{BindError, ConnectError, Endpoint};
 pub use self::stream::{FinishError, ReadError, RecvStream, SendStream, WriteError};
+pub use self::tls::PeerKey;

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connection::{CloseReason, Inner};
+use crate::close::CloseReason;
+use crate::connection::inner::Inner;
 
 /// The sending half of a stream. Dropping it finishes it.
 pub struct SendStream {

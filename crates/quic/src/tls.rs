@@ -4,6 +4,7 @@
 //! proves here is that the peer holds the certificate's key, so that connections of one peer can be
 //! told to belong together.
 
+use std::fmt;
 use std::sync::Arc;
 
 use noq::crypto::rustls::{QuicClientConfig, QuicServerConfig};
@@ -17,10 +18,25 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::connection::PeerKey;
-
 /// The name in all certificates; it means nothing.
 pub(crate) const SERVER_NAME: &str = "hawser";
+
+/// SHA-256 of the public key (DER `SubjectPublicKeyInfo`) in a peer's certificate: the same on all
+/// connections of one endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeerKey(pub [u8; 32]);
+
+impl fmt::Display for PeerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for PeerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
 
 /// TLS for connections in and out, with one key.
 pub(crate) struct Identity {

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hawser_endhost::lanes::LaneEnd;
 use hawser_endhost::{Endhost, Path, ScionAddr};
 use hawser_path::Fingerprint;
 use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint};
@@ -223,7 +224,7 @@ async fn a_dead_link_ends_both_sides() {
     // Each side's own sign of life meets the dead link.
     let reasons = tokio::join!(client.closed(), server.closed());
     let down = |reason: &CloseReason| match reason {
-        CloseReason::PathDown(outage) => outage.to_string(),
+        CloseReason::Lane(LaneEnd::PathDown(outage)) => outage.to_string(),
         other => panic!("{other}"),
     };
     assert_eq!(down(&reasons.0), "1-ff00:0:110#1");

@@ -228,7 +228,7 @@ async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
             continue;
         }
         let at = Instant::now();
-        while let Some(arrival) = buffer.next(&socket) {
+        for arrival in buffer.packets(&socket) {
             if let Arrival::Report(report) = &arrival {
                 if !lock(&waiting).sent(&report.quote) {
                     socket.reject(report);

@@ -24,7 +24,15 @@ pub struct ReceiveBuffer {
     pieces: usize,
     /// Where the next packet begins: piece, and offset in it.
     next: (usize, usize),
-    /// Where the last packet taken began.
+}
+
+/// The packets of one receive, taken apart one by one.
+pub struct Packets<'a> {
+    socket: &'a Socket,
+    bytes: &'a [u8],
+    meta: &'a [RecvMeta],
+    next: &'a mut (usize, usize),
+    /// Where the packet taken last began.
     last: (usize, usize),
 }
 
@@ -160,7 +168,6 @@ impl Default for ReceiveBuffer {
             meta: [RecvMeta::default(); PIECES],
             pieces: 0,
             next: (0, 0),
-            last: (0, 0),
         }
     }
 }
@@ -184,40 +191,47 @@ impl ReceiveBuffer {
         Ok(())
     }
 
-    /// Takes the next packet that is for `socket` and in order; drops and counts the others.
+    /// The packets that are for `socket`, in order; others are dropped and counted. Those not taken
+    /// come out of the next call.
+    pub fn packets<'a>(&'a mut self, socket: &'a Socket) -> Packets<'a> {
+        Packets {
+            socket,
+            bytes: &self.bytes,
+            meta: &self.meta[..self.pieces],
+            last: self.next,
+            next: &mut self.next,
+        }
+    }
+}
+
+impl Packets<'_> {
+    /// Puts the packet taken last back.
     #[inline]
-    pub fn next<'a>(&'a mut self, socket: &Socket) -> Option<Arrival<'a>> {
-        // Field by field, so that what is returned borrows only the bytes.
-        let Self {
-            bytes,
-            meta,
-            pieces,
-            next,
-            last,
-        } = self;
-        let bytes: &'a [u8] = bytes;
-        while next.0 < *pieces {
-            let (piece, at) = *next;
-            let meta = &meta[piece];
+    pub fn put_back(&mut self) {
+        *self.next = self.last;
+    }
+}
+
+impl<'a> Iterator for Packets<'a> {
+    type Item = Arrival<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Arrival<'a>> {
+        loop {
+            let (piece, at) = *self.next;
+            let meta = self.meta.get(piece)?;
             let end = (at + meta.stride.max(1)).min(meta.len);
-            *last = *next;
-            *next = if end >= meta.len {
+            self.last = (piece, at);
+            *self.next = if end >= meta.len {
                 (piece + 1, 0)
             } else {
                 (piece, end)
             };
-            let packet = &bytes[piece * PIECE + at..piece * PIECE + end];
-            if let Some(arrival) = socket.accept(packet, meta.addr) {
+            let packet = &self.bytes[piece * PIECE + at..piece * PIECE + end];
+            if let Some(arrival) = self.socket.accept(packet, meta.addr) {
                 return Some(arrival);
             }
         }
-        None
-    }
-
-    /// Puts the packet taken last back.
-    #[inline]
-    pub fn put_back(&mut self) {
-        self.next = self.last;
     }
 }
 

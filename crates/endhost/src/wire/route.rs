@@ -196,6 +196,12 @@ impl Route {
         self.header.len()
     }
 
+    /// The largest payload of packets of `mtu` bytes, headers included.
+    pub fn max_payload(&self, mtu: u16) -> u16 {
+        let overhead = u16::try_from(self.overhead()).unwrap_or(u16::MAX);
+        mtu.saturating_sub(overhead)
+    }
+
     fn scion_header_len(&self) -> usize {
         self.header.len() - UDP_HEADER
     }

@@ -290,80 +290,105 @@ pub struct Conduct {
     pub dropped: AtomicU64,
 }
 
-/// Two ASes and a link between them.
+/// Two ASes and links between them: one, unless more are asked for.
 pub struct ToyNet {
     pub a: ToyDaemon,
     pub b: ToyDaemon,
     pub a_as: IsdAsn,
     pub b_as: IsdAsn,
+    /// Of the first link.
     pub conduct: Arc<Conduct>,
-    routers: (SocketAddr, SocketAddr),
+    pub links: Vec<ToyLink>,
+}
+
+/// A link, with its interface and router in each AS.
+pub struct ToyLink {
+    pub conduct: Arc<Conduct>,
     ids: (u16, u16),
+    routers: (SocketAddr, SocketAddr),
     tasks: Vec<JoinHandle<()>>,
+}
+
+impl ToyLink {
+    async fn start(ases: (IsdAsn, IsdAsn), ids: (u16, u16)) -> Self {
+        let conduct = Arc::new(Conduct::default());
+        let bind = || UdpSocket::bind("127.0.0.1:0");
+        let (a, b) = (bind().await.unwrap(), bind().await.unwrap());
+        let routers = (a.local_addr().unwrap(), b.local_addr().unwrap());
+        let (a, b) = (Arc::new(a), Arc::new(b));
+        let down = [(ases.0, ids.0), (ases.1, ids.1)];
+        let tasks = [(&a, &b, down[0]), (&b, &a, down[1])].map(|(from, to, down)| {
+            let pass = pass(Arc::clone(from), Arc::clone(to), down, Arc::clone(&conduct));
+            tokio::spawn(pass)
+        });
+        Self {
+            conduct,
+            ids,
+            routers,
+            tasks: tasks.into(),
+        }
+    }
 }
 
 impl ToyNet {
     pub async fn start() -> Self {
+        Self::with_links(1).await
+    }
+
+    /// Interfaces 1, 3... of the first AS are linked to 2, 4... of the second.
+    pub async fn with_links(count: u16) -> Self {
         let (a_as, b_as) = (isd_as("1-ff00:0:110"), isd_as("1-ff00:0:111"));
         let (a, b) = (ToyDaemon::alone(a_as).await, ToyDaemon::alone(b_as).await);
-        let conduct = Arc::new(Conduct::default());
-        let bind = || UdpSocket::bind("127.0.0.1:0");
-        let (router_a, router_b) = (bind().await.unwrap(), bind().await.unwrap());
-        let routers = (
-            router_a.local_addr().unwrap(),
-            router_b.local_addr().unwrap(),
-        );
-        let (router_a, router_b) = (Arc::new(router_a), Arc::new(router_b));
-        let ids = (1, 2);
-        let down = [(a_as, ids.0), (b_as, ids.1)];
-        let tasks = [
-            (&router_a, &router_b, down[0]),
-            (&router_b, &router_a, down[1]),
-        ]
-        .map(|(from, to, down)| {
-            let pass = pass(Arc::clone(from), Arc::clone(to), down, Arc::clone(&conduct));
-            tokio::spawn(pass)
-        })
-        .into();
+        let mut links = Vec::new();
+        for link in 0..count {
+            links.push(ToyLink::start((a_as, b_as), (2 * link + 1, 2 * link + 2)).await);
+        }
+        for link in &links {
+            let name = |id: u16, router: SocketAddr| (id.into(), router.to_string());
+            let (of_a, of_b) = (
+                name(link.ids.0, link.routers.0),
+                name(link.ids.1, link.routers.1),
+            );
+            a.says.lock().unwrap().interfaces.extend([of_a]);
+            b.says.lock().unwrap().interfaces.extend([of_b]);
+        }
         let net = Self {
             a,
             b,
             a_as,
             b_as,
-            conduct,
-            routers,
-            ids,
-            tasks,
+            conduct: Arc::clone(&links[0].conduct),
+            links,
         };
-        let names = |id: u16, router: SocketAddr| BTreeMap::from([(id.into(), router.to_string())]);
-        net.a.says.lock().unwrap().interfaces = names(ids.0, routers.0);
-        net.b.says.lock().unwrap().interfaces = names(ids.1, routers.1);
         net.offer(unix_now() as u32);
         net
     }
 
-    /// Lets both daemons offer the path over the link as of `timestamp`.
+    /// Lets both daemons offer the paths over the links as of `timestamp`.
     pub fn offer(&self, timestamp: u32) {
-        let (a, b) = ((self.a_as, self.ids.0), (self.b_as, self.ids.1));
-        let there = path_over(a, b, self.routers.0, timestamp);
-        let back = path_over(b, a, self.routers.1, timestamp);
-        self.a.set_paths(self.b_as, vec![there]);
-        self.b.set_paths(self.a_as, vec![back]);
+        let (mut there, mut back) = (Vec::new(), Vec::new());
+        for ToyLink { ids, routers, .. } in &self.links {
+            let (a, b) = ((self.a_as, ids.0), (self.b_as, ids.1));
+            there.push(path_over(a, b, routers.0, timestamp));
+            back.push(path_over(b, a, routers.1, timestamp));
+        }
+        self.a.set_paths(self.b_as, there);
+        self.b.set_paths(self.a_as, back);
     }
 
-    /// Lets no daemon offer the path.
+    /// Lets no daemon offer the paths.
     pub fn withdraw(&self) {
         self.a.set_paths(self.b_as, Vec::new());
         self.b.set_paths(self.a_as, Vec::new());
     }
 
     pub fn router_a(&self) -> SocketAddr {
-        self.routers.0
+        self.links[0].routers.0
     }
 
     /// Ends both routers: nobody listens at their addresses any more.
     pub async fn stop_routers(&mut self) {
-        for task in self.tasks.drain(..) {
+        for task in self.links.iter_mut().flat_map(|link| link.tasks.drain(..)) {
             task.abort();
             // Its socket is closed when it is gone.
             let _ = task.await;
@@ -371,7 +396,7 @@ impl ToyNet {
     }
 }
 
-impl Drop for ToyNet {
+impl Drop for ToyLink {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }

@@ -1,26 +1,23 @@
 //! Connections that peers set up.
 
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use hawser_endhost::Path;
+use hawser_endhost::lanes::Lane;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::{MIN_MTU, Mtu, Shared, Tasks, payload, server_config};
-use crate::congestion::Congestion;
+use super::shared::{HANDSHAKES, Shared, server_config};
+use crate::address;
+use crate::congestion::Factory;
 use crate::connection::Connection;
-use crate::faults::Fate;
-use crate::routes::{InUse, Way};
+use crate::tasks::Tasks;
+use crate::transport::{MIN_MTU, Mtu};
 
-/// Connections set up at the same time; more have to wait until they are tried again.
-pub(super) const HANDSHAKES: usize = 256;
 /// With more than this being set up, a peer first has to show that it is where it says (RFC 9000,
 /// 8.1.2), which costs it a round trip.
 const BUSY: usize = 32;
 /// Connections set up that nobody has taken yet.
 pub(super) const WAITING: usize = 64;
-/// How long the daemon may take to tell what it knows about a peer's path.
-const LOOK_UP: Duration = Duration::from_secs(2);
 
 /// Sets connections up that peers ask for, as long as the endpoint is open.
 pub(super) async fn run(
@@ -30,7 +27,8 @@ pub(super) async fn run(
 ) {
     let places = Arc::new(Semaphore::new(HANDSHAKES));
     while let Some(incoming) = shared.quic.accept().await {
-        let Some(way) = shared.routes.take_addr(incoming.remote_address()) else {
+        let flow = address::flow(incoming.remote_address());
+        let Some(lane) = flow.and_then(|flow| shared.lanes.accept(flow)) else {
             // Pushed out by others meanwhile; the peer tries again.
             incoming.ignore();
             continue;
@@ -51,8 +49,8 @@ pub(super) async fn run(
         let (shared, tasks) = (Arc::clone(&shared), tasks.clone());
         let accepted = accepted.clone();
         tokio::spawn(async move {
-            let peer = way.way().peer();
-            match set_up(&shared, tasks, incoming, way, place).await {
+            let peer = lane.remote();
+            match set_up(&shared, tasks, incoming, lane, place).await {
                 // Nobody there to take it any more: it closes.
                 Ok(connection) => drop(accepted.send(connection).await),
                 Err(error) => tracing::debug!(%peer, error, "connection not set up"),
@@ -65,59 +63,32 @@ async fn set_up(
     shared: &Shared,
     tasks: Weak<Tasks>,
     incoming: noq::Incoming,
-    way: InUse,
+    lane: Lane,
     _place: OwnedSemaphorePermit,
 ) -> Result<Connection, String> {
     let began = Instant::now();
-    let path = look_up(shared, way.way()).await;
-    let route = way.way().route();
-    let mtu = match &path {
-        Some(path) => payload(path.mtu(), &route).map(Mtu::Known),
-        None => payload(shared.socket.host().local_mtu(), &route).map(Mtu::UpTo),
-    };
-    drop(route);
-    let Some(mtu) = mtu else {
+    let path = lane.look_up().await;
+    let max = lane.max_payload();
+    if max < MIN_MTU {
         incoming.refuse();
         return Err(format!("the path takes no packets of {MIN_MTU} bytes"));
+    }
+    let (mtu, controllers) = match path {
+        Some(path) => (Mtu::Known(max), Factory::of(&path, max)),
+        None => (Mtu::UpTo(max), Factory::default()),
     };
-    let congestion = match (&path, mtu) {
-        (Some(path), Mtu::Known(mtu)) => Congestion::of(path, mtu),
-        _ => Congestion::default(),
-    };
-    let fate = Arc::new(Fate::new(Arc::clone(way.way()), path));
-    shared.fates.add(&fate);
-    let congestion = fate.controllers(congestion);
-    let config = server_config(&shared.identity, &shared.config, mtu, congestion);
+    let progress = controllers.progress.clone();
+    let config = server_config(&shared.identity, &shared.config, mtu, controllers);
     let connecting = incoming.accept_with(Arc::new(config));
     let connecting = connecting.map_err(|error| error.to_string())?;
     let quic = tokio::select! {
         quic = connecting => quic.map_err(|error| error.to_string())?,
-        reason = fate.ended() => return Err(reason.to_string()),
+        end = lane.ended() => return Err(end.to_string()),
         () = tokio::time::sleep(shared.config.handshake_timeout) => {
             return Err("the peer does not go on".into());
         }
     };
     let tasks = tasks.upgrade().ok_or("the endpoint is gone")?;
-    shared
-        .connection(quic, fate, way, tasks, began)
-        .map_err(|reason| reason.to_string())
-}
-
-/// The path the peer came by, if the daemon knows it: it tells what the peer's packets do not, the
-/// ASes between and the MTU.
-async fn look_up(shared: &Shared, way: &Way) -> Option<Path> {
-    let paths = shared.socket.host().paths(way.peer().isd_as);
-    let paths = match tokio::time::timeout(LOOK_UP, paths).await {
-        Ok(Ok(paths)) => paths,
-        Ok(Err(error)) => {
-            tracing::debug!(peer = %way.peer(), %error, "the peer's path is unknown");
-            return None;
-        }
-        Err(_) => return None,
-    };
-    paths.into_iter().find(|path| {
-        let interfaces = &path.info().interfaces;
-        let ids = interfaces.iter().map(|interface| &interface.id);
-        ids.eq(way.interfaces())
-    })
+    let connection = shared.connection(quic, lane, progress, tasks, began);
+    connection.map_err(|reason| reason.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hawser_endhost::wire::Route;
+use hawser_endhost::wire::{Route, ScmpError};
 use hawser_path::Interface;
 use tokio::net::UdpSocket;
 
@@ -83,7 +83,10 @@ async fn invented_reports_end_nothing() {
             break reason;
         }
     };
-    assert!(matches!(reason, CloseReason::PathDown(_)), "{reason}");
+    assert!(
+        matches!(reason, CloseReason::Lane(LaneEnd::PathDown(_))),
+        "{reason}"
+    );
 }
 
 #[tokio::test]
@@ -107,7 +110,10 @@ async fn a_report_ends_no_connection_that_goes_on() {
     net.conduct.lies.store(false, Ordering::SeqCst);
     let reason = tokio::time::timeout(PATIENCE, client.closed()).await;
     let reason = reason.unwrap();
-    assert!(matches!(reason, CloseReason::PathDown(_)), "{reason}");
+    assert!(
+        matches!(reason, CloseReason::Lane(LaneEnd::PathDown(_))),
+        "{reason}"
+    );
     assert_eq!(outages.recv().await.unwrap().to_string(), "1-ff00:0:110#1");
 }
 
@@ -145,6 +151,6 @@ async fn a_path_too_narrow_for_what_is_sent_is_left() {
     let (_, reason) = tokio::join!(send, tokio::time::timeout(PATIENCE, client.closed()));
     assert_eq!(
         reason.unwrap(),
-        CloseReason::Unreachable("a link on the path takes packets of at most 1300 bytes".into())
+        CloseReason::Lane(LaneEnd::Unreachable(ScmpError::PacketTooBig { mtu: 1300 }))
     );
 }

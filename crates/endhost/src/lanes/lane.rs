@@ -1,0 +1,290 @@
+//! A lane: a path in use by a socket.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use hawser_path::{Fingerprint, Interface};
+use sciparse::identifier::isd_asn::IsdAsn;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::doubt::{Doubt, LaneEnd, LaneUser, Verdict};
+use super::flow::Flow;
+use super::shared::Shared;
+use super::table::FlowUse;
+use crate::addr::ScionAddr;
+use crate::outage::Outage;
+use crate::path::Path;
+use crate::wire::Route;
+
+/// Longest wait for what the daemon knows about a remote's path.
+const LOOK_UP: Duration = Duration::from_secs(2);
+
+/// A path in use by a socket, to one remote: fresh, watched, with an end. Cloning shares it.
+#[derive(Clone)]
+pub struct Lane(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    shared: Arc<Shared>,
+    used: FlowUse,
+    path: Mutex<Option<Path>>,
+    end: watch::Sender<Option<LaneEnd>>,
+    user: OnceLock<Arc<dyn LaneUser>>,
+    /// Whether the user is finding out if the path works.
+    doubted: AtomicBool,
+    /// What keeps the path fresh, if this side has to.
+    follower: OnceLock<AbortHandle>,
+}
+
+impl Lane {
+    pub(super) fn new(shared: Arc<Shared>, used: FlowUse, path: Option<Path>) -> Self {
+        Self(Arc::new(Inner {
+            shared,
+            used,
+            path: Mutex::new(path),
+            end: watch::Sender::new(None),
+            user: OnceLock::new(),
+            doubted: AtomicBool::new(false),
+            follower: OnceLock::new(),
+        }))
+    }
+
+    /// Replaces the path by every fresher copy that is offered, as long as the lane exists. For the
+    /// side that chose the path: the other one answers over the path of the packets it receives.
+    pub(super) fn follow(&self) {
+        let offers = self.0.shared.socket.host().watch(self.remote().isd_as);
+        let task = tokio::spawn(follow(Arc::downgrade(&self.0), offers));
+        // A lane is opened once.
+        let _ = self.0.follower.set(task.abort_handle());
+    }
+
+    /// Lets `user` decide from now on whether the lane works, and tells it of the end; only the
+    /// first one counts.
+    pub fn attach(&self, user: Arc<dyn LaneUser>) {
+        let _ = self.0.user.set(user);
+        if let (Some(end), Some(user)) = (self.end(), self.0.user.get()) {
+            user.on_end(&end);
+        }
+    }
+
+    /// What the lane's packets are sent over; datagrams that arrive over the lane bear its number.
+    pub fn flow(&self) -> &Arc<Flow> {
+        &self.0.used.flow
+    }
+
+    /// The address packets are sent to.
+    pub fn remote(&self) -> ScionAddr {
+        self.flow().remote()
+    }
+
+    /// The path, as fresh as it is; `None` when the remote opened the lane and the path is unknown
+    /// here.
+    pub fn path(&self) -> Option<Path> {
+        self.0.lock_path().clone()
+    }
+
+    /// Asks for the path the remote came by, where it is unknown. The host's source of paths may
+    /// know what packets do not tell: the ASes between, and the MTU.
+    pub async fn look_up(&self) -> Option<Path> {
+        let known = self.path();
+        if known.is_some() {
+            return known;
+        }
+        let paths = self.0.shared.socket.host().paths(self.remote().isd_as);
+        let paths = match tokio::time::timeout(LOOK_UP, paths).await {
+            Ok(Ok(paths)) => paths,
+            Ok(Err(error)) => {
+                tracing::debug!(remote = %self.remote(), %error, "the remote's path is unknown");
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let found = paths.into_iter().find(|path| {
+            let ids = path.info().interfaces.iter().map(|interface| &interface.id);
+            ids.eq(self.flow().interfaces())
+        });
+        self.0.lock_path().clone_from(&found);
+        found
+    }
+
+    /// The identity of the path, seen from here.
+    ///
+    /// A remote that sends packets shows the interface ids of its path, not the ASes between. Where
+    /// the path is known, this is its fingerprint all the same; where not, it is made of the ids
+    /// and the ASes at both ends, and is the fingerprint of no path.
+    pub fn fingerprint(&self) -> Fingerprint {
+        if let Some(path) = &*self.0.lock_path() {
+            return path.fingerprint();
+        }
+        let (ids, local) = (self.flow().interfaces(), self.0.shared.socket.local_addr());
+        let Some(last) = ids.len().checked_sub(1) else {
+            return Fingerprint::local(local.isd_as);
+        };
+        let interfaces = ids.iter().enumerate().map(|(at, id)| Interface {
+            isd_as: match at {
+                0 => local.isd_as,
+                at if at == last => self.remote().isd_as,
+                _ => IsdAsn::WILDCARD,
+            },
+            id: *id,
+        });
+        Fingerprint::of(&interfaces.collect::<Vec<_>>())
+    }
+
+    /// The largest payload that fits the path's packets, in bytes. Where the path is unknown it is
+    /// an upper bound: what fits packets inside this AS.
+    pub fn max_payload(&self) -> u16 {
+        let path = self.0.lock_path().as_ref().map(Path::mtu);
+        let mtu = path.unwrap_or_else(|| self.0.shared.socket.host().local_mtu());
+        self.flow().headers().max_payload(mtu)
+    }
+
+    /// When routers stop accepting what is sent now, in seconds since the Unix epoch.
+    pub fn expiry(&self) -> u64 {
+        self.flow().expiry()
+    }
+
+    /// Why the lane has ended, if it has.
+    pub fn end(&self) -> Option<LaneEnd> {
+        self.0.end.borrow().clone()
+    }
+
+    /// Waits for the end of the lane.
+    pub async fn ended(&self) -> LaneEnd {
+        let mut end = self.0.end.subscribe();
+        loop {
+            if let Some(end) = end.borrow_and_update().clone() {
+                return end;
+            }
+            if end.changed().await.is_err() {
+                // The sender is part of `self`.
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Takes in that a packet sent at `sent` was acknowledged: nothing on the path was down then.
+    pub fn report_alive(&self, sent: Instant) {
+        if let Some(path) = self.path() {
+            let host = self.0.shared.socket.host();
+            host.report_alive(&path.info().interfaces, sent);
+        }
+    }
+
+    /// Whether `outage` cuts the path; `None` when the path is unknown.
+    pub(super) fn is_cut_by(&self, outage: &Outage) -> Option<bool> {
+        let path = self.0.lock_path();
+        path.as_ref()
+            .map(|path| outage.cuts(&path.info().interfaces))
+    }
+
+    pub(super) fn is_doubted(&self) -> bool {
+        self.0.doubted.load(Ordering::Acquire)
+    }
+
+    /// Ends the lane if `doubt` is true.
+    pub(super) fn doubt(&self, doubt: Doubt) {
+        let Some(user) = self.0.user.get() else {
+            return self.fail(doubt);
+        };
+        if self.0.doubted.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (lane, user) = (self.clone(), Arc::clone(user));
+        // Probing ends by itself.
+        tokio::spawn(async move {
+            let verdict = user.probe(&doubt).await;
+            let (remote, end) = (lane.remote(), &doubt.end);
+            tracing::debug!(%remote, %end, ?verdict, "a path was doubtful");
+            match verdict {
+                Verdict::Alive(since) => lane.report_alive(since),
+                Verdict::Dead => lane.fail(doubt),
+                Verdict::Unknown => {}
+            }
+            lane.0.doubted.store(false, Ordering::Release);
+        });
+    }
+
+    fn fail(&self, doubt: Doubt) {
+        self.finish(doubt.end);
+        if let Some(outage) = doubt.outage {
+            self.0.shared.socket.host().report(outage);
+        }
+    }
+
+    /// Ends the lane; what counts is the first reason.
+    pub(super) fn finish(&self, end: LaneEnd) {
+        let first = self.0.end.send_if_modified(|current| {
+            let first = current.is_none();
+            if first {
+                *current = Some(end.clone());
+            }
+            first
+        });
+        if first && let Some(user) = self.0.user.get() {
+            user.on_end(&end);
+        }
+    }
+}
+
+impl Inner {
+    fn lock_path(&self) -> MutexGuard<'_, Option<Path>> {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on with the copy of its path among `paths`, unless it expires sooner.
+    fn freshen(&self, paths: &[Path]) {
+        let Some(old) = self.lock_path().clone() else {
+            return;
+        };
+        let mut paths = paths.iter();
+        let fresh = paths.find(|path| path.fingerprint() == old.fingerprint());
+        let Some(fresh) = fresh.filter(|fresh| **fresh != old) else {
+            return;
+        };
+        let flow = &self.used.flow;
+        if fresh.expiry() < flow.expiry() {
+            return;
+        }
+        match Route::new(self.shared.socket.local_addr(), flow.remote(), fresh) {
+            Ok(headers) => {
+                flow.refresh(headers, fresh.expiry());
+                *self.lock_path() = Some(fresh.clone());
+            }
+            Err(error) => tracing::warn!(%error, "a refreshed path does not fit"),
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(follower) = self.follower.get() {
+            follower.abort();
+        }
+    }
+}
+
+async fn follow(lane: Weak<Inner>, mut offers: watch::Receiver<Arc<Vec<Path>>>) {
+    loop {
+        let paths = Arc::clone(&offers.borrow_and_update());
+        match lane.upgrade() {
+            Some(lane) => lane.freshen(&paths),
+            None => return,
+        }
+        if offers.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lane")
+            .field("remote", &self.remote())
+            .field("flow", &self.flow().id())
+            .field("end", &self.end())
+            .finish_non_exhaustive()
+    }
+}

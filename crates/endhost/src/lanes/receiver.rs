@@ -1,0 +1,184 @@
+//! What arrives over lanes.
+
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll};
+use std::{fmt, io};
+
+use super::flow::FlowId;
+use super::shared::{Fault, Shared};
+use super::table::Table;
+use crate::socket::{Arrival, Datagram, Packets, ReceiveBuffer, Report, Socket};
+
+/// Receives what arrives at a socket, and tells flows apart.
+pub struct LaneReceiver {
+    shared: Arc<Shared>,
+    buffer: ReceiveBuffer,
+    /// The flow key of the packet before this one.
+    key: Vec<u8>,
+}
+
+/// What a remote sent.
+#[derive(Debug, Clone, Copy)]
+pub struct LaneDatagram<'a> {
+    /// The flow that it belongs to.
+    pub flow: FlowId,
+    /// Its congestion mark.
+    pub ecn: u8,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+/// The datagrams of one receive, in order.
+///
+/// A new remote or path makes a new flow. SCMP errors are taken out: those that count cast doubt on
+/// lanes, all others are counted and dropped.
+pub struct Batch<'a> {
+    packets: Packets<'a>,
+    key: &'a mut Vec<u8>,
+    /// The flow with that key, once it was looked up.
+    last: Option<FlowId>,
+    table: MutexGuard<'a, Table>,
+    shared: &'a Shared,
+}
+
+impl LaneReceiver {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            buffer: ReceiveBuffer::new(),
+            key: Vec::new(),
+        }
+    }
+
+    /// Waits for packets. All there are must have been taken from [`LaneReceiver::batch`] before.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.shared.socket.poll_receive(cx, &mut self.buffer)
+    }
+
+    /// The datagrams received and not yet taken. No lane can be opened while this exists.
+    pub fn batch(&mut self) -> Batch<'_> {
+        let Self {
+            shared,
+            buffer,
+            key,
+        } = self;
+        Batch {
+            packets: buffer.packets(&shared.socket),
+            key,
+            last: None,
+            table: shared.flows.lock(),
+            shared,
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// Puts the datagram taken last back, for the next batch.
+    #[inline]
+    pub fn put_back(&mut self) {
+        self.packets.put_back();
+    }
+
+    /// The flow of `datagram`; `None` when nothing can be sent back.
+    #[inline]
+    fn flow_of(&mut self, datagram: &Datagram<'_>) -> Option<FlowId> {
+        // Packets of one flow mostly come in a row: then it is known without a look-up.
+        if self.last.is_none() || !has_key(datagram, self.key) {
+            write_key(datagram, self.key);
+            self.last = match self.table.by_key(self.key) {
+                Some(flow) => Some(flow),
+                None => learn(&mut self.table, &self.shared.socket, datagram, self.key),
+            };
+        }
+        self.last
+    }
+
+    #[cold]
+    fn report(&self, report: &Report<'_>) {
+        let Shared {
+            socket,
+            tokens,
+            format,
+            faults,
+            ..
+        } = self.shared;
+        match tokens.flow_of(report, format, socket.local_addr().isd_as) {
+            Some(flow) => {
+                let error = report.error;
+                // When more come than can be handled, the next packet brings them again.
+                let _ = faults.try_send(Fault::Report { flow, error });
+            }
+            None => socket.reject(report),
+        }
+    }
+}
+
+impl<'a> Iterator for Batch<'a> {
+    type Item = LaneDatagram<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<LaneDatagram<'a>> {
+        loop {
+            match self.packets.next()? {
+                Arrival::Datagram(datagram) => {
+                    if let Some(flow) = self.flow_of(&datagram) {
+                        return Some(LaneDatagram {
+                            flow,
+                            ecn: datagram.ecn(),
+                            payload: datagram.payload,
+                        });
+                    }
+                }
+                Arrival::Report(report) => self.report(&report),
+                Arrival::Scmp(..) => {}
+            }
+        }
+    }
+}
+
+/// Whether `key` is that of `datagram`.
+#[inline]
+fn has_key(datagram: &Datagram<'_>, key: &[u8]) -> bool {
+    key.split_first_chunk().is_some_and(|(port, rest)| {
+        *port == datagram.port.to_be_bytes() && rest == datagram.route_bytes()
+    })
+}
+
+/// Writes the flow key: what all packets of `datagram`'s flow have in common, until the remote
+/// refreshes its path.
+#[inline]
+fn write_key(datagram: &Datagram<'_>, key: &mut Vec<u8>) {
+    key.clear();
+    key.extend_from_slice(&datagram.port.to_be_bytes());
+    key.extend_from_slice(datagram.route_bytes());
+}
+
+/// Finds out which flow a packet with a new key belongs to, and how to answer; `None` when nothing
+/// can be sent back.
+#[cold]
+fn learn(
+    table: &mut Table,
+    socket: &Socket,
+    datagram: &Datagram<'_>,
+    key: &[u8],
+) -> Option<FlowId> {
+    let back = datagram.way_back(socket).ok()?;
+    let flow = table.flow(back.route.clone(), &back.interfaces, back.expiry);
+    let flow = Arc::clone(flow);
+    // The remote goes on with a refreshed path. It came through, so routers accept it. One that
+    // expires earlier may be an old packet's.
+    if flow.expiry() <= back.expiry {
+        flow.refresh(back.route, back.expiry);
+    }
+    table.remember(flow.id(), key);
+    Some(flow.id())
+}
+
+impl fmt::Debug for LaneReceiver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.socket.fmt(f)
+    }
+}

@@ -1,0 +1,115 @@
+//! Sending over lanes.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::{fmt, io};
+
+use super::flow::Flow;
+use super::lane::Lane;
+use super::shared::{Fault, Shared};
+use super::tokens::LastToken;
+
+/// Sends over lanes. Each task that sends has its own; it works best with one lane.
+pub struct LaneSender {
+    shared: Arc<Shared>,
+    token: LastToken,
+    /// How much of the current contents is sent already.
+    sent: usize,
+    scratch: Vec<u8>,
+    writable: Option<Writable>,
+}
+
+type Writable = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
+
+impl LaneSender {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            token: LastToken::default(),
+            sent: 0,
+            scratch: Vec::new(),
+            writable: None,
+        }
+    }
+
+    /// Sends `contents` over `lane` in payloads of `segment` bytes, the last maybe shorter, and
+    /// waits for room. Payloads of one call have the same token.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the lane takes no payloads of `segment` bytes. Everything else as the
+    /// system says: the lane ends, and what was left is not sent.
+    pub async fn send(&mut self, lane: &Lane, contents: &[u8], segment: usize) -> io::Result<()> {
+        let most = lane.max_payload();
+        if segment == 0 || segment > usize::from(most) {
+            let message = format!("payloads of {segment} bytes: the path takes 1 to {most}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        self.sent = 0;
+        poll_fn(|cx| self.poll_send(cx, lane.flow(), contents, segment, 0)).await
+    }
+
+    /// Sends `contents` over `flow` in payloads of `segment` bytes, the last maybe shorter, with
+    /// the congestion mark `ecn` (two bits). Until it is ready it must be called again with the
+    /// same `contents`.
+    ///
+    /// # Errors
+    /// As the system says: lanes over the flow end, and what was left is not sent.
+    pub fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        flow: &Arc<Flow>,
+        contents: &[u8],
+        segment: usize,
+        ecn: u8,
+    ) -> Poll<io::Result<()>> {
+        let Self { shared, token, .. } = self;
+        if self.sent == 0 {
+            token.set(&shared.tokens, (shared.format.token)(contents), flow);
+        }
+        let mut result = Ok(());
+        while self.sent < contents.len() {
+            let rest = &contents[self.sent..];
+            let headers = flow.headers();
+            let scratch = &mut self.scratch;
+            match (self.shared.socket).try_send(&headers, rest, segment, ecn, scratch) {
+                Ok(sent) => self.sent += sent,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    ready!(self.poll_writable(cx))?;
+                }
+                Err(error) => {
+                    let (flow, message) = (flow.id(), error.to_string());
+                    let _ = self.shared.faults.try_send(Fault::Send { flow, message });
+                    result = Err(error);
+                    break;
+                }
+            }
+        }
+        self.sent = 0;
+        Poll::Ready(result)
+    }
+
+    fn poll_writable(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shared = &self.shared;
+        let writable = self.writable.get_or_insert_with(|| {
+            let shared = Arc::clone(shared);
+            Box::pin(async move { shared.socket.writable().await })
+        });
+        let result = ready!(writable.as_mut().poll(cx));
+        self.writable = None;
+        Poll::Ready(result)
+    }
+}
+
+impl Drop for LaneSender {
+    fn drop(&mut self) {
+        self.token.clear(&self.shared.tokens);
+    }
+}
+
+impl fmt::Debug for LaneSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.socket.fmt(f)
+    }
+}

@@ -1,0 +1,28 @@
+//! What all lanes, senders and the receiver of one socket share.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::flow::{Flow, FlowId};
+use super::table::Flows;
+use super::tokens::{PacketFormat, Tokens};
+use crate::socket::Socket;
+use crate::wire::ScmpError;
+
+pub(super) struct Shared {
+    pub(super) socket: Socket,
+    pub(super) flows: Arc<Flows>,
+    pub(super) tokens: Tokens,
+    pub(super) format: PacketFormat,
+    pub(super) faults: mpsc::Sender<Fault>,
+}
+
+/// Something that goes wrong with packets of a flow.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// A router or host says that a packet did not get through.
+    Report { flow: Arc<Flow>, error: ScmpError },
+    /// The system does not take packets; what it says.
+    Send { flow: FlowId, message: String },
+}

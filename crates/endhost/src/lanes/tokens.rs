@@ -1,0 +1,110 @@
+//! Which SCMP errors quote packets that were sent.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use super::flow::{Flow, FlowId};
+use crate::socket::Report;
+
+/// Bytes of a token.
+pub const TOKEN: usize = 8;
+
+/// Random bytes in all packets of a connection or transfer: only hosts and routers on the path can
+/// know them.
+pub type Token = [u8; TOKEN];
+
+/// What the packets of lanes look like to an SCMP error that quotes one.
+#[derive(Debug, Clone, Copy)]
+pub struct PacketFormat {
+    /// Reads the token at the beginning of a payload. `None` when it is cut short, or the packet
+    /// has none: then no error about it counts.
+    pub token: fn(&[u8]) -> Option<Token>,
+    /// The largest payload that every path in use takes, in bytes. A "packet too big" that allows
+    /// less is invented.
+    pub min_payload: u16,
+}
+
+/// The tokens that packets are sent with now, and over which flow.
+#[derive(Debug, Default)]
+pub(super) struct Tokens(Mutex<HashMap<Token, Sent>>);
+
+#[derive(Debug)]
+struct Sent {
+    flow: Arc<Flow>,
+    /// The number of senders that use this token.
+    senders: usize,
+}
+
+impl Tokens {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Token, Sent>> {
+        // No operation on the table can panic half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a sender whose packets go over `flow` with `token`.
+    fn add(&self, token: Token, flow: &Arc<Flow>) {
+        let mut tokens = self.lock();
+        let senders = tokens.get(&token).map_or(0, |sent| sent.senders) + 1;
+        let flow = Arc::clone(flow);
+        tokens.insert(token, Sent { flow, senders });
+    }
+
+    /// Removes a sender of packets with `token`.
+    fn remove(&self, token: Token) {
+        let mut tokens = self.lock();
+        if let Some(sent) = tokens.get_mut(&token) {
+            sent.senders -= 1;
+            if sent.senders == 0 {
+                tokens.remove(&token);
+            }
+        }
+    }
+
+    /// The flow of the packet that `report` quotes, if it was sent from the AS `local` and the
+    /// report may be true of it.
+    pub(super) fn flow_of(
+        &self,
+        report: &Report<'_>,
+        format: &PacketFormat,
+        local: IsdAsn,
+    ) -> Option<Arc<Flow>> {
+        // Most invented quotes are rejected here, by one look-up and without allocating.
+        let token = (format.token)(report.quote.payload)?;
+        let flow = Arc::clone(&self.lock().get(&token)?.flow);
+        let may_be_true = flow.may_have_sent(report, local, format.min_payload);
+        may_be_true.then_some(flow)
+    }
+}
+
+/// The token one sender used last.
+#[derive(Debug, Default)]
+pub(super) struct LastToken(Option<(Token, FlowId)>);
+
+impl LastToken {
+    /// Notes the token that packets go over `flow` with, where it is a new one.
+    #[inline]
+    pub(super) fn set(&mut self, tokens: &Tokens, token: Option<Token>, flow: &Arc<Flow>) {
+        let new = token.map(|token| (token, flow.id()));
+        if new == self.0 {
+            return;
+        }
+        // Added first, so that at no time none is known.
+        if let Some(token) = token {
+            tokens.add(token, flow);
+        }
+        self.clear(tokens);
+        self.0 = new;
+    }
+
+    /// Forgets it: what is said about the sender's packets from now on matters to nobody.
+    pub(super) fn clear(&mut self, tokens: &Tokens) {
+        if let Some((token, _)) = self.0.take() {
+            tokens.remove(token);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What a connection, its clones and its streams share.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hawser_endhost::lanes::Lane;
+use hawser_path::Fingerprint;
+use noq::ConnectionError;
+use rustls::pki_types::CertificateDer;
+
+use crate::close::CloseReason;
+use crate::doubt::Watched;
+use crate::progress::Progress;
+use crate::tasks::Tasks;
+use crate::tls::{self, PeerKey};
+
+pub(crate) struct Inner {
+    pub(super) quic: noq::Connection,
+    pub(super) lane: Lane,
+    pub(super) watched: Arc<Watched>,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) key: PeerKey,
+    idle_timeout: Duration,
+    /// What accepts connections lives as long as any of them does.
+    _tasks: Arc<Tasks>,
+}
+
+impl Inner {
+    /// The connection `quic` over `lane`, whose acknowledgements `progress` records.
+    pub(crate) fn new(
+        quic: noq::Connection,
+        lane: Lane,
+        progress: Progress,
+        idle_timeout: Duration,
+        tasks: Arc<Tasks>,
+    ) -> Result<Self, CloseReason> {
+        let key = peer_key(&quic).map_err(CloseReason::Protocol)?;
+        let watched = Arc::new(Watched::new(&quic, progress));
+        lane.attach(Arc::clone(&watched) as _);
+        if let Some(reason) = watched.reason() {
+            return Err(reason.clone());
+        }
+        Ok(Self {
+            quic,
+            fingerprint: lane.fingerprint(),
+            lane,
+            watched,
+            key,
+            idle_timeout,
+            _tasks: tasks,
+        })
+    }
+
+    /// What a QUIC error means here: the first thing that went wrong counts.
+    pub(crate) fn reason(&self, error: &ConnectionError) -> CloseReason {
+        match self.watched.reason() {
+            Some(reason) => reason.clone(),
+            None => CloseReason::of(error, self.idle_timeout),
+        }
+    }
+}
+
+fn peer_key(quic: &noq::Connection) -> Result<PeerKey, String> {
+    let chain = quic
+        .peer_identity()
+        .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let certificate = chain.as_ref().and_then(|chain| chain.first());
+    let certificate = certificate.ok_or("the peer shows no certificate")?;
+    tls::peer_key(certificate).map_err(|error| error.to_string())
+}
