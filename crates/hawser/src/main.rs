@@ -60,16 +60,29 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Logs go to standard error; `RUST_LOG` chooses them as usual. Those of a lab's processes go to
-/// files, which are kept small.
+/// Logs go to standard error; `RUST_LOG` chooses them as usual: `LEVEL` or `TARGET=LEVEL`, several
+/// separated by commas. Those of a lab's processes go to files, which are kept small.
 fn start_log() {
-    use tracing_subscriber::{EnvFilter, fmt};
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error"));
-    let log = fmt()
-        .with_env_filter(filter)
-        .with_ansi(paint::Paint::stderr().is_on());
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::fmt;
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::util::SubscriberInitExt;
+
+    let filter = match std::env::var("RUST_LOG")
+        .as_deref()
+        .unwrap_or("error")
+        .parse()
+    {
+        Ok(filter) => filter,
+        Err(error) => {
+            errln!("RUST_LOG: {error}: errors alone are logged");
+            Targets::new().with_default(LevelFilter::ERROR)
+        }
+    };
+    let log = fmt::layer().with_ansi(paint::Paint::stderr().is_on());
+    let all = tracing_subscriber::registry().with(filter);
     match BoundedLog::of_this_process() {
-        Some(file) => log.with_writer(Mutex::new(file)).init(),
-        None => log.with_writer(|| screen::LogWriter).init(),
+        Some(file) => all.with(log.with_writer(Mutex::new(file))).init(),
+        None => all.with(log.with_writer(|| screen::LogWriter)).init(),
     }
 }

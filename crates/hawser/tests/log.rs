@@ -27,3 +27,18 @@ fn a_process_of_a_lab_keeps_its_log_small() {
     assert!(new.contains("TRACE") && new.contains("\nhawser: "), "{new}");
     assert!(!new.contains('\x1b'), "{new}");
 }
+
+#[test]
+fn a_log_filter_that_cannot_be_read_is_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_hawser"))
+        .args(["completions", "bash"])
+        .env("RUST_LOG", "hawser_torrent=loud")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.starts_with("RUST_LOG: ") && error.lines().count() == 1,
+        "{error}"
+    );
+}
