@@ -1,1 +1,36 @@
-//! The demo and the papers' experiments, with their figures.
+//! The papers' experiments and the demo, with their figures.
+//!
+//! An [`Experiment`] compares variants: each has a network, seeders, downloads and perhaps cross
+//! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
+//! returns an [`Outcome`], which becomes a [`Report`] or a [`DemoReport`] (JSON) or a figure
+//! ([`plot`]). Nothing here prints: progress goes to an observer, as [`Event`]s.
+//!
+//! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
+
+mod catalog;
+mod ceiling;
+mod content;
+mod cross;
+mod demo;
+mod error;
+mod experiment;
+mod network;
+mod papers;
+pub mod plot;
+mod report;
+mod run;
+mod samples;
+mod scratch;
+mod session;
+mod stage;
+mod transfer;
+
+pub use self::catalog::{CATALOG, DEMO_TOPOLOGIES, Entry, demo};
+pub use self::cross::{CrossTrafficError, send as send_cross_traffic};
+pub use self::demo::{DemoReport, DemoRun, PathUse};
+pub use self::error::ExperimentError;
+pub use self::experiment::{Download, Experiment, Headline, Seeder, Variant, Window};
+pub use self::report::{Report, median};
+pub use self::run::Run;
+pub use self::scratch::sweep;
+pub use self::session::{Event, Options, Outcome, Session};

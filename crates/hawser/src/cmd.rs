@@ -1,9 +1,12 @@
 //! One module a command.
 
+pub mod bench;
 mod changes;
 mod choose;
 pub mod completions;
+pub mod demo;
 mod document;
+mod experiment;
 pub mod get;
 pub mod lab;
 pub mod man;
@@ -22,7 +25,7 @@ pub mod traceroute;
 mod work;
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use hawser_endhost::Endhost;
 
@@ -54,6 +57,11 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .enable_all()
         .build()
         .doing("starting")
+}
+
+/// The path of this program, of which labs and experiments start processes.
+fn program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().doing("finding the hawser program")
 }
 
 /// Gets this host into its network.

@@ -4,19 +4,14 @@
 //! job failed, 2 wrong use. Commands named after one of `scion`'s have its codes: 1 when what they
 //! report is bad, 2 when they cannot report at all.
 
-mod bench;
 mod cli;
 mod cmd;
-mod demo;
 mod failure;
 mod format;
 mod out;
 mod output;
 mod paint;
-mod paper;
-mod scratch;
 mod screen;
-mod stage;
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -49,8 +44,8 @@ fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Seed(args) => cmd::seed::run(args).map(done),
         Command::Get(args) => cmd::get::run(args).map(done),
         Command::Lab(args) => cmd::lab::run(args),
-        Command::Demo(args) => demo::run(args).map(done),
-        Command::Bench(args) => bench::run(args).map(done),
+        Command::Demo(args) => cmd::demo::run(args).map(done),
+        Command::Bench(args) => cmd::bench::run(args).map(done),
         Command::Simulate(args) => cmd::simulate::run(args).map(done),
         Command::Router(args) => cmd::service::router(args).map(done),
         Command::Control(args) => cmd::service::control(args).map(done),

@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use hawser_experiments::{CATALOG, Entry};
 
 use super::size;
 
 #[derive(Args)]
 pub struct BenchArgs {
     /// The experiment
-    #[arg(value_enum)]
-    pub experiment: BenchName,
+    #[arg(value_parser = experiment())]
+    pub experiment: &'static Entry,
     /// Run each variant this many times
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeat: u16,
@@ -35,29 +37,15 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
-/// An experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchName {
-    /// One path and two, on two links between two ASes (001, Fig. 5)
-    Fig5,
-    /// The two shortest paths, which share a link, against disjoint ones (001, Fig. 8)
-    Fig8,
-    /// Two leechers that choose one path each, against the seeder choosing for both (001, Fig. 10)
-    Fig10,
-    /// Cross traffic on one of two paths between second 10 and 20 (000, 5.3.1)
-    CongestOne,
-    /// Cross traffic on both of two paths between second 10 and 20 (000, 5.3.2)
-    CongestBoth,
-    /// 1, 2, 3, 5 and 10 downloads at once (000, 5.4.2)
-    Concurrent,
-    /// Three downloads at once, of files of several sizes (000, 5.4.3)
-    Filesize,
-    /// Every way to choose two of three paths, two of which share a link
-    Strategies,
-    /// One to eight disjoint paths of the same limit
-    Paths,
-    /// Paths that differ in rate and delay, and a bad one beside good ones
-    Unequal,
+/// Reads an experiment's name; help and completions list them all.
+fn experiment() -> impl TypedValueParser<Value = &'static Entry> {
+    let names = CATALOG.iter();
+    let names = names.map(|entry| PossibleValue::new(entry.name).help(entry.summary));
+    PossibleValuesParser::new(names).try_map(|name| {
+        let mut entries = CATALOG.iter();
+        let found = entries.find(|entry| entry.name == name);
+        found.ok_or_else(|| format!("there is no experiment {name}"))
+    })
 }
 
 /// Reads `82%` as 0.82.
@@ -66,5 +54,37 @@ fn share(text: &str) -> Result<f64, String> {
     match number {
         Ok(percent) if (1.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("write for example 82%, from 1% to 1000%".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_download_of_an_experiment_has_arguments_that_get_takes() {
+        for entry in CATALOG {
+            let experiment = entry.experiment(1.0).unwrap();
+            for variant in &experiment.variants {
+                for download in &variant.downloads {
+                    let get = [
+                        "hawser",
+                        "get",
+                        "x.torrent",
+                        "--peer",
+                        "1-ff00:0:1,10.0.0.1:1",
+                    ];
+                    let words = get
+                        .into_iter()
+                        .chain(download.args.iter().map(String::as_str));
+                    if let Err(error) = Cli::try_parse_from(words) {
+                        panic!("{}, {}: {error}", experiment.name, variant.name);
+                    }
+                }
+            }
+        }
     }
 }

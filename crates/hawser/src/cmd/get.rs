@@ -14,7 +14,7 @@ use hawser_quic::Config;
 use hawser_torrent::{
     Download, DownloadError, DownloadOptions, Metainfo, Progress, SelectBy, StorageError, Summary,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::cli::GetArgs;
@@ -28,7 +28,7 @@ use crate::{cmd, format, output};
 const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 /// What `hawser get --json` prints.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct Report {
     /// The torrent's name.
     pub name: String,
@@ -37,10 +37,8 @@ pub struct Report {
     /// Bytes of all files.
     pub bytes: u64,
     /// Where SCION peers connect; `None` without a SCION network.
-    #[serde(default)]
     pub listening: Option<String>,
     /// Where IP peers connect, if they can.
-    #[serde(default)]
     pub listening_tcp: Option<String>,
     /// Bytes fetched and verified.
     pub fetched_bytes: u64,
@@ -49,7 +47,6 @@ pub struct Report {
     /// Bytes received for nothing.
     pub wasted_bytes: u64,
     /// Bytes of blocks sent to others until then.
-    #[serde(default)]
     pub uploaded_bytes: u64,
     /// Time of the download, path lookup and handshakes included.
     pub seconds: f64,
@@ -60,15 +57,14 @@ pub struct Report {
     /// The paths that carried blocks.
     pub paths: Vec<PathReport>,
     /// The other paths that were on offer at the end.
-    #[serde(default)]
     pub unused_paths: Vec<PathReport>,
     /// How it went, about ten times a second, when asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
 }
 
 /// A moment of a download.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sample {
     /// Since the download began, path lookup and handshakes included.
     pub seconds: f64,
@@ -93,7 +89,7 @@ impl Sample {
 }
 
 /// One path of a [`Report`].
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize)]
 pub struct PathReport {
     /// The peer at its other end.
     pub peer: String,
@@ -110,10 +106,8 @@ pub struct PathReport {
     /// The interfaces it crosses.
     pub interfaces: Vec<String>,
     /// What became of it in the end: taken, left or waiting; none where that is not known.
-    #[serde(default)]
     pub verdict: Option<String>,
     /// Why.
-    #[serde(default)]
     pub reason: Option<String>,
 }
 

@@ -17,9 +17,9 @@ use hawser_lab::{EnterError, Lab, LinkChange, Options};
 use hawser_topology::{As, IsdAsn, Network};
 
 use crate::cli::{LabArgs, LabCommand, LinkCommand, SomeAs};
-use crate::failure::{Doing, Failure};
+use crate::cmd;
+use crate::failure::Failure;
 use crate::out::{errln, outln};
-use crate::scratch;
 
 /// Runs `hawser lab`.
 pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
@@ -31,7 +31,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     if !enters {
         // What commands left that were killed.
         Lab::sweep().map_err(Failure::job)?;
-        scratch::sweep();
+        hawser_experiments::sweep();
     }
     match args.command {
         LabCommand::Up {
@@ -44,7 +44,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             lab,
         } => {
             let network = network(&topology)?;
-            let mut options = Options::new(program()?)
+            let mut options = Options::new(cmd::program()?)
                 .with_name(lab.name)
                 .with_no_router(ases(&network, &no_router))
                 .with_no_control(ases(&network, &no_control));
@@ -107,11 +107,6 @@ fn not_run(error: EnterError) -> Result<ExitCode, Failure> {
 
 fn open(name: &str) -> Result<Lab, Failure> {
     Lab::open(name).map_err(Failure::job)
-}
-
-/// The program that runs a lab's parts: this one.
-pub fn program() -> Result<std::path::PathBuf, Failure> {
-    std::env::current_exe().doing("finding the hawser program")
 }
 
 /// A network by its file's path, or a ready one by its name.

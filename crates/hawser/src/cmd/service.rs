@@ -4,6 +4,7 @@ mod startup;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use hawser_control::Control;
 use hawser_endhost::responder;
@@ -13,8 +14,9 @@ use hawser_topology::{AsDir, AsTopology};
 use crate::cli::{
     ControlArgs, ControlCommand, InternalArgs, InternalCommand, RouterArgs, RouterCommand,
 };
+use crate::cmd;
 use crate::failure::{Doing, Failure};
-use crate::{cmd, scratch};
+use crate::out::errln;
 
 /// Runs `hawser router run`.
 pub fn router(args: RouterArgs) -> Result<(), Failure> {
@@ -85,7 +87,7 @@ pub fn internal(args: InternalArgs) -> ExitCode {
         InternalCommand::LabSupervisor { dir } => {
             let code = hawser_lab::supervise(&dir);
             // Of the demo or experiment that the lab has ended with, if it was killed.
-            scratch::sweep();
+            hawser_experiments::sweep();
             code
         }
         InternalCommand::CrossTraffic {
@@ -93,6 +95,15 @@ pub fn internal(args: InternalArgs) -> ExitCode {
             to,
             rate,
             millis,
-        } => crate::bench::cross::send(from, to, rate, std::time::Duration::from_millis(millis)),
+        } => {
+            let time = Duration::from_millis(millis);
+            match hawser_experiments::send_cross_traffic(from, to, rate, time) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    errln!("hawser: {error}");
+                    ExitCode::FAILURE
+                }
+            }
+        }
     }
 }

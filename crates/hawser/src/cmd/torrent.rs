@@ -53,7 +53,7 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
 }
 
 /// Hashes a file or folder into a torrent, with a bar on a terminal.
-pub fn hashed(path: &Path, options: &CreateOptions) -> Result<Vec<u8>, Failure> {
+fn hashed(path: &Path, options: &CreateOptions) -> Result<Vec<u8>, Failure> {
     let mut work = Work::begin("hashing");
     hawser_torrent::create(path, options, |done, total| work.show(done, total)).map_err(|error| {
         match error {

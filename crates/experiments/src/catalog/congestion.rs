@@ -2,19 +2,18 @@
 
 use hawser_path::Interface;
 
-use super::{Experiment, FIG4, Headline, MB, Window, choose, over_ip, ratio, single};
-use crate::bench::network::congested;
-use crate::failure::Failure;
-use crate::paper::congestion;
+use super::{FIG4, MB, ratio};
+use crate::error::{During, ExperimentError};
+use crate::experiment::{Experiment, Headline, Variant, Window, select};
+use crate::network::congested;
+use crate::papers::congestion;
 
 /// Limit of the links of [`congest`], in Mbit/s.
 const CONGESTED: f64 = 40.0;
 
-pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, Failure> {
-    let interface = |text: &str| -> Result<(Interface, u64), Failure> {
-        let interface = text
-            .parse()
-            .map_err(|e| Failure::job(format!("{text}: {e}")))?;
+pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, ExperimentError> {
+    let interface = |text: &str| -> Result<(Interface, u64), ExperimentError> {
+        let interface = text.parse().during(text)?;
         Ok((interface, (CONGESTED * share * 1e6) as u64))
     };
     let mut cross = vec![interface("1-ff00:0:111#1")?];
@@ -27,9 +26,10 @@ pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, Failure> {
         false => congestion::ONE_CONGESTED,
     };
     let mut variants = vec![
-        over_ip("over-ip", network()?, FIG4)?.paper(congestion::OVER_IP),
-        single("one-path", network()?, FIG4, choose("shortest", 1))?,
-        single("two-paths", network()?, FIG4, choose("disjoint", 2))?.paper(two_paths),
+        Variant::over_ip("over-ip", network()?, FIG4)?.with_paper(congestion::OVER_IP),
+        Variant::single("one-path", network()?, FIG4, select("shortest", 1))?,
+        Variant::single("two-paths", network()?, FIG4, select("disjoint", 2))?
+            .with_paper(two_paths),
     ];
     for variant in &mut variants {
         variant.cross.clone_from(&cross);
@@ -56,5 +56,6 @@ pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, Failure> {
             from: 10.0,
             to: 20.0,
         }),
+        one_network: false,
     })
 }

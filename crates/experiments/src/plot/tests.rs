@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
-use clap::ValueEnum;
 use plotters::style::RGBColor;
 
 use super::*;
-use crate::cli::BenchName;
+use crate::catalog::CATALOG;
+use crate::samples::Samples;
 
 /// Runs that differ a little, as recorded ones do: slow at the start, and slower while cross
 /// traffic flows.
@@ -33,11 +33,18 @@ fn run(experiment: &Experiment, mbit: f64, turn: f64) -> Run {
         bytes += mbit * starting * share * wave * 0.1 * 125_000.0;
         samples.push((time, bytes));
     }
+    recorded_run(mbit, Some(mbit * 1.08), samples)
+}
+
+fn recorded_run(mbit: f64, ceiling_mbit: Option<f64>, samples: Vec<(f64, f64)>) -> Run {
     Run {
+        seconds: samples.last().unwrap().0,
         goodput_mbit: mbit,
-        ceiling_mbit: Some(mbit * 1.08),
+        ceiling_mbit,
         around: None,
-        samples,
+        identical: true,
+        paths: Vec::new(),
+        samples: Samples(samples),
     }
 }
 
@@ -65,8 +72,8 @@ fn elements(svg: &str) -> Vec<Element<'_>> {
 }
 
 fn all() -> impl Iterator<Item = (Experiment, Figure, String)> {
-    BenchName::value_variants().iter().map(|name| {
-        let experiment = Experiment::of(*name, 1.0).unwrap();
+    CATALOG.iter().map(|entry| {
+        let experiment = entry.experiment(1.0).unwrap();
         let figure = figure(&experiment, &recorded(&experiment));
         let svg = figure.svg().unwrap();
         (experiment, figure, svg)
@@ -75,14 +82,11 @@ fn all() -> impl Iterator<Item = (Experiment, Figure, String)> {
 
 #[test]
 fn means_and_deviations_are_of_the_runs() {
-    let experiment = Experiment::of(BenchName::Fig8, 1.0).unwrap();
-    let run = |mbit: f64| Run {
-        goodput_mbit: mbit,
-        ceiling_mbit: None,
-        around: None,
-        samples: (0..=100)
-            .map(|step| (f64::from(step), f64::from(step) * mbit * 125_000.0))
-            .collect(),
+    let fig8 = CATALOG.iter().find(|entry| entry.name == "fig8");
+    let experiment = fig8.unwrap().experiment(1.0).unwrap();
+    let run = |mbit: f64| {
+        let point = |step| (f64::from(step), f64::from(step) * mbit * 125_000.0);
+        recorded_run(mbit, None, (0..=100).map(point).collect())
     };
     let runs: Vec<Vec<Run>> = [9.5, 9.0, 8.0, 26.0]
         .map(|mbit| vec![run(mbit), run(mbit + 1.0)])
@@ -90,7 +94,12 @@ fn means_and_deviations_are_of_the_runs() {
     for (_, mean, bar) in by_completion(&runs[3]) {
         assert!((mean - 26.5).abs() < 1e-6 && (bar - 0.5).abs() < 1e-6);
     }
-    assert!(draw(&experiment, &runs).unwrap().contains("<svg"));
+    let outcome = Outcome {
+        bytes: vec![1; runs.len()],
+        runs,
+        plain_tcp_mbit: None,
+    };
+    assert!(draw(&experiment, &outcome).unwrap().contains("<svg"));
 }
 
 #[test]
@@ -154,7 +163,7 @@ fn ceilings_and_papers_have_dashed_lines() {
 
 #[test]
 fn nothing_is_clipped_and_colours_are_those_of_the_palette() {
-    let palette: BTreeSet<String> = picture::colours()
+    let palette: BTreeSet<String> = style::colours()
         .map(|RGBColor(r, g, b)| format!("#{r:02X}{g:02X}{b:02X}"))
         .collect();
     let (width, height) = picture::SIZE;

@@ -1,4 +1,4 @@
-//! Folders for the files that a demo or an experiment makes.
+//! Temporary folders for the files of a session.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -7,39 +7,40 @@ use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, lstat, open};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use crate::failure::{Doing, Failure};
+use crate::error::{During, ExperimentError};
 
 /// What the names of such folders begin with.
 const PREFIX: &str = "hawser-scratch-";
 
-/// A folder under the temporary directory that goes when it is dropped, and with the next [`sweep`]
-/// when this process is killed: whether its process runs is told by a lock on it (flock(2)).
+/// A folder under the temporary directory that is removed when it is dropped, and by the next
+/// [`sweep`] if this process is killed: a lock on it (flock(2)) shows that its process runs.
+#[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
     _lock: OwnedFd,
 }
 
 impl Scratch {
-    /// Makes a folder of its own.
-    pub fn create() -> Result<Self, Failure> {
+    /// Makes a folder.
+    pub fn create() -> Result<Self, ExperimentError> {
         Self::create_in(&std::env::temp_dir())
     }
 
-    fn create_in(parent: &Path) -> Result<Self, Failure> {
-        let doing = || format!("making a folder in {}", parent.display());
+    fn create_in(parent: &Path) -> Result<Self, ExperimentError> {
+        let step = || format!("making a folder in {}", parent.display());
         loop {
             let folder = tempfile::Builder::new()
                 .prefix(PREFIX)
                 .tempdir_in(parent)
-                .doing(doing())?;
+                .during(step())?;
             let lock = match open_folder(folder.path()) {
                 Ok(lock) => lock,
-                // A sweep found it before it was locked.
+                // A sweep removed it before it was locked.
                 Err(Errno::NOENT) => continue,
-                Err(error) => return Err(error).doing(doing()),
+                Err(error) => return Err(error).during(step()),
             };
             rustix::io::retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive))
-                .doing(doing())?;
+                .during(step())?;
             if is_at(&lock, folder.path()) {
                 let _lock = lock;
                 return Ok(Self { folder, _lock });
@@ -53,7 +54,7 @@ impl Scratch {
     }
 }
 
-/// Removes the folders of processes of this user that were killed.
+/// Removes the folders of sessions of this user whose process was killed.
 pub fn sweep() {
     sweep_in(&std::env::temp_dir());
 }
@@ -68,7 +69,7 @@ fn sweep_in(parent: &Path) {
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     for path in paths.filter(is_scratch) {
-        // Not this user's, or gone meanwhile.
+        // Another user's, or removed meanwhile.
         let Ok(lock) = open_folder(&path) else {
             continue;
         };

@@ -1,50 +1,50 @@
-//! What an experiment found: a table beside the papers' figures, or JSON.
+//! What an experiment measured: the object that `hawser bench --json` prints.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::experiment::{Experiment, Headline};
-use super::run::Run;
-use crate::failure::{Doing, Failure};
-use crate::format;
-use crate::out::outln;
+use crate::experiment::{Experiment, Headline};
+use crate::session::Outcome;
 
-/// What `hawser bench --json` prints.
-#[derive(Serialize)]
+/// What an experiment measured.
+#[derive(Debug, Serialize)]
 pub struct Report {
-    experiment: &'static str,
-    about: &'static str,
+    /// Its name.
+    pub experiment: &'static str,
+    /// The section or figure of the paper that has it, or what it compares.
+    pub about: &'static str,
     /// Bytes of each download, by variant.
-    bytes: BTreeMap<String, u64>,
+    pub bytes: BTreeMap<String, u64>,
     /// Goodput of every run in Mbit/s, by variant: of all downloads together until the last is
-    /// through; with cross traffic, while it flows.
-    variants: BTreeMap<String, Vec<f64>>,
+    /// complete; with cross traffic, during that.
+    pub variants: BTreeMap<String, Vec<f64>>,
     /// What headers leave of the limits on the paths used, in Mbit/s, by variant; null without
-    /// limits. Cross traffic is not taken off.
-    ceiling_mbit: BTreeMap<String, Option<f64>>,
+    /// limits. Cross traffic is not subtracted.
+    pub ceiling_mbit: BTreeMap<String, Option<f64>>,
     /// What the papers measured, in Mbit/s, by variant, where they did.
-    paper_mbit: BTreeMap<String, f64>,
+    pub paper_mbit: BTreeMap<String, f64>,
     /// With cross traffic: goodput before it, in Mbit/s.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    before_mbit: BTreeMap<String, Vec<f64>>,
+    pub before_mbit: BTreeMap<String, Vec<f64>>,
     /// With cross traffic: seconds after its end until nine tenths of `before_mbit` were reached
     /// for a second; null if never.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    recovered_seconds: BTreeMap<String, Vec<Option<f64>>>,
+    pub recovered_seconds: BTreeMap<String, Vec<Option<f64>>>,
     /// The headline ratio, of medians; null when one of its variants was not run.
-    ratio: Option<f64>,
+    pub ratio: Option<f64>,
     /// What `ratio` compares.
-    ratio_of: String,
+    pub ratio_of: String,
     /// The same ratio of the papers' figures.
-    paper_ratio: Option<f64>,
+    pub paper_ratio: Option<f64>,
     /// Largest less smallest goodput by the median, by variant.
-    spread: BTreeMap<String, f64>,
+    pub spread: BTreeMap<String, f64>,
+    /// The variants in the order of the experiment.
     #[serde(skip)]
-    order: Vec<String>,
+    pub order: Vec<String>,
 }
 
-/// The median; of an even number the mean of the middle two.
+/// The median; of an even number of values the mean of the middle two; NaN of none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -63,7 +63,7 @@ fn spread(values: &[f64]) -> f64 {
 
 impl Report {
     /// Sums up the runs of each variant, in the order of the experiment.
-    pub fn new(experiment: &Experiment, bytes: &[u64], runs: &[Vec<Run>]) -> Self {
+    pub fn new(experiment: &Experiment, outcome: &Outcome) -> Self {
         let mut report = Self {
             experiment: experiment.name,
             about: experiment.about,
@@ -79,7 +79,8 @@ impl Report {
             spread: BTreeMap::new(),
             order: Vec::new(),
         };
-        for ((variant, runs), bytes) in experiment.variants.iter().zip(runs).zip(bytes) {
+        let variants = experiment.variants.iter();
+        for ((variant, runs), bytes) in variants.zip(&outcome.runs).zip(&outcome.bytes) {
             let name = || variant.name.clone();
             let goodput: Vec<f64> = runs.iter().map(|run| run.goodput_mbit).collect();
             let ceilings: Option<Vec<f64>> = runs.iter().map(|run| run.ceiling_mbit).collect();
@@ -119,61 +120,6 @@ impl Report {
             }
         };
         report
-    }
-
-    /// Prints the report on standard output.
-    pub fn show(&self, json: bool) -> Result<(), Failure> {
-        if json {
-            outln!("{}", serde_json::to_string(self).doing("writing JSON")?);
-            return Ok(());
-        }
-        let width = self.order.iter().map(String::len).max().unwrap_or(0).max(8);
-        outln!("{}: {}", self.experiment, self.about);
-        outln!(
-            "{:<width$} {:>5} {:>14} {:>8} {:>14} {:>9} {:>14}",
-            "variant",
-            "runs",
-            "goodput",
-            "spread",
-            "ceiling",
-            "reached",
-            "paper"
-        );
-        let mbit = |value: Option<f64>| value.map_or("-".to_owned(), |v| format::rate(v * 1e6));
-        for name in &self.order {
-            let goodput = median(&self.variants[name]);
-            let ceiling = self.ceiling_mbit[name];
-            let reached =
-                ceiling.map_or("-".to_owned(), |c| format!("{:.1} %", 100.0 * goodput / c));
-            outln!(
-                "{name:<width$} {:>5} {:>14} {:>7.1}% {:>14} {:>9} {:>14}",
-                self.variants[name].len(),
-                mbit(Some(goodput)),
-                100.0 * self.spread[name],
-                mbit(ceiling),
-                reached,
-                mbit(self.paper_mbit.get(name).copied()),
-            );
-            if let Some(before) = self.before_mbit.get(name) {
-                let seconds = &self.recovered_seconds[name];
-                let worst = seconds
-                    .iter()
-                    .try_fold(0.0, |worst: f64, s| s.map(|s| worst.max(s)));
-                outln!(
-                    "{:width$}  before {}, after it nine tenths of that again {}",
-                    "",
-                    mbit(Some(median(before))),
-                    worst.map_or("not every time".to_owned(), |s| format!("within {s:.1} s")),
-                );
-            }
-        }
-        if let Some(ratio) = self.ratio {
-            let paper = self
-                .paper_ratio
-                .map_or(String::new(), |p| format!("  (paper: {p:.2})"));
-            outln!("{}: {ratio:.2}{paper}", self.ratio_of);
-        }
-        Ok(())
     }
 }
 

@@ -8,8 +8,8 @@ use hawser_lab::ip_way;
 use hawser_path::Interface;
 use hawser_topology::{IsdAsn, Network};
 
-use crate::cmd::get::PathReport;
-use crate::failure::{Doing, Failure};
+use crate::error::{During, ExperimentError};
+use crate::transfer::TransferPath;
 
 /// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP headers. Preamble,
 /// checksum and gap are not counted by HTB.
@@ -48,8 +48,11 @@ pub struct PathCost {
 
 impl PathCost {
     /// The cost of a path that a download used.
-    pub fn of(path: &PathReport) -> Result<Self, Failure> {
-        let gone = || Failure::job(format!("path {} is gone: no ceiling", path.fingerprint));
+    pub fn of(path: &TransferPath) -> Result<Self, ExperimentError> {
+        let gone = || {
+            let text = format!("path {} is gone: no ceiling for it", path.fingerprint);
+            ExperimentError::Step(text)
+        };
         let mtu = path.mtu.ok_or_else(gone)?;
         let scion = SCION_HEADERS + path.path_bytes.ok_or_else(gone)?;
         let stream = usize::from(mtu).saturating_sub(scion + QUIC_HEADERS);
@@ -59,14 +62,14 @@ impl PathCost {
                 .iter()
                 .map(|i| i.parse())
                 .collect::<Result<_, _>>()
-                .doing("reading the report")?,
+                .during("reading the download's report")?,
             frame: f64::from(mtu) + UNDERLAY,
             payload: stream as f64 * BLOCK / (BLOCK + PIECE_HEADER),
         })
     }
 
-    /// The cost of plain TCP from one AS to another: of the way that IP takes in a lab. None where
-    /// there is none.
+    /// The cost of plain TCP from one AS to another, over the links that IP takes in a lab; `None`
+    /// if there are none.
     pub fn plain_tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Self> {
         let links = ip_way(network, from, to)?;
         let links = links.iter().filter_map(|&link| network.links.get(link));
@@ -91,7 +94,7 @@ impl PathCost {
     }
 }
 
-/// The ceiling in bit/s of file data; none when some path has no limit at all.
+/// The ceiling in bit/s of file data; `None` when some path has no limit at all.
 pub fn ceiling(network: &Network, paths: &[PathCost]) -> Option<f64> {
     let mut limits: Vec<(usize, f64)> = Vec::new();
     let mut crossings: Vec<Vec<usize>> = Vec::new();
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_tcp_takes_one_way_and_has_its_own_headers() {
+    fn plain_tcp_takes_one_route_and_has_its_own_headers() {
         let goodput = |network: &str, from: &str, to: &str| {
             let network = Network::ready(network).unwrap();
             let ends = [from, to].map(|text| text.parse().unwrap());

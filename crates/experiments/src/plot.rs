@@ -1,25 +1,29 @@
-//! Figures in the shape of the papers': goodput by how much is there, or by time where cross
-//! traffic comes and goes; a line for the mean of each variant's runs, a band for their standard
-//! deviation, dashed lines for the ceiling and for what the paper measured.
+//! Figures in the shape of the papers': goodput by the completed part of the download, or by time
+//! where there is cross traffic; a line for the mean of each variant's runs, a band for their
+//! standard deviation, dashed lines for the ceiling and for what the paper measured.
 
+mod figure;
 mod legend;
 mod picture;
+mod style;
 
-use self::picture::{Figure, Line};
-use super::experiment::{Experiment, Window};
-use super::report::median;
-use super::run::{Run, at, rate};
-use crate::failure::{Doing, Failure};
+use self::figure::{Figure, Line, Point};
+use crate::error::{During, ExperimentError};
+use crate::experiment::{Experiment, Window};
+use crate::report::median;
+use crate::run::Run;
+use crate::session::Outcome;
 
 /// Parts that a download is cut into, each 5 %.
 const PARTS: usize = 20;
 
-/// A point of a line: where, the mean over the runs, their standard deviation.
-type Point = (f64, f64, f64);
-
-/// Draws the figure of an experiment; returns it as SVG.
-pub fn draw(experiment: &Experiment, runs: &[Vec<Run>]) -> Result<String, Failure> {
-    figure(experiment, runs).svg().doing("drawing the figure")
+/// Draws the figure of an experiment; returns an SVG document.
+///
+/// # Errors
+/// [`ExperimentError::Step`] if the figure cannot be drawn.
+pub fn draw(experiment: &Experiment, outcome: &Outcome) -> Result<String, ExperimentError> {
+    let figure = figure(experiment, &outcome.runs);
+    figure.svg().during("drawing the figure")
 }
 
 fn figure(experiment: &Experiment, runs: &[Vec<Run>]) -> Figure {
@@ -47,12 +51,12 @@ fn figure(experiment: &Experiment, runs: &[Vec<Run>]) -> Figure {
     }
 }
 
-/// Goodput in each twentieth of the download.
+/// Goodput in each part of the download.
 fn by_completion(runs: &[Run]) -> Vec<Point> {
     let part = |run: &Run, index: usize| {
-        let total = run.samples.last().map_or(0.0, |(_, bytes)| *bytes);
-        let when = |index| time_of(&run.samples, total * index as f64 / PARTS as f64);
-        rate(&run.samples, when(index), when(index + 1))
+        let samples = &run.samples;
+        let when = |index| samples.time_of(samples.total() * index as f64 / PARTS as f64);
+        samples.rate(when(index), when(index + 1))
     };
     (0..PARTS)
         .map(|index| {
@@ -65,28 +69,19 @@ fn by_completion(runs: &[Run]) -> Vec<Point> {
 
 /// Goodput in each second that all runs had, until as long after the window as it lasts.
 fn by_time(runs: &[Run], window: Window) -> Vec<Point> {
-    let ends = runs.iter().filter_map(|run| run.samples.last());
-    let end = ends.map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
+    let ends = runs.iter().map(|run| run.samples.end());
+    let end = ends.fold(f64::INFINITY, f64::min);
     let until = (2.0 * window.to - window.from).min(end).floor() as usize;
     (0..until)
         .map(|second| {
             let (from, to) = (second as f64, (second + 1) as f64);
-            let rates = runs.iter().map(|run| rate(&run.samples, from, to));
+            let rates = runs.iter().map(|run| run.samples.rate(from, to));
             point(to, &rates.collect::<Vec<_>>())
         })
         .collect()
 }
 
-/// When so many bytes were there.
-fn time_of(samples: &[(f64, f64)], bytes: f64) -> f64 {
-    // Swapped, the samples tell times of bytes.
-    let times: Vec<(f64, f64)> = samples
-        .iter()
-        .map(|(time, bytes)| (*bytes, *time))
-        .collect();
-    at(&times, bytes)
-}
-
+/// The mean and the standard deviation of `rates`.
 fn point(place: f64, rates: &[f64]) -> Point {
     let count = rates.len().max(1) as f64;
     let mean = rates.iter().sum::<f64>() / count;

@@ -1,14 +1,14 @@
-//! The networks of experiments that come with no ready topology.
+//! The networks of experiments that have no ready topology.
 
 use std::fmt::Write;
 
 use hawser_topology::Network;
 
-use crate::failure::Failure;
+use crate::error::ExperimentError;
 
-/// One link between two ASes, as its `.topo` keys.
+/// Properties of a link between two ASes, as its `.topo` keys.
 #[derive(Debug, Clone, Copy)]
-pub struct Wire {
+pub struct LinkSpec {
     /// Limit, in Mbit/s.
     pub mbit: f64,
     /// One-way delay, in milliseconds.
@@ -17,7 +17,7 @@ pub struct Wire {
     pub loss: f64,
 }
 
-impl Wire {
+impl LinkSpec {
     /// A link without loss.
     pub fn new(mbit: f64, millis: u32) -> Self {
         Self {
@@ -35,28 +35,28 @@ impl Wire {
 }
 
 /// Two ASes, 1-ff00:0:110 and 1-ff00:0:111, with these links between them.
-pub fn parallel(wires: &[Wire]) -> Result<Network, Failure> {
+pub fn parallel(links: &[LinkSpec]) -> Result<Network, ExperimentError> {
     let mut topo =
         "ASes:\n  \"1-ff00:0:110\": {core: true}\n  \"1-ff00:0:111\": {core: true}\nlinks:\n"
             .to_owned();
-    for (index, wire) in wires.iter().enumerate() {
+    for (index, link) in links.iter().enumerate() {
         let id = index + 1;
         // Writing to a string cannot fail.
         let _ = writeln!(
             topo,
             "  - {{a: \"1-ff00:0:110#{id}\", b: \"1-ff00:0:111#{id}\", linkAtoB: CORE, {}}}",
-            wire.keys()
+            link.keys()
         );
     }
-    Network::parse(&topo).map_err(Failure::job)
+    Network::parse(&topo).map_err(ExperimentError::step)
 }
 
 /// The testbed of 000, Fig. 5.5: the leecher's AS 1-ff00:0:110 behind one link to 1-ff00:0:112, and
 /// from there two paths to the seeder's AS 1-ff00:0:111, path 1 directly, path 2 over 1-ff00:0:113,
-/// so that path 1 is the shortest. All links have the same limit, so that two paths can carry no
-/// more than one until something else is on them.
-pub fn congested(mbit: f64) -> Result<Network, Failure> {
-    let keys = Wire::new(mbit, 2).keys();
+/// so that path 1 is the shortest. All links have the same limit, so two paths can carry no more
+/// than one unless cross traffic takes a share of one.
+pub fn congested(mbit: f64) -> Result<Network, ExperimentError> {
+    let keys = LinkSpec::new(mbit, 2).keys();
     let topo = format!(
         r#"ASes:
   "1-ff00:0:110": {{core: true}}
@@ -70,7 +70,7 @@ links:
   - {{a: "1-ff00:0:113#2", b: "1-ff00:0:111#2", linkAtoB: CORE, {keys}}}
 "#
     );
-    Network::parse(&topo).map_err(Failure::job)
+    Network::parse(&topo).map_err(ExperimentError::step)
 }
 
 #[cfg(test)]
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn links_are_as_asked() {
-        let bad = Wire {
+        let bad = LinkSpec {
             loss: 2.5,
-            ..Wire::new(0.5, 100)
+            ..LinkSpec::new(0.5, 100)
         };
-        let network = parallel(&[Wire::new(20.0, 5), bad]).unwrap();
+        let network = parallel(&[LinkSpec::new(20.0, 5), bad]).unwrap();
         let shapes: Vec<_> = network.links.iter().map(|link| link.shape).collect();
         assert_eq!(shapes[0].rate, Some(20_000_000));
         assert_eq!(shapes[0].delay, Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! What the papers measured, in Mbit/s: in one place for demos, experiments and figures.
+//! What the papers measured, in Mbit/s: the only place for these figures.
 
 /// 001, Fig. 5: two links of 10 Gbit/s.
 pub mod fig5 {
@@ -28,9 +28,9 @@ pub mod fig10 {
 
 /// 000, 5.3.1 and 5.3.2: links of 1 Gbit/s, with cross traffic between second 10 and 20.
 pub mod congestion {
-    /// Two paths before it.
+    /// Two paths, before cross traffic.
     pub const BEFORE: f64 = 1000.0;
-    /// QUIC over IP, which takes one path, while it flows.
+    /// QUIC over IP, which takes one path, during cross traffic.
     pub const OVER_IP: f64 = 180.0;
     /// Two paths, one of them congested.
     pub const ONE_CONGESTED: f64 = 900.0;
@@ -38,18 +38,18 @@ pub mod congestion {
     pub const BOTH_CONGESTED: f64 = 300.0;
 }
 
-/// Goodput of files of so many gigabytes together, all there after so many seconds.
+/// Goodput of `files` downloads of `gigabytes` each that are all complete after `seconds`.
 fn goodput(files: usize, gigabytes: f64, seconds: f64) -> f64 {
     files as f64 * gigabytes * 8e3 / seconds
 }
 
-/// 000, Table 5.5: downloads of 5 GB at once, and their goodput together.
+/// 000, Table 5.5: the number of downloads of 5 GB at once, and their total goodput.
 pub fn concurrent() -> [(usize, f64); 5] {
     let seconds = [(1, 32.3), (2, 51.5), (3, 74.2), (5, 119.5), (10, 245.8)];
     seconds.map(|(count, seconds)| (count, goodput(count, 5.0, seconds)))
 }
 
-/// 000, Table 5.6: three downloads at once of so many gigabytes, and their goodput together.
+/// 000, Table 5.6: the gigabytes of each of three downloads at once, and their total goodput.
 pub fn filesize() -> [(f64, f64); 5] {
     let seconds = [
         (1.0, 13.2),

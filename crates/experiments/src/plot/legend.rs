@@ -2,22 +2,22 @@
 
 use std::error::Error;
 
-use console::truncate_str;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::picture::{Figure, GREY, Look, SHADE};
+use super::figure::Figure;
+use super::style::{GREY, Look, SHADE, number};
 
 /// Height of a line of text, in pixels.
 const ROW: i32 = 19;
-/// Most letters of small print that fit.
+/// Letters of small print that fit.
 const LETTERS: usize = 29;
 /// Where text begins.
 const TEXT: i32 = 36;
 
-/// Draws it from the top of `area` down.
-pub(super) fn draw(
+/// Draws the legend of `figure` from the top of `area` down.
+pub fn draw(
     figure: &Figure,
     area: &DrawingArea<SVGBackend<'_>, Shift>,
 ) -> Result<(), Box<dyn Error>> {
@@ -94,7 +94,7 @@ pub(super) fn draw(
     for (ceiling, names) in ceilings {
         dashes(y, 8, 5, GREY.stroke_width(1))?;
         let text = format!("{} of {}", number(ceiling), names.join(", "));
-        put(y, 12, GREY, &truncate_str(&text, LETTERS, "…"))?;
+        put(y, 12, GREY, &cut(&text))?;
         y += ROW;
     }
     if figure.window.is_some() {
@@ -105,11 +105,10 @@ pub(super) fn draw(
     Ok(())
 }
 
-/// Three figures.
-fn number(value: f64) -> String {
-    match value {
-        v if v >= 100.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
+/// Text cut to the letters that fit.
+fn cut(text: &str) -> String {
+    match text.chars().count() > LETTERS {
+        true => text.chars().take(LETTERS - 1).chain(['…']).collect(),
+        false => text.to_owned(),
     }
 }

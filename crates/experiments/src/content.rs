@@ -1,0 +1,106 @@
+//! The file that is transferred.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::{During, ExperimentError};
+
+/// The file, its size and its hash.
+#[derive(Debug)]
+pub struct Content {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    sha256: [u8; 32],
+}
+
+impl Content {
+    /// The user's file.
+    pub fn existing(file: &Path) -> Result<Self, ExperimentError> {
+        let path = file.canonicalize().during(file.display())?;
+        let bytes = std::fs::metadata(&path).during(path.display())?.len();
+        if bytes == 0 {
+            let text = format!("{}: is empty", path.display());
+            return Err(ExperimentError::Request(text));
+        }
+        Self::hashed(path, bytes)
+    }
+
+    /// A new file of this size in `folder`.
+    pub fn generate(folder: &Path, bytes: u64) -> Result<Self, ExperimentError> {
+        let path = folder.join(format!("hawser-{bytes}.bin"));
+        write_random(&path, bytes).during(path.display())?;
+        Self::hashed(path, bytes)
+    }
+
+    fn hashed(path: PathBuf, bytes: u64) -> Result<Self, ExperimentError> {
+        let sha256 = hash(&path).during(path.display())?;
+        Ok(Self {
+            path,
+            bytes,
+            sha256,
+        })
+    }
+
+    /// Whether the file at `path` has the same content.
+    pub fn matches(&self, path: &Path) -> Result<bool, ExperimentError> {
+        Ok(hash(path).during(path.display())? == self.sha256)
+    }
+}
+
+/// Writes bytes that do not compress (xorshift64*, Vigna 2014).
+fn write_random(path: &Path, bytes: u64) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut left = bytes;
+    while left > 0 {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        let word = state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
+        let take = left.min(8) as usize;
+        out.write_all(&word[..take])?;
+        left -= take as u64;
+    }
+    out.flush()
+}
+
+fn hash(path: &Path) -> io::Result<[u8; 32]> {
+    let mut file = File::open(path)?;
+    let mut sha = Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(sha.finalize().into()),
+            n => sha.update(&buffer[..n]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_copy_does_not_match() {
+        let folder = tempfile::tempdir().unwrap();
+        let content = Content::generate(folder.path(), 1001).unwrap();
+        let copy = folder.path().join("copy");
+        let mut bytes = std::fs::read(&content.path).unwrap();
+        assert_eq!(bytes.len(), 1001);
+        std::fs::write(&copy, &bytes).unwrap();
+        assert!(content.matches(&copy).unwrap());
+        let again = Content::existing(&copy).unwrap();
+        assert!(again.matches(&content.path).unwrap());
+        bytes[1000] ^= 1;
+        std::fs::write(&copy, &bytes).unwrap();
+        assert!(!content.matches(&copy).unwrap());
+        std::fs::write(&copy, "").unwrap();
+        let empty = Content::existing(&copy);
+        assert!(matches!(empty, Err(ExperimentError::Request(_))));
+    }
+}

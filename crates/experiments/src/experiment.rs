@@ -1,0 +1,234 @@
+//! What an experiment is made of: variants with their networks, seeders, downloads and cross
+//! traffic.
+
+use hawser_path::Interface;
+use hawser_topology::{IsdAsn, Network};
+
+use crate::error::{During, ExperimentError};
+
+/// An experiment: variants that are compared.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Its name.
+    pub name: &'static str,
+    /// The section or figure of the paper that has it, or what it compares.
+    pub about: &'static str,
+    /// What is compared, baselines first.
+    pub variants: Vec<Variant>,
+    /// Which two figures its headline ratio compares.
+    pub headline: Headline,
+    /// The ratio of the papers' figures.
+    pub paper_ratio: Option<f64>,
+    /// Bytes of each download.
+    pub bytes: u64,
+    /// When cross traffic flows, if there is any.
+    pub window: Option<Window>,
+    /// Whether all variants run one after the other on one network with the same seeders, those of
+    /// the first variant. Otherwise each run has a network of its own.
+    pub one_network: bool,
+}
+
+/// What the headline ratio is.
+#[derive(Debug, Clone)]
+pub enum Headline {
+    /// Goodput of the first named variant by that of the second, times the third: 1 unless the
+    /// figure is to be read per path.
+    Ratio(String, String, f64),
+    /// Goodput of the variant during the window by that before it.
+    During(String),
+}
+
+/// When cross traffic flows, in seconds from the start of the download.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// Its first second.
+    pub from: f64,
+    /// Its end.
+    pub to: f64,
+}
+
+/// One of the things that are compared.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// Its name.
+    pub name: String,
+    /// The network it runs on.
+    pub network: Network,
+    /// The seeders.
+    pub seeders: Vec<Seeder>,
+    /// The downloads, which start together.
+    pub downloads: Vec<Download>,
+    /// Where cross traffic leaves, and its rate in bit/s.
+    pub cross: Vec<(Interface, u64)>,
+    /// What the paper measured, in Mbit/s.
+    pub paper_mbit: Option<f64>,
+    /// Bytes of each download, if not those of the experiment.
+    pub bytes: Option<u64>,
+    /// Whether seeders are IP peers to the leechers.
+    pub over_ip: bool,
+}
+
+/// A seeder.
+#[derive(Debug, Clone)]
+pub struct Seeder {
+    /// Its AS.
+    pub isd_as: IsdAsn,
+    /// Further arguments of `hawser seed`.
+    pub args: Vec<String>,
+}
+
+/// A download.
+#[derive(Debug, Clone)]
+pub struct Download {
+    /// Its AS.
+    pub isd_as: IsdAsn,
+    /// The index of the seeder it fetches from.
+    pub seeder: usize,
+    /// Further arguments of `hawser get`.
+    pub args: Vec<String>,
+}
+
+impl Experiment {
+    /// The same with only the named variants; with all if no name is given.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Request`] if there is no variant of one of the names.
+    pub fn with_variants(mut self, names: &[String]) -> Result<Self, ExperimentError> {
+        let known: Vec<_> = self.variants.iter().map(|v| v.name.clone()).collect();
+        if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
+            return Err(ExperimentError::Request(format!(
+                "{} has no variant {unknown}: there are {}",
+                self.name,
+                known.join(", ")
+            )));
+        }
+        if !names.is_empty() {
+            self.variants.retain(|one| names.contains(&one.name));
+        }
+        Ok(self)
+    }
+
+    /// The same with downloads of this many bytes.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Request`] if variants have sizes of their own.
+    pub fn with_bytes(mut self, bytes: u64) -> Result<Self, ExperimentError> {
+        if self.variants.iter().any(|one| one.bytes.is_some()) {
+            let text = format!("the variants of {} have sizes of their own", self.name);
+            return Err(ExperimentError::Request(text));
+        }
+        self.bytes = bytes;
+        Ok(self)
+    }
+
+    /// The same with another limit, in bit/s, on every link that has one; `None` for no limit.
+    #[must_use]
+    pub fn with_rate(mut self, rate: Option<u64>) -> Self {
+        let networks = self.variants.iter_mut().map(|one| &mut one.network);
+        for link in networks.flat_map(|network| &mut network.links) {
+            link.shape.rate = link.shape.rate.and(rate);
+        }
+        self
+    }
+
+    /// The ASes of the first variant's first seeder and first download, if a link joins them.
+    pub fn direct_link(&self) -> Option<(IsdAsn, IsdAsn)> {
+        let variant = self.variants.first()?;
+        let seeder = variant.seeders.first()?.isd_as;
+        let leecher = variant.downloads.first()?.isd_as;
+        let ends = [seeder, leecher];
+        let mut links = variant.network.links.iter();
+        links
+            .any(|link| ends.contains(&link.a.isd_as) && ends.contains(&link.b.isd_as))
+            .then_some((seeder, leecher))
+    }
+
+    /// Bytes of each download of a variant.
+    pub fn bytes_of(&self, variant: &Variant) -> u64 {
+        variant.bytes.unwrap_or(self.bytes)
+    }
+}
+
+impl Variant {
+    /// One seeder, one leecher; `args` are further arguments of `hawser get`.
+    pub(crate) fn single(
+        name: impl Into<String>,
+        network: Network,
+        (seeder, leecher): (&str, &str),
+        args: Vec<String>,
+    ) -> Result<Self, ExperimentError> {
+        Ok(Self {
+            name: name.into(),
+            network,
+            seeders: vec![Seeder {
+                isd_as: isd_as(seeder)?,
+                args: Vec::new(),
+            }],
+            downloads: vec![Download {
+                isd_as: isd_as(leecher)?,
+                seeder: 0,
+                args,
+            }],
+            cross: Vec::new(),
+            paper_mbit: None,
+            bytes: None,
+            over_ip: false,
+        })
+    }
+
+    /// The same over plain TCP, which takes the shortest route and has the limits of links but not
+    /// their delay and loss: border routers make those.
+    pub(crate) fn over_ip(
+        name: impl Into<String>,
+        network: Network,
+        ends: (&str, &str),
+    ) -> Result<Self, ExperimentError> {
+        let variant = Self::single(name, network, ends, Vec::new())?;
+        Ok(Self {
+            over_ip: true,
+            ..variant
+        })
+    }
+
+    /// The same with the paper's figure, in Mbit/s.
+    pub(crate) fn with_paper(mut self, mbit: f64) -> Self {
+        self.paper_mbit = Some(mbit);
+        self
+    }
+
+    /// The same with downloads of this many bytes, whatever the experiment has.
+    pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
+        self.bytes = Some(bytes);
+        self
+    }
+
+    /// The same download `count` times at once, each from a seeder of its own.
+    pub(crate) fn times(mut self, count: usize) -> Self {
+        let (seeder, download) = (self.seeders.remove(0), self.downloads.remove(0));
+        self.seeders = vec![seeder; count];
+        let downloads = (0..count).map(|index| Download {
+            seeder: index,
+            ..download.clone()
+        });
+        self.downloads = downloads.collect();
+        self
+    }
+}
+
+/// Parses an AS of an experiment.
+pub(crate) fn isd_as(text: &str) -> Result<IsdAsn, ExperimentError> {
+    text.parse().during(text)
+}
+
+/// A ready topology.
+pub(crate) fn ready(name: &str) -> Result<Network, ExperimentError> {
+    Network::ready(name).ok_or_else(|| ExperimentError::Step(format!("no topology {name}")))
+}
+
+/// Arguments of `hawser get`: the leecher selects at most this many paths.
+pub(crate) fn select(strategy: &str, paths: u16) -> Vec<String> {
+    let paths = paths.to_string();
+    ["--select", strategy, "--paths", &paths]
+        .map(str::to_owned)
+        .into()
+}

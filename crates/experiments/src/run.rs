@@ -1,0 +1,143 @@
+//! One run of one variant: its downloads and cross traffic, and what they measured.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+
+use crate::ceiling::{PathCost, ceiling};
+use crate::content::Content;
+use crate::error::{During, ExperimentError};
+use crate::experiment::{Download, Variant, Window};
+use crate::samples::Samples;
+use crate::stage::{Display, Stage};
+use crate::transfer::{TransferPath, TransferReport};
+
+/// Before this second a download is still starting up.
+const SETTLED: f64 = 4.0;
+
+/// What is transferred.
+#[derive(Debug)]
+pub(crate) struct Load {
+    /// The file.
+    pub content: Content,
+    /// Its `.torrent` file.
+    pub torrent: PathBuf,
+}
+
+/// What a run measured.
+#[derive(Debug)]
+pub struct Run {
+    /// Seconds from the first path lookup to the last verified piece of the last download.
+    pub seconds: f64,
+    /// Bits of all files per second, in Mbit/s: until the last is complete, or during the window.
+    pub goodput_mbit: f64,
+    /// What headers leave of the limits; `None` where nothing is limited.
+    pub ceiling_mbit: Option<f64>,
+    /// With a window: the goodput before it, and the seconds after it until nine tenths of that
+    /// were reached again, infinite if never.
+    pub around: Option<(f64, f64)>,
+    /// Whether every downloaded file has the content of the seeded one.
+    pub identical: bool,
+    /// The paths that carried blocks, of all downloads.
+    pub(crate) paths: Vec<TransferPath>,
+    /// Bytes of all files together over time.
+    pub(crate) samples: Samples,
+}
+
+/// Runs a variant on a stage whose seeders listen.
+pub(crate) async fn run(
+    stage: &Stage,
+    variant: &Variant,
+    load: &Load,
+    window: Option<Window>,
+    folder: &Path,
+    display: Display,
+) -> Result<Run, ExperimentError> {
+    let downloads = variant.downloads.iter();
+    let downloads = downloads.map(|download| fetch(stage, download, load, folder, display));
+    let cross = window.iter().flat_map(|window| {
+        variant
+            .cross
+            .iter()
+            .map(move |&(interface, rate)| async move {
+                tokio::time::sleep(Duration::from_secs_f64(window.from)).await;
+                let time = Duration::from_secs_f64(window.to - window.from);
+                stage.cross_traffic(interface, rate, time).await
+            })
+    });
+    let (fetched, _) = tokio::try_join!(try_join_all(downloads), try_join_all(cross))?;
+    let (reports, identical): (Vec<_>, Vec<_>) = fetched.into_iter().unzip();
+    let identical = identical.into_iter().all(|identical| identical);
+    measure(variant, reports, identical, window)
+}
+
+/// Runs one download; returns its report, and whether the file is identical to the seeded one.
+async fn fetch(
+    stage: &Stage,
+    download: &Download,
+    load: &Load,
+    folder: &Path,
+    display: Display,
+) -> Result<(TransferReport, bool), ExperimentError> {
+    let into = tempfile::Builder::new()
+        .prefix("get-")
+        .tempdir_in(folder)
+        .during("making a folder for the download")?;
+    let report = stage.get(download, &load.torrent, into.path(), display);
+    let report = report.await?;
+    let identical = load.content.matches(&into.path().join(&report.name))?;
+    Ok((report, identical))
+}
+
+fn measure(
+    variant: &Variant,
+    reports: Vec<TransferReport>,
+    identical: bool,
+    window: Option<Window>,
+) -> Result<Run, ExperimentError> {
+    let series: Vec<_> = reports.iter().map(|r| &r.samples[..]).collect();
+    let samples = Samples::sum(&series);
+    let bytes: u64 = reports.iter().map(|r| r.fetched_bytes).sum();
+    let seconds = reports.iter().map(|r| r.seconds).fold(0.0, f64::max);
+    let paths: Vec<_> = reports.into_iter().flat_map(|r| r.paths).collect();
+    let ceiling = costs(variant, &paths)?.and_then(|costs| ceiling(&variant.network, &costs));
+    let mut run = Run {
+        seconds,
+        goodput_mbit: bytes as f64 * 8e-6 / seconds.max(1e-9),
+        ceiling_mbit: ceiling.map(|bits| bits / 1e6),
+        around: None,
+        identical,
+        paths,
+        samples,
+    };
+    if let Some(window) = window {
+        if seconds < window.to {
+            return Err(ExperimentError::Request(format!(
+                "{}: the download was through after {seconds:.1} s, before the congestion ended: \
+                 give it more with --size",
+                variant.name
+            )));
+        }
+        let before = run.samples.rate(SETTLED, window.from);
+        run.goodput_mbit = run.samples.rate(window.from, window.to);
+        run.around = Some((before, run.samples.recovery(window.to, 0.9 * before)));
+    }
+    Ok(run)
+}
+
+/// What the paths used cost in headers; `None` where plain IP has no route.
+fn costs(
+    variant: &Variant,
+    paths: &[TransferPath],
+) -> Result<Option<Vec<PathCost>>, ExperimentError> {
+    if !variant.over_ip {
+        let costs = paths.iter().map(PathCost::of);
+        return Ok(Some(costs.collect::<Result<_, _>>()?));
+    }
+    let costs = variant.downloads.iter().map(|download| {
+        let seeder = variant.seeders[download.seeder].isd_as;
+        PathCost::plain_tcp(&variant.network, seeder, download.isd_as)
+    });
+    Ok(costs.collect())
+}

@@ -1,0 +1,120 @@
+//! Bytes over time: what has arrived at which second, and rates from it.
+
+use crate::transfer::TransferSample;
+
+/// Seconds between two points of a [`Samples`] that adds up several downloads.
+const STEP: f64 = 0.1;
+
+/// The bytes of one or several downloads together, by seconds since their start.
+#[derive(Debug, Clone, Default)]
+pub struct Samples(pub(crate) Vec<(f64, f64)>);
+
+impl Samples {
+    /// Adds up downloads that started together.
+    pub(crate) fn sum(downloads: &[&[TransferSample]]) -> Self {
+        let series: Vec<Self> = downloads.iter().map(|one| Self::of(one)).collect();
+        let end = series.iter().map(Self::end).fold(0.0, f64::max);
+        let steps = (end / STEP).ceil() as usize;
+        let point = |step| {
+            let time = (step as f64 * STEP).min(end);
+            (time, series.iter().map(|one| one.at(time)).sum())
+        };
+        Self((0..=steps).map(point).collect())
+    }
+
+    fn of(samples: &[TransferSample]) -> Self {
+        let points = samples.iter().map(|s| (s.seconds, s.bytes as f64));
+        Self(std::iter::once((0.0, 0.0)).chain(points).collect())
+    }
+
+    /// The last second that was recorded.
+    pub(crate) fn end(&self) -> f64 {
+        self.0.last().map_or(0.0, |(time, _)| *time)
+    }
+
+    /// All bytes.
+    pub(crate) fn total(&self) -> f64 {
+        self.0.last().map_or(0.0, |(_, bytes)| *bytes)
+    }
+
+    /// Bytes at a time, interpolated between two points.
+    pub(crate) fn at(&self, time: f64) -> f64 {
+        interpolate(self.0.len(), |index| self.0[index], time)
+    }
+
+    /// The second at which this many bytes were there.
+    pub(crate) fn time_of(&self, bytes: f64) -> f64 {
+        let swapped = |index: usize| (self.0[index].1, self.0[index].0);
+        interpolate(self.0.len(), swapped, bytes)
+    }
+
+    /// The goodput between two times, in Mbit/s.
+    pub(crate) fn rate(&self, from: f64, to: f64) -> f64 {
+        (self.at(to) - self.at(from)) * 8e-6 / (to - from).max(1e-9)
+    }
+
+    /// Seconds after `from` until one second passes at `wanted` Mbit/s or more; infinite if none
+    /// does.
+    pub(crate) fn recovery(&self, from: f64, wanted: f64) -> f64 {
+        let mut time = from;
+        while time + 1.0 <= self.end() {
+            if self.rate(time, time + 1.0) >= wanted {
+                return time - from;
+            }
+            time += STEP;
+        }
+        f64::INFINITY
+    }
+}
+
+/// The value of a rising function at `x`, given `count` of its points in order.
+fn interpolate(count: usize, point: impl Fn(usize) -> (f64, f64), x: f64) -> f64 {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = (low + high) / 2;
+        match point(middle).0 < x {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    let before = low.checked_sub(1).map(&point);
+    let after = (low < count).then(|| point(low));
+    match (before, after) {
+        (Some((x0, y0)), Some((x1, y1))) if x1 > x0 => y0 + (y1 - y0) * (x - x0) / (x1 - x0),
+        (_, Some((_, y))) | (Some((_, y)), None) => y,
+        (None, None) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_between_points() {
+        // 1 MB/s for 10 s, then half of that for 10 s, then again as before.
+        let points = (0..=300).map(|step| {
+            let t = f64::from(step) / 10.0;
+            let slow = (t - 10.0).clamp(0.0, 10.0);
+            (t, 1e6 * (t - slow / 2.0))
+        });
+        let samples = Samples(points.collect());
+        assert!((samples.rate(2.0, 9.95) - 8.0).abs() < 1e-6);
+        assert!((samples.rate(10.0, 20.0) - 4.0).abs() < 1e-6);
+        assert!(samples.recovery(20.0, 7.2) < 0.15);
+        assert!(samples.recovery(20.0, 8.8).is_infinite());
+        assert_eq!(samples.at(99.0), samples.at(30.0));
+        assert!((samples.time_of(12.5e6) - 15.0).abs() < 1e-6);
+        assert_eq!(Samples::default().at(1.0), 0.0);
+    }
+
+    #[test]
+    fn downloads_are_added_up() {
+        let sample = |seconds: f64, bytes| TransferSample { seconds, bytes };
+        let (one, two) = ([sample(1.0, 100)], [sample(2.0, 400)]);
+        let both = Samples::sum(&[&one, &two]);
+        assert_eq!(both.at(1.0), 300.0);
+        assert_eq!(both.at(2.0), 500.0);
+        assert_eq!((both.end(), both.total()), (2.0, 500.0));
+    }
+}

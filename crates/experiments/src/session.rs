@@ -1,0 +1,260 @@
+//! A session: an experiment's files made, its networks brought up, its variants run in turn.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
+
+use hawser_torrent::CreateOptions;
+
+use crate::content::Content;
+use crate::error::{During, ExperimentError};
+use crate::experiment::{Experiment, Variant};
+use crate::run::{Load, Run, run};
+use crate::scratch::Scratch;
+use crate::stage::{Display, Stage};
+
+/// How an experiment is run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    program: PathBuf,
+    repeat: u16,
+    file: Option<PathBuf>,
+    display: Display,
+    plain_tcp: bool,
+}
+
+impl Options {
+    /// Runs each variant once, on generated files; `program` is the path of the `hawser` program,
+    /// of which labs, seeders and downloads are processes.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            repeat: 1,
+            file: None,
+            display: Display::Hidden,
+            plain_tcp: false,
+        }
+    }
+
+    /// Runs each variant this many times.
+    #[must_use]
+    pub fn with_repeat(mut self, repeat: u16) -> Self {
+        self.repeat = repeat;
+        self
+    }
+
+    /// Transfers this file; `None` for generated ones of the experiment's sizes.
+    #[must_use]
+    pub fn with_file(mut self, file: Option<PathBuf>) -> Self {
+        self.file = file;
+        self
+    }
+
+    /// Lets downloads draw on this process's standard error: for experiments that run one download
+    /// at a time.
+    #[must_use]
+    pub fn with_downloads_shown(mut self) -> Self {
+        self.display = Display::Shown;
+        self
+    }
+
+    /// Measures plain TCP too, with `iperf3` over [`Experiment::direct_link`]: for experiments on
+    /// one network.
+    #[must_use]
+    pub fn with_plain_tcp(mut self, measure: bool) -> Self {
+        self.plain_tcp = measure;
+        self
+    }
+}
+
+/// What a session does, as it does it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A file of this many bytes is there to be transferred.
+    Content {
+        /// Its size.
+        bytes: u64,
+    },
+    /// A file is being hashed into its torrent.
+    Hashing {
+        /// Bytes hashed.
+        done: u64,
+        /// Bytes of the file.
+        total: u64,
+    },
+    /// The network of the next run is up.
+    NetworkUp,
+    /// A seeder listens.
+    Seeding {
+        /// Its address, as `hawser get --peer` takes it.
+        address: &'a str,
+    },
+    /// The downloads of a variant start.
+    Started {
+        /// Whose.
+        variant: &'a Variant,
+    },
+    /// They are complete.
+    Finished {
+        /// Whose.
+        variant: &'a Variant,
+        /// Which of the repetitions, from 1.
+        turn: u16,
+        /// What they measured.
+        run: &'a Run,
+    },
+    /// Plain TCP is being measured.
+    PlainTcp,
+}
+
+/// What a session measured.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Bytes of each download, by variant, in their order.
+    pub bytes: Vec<u64>,
+    /// The runs of each variant, in their order.
+    pub runs: Vec<Vec<Run>>,
+    /// Plain TCP over one link of the same network, in Mbit/s, if it was measured.
+    pub plain_tcp_mbit: Option<f64>,
+}
+
+/// An experiment that is ready to run: its files are made and hashed.
+///
+/// Dropping it, or the future of [`Session::run`], takes everything down.
+#[derive(Debug)]
+pub struct Session<'a> {
+    experiment: &'a Experiment,
+    options: &'a Options,
+    folder: Scratch,
+    /// Bytes of each download, by variant.
+    bytes: Vec<u64>,
+    /// What is transferred, by size.
+    loads: BTreeMap<u64, Load>,
+}
+
+impl Load {
+    /// Hashes the file into a torrent in `folder`.
+    fn new(
+        content: Content,
+        folder: &Path,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Self, ExperimentError> {
+        let bytes = content.bytes;
+        observe(Event::Content { bytes });
+        let hashing = |done, total| observe(Event::Hashing { done, total });
+        let document = hawser_torrent::create(&content.path, &CreateOptions::new(), hashing)
+            .map_err(ExperimentError::step)?;
+        let torrent = folder.join(format!("{bytes}.torrent"));
+        std::fs::write(&torrent, document).during(torrent.display())?;
+        Ok(Self { content, torrent })
+    }
+}
+
+impl<'a> Session<'a> {
+    /// Makes the files and hashes them. Blocks until that is done.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Request`] if the user's file is empty, [`ExperimentError::Step`] if a file
+    /// cannot be read or written.
+    pub fn prepare(
+        experiment: &'a Experiment,
+        options: &'a Options,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Self, ExperimentError> {
+        let folder = Scratch::create()?;
+        let mut loads = BTreeMap::new();
+        let bytes: Vec<u64> = match &options.file {
+            Some(file) => {
+                let load = Load::new(Content::existing(file)?, folder.path(), observe)?;
+                let bytes = load.content.bytes;
+                loads.insert(bytes, load);
+                vec![bytes; experiment.variants.len()]
+            }
+            None => {
+                let variants = experiment.variants.iter();
+                variants.map(|one| experiment.bytes_of(one)).collect()
+            }
+        };
+        for &size in &bytes {
+            if let Entry::Vacant(load) = loads.entry(size) {
+                let content = Content::generate(folder.path(), size)?;
+                load.insert(Load::new(content, folder.path(), observe)?);
+            }
+        }
+        Ok(Self {
+            experiment,
+            options,
+            folder,
+            bytes,
+            loads,
+        })
+    }
+
+    /// Runs every variant as often as requested, one of each in turn, so that other load on the
+    /// machine meets all alike.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Request`] if a download ends before the cross traffic does,
+    /// [`ExperimentError::Step`] if a network does not come up or a program in it fails.
+    pub async fn run(self, observe: &mut dyn FnMut(Event<'_>)) -> Result<Outcome, ExperimentError> {
+        let (experiment, options) = (self.experiment, self.options);
+        let mut runs: Vec<Vec<Run>> = self.bytes.iter().map(|_| Vec::new()).collect();
+        let mut kept: Option<Stage> = None;
+        for turn in 1..=options.repeat {
+            for (index, variant) in experiment.variants.iter().enumerate() {
+                let load = &self.loads[&self.bytes[index]];
+                let stage = match kept.take() {
+                    Some(stage) => stage,
+                    None => self.set_up(variant, load, observe).await?,
+                };
+                observe(Event::Started { variant });
+                let (window, folder) = (experiment.window, self.folder.path());
+                let run = run(&stage, variant, load, window, folder, options.display).await?;
+                match experiment.one_network {
+                    true => kept = Some(stage),
+                    false => stage.take_down()?,
+                }
+                observe(Event::Finished {
+                    variant,
+                    turn,
+                    run: &run,
+                });
+                runs[index].push(run);
+            }
+        }
+        let mut plain_tcp_mbit = None;
+        if let Some(stage) = kept {
+            let link = experiment.direct_link().filter(|_| options.plain_tcp);
+            if let Some((from, to)) = link {
+                observe(Event::PlainTcp);
+                plain_tcp_mbit = Some(stage.iperf3(from, to).await?);
+            }
+            stage.take_down()?;
+        }
+        Ok(Outcome {
+            bytes: self.bytes,
+            runs,
+            plain_tcp_mbit,
+        })
+    }
+
+    /// Brings up the network of a variant and starts its seeders.
+    async fn set_up(
+        &self,
+        variant: &Variant,
+        load: &Load,
+        observe: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Stage, ExperimentError> {
+        let name = self.experiment.name;
+        let mut stage = Stage::set(&variant.network, name, &self.options.program)?;
+        observe(Event::NetworkUp);
+        for seeder in &variant.seeders {
+            let (torrent, content) = (&load.torrent, &load.content.path);
+            let seeding = stage.seed(seeder, torrent, content, variant.over_ip);
+            let address = &seeding.await?;
+            observe(Event::Seeding { address });
+        }
+        Ok(stage)
+    }
+}

@@ -1,0 +1,199 @@
+//! A network of its own with seeders in it, on which downloads and cross traffic run.
+
+mod process;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use hawser_lab::{Lab, Options};
+use hawser_path::Interface;
+use hawser_topology::{AsDir, IsdAsn, Network};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Child;
+
+use self::process::Messages;
+use crate::error::{During, ExperimentError};
+use crate::experiment::{Download, Seeder};
+use crate::scratch;
+use crate::transfer::TransferReport;
+
+/// A lab and the seeders in it. Dropping it takes all of it down.
+#[derive(Debug)]
+pub struct Stage {
+    lab: Lab,
+    program: PathBuf,
+    seeders: Vec<Child>,
+    /// The seeders' addresses, in their order.
+    addresses: Vec<String>,
+    down: bool,
+}
+
+/// Whether a download draws on this process's standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Display {
+    /// It does.
+    Shown,
+    /// It does not.
+    Hidden,
+}
+
+impl Stage {
+    /// Brings the network up; `name` begins the lab's name. It ends with this process, however that
+    /// ends.
+    pub fn set(network: &Network, name: &str, program: &Path) -> Result<Self, ExperimentError> {
+        // Labs and folders of sessions whose process was killed.
+        Lab::sweep().map_err(ExperimentError::step)?;
+        scratch::sweep();
+        let own = std::process::id();
+        let options = Options::new(program)
+            .with_name(format!("{name}-{own}"))
+            .with_owner(own);
+        let up = Lab::up(network, &options).map_err(ExperimentError::step)?;
+        let stage = Self {
+            lab: up.lab,
+            program: program.to_owned(),
+            seeders: Vec::new(),
+            addresses: Vec::new(),
+            down: false,
+        };
+        match up.dead_links.first() {
+            None => Ok(stage),
+            Some(link) => {
+                let text = format!("the link {link} does not come up");
+                Err(ExperimentError::Step(text))
+            }
+        }
+    }
+
+    /// Starts a seeder; returns its address once it listens, that for IP peers with `over_ip`.
+    pub async fn seed(
+        &mut self,
+        seeder: &Seeder,
+        torrent: &Path,
+        content: &Path,
+        over_ip: bool,
+    ) -> Result<String, ExperimentError> {
+        let mut command = Command::new(&self.program);
+        command.arg("seed").arg(torrent).arg(content).arg("--json");
+        command.args(&seeder.args);
+        if over_ip {
+            let listen = SocketAddr::new(self.host(seeder.isd_as)?, 0);
+            command.args(["--tcp", &listen.to_string()]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let messages = Messages::of(&mut command)?;
+        let mut child = process::start(&self.lab, seeder.isd_as, command)?;
+        let out = child.stdout.take();
+        self.seeders.push(child);
+        let failed = |why: &str| ExperimentError::Step(format!("the seeder did not start: {why}"));
+        let out = out.ok_or_else(|| failed("it has no standard output"))?;
+        let mut line = String::new();
+        let read = BufReader::new(out).read_line(&mut line).await;
+        read.during("starting the seeder")?;
+        let ready: Result<Value, _> = serde_json::from_str(&line);
+        let ready = ready.map_err(|_| failed(&messages.into_last()))?;
+        let field = match over_ip {
+            true => "listening_tcp",
+            false => "listening",
+        };
+        let address = ready[field].as_str();
+        let address = address.ok_or_else(|| failed("it does not report its address"))?;
+        self.addresses.push(address.to_owned());
+        Ok(address.to_owned())
+    }
+
+    /// Downloads from a seeder.
+    pub async fn get(
+        &self,
+        download: &Download,
+        torrent: &Path,
+        into: &Path,
+        display: Display,
+    ) -> Result<TransferReport, ExperimentError> {
+        let seeder = self.addresses.get(download.seeder);
+        let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
+        let mut command = Command::new(&self.program);
+        command.arg("get").arg(torrent).arg("-o").arg(into);
+        command.args(["--peer", seeder, "--json", "--samples"]);
+        command.args(&download.args);
+        let messages = match display {
+            Display::Shown => None,
+            Display::Hidden => Some(Messages::of(&mut command)?),
+        };
+        let text = process::output(&self.lab, download.isd_as, command, messages).await?;
+        serde_json::from_str(&text).during("reading the download's report")
+    }
+
+    /// Plain TCP from one AS to another, in Mbit/s.
+    pub async fn iperf3(&self, from: IsdAsn, to: IsdAsn) -> Result<f64, ExperimentError> {
+        let host = self.host(to)?.to_string();
+        let mut server = Command::new("iperf3");
+        server.args(["--server", "--one-off", "--json"]);
+        server.stdin(Stdio::null()).stdout(Stdio::null());
+        let _server = process::start(&self.lab, to, server)
+            .map_err(|e| ExperimentError::Step(format!("{e}: install the program iperf3")))?;
+        // The server does not report when it listens.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let mut client = Command::new("iperf3");
+        client.args(["--client", &host, "--time", "5", "--json"]);
+        let messages = Messages::of(&mut client)?;
+        let text = process::output(&self.lab, from, client, Some(messages)).await?;
+        let json: Value = serde_json::from_str(&text).during("reading the report of iperf3")?;
+        json["end"]["sum_received"]["bits_per_second"]
+            .as_f64()
+            .map(|bits| bits / 1e6)
+            .ok_or_else(|| ExperimentError::step("iperf3 reports no rate"))
+    }
+
+    /// Sends UDP of `rate` bit/s (Ethernet frames) out of an interface to the router at its other
+    /// end, for `time`.
+    pub async fn cross_traffic(
+        &self,
+        from: Interface,
+        rate: u64,
+        time: Duration,
+    ) -> Result<(), ExperimentError> {
+        let folder = hawser_control::as_folder(self.lab.dir(), from.isd_as);
+        let topology = AsDir::new(folder).topology();
+        let topology = topology.map_err(ExperimentError::step)?;
+        let mut routers = topology.border_routers.values();
+        let link = routers
+            .find_map(|router| router.interfaces.get(&from.id))
+            .ok_or_else(|| ExperimentError::Step(format!("there is no interface {from}")))?;
+        let mut command = Command::new(&self.program);
+        command.args(["internal", "cross-traffic"]);
+        command.arg(link.local.ip().to_string());
+        command.arg(link.remote.ip().to_string());
+        command.arg(rate.to_string());
+        command.arg(time.as_millis().to_string());
+        let messages = Messages::of(&mut command)?;
+        let output = process::output(&self.lab, from.isd_as, command, Some(messages));
+        output.await.map(drop)
+    }
+
+    /// Takes everything down.
+    pub fn take_down(mut self) -> Result<(), ExperimentError> {
+        self.down = true;
+        self.seeders.clear();
+        self.lab.down().map_err(ExperimentError::step)
+    }
+
+    /// The address of an AS's host.
+    fn host(&self, isd_as: IsdAsn) -> Result<IpAddr, ExperimentError> {
+        let host = self.lab.host(isd_as).map_err(ExperimentError::step)?;
+        host.ok_or_else(|| ExperimentError::Step(format!("{isd_as} has no host")))
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if !self.down
+            && let Err(error) = self.lab.down()
+        {
+            tracing::error!("{error}");
+        }
+    }
+}

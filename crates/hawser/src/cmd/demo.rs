@@ -1,0 +1,144 @@
+//! `hawser demo`: a network, a seeder and downloads in one go.
+
+use std::path::Path;
+
+use hawser_experiments::{DemoReport, Event, Experiment, Options, demo};
+
+use super::experiment;
+use crate::cli::DemoArgs;
+use crate::cmd;
+use crate::failure::{Doing, Failure};
+use crate::format;
+use crate::out::{errln, outln, outwrapped};
+
+/// Runs `hawser demo`; everything is taken down whatever happens.
+pub fn run(args: DemoArgs) -> Result<(), Failure> {
+    let demo = arranged(&args)?;
+    if let Some(file) = &args.file {
+        check_file(file)?;
+    }
+    let options = Options::new(cmd::program()?)
+        .with_file(args.file)
+        .with_downloads_shown()
+        .with_plain_tcp(args.iperf3);
+    let outcome = experiment::run(&demo, &options, &mut |event| show(&demo, event))?;
+    let report = DemoReport::new(&demo, &outcome);
+    match args.json {
+        true => outln!("{}", serde_json::to_string(&report).doing("writing JSON")?),
+        false => print(&demo, &report),
+    }
+    match report.sha256_ok {
+        true => Ok(()),
+        false => Err(Failure::job(
+            "the downloaded file differs from the seeded one",
+        )),
+    }
+}
+
+/// The demo as the arguments change it.
+fn arranged(args: &DemoArgs) -> Result<Experiment, Failure> {
+    let mut demo = demo(&args.topology)?;
+    if let Some(rate) = args.rate {
+        demo = demo.with_rate(rate.0);
+    }
+    if let Some(bytes) = args.size {
+        demo = demo.with_bytes(bytes)?;
+    }
+    if args.iperf3 && demo.direct_link().is_none() {
+        return Err(Failure::usage(format!(
+            "--iperf3: {} has no link between seeder and leecher that TCP could be measured over: \
+             add --topology fig4",
+            demo.name
+        )));
+    }
+    Ok(demo)
+}
+
+fn check_file(file: &Path) -> Result<(), Failure> {
+    cmd::input(file)?;
+    match file.is_file() {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "--file {}: is not a file",
+            file.display()
+        ))),
+    }
+}
+
+/// Prints progress on standard error: standard output is the report's.
+fn show(demo: &Experiment, event: Event<'_>) {
+    match event {
+        Event::Content { bytes } => {
+            let variant = demo.variants.first();
+            let ends = variant.and_then(|v| Some((v.seeders.first()?, v.downloads.first()?)));
+            let ends = ends.map_or(String::new(), |(from, to)| {
+                format!(" from {} to {}", from.isd_as, to.isd_as)
+            });
+            errln!("{}: {}{ends}", demo.name, format::bytes(bytes));
+        }
+        Event::NetworkUp => errln!("network up"),
+        Event::Seeding { address } => errln!("seeding at {address}"),
+        Event::Started { variant } => errln!("download: {}", variant.name),
+        Event::Finished { run, .. } => errln!("  {}", format::rate(run.goodput_mbit * 1e6)),
+        Event::PlainTcp => errln!("iperf3 TCP over one link"),
+        _ => {}
+    }
+}
+
+fn print(demo: &Experiment, report: &DemoReport) {
+    outln!("");
+    outln!(
+        "{:<10} {:>8} {:>14} {:>14} {:>9} {:>14}",
+        "paths",
+        "time",
+        "goodput",
+        "ceiling",
+        "reached",
+        "paper"
+    );
+    for (run, variant) in report.runs.iter().zip(&demo.variants) {
+        let (ceiling, reached) = match run.ceiling_mbit {
+            Some(c) => (
+                format::rate(c * 1e6),
+                format!("{:.1} %", 100.0 * run.goodput_mbit / c),
+            ),
+            None => ("no limit".to_owned(), String::new()),
+        };
+        outln!(
+            "{:<10} {:>6.1} s {:>14} {:>14} {:>9} {:>14}",
+            run.select,
+            run.seconds,
+            format::rate(run.goodput_mbit * 1e6),
+            ceiling,
+            reached,
+            format::rate(variant.paper_mbit.unwrap_or_default() * 1e6),
+        );
+        for path in &run.paths {
+            outln!(
+                "  {}  {:<7}  {:>9}",
+                path.fingerprint.get(..8).unwrap_or(&path.fingerprint),
+                format::hops(path.hops),
+                format::bytes(path.bytes)
+            );
+        }
+    }
+    if let ([first, second], Some(paper)) = (&report.runs[..], demo.paper_ratio) {
+        outln!(
+            "{} / {}: {:.2}  (paper: {paper:.2})",
+            second.select,
+            first.select,
+            second.goodput_mbit / first.goodput_mbit,
+        );
+    }
+    if let Some(tcp) = report.iperf3_tcp_mbit {
+        outln!("iperf3 TCP over one link: {}", format::rate(tcp * 1e6));
+    }
+    outwrapped(&format!("paper: {}", demo.about), 7);
+    outln!(
+        "file:  {}",
+        match report.sha256_ok {
+            true => "identical (SHA-256)",
+            false => "DIFFERS",
+        },
+    );
+}
