@@ -1,2 +1,41 @@
-//! Content as one run of bytes over files, verified or not, with disk threads and one budget shared
-//! by all jobs of a process.
+//! Content as one run of bytes over files, verified range by range.
+//!
+//! The caller says which files there are ([`Layout`]), how the run of bytes is cut and hashed
+//! ([`Ranges`]), and from where the bytes come. This crate keeps them on disk:
+//!
+//! - [`Target`]: files to download into. Opening it refuses what must not be overwritten, locks
+//!   the files against a second download, and verifies what an earlier one left.
+//! - [`Files`]: reads and writes at any position of the run of bytes.
+//! - [`Disk`]: threads that write and verify, so that no async task waits for a disk.
+//! - [`Budget`]: bounds what waits for the disk, over all jobs of the process.
+//! - [`check`], [`hash_ranges`]: hash whole content on all cores.
+//! - [`Watch`]: notices files that change while they are read for others.
+
+mod budget;
+mod check;
+mod disk;
+mod error;
+mod files;
+mod folder;
+mod handles;
+mod hash;
+mod layout;
+mod lock;
+mod mark;
+mod range;
+mod stamp;
+mod survey;
+mod target;
+mod watch;
+
+pub use self::budget::{Account, Budget, Reservation};
+pub use self::check::{check, hash_ranges};
+pub use self::disk::{Disk, DiskEvent};
+pub use self::error::StoreError;
+pub use self::files::Files;
+pub use self::layout::{Entry, Layout, Span};
+pub use self::lock::Lock;
+pub use self::range::{Hash, Ranges};
+pub use self::stamp::Stamps;
+pub use self::target::{Resumed, Target};
+pub use self::watch::{ChangedFile, News, Watch};

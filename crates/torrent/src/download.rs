@@ -8,20 +8,20 @@ use std::time::{Duration, Instant};
 
 use hawser_manager::SelectBy;
 use hawser_path::{Policy, Select, SlotOptions};
+use hawser_store::{Budget, Files, Resumed, StoreError, Target};
 use thiserror::Error;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
+use crate::layout;
 use crate::limits::{SeedLimits, Seeded};
 use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, SeedProgress, Summary};
-use crate::storage::check::{Found, check, zero_hash};
-use crate::storage::{Files, Layout, Lock, Stamps, StorageError, Survey};
-use crate::swarm::{BUDGET, Goal, READERS, Reporter, Swarm, SwarmError, Tally, Weights};
+use crate::swarm::{Goal, Reporter, Swarm, SwarmError, Tally, Weights};
 use crate::transport::Transport;
 use crate::wire::{Handshake, PeerId};
 
@@ -155,7 +155,7 @@ pub enum DownloadError {
     NoPeers,
     /// The download folder or a file in it cannot be used, or the disk is full.
     #[error(transparent)]
-    Storage(#[from] StorageError),
+    Store(#[from] StoreError),
     /// There is no path to any of the peers.
     #[error("no path to any peer: {}", listed(.peers))]
     NoPath {
@@ -329,9 +329,14 @@ async fn fetch<T: Transport>(
     let begun = Instant::now();
     let (sender, halt) = (progress.clone(), Arc::new(AtomicBool::new(false)));
     let (checked, halted) = (Arc::clone(&metainfo), Arc::clone(&halt));
-    let overwrite = options.overwrite;
+    let target = Target {
+        root: dir,
+        layout: layout::in_folder(&metainfo),
+        mark: metainfo.info_hash().0.to_vec(),
+        overwrite: options.overwrite,
+    };
     let mut checking =
-        tokio::task::spawn_blocking(move || prepare(&checked, dir, overwrite, &sender, &halted));
+        tokio::task::spawn_blocking(move || prepare(&checked, target, &sender, &halted));
     let prepared = tokio::select! {
         prepared = &mut checking => prepared,
         () = &mut stop => {
@@ -343,9 +348,16 @@ async fn fetch<T: Transport>(
         }
     };
     let prepared = prepared.map_err(|error| DownloadError::Internal(error.to_string()))?;
-    let (files, _lock, verified) = prepared.inspect_err(|_| {
+    let prepared = prepared.inspect_err(|_| {
         progress.send_modify(|progress| progress.phase = Phase::Stopped);
     })?;
+    // `None` only where it was halted.
+    let resumed = prepared.ok_or(DownloadError::Stopped)?;
+    let (files, _lock) = (resumed.files, resumed.lock);
+    let mut verified = Bitfield::empty(metainfo.piece_count());
+    resumed.verified.into_iter().for_each(|piece| {
+        verified.set(piece);
+    });
     let check_time = begun.elapsed();
 
     let shared = Arc::new(shared(&metainfo, Arc::clone(&files), verified));
@@ -364,7 +376,11 @@ async fn fetch<T: Transport>(
     let reporter = Reporter::Download(progress.clone());
     let mut swarm = Swarm::new(transport, metainfo, shared, peers, goal, reporter)?;
     let checked = match swarm.complete(&mut stop).await {
-        Ok(()) => check_lengths(files).await,
+        // Files without a byte may not exist yet; others may have been removed meanwhile.
+        Ok(()) => match tokio::task::spawn_blocking(move || files.complete()).await {
+            Ok(stamps) => stamps.map_err(DownloadError::Store),
+            Err(error) => Err(DownloadError::Internal(error.to_string())),
+        },
         Err(error) => Err(told(error)),
     };
     let stamps = match checked {
@@ -391,21 +407,6 @@ async fn fetch<T: Transport>(
     })
 }
 
-/// Files without a byte may not be there yet; what was removed meanwhile has been written to files
-/// without a name. Returns the states of the files.
-async fn check_lengths(files: Arc<Files>) -> Result<Stamps, DownloadError> {
-    let finish = move || {
-        files.make_room()?;
-        files.check_lengths()?;
-        files.unmark();
-        Ok::<_, StorageError>(files.stamps())
-    };
-    let stamps = tokio::task::spawn_blocking(finish)
-        .await
-        .map_err(|error| DownloadError::Internal(error.to_string()))??;
-    Ok(stamps)
-}
-
 fn summary(tally: Tally, check_time: Duration) -> Summary {
     Summary {
         fetched_bytes: tally.verified_bytes - tally.resumed_bytes,
@@ -422,7 +423,7 @@ fn summary(tally: Tally, check_time: Duration) -> Summary {
 fn told(error: SwarmError) -> DownloadError {
     match error {
         SwarmError::Stopped => DownloadError::Stopped,
-        SwarmError::Storage(error) => DownloadError::Storage(error),
+        SwarmError::Store(error) => DownloadError::Store(error),
         SwarmError::NoPeer(after, peers) => DownloadError::NoPeer { after, peers },
         SwarmError::NoProgress(after, peers) => DownloadError::NoProgress { after, peers },
         SwarmError::AllDropped(peers) => DownloadError::AllDropped { peers },
@@ -435,11 +436,11 @@ fn told(error: SwarmError) -> DownloadError {
 pub(crate) fn shared(metainfo: &Metainfo, files: Arc<Files>, verified: Bitfield) -> Shared {
     Shared {
         files,
+        pieces: metainfo.pieces(),
         fetching: AtomicBool::new(!verified.is_full()),
-        verified: Arc::new(RwLock::new(verified)),
+        verified: RwLock::new(verified),
         content: OnceLock::new(),
-        budget: Arc::new(Semaphore::new(BUDGET)),
-        readers: Arc::new(Semaphore::new(READERS)),
+        account: Budget::of_process().join(),
         ours: Handshake {
             info_hash: metainfo.info_hash(),
             peer_id: PeerId::random(),
@@ -448,78 +449,28 @@ pub(crate) fn shared(metainfo: &Metainfo, files: Arc<Files>, verified: Bitfield)
     }
 }
 
-/// Opens and locks the files, checks what is there already, and makes room for the rest. Nothing
-/// that is not the torrent's is touched, unless it is to be overwritten.
+/// Opens the target and reports how far verifying it is, until `halt` is set.
 fn prepare(
     metainfo: &Metainfo,
-    dir: PathBuf,
-    overwrite: bool,
+    target: Target,
     progress: &watch::Sender<Progress>,
     halt: &AtomicBool,
-) -> Result<(Arc<Files>, Option<Lock>, Bitfield), StorageError> {
-    let layout = Layout::of(metainfo);
-    // Nothing on disk means nothing to hash.
-    let fresh = !metainfo.content_path(&dir).exists();
-    let files = Files::below(dir, layout, overwrite, metainfo.info_hash())?;
-    let files = Arc::new(files);
-    let mut verified = Bitfield::empty(metainfo.piece_count());
-    if fresh {
-        let lock = files.lock()?;
-        return Ok((files, lock, verified));
-    }
-    // Before the check, which may take long, but without creating anything yet.
-    let lock = files.lock_if_there()?;
-    let survey = Survey::of(&files)?;
-    let (mut checked, mut resumed, mut told) = (0, 0, Instant::now());
-    let each = |piece, found| {
+) -> Result<Option<Resumed>, StoreError> {
+    let (mut checked, mut verified, mut reported) = (0, 0, Instant::now());
+    target.resume(metainfo, |piece, is_right| {
         let size = u64::from(metainfo.piece_size(piece));
         checked += size;
-        if found == Found::Verified {
-            verified.set(piece);
-            resumed += size;
+        if is_right {
+            verified += size;
         }
-        if told.elapsed() >= EVERY {
-            told = Instant::now();
+        if reported.elapsed() >= EVERY {
+            reported = Instant::now();
             progress.send_modify(|progress| {
                 progress.checked_bytes = checked;
-                progress.verified_bytes = resumed;
-                progress.resumed_bytes = resumed;
+                progress.verified_bytes = verified;
+                progress.resumed_bytes = verified;
             });
         }
         !halt.load(Ordering::Relaxed)
-    };
-    let hash_of = |piece| {
-        let there = survey.covers(files.layout(), piece);
-        there.then(|| metainfo.piece_hash(piece)).flatten()
-    };
-    check(&files, hash_of, each)?;
-    if halt.load(Ordering::Relaxed) {
-        return Ok((files, lock, verified));
-    }
-    if !overwrite {
-        let telling = telling(metainfo, &verified);
-        survey.refuse_foreign(&files, &verified, &telling, &metainfo.info_hash())?;
-    }
-    let lock = match lock {
-        Some(lock) => Some(lock),
-        None => files.lock()?,
-    };
-    if !verified.is_empty() {
-        files.make_room()?;
-    }
-    Ok((files, lock, verified))
-}
-
-/// The verified pieces that tell whose files they are in: any file may have a run of zeros.
-fn telling(metainfo: &Metainfo, verified: &Bitfield) -> Bitfield {
-    let mut telling = Bitfield::empty(metainfo.piece_count());
-    let last = metainfo.piece_count().saturating_sub(1);
-    let zeros = [0, last].map(|piece| zero_hash(metainfo.piece_size(piece)));
-    for piece in verified.iter() {
-        let zeros = if piece == last { zeros[1] } else { zeros[0] };
-        if metainfo.piece_hash(piece) != Some(zeros) {
-            telling.set(piece);
-        }
-    }
-    telling
+    })
 }

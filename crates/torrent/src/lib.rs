@@ -12,16 +12,17 @@
 mod address;
 mod bitfield;
 mod download;
+mod layout;
 mod limits;
 pub mod metainfo;
 mod network;
 mod peer;
 mod picker;
+mod pieces;
 mod pipeline;
 mod progress;
 mod quic;
 mod seed;
-mod storage;
 mod swarm;
 mod tcp;
 #[cfg(test)]
@@ -31,6 +32,7 @@ mod wire;
 
 pub use hawser_endhost::ScionAddr;
 pub use hawser_manager::{SelectBy, SelectByParseError};
+pub use hawser_store::StoreError;
 
 pub use self::address::{PeerAddr, PeerAddrError};
 pub use self::download::{Download, DownloadError, DownloadOptions};
@@ -38,9 +40,8 @@ pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use self::network::Network;
 pub use self::progress::{
-    LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
-    Summary,
+    ChangedFile, LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer,
+    SeedProgress, Summary,
 };
 pub use self::seed::{Seed, SeedError, SeedOptions};
-pub use self::storage::{ChangedFile, StorageError};
 pub use self::tcp::{ListenError, Listener};

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 pub use self::bencode::BencodeError;
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
+use crate::pieces::Pieces;
 
 /// Largest `.torrent` read, in bytes.
 pub const MAX_METAINFO_BYTES: usize = 16 << 20;
@@ -82,9 +83,9 @@ pub struct Metainfo {
     info_hash: InfoHash,
     info_hash_v2: Option<[u8; 32]>,
     name: String,
-    piece_length: u32,
-    total_length: u64,
-    pieces: Vec<u8>,
+    pieces: Pieces,
+    /// The SHA-1 of every piece, one behind the other.
+    piece_hashes: Vec<u8>,
     files: Vec<File>,
     links: Vec<Link>,
     multi_file: bool,
@@ -123,18 +124,17 @@ impl Metainfo {
 
     /// Bytes per piece; the last piece may be shorter.
     pub fn piece_length(&self) -> u32 {
-        self.piece_length
+        self.pieces.length()
     }
 
     /// How many pieces there are, at least one.
     pub fn piece_count(&self) -> u32 {
-        // `parse` holds the count below `MAX_METAINFO_BYTES / 20`.
-        (self.pieces.len() / 20) as u32
+        self.pieces.count()
     }
 
     /// Bytes of all files together, padding included, at least one.
     pub fn total_length(&self) -> u64 {
-        self.total_length
+        self.pieces.total()
     }
 
     /// The files, in the order in which their bytes make up the pieces.
@@ -190,15 +190,17 @@ impl Metainfo {
     /// The SHA-1 of a piece; `None` past the last piece.
     pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
         let start = piece as usize * 20;
-        self.pieces.get(start..start + 20)?.try_into().ok()
+        self.piece_hashes.get(start..start + 20)?.try_into().ok()
     }
 
     /// The length of a piece in bytes; 0 past the last piece.
     pub fn piece_size(&self, piece: u32) -> u32 {
-        let start = u64::from(piece) * u64::from(self.piece_length);
-        let left = self.total_length.saturating_sub(start);
-        // The minimum with a u32 fits.
-        left.min(u64::from(self.piece_length)) as u32
+        self.pieces.size(piece)
+    }
+
+    /// How its bytes are cut into pieces.
+    pub(crate) fn pieces(&self) -> Pieces {
+        self.pieces
     }
 
     /// Where the content stands inside a download folder: the file or the folder of this name.

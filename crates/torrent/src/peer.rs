@@ -9,14 +9,16 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hawser_store::{Account, Files, Reservation, Watch};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 pub(crate) use self::upload::{QUEUE, Uploads};
 use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
-use crate::storage::{ContentWatch, Files};
+use crate::metainfo::Metainfo;
+use crate::pieces::Pieces;
 use crate::transport::Connection;
 use crate::wire::{
     ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message, Multipath, Request, WireError, encode,
@@ -25,23 +27,19 @@ use crate::wire::{
 /// A peer has so long to say its handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// Keeps the room that blocks take until they are on disk.
-pub(crate) type Keep = Arc<OwnedSemaphorePermit>;
-
 /// What all connections of a torrent share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub files: Arc<Files>,
+    pub pieces: Pieces,
     /// What is verified, so what peers may ask for.
-    pub verified: Arc<RwLock<Bitfield>>,
+    pub verified: RwLock<Bitfield>,
     /// Whether there are pieces to fetch.
     pub fetching: AtomicBool,
     /// Watches over the files, once they are served and not written.
-    pub content: OnceLock<Arc<ContentWatch>>,
-    /// Bytes of blocks that may wait for the disk, all connections together.
-    pub budget: Arc<Semaphore>,
-    /// Reads from disk under way for peers, all connections together.
-    pub readers: Arc<Semaphore>,
+    pub content: OnceLock<Arc<Watch<Metainfo>>>,
+    /// Bounds the blocks that wait for the disk, and the reads from it for peers.
+    pub account: Account,
     pub ours: Handshake,
 }
 
@@ -84,7 +82,7 @@ pub(crate) enum Input {
 pub(crate) struct Inputs {
     pub inputs: Vec<Input>,
     /// Room for the blocks among them.
-    pub keep: Option<Keep>,
+    pub room: Option<Reservation>,
 }
 
 /// What the owner has sent to a peer, apart from blocks.

@@ -20,7 +20,7 @@ use rand::rngs::StdRng;
 use self::piece::{Begun, Block, Sole};
 use self::rarity::Rarity;
 use crate::bitfield::Bitfield;
-use crate::storage::Layout;
+use crate::pieces::Pieces;
 use crate::wire::{BLOCK, Request};
 
 /// A connection: one path-level peer.
@@ -41,7 +41,7 @@ type BlockRef = (u32, u32);
 /// What to fetch next, and from whom.
 #[derive(Debug)]
 pub(crate) struct Picker {
-    layout: Layout,
+    pieces: Pieces,
     verified: Bitfield,
     rarity: Rarity,
     begun: HashMap<u32, Begun>,
@@ -99,16 +99,16 @@ pub(crate) enum Arrival {
 }
 
 impl Picker {
-    /// For a torrent of this layout of which `verified` is there; `seed` for the random choices.
-    pub fn new(layout: Layout, verified: Bitfield, seed: u64) -> Self {
-        let count = layout.piece_count();
+    /// For a torrent of these pieces of which `verified` is there; `seed` for the random choices.
+    pub fn new(pieces: Pieces, verified: Bitfield, seed: u64) -> Self {
+        let count = pieces.count();
         let untouched = (0..count)
             .filter(|piece| !verified.has(*piece))
-            .map(|piece| u64::from(layout.piece_size(piece).div_ceil(BLOCK)))
+            .map(|piece| u64::from(pieces.size(piece).div_ceil(BLOCK)))
             .sum();
         Self {
             rarity: Rarity::new(count, &verified),
-            layout,
+            pieces,
             verified,
             begun: HashMap::new(),
             open: VecDeque::new(),
@@ -140,7 +140,7 @@ impl Picker {
     pub fn add_conn(&mut self, conn: ConnId, group: GroupId) {
         let known = Conn {
             group,
-            has: Bitfield::empty(self.layout.piece_count()),
+            has: Bitfield::empty(self.pieces.count()),
             counted: true,
             wanted: 0,
             asked: VecDeque::new(),
@@ -259,7 +259,7 @@ impl Picker {
                         break;
                     };
                     self.rarity.remove(new);
-                    let begun = Begun::new(self.layout.piece_size(new));
+                    let begun = Begun::new(self.pieces.size(new));
                     self.untouched -= begun.blocks.len() as u64;
                     self.free += begun.blocks.len() as u64;
                     self.begun.insert(new, begun);
@@ -275,7 +275,7 @@ impl Picker {
             {
                 self.free -= 1;
                 known.asked.push_back(Asked::new((piece, block)));
-                picked.push(request(&self.layout, (piece, block)));
+                picked.push(request(self.pieces, (piece, block)));
             }
             if begun.free == 0 {
                 self.open.retain(|open| *open != piece);
@@ -311,7 +311,7 @@ impl Picker {
         }
         let known = self.conns.get_mut(&conn)?;
         known.asked.push_back(Asked::new(chosen));
-        Some(request(&self.layout, chosen))
+        Some(request(self.pieces, chosen))
     }
 
     fn may_share(&self, known: &Conn, conn: ConnId, (piece, block): BlockRef) -> bool {
@@ -332,7 +332,7 @@ impl Picker {
         let Some(known) = self.conns.get_mut(&conn) else {
             return Arrival::Unrequested;
         };
-        if arrived.piece >= self.layout.piece_count() || request(&self.layout, block) != arrived {
+        if arrived.piece >= self.pieces.count() || request(self.pieces, block) != arrived {
             return Arrival::Unrequested;
         }
         // Peers answer in order, so it is nearly always the first.
@@ -392,9 +392,9 @@ impl Picker {
             if holders.contains(&other) {
                 known.asked.retain(|asked| asked.block != block);
                 known.remember_late(block);
-                cancel.push((other, request(&self.layout, block)));
+                cancel.push((other, request(self.pieces, block)));
             } else if known.late.contains_key(&block) {
-                cancel.push((other, request(&self.layout, block)));
+                cancel.push((other, request(self.pieces, block)));
             }
         }
         cancel
@@ -432,7 +432,7 @@ impl Picker {
             })
         };
         let block = known.late.keys().find(is_free)?;
-        Some(request(&self.layout, *block))
+        Some(request(self.pieces, *block))
     }
 
     fn release_where(
@@ -481,7 +481,7 @@ impl Picker {
         }
         let given = given.into_iter();
         given
-            .map(|asked| request(&self.layout, asked.block))
+            .map(|asked| request(self.pieces, asked.block))
             .collect()
     }
 
@@ -556,11 +556,11 @@ impl Conn {
     }
 }
 
-fn request(layout: &Layout, (piece, block): BlockRef) -> Request {
+fn request(pieces: Pieces, (piece, block): BlockRef) -> Request {
     let begin = block.saturating_mul(BLOCK);
     Request {
         piece,
         begin,
-        length: layout.piece_size(piece).saturating_sub(begin).min(BLOCK),
+        length: pieces.size(piece).saturating_sub(begin).min(BLOCK),
     }
 }

@@ -1,13 +1,13 @@
 //! What a download or a seeder tells of itself, about ten times a second.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_path::{Decision, Fingerprint, Interface};
 
 use crate::address::PeerAddr;
 use crate::limits::Seeded;
-use crate::storage::ChangedFile;
 
 /// What a download is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -177,6 +177,48 @@ pub struct SeedProgress {
     pub changed: Vec<ChangedFile>,
     /// Connections since the start.
     pub connections: u64,
+}
+
+/// A file that is not, or not wholly, what the torrent describes, or is so again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangedFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Pieces in it that are not offered any more.
+    pub lost: u32,
+    /// Pieces in it.
+    pub pieces: u32,
+    /// What is wrong with it, apart from its content: it has another length, or cannot be read.
+    pub error: Option<String>,
+}
+
+impl From<hawser_store::ChangedFile> for ChangedFile {
+    fn from(file: hawser_store::ChangedFile) -> Self {
+        Self {
+            path: file.path,
+            lost: file.lost,
+            pieces: file.ranges,
+            error: file.error,
+        }
+    }
+}
+
+impl fmt::Display for ChangedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, lost, pieces) = (self.path.display(), self.lost, self.pieces);
+        match (&self.error, lost) {
+            (_, 0) => write!(f, "{path} is right again: all its pieces are offered"),
+            (None, _) => write!(
+                f,
+                "{path} has changed: {lost} of its {pieces} pieces are not offered any more"
+            ),
+            (Some(error), _) => write!(
+                f,
+                "{error}: {lost} of its {pieces} pieces are not offered any more"
+            ),
+        }
+    }
 }
 
 /// A path that a seeder does not use.

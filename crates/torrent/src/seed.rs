@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use hawser_manager::SelectBy;
 use hawser_path::{Policy, Select, SlotOptions};
+use hawser_store::{Files, Stamps, StoreError, check};
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::bitfield::Bitfield;
 use crate::download::shared;
+use crate::layout;
 use crate::limits::SeedLimits;
 use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::progress::SeedProgress;
-use crate::storage::check::{Found, check};
-use crate::storage::{Files, Layout, Stamps, StorageError};
 use crate::swarm::{Goal, Reporter, Swarm, SwarmError, Weights};
 use crate::transport::Transport;
 
@@ -93,7 +93,7 @@ pub struct Seed {
 pub enum SeedError {
     /// A file is missing, has another length, or cannot be read.
     #[error(transparent)]
-    Storage(#[from] StorageError),
+    Store(#[from] StoreError),
     /// The content is not that of the torrent.
     #[error(
         "{content} is not what the torrent describes: {wrong} of {pieces} pieces differ, the first in {file}"
@@ -174,7 +174,7 @@ impl Seed {
             swarm.close(ended.is_ok()).await;
             match ended {
                 Ok(_) => Ok(()),
-                Err(SwarmError::Storage(error)) => Err(SeedError::Storage(error)),
+                Err(SwarmError::Store(error)) => Err(SeedError::Store(error)),
                 // The other ends are those of downloads.
                 Err(_) => Err(SeedError::EndpointClosed),
             }
@@ -219,24 +219,23 @@ fn verify(
     mut checked: impl FnMut(u64, u64),
 ) -> Result<(Files, Stamps), SeedError> {
     let content = locate(metainfo, content);
-    let (root, layout) = Layout::at_content(metainfo, &content);
+    let (root, layout) = layout::at_content(metainfo, &content);
     let files = Files::read_only(root, layout);
-    files.check_lengths()?;
     // Before they are hashed: what changes meanwhile is hashed again.
-    let stamps = files.stamps();
+    let stamps = files.complete()?;
     let (mut done, mut wrong, mut first) = (0, 0, u32::MAX);
-    let each = |piece, found| {
+    let each = |piece, is_right: bool| {
         done += u64::from(metainfo.piece_size(piece));
-        if found == Found::Missing {
+        if !is_right {
             wrong += 1;
             first = first.min(piece);
         }
         checked(done, metainfo.total_length());
         true
     };
-    check(&files, |piece| metainfo.piece_hash(piece), each)?;
+    check(&files, metainfo, |_| true, each)?;
     if wrong > 0 {
-        let file = files.layout().file_of_piece(first);
+        let file = files.layout().file_at(metainfo.pieces().range(first));
         return Err(SeedError::Differs {
             file: file.unwrap_or(&content).to_owned(),
             content,

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
 use hawser_manager::SelectBy;
+use hawser_store::{Disk, DiskEvent, Hash, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -39,28 +40,20 @@ use self::uploads::{Terms, Uploads};
 pub(crate) use self::weigh::Weights;
 use crate::address::PeerAddr;
 use crate::metainfo::Metainfo;
-use crate::peer::{self, Counts, Gone, Inputs, Keep, Session, Shared, Side};
+use crate::peer::{self, Counts, Gone, Inputs, Session, Shared, Side};
 use crate::picker::{ConnId, GroupId, Picker};
 use crate::progress::Phase;
-use crate::storage::{Disk, DiskEvent, StorageError};
 use crate::transport::{Connection, Transport};
 use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
 
 /// How often rates, stalls and dials are looked at.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Events that may wait for the owner. Blocks among them are bounded by [`BUDGET`].
+/// Events that may wait for the owner. Blocks among them are bounded by the budget of the process.
 const EVENTS: usize = 256;
 
 /// Events handled before requests are topped up.
 const AT_ONCE: usize = 32;
-
-/// Bytes of blocks that may wait for the disk, all connections together: at 10 Gbit/s the disk may
-/// pause for 25 ms.
-pub(crate) const BUDGET: usize = 32 << 20;
-
-/// Reads from disk for peers that may be under way at once.
-pub(crate) const READERS: usize = 8;
 
 /// Most connections that peers may open to us.
 const MOST_ACCEPTED: usize = 500;
@@ -93,7 +86,7 @@ enum Event<T: Transport> {
     Accepted(Result<Session<T::Connection>, (PeerAddr, Gone)>),
     Heard(ConnId, Inputs),
     Gone(ConnId, Gone),
-    Disk(DiskEvent),
+    Disk(DiskEvent<Hash<Metainfo>>),
     NoMoreIncoming,
 }
 
@@ -107,7 +100,7 @@ enum DialError {
 #[derive(Debug)]
 pub(crate) enum SwarmError {
     Stopped,
-    Storage(StorageError),
+    Store(StoreError),
     /// No connection and no progress for too long; each peer with the last reason.
     NoPeer(Duration, Vec<(PeerAddr, String)>),
     /// Nobody who is connected sends anything, or has what is missing, for too long.
@@ -142,7 +135,7 @@ pub(crate) struct Swarm<T: Transport> {
     shared: Arc<Shared>,
     goal: Goal,
     picker: Picker,
-    disk: Disk<Keep>,
+    disk: Disk,
     remotes: Vec<Remote<T::Path>>,
     /// One for each remote.
     weighings: Vec<weigh::Weighing>,
@@ -185,10 +178,10 @@ impl<T: Transport> Swarm<T> {
         peers: Vec<PeerAddr>,
         goal: Goal,
         reporter: Reporter,
-    ) -> Result<Self, StorageError> {
+    ) -> Result<Self, StoreError> {
         let (events, inbox) = mpsc::channel(EVENTS);
         let report = events.clone();
-        let disk = Disk::start(Arc::clone(&shared.files), move |event| {
+        let disk = Disk::start(&shared.files, &metainfo, move |event| {
             // The owner is gone: nobody wants to know.
             let _ = report.blocking_send(Event::Disk(event));
         })?;
@@ -197,9 +190,8 @@ impl<T: Transport> Swarm<T> {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        let layout = shared.files.layout().clone();
         let now = Instant::now();
-        let tally = Tally::new(&layout, &verified, now);
+        let tally = Tally::new(metainfo.pieces(), &verified, now);
         let (select, most) = goal.choice.clone();
         let choice = Choice {
             select,
@@ -215,7 +207,7 @@ impl<T: Transport> Swarm<T> {
         }
         let uploads = Uploads::new(goal.weights.sensing, now);
         let mut swarm = Self {
-            picker: Picker::new(layout, verified, rand::random()),
+            picker: Picker::new(metainfo.pieces(), verified, rand::random()),
             transport,
             metainfo,
             shared,
@@ -345,7 +337,7 @@ impl<T: Transport> Swarm<T> {
                 self.accepted -= 1;
                 tracing::debug!(%peer, %gone, "a connection came to nothing");
             }
-            Event::Heard(conn, Inputs { inputs, keep }) => {
+            Event::Heard(conn, Inputs { inputs, room }) => {
                 if let Some(known) = self.conns.get_mut(&conn) {
                     let heard = known.listen(now);
                     if heard && known.is_busy() {
@@ -355,7 +347,7 @@ impl<T: Transport> Swarm<T> {
                         self.recover(conn, now);
                     }
                     for input in inputs {
-                        self.hear(conn, input, keep.as_ref(), now)?;
+                        self.hear(conn, input, room.as_ref(), now)?;
                     }
                     self.touched.insert(conn);
                 }

@@ -12,7 +12,7 @@ use hawser_endhost::{Endhost, Path};
 use hawser_path::{Fingerprint, Interface};
 use hawser_quic::Config;
 use hawser_torrent::{
-    Download, DownloadError, DownloadOptions, Metainfo, Progress, SelectBy, StorageError, Summary,
+    Download, DownloadError, DownloadOptions, Metainfo, Progress, SelectBy, StoreError, Summary,
 };
 use serde::Serialize;
 use tokio::sync::watch;
@@ -235,9 +235,9 @@ fn refuse_own_inputs(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure>
 /// What `--force` helps against says so.
 fn failure(error: DownloadError) -> Failure {
     match error {
-        DownloadError::Storage(
-            error @ (StorageError::Foreign { .. } | StorageError::TooLong { .. }),
-        ) => Failure::job(format!("{error}, or overwrite it with --force")),
+        DownloadError::Store(error @ (StoreError::Foreign { .. } | StoreError::TooLong { .. })) => {
+            Failure::job(format!("{error}, or overwrite it with --force"))
+        }
         error => Failure::job(error),
     }
 }

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use hawser_store::{Files, Layout, StoreError, hash_ranges};
+use sha1::Sha1;
 use thiserror::Error;
 
 use super::bencode::Writer;
 use super::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH, name};
-use crate::storage::check::{for_each_piece, hash_piece};
-use crate::storage::{Files, Layout, StorageError};
+use crate::pieces::Pieces;
 
 /// Piece lengths chosen by themselves lie between these.
 const AUTO: std::ops::RangeInclusive<u32> = 16 << 10..=16 << 20;
@@ -124,7 +125,7 @@ pub enum CreateError {
     },
     /// Reading failed, or a file changed while it was read.
     #[error(transparent)]
-    Storage(#[from] StorageError),
+    Store(#[from] StoreError),
 }
 
 /// Makes the bytes of a `.torrent` file for the file or folder at `path`, hashing on all cores.
@@ -145,7 +146,7 @@ pub fn create(
         return Err(CreateError::PieceLength(length));
     }
     // Resolves `.`, `..` and a link given on purpose, so that there is a name.
-    let path = fs::canonicalize(path).map_err(|e| StorageError::io("find", path, e))?;
+    let path = fs::canonicalize(path).map_err(|e| StoreError::io("find", path, e))?;
     let content = Content::gather(&path)?;
     let total: u64 = content.files.iter().map(|file| file.length).sum();
     if total == 0 {
@@ -157,16 +158,11 @@ pub fn create(
         return Err(CreateError::TooLarge { bytes });
     }
 
-    let layout = Layout::new(
-        piece_length,
-        content
-            .files
-            .iter()
-            .filter(|file| file.target.is_none())
-            .map(|file| (file.path.clone(), file.length, false)),
-    );
+    let regular = content.files.iter().filter(|file| file.target.is_none());
+    let layout = Layout::new(regular.map(|file| (file.path.clone(), file.length, false)));
     let files = Files::read_only(content.root.clone(), layout);
-    let pieces = hash_all(&files, |done| progress(done, total))?;
+    let pieces = Pieces::new(piece_length, total);
+    let pieces = hash_all(&files, pieces, |done| progress(done, total))?;
     content.unchanged()?;
 
     let torrent = content.write(options, piece_length, &pieces);
@@ -186,22 +182,23 @@ pub(super) fn auto_length(total: u64) -> u32 {
     length
 }
 
-fn hash_all(files: &Files, mut progress: impl FnMut(u64)) -> Result<Vec<u8>, StorageError> {
-    let layout = files.layout();
-    let mut pieces = vec![0; layout.piece_count() as usize * 20];
+/// The SHA-1 of every piece, one behind the other.
+fn hash_all(
+    files: &Files,
+    pieces: Pieces,
+    mut progress: impl FnMut(u64),
+) -> Result<Vec<u8>, StoreError> {
+    let mut hashes = vec![0; pieces.count() as usize * 20];
     let mut done = 0;
-    for_each_piece(
-        layout.piece_count(),
-        |piece| hash_piece(files, piece),
-        |piece, hash| {
-            let at = piece as usize * 20;
-            pieces[at..at + 20].copy_from_slice(&hash);
-            done += u64::from(layout.piece_size(piece));
-            progress(done);
-            true
-        },
-    )?;
-    Ok(pieces)
+    let range = |piece| pieces.range(piece);
+    hash_ranges::<Sha1>(files, pieces.count(), range, |piece, hash| {
+        let at = piece as usize * 20;
+        hashes[at..at + 20].copy_from_slice(&hash);
+        done += u64::from(pieces.size(piece));
+        progress(done);
+        true
+    })?;
+    Ok(hashes)
 }
 
 /// What is to be shared, as it was when it was listed.
@@ -223,7 +220,7 @@ struct Listed {
 
 impl Content {
     fn gather(path: &Path) -> Result<Self, CreateError> {
-        let metadata = fs::metadata(path).map_err(|e| StorageError::io("look at", path, e))?;
+        let metadata = fs::metadata(path).map_err(|e| StoreError::io("look at", path, e))?;
         let name = path
             .file_name()
             .ok_or_else(|| CreateError::Name { path: path.into() })
@@ -259,14 +256,14 @@ impl Content {
     }
 
     /// A file that grew while it was hashed would make a torrent of a mixture.
-    fn unchanged(&self) -> Result<(), StorageError> {
+    fn unchanged(&self) -> Result<(), StoreError> {
         for file in self.files.iter().filter(|file| file.target.is_none()) {
             let path = self.root.join(&file.path);
             let found = fs::metadata(&path)
-                .map_err(|error| StorageError::io("look at", &path, error))?
+                .map_err(|error| StoreError::io("look at", &path, error))?
                 .len();
             if found != file.length {
-                return Err(StorageError::WrongLength {
+                return Err(StoreError::WrongLength {
                     path,
                     found,
                     expected: file.length,
@@ -356,14 +353,14 @@ impl Listed {
 /// Lists the files below `root`/`inner`.
 fn list(root: &Path, inner: &Path, files: &mut Vec<Listed>) -> Result<(), CreateError> {
     let folder = root.join(inner);
-    let entries = fs::read_dir(&folder).map_err(|e| StorageError::io("list", &folder, e))?;
+    let entries = fs::read_dir(&folder).map_err(|e| StoreError::io("list", &folder, e))?;
     for entry in entries {
-        let entry = entry.map_err(|e| StorageError::io("list", &folder, e))?;
+        let entry = entry.map_err(|e| StoreError::io("list", &folder, e))?;
         let path = entry.path();
         // Does not follow links.
         let metadata = entry
             .metadata()
-            .map_err(|e| StorageError::io("look at", &path, e))?;
+            .map_err(|e| StoreError::io("look at", &path, e))?;
         let name = entry.file_name();
         let inner = inner.join(plain_name(&path, &name)?);
         if metadata.is_symlink() {

@@ -13,6 +13,7 @@ use super::{
     File, InfoHash, Link, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH, Metainfo,
     MetainfoError, fields, name,
 };
+use crate::pieces::Pieces;
 
 pub(super) fn parse(bytes: &[u8]) -> Result<Metainfo, MetainfoError> {
     if bytes.len() > MAX_METAINFO_BYTES {
@@ -76,9 +77,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Metainfo, MetainfoError> {
         info_hash,
         info_hash_v2: version_two.then(|| Sha256::digest(info_bytes).into()),
         name,
-        piece_length,
-        total_length,
-        pieces: pieces.to_vec(),
+        pieces: Pieces::new(piece_length, total_length),
+        piece_hashes: pieces.to_vec(),
         files,
         links,
         multi_file,

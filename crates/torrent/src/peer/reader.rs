@@ -1,7 +1,7 @@
 //! From bytes to what the owner of the torrent has to know.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
@@ -26,8 +26,7 @@ pub(super) async fn run<E: Send>(
     events: &mpsc::Sender<E>,
     wrap: impl Fn(Inputs) -> E,
 ) -> Gone {
-    let pieces = shared.files.layout().piece_count();
-    let mut decoder = Decoder::new(pieces);
+    let mut decoder = Decoder::new(shared.pieces.count());
     let mut room = *READ.start();
     loop {
         let read = match stream.read_buf(decoder.buffer(room)).await {
@@ -65,14 +64,11 @@ pub(super) async fn run<E: Send>(
             uploads.wake();
         }
         if !inputs.is_empty() {
-            let keep = match u32::try_from(blocks) {
-                Ok(0) | Err(_) => None,
-                Ok(bytes) => match Arc::clone(&shared.budget).acquire_many_owned(bytes).await {
-                    Ok(permit) => Some(Arc::new(permit)),
-                    Err(_) => return Gone::Closed("the torrent was stopped".into()),
-                },
+            let room = match blocks {
+                0 => None,
+                bytes => Some(shared.account.reserve(bytes).await),
             };
-            if events.send(wrap(Inputs { inputs, keep })).await.is_err() {
+            if events.send(wrap(Inputs { inputs, room })).await.is_err() {
                 return Gone::Closed("the torrent was stopped".into());
             }
         }
@@ -89,8 +85,7 @@ enum Heard {
 }
 
 fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Heard, WireError> {
-    let layout = shared.files.layout();
-    let pieces = layout.piece_count();
+    let pieces = shared.pieces.count();
     let input = match message {
         Message::KeepAlive | Message::Interested | Message::NotInterested => {
             return Ok(Heard::Nothing);
@@ -105,7 +100,7 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Heard, 
             Bitfield::from_wire(&bits, pieces).ok_or(WireError::BadBitfield { pieces })?,
         ),
         Message::Request(request) => {
-            check(request, layout.piece_size(request.piece))?;
+            check(request, shared.pieces.size(request.piece))?;
             let verified = shared.verified.read();
             if !verified
                 .unwrap_or_else(PoisonError::into_inner)

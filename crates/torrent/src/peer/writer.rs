@@ -1,15 +1,18 @@
 //! Messages and blocks out to a peer.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use hawser_store::{Files, StoreError, Watch};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{Counts, Gone, Outgoing, Shared, Uploads};
-use crate::storage::{ContentWatch, Files, StorageError, read_checked};
+use crate::metainfo::Metainfo;
+use crate::pieces::Pieces;
 use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};
 
 /// Bytes of blocks read from disk in one go, and written in one go so that QUIC can fill large
@@ -26,7 +29,7 @@ struct Batch {
     payload: u64,
 }
 
-type Reading = JoinHandle<Result<Batch, StorageError>>;
+type Reading = JoinHandle<Result<Batch, StoreError>>;
 
 /// Writes what `messages` brings and what `uploads` asks for, until one of both ends. After
 /// [`Outgoing::End`] it is for the peer to close: it does so once it has read everything.
@@ -103,14 +106,13 @@ async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Optio
     if requests.is_empty() {
         return None;
     }
-    // The semaphore is never closed.
-    let turn = Arc::clone(&shared.readers).acquire_owned().await.ok()?;
-    let files = Arc::clone(&shared.files);
+    let turn = shared.account.read().await;
+    let (files, pieces) = (Arc::clone(&shared.files), shared.pieces);
     let content = shared.content.get().cloned();
     Some(tokio::task::spawn_blocking(move || {
         let batch = match content {
-            Some(content) => Ok(read_watched(&files, &content, &requests, spare)),
-            None => read(&files, &requests, spare),
+            Some(content) => Ok(read_watched(&files, &content, pieces, &requests, spare)),
+            None => read(&files, pieces, &requests, spare),
         };
         drop(turn);
         batch
@@ -121,12 +123,14 @@ async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Optio
 /// should be are left out.
 fn read_watched(
     files: &Files,
-    content: &ContentWatch,
+    content: &Watch<Metainfo>,
+    pieces: Pieces,
     requests: &[Request],
     bytes: Vec<u8>,
 ) -> Batch {
-    if let Ok(batch) = read(files, requests, bytes)
-        && content.is_current(requests)
+    let ranges: Vec<Range<u64>> = requests.iter().map(|r| range(pieces, r)).collect();
+    if let Ok(batch) = read(files, pieces, requests, bytes)
+        && content.is_current(&ranges)
     {
         return batch;
     }
@@ -134,15 +138,30 @@ fn read_watched(
         bytes: Vec::new(),
         payload: 0,
     };
-    for (request, data) in read_checked(content, requests) {
-        batch.bytes.extend(encode_piece_header(request));
-        batch.bytes.extend(&data);
-        batch.payload += u64::from(request.length);
+    let mut data = Vec::new();
+    for request in requests {
+        data.resize(request.length as usize, 0);
+        if content.read(range(pieces, request).start, &mut data) {
+            batch.bytes.extend(encode_piece_header(*request));
+            batch.bytes.extend(&data);
+            batch.payload += u64::from(request.length);
+        }
     }
     batch
 }
 
-fn read(files: &Files, requests: &[Request], mut bytes: Vec<u8>) -> Result<Batch, StorageError> {
+/// The bytes of a request among all of the torrent.
+fn range(pieces: Pieces, request: &Request) -> Range<u64> {
+    let start = pieces.start(request.piece) + u64::from(request.begin);
+    start..start + u64::from(request.length)
+}
+
+fn read(
+    files: &Files,
+    pieces: Pieces,
+    requests: &[Request],
+    mut bytes: Vec<u8>,
+) -> Result<Batch, StoreError> {
     let payload: u64 = requests.iter().map(|r| u64::from(r.length)).sum();
     // Only what is new has to be zeroed; all of it is overwritten.
     bytes.resize(payload as usize + requests.len() * PIECE_HEADER, 0);
@@ -151,8 +170,7 @@ fn read(files: &Files, requests: &[Request], mut bytes: Vec<u8>) -> Result<Batch
         let (header, after) = rest.split_at_mut(PIECE_HEADER);
         let (data, after) = after.split_at_mut(request.length as usize);
         header.copy_from_slice(&encode_piece_header(*request));
-        let start = files.layout().piece_start(request.piece) + u64::from(request.begin);
-        files.read_at(start, data)?;
+        files.read_at(range(pieces, request).start, data)?;
         rest = after;
     }
     Ok(Batch { bytes, payload })

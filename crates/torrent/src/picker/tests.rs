@@ -1,25 +1,20 @@
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use proptest::prelude::*;
 
 use super::*;
 
-fn layout(piece_length: u32, total: u64) -> Layout {
-    Layout::new(piece_length, [(PathBuf::from("f"), total, false)])
-}
-
 fn picker(pieces: u64, blocks_per_piece: u32) -> Picker {
-    let layout = layout(
+    let pieces = Pieces::new(
         blocks_per_piece * BLOCK,
         pieces * u64::from(blocks_per_piece * BLOCK) - 7,
     );
-    let none = Bitfield::empty(layout.piece_count());
-    Picker::new(layout, none, 1)
+    let none = Bitfield::empty(pieces.count());
+    Picker::new(pieces, none, 1)
 }
 
 fn add(picker: &mut Picker, conn: ConnId, group: GroupId, pieces: impl IntoIterator<Item = u32>) {
-    let mut has = Bitfield::empty(picker.layout.piece_count());
+    let mut has = Bitfield::empty(picker.pieces.count());
     pieces.into_iter().for_each(|piece| {
         has.set(piece);
     });
@@ -49,9 +44,9 @@ fn check_counters(picker: &Picker) {
     let received = all().filter(|b| matches!(b, Block::Received(_))).count() as u64;
     assert_eq!(picker.free, free);
     assert_eq!(picker.unverified, received);
-    let untouched: u32 = (0..picker.layout.piece_count())
+    let untouched: u32 = (0..picker.pieces.count())
         .filter(|piece| picker.rarity.contains(*piece))
-        .map(|piece| picker.layout.piece_size(piece).div_ceil(BLOCK))
+        .map(|piece| picker.pieces.size(piece).div_ceil(BLOCK))
         .sum();
     assert_eq!(picker.untouched, u64::from(untouched));
     for (piece, begun) in &picker.begun {
@@ -73,7 +68,7 @@ fn check_counters(picker: &Picker) {
             assert_eq!(holders, asked, "piece {piece} block {block}");
         }
     }
-    for piece in 0..picker.layout.piece_count() {
+    for piece in 0..picker.pieces.count() {
         let counted = picker.conns.values().filter(|conn| conn.counted);
         let having = counted.filter(|conn| conn.has.has(piece)).count();
         assert_eq!(picker.rarity.availability(piece) as usize, having);
@@ -162,12 +157,12 @@ impl Run {
                 let senders = self.picker.fail(piece);
                 assert_eq!(
                     senders.len() as u32,
-                    self.picker.layout.piece_size(piece).div_ceil(BLOCK)
+                    self.picker.pieces.size(piece).div_ceil(BLOCK)
                 );
             }
             _ => {
                 self.picker.verify(piece);
-                self.fetched += u64::from(self.picker.layout.piece_size(piece));
+                self.fetched += u64::from(self.picker.pieces.size(piece));
             }
         }
     }
@@ -177,13 +172,13 @@ impl Run {
         match op {
             Op::Join { conn, group, has } => {
                 if !picker.conns.contains_key(&conn) {
-                    let count = picker.layout.piece_count();
+                    let count = picker.pieces.count();
                     add(picker, conn, group, pieces(has, count));
                 }
             }
             Op::Leave(conn) => picker.remove_conn(conn),
             Op::Bitfield(conn, has) => {
-                let count = picker.layout.piece_count();
+                let count = picker.pieces.count();
                 let mut field = Bitfield::empty(count);
                 pieces(has, count).for_each(|piece| {
                     field.set(piece);
@@ -201,7 +196,7 @@ impl Run {
                 assert!(asked.iter().all(|a| picker.has(conn, a.block.0)));
             }
             Op::Have(conn, piece) => {
-                if piece < picker.layout.piece_count() {
+                if piece < picker.pieces.count() {
                     picker.add_has(conn, piece);
                 }
             }
@@ -233,7 +228,7 @@ impl Run {
                     .get(&conn)
                     .and_then(|c| Some(c.asked.get(nth)?.block));
                 if let Some(block) = block {
-                    let request = request(&picker.layout, block);
+                    let request = request(picker.pieces, block);
                     self.arrive(conn, request);
                 }
             }
@@ -243,7 +238,7 @@ impl Run {
                     .get(&conn)
                     .and_then(|c| c.late.keys().min().copied());
                 if let Some(block) = block {
-                    let request = request(&picker.layout, block);
+                    let request = request(picker.pieces, block);
                     self.arrive(conn, request);
                 }
             }
@@ -295,7 +290,7 @@ proptest! {
             run.apply(Op::Judge);
         }
         prop_assert!(run.picker.verified().is_full());
-        prop_assert_eq!(run.fetched, run.picker.layout.total());
+        prop_assert_eq!(run.fetched, run.picker.pieces.total());
         prop_assert_eq!(run.picker.free_blocks(), 0);
         prop_assert_eq!(run.picker.asked_blocks(), 0);
     }
@@ -317,8 +312,8 @@ fn the_rarest_piece_comes_first_once_one_is_whole() {
 #[test]
 fn the_first_piece_is_random_and_not_the_rarest() {
     let first = |seed| {
-        let layout = layout(BLOCK, 64 * u64::from(BLOCK));
-        let mut picker = Picker::new(layout, Bitfield::empty(64), seed);
+        let pieces = Pieces::new(BLOCK, 64 * u64::from(BLOCK));
+        let mut picker = Picker::new(pieces, Bitfield::empty(64), seed);
         add(&mut picker, 1, 1, 0..64);
         add(&mut picker, 2, 2, 1..64);
         picker.pick(1, 1)[0].piece

@@ -9,6 +9,7 @@ use super::{Swarm, SwarmError};
 use crate::address::PeerAddr;
 use crate::picker::{ConnId, GroupId};
 use crate::transport::{Connection, Transport};
+use crate::wire::BLOCK;
 
 /// A piece that failed its hash with blocks of several peers.
 #[derive(Debug, Default)]
@@ -54,7 +55,7 @@ impl<T: Transport> Swarm<T> {
         let digests = None;
         self.suspects.insert(piece, Suspect { senders, digests });
         // The disk does this before it writes any block of the piece again.
-        self.disk.digest(piece);
+        self.disk.digest(piece, u64::from(BLOCK));
         Ok(())
     }
 

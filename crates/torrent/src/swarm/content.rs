@@ -1,11 +1,13 @@
 //! Files that change while they are served.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+
+use hawser_store::{Stamps, Watch};
 
 use super::Swarm;
 use crate::picker::ConnId;
-use crate::storage::{ContentWatch, Stamps};
+use crate::progress::ChangedFile;
 use crate::transport::Transport;
 use crate::wire::Message;
 
@@ -20,8 +22,7 @@ impl<T: Transport> Swarm<T> {
     /// Watches over the files from now on: all of them are verified, in the states `stamps`.
     pub(super) fn watch_content(&mut self, stamps: Stamps) {
         let (files, metainfo) = (Arc::clone(&self.shared.files), Arc::clone(&self.metainfo));
-        let offered = Arc::clone(&self.shared.verified);
-        let content = ContentWatch::new(files, metainfo, stamps, offered);
+        let content = Watch::new(files, metainfo, stamps);
         let content = Arc::clone(self.shared.content.get_or_init(|| Arc::new(content)));
         self.tasks.spawn(async move {
             loop {
@@ -40,9 +41,23 @@ impl<T: Transport> Swarm<T> {
 
     /// Tells peers and the user what became of the files.
     pub(super) fn follow_content(&mut self) {
-        let Some(news) = self.shared.content.get().and_then(|c| c.take_news()) else {
+        let Some(content) = self.shared.content.get() else {
             return;
         };
+        let Some(news) = content.take_news() else {
+            return;
+        };
+        {
+            let verified = self.shared.verified.write();
+            let mut verified = verified.unwrap_or_else(PoisonError::into_inner);
+            // A piece may be among both more than once: what counts is how it is now.
+            for piece in news.withdrawn.iter().chain(&news.restored) {
+                match content.is_offered(*piece) {
+                    true => verified.set(*piece),
+                    false => verified.clear(*piece),
+                };
+            }
+        }
         let lacks = |id: &ConnId| news.withdrawn.iter().any(|p| !self.picker.has(*id, *p));
         let misled: Vec<ConnId> = self.conns.keys().copied().filter(lacks).collect();
         misled
@@ -54,11 +69,11 @@ impl<T: Transport> Swarm<T> {
             let restored = restored.filter(|p| offered.has(*p) && !self.picker.has(*id, *p));
             conn.send(restored.map(Message::Have));
         }
-        for changed in news.changed {
+        for changed in news.changed.into_iter().map(ChangedFile::from) {
             tracing::debug!(%changed, "a file under the seeder");
-            let told = &mut self.tally.changed;
-            told.retain(|before| before.path != changed.path);
-            told.push(changed);
+            let reported = &mut self.tally.changed;
+            reported.retain(|before| before.path != changed.path);
+            reported.push(changed);
         }
     }
 }

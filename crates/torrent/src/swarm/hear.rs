@@ -1,16 +1,18 @@
 //! What peers and the disk say about blocks and pieces.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Instant;
+
+use hawser_store::{DiskEvent, Hash, Reservation};
 
 use super::conn::Origin;
 use super::{Swarm, SwarmError};
-use crate::peer::{Gone, Input, Keep};
+use crate::metainfo::Metainfo;
+use crate::peer::{Gone, Input};
 use crate::picker::{Arrival, ConnId};
-use crate::storage::DiskEvent;
 use crate::transport::Transport;
-use crate::wire::{Message, Request, WireError};
+use crate::wire::{BLOCK, Message, Request, WireError};
 
 /// A peer may take back every piece of the torrent so often, by sending a smaller bitfield: each
 /// time costs as much as a bitfield adds, so this bounds the work.
@@ -22,7 +24,7 @@ impl<T: Transport> Swarm<T> {
         &mut self,
         conn: ConnId,
         input: Input,
-        keep: Option<&Keep>,
+        room: Option<&Reservation>,
         now: Instant,
     ) -> Result<(), SwarmError> {
         let Some(known) = self.conns.get_mut(&conn) else {
@@ -36,7 +38,7 @@ impl<T: Transport> Swarm<T> {
                 {
                     path.bytes += data.len() as u64;
                 }
-                return self.arrived(conn, request, data, keep, now);
+                return self.arrived(conn, request, data, room, now);
             }
             Input::Have(piece) => {
                 self.picker.add_has(conn, piece);
@@ -95,7 +97,7 @@ impl<T: Transport> Swarm<T> {
         conn: ConnId,
         request: Request,
         data: bytes::Bytes,
-        keep: Option<&Keep>,
+        room: Option<&Reservation>,
         now: Instant,
     ) -> Result<(), SwarmError> {
         self.tally.fetched_bytes += data.len() as u64;
@@ -107,12 +109,12 @@ impl<T: Transport> Swarm<T> {
                         self.touched.insert(other);
                     }
                 }
-                if let Some(keep) = keep {
-                    let keep = Arc::clone(keep);
-                    self.disk.write(request.piece, request.begin, data, keep);
+                if let Some(room) = room.cloned() {
+                    let begin = u64::from(request.begin);
+                    self.disk.write(request.piece, begin, data, room);
                 }
                 if complete {
-                    self.disk.hash(request.piece);
+                    self.disk.check(request.piece);
                 }
             }
             Arrival::Duplicate => self.tally.wasted_bytes += data.len() as u64,
@@ -133,17 +135,21 @@ impl<T: Transport> Swarm<T> {
         Ok(())
     }
 
-    pub(super) fn disk_says(&mut self, event: DiskEvent, now: Instant) -> Result<(), SwarmError> {
+    pub(super) fn disk_says(
+        &mut self,
+        event: DiskEvent<Hash<Metainfo>>,
+        now: Instant,
+    ) -> Result<(), SwarmError> {
         match event {
-            DiskEvent::Hashed { piece, hash } => {
-                if self.metainfo.piece_hash(piece) == Some(hash) {
-                    self.verified(piece, now);
-                } else {
-                    self.failed(piece)?;
-                }
+            DiskEvent::Checked { range, is_right } => match is_right {
+                true => self.verified(range, now),
+                false => self.failed(range)?,
+            },
+            DiskEvent::Digests { range, digests } => {
+                let digests = digests.into_iter().map(Into::into);
+                self.compare(range, digests.collect())?;
             }
-            DiskEvent::Digests { piece, digests } => self.compare(piece, digests)?,
-            DiskEvent::Failed(error) => return Err(SwarmError::Storage(error)),
+            DiskEvent::Failed(error) => return Err(SwarmError::Store(error)),
         }
         Ok(())
     }
@@ -160,7 +166,7 @@ impl<T: Transport> Swarm<T> {
         self.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.piece_size(piece));
         if self.suspects.contains_key(&piece) {
-            self.disk.digest(piece);
+            self.disk.digest(piece, u64::from(BLOCK));
         }
         // Who has it already need not know.
         let others = self

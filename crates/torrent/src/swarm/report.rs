@@ -11,10 +11,11 @@ use super::conn::{Conn, smooth};
 use super::remote::{PathPeer, Remote};
 use crate::bitfield::Bitfield;
 use crate::picker::ConnId;
+use crate::pieces::Pieces;
 use crate::progress::{
-    LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
+    ChangedFile, LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer,
+    SeedProgress,
 };
-use crate::storage::{ChangedFile, Layout};
 use crate::transport::{Connection, Transport};
 
 /// How often progress is told.
@@ -51,13 +52,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(layout: &Layout, verified: &Bitfield, now: Instant) -> Self {
-        let bytes = verified
-            .iter()
-            .map(|piece| u64::from(layout.piece_size(piece)));
+    pub(super) fn new(pieces: Pieces, verified: &Bitfield, now: Instant) -> Self {
+        let bytes = verified.iter().map(|piece| u64::from(pieces.size(piece)));
         let resumed_bytes = bytes.sum();
         Self {
-            total_bytes: layout.total(),
+            total_bytes: pieces.total(),
             resumed_bytes,
             verified_bytes: resumed_bytes,
             fetched_bytes: 0,

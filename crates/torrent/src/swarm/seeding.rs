@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use hawser_store::Stamps;
+
 use super::conn::Origin;
 use super::{Event, Swarm, SwarmError};
 use crate::limits::{SeedEnd, SeedLimits};
 use crate::picker::ConnId;
 use crate::progress::Phase;
-use crate::storage::Stamps;
 use crate::transport::{Connection, Transport};
 
 /// What is under way when seeding reaches a limit has so long to arrive: the peer would else be

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::*;
-use crate::StorageError;
+use crate::StoreError;
 
 /// Where the inner test finds its small disk.
 const DISK: &str = "HAWSER_TEST_SMALL_DISK";
@@ -44,7 +44,7 @@ async fn on_a_small_disk() {
         Download::over(net.host(0), metainfo, disk.clone(), vec![addr(1)], options)
     };
     let error = finish(get()).await.unwrap_err();
-    let full = matches!(error, DownloadError::Storage(StorageError::Full { .. }));
+    let full = matches!(error, DownloadError::Store(StoreError::Full { .. }));
     assert!(full, "{error}");
     assert_eq!(error.to_string().lines().count(), 1);
     assert!(error.to_string().contains("disk is full"), "{error}");

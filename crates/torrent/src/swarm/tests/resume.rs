@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::State;
-use crate::{Phase, StorageError};
+use crate::{Phase, StoreError};
 
 /// Downloads until about `part` of it is verified, then drops the download as a kill would.
 async fn break_off(stage: &Stage, host: &Host, part: f64) -> u64 {
@@ -68,7 +68,7 @@ async fn what_is_in_the_way_is_an_error_and_stays() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, DownloadError::Storage(StorageError::NotAFile { .. })),
+        matches!(error, DownloadError::Store(StoreError::NotAFile { .. })),
         "{error}"
     );
     fs::remove_dir(stage.target().join("file.bin")).unwrap();
@@ -77,7 +77,7 @@ async fn what_is_in_the_way_is_an_error_and_stays() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, DownloadError::Storage(StorageError::TooLong { .. })),
+        matches!(error, DownloadError::Store(StoreError::TooLong { .. })),
         "{error}"
     );
     assert_eq!(
@@ -99,7 +99,7 @@ async fn a_link_that_leads_out_is_refused() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, DownloadError::Storage(StorageError::LeadsOut { .. })),
+        matches!(error, DownloadError::Store(StoreError::LeadsOut { .. })),
         "{error}"
     );
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
@@ -170,7 +170,7 @@ async fn the_same_files_are_downloaded_once_at_a_time() {
     let error = finish(stage.download(&host, &[1])).await.unwrap_err();
     let file = stage.target().join("set/a");
     assert!(
-        matches!(&error, DownloadError::Storage(StorageError::InUse { path }) if *path == file),
+        matches!(&error, DownloadError::Store(StoreError::InUse { path }) if *path == file),
         "{error}"
     );
     net.set(&path, State::Up);
@@ -203,7 +203,7 @@ async fn refused(stage: &Stage, host: &Host, there: &[(&str, Vec<u8>)]) {
     let before = entries(&stage.target());
     let error = finish(stage.download(host, &[1])).await.unwrap_err();
     assert!(
-        matches!(error, DownloadError::Storage(StorageError::Foreign { .. })),
+        matches!(error, DownloadError::Store(StoreError::Foreign { .. })),
         "{error}"
     );
     assert_eq!(entries(&stage.target()), before, "something was created");
@@ -238,7 +238,7 @@ async fn a_file_that_is_not_the_torrents_is_not_lost() {
     let sparse = fs::read(&file).unwrap();
     let error = finish(stage.download(&host, &[1])).await.unwrap_err();
     assert!(
-        matches!(error, DownloadError::Storage(StorageError::Foreign { .. })),
+        matches!(error, DownloadError::Store(StoreError::Foreign { .. })),
         "{error}"
     );
     assert!(fs::read(&file).unwrap() == sparse);
@@ -302,11 +302,11 @@ async fn a_download_goes_on_before_its_first_piece_is_whole() {
     finish(stage.download(&host, &[1])).await.unwrap();
     stage.check();
     // The mark goes when the download is done.
-    let files = crate::storage::Files::read_only(
-        stage.target(),
-        crate::storage::Layout::of(&stage.metainfo),
-    );
-    assert!(!files.is_marked(0) && !files.is_marked(1));
+    for file in stage.metainfo.files() {
+        let path = stage.target().join(&file.path);
+        let mark = rustix::fs::getxattr(path, "user.hawser.download", &mut [0; 20][..]);
+        assert!(mark.is_err(), "{}", file.path.display());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// What went wrong on disk, in one line each.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum StorageError {
+pub enum StoreError {
     /// No space left, or over a quota.
     #[error(
         "the disk is full at {path}: what was verified is kept; free some space and start again"
@@ -24,52 +24,52 @@ pub enum StorageError {
     FileTooLarge {
         /// The file.
         path: PathBuf,
-        /// How long it has to be.
+        /// The length it must have.
         length: u64,
     },
-    /// A folder, device or other thing stands where a file should be.
-    #[error("{path} is in the way: it is no regular file; move it or choose another folder")]
+    /// A folder, device or other thing is where a file should be.
+    #[error("{path} is in the way: it is not a regular file; move it or choose another folder")]
     NotAFile {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// A file stands where a folder should be.
-    #[error("{path} is in the way: a folder has to be there; move it or choose another folder")]
+    /// A file is where a folder should be.
+    #[error("{path} is in the way: it has to be a folder; move it or choose another folder")]
     NotAFolder {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// A file is longer than the torrent says, so it is likely another one.
+    /// A file is longer than it should be, so it is probably another one.
     #[error(
-        "{path} has {found} bytes, more than the {expected} of the torrent: it is left as it is; move it or choose another folder"
+        "{path} has {found} bytes, more than the {expected} of the file to be downloaded: it is left as it is; move it or choose another folder"
     )]
     TooLong {
         /// The file.
         path: PathBuf,
         /// Its length.
         found: u64,
-        /// The length in the torrent.
+        /// The length it should have.
         expected: u64,
     },
-    /// A file of this name is there, and nothing in it is the torrent's.
+    /// A file of this name exists, and none of its content belongs to the download.
     #[error(
-        "{path} is there, and no piece in it is the torrent's: it is left as it is; move it or choose another folder"
+        "{path} exists, and nothing in it belongs to the download: it is left as it is; move it or choose another folder"
     )]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// Something else stands where a symbolic link of the torrent should be.
+    /// Something else is where a symbolic link should be.
     #[error(
-        "{path} is in the way: a symbolic link to {target} has to be there; move it or choose another folder"
+        "{path} is in the way: it has to be a symbolic link to {target}; move it or choose another folder"
     )]
     NotTheLink {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Where the link leads.
+        /// The target of the link.
         target: PathBuf,
     },
-    /// Another program, or another download of this one, writes to the file.
+    /// Another program, or another job of this one, writes to the file.
     #[error(
         "{path} is being downloaded already, by another program: wait for it, stop it, or choose another folder"
     )]
@@ -77,24 +77,24 @@ pub enum StorageError {
         /// The file.
         path: PathBuf,
     },
-    /// A symbolic link on the way leads out of the folder.
+    /// A symbolic link in the path leads out of the folder.
     #[error(
         "{path} passes a symbolic link that leads out of {root}: nothing is written there; remove the link or choose another folder"
     )]
     LeadsOut {
-        /// The file's path.
+        /// The path.
         path: PathBuf,
-        /// The download folder.
+        /// The folder.
         root: PathBuf,
     },
-    /// A file to be read has another length than the torrent says.
-    #[error("{path} has {found} bytes, but the torrent says {expected}")]
+    /// A file to be read has not the length it should have.
+    #[error("{path} has {found} bytes, but it should have {expected}")]
     WrongLength {
         /// The file.
         path: PathBuf,
         /// Its length.
         found: u64,
-        /// The length in the torrent.
+        /// The length it should have.
         expected: u64,
     },
     /// Another failure of the system.
@@ -102,21 +102,16 @@ pub enum StorageError {
     Io {
         /// What was tried.
         action: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-impl StorageError {
-    /// Whether a file is not there.
-    pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
-
-    /// The error of trying to `action` `path`.
-    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+impl StoreError {
+    /// The error of trying to `action` (as in "open") the file or folder `path`.
+    pub fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
@@ -127,6 +122,11 @@ impl StorageError {
             },
         }
     }
+
+    /// Whether a file does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
 }
 
 #[cfg(test)]
@@ -136,11 +136,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_device_is_told_as_a_full_disk() {
+    fn a_full_device_is_reported_as_a_full_disk() {
         let path = Path::new("/dev/full");
         let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
         let error = file.write_all(b"x").unwrap_err();
-        let error = StorageError::io("write", path, error);
-        assert!(matches!(error, StorageError::Full { .. }), "{error}");
+        let error = StoreError::io("write", path, error);
+        assert!(matches!(error, StoreError::Full { .. }), "{error}");
     }
 }

@@ -1,41 +1,39 @@
 use std::fs;
+use std::path::Path;
 
 use super::*;
-use crate::storage::Layout;
-use crate::{CreateOptions, create};
+use crate::layout::Layout;
+use crate::range::testing::Pieces;
 
-const PIECE: u32 = 16 << 10;
+const PIECE: u64 = 16 << 10;
 
-/// Two files of 5 and 3 pieces, and what watches over them.
-fn watched(dir: &std::path::Path) -> ContentWatch {
+/// Two files of 5 and 3 ranges, and what watches them.
+fn watched(dir: &Path) -> Watch<Pieces> {
     let content = dir.join("set");
     fs::create_dir(&content).unwrap();
+    let mut whole = Vec::new();
     for (name, pieces, byte) in [("a", 5, 1), ("b", 3, 2)] {
-        fs::write(content.join(name), vec![byte; pieces * PIECE as usize]).unwrap();
+        let bytes = vec![byte; pieces * PIECE as usize];
+        fs::write(content.join(name), &bytes).unwrap();
+        whole.extend(bytes);
     }
-    let options = CreateOptions::new().with_piece_length(PIECE);
-    let torrent = create(&content, &options, |_, _| {}).unwrap();
-    let metainfo = Arc::new(Metainfo::parse(&torrent).unwrap());
-    let (root, layout) = Layout::at_content(&metainfo, &content);
-    let files = Arc::new(Files::read_only(root, layout));
-    let (stamps, all) = (files.stamps(), Bitfield::full(metainfo.piece_count()));
-    ContentWatch::new(files, metainfo, stamps, Arc::new(RwLock::new(all)))
+    let layout = [("a", 5 * PIECE), ("b", 3 * PIECE)];
+    let layout = layout.map(|(name, length)| (PathBuf::from(name), length, false));
+    let files = Arc::new(Files::read_only(content, Layout::new(layout)));
+    let stamps = files.complete().unwrap();
+    Watch::new(files, Arc::new(Pieces::of(&whole, PIECE)), stamps)
 }
 
-fn block(piece: u32) -> Request {
-    Request {
-        piece,
-        begin: 0,
-        length: PIECE,
-    }
+fn bytes(piece: u64) -> Range<u64> {
+    piece * PIECE..(piece + 1) * PIECE
 }
 
-fn reads(watch: &ContentWatch, piece: u32) -> bool {
-    watch.read(block(piece), &mut vec![0; PIECE as usize])
+fn reads(watch: &Watch<Pieces>, piece: u64) -> bool {
+    watch.read(piece * PIECE, &mut vec![0; PIECE as usize])
 }
 
 /// As many scans as a change takes to be reported.
-fn settle(watch: &ContentWatch) -> News {
+fn settle(watch: &Watch<Pieces>) -> News {
     watch.scan();
     watch.scan();
     watch.take_news().unwrap_or_default()
@@ -45,7 +43,7 @@ fn settle(watch: &ContentWatch) -> News {
 fn what_did_not_change_is_current_and_no_news() {
     let dir = tempfile::tempdir().unwrap();
     let watch = watched(dir.path());
-    assert!(watch.is_current(&[block(0), block(7)]));
+    assert!(watch.is_current(&[bytes(0), bytes(7)]));
     watch.scan();
     assert!(watch.take_news().is_none());
 }
@@ -56,20 +54,20 @@ fn a_shorter_file_loses_the_pieces_after_its_end_only() {
     let watch = watched(dir.path());
     let file = dir.path().join("set/a");
     let open = fs::File::options().write(true).open(&file).unwrap();
-    open.set_len(3 * u64::from(PIECE) - 1).unwrap();
-    assert!(!watch.is_current(&[block(0)]));
+    open.set_len(3 * PIECE - 1).unwrap();
+    assert!(!watch.is_current(&[bytes(0)]));
     let news = settle(&watch);
     assert_eq!(news.withdrawn.len() - news.restored.len(), 3);
     let [changed] = &news.changed[..] else {
         panic!("{news:?}")
     };
-    assert_eq!((&changed.path, changed.lost, changed.pieces), (&file, 3, 5));
-    let line = changed.to_string();
+    assert_eq!((&changed.path, changed.lost, changed.ranges), (&file, 3, 5));
+    let error = changed.error.as_ref().unwrap();
     assert!(
-        line.contains("has 49151 bytes, but the torrent says 81920: 3 of its 5 pieces"),
-        "{line}"
+        error.contains("has 49151 bytes, but it should have 81920"),
+        "{error}"
     );
-    let offered: Vec<u32> = watch.offered.read().unwrap().iter().collect();
+    let offered: Vec<u32> = (0..8).filter(|piece| watch.is_offered(*piece)).collect();
     assert_eq!(offered, [0, 1, 5, 6, 7]);
     assert!(reads(&watch, 1) && reads(&watch, 5));
     assert!(!reads(&watch, 2) && !reads(&watch, 4));
@@ -106,12 +104,9 @@ fn a_file_that_is_gone_or_replaced_is_noticed() {
     let file = dir.path().join("set/b");
     fs::rename(&file, dir.path().join("aside")).unwrap();
     let news = settle(&watch);
-    assert_eq!(news.changed[0].lost, 3);
-    let line = news.changed[0].to_string();
-    assert!(
-        line.contains("cannot open") && line.contains("3 of its 3"),
-        "{line}"
-    );
+    assert_eq!((news.changed[0].lost, news.changed[0].ranges), (3, 3));
+    let error = news.changed[0].error.as_ref().unwrap();
+    assert!(error.contains("cannot open"), "{error}");
     fs::rename(dir.path().join("aside"), &file).unwrap();
     let news = settle(&watch);
     assert_eq!((news.restored.len(), news.changed[0].lost), (3, 0));
@@ -126,8 +121,8 @@ fn touching_a_file_is_no_news() {
         .write(true)
         .open(dir.path().join("set/a"));
     file.unwrap().set_modified(later).unwrap();
-    assert!(!watch.is_current(&[block(0)]) && reads(&watch, 0));
+    assert!(!watch.is_current(&[bytes(0)]) && reads(&watch, 0));
     let news = settle(&watch);
     assert!(news.withdrawn.is_empty() && news.changed.is_empty());
-    assert!(watch.is_current(&[block(4)]));
+    assert!(watch.is_current(&[bytes(4)]));
 }

@@ -1,0 +1,193 @@
+//! What all jobs of a process together may ask of its disks: bytes that wait to be written, and
+//! reads under way.
+//!
+//! Each job has an equal share, so that one whose disk is slow or hangs leaves the others theirs. A
+//! job that holds nothing may always take once: with however many jobs, each of them goes on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Mutex as Turn, Notify};
+
+/// Bytes that may wait for the disk: at 10 Gbit/s it may pause for 25 ms.
+const BYTES: usize = 32 << 20;
+
+/// Reads that may be under way: more only queue in the disk.
+const READS: usize = 8;
+
+/// The budget of several jobs. Cloning shares it.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    bytes: Arc<Pool>,
+    reads: Arc<Pool>,
+}
+
+impl Budget {
+    /// The one that all jobs of this process share: 32 MiB, 8 reads.
+    pub fn of_process() -> Self {
+        static SHARED: LazyLock<Budget> = LazyLock::new(|| Budget::new(BYTES, READS));
+        SHARED.clone()
+    }
+
+    /// Another one, of `bytes` bytes that may wait to be written and `reads` reads at once.
+    pub fn new(bytes: usize, reads: usize) -> Self {
+        Self {
+            bytes: Arc::new(Pool::new(bytes)),
+            reads: Arc::new(Pool::new(reads)),
+        }
+    }
+
+    /// Opens the account of one more job. It has a share of the bytes, and of the reads, from its
+    /// first use of either until it is dropped.
+    pub fn join(&self) -> Account {
+        Account {
+            bytes: Share::of(&self.bytes),
+            reads: Share::of(&self.reads),
+        }
+    }
+}
+
+/// What one job may ask of the disk.
+#[derive(Debug)]
+pub struct Account {
+    bytes: Share,
+    reads: Share,
+}
+
+impl Account {
+    /// Waits until `bytes` more bytes may wait to be written. Those who wait are served in order.
+    pub async fn reserve(&self, bytes: usize) -> Reservation {
+        self.bytes.take(bytes).await
+    }
+
+    /// The same without waiting; `None` if there is no room now.
+    #[cfg(test)]
+    pub(crate) fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
+        self.bytes.try_take(bytes)
+    }
+
+    /// Waits until one more read may be under way. Those who wait are served in order.
+    pub async fn read(&self) -> Reservation {
+        self.reads.take(1).await
+    }
+}
+
+/// What was taken of a [`Budget`], until it and its clones are dropped.
+#[derive(Debug, Clone)]
+pub struct Reservation(
+    /// Held for its drop.
+    #[expect(dead_code)]
+    Arc<Taken>,
+);
+
+#[derive(Debug)]
+struct Taken {
+    pool: Arc<Pool>,
+    job: u64,
+    amount: usize,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut state = self.pool.lock();
+        state.used -= self.amount;
+        // The job may have ended before its data was written.
+        if let Some(used) = state.jobs.get_mut(&self.job) {
+            *used -= self.amount;
+        }
+        drop(state);
+        self.pool.freed.notify_waiters();
+    }
+}
+
+/// One of the two things that are shared.
+#[derive(Debug)]
+struct Pool {
+    total: usize,
+    state: Mutex<State>,
+    /// Something was given back, or there are fewer jobs.
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used: usize,
+    /// What each job uses of it.
+    jobs: HashMap<u64, usize>,
+    next_job: u64,
+}
+
+impl Pool {
+    fn new(total: usize) -> Self {
+        Self {
+            total,
+            state: Mutex::default(),
+            freed: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The share of one job.
+#[derive(Debug)]
+struct Share {
+    pool: Arc<Pool>,
+    job: u64,
+    /// Held while waiting, so that a large request is not overtaken by small ones for ever.
+    turn: Turn<()>,
+}
+
+impl Share {
+    fn of(pool: &Arc<Pool>) -> Self {
+        let mut state = pool.lock();
+        state.next_job += 1;
+        Self {
+            pool: Arc::clone(pool),
+            job: state.next_job,
+            turn: Turn::new(()),
+        }
+    }
+
+    async fn take(&self, amount: usize) -> Reservation {
+        let _turn = self.turn.lock().await;
+        loop {
+            // Created before looking, so that nothing given back in between is missed.
+            let freed = self.pool.freed.notified();
+            if let Some(reservation) = self.try_take(amount) {
+                return reservation;
+            }
+            freed.await;
+        }
+    }
+
+    fn try_take(&self, amount: usize) -> Option<Reservation> {
+        let mut state = self.pool.lock();
+        let own = *state.jobs.entry(self.job).or_default();
+        let share = self.pool.total / state.jobs.len();
+        let fits = own + amount <= share && state.used + amount <= self.pool.total;
+        if !fits && own > 0 {
+            return None;
+        }
+        state.used += amount;
+        state.jobs.insert(self.job, own + amount);
+        drop(state);
+        Some(Reservation(Arc::new(Taken {
+            pool: Arc::clone(&self.pool),
+            job: self.job,
+            amount,
+        })))
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.pool.lock().jobs.remove(&self.job);
+        self.pool.freed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests;

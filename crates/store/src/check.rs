@@ -1,0 +1,116 @@
+//! Hashing whole content, on all cores.
+
+use std::io;
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc;
+
+use digest::{Digest, Output};
+
+use crate::error::StoreError;
+use crate::files::Files;
+use crate::hash::hash_zeros;
+use crate::range::{Hash, Ranges};
+
+/// Hashes the ranges `0..count`, the bytes of each given by `range`, and passes each hash to `each`
+/// on this thread, in no particular order. Ends early when `each` returns `false`.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn hash_ranges<D: Digest>(
+    files: &Files,
+    count: u32,
+    range: impl Fn(u32) -> Range<u64> + Sync,
+    each: impl FnMut(u32, Output<D>) -> bool,
+) -> Result<(), StoreError>
+where
+    Output<D>: Send,
+{
+    for_each(count, |index| files.hash::<D>(range(index)), each)
+}
+
+/// Verifies every range for which `is_wanted` and that is not a hole (a part of a file that was
+/// never written), and calls `each` with the range and whether it has the expected hash, on this
+/// thread and in no particular order. The others are passed as wrong without being read. Ends
+/// early when `each` returns `false`.
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn check<R: Ranges>(
+    files: &Files,
+    ranges: &R,
+    is_wanted: impl Fn(u32) -> bool + Sync,
+    each: impl FnMut(u32, bool) -> bool,
+) -> Result<(), StoreError>
+where
+    Hash<R>: Send + Sync,
+{
+    let length = |index| {
+        let Range { start, end } = ranges.range(index);
+        end - start
+    };
+    let first = length(0);
+    let zeros = hash_zeros::<R::Hasher>(first);
+    let work = |index: u32| {
+        let Some(expected) = ranges.expected(index).filter(|_| is_wanted(index)) else {
+            return Ok(false);
+        };
+        let range = ranges.range(index);
+        if files.is_hole(range.clone())? {
+            // Zeros may be what belongs there.
+            return Ok(match length(index) {
+                length if length == first => expected == zeros,
+                length => expected == hash_zeros::<R::Hasher>(length),
+            });
+        }
+        match files.hash::<R::Hasher>(range) {
+            Ok(hash) => Ok(hash == expected),
+            // The file is not there yet, or shorter than it will be.
+            Err(StoreError::Io { source, .. }) if is_absence(&source) => Ok(false),
+            Err(error) => Err(error),
+        }
+    };
+    for_each(ranges.count(), work, each)
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, UnexpectedEof};
+    matches!(error.kind(), NotFound | UnexpectedEof)
+}
+
+/// Runs `work` on each of `0..count`, on all cores, and passes the results to `each` on this
+/// thread. Ends with the first error, or when `each` returns `false`.
+fn for_each<T: Send>(
+    count: u32,
+    work: impl Fn(u32) -> Result<T, StoreError> + Sync,
+    mut each: impl FnMut(u32, T) -> bool,
+) -> Result<(), StoreError> {
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let next = AtomicU32::new(0);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (results, received) = mpsc::sync_channel(threads * 4);
+        for _ in 0..threads.min(count as usize) {
+            let (results, next, stop, work) = (results.clone(), &next, &stop, &work);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= count || results.send((index, work(index))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(results);
+        // Leaving this loop drops `received`, so that workers end at their next send.
+        for (index, result) in received {
+            let go_on = result.map(|value| each(index, value));
+            if !matches!(go_on, Ok(true)) {
+                stop.store(true, Ordering::Relaxed);
+                return go_on.map(|_| ());
+            }
+        }
+        Ok(())
+    })
+}

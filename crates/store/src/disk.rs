@@ -1,0 +1,213 @@
+//! The threads that write and verify, so that no async task waits for a disk.
+//!
+//! Bytes are written at their place as soon as they come. They are hashed on the way if they follow
+//! what is hashed of their range already; what came out of order is read back once the gap before
+//! it is closed, from the page cache. So nothing of a range is held in memory, whatever its length.
+
+use std::collections::HashMap;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use digest::Digest;
+
+use crate::budget::Reservation;
+use crate::error::StoreError;
+use crate::files::Files;
+use crate::range::{Hash, Ranges};
+
+/// More threads than this write no faster.
+const MAX_THREADS: usize = 4;
+
+/// What a disk thread reports; `H` is the hash of a range.
+#[derive(Debug)]
+pub enum DiskEvent<H> {
+    /// A range was hashed.
+    Checked {
+        /// Which one.
+        range: u32,
+        /// Whether it has the expected hash.
+        is_right: bool,
+    },
+    /// A range was hashed block by block.
+    Digests {
+        /// Which one.
+        range: u32,
+        /// The hashes in order.
+        digests: Vec<H>,
+    },
+    /// Nothing more can be done.
+    Failed(StoreError),
+}
+
+enum Job {
+    Write {
+        range: u32,
+        begin: u64,
+        data: Bytes,
+        /// Dropped once the data is written.
+        _reservation: Reservation,
+    },
+    Check(u32),
+    Digest {
+        range: u32,
+        block: u64,
+    },
+}
+
+/// The disk threads of a download. Dropping it ends them after what they have been given.
+#[derive(Debug)]
+pub struct Disk {
+    queues: Vec<Sender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Disk {
+    /// Starts threads that call `report` with what they find.
+    ///
+    /// # Errors
+    /// If a thread cannot be started.
+    pub fn start<R: Ranges>(
+        files: &Arc<Files>,
+        ranges: &Arc<R>,
+        report: impl Fn(DiskEvent<Hash<R>>) + Clone + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let count = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let mut disk = Self {
+            queues: Vec::new(),
+            threads: Vec::new(),
+        };
+        for number in 0..count.min(MAX_THREADS) {
+            let (sender, jobs) = channel();
+            let report = report.clone();
+            let worker = Worker {
+                files: Arc::clone(files),
+                ranges: Arc::clone(ranges),
+                hashers: HashMap::new(),
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("disk-{number}"))
+                .spawn(move || worker.run(&jobs, &report))
+                .map_err(|e| StoreError::io("start a thread to write to", files.root(), e))?;
+            disk.queues.push(sender);
+            disk.threads.push(thread);
+        }
+        Ok(disk)
+    }
+
+    /// Writes data at position `begin` of a range. What is given for one range is done in the order
+    /// given.
+    pub fn write(&self, range: u32, begin: u64, data: Bytes, reservation: Reservation) {
+        self.give(
+            range,
+            Job::Write {
+                range,
+                begin,
+                data,
+                _reservation: reservation,
+            },
+        );
+    }
+
+    /// Hashes a range and compares it with its expected hash.
+    pub fn check(&self, range: u32) {
+        self.give(range, Job::Check(range));
+    }
+
+    /// Hashes each block of `block` bytes of a range; the last one may be shorter.
+    pub fn digest(&self, range: u32, block: u64) {
+        self.give(range, Job::Digest { range, block });
+    }
+
+    /// Waits until everything given is done.
+    pub fn finish(self) {
+        drop(self.queues);
+        for thread in self.threads {
+            // A panic there was reported by the panic hook; what was verified stays so.
+            let _ = thread.join();
+        }
+    }
+
+    /// All jobs of a range go to one thread, so that they stay in order.
+    fn give(&self, range: u32, job: Job) {
+        if let Some(queue) = self.queues.get(range as usize % self.queues.len().max(1)) {
+            // A thread that has ended has reported why.
+            let _ = queue.send(job);
+        }
+    }
+}
+
+struct Worker<R: Ranges> {
+    files: Arc<Files>,
+    ranges: Arc<R>,
+    /// What is hashed of each range under way, and how many bytes that are.
+    hashers: HashMap<u32, (R::Hasher, u64)>,
+}
+
+impl<R: Ranges> Worker<R> {
+    fn run(mut self, jobs: &Receiver<Job>, report: &impl Fn(DiskEvent<Hash<R>>)) {
+        for job in jobs {
+            let done = match job {
+                Job::Write {
+                    range,
+                    begin,
+                    data,
+                    _reservation,
+                } => self.write(range, begin, &data).map(|()| None),
+                Job::Check(range) => self.check(range).map(Some),
+                Job::Digest { range, block } => self.digest(range, block).map(Some),
+            };
+            match done {
+                Ok(None) => {}
+                Ok(Some(event)) => report(event),
+                Err(error) => return report(DiskEvent::Failed(error)),
+            }
+        }
+    }
+
+    fn write(&mut self, range: u32, begin: u64, data: &[u8]) -> Result<(), StoreError> {
+        let start = self.ranges.range(range).start;
+        self.files.write_at(start + begin, data)?;
+        let fresh = || (R::Hasher::new(), 0);
+        let (hasher, hashed) = self.hashers.entry(range).or_insert_with(fresh);
+        if begin < *hashed {
+            // The range is fetched anew: what was hashed is not what is on disk now.
+            (*hasher, *hashed) = fresh();
+        }
+        if *hashed == begin {
+            hasher.update(data);
+            *hashed += data.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn check(&mut self, range: u32) -> Result<DiskEvent<Hash<R>>, StoreError> {
+        let bytes = self.ranges.range(range);
+        let hash = match self.hashers.remove(&range) {
+            None => self.files.hash::<R::Hasher>(bytes)?,
+            Some((mut hasher, hashed)) => {
+                let rest = bytes.start + hashed..bytes.end;
+                self.files.hash_into(&mut hasher, rest)?;
+                hasher.finalize()
+            }
+        };
+        let is_right = self.ranges.expected(range) == Some(hash);
+        Ok(DiskEvent::Checked { range, is_right })
+    }
+
+    fn digest(&self, range: u32, block: u64) -> Result<DiskEvent<Hash<R>>, StoreError> {
+        let mut left = self.ranges.range(range);
+        let mut digests = Vec::new();
+        while !left.is_empty() {
+            let end = left.end.min(left.start + block.max(1));
+            digests.push(self.files.hash::<R::Hasher>(left.start..end)?);
+            left.start = end;
+        }
+        Ok(DiskEvent::Digests { range, digests })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+
+use proptest::prelude::*;
+use sha1::Sha1;
+
+use super::*;
+use crate::budget::Budget;
+use crate::files::testing::writable;
+use crate::layout::Layout;
+use crate::range::testing::Pieces;
+
+const BLOCK: u64 = 16 << 10;
+
+/// Room that is there at once.
+fn room() -> Reservation {
+    let account = Budget::new(1, 1).join();
+    account.try_reserve(1).unwrap()
+}
+
+fn one_file(length: u64) -> Layout {
+    Layout::new([(PathBuf::from("a"), length, false)])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn ranges_hash_right_in_whatever_order_blocks_come(
+        order in Just((0..7u64).collect::<Vec<_>>()).prop_shuffle(),
+        length in 6 * BLOCK + 1..=7 * BLOCK,
+        wrong: bool,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = Layout::new([
+            (PathBuf::from("a"), 20_000, false),
+            (PathBuf::from("b"), length - 20_000, false),
+        ]);
+        let files = Arc::new(writable(dir.path(), layout));
+        let content: Vec<u8> = (0..length).map(|i| (i / 7) as u8).collect();
+        let mut pieces = Pieces::of(&content, 7 * BLOCK);
+        if wrong {
+            pieces.hashes[0][0] ^= 1;
+        }
+        let (events, reported) = channel();
+        let report = move |event| events.send(event).unwrap();
+        let disk = Disk::start(&files, &Arc::new(pieces), report).unwrap();
+        for block in order {
+            let begin = block * BLOCK;
+            let end = (begin + BLOCK).min(length);
+            let data = Bytes::copy_from_slice(&content[begin as usize..end as usize]);
+            disk.write(0, begin, data, room());
+        }
+        disk.check(0);
+        disk.digest(0, BLOCK);
+        disk.finish();
+        let Ok(DiskEvent::Checked { range: 0, is_right }) = reported.recv() else { panic!("not hashed") };
+        prop_assert_eq!(is_right, !wrong);
+        let Ok(DiskEvent::Digests { digests, .. }) = reported.recv() else { panic!("no digests") };
+        let expected: Vec<_> = content.chunks(BLOCK as usize).map(Sha1::digest).collect();
+        prop_assert_eq!(digests, expected);
+        let mut back = vec![0; length as usize];
+        files.read_at(0, &mut back).unwrap();
+        prop_assert_eq!(back, content);
+    }
+}
+
+#[test]
+fn a_range_written_anew_is_hashed_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Arc::new(writable(dir.path(), one_file(3 * BLOCK)));
+    let (events, reported) = channel();
+    let block = |byte| Bytes::from(vec![byte; BLOCK as usize]);
+    let content = [block(1), block(2), block(3)].concat();
+    let pieces = Arc::new(Pieces::of(&content, 3 * BLOCK));
+    let disk = Disk::start(&files, &pieces, move |event| events.send(event).unwrap()).unwrap();
+    for (number, byte) in [(0, 9), (1, 9), (1, 2), (2, 3), (0, 1)] {
+        disk.write(0, number * BLOCK, block(byte), room());
+    }
+    disk.check(0);
+    disk.finish();
+    let checked = reported.recv();
+    let Ok(DiskEvent::Checked { is_right, .. }) = checked else {
+        panic!("not hashed")
+    };
+    assert!(is_right);
+}

@@ -1,0 +1,319 @@
+//! Files as one run of bytes, read and written at any position.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
+use crate::error::StoreError;
+use crate::folder::Folder;
+use crate::handles::Handles;
+use crate::layout::{Layout, Span};
+use crate::mark::Mark;
+
+/// The files of a [`Layout`] below one folder. Reads and writes go to positions in the run of bytes
+/// that they make up; any number of threads may use it at once.
+#[derive(Debug)]
+pub struct Files {
+    layout: Layout,
+    root: PathBuf,
+    handles: Handles,
+    /// `None` for reading only.
+    writable: Option<Writable>,
+}
+
+/// What files are written with.
+#[derive(Debug)]
+struct Writable {
+    folder: Folder,
+    /// Names the download that the files belong to.
+    mark: Mark,
+    /// Whether files that are too long are cut instead of refused.
+    overwrite: bool,
+    /// Whether all files were created.
+    created: Mutex<bool>,
+}
+
+impl Files {
+    /// Files for reading only, below `root`, wherever symbolic links lead. Nothing is opened yet.
+    pub fn read_only(root: PathBuf, layout: Layout) -> Self {
+        Self {
+            layout,
+            root,
+            handles: Handles::default(),
+            writable: None,
+        }
+    }
+
+    /// Files to be written below `root`, which is created if it does not exist. Nothing in it is
+    /// changed before the first byte is written or [`Files::create_all`] is called.
+    ///
+    /// Refuses what is in the way of a file: longer files (unless they are to be cut:
+    /// `overwrite`), what is not a file, and symbolic links that lead out of `root`.
+    pub(crate) fn writable(
+        root: PathBuf,
+        layout: Layout,
+        mark: Mark,
+        overwrite: bool,
+    ) -> Result<Self, StoreError> {
+        let folder = Folder::create(&root)?;
+        for (_, entry) in layout.on_disk() {
+            let path = root.join(&entry.path);
+            let refused = match folder.metadata(&entry.path) {
+                Ok(Some(found)) if !found.is_file() => StoreError::NotAFile { path },
+                Ok(Some(found)) if found.len() > entry.length && !overwrite => {
+                    StoreError::TooLong {
+                        path,
+                        found: found.len(),
+                        expected: entry.length,
+                    }
+                }
+                Ok(_) => continue,
+                Err(error) => error,
+            };
+            folder.remove_created();
+            return Err(refused);
+        }
+        Ok(Self {
+            layout,
+            root,
+            handles: Handles::default(),
+            writable: Some(Writable {
+                folder,
+                mark,
+                overwrite,
+                created: Mutex::new(false),
+            }),
+        })
+    }
+
+    /// Creates every file and gives it its length without taking space (sparse), then makes the
+    /// symbolic links; what exists already stays. Files that did not have their length before get
+    /// the mark of an unfinished download. Does nothing the second time, or if the files are for
+    /// reading only.
+    ///
+    /// # Errors
+    /// If the disk does not take it, or something is in the way meanwhile.
+    pub(crate) fn create_all(&self) -> Result<(), StoreError> {
+        let Some(writable) = &self.writable else {
+            return Ok(());
+        };
+        let created = writable.created.lock();
+        let mut created = created.unwrap_or_else(PoisonError::into_inner);
+        if !*created {
+            for (index, _) in self.layout.on_disk() {
+                self.grow(index, writable)?;
+            }
+            for (path, target) in self.layout.links() {
+                writable.folder.create_link(path, target)?;
+            }
+            *created = true;
+        }
+        Ok(())
+    }
+
+    /// Creates the file of an entry, and gives it its length.
+    fn grow(&self, index: usize, writable: &Writable) -> Result<(), StoreError> {
+        let entry = &self.layout.entries()[index];
+        let file = writable.folder.create_file(&entry.path)?;
+        let length = file
+            .metadata()
+            .map_err(|error| StoreError::io("look at", &self.path_of(index), error))?
+            .len();
+        if length < entry.length || (writable.overwrite && length > entry.length) {
+            writable.mark.put_on(&file);
+            file.set_len(entry.length)
+                .map_err(|error| self.failed("grow", index, error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether all files were created, as they are before anything is written.
+    pub(crate) fn are_created(&self) -> bool {
+        self.writable.as_ref().is_none_or(|writable| {
+            let created = writable.created.lock();
+            *created.unwrap_or_else(PoisonError::into_inner)
+        })
+    }
+
+    /// Creates the file of an entry, empty.
+    pub(crate) fn create(&self, index: usize) -> Result<File, StoreError> {
+        let path = &self.layout.entries()[index].path;
+        match &self.writable {
+            Some(writable) => writable.folder.create_file(path),
+            None => self.open(index),
+        }
+    }
+
+    /// Removes the folders that were created, as far as they are empty.
+    pub(crate) fn remove_created_folders(&self) {
+        if let Some(writable) = &self.writable {
+            writable.folder.remove_created();
+        }
+    }
+
+    /// The mark of the download that the files belong to; `None` for reading only.
+    pub(crate) fn mark(&self) -> Option<&Mark> {
+        self.writable.as_ref().map(|writable| &writable.mark)
+    }
+
+    /// Refuses files that are missing or do not have their length.
+    pub(crate) fn check_lengths(&self) -> Result<(), StoreError> {
+        for (index, entry) in self.layout.on_disk() {
+            let path = self.path_of(index);
+            let metadata = std::fs::metadata(&path);
+            let metadata = metadata.map_err(|error| StoreError::io("find", &path, error))?;
+            if !metadata.is_file() {
+                return Err(StoreError::NotAFile { path });
+            }
+            if metadata.len() != entry.length {
+                return Err(StoreError::WrongLength {
+                    path,
+                    found: metadata.len(),
+                    expected: entry.length,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The folder that the paths of the layout are relative to.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where each byte is.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The path of an entry's file, from where the program runs.
+    pub fn path_of(&self, entry: usize) -> PathBuf {
+        self.root.join(&self.layout.entries()[entry].path)
+    }
+
+    /// Fills `buffer` with the bytes from `start` on.
+    ///
+    /// # Errors
+    /// If a file does not exist, is too short, or cannot be read.
+    pub fn read_at(&self, start: u64, buffer: &mut [u8]) -> Result<(), StoreError> {
+        let mut rest = buffer;
+        for span in self.layout.spans(start..start + rest.len() as u64) {
+            let (part, next) = rest.split_at_mut(span.length as usize);
+            rest = next;
+            if self.layout.entries()[span.entry].padding {
+                part.fill(0);
+                continue;
+            }
+            let file = self.handle(span.entry)?;
+            file.read_exact_at(part, span.offset)
+                .map_err(|error| self.failed("read", span.entry, error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes `bytes` from `start` on. Before the first write all files are created.
+    ///
+    /// # Errors
+    /// If the disk is full or a file cannot be written.
+    pub fn write_at(&self, start: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.create_all()?;
+        let mut rest = bytes;
+        for span in self.layout.spans(start..start + rest.len() as u64) {
+            let (part, next) = rest.split_at(span.length as usize);
+            rest = next;
+            if self.layout.entries()[span.entry].padding {
+                continue;
+            }
+            let file = self.handle(span.entry)?;
+            file.write_all_at(part, span.offset)
+                .map_err(|error| self.failed("write", span.entry, error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether all of `bytes` are in holes or in files that do not exist yet, and so are zeros that
+    /// were never written.
+    pub(crate) fn is_hole(&self, bytes: Range<u64>) -> Result<bool, StoreError> {
+        for Span {
+            entry,
+            offset,
+            length,
+        } in self.layout.spans_on_disk(bytes)
+        {
+            let file = match self.handle(entry) {
+                Err(error) if self.writable.is_some() && error.is_not_found() => continue,
+                file => file?,
+            };
+            match rustix::fs::seek(&*file, SeekFrom::Data(offset)) {
+                Ok(data) if data < offset + length => return Ok(false),
+                // ENXIO: no data from there to the end.
+                Ok(_) | Err(Errno::NXIO) => {}
+                // A file system that cannot tell has no holes.
+                Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn failed(&self, action: &'static str, entry: usize, error: io::Error) -> StoreError {
+        let path = self.path_of(entry);
+        if error.raw_os_error() == Some(Errno::FBIG.raw_os_error()) {
+            let length = self.layout.entries()[entry].length;
+            return StoreError::FileTooLarge { path, length };
+        }
+        StoreError::io(action, &path, error)
+    }
+
+    /// The open file of an entry, from the cache or opened now.
+    pub(crate) fn handle(&self, entry: usize) -> Result<Arc<File>, StoreError> {
+        self.handles.get(entry, || self.open(entry))
+    }
+
+    /// Forgets the open file of an entry: the next reader opens what is at its path then.
+    pub(crate) fn close(&self, entry: usize) {
+        self.handles.close(entry);
+    }
+
+    /// Opens the file of an entry anew, outside the cache.
+    pub(crate) fn open(&self, entry: usize) -> Result<File, StoreError> {
+        let path = &self.layout.entries()[entry].path;
+        match &self.writable {
+            Some(writable) => writable.folder.open_file(path),
+            None => {
+                let path = self.root.join(path);
+                File::open(&path).map_err(|error| StoreError::io("open", &path, error))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Files to be written below `root`, before anything is.
+    pub fn untouched(root: &Path, layout: Layout) -> Result<Files, StoreError> {
+        Files::writable(root.to_owned(), layout, Mark::new(vec![0; 20]), false)
+    }
+
+    /// Files to be written below `root`, all of them created.
+    pub fn try_writable(root: &Path, layout: Layout) -> Result<Files, StoreError> {
+        let files = untouched(root, layout)?;
+        files.create_all()?;
+        Ok(files)
+    }
+
+    /// The same where nothing is in the way.
+    pub fn writable(root: &Path, layout: Layout) -> Files {
+        try_writable(root, layout).unwrap()
+    }
+}
+
+#[cfg(test)]
+mod tests;

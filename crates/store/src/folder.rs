@@ -1,0 +1,194 @@
+//! The folder below which files are written.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::error::StoreError;
+
+/// How folders are opened: to look paths up in them.
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// How files are opened. `NONBLOCK`: opening a FIFO that is in the way must not hang.
+const FILE: OFlags = OFlags::RDWR.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// A folder held open. Every path in it is resolved beneath it, whatever symbolic links are made
+/// meanwhile.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    fd: OwnedFd,
+    /// Folders that did not exist before, outermost first.
+    created: Mutex<Vec<PathBuf>>,
+}
+
+impl Folder {
+    /// Opens the folder at `path`, which is created if it does not exist.
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
+        let outer = path.ancestors().filter(|dir| !dir.as_os_str().is_empty());
+        let absent = outer.take_while(|dir| dir.symlink_metadata().is_err());
+        let mut created: Vec<PathBuf> = absent.map(Path::to_owned).collect();
+        created.reverse();
+        std::fs::create_dir_all(path)
+            .map_err(|error| StoreError::io("create the folder", path, error))?;
+        let fd = rustix::fs::open(path, FOLDER, Mode::empty())
+            .map_err(|errno| StoreError::io("open the folder", path, errno.into()))?;
+        Ok(Self {
+            path: path.to_owned(),
+            fd,
+            created: Mutex::new(created),
+        })
+    }
+
+    /// Removes the folders that were created, as far as they are empty.
+    pub fn remove_created(&self) {
+        let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+        for folder in std::mem::take(&mut *created).iter().rev() {
+            // It fails where another program has put something there.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+
+    /// Opens a file for reading and writing.
+    pub fn open_file(&self, path: &Path) -> Result<File, StoreError> {
+        let file = self.open(path, FILE);
+        file.map(File::from)
+            .map_err(|errno| self.error("open", path, errno))
+    }
+
+    /// The same; the file, and the folders that it is in, are created if they do not exist.
+    pub fn create_file(&self, path: &Path) -> Result<File, StoreError> {
+        self.create_parent(path)?;
+        let file = self.open(path, FILE | OFlags::CREATE);
+        file.map(File::from)
+            .map_err(|errno| self.error("open", path, errno))
+    }
+
+    /// Makes a symbolic link; its target is relative to the folder that it is in. One that exists
+    /// already stays, and so does anything else in its place.
+    pub fn create_link(&self, path: &Path, target: &Path) -> Result<(), StoreError> {
+        let folder = self.create_parent(path)?;
+        let name = path.file_name().unwrap_or_default();
+        let full = self.path.join(path);
+        match rustix::fs::symlinkat(target, &folder, name) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => match rustix::fs::readlinkat(&folder, name, Vec::new()) {
+                Ok(found) if Path::new(&*found.to_string_lossy()) == target => Ok(()),
+                _ => Err(StoreError::NotTheLink {
+                    path: full,
+                    target: target.to_owned(),
+                }),
+            },
+            Err(errno) => Err(StoreError::io(
+                "make the symbolic link",
+                &full,
+                errno.into(),
+            )),
+        }
+    }
+
+    /// What is known of the file at `path`; `None` if it does not exist. Changes nothing.
+    pub fn metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {
+        let found = match self.open(path, OFlags::PATH | OFlags::CLOEXEC) {
+            Ok(found) => File::from(found),
+            Err(Errno::NOENT) => return self.refuse_dangling_link(path).map(|()| None),
+            Err(errno) => return Err(self.error("open", path, errno)),
+        };
+        let metadata = found.metadata();
+        metadata
+            .map(Some)
+            .map_err(|error| StoreError::io("look at", &self.path.join(path), error))
+    }
+
+    /// A file created through a link to nothing would be at another path than it should.
+    fn refuse_dangling_link(&self, path: &Path) -> Result<(), StoreError> {
+        let mut at = self.path.clone();
+        for part in path.components() {
+            at.push(part);
+            match at.symlink_metadata() {
+                Ok(metadata) if metadata.is_symlink() && at.metadata().is_err() => {
+                    return Err(StoreError::NotAFile { path: at });
+                }
+                Ok(_) => {}
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates the folders that `path` is in, and opens the innermost.
+    fn create_parent(&self, path: &Path) -> Result<OwnedFd, StoreError> {
+        let parents: Vec<&Path> = path.ancestors().skip(1).collect();
+        for folder in parents.into_iter().rev() {
+            self.create_folder(folder)?;
+        }
+        self.open(parent(path), FOLDER)
+            .map_err(|errno| self.error("open the folder", path, errno))
+    }
+
+    fn create_folder(&self, folder: &Path) -> Result<(), StoreError> {
+        let Some(name) = folder.file_name() else {
+            return Ok(());
+        };
+        let failed = |errno| self.error("create the folder", folder, errno);
+        let parent = self.open(parent(folder), FOLDER).map_err(failed)?;
+        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => {
+                let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
+                created.push(self.path.join(folder));
+                Ok(())
+            }
+            Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// Opens `path` so that the kernel lets no step of it, symbolic links included, leave the
+    /// folder (openat2(2), `RESOLVE_BENEATH`).
+    fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let mode = match flags.contains(OFlags::CREATE) {
+            true => Mode::from_raw_mode(0o666),
+            false => Mode::empty(),
+        };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        loop {
+            match rustix::fs::openat2(&self.fd, path, flags, mode, resolve) {
+                // EAGAIN: something was renamed meanwhile, and the kernel could not be sure.
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn error(&self, action: &'static str, path: &Path, errno: Errno) -> StoreError {
+        let path = self.path.join(path);
+        match errno {
+            Errno::XDEV | Errno::LOOP => StoreError::LeadsOut {
+                path,
+                root: self.path.clone(),
+            },
+            Errno::ISDIR | Errno::NXIO => StoreError::NotAFile { path },
+            Errno::NOTDIR => {
+                // What is in the way is the innermost part of the path that exists.
+                let mut parts = path.ancestors().skip(1);
+                let blocker = parts.find(|part| part.symlink_metadata().is_ok());
+                let path = blocker.unwrap_or(&path).to_owned();
+                StoreError::NotAFolder { path }
+            }
+            _ => StoreError::io(action, &path, io::Error::from(errno)),
+        }
+    }
+}
+
+/// The folder that `path` is in, as a path that can be opened.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

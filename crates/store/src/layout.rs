@@ -1,0 +1,157 @@
+//! Where each byte of the content is: the files laid end to end.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// One file of a [`Layout`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Relative to the root of the [`Files`](crate::Files).
+    pub path: PathBuf,
+    /// Position of its first byte in the content.
+    pub start: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Padding: reads as zeros and is never on disk (BEP 47 aligns files with it).
+    pub padding: bool,
+}
+
+impl Entry {
+    /// Its bytes in the content.
+    pub fn bytes(&self) -> Range<u64> {
+        self.start..self.start + self.length
+    }
+}
+
+/// Files laid end to end, and symbolic links beside them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    total: u64,
+    entries: Vec<Entry>,
+    links: Vec<(PathBuf, PathBuf)>,
+}
+
+/// A run of bytes inside one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Index into [`Layout::entries`].
+    pub entry: usize,
+    /// Position in that file.
+    pub offset: u64,
+    /// Bytes, at least one.
+    pub length: u64,
+}
+
+impl Layout {
+    /// Lays out `files` (path, length, padding) in order. Paths are relative and have only plain
+    /// components: no root, no `..`.
+    pub fn new(files: impl IntoIterator<Item = (PathBuf, u64, bool)>) -> Self {
+        let mut total = 0;
+        let entries = files.into_iter().map(|(path, length, padding)| {
+            let start = total;
+            total += length;
+            Entry {
+                path,
+                start,
+                length,
+                padding,
+            }
+        });
+        let entries = entries.collect();
+        Self {
+            total,
+            entries,
+            links: Vec::new(),
+        }
+    }
+
+    /// Adds symbolic links (path, target), each target relative to the folder of its link.
+    pub fn with_links(mut self, links: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> Self {
+        self.links.extend(links);
+        self
+    }
+
+    /// All files in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The symbolic links (path, target).
+    pub fn links(&self) -> &[(PathBuf, PathBuf)] {
+        &self.links
+    }
+
+    /// Bytes of all files.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// The entries that have a file on disk, which padding has not.
+    pub(crate) fn on_disk(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        let entries = self.entries.iter().enumerate();
+        entries.filter(|(_, entry)| !entry.padding)
+    }
+
+    /// The runs in files that make up `bytes`, in order; cut at the end of the content.
+    pub fn spans(&self, bytes: Range<u64>) -> impl Iterator<Item = Span> + '_ {
+        let Range { start, end } = bytes;
+        let end = end.min(self.total);
+        let first = self
+            .entries
+            .partition_point(|entry| entry.bytes().end <= start);
+        let entries = self.entries.iter().enumerate().skip(first);
+        entries
+            .take_while(move |(_, entry)| entry.start < end)
+            .map(move |(index, entry)| {
+                let from = start.max(entry.start);
+                Span {
+                    entry: index,
+                    offset: from - entry.start,
+                    length: end.min(entry.bytes().end) - from,
+                }
+            })
+            // Empty files, and the file at `start` where no bytes are asked for.
+            .filter(|span| span.length > 0)
+    }
+
+    /// The spans of `bytes` that are on disk.
+    pub(crate) fn spans_on_disk(&self, bytes: Range<u64>) -> impl Iterator<Item = Span> + '_ {
+        let spans = self.spans(bytes);
+        spans.filter(|span| !self.entries[span.entry].padding)
+    }
+
+    /// The first file that has some of `bytes`, to name it in a message.
+    pub fn file_at(&self, bytes: Range<u64>) -> Option<&Path> {
+        let span = self.spans_on_disk(bytes).next()?;
+        Some(&self.entries[span.entry].path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn spans_cover_each_byte_once_and_in_order(
+            lengths in proptest::collection::vec(0u64..50, 1..12),
+            start in 0u64..400,
+            length in 0u64..400,
+        ) {
+            let files = lengths.iter().enumerate().map(|(i, l)| (PathBuf::from(i.to_string()), *l, false));
+            let layout = Layout::new(files);
+            let mut at = start;
+            for span in layout.spans(start..start + length) {
+                let entry = &layout.entries()[span.entry];
+                prop_assert!(span.length > 0);
+                prop_assert_eq!(entry.start + span.offset, at);
+                prop_assert!(span.offset + span.length <= entry.length);
+                at += span.length;
+            }
+            let end = (start + length).min(layout.total());
+            prop_assert_eq!(at, end.max(start));
+        }
+    }
+}

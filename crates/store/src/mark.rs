@@ -1,0 +1,108 @@
+//! The mark of an unfinished download on its files: before the first range is complete, nothing
+//! else tells them from files that happen to have the same names.
+
+use std::fs::File;
+
+use rustix::io::Errno;
+
+/// The extended attribute (xattr(7)) that holds the mark.
+const NAME: &str = "user.hawser.download";
+
+/// Names a download. Other downloads into the same files have other marks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark(Vec<u8>);
+
+/// What the mark of a file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// It belongs to this unfinished download.
+    Own,
+    /// It does not.
+    Other,
+    /// The file system keeps no marks.
+    Unknown,
+}
+
+impl Mark {
+    pub fn new(name: Vec<u8>) -> Self {
+        Self(name)
+    }
+
+    /// Marks a file, if the file system can.
+    pub fn put_on(&self, file: &File) {
+        let flags = rustix::fs::XattrFlags::empty();
+        if let Err(errno) = rustix::fs::fsetxattr(file, NAME, &self.0, flags) {
+            // A file without a verified range is then refused when the download goes on.
+            tracing::debug!(%errno, "cannot mark an unfinished download");
+        }
+    }
+
+    /// Compares the mark of a file.
+    pub fn owner_of(&self, file: &File) -> Owner {
+        // A longer mark than this one does not fit (ERANGE).
+        let mut found = vec![0; self.0.len()];
+        let length = rustix::fs::fgetxattr(file, NAME, &mut found[..]);
+        self.compare(length.map(|length| &found[..length]))
+    }
+
+    fn compare(&self, found: Result<&[u8], Errno>) -> Owner {
+        match found {
+            Ok(found) if found == self.0 => Owner::Own,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Owner::Unknown,
+            Ok(_) | Err(_) => Owner::Other,
+        }
+    }
+
+    /// Takes the mark off a file.
+    pub fn take_off(file: &File) {
+        // It fails on a file without a mark, as wanted, and one that keeps it does no harm.
+        let _ = rustix::fs::fremovexattr(file, NAME);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Other programs may have written anything there.
+        #[test]
+        fn only_the_same_bytes_are_the_own_mark(
+            own in proptest::collection::vec(any::<u8>(), 1..40),
+            found in proptest::collection::vec(any::<u8>(), 0..80),
+            is_same: bool,
+        ) {
+            let mark = Mark::new(own.clone());
+            let found = if is_same { own.clone() } else { found };
+            let file = tempfile::tempfile().unwrap();
+            let flags = rustix::fs::XattrFlags::empty();
+            let set = rustix::fs::fsetxattr(&file, NAME, &found, flags);
+            let expected = match (set, found == own) {
+                // The file system of this machine may keep none.
+                (Err(_), _) => Owner::Unknown,
+                (Ok(()), true) => Owner::Own,
+                (Ok(()), false) => Owner::Other,
+            };
+            prop_assert_eq!(mark.owner_of(&file), expected);
+            let expected = if found == own { Owner::Own } else { Owner::Other };
+            prop_assert_eq!(mark.compare(Ok(&found)), expected);
+        }
+    }
+
+    #[test]
+    fn a_mark_can_be_taken_off() {
+        let file = tempfile::tempfile().unwrap();
+        let mark = Mark::new(vec![7; 20]);
+        mark.put_on(&file);
+        Mark::take_off(&file);
+        assert_ne!(mark.owner_of(&file), Owner::Own);
+        for errno in [Errno::OPNOTSUPP, Errno::NOSYS] {
+            assert_eq!(mark.compare(Err(errno)), Owner::Unknown);
+        }
+        for errno in [Errno::RANGE, Errno::NODATA, Errno::ACCESS] {
+            assert_eq!(mark.compare(Err(errno)), Owner::Other);
+        }
+    }
+}

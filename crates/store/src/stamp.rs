@@ -1,0 +1,54 @@
+//! The states of files, to tell whether they changed.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+use crate::files::Files;
+
+/// What tells one state of a file from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub length: u64,
+    /// Seconds and nanoseconds.
+    modified: (i64, i64),
+    /// Device and inode.
+    identity: (u64, u64),
+}
+
+impl From<Metadata> for Stamp {
+    fn from(metadata: Metadata) -> Self {
+        Self {
+            length: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            identity: (metadata.dev(), metadata.ino()),
+        }
+    }
+}
+
+/// The state of every file of a [`Files`] at a time.
+#[derive(Debug, Clone)]
+pub struct Stamps(
+    /// In the order of the layout; `None` if there is no file.
+    pub(crate) Vec<Option<Stamp>>,
+);
+
+impl Files {
+    /// The state of every file now.
+    pub(crate) fn stamps(&self) -> Stamps {
+        let mut stamps = vec![None; self.layout().entries().len()];
+        for (index, _) in self.layout().on_disk() {
+            stamps[index] = self.stamp_on_disk(index);
+        }
+        Stamps(stamps)
+    }
+
+    /// The state of the file at an entry's path.
+    pub(crate) fn stamp_on_disk(&self, entry: usize) -> Option<Stamp> {
+        std::fs::metadata(self.path_of(entry)).ok().map(Stamp::from)
+    }
+
+    /// The state of the file that is open for reading, which may be at its path no longer.
+    pub(crate) fn stamp_of_open(&self, entry: usize) -> Option<Stamp> {
+        self.handle(entry).ok()?.metadata().ok().map(Stamp::from)
+    }
+}

@@ -1,0 +1,174 @@
+//! What is on disk before a download, and whether it belongs to the download: a file that only
+//! happens to have the same name must not be lost.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
+use crate::error::StoreError;
+use crate::files::Files;
+use crate::hash::hash_zeros;
+use crate::mark::Owner;
+use crate::range::{Hash, Ranges};
+
+/// The lengths of files before a download changed anything.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    /// Bytes of each entry that can be read: 0 if it has no file, all if it is padding.
+    found: Vec<u64>,
+    /// Whether any file has a byte.
+    is_empty: bool,
+}
+
+impl Survey {
+    /// Looks at all files.
+    pub fn of(files: &Files) -> Result<Self, StoreError> {
+        let entries = files.layout().entries();
+        let mut found: Vec<u64> = entries.iter().map(|entry| entry.length).collect();
+        let mut is_empty = true;
+        for (index, _) in files.layout().on_disk() {
+            found[index] = length_of(files, index)?;
+            is_empty &= found[index] == 0;
+        }
+        Ok(Self { found, is_empty })
+    }
+
+    /// Whether there is nothing to verify.
+    pub fn is_empty(&self) -> bool {
+        self.is_empty
+    }
+
+    /// Whether all of `bytes` are there to be verified.
+    pub fn covers(&self, files: &Files, bytes: Range<u64>) -> bool {
+        let mut spans = files.layout().spans(bytes);
+        spans.all(|span| span.offset + span.length <= self.found[span.entry])
+    }
+
+    /// Refuses files that do not belong to the download and of which something would be
+    /// overwritten, as not all of it `is_verified`. A file belongs to it if a verified range is in
+    /// it that is not all zeros (any file may have a run of zeros), or if it has the mark of this
+    /// download. On a file system that keeps no marks, an unfinished download is recognized by its
+    /// files: all have their length before anything is written, and there are holes.
+    pub fn refuse_foreign<R: Ranges>(
+        &self,
+        files: &Files,
+        ranges: &R,
+        is_verified: impl Fn(u32) -> bool,
+    ) -> Result<(), StoreError> {
+        let Some(mark) = files.mark() else {
+            return Ok(());
+        };
+        let mut own = vec![false; self.found.len()];
+        let mut overwritten = own.clone();
+        let mut zeros: HashMap<u64, Hash<R>> = HashMap::new();
+        for index in 0..ranges.count() {
+            let range = ranges.range(index);
+            let length = range.end - range.start;
+            let is_verified = is_verified(index);
+            let is_telling = is_verified && {
+                let zeros = zeros.entry(length);
+                let zeros = zeros.or_insert_with(|| hash_zeros::<R::Hasher>(length));
+                ranges.expected(index).as_ref() != Some(zeros)
+            };
+            for span in files.layout().spans(range) {
+                own[span.entry] |= is_telling;
+                overwritten[span.entry] |= !is_verified;
+            }
+        }
+        let mut without_marks = None;
+        for (index, _) in files.layout().on_disk() {
+            let at_risk = self.found[index] > 0 && overwritten[index] && !own[index];
+            if !at_risk || !has_data(files, index)? {
+                continue;
+            }
+            let is_own = match mark.owner_of(&files.open(index)?) {
+                Owner::Own => true,
+                Owner::Other => false,
+                Owner::Unknown => match without_marks {
+                    Some(unfinished) => unfinished,
+                    None => *without_marks.insert(self.is_unfinished(files)?),
+                },
+            };
+            if !is_own {
+                let path = files.path_of(index);
+                return Err(StoreError::Foreign { path });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all files have their full length, and there are holes.
+    fn is_unfinished(&self, files: &Files) -> Result<bool, StoreError> {
+        let mut holes = false;
+        for (index, entry) in files.layout().on_disk() {
+            if self.found[index] != entry.length {
+                return Ok(false);
+            }
+            holes = holes || entry.length > 0 && first_hole(files, index)? < entry.length;
+        }
+        Ok(holes)
+    }
+}
+
+/// The length of an entry's file, 0 if there is none.
+fn length_of(files: &Files, entry: usize) -> Result<u64, StoreError> {
+    let file = match files.open(entry) {
+        Err(error) if error.is_not_found() => return Ok(0),
+        file => file?,
+    };
+    let metadata = file.metadata();
+    let metadata =
+        metadata.map_err(|error| StoreError::io("look at", &files.path_of(entry), error))?;
+    Ok(metadata.len())
+}
+
+/// Where the first hole of a file begins; its end, if it has none or the file system cannot tell.
+fn first_hole(files: &Files, entry: usize) -> Result<u64, StoreError> {
+    let file = files.open(entry)?;
+    let length = files.layout().entries()[entry].length;
+    Ok(rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(length))
+}
+
+/// Whether a file is more than a hole.
+fn has_data(files: &Files, entry: usize) -> Result<bool, StoreError> {
+    let file = files.open(entry)?;
+    // A file system that cannot tell has no holes.
+    Ok(rustix::fs::seek(&file, SeekFrom::Data(0)) != Err(Errno::NXIO))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::layout::Layout;
+    use crate::mark::Mark;
+
+    #[test]
+    fn without_marks_an_unfinished_download_is_known_by_its_holes() {
+        let dir = tempfile::tempdir().unwrap();
+        let layout = || {
+            let files = [("a", 100_000), ("b", 100_000)];
+            Layout::new(files.map(|(path, length)| (PathBuf::from(path), length, false)))
+        };
+        let unfinished = || {
+            let root = dir.path().to_owned();
+            let files = Files::writable(root, layout(), Mark::new(vec![1; 20]), false).unwrap();
+            let survey = Survey::of(&files).unwrap();
+            survey.is_unfinished(&files).unwrap()
+        };
+        assert!(!unfinished());
+        fs::write(dir.path().join("a"), vec![1; 100_000]).unwrap();
+        assert!(!unfinished());
+        let b = fs::File::create(dir.path().join("b")).unwrap();
+        b.set_len(99_999).unwrap();
+        assert!(!unfinished());
+        b.set_len(100_000).unwrap();
+        assert!(unfinished());
+        fs::write(dir.path().join("b"), vec![1; 100_000]).unwrap();
+        assert!(!unfinished());
+    }
+}

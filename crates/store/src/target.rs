@@ -1,0 +1,116 @@
+//! Files opened to be downloaded into, with what an earlier download left in them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::check::check;
+use crate::error::StoreError;
+use crate::files::Files;
+use crate::layout::Layout;
+use crate::lock::Lock;
+use crate::mark::Mark;
+use crate::range::{Hash, Ranges};
+use crate::stamp::Stamps;
+use crate::survey::Survey;
+
+/// Where a download goes.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The folder, created if it does not exist.
+    pub root: PathBuf,
+    /// The files in it.
+    pub layout: Layout,
+    /// Names the download, so that it recognizes its unfinished files; at most 255 bytes.
+    pub mark: Vec<u8>,
+    /// Whether files that do not belong to the download are overwritten instead of refused.
+    pub overwrite: bool,
+}
+
+/// Files opened and locked for a download.
+#[derive(Debug)]
+pub struct Resumed {
+    /// The files.
+    pub files: Arc<Files>,
+    /// To be kept for as long as they are written to; `None` if there are no files.
+    pub lock: Option<Lock>,
+    /// The ranges that are verified, in order.
+    pub verified: Vec<u32>,
+}
+
+impl Target {
+    /// Opens and locks the files and verifies what is in them, without changing a file that does
+    /// not belong to the download, unless it is to be overwritten. `each` is called for each range
+    /// that was looked at, in no particular order, with whether it is verified; when it returns
+    /// `false`, this ends early with `None`. Blocks for as long as that takes.
+    ///
+    /// # Errors
+    /// If something is in the way of a file, belongs to another download ([`StoreError::InUse`]) or
+    /// to none ([`StoreError::Foreign`], [`StoreError::TooLong`]), or the system refuses.
+    pub fn resume<R: Ranges>(
+        self,
+        ranges: &R,
+        mut each: impl FnMut(u32, bool) -> bool,
+    ) -> Result<Option<Resumed>, StoreError>
+    where
+        Hash<R>: Send + Sync,
+    {
+        let mark = Mark::new(self.mark);
+        let files = Files::writable(self.root, self.layout, mark, self.overwrite)?;
+        let files = Arc::new(files);
+        // Before verifying, which may take long, but without creating anything yet.
+        let lock = Lock::acquire_existing(&files)?;
+        let survey = Survey::of(&files)?;
+        let mut verified = vec![false; ranges.count() as usize];
+        if !survey.is_empty() {
+            let mut stopped = false;
+            let is_there = |index| survey.covers(&files, ranges.range(index));
+            check(&files, ranges, is_there, |index, is_right| {
+                verified[index as usize] = is_right;
+                stopped = !each(index, is_right);
+                !stopped
+            })?;
+            if stopped {
+                return Ok(None);
+            }
+            if !self.overwrite {
+                survey.refuse_foreign(&files, ranges, |index| verified[index as usize])?;
+            }
+        }
+        let lock = match lock {
+            Some(lock) => Some(lock),
+            None => Lock::acquire(&files)?,
+        };
+        let verified: Vec<u32> = (0..ranges.count())
+            .filter(|index| verified[*index as usize])
+            .collect();
+        if !verified.is_empty() {
+            files.create_all()?;
+        }
+        Ok(Some(Resumed {
+            files,
+            lock,
+            verified,
+        }))
+    }
+}
+
+impl Files {
+    /// Checks that every file exists and has its length, and returns their states, to be taken
+    /// before they are verified or after all was written. Files that were written also lose the
+    /// mark of an unfinished download; what has no byte is created.
+    ///
+    /// # Errors
+    /// If a file is missing, has another length, or cannot be created.
+    pub fn complete(&self) -> Result<Stamps, StoreError> {
+        self.create_all()?;
+        self.check_lengths()?;
+        if self.mark().is_some() {
+            for (entry, _) in self.layout().on_disk() {
+                if let Ok(file) = self.open(entry) {
+                    Mark::take_off(&file);
+                }
+            }
+        }
+        Ok(self.stamps())
+    }
+}

@@ -1,0 +1,302 @@
+//! Whether files that are served are still those that were verified.
+//!
+//! A file whose length, time of change or identity differs from when its ranges were hashed proves
+//! nothing any more: each of its ranges is hashed again before it is read for others. Once one of
+//! them is wrong, all that are not proven yet are withdrawn, so that there is one message about
+//! them, and are restored one by one as they prove right.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::StoreError;
+use crate::files::Files;
+use crate::range::{Ranges, overlapping};
+use crate::stamp::{Stamp, Stamps};
+
+/// Scans after which a file that goes on changing is hashed all the same.
+const MAX_WAITS: u32 = 10;
+
+/// Attempts to read bytes of a file that changes meanwhile.
+const ATTEMPTS: u32 = 3;
+
+/// A file that is not, or not wholly, what was verified, or is so again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// Ranges in it that are withdrawn; 0 if it is right again.
+    pub lost: u32,
+    /// Ranges in it.
+    pub ranges: u32,
+    /// What is wrong with it, apart from its content: it has another length, or cannot be read.
+    pub error: Option<String>,
+}
+
+/// What happened to the content since last asked.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Ranges that were withdrawn.
+    pub withdrawn: Vec<u32>,
+    /// Ranges that had been withdrawn and are right.
+    pub restored: Vec<u32>,
+    /// Files of which more or less is withdrawn than before.
+    pub changed: Vec<ChangedFile>,
+}
+
+/// Watches files of which all ranges were verified.
+#[derive(Debug)]
+pub struct Watch<R> {
+    files: Arc<Files>,
+    ranges: Arc<R>,
+    state: Mutex<State>,
+    has_news: AtomicBool,
+    closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct State {
+    /// As they were when the ranges were last hashed, or are to be.
+    stamps: Vec<Option<Stamp>>,
+    /// Ranges whose file changed since they were hashed.
+    unproven: BTreeSet<u32>,
+    /// Ranges that are not read for others until they prove right.
+    withdrawn: BTreeSet<u32>,
+    /// What is known of each file.
+    suspects: Vec<Suspect>,
+    /// Scans in a row that found a change.
+    waits: u32,
+    news: News,
+}
+
+/// What was found out about a file; the default is that it never changed.
+#[derive(Debug, Clone, Default)]
+struct Suspect {
+    changed: bool,
+    error: Option<String>,
+    /// Ranges last reported as lost.
+    reported: u32,
+}
+
+impl<R: Ranges> Watch<R> {
+    /// Watches `files`, all of which is verified; `stamps` were taken before that.
+    pub fn new(files: Arc<Files>, ranges: Arc<R>, stamps: Stamps) -> Self {
+        let Stamps(stamps) = stamps;
+        let state = State {
+            unproven: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
+            suspects: vec![Suspect::default(); stamps.len()],
+            stamps,
+            waits: 0,
+            news: News::default(),
+        };
+        Self {
+            files,
+            ranges,
+            state: Mutex::new(state),
+            has_news: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// What happened to the content since last asked.
+    pub fn take_news(&self) -> Option<News> {
+        let is_new = self.has_news.swap(false, Ordering::Relaxed);
+        is_new.then(|| std::mem::take(&mut self.lock().news))
+    }
+
+    /// Whether a range may be read for others.
+    pub fn is_offered(&self, range: u32) -> bool {
+        !self.lock().withdrawn.contains(&range)
+    }
+
+    /// Lets a scan under way end early.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether runs of bytes that were just read are what was verified: their files are in the same
+    /// state as then.
+    pub fn is_current(&self, read: &[Range<u64>]) -> bool {
+        let state = self.lock();
+        let mut before = None;
+        read.iter().all(|bytes| {
+            let mut ranges = overlapping(&*self.ranges, bytes);
+            ranges
+                .all(|range| !state.unproven.contains(&range) && !state.withdrawn.contains(&range))
+                && self.entries_of(bytes).all(|entry| {
+                    let is_same = before == Some(entry);
+                    before = Some(entry);
+                    is_same || self.files.stamp_of_open(entry) == state.stamps[entry]
+                })
+        })
+    }
+
+    /// Reads bytes from `start` on that may have changed since they were verified; `false` if they
+    /// are right no more. Blocks for as long as their ranges take to hash.
+    pub fn read(&self, start: u64, buffer: &mut [u8]) -> bool {
+        let bytes = start..start + buffer.len() as u64;
+        for _ in 0..ATTEMPTS {
+            let read = self.files.read_at(start, buffer);
+            self.look_at(self.entries_of(&bytes));
+            if read.is_ok() && self.is_current(slice::from_ref(&bytes)) {
+                return true;
+            }
+            let mut ranges = overlapping(&*self.ranges, &bytes);
+            if !ranges.all(|range| !self.is_lost(range) && self.prove(range)) {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Looks at all files, hashes what changed, and reports the files that are not right. Blocks
+    /// for as long as that takes.
+    pub fn scan(&self) {
+        let is_changing = self.look_at(self.files.layout().on_disk().map(|(index, _)| index));
+        let unproven: Vec<u32> = {
+            let mut state = self.lock();
+            state.waits += 1;
+            // It is probably still being written.
+            if is_changing && state.waits < MAX_WAITS {
+                return;
+            }
+            state.waits = 0;
+            state.unproven.iter().copied().collect()
+        };
+        for range in unproven {
+            if self.closed.load(Ordering::Relaxed) {
+                return;
+            }
+            self.prove(range);
+        }
+        self.report();
+    }
+
+    /// Compares files with their last known state, which becomes the present one; whether any
+    /// differs.
+    fn look_at(&self, entries: impl Iterator<Item = usize>) -> bool {
+        let mut changed = false;
+        for entry in entries {
+            let stamp = self.files.stamp_on_disk(entry);
+            let mut state = self.lock();
+            if state.stamps[entry] == stamp {
+                continue;
+            }
+            changed = true;
+            self.files.close(entry);
+            state.stamps[entry] = stamp;
+            state.suspects[entry].changed = true;
+            state.unproven.extend(self.ranges_of(entry));
+        }
+        changed
+    }
+
+    /// Hashes a range as it is now; whether it is right. If not, it is withdrawn with all others
+    /// that are not proven.
+    fn prove(&self, range: u32) -> bool {
+        let bytes = self.ranges.range(range);
+        self.look_at(self.entries_of(&bytes));
+        let hash = self.files.hash::<R::Hasher>(bytes.clone());
+        let is_changing = self.look_at(self.entries_of(&bytes));
+        let expected = self.ranges.expected(range);
+        let is_right = matches!(&hash, Ok(hash) if expected.as_ref() == Some(hash));
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        if !is_changing {
+            state.unproven.remove(&range);
+        }
+        if is_right && !is_changing {
+            if state.withdrawn.remove(&range) {
+                state.news.restored.push(range);
+                self.has_news.store(true, Ordering::Relaxed);
+            }
+            return true;
+        }
+        for entry in self.entries_of(&bytes) {
+            let suspect = &mut state.suspects[entry];
+            suspect.changed = true;
+            suspect.error = self.trouble(entry, state.stamps[entry], hash.as_ref().err());
+        }
+        for range in state.unproven.iter().copied().chain([range]) {
+            if state.withdrawn.insert(range) {
+                state.news.withdrawn.push(range);
+                self.has_news.store(true, Ordering::Relaxed);
+            }
+        }
+        false
+    }
+
+    /// What is wrong with a file, apart from its content.
+    fn trouble(
+        &self,
+        entry: usize,
+        stamp: Option<Stamp>,
+        error: Option<&StoreError>,
+    ) -> Option<String> {
+        let expected = self.files.layout().entries()[entry].length;
+        match stamp {
+            Some(Stamp { length, .. }) if length != expected => {
+                let wrong = StoreError::WrongLength {
+                    path: self.files.path_of(entry),
+                    found: length,
+                    expected,
+                };
+                Some(wrong.to_string())
+            }
+            _ => error.map(StoreError::to_string),
+        }
+    }
+
+    /// Reports the files of which more or less is withdrawn than last reported.
+    fn report(&self) {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        for (entry, suspect) in state.suspects.iter_mut().enumerate() {
+            if !std::mem::take(&mut suspect.changed) {
+                continue;
+            }
+            let ranges = self.ranges_of(entry);
+            let lost = state.withdrawn.range(ranges.clone()).count() as u32;
+            let error = suspect.error.take();
+            if lost == suspect.reported {
+                continue;
+            }
+            suspect.reported = lost;
+            state.news.changed.push(ChangedFile {
+                path: self.files.path_of(entry),
+                lost,
+                ranges: ranges.len() as u32,
+                error,
+            });
+            self.has_news.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a range was wrong when last hashed.
+    fn is_lost(&self, range: u32) -> bool {
+        let state = self.lock();
+        !state.unproven.contains(&range) && state.withdrawn.contains(&range)
+    }
+
+    /// The files that have some of `bytes`.
+    fn entries_of(&self, bytes: &Range<u64>) -> impl Iterator<Item = usize> + '_ {
+        let spans = self.files.layout().spans_on_disk(bytes.clone());
+        spans.map(|span| span.entry)
+    }
+
+    /// The ranges that a file has some of.
+    fn ranges_of(&self, entry: usize) -> Range<u32> {
+        overlapping(&*self.ranges, &self.files.layout().entries()[entry].bytes())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! How a torrent's bytes are cut into pieces (BEP 3).
+
+use std::ops::Range;
+
+/// Pieces of equal length, but for the last, which may be shorter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Pieces {
+    length: u32,
+    total: u64,
+}
+
+impl Pieces {
+    /// Pieces of `length` bytes, `total` bytes together.
+    pub fn new(length: u32, total: u64) -> Self {
+        Self { length, total }
+    }
+
+    /// Bytes of every piece but the last.
+    pub fn length(self) -> u32 {
+        self.length
+    }
+
+    /// Bytes of all pieces.
+    pub fn total(self) -> u64 {
+        self.total
+    }
+
+    /// How many pieces there are.
+    pub fn count(self) -> u32 {
+        self.total.div_ceil(u64::from(self.length)) as u32
+    }
+
+    /// Where a piece begins among all bytes.
+    pub fn start(self, piece: u32) -> u64 {
+        u64::from(piece) * u64::from(self.length)
+    }
+
+    /// Bytes of a piece; 0 past the last.
+    pub fn size(self, piece: u32) -> u32 {
+        let left = self.total.saturating_sub(self.start(piece));
+        // The minimum with a u32 fits.
+        left.min(u64::from(self.length)) as u32
+    }
+
+    /// The bytes of a piece among all bytes; empty past the last.
+    pub fn range(self, piece: u32) -> Range<u64> {
+        let start = self.start(piece);
+        start..start + u64::from(self.size(piece))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn pieces_add_up_to_the_whole(length in 1u32..40, total in 1u64..600) {
+            let pieces = Pieces::new(length, total);
+            let sum: u64 = (0..pieces.count()).map(|piece| u64::from(pieces.size(piece))).sum();
+            prop_assert_eq!(sum, total);
+            prop_assert_eq!(pieces.size(pieces.count()), 0);
+            prop_assert!(pieces.range(pieces.count()).is_empty());
+        }
+    }
+}
