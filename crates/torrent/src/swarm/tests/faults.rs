@@ -179,7 +179,6 @@ async fn no_more_paths_are_used_than_asked_for() {
 async fn a_seeder_that_comes_back_is_found_again() {
     let mut scene = Scene::over_two().await;
     scene.until(|p| p.fetched_bytes > 500_000).await;
-    scene.net.remove_host(1);
     let Scene {
         net,
         stage,
@@ -188,7 +187,9 @@ async fn a_seeder_that_comes_back_is_found_again() {
         mut progress,
         ..
     } = scene;
+    // In this order: a seeder whose host is gone ends by itself.
     seed.stop().await.unwrap();
+    net.remove_host(1);
     until(&mut progress, |p| {
         p.paths
             .iter()
