@@ -66,6 +66,8 @@ pub enum Cause {
     NotOffered,
     /// Nothing came over it for this long.
     Silent(Duration),
+    /// None of the paths assigned to the remote is connected, or none can be assigned.
+    NoneConnected,
     /// Nothing is wanted of the remote any more.
     Ended,
 }
@@ -81,6 +83,7 @@ impl fmt::Display for Cause {
             Self::Recovered => f.write_str("the connection it was to replace delivers again"),
             Self::NotOffered => f.write_str("the path is not offered any more"),
             Self::Silent(time) => write!(f, "nothing came over it for {} s", time.as_secs()),
+            Self::NoneConnected => f.write_str("no assigned path is connected"),
             Self::Ended => f.write_str("nothing is wanted of the remote any more"),
         }
     }

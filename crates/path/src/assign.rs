@@ -288,6 +288,12 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             .collect()
     }
 
+    /// What was decided about one of a peer's paths; `None` for one that is not on offer.
+    pub fn decision(&self, peer: K, path: Fingerprint) -> Option<Decision> {
+        let item = self.item_in(&self.table, (peer, path))?;
+        Some(self.decision_on(item))
+    }
+
     /// What was decided about each of a peer's paths, best first.
     pub fn decisions(&self, peer: K) -> Vec<(Fingerprint, Decision)> {
         let Ok(seat) = self.keys.binary_search(&peer) else {
@@ -297,7 +303,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         let offers = self.peers[&peer].offers.iter();
         offers
             .zip(items)
-            .map(|(offer, item)| (offer.fingerprint, self.decision(item)))
+            .map(|(offer, item)| (offer.fingerprint, self.decision_on(item)))
             .collect()
     }
 
@@ -459,7 +465,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             };
             let decision = self
                 .item_in(&self.table, (peer, path))
-                .map(|item| self.decision(item));
+                .map(|item| self.decision_on(item));
             changes.push(Change {
                 peer,
                 path,
@@ -468,7 +474,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         }
         for &(peer, path) in after.difference(before) {
             if let Some(item) = self.item_in(&self.table, (peer, path)) {
-                let decision = self.decision(item);
+                let decision = self.decision_on(item);
                 changes.push(Change {
                     peer,
                     path,

@@ -93,6 +93,15 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         assigned
     }
 
+    /// What was decided about one of a peer's paths; `None` for one that is not on offer.
+    pub fn decision(&self, peer: K, path: Fingerprint) -> Option<Decision> {
+        let assigned = self.assignment.decision(peer, path)?;
+        match self.found.get(&(peer, path)) {
+            Some(found) if holds(found, &assigned) => Some(found.clone()),
+            _ => Some(assigned),
+        }
+    }
+
     /// What was decided about each of a peer's paths, best first.
     pub fn decisions(&self, peer: K) -> Vec<(Fingerprint, Decision)> {
         let mut decisions = self.assignment.decisions(peer);
@@ -106,7 +115,8 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         decisions
     }
 
-    fn paused(&self) -> Option<Offered<K>> {
+    /// The path that is out of use for some slots, while sensing checks it.
+    pub fn paused(&self) -> Option<Offered<K>> {
         self.sense.as_ref()?.paused()
     }
 

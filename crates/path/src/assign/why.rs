@@ -8,7 +8,7 @@ use crate::{Decision, Fingerprint, Interface, Reason, Verdict};
 
 impl<K: Copy + Ord + fmt::Display> Assignment<K> {
     /// What was decided about a path, and why.
-    pub(super) fn decision(&self, item: Item) -> Decision {
+    pub(super) fn decision_on(&self, item: Item) -> Decision {
         let table = &self.table;
         let entry = &table.items[item];
         let seat = &table.seats[entry.seat];

@@ -1,0 +1,417 @@
+//! The uploader's side: paths assigned to all its downloaders (001, section VI).
+
+mod downloader;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use hawser_path::{
+    Change, Decision, Fingerprint, Path, Policy, Select, SenseOptions, SensingAssignment, TIME_SLOT,
+};
+
+use self::downloader::{Downloader, Subflow};
+use crate::backoff::Failure;
+use crate::order::{Action, Cause, Order, SubflowId};
+
+/// Time between two turns of the downloaders that wait for a path: BitTorrent's choking period
+/// (BEP 3), about the time slots of downloads that last (000, section 3.3).
+const TURN: Duration = Duration::from_secs(10);
+
+/// What is not needed any more is ended at once: an uploader waits for nothing that it requested.
+const CLOSE: Action = Action::Close { drain: false };
+
+/// What a [`Sharing`] goes by.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SharingOptions {
+    /// Which of a downloader's paths come first.
+    pub select: Select,
+    /// Which paths may be used at all.
+    pub policy: Option<Policy>,
+    /// Whether paths that share interfaces with those in use are tried.
+    pub sensing: bool,
+    /// How long the carried bytes are counted before sensing compares them.
+    pub time_slot: Duration,
+    /// Most subflows that are dialed or were dialed from here, to all downloaders together.
+    pub max_dialed: usize,
+}
+
+impl Default for SharingOptions {
+    fn default() -> Self {
+        Self {
+            select: Select::disjoint(),
+            policy: None,
+            sensing: true,
+            time_slot: TIME_SLOT,
+            max_dialed: usize::MAX,
+        }
+    }
+}
+
+/// The downloaders of one uploader and the paths to them: which paths each of them is assigned, and
+/// what follows for its subflows.
+///
+/// An assigned path without a connection is dialed; a subflow over a path that is assigned to
+/// nobody is held, not closed, so that it can be resumed at once. A path that fails is taken from
+/// its downloader for a time (see [`Backoff`](crate::Backoff)), so that others can have what it
+/// blocked. A downloader is served over whatever it opened itself while no path can be assigned to
+/// it, or while none of the assigned ones comes up.
+///
+/// `K` names a downloader, and is printed in reasons; `P` is a path as the transfer dials it.
+/// Outcomes depend on nothing but the calls made and the times given.
+#[derive(Debug)]
+pub struct Sharing<K, P> {
+    options: SharingOptions,
+    assignment: SensingAssignment<K>,
+    downloaders: BTreeMap<K, Downloader<P>>,
+    /// Where each subflow belongs.
+    subflows: BTreeMap<SubflowId, (K, Fingerprint)>,
+    last_subflow: u64,
+    /// How many of the subflows were dialed from here.
+    dialed: usize,
+    /// Downloaders with an assigned path that is not dialed as there are too many subflows.
+    short_of_subflows: BTreeSet<K>,
+    /// Downloaders that something changed for since the last orders.
+    dirty: BTreeSet<K>,
+    /// Orders that do not depend on the assignment.
+    orders: Vec<(K, Order)>,
+    /// Decisions may differ from those that [`Self::changes`] returned last.
+    has_changes: bool,
+    turn_at: Instant,
+    turns: u64,
+    slot_began: Instant,
+    /// When there is something to do although nothing happens.
+    due: Option<Instant>,
+}
+
+impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
+    /// Of an uploader without downloaders.
+    pub fn new(options: SharingOptions, now: Instant) -> Self {
+        Self {
+            assignment: SensingAssignment::new(options.sensing.then(SenseOptions::default)),
+            options,
+            downloaders: BTreeMap::new(),
+            subflows: BTreeMap::new(),
+            last_subflow: 0,
+            dialed: 0,
+            short_of_subflows: BTreeSet::new(),
+            dirty: BTreeSet::new(),
+            orders: Vec::new(),
+            has_changes: false,
+            turn_at: now,
+            turns: 0,
+            slot_began: now,
+            due: None,
+        }
+    }
+
+    /// A downloader is to be served over at most `max` paths at once; 0 counts as 1. One that is
+    /// known already may change that.
+    pub fn join(&mut self, key: K, max: usize, now: Instant) {
+        if self.downloaders.is_empty() {
+            self.turn_at = now + TURN;
+            self.slot_began = now;
+        }
+        let known = self.downloaders.entry(key);
+        let known = known.or_insert_with(|| Downloader::new(max));
+        if known.max != max {
+            known.max = max;
+            known.changed = true;
+        }
+        self.dirty.insert(key);
+    }
+
+    /// A downloader left: its subflows are closed, and others get its paths.
+    pub fn leave(&mut self, key: K) {
+        let Some(gone) = self.downloaders.remove(&key) else {
+            return;
+        };
+        for (path, state) in gone.paths {
+            for subflow in state.subflows {
+                self.forget(&subflow);
+                self.orders
+                    .push((key, subflow.order(path, CLOSE, Cause::Ended)));
+            }
+        }
+        self.short_of_subflows.remove(&key);
+        let changes = self.assignment.remove_peer(key);
+        self.follow(changes);
+    }
+
+    /// These are the paths to a downloader now, as seen from here. `fits` tells why nothing can be
+    /// sent over one of them, whoever opens the connection.
+    pub fn offer(&mut self, key: K, paths: &[P], fits: impl Fn(&P) -> Result<(), String>) {
+        if let Some(known) = self.downloaders.get_mut(&key) {
+            known.offer(paths, fits);
+            known.judge(self.options.policy.as_ref());
+            self.dirty.insert(key);
+        }
+    }
+
+    /// From now on these paths may be used.
+    pub fn set_policy(&mut self, policy: Option<Policy>) {
+        self.options.policy = policy;
+        for (key, known) in &mut self.downloaders {
+            known.judge(self.options.policy.as_ref());
+            self.dirty.insert(*key);
+        }
+    }
+
+    /// A downloader opened a connection over a path, which need not be one that is offered here.
+    /// Whether the subflow is used is told by its first order, [`Action::Hold`] or
+    /// [`Action::Resume`]. `None` for a downloader that is not known.
+    pub fn accepted(&mut self, key: K, path: Fingerprint) -> Option<SubflowId> {
+        let known = self.downloaders.get_mut(&key)?;
+        self.last_subflow += 1;
+        let id = SubflowId(self.last_subflow);
+        let state = known.path(path);
+        state.subflows.push(Subflow::accepted(id));
+        state.told = None;
+        self.subflows.insert(id, (key, path));
+        self.dirty.insert(key);
+        self.has_changes = true;
+        Some(id)
+    }
+
+    /// A dialed subflow is connected, and used until it is held.
+    pub fn connected(&mut self, id: SubflowId) {
+        let Some(&(key, path)) = self.subflows.get(&id) else {
+            return;
+        };
+        if let Some(known) = self.downloaders.get_mut(&key) {
+            known.connected(path, id);
+            self.dirty.insert(key);
+            self.has_changes = true;
+        }
+    }
+
+    /// A subflow ended, or could not be connected; `why` is for people. A path that only the
+    /// downloader connected over is not to blame: it may be dialed from here at once.
+    pub fn lost(&mut self, id: SubflowId, failure: Failure, why: &str, now: Instant) {
+        let Some(&(key, path)) = self.subflows.get(&id) else {
+            return;
+        };
+        let Some(known) = self.downloaders.get_mut(&key) else {
+            return;
+        };
+        if let Some(gone) = known.lost(path, id, failure, why, now) {
+            self.forget(&gone);
+        }
+        self.dirty.insert(key);
+    }
+
+    /// When [`Self::tick`] has something to do although nothing happened; `None` for never.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// What is to be done by now. To be called when anything happened and when [`Self::next_due`]
+    /// is over.
+    ///
+    /// `carried` tells the bytes that a subflow in use has sent in all; `None` where it could not
+    /// be used for all of the time slot that ends now.
+    pub fn tick(
+        &mut self,
+        now: Instant,
+        mut carried: impl FnMut(K, SubflowId) -> Option<u64>,
+    ) -> Vec<(K, Order)> {
+        let is_due = self.due.is_some_and(|due| due <= now);
+        if is_due || !self.dirty.is_empty() {
+            for (key, known) in &mut self.downloaders {
+                if known.wake(now) {
+                    self.dirty.insert(*key);
+                }
+            }
+            self.assign_changed();
+            if now >= self.turn_at {
+                self.turn_at = now + TURN;
+                let changes = self.assignment.turn();
+                self.turns += u64::from(!changes.is_empty());
+                self.follow(changes);
+            }
+            if self.options.sensing && now >= self.slot_began + self.options.time_slot {
+                self.end_slot(now, &mut carried);
+            }
+            // What is closed makes room for what others are to dial.
+            while let Some(key) = self.dirty.pop_first() {
+                self.give_orders(key, now);
+            }
+            self.due = self.earliest();
+        }
+        std::mem::take(&mut self.orders)
+    }
+
+    /// What a downloader is to be told about its paths: of each that is connected the decision, if
+    /// it differs from what this returned for it before, or if a connection over it is new.
+    pub fn changes(&mut self) -> Vec<(K, Fingerprint, Decision)> {
+        let mut changes = Vec::new();
+        if !std::mem::take(&mut self.has_changes) {
+            return changes;
+        }
+        for (key, known) in &mut self.downloaders {
+            for (path, state) in &mut known.paths {
+                if !state.is_up() {
+                    continue;
+                }
+                let decision = state.decision(|| self.assignment.decision(*key, *path));
+                if let Some(decision) = decision
+                    && state.told.as_ref() != Some(&decision)
+                {
+                    state.told = Some(decision.clone());
+                    changes.push((*key, *path, decision));
+                }
+            }
+        }
+        changes
+    }
+
+    /// A path of a downloader, as it was offered; `None` if it is not offered now.
+    pub fn path(&self, key: K, path: Fingerprint) -> Option<&P> {
+        self.downloaders
+            .get(&key)?
+            .paths
+            .get(&path)?
+            .offered
+            .as_ref()
+    }
+
+    /// What was decided about a path by the last [`Self::tick`]; `None` for one that is not offered
+    /// now.
+    pub fn decision(&self, key: K, path: Fingerprint) -> Option<Decision> {
+        let state = self.downloaders.get(&key)?.paths.get(&path)?;
+        state.decision(|| self.assignment.decision(key, path))
+    }
+
+    /// The same of all paths to all downloaders.
+    pub fn decisions(&self) -> impl Iterator<Item = (K, Fingerprint, Decision)> {
+        self.downloaders.iter().flat_map(move |(key, known)| {
+            let paths = known.paths.iter();
+            paths.filter_map(move |(path, state)| {
+                let decision = state.decision(|| self.assignment.decision(*key, *path))?;
+                Some((*key, *path, decision))
+            })
+        })
+    }
+
+    /// How often downloaders that waited for a path were given their turn.
+    pub fn turns(&self) -> u64 {
+        self.turns
+    }
+
+    fn forget(&mut self, subflow: &Subflow) {
+        self.subflows.remove(&subflow.id);
+        if subflow.is_dialed {
+            self.dialed -= 1;
+            self.dirty.append(&mut self.short_of_subflows);
+        }
+    }
+
+    /// Orders follow for the downloaders of these changes, and all may get other reasons.
+    fn follow(&mut self, changes: Vec<Change<K>>) {
+        self.has_changes = true;
+        self.dirty
+            .extend(changes.into_iter().map(|change| change.peer));
+    }
+
+    /// Assigns anew where the paths that may be assigned changed.
+    fn assign_changed(&mut self) {
+        let changed: Vec<K> = self.dirty.iter().copied().collect();
+        for key in changed {
+            let Some(known) = self.downloaders.get_mut(&key) else {
+                continue;
+            };
+            if std::mem::take(&mut known.changed) {
+                let paths = known.available(&self.options.select);
+                let changes = self.assignment.set_peer(key, paths, known.max);
+                self.follow(changes);
+            }
+        }
+    }
+
+    /// Lets sensing compare what was carried (001, section VIII).
+    fn end_slot(&mut self, now: Instant, carried: &mut impl FnMut(K, SubflowId) -> Option<u64>) {
+        let elapsed = now.saturating_duration_since(self.slot_began).as_secs_f64();
+        self.slot_began = now;
+        let mut rates = BTreeMap::new();
+        for (key, known) in &mut self.downloaders {
+            for (path, state) in &mut known.paths {
+                let bytes = state.end_slot(|id| carried(*key, id));
+                if let Some(bytes) = bytes {
+                    rates.insert((*key, *path), bytes as f64 * 8.0 / elapsed);
+                }
+            }
+        }
+        // A path that is paused for a check is out of use and back in use without a change.
+        let paused = self.assignment.paused();
+        let changes = self.assignment.slot(&rates, now);
+        let paused = paused.into_iter().chain(self.assignment.paused());
+        self.dirty.extend(paused.map(|(key, _)| key));
+        self.follow(changes);
+    }
+
+    /// Brings the subflows of a downloader in line with what it is assigned.
+    fn give_orders(&mut self, key: K, now: Instant) {
+        let Some(known) = self.downloaders.get_mut(&key) else {
+            return;
+        };
+        let assigned = self.assignment.assigned(key);
+        let fallback = known.fallback(&assigned, now);
+        let mut taken_back = Vec::new();
+        for (path, state) in &mut known.paths {
+            let is_assigned = assigned.contains(path);
+            let cause = match state.decision(|| self.assignment.decision(key, *path)) {
+                Some(decision) => Cause::Decided(decision.reason),
+                None => Cause::NotOffered,
+            };
+            let mut order = |subflow: &Subflow, action, cause: &Cause| {
+                let order = subflow.order(*path, action, cause.clone());
+                self.orders.push((key, order));
+            };
+            if is_assigned && state.subflows.is_empty() {
+                if self.dialed >= self.options.max_dialed {
+                    self.short_of_subflows.insert(key);
+                    continue;
+                }
+                self.dialed += 1;
+                self.last_subflow += 1;
+                let subflow = Subflow::dialed(SubflowId(self.last_subflow));
+                self.subflows.insert(subflow.id, (key, *path));
+                order(&subflow, Action::Dial, &cause);
+                state.subflows.push(subflow);
+            }
+            if !is_assigned {
+                for subflow in state.take_dialing() {
+                    order(&subflow, CLOSE, &cause);
+                    taken_back.push(subflow);
+                }
+            }
+            for subflow in &mut state.subflows {
+                let stands_in = !is_assigned && state.refused.is_none() && fallback.takes(subflow);
+                let cause = match stands_in {
+                    true => &Cause::NoneConnected,
+                    false => &cause,
+                };
+                if let Some(action) = subflow.set_used(is_assigned || stands_in) {
+                    order(subflow, action, cause);
+                }
+            }
+        }
+        known.forget_unused();
+        taken_back.iter().for_each(|subflow| self.forget(subflow));
+    }
+
+    fn earliest(&self) -> Option<Instant> {
+        if self.downloaders.is_empty() {
+            return None;
+        }
+        let slot = self.slot_began + self.options.time_slot;
+        let slot = self.options.sensing.then_some(slot);
+        let own = self.downloaders.values().filter_map(Downloader::due);
+        own.chain(slot).chain([self.turn_at]).min()
+    }
+}

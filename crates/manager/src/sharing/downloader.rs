@@ -1,0 +1,439 @@
+//! One downloader and the paths to it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hawser_path::{Decision, Fingerprint, Judged, Path, Policy, Reason, Select, select};
+
+use crate::backoff::{Backoff, Failure, Pace};
+use crate::order::{Action, Cause, Order, SubflowId};
+
+/// Longest time in which none of the assigned paths is connected before a downloader is served over
+/// what it opened itself. What is sent there meanwhile crosses links that others were assigned.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A downloader.
+#[derive(Debug)]
+pub(super) struct Downloader<P> {
+    /// Most paths it takes.
+    pub max: usize,
+    pub paths: BTreeMap<Fingerprint, PathState<P>>,
+    /// The paths that may be assigned to it changed since they last were.
+    pub changed: bool,
+    /// Since when paths are assigned to it and none of them is connected.
+    unserved_since: Option<Instant>,
+    fallback: Fallback,
+}
+
+/// A path to a downloader: offered, connected, or both.
+#[derive(Debug)]
+pub(super) struct PathState<P> {
+    /// As it is offered now.
+    pub offered: Option<P>,
+    /// Why the policy does not keep it.
+    pub refused: Option<Reason>,
+    /// Why nothing can be sent over it.
+    unfit: Option<Reason>,
+    backoff: Backoff,
+    /// How it failed last.
+    trouble: String,
+    pub subflows: Vec<Subflow>,
+    /// What the downloader was last told about it.
+    pub told: Option<Decision>,
+}
+
+/// A connection, or a try at one.
+#[derive(Debug)]
+pub(super) struct Subflow {
+    pub id: SubflowId,
+    /// Whether it was dialed from here, rather than opened by the downloader.
+    pub is_dialed: bool,
+    use_: Use,
+    /// The bytes that it had carried when the time slot began, if it could be used then.
+    mark: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Dialing,
+    /// Connected, and no order says yet whether it is used.
+    Unknown,
+    Used,
+    Held,
+}
+
+/// Which subflows are used although their paths are not assigned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fallback {
+    /// None.
+    No,
+    /// Those the downloader opened: what it is assigned does not come up.
+    Accepted,
+    /// All: nothing can be assigned to it.
+    All,
+}
+
+impl Fallback {
+    pub fn takes(self, subflow: &Subflow) -> bool {
+        match self {
+            Self::No => false,
+            Self::Accepted => !subflow.is_dialed,
+            Self::All => true,
+        }
+    }
+}
+
+impl<P: AsRef<Path> + Clone> Downloader<P> {
+    /// One that takes at most `max` paths, none of which is known yet.
+    pub fn new(max: usize) -> Self {
+        Self {
+            max,
+            paths: BTreeMap::new(),
+            changed: false,
+            unserved_since: None,
+            fallback: Fallback::No,
+        }
+    }
+
+    /// The state of a path, which may be new.
+    pub fn path(&mut self, path: Fingerprint) -> &mut PathState<P> {
+        self.paths.entry(path).or_insert_with(PathState::new)
+    }
+
+    /// These paths are offered now, and no others.
+    pub fn offer(&mut self, paths: &[P], fits: impl Fn(&P) -> Result<(), String>) {
+        for state in self.paths.values_mut() {
+            state.offered = None;
+        }
+        for path in paths {
+            let state = self.path(path.as_ref().fingerprint());
+            state.offered = Some(path.clone());
+            state.unfit = fits(path).err().map(|why| Reason::Unfit { why });
+        }
+        self.forget_unused();
+        self.changed = true;
+    }
+
+    /// Lets the policy judge the offered paths, all of them together.
+    pub fn judge(&mut self, policy: Option<&Policy>) {
+        let offered = self
+            .paths
+            .values()
+            .filter_map(|state| state.offered.clone());
+        let offered: Vec<P> = offered.collect();
+        let judged = policy.map_or_else(Vec::new, |policy| policy.filter(&offered));
+        let mut judged = judged.into_iter();
+        for state in self.paths.values_mut() {
+            let judged = state.offered.as_ref().and_then(|_| judged.next());
+            state.refused = match judged {
+                Some(Judged::Left(reason)) => Some(reason),
+                _ => None,
+            };
+        }
+        self.changed = true;
+    }
+
+    /// The paths that may be assigned to it, best first.
+    pub fn available(&self, by: &Select) -> Vec<Path> {
+        let states = self.paths.values().filter(|state| state.is_available());
+        let paths: Vec<&Path> = states
+            .filter_map(|state| state.offered.as_ref().map(AsRef::as_ref))
+            .collect();
+        let ranked = select(&paths, &by.ranking(), usize::MAX).taken;
+        ranked.into_iter().map(|at| paths[at].clone()).collect()
+    }
+
+    /// A dialed subflow is connected.
+    pub fn connected(&mut self, path: Fingerprint, id: SubflowId) {
+        let state = self.path(path);
+        state.backoff.reset();
+        state.told = None;
+        let mut subflows = state.subflows.iter_mut();
+        if let Some(subflow) = subflows.find(|subflow| subflow.id == id) {
+            subflow.use_ = Use::Used;
+        }
+    }
+
+    /// A subflow is gone. The path failed if it was dialed, and the only one.
+    pub fn lost(
+        &mut self,
+        path: Fingerprint,
+        id: SubflowId,
+        failure: Failure,
+        why: &str,
+        now: Instant,
+    ) -> Option<Subflow> {
+        let state = self.paths.get_mut(&path)?;
+        let at = state.subflows.iter().position(|subflow| subflow.id == id)?;
+        let gone = state.subflows.remove(at);
+        if gone.is_dialed && !state.is_up() {
+            state.backoff.fail(failure, Duration::ZERO, now);
+            why.clone_into(&mut state.trouble);
+            self.changed = true;
+        }
+        self.forget_unused();
+        Some(gone)
+    }
+
+    /// Ends the pauses that are over. Whether anything follows from the time alone.
+    pub fn wake(&mut self, now: Instant) -> bool {
+        let is_due = self.due().is_some_and(|due| due <= now);
+        for state in self.paths.values_mut() {
+            self.changed |= state.backoff.end(now);
+        }
+        is_due
+    }
+
+    /// When something follows from the time alone.
+    pub fn due(&self) -> Option<Instant> {
+        let waits = self.fallback == Fallback::No;
+        let unserved = self.unserved_since.filter(|_| waits);
+        let pauses = self
+            .paths
+            .values()
+            .filter_map(|state| state.backoff.until());
+        pauses.chain(unserved.map(|since| since + GRACE)).min()
+    }
+
+    /// What is used although it is not assigned, now that `assigned` is.
+    pub fn fallback(&mut self, assigned: &[Fingerprint], now: Instant) -> Fallback {
+        let is_up = |path| self.paths.get(path).is_some_and(PathState::is_up);
+        self.unserved_since = match assigned.is_empty() || assigned.iter().any(is_up) {
+            true => None,
+            false => self.unserved_since.or(Some(now)),
+        };
+        let is_over = |since| now.saturating_duration_since(since) >= GRACE;
+        self.fallback = if !self.paths.values().any(PathState::is_available) {
+            Fallback::All
+        } else if self.unserved_since.is_some_and(is_over) {
+            Fallback::Accepted
+        } else {
+            Fallback::No
+        };
+        self.fallback
+    }
+
+    /// Forgets the paths that are neither offered nor used.
+    pub fn forget_unused(&mut self) {
+        self.paths
+            .retain(|_, state| state.offered.is_some() || !state.subflows.is_empty());
+    }
+}
+
+impl<P> PathState<P> {
+    fn new() -> Self {
+        Self {
+            offered: None,
+            refused: None,
+            unfit: None,
+            backoff: Backoff::new(Pace::Assigned),
+            trouble: String::new(),
+            subflows: Vec::new(),
+            told: None,
+        }
+    }
+
+    /// Whether a connection over it is there.
+    pub fn is_up(&self) -> bool {
+        let mut subflows = self.subflows.iter();
+        subflows.any(|subflow| subflow.use_ != Use::Dialing)
+    }
+
+    fn is_available(&self) -> bool {
+        self.offered.is_some() && self.unavailable().is_none()
+    }
+
+    /// Why it may not be assigned.
+    fn unavailable(&self) -> Option<Reason> {
+        let trouble = self.backoff.until().map(|_| Reason::Unfit {
+            why: self.trouble.clone(),
+        });
+        let known = self.refused.as_ref().or(self.unfit.as_ref());
+        known.cloned().or(trouble)
+    }
+
+    /// The decision about it, `assigned` where the assignment has it; `None` if it is not offered.
+    pub fn decision(&self, assigned: impl FnOnce() -> Option<Decision>) -> Option<Decision> {
+        self.offered.as_ref()?;
+        match self.unavailable() {
+            Some(reason) => Some(Decision::left(reason)),
+            None => assigned(),
+        }
+    }
+
+    /// Takes out the subflows that are not connected yet.
+    pub fn take_dialing(&mut self) -> Vec<Subflow> {
+        let is_dialing = |subflow: &mut Subflow| subflow.use_ == Use::Dialing;
+        self.subflows.extract_if(.., is_dialing).collect()
+    }
+
+    /// The bytes it carried in the time slot that ends; `None` if it was not used for all of it.
+    pub fn end_slot(&mut self, mut carried: impl FnMut(SubflowId) -> Option<u64>) -> Option<u64> {
+        let mut sum = None;
+        for subflow in &mut self.subflows {
+            let now = match subflow.use_ {
+                Use::Used => carried(subflow.id),
+                _ => None,
+            };
+            let before = std::mem::replace(&mut subflow.mark, now);
+            if let Some((before, now)) = before.zip(now) {
+                *sum.get_or_insert(0) += now.saturating_sub(before);
+            }
+        }
+        sum
+    }
+}
+
+impl Subflow {
+    /// One that is being dialed.
+    pub fn dialed(id: SubflowId) -> Self {
+        Self {
+            id,
+            is_dialed: true,
+            use_: Use::Dialing,
+            mark: None,
+        }
+    }
+
+    /// One that the downloader opened.
+    pub fn accepted(id: SubflowId) -> Self {
+        Self {
+            is_dialed: false,
+            use_: Use::Unknown,
+            ..Self::dialed(id)
+        }
+    }
+
+    /// Whether it is used from now on. Returns what is to be done if that is new.
+    pub fn set_used(&mut self, used: bool) -> Option<Action> {
+        let (use_, action) = match used {
+            true => (Use::Used, Action::Resume),
+            false => (Use::Held, Action::Hold),
+        };
+        if self.use_ == Use::Dialing || self.use_ == use_ {
+            return None;
+        }
+        self.use_ = use_;
+        self.mark = None;
+        Some(action)
+    }
+
+    pub fn order(&self, path: Fingerprint, action: Action, cause: Cause) -> Order {
+        Order {
+            subflow: self.id,
+            path,
+            action,
+            cause,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sharing::tests::path;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn available(downloader: &Downloader<Path>) -> Vec<Fingerprint> {
+        let paths = downloader.available(&Select::disjoint());
+        paths.iter().map(Path::fingerprint).collect()
+    }
+
+    /// With these paths, which all fit.
+    fn downloader(paths: &[Path]) -> Downloader<Path> {
+        let mut downloader = Downloader::new(4);
+        downloader.offer(paths, |_| Ok(()));
+        downloader
+    }
+
+    /// A dial over a path comes to nothing.
+    fn fail(downloader: &mut Downloader<Path>, path: Fingerprint, failure: Failure, now: Instant) {
+        let subflow = Subflow::dialed(SubflowId(1));
+        downloader.path(path).subflows.push(subflow);
+        downloader.lost(path, SubflowId(1), failure, "lost", now);
+    }
+
+    #[test]
+    fn paths_are_ranked_and_unfit_ones_left() {
+        let (long, short, narrow) = (long_path(3), long_path(2), long_path(1));
+        let mut downloader = Downloader::new(4);
+        let fits = |path: &Path| match path.links() {
+            1 => Err("too narrow".into()),
+            _ => Ok(()),
+        };
+        downloader.offer(&[long.clone(), short.clone(), narrow], fits);
+        let ranked = [short.fingerprint(), long.fingerprint()];
+        assert_eq!(available(&downloader), ranked);
+    }
+
+    #[test]
+    fn a_path_that_fails_is_left_for_longer_and_longer_and_comes_back() {
+        let both = [long_path(1), long_path(2)];
+        let [name, other] = [both[0].fingerprint(), both[1].fingerprint()];
+        let mut downloader = downloader(&both);
+        let mut now = Instant::now();
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            fail(&mut downloader, name, Failure::Closed, now);
+            // To be offered again does not make it better.
+            downloader.offer(&both, |_| Ok(()));
+            let due = downloader.due().unwrap();
+            downloader.wake(due - MS);
+            assert_eq!(available(&downloader), [other]);
+            downloader.changed = false;
+            assert!(downloader.wake(due));
+            assert!(downloader.changed);
+            assert_eq!(available(&downloader), [name, other]);
+            pauses.push(due - now);
+            now = due;
+        }
+        assert!(pauses.is_sorted() && pauses[0] < pauses[3], "{pauses:?}");
+        let subflow = Subflow::dialed(SubflowId(2));
+        downloader.path(name).subflows.push(subflow);
+        downloader.connected(name, SubflowId(2));
+        downloader.lost(name, SubflowId(2), Failure::Closed, "lost", now);
+        assert_eq!(downloader.due(), Some(now + pauses[0]));
+    }
+
+    #[test]
+    fn a_path_that_the_downloader_refuses_is_left_longest_at_once() {
+        let one = long_path(1);
+        let name = one.fingerprint();
+        let mut downloader = downloader(&[one]);
+        let now = Instant::now();
+        fail(&mut downloader, name, Failure::Refused, now);
+        let longest = Duration::from_secs(60);
+        downloader.wake(now + longest - MS);
+        assert_eq!(available(&downloader), []);
+        let decision = downloader.paths[&name].decision(|| None).unwrap();
+        assert_eq!(decision.to_string(), "left: lost");
+        downloader.wake(now + longest);
+        assert_eq!(available(&downloader), [name]);
+        assert_eq!(downloader.paths[&name].decision(|| None), None);
+    }
+
+    #[test]
+    fn a_path_whose_other_connection_works_did_not_fail() {
+        let one = path(1, 1, 1, 1);
+        let name = one.fingerprint();
+        let mut downloader = downloader(&[one]);
+        let opened = Subflow::accepted(SubflowId(2));
+        downloader.path(name).subflows.push(opened);
+        fail(&mut downloader, name, Failure::Failed, Instant::now());
+        assert_eq!(available(&downloader), [name]);
+        assert_eq!(downloader.due(), None);
+    }
+
+    /// A path of this many links, of its own.
+    fn long_path(links: u16) -> Path {
+        let isd_as = |n: u16| format!("1-ff00:0:{n}").parse().unwrap();
+        let ends = (1..=links).flat_map(|n| [n, n + 1]);
+        let interfaces = ends.map(|n| hawser_path::Interface {
+            isd_as: isd_as(n),
+            id: links,
+        });
+        let (src, dst) = (isd_as(1), isd_as(links + 1));
+        Path::new(src, dst, interfaces.collect(), Default::default()).unwrap()
+    }
+}
