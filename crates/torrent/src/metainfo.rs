@@ -5,206 +5,23 @@
 //! that of the bytes as they stand.
 
 pub(crate) mod bencode;
+mod bounds;
 mod create;
 mod error;
 mod fields;
 mod hybrid;
+mod info_hash;
 mod listed;
 mod name;
 mod parse;
 mod places;
 #[cfg(test)]
 mod tests;
-
-use std::fmt;
-use std::path::{Path, PathBuf};
+mod torrent;
 
 pub use self::bencode::BencodeError;
+pub use self::bounds::{MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
-use crate::pieces::Pieces;
-
-/// Largest `.torrent` read, in bytes.
-pub const MAX_METAINFO_BYTES: usize = 16 << 20;
-/// Largest `.torrent` made, in bytes.
-pub const MAX_CREATED_BYTES: usize = 10 << 20;
-/// Smallest piece length accepted, in bytes.
-pub const MIN_PIECE_LENGTH: u32 = 1 << 10;
-/// Largest piece length accepted, in bytes.
-pub const MAX_PIECE_LENGTH: u32 = 128 << 20;
-
-/// The SHA-1 of the info dictionary: what names a torrent on the wire. Displayed as hex.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct InfoHash(pub [u8; 20]);
-
-impl fmt::Display for InfoHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for InfoHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "InfoHash({self})")
-    }
-}
-
-/// One file of a torrent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
-    /// Where it goes, relative to the download folder. It begins with the torrent's name and has
-    /// only plain components: no `..`, no root, nothing that leaves the folder.
-    pub path: PathBuf,
-    /// The path as the torrent lists it below its name, where a file cannot have it: it is made
-    /// safe, or another file has that name.
-    pub original: Option<String>,
-    /// Length in bytes.
-    pub length: u64,
-    /// A padding file (BEP 47): zeros that align the next file, never written to disk.
-    pub padding: bool,
-}
-
-/// A symbolic link of a torrent (BEP 47).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
-    /// Where it goes, as of a [`File`].
-    pub path: PathBuf,
-    /// Where it leads, relative to the folder that it is in: to a file or folder of the torrent.
-    /// `None` where the torrent says another target: such a link is not made.
-    pub target: Option<PathBuf>,
-}
-
-/// A checked `.torrent` file.
-///
-/// [`Metainfo::parse`] is the only way to one, so every value of this type has a sane piece length,
-/// the right number of piece hashes and files that stay inside the download folder.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Metainfo {
-    info_hash: InfoHash,
-    info_hash_v2: Option<[u8; 32]>,
-    name: String,
-    pieces: Pieces,
-    /// The SHA-1 of every piece, one behind the other.
-    piece_hashes: Vec<u8>,
-    files: Vec<File>,
-    links: Vec<Link>,
-    multi_file: bool,
-    comment: Option<String>,
-    created_by: Option<String>,
-    creation_date: Option<i64>,
-    trackers: Vec<Vec<String>>,
-    web_seeds: Vec<String>,
-    private: bool,
-    source: Option<String>,
-}
-
-impl Metainfo {
-    /// Reads the bytes of a `.torrent` file.
-    ///
-    /// # Errors
-    /// [`MetainfoError`] when they are no bencode, cut short, or contradict themselves.
-    pub fn parse(bytes: &[u8]) -> Result<Self, MetainfoError> {
-        parse::parse(bytes)
-    }
-
-    /// SHA-1 over the info dictionary exactly as it stood in the file (BEP 3).
-    pub fn info_hash(&self) -> InfoHash {
-        self.info_hash
-    }
-
-    /// SHA-256 over the same bytes, if the torrent is a hybrid, of version 1 and 2 (BEP 52).
-    pub fn info_hash_v2(&self) -> Option<[u8; 32]> {
-        self.info_hash_v2
-    }
-
-    /// The name of the file, or of the folder when there are several files, made safe.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Bytes per piece; the last piece may be shorter.
-    pub fn piece_length(&self) -> u32 {
-        self.pieces.length()
-    }
-
-    /// How many pieces there are, at least one.
-    pub fn piece_count(&self) -> u32 {
-        self.pieces.count()
-    }
-
-    /// Bytes of all files together, padding included, at least one.
-    pub fn total_length(&self) -> u64 {
-        self.pieces.total()
-    }
-
-    /// The files, in the order in which their bytes make up the pieces.
-    pub fn files(&self) -> &[File] {
-        &self.files
-    }
-
-    /// The symbolic links among them.
-    pub fn links(&self) -> &[Link] {
-        &self.links
-    }
-
-    /// Whether the content is a folder (also with one file in it) rather than a single file.
-    pub fn is_multi_file(&self) -> bool {
-        self.multi_file
-    }
-
-    /// The free text its maker left.
-    pub fn comment(&self) -> Option<&str> {
-        self.comment.as_deref()
-    }
-
-    /// The program that made it.
-    pub fn created_by(&self) -> Option<&str> {
-        self.created_by.as_deref()
-    }
-
-    /// When it was made, in Unix seconds.
-    pub fn creation_date(&self) -> Option<i64> {
-        self.creation_date
-    }
-
-    /// The URLs of trackers in tiers (BEP 12), each tier to be tried after those before it.
-    pub fn trackers(&self) -> &[Vec<String>] {
-        &self.trackers
-    }
-
-    /// The URLs of web servers that have the content (BEP 19).
-    pub fn web_seeds(&self) -> &[String] {
-        &self.web_seeds
-    }
-
-    /// Whether peers may come from the trackers alone (BEP 27).
-    pub fn is_private(&self) -> bool {
-        self.private
-    }
-
-    /// The text by which a tracker's torrent differs from others of the same content.
-    pub fn source(&self) -> Option<&str> {
-        self.source.as_deref()
-    }
-
-    /// The SHA-1 of a piece; `None` past the last piece.
-    pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
-        let start = piece as usize * 20;
-        self.piece_hashes.get(start..start + 20)?.try_into().ok()
-    }
-
-    /// The length of a piece in bytes; 0 past the last piece.
-    pub fn piece_size(&self, piece: u32) -> u32 {
-        self.pieces.size(piece)
-    }
-
-    /// How its bytes are cut into pieces.
-    pub(crate) fn pieces(&self) -> Pieces {
-        self.pieces
-    }
-
-    /// Where the content stands inside a download folder: the file or the folder of this name.
-    pub fn content_path(&self, dir: &Path) -> PathBuf {
-        dir.join(&self.name)
-    }
-}
+pub use self::info_hash::InfoHash;
+pub use self::torrent::{File, Link, Metainfo};

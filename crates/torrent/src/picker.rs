@@ -6,6 +6,7 @@
 //! asked for over one connection only, except through [`Picker::duplicate`], which is for the end
 //! game.
 
+mod id;
 mod piece;
 mod rarity;
 #[cfg(test)]
@@ -17,17 +18,12 @@ use std::time::Instant;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+pub(crate) use self::id::{ConnId, GroupId};
 use self::piece::{Begun, Block, Sole};
 use self::rarity::Rarity;
 use crate::bitfield::Bitfield;
 use crate::pieces::Pieces;
 use crate::wire::{BLOCK, Request};
-
-/// A connection: one path-level peer.
-pub(crate) type ConnId = u64;
-
-/// All path-level peers of one peer.
-pub(crate) type GroupId = u32;
 
 /// Most connections asked for the same block at once.
 const MOST_HOLDERS: usize = 3;

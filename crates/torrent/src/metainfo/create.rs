@@ -9,7 +9,8 @@ use sha1::Sha1;
 use thiserror::Error;
 
 use super::bencode::Writer;
-use super::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH, name};
+use super::bounds::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH};
+use super::name;
 use crate::pieces::Pieces;
 
 /// Piece lengths chosen by themselves lie between these.

@@ -3,8 +3,8 @@
 use thiserror::Error;
 
 use super::bencode::BencodeError;
+use super::bounds::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 use super::name::{MAX_PATH_BYTES, MAX_PATH_DEPTH};
-use super::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 
 /// Why a `.torrent` file is refused, in one line each.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -1,7 +1,7 @@
 //! Values of a dictionary, of the kind that they must have.
 
-use super::MetainfoError;
 use super::bencode::{Dict, Value};
+use super::error::MetainfoError;
 
 /// The dictionary under `key`; `shown` names the key with its parents.
 pub(super) fn dict<'d, 'a>(

@@ -3,9 +3,10 @@
 //! other.
 
 use super::bencode::{self, Dict, Value};
+use super::error::MetainfoError;
+use super::fields;
 use super::listed::{self, Kind, Listed};
 use super::name::{self, MAX_PATH_DEPTH};
-use super::{MetainfoError, fields};
 
 /// Bytes of a SHA-256 hash.
 const ROOT_BYTES: usize = 32;

@@ -1,8 +1,9 @@
 //! The files that a torrent lists (BEP 3, BEP 47), as it lists them.
 
 use super::bencode::{Dict, Value};
+use super::error::MetainfoError;
+use super::fields;
 use super::name::{self, MAX_PATH_BYTES, MAX_PATH_DEPTH};
-use super::{MetainfoError, fields};
 
 /// BitComet marks padding by the name alone.
 const BITCOMET_PADDING: &str = "_____padding_file_";

@@ -6,93 +6,100 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 use super::bencode::{self, Dict, Value};
+use super::bounds::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
+use super::error::MetainfoError;
 use super::hybrid::{self, VersionOne};
+use super::info_hash::InfoHash;
 use super::listed::{self, Kind, Listed};
 use super::places::{Leaf, Places, link_text};
-use super::{
-    File, InfoHash, Link, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH, Metainfo,
-    MetainfoError, fields, name,
-};
+use super::torrent::{File, Link, Metainfo};
+use super::{fields, name};
 use crate::pieces::Pieces;
 
-pub(super) fn parse(bytes: &[u8]) -> Result<Metainfo, MetainfoError> {
-    if bytes.len() > MAX_METAINFO_BYTES {
-        return Err(MetainfoError::TooLarge(bytes.len()));
-    }
-    let document = bencode::parse_tolerant(bytes)?;
-    let top = document.as_dict().ok_or(MetainfoError::NoDictionary)?;
-    let info = fields::dict(top, "info", "info")?;
-    // `dict` found it, so its span is there.
-    let info_bytes = &bytes[top.span("info").unwrap_or_default()];
-    let info_hash = InfoHash(Sha1::digest(info_bytes).into());
+impl Metainfo {
+    /// Reads the bytes of a `.torrent` file.
+    ///
+    /// # Errors
+    /// [`MetainfoError`] when they are no bencode, cut short, or contradict themselves.
+    pub fn parse(bytes: &[u8]) -> Result<Self, MetainfoError> {
+        if bytes.len() > MAX_METAINFO_BYTES {
+            return Err(MetainfoError::TooLarge(bytes.len()));
+        }
+        let document = bencode::parse_tolerant(bytes)?;
+        let top = document.as_dict().ok_or(MetainfoError::NoDictionary)?;
+        let info = fields::dict(top, "info", "info")?;
+        // `dict` found it, so its span is there.
+        let info_bytes = &bytes[top.span("info").unwrap_or_default()];
+        let info_hash = InfoHash(Sha1::digest(info_bytes).into());
 
-    let version_two = version_two(info)?;
-    let piece_length = fields::int(info, "piece length", "info.piece length")?;
-    let piece_length = u32::try_from(piece_length)
-        .ok()
-        .filter(|length| (MIN_PIECE_LENGTH..=MAX_PIECE_LENGTH).contains(length))
-        .ok_or(MetainfoError::PieceLength(piece_length))?;
-    let pieces = fields::string(info, "pieces", "info.pieces")?;
-    if !pieces.len().is_multiple_of(20) {
-        return Err(MetainfoError::PiecesCut(pieces.len()));
-    }
+        let version_two = version_two(info)?;
+        let piece_length = fields::int(info, "piece length", "info.piece length")?;
+        let piece_length = u32::try_from(piece_length)
+            .ok()
+            .filter(|length| (MIN_PIECE_LENGTH..=MAX_PIECE_LENGTH).contains(length))
+            .ok_or(MetainfoError::PieceLength(piece_length))?;
+        let pieces = fields::string(info, "pieces", "info.pieces")?;
+        if !pieces.len().is_multiple_of(20) {
+            return Err(MetainfoError::PiecesCut(pieces.len()));
+        }
 
-    let raw_name = match info.find("name.utf-8").and_then(Value::as_bytes) {
-        Some(name) => name,
-        None => fields::string(info, "name", "info.name")?,
-    };
-    // A name of which nothing is left is that of no other torrent.
-    let name = name::sanitize(raw_name).unwrap_or_else(|| info_hash.to_string());
-    let (listed, multi_file) = match (info.find("files"), info.find("length")) {
-        (Some(files), _) => (listed::files(files)?, true),
-        (None, Some(_)) => (vec![single_file(info, &name, raw_name)?], false),
-        (None, None) => return Err(MetainfoError::NoFiles),
-    };
-    let total_length = total(&listed)?;
-    let is_content = |file: &Listed| matches!(file.kind, Kind::Content) && file.length > 0;
-    if !listed.iter().any(is_content) {
-        return Err(MetainfoError::Empty);
-    }
-    let expected = total_length.div_ceil(u64::from(piece_length));
-    let found = (pieces.len() / 20) as u64;
-    if found != expected {
-        return Err(MetainfoError::PieceCount {
-            found,
-            expected,
-            total_length,
-        });
-    }
-    if version_two {
-        let one = VersionOne {
-            name: raw_name,
-            piece_length,
-            files: &listed,
-            multi_file,
+        let raw_name = match info.find("name.utf-8").and_then(Value::as_bytes) {
+            Some(name) => name,
+            None => fields::string(info, "name", "info.name")?,
         };
-        hybrid::check(info, info_bytes, &one)?;
-    }
-    let (files, links) = placed(&name, listed, multi_file);
+        // A name of which nothing is left is that of no other torrent.
+        let name = name::sanitize(raw_name).unwrap_or_else(|| info_hash.to_string());
+        let (listed, multi_file) = match (info.find("files"), info.find("length")) {
+            (Some(files), _) => (listed::files(files)?, true),
+            (None, Some(_)) => (vec![single_file(info, &name, raw_name)?], false),
+            (None, None) => return Err(MetainfoError::NoFiles),
+        };
+        let total_length = total(&listed)?;
+        let is_content = |file: &Listed| matches!(file.kind, Kind::Content) && file.length > 0;
+        if !listed.iter().any(is_content) {
+            return Err(MetainfoError::Empty);
+        }
+        let expected = total_length.div_ceil(u64::from(piece_length));
+        let found = (pieces.len() / 20) as u64;
+        if found != expected {
+            return Err(MetainfoError::PieceCount {
+                found,
+                expected,
+                total_length,
+            });
+        }
+        if version_two {
+            let one = VersionOne {
+                name: raw_name,
+                piece_length,
+                files: &listed,
+                multi_file,
+            };
+            hybrid::check(info, info_bytes, &one)?;
+        }
+        let (files, links) = placed(&name, listed, multi_file);
 
-    Ok(Metainfo {
-        info_hash,
-        info_hash_v2: version_two.then(|| Sha256::digest(info_bytes).into()),
-        name,
-        pieces: Pieces::new(piece_length, total_length),
-        piece_hashes: pieces.to_vec(),
-        files,
-        links,
-        multi_file,
-        comment: fields::text(top, "comment"),
-        created_by: fields::text(top, "created by"),
-        creation_date: top.find("creation date").and_then(Value::as_int),
-        trackers: trackers(top),
-        web_seeds: texts(top.find("url-list")),
-        private: info
-            .find("private")
-            .and_then(Value::as_int)
-            .is_some_and(|it| it != 0),
-        source: fields::text(info, "source"),
-    })
+        Ok(Self {
+            info_hash,
+            info_hash_v2: version_two.then(|| Sha256::digest(info_bytes).into()),
+            name,
+            pieces: Pieces::new(piece_length, total_length),
+            piece_hashes: pieces.to_vec(),
+            files,
+            links,
+            multi_file,
+            comment: fields::text(top, "comment"),
+            created_by: fields::text(top, "created by"),
+            creation_date: top.find("creation date").and_then(Value::as_int),
+            trackers: trackers(top),
+            web_seeds: texts(top.find("url-list")),
+            private: info
+                .find("private")
+                .and_then(Value::as_int)
+                .is_some_and(|it| it != 0),
+            source: fields::text(info, "source"),
+        })
+    }
 }
 
 /// Whether there is a version 2 part beside that of version 1 (BEP 52).

@@ -1,6 +1,6 @@
 //! A piece being fetched.
 
-use super::{ConnId, GroupId};
+use super::id::{ConnId, GroupId};
 use crate::wire::BLOCK;
 
 /// How far one block is.

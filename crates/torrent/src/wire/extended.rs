@@ -1,6 +1,7 @@
 //! The extended handshake (BEP 10).
 
-use super::{MULTIPATH_NAME, WireError};
+use super::error::WireError;
+use super::multipath::MULTIPATH_NAME;
 use crate::metainfo::bencode::{self, Value, Writer};
 
 /// The extended message that is the handshake.

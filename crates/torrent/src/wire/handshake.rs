@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 
-use super::WireError;
+use super::error::WireError;
 use crate::metainfo::InfoHash;
 
 /// How long a handshake is.

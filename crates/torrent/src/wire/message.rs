@@ -2,8 +2,20 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use super::{BLOCK, MAX_EXTENDED, MAX_REQUEST, WireError};
+use super::error::WireError;
 use crate::bitfield::Bitfield;
+
+/// Bytes of a block as everybody asks for them (BEP 3: 2^14); only a piece's last block is shorter.
+pub(crate) const BLOCK: u32 = 16 << 10;
+
+/// Most bytes of a block that a peer may ask of us: what common clients allow at most.
+pub(crate) const MAX_REQUEST: u32 = 128 << 10;
+
+/// Largest extended message read, in bytes: a handshake has a few hundred.
+pub(crate) const MAX_EXTENDED: u32 = 64 << 10;
+
+/// Bytes before a block's data: length, id, piece, begin.
+pub(crate) const PIECE_HEADER: usize = 13;
 
 /// A run of bytes of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,8 +91,8 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) {
 }
 
 /// What stands before the data of a block, so that the data can be read from disk in its place.
-pub(crate) fn encode_piece_header(request: Request) -> [u8; super::PIECE_HEADER] {
-    let mut out = [0; super::PIECE_HEADER];
+pub(crate) fn encode_piece_header(request: Request) -> [u8; PIECE_HEADER] {
+    let mut out = [0; PIECE_HEADER];
     out[..4].copy_from_slice(&(9 + request.length).to_be_bytes());
     out[4] = id::PIECE;
     out[5..9].copy_from_slice(&request.piece.to_be_bytes());

@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use hawser_endhost::{IsdAsn, ScionAddr};
 use hawser_path::Interface;
 
-use super::WireError;
+use super::error::WireError;
 use crate::metainfo::bencode::{self, Value, Writer};
 
 /// The extension's name in the extended handshake.

@@ -1,6 +1,7 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::message::{MAX_EXTENDED, MAX_REQUEST};
 use super::*;
 use crate::bitfield::Bitfield;
 use crate::metainfo::InfoHash;

@@ -1,0 +1,53 @@
+//! How a peer breaks the protocol.
+
+use thiserror::Error;
+
+use crate::metainfo::{BencodeError, InfoHash};
+
+/// How a peer broke the protocol, so that it is dropped.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub(crate) enum WireError {
+    #[error("it does not speak BitTorrent")]
+    NotBitTorrent,
+    #[error("it is in another torrent (info-hash {0})")]
+    WrongInfoHash(InfoHash),
+    #[error("it is in another torrent")]
+    NotThisTorrent,
+    #[error("it sent a message of {length} bytes where at most {limit} are allowed")]
+    Oversize { length: u32, limit: u32 },
+    #[error("it sent message {id} with {length} bytes, which is not how long that is")]
+    WrongLength { id: u8, length: u32 },
+    #[error("it sent a message of unknown kind {0}")]
+    UnknownMessage(u8),
+    #[error("it sent a bitfield that does not fit {pieces} pieces")]
+    BadBitfield { pieces: u32 },
+    #[error("it took back more pieces than it can ever have had")]
+    TakesBack,
+    #[error("it named piece {piece} of {pieces}")]
+    NoSuchPiece { piece: u32, pieces: u32 },
+    #[error(
+        "it asked for {length} bytes at {begin} of piece {piece}, which are not there or too many"
+    )]
+    BadRequest { piece: u32, begin: u32, length: u32 },
+    #[error("it asked for piece {0}, which was never offered")]
+    RequestedMissing(u32),
+    #[error("it has more than {0} requests waiting")]
+    TooManyRequests(usize),
+    #[error(
+        "it sent a block that was not asked for (piece {piece}, begin {begin}, {length} bytes)"
+    )]
+    Unrequested { piece: u32, begin: u32, length: u32 },
+    #[error("its extended handshake is malformed: {0}")]
+    BadExtended(BencodeError),
+    #[error("its extended handshake is no dictionary")]
+    ExtendedNoDict,
+    #[error("its scion_multipath message is malformed: {0}")]
+    BadMultipath(BencodeError),
+    #[error("its scion_multipath message is no dictionary")]
+    MultipathNoDict,
+    #[error("its scion_multipath message has no SCION address of 14 or 26 bytes")]
+    MultipathAddress,
+    #[error("its scion_multipath message names interfaces that are no path")]
+    MultipathInterfaces,
+}
