@@ -7,16 +7,34 @@ use hawser_endhost::lanes::LaneEnd;
 use noq::ConnectionError;
 use thiserror::Error;
 
+/// The application error code (RFC 9000, 20.2) of a close that the application had no part in. What
+/// other codes mean is the application's to say.
+pub const NO_CODE: u32 = 0;
+
+/// The reason that both sides see when an endpoint is closed.
+pub(crate) const ENDPOINT_CLOSED: &str = "the endpoint was closed";
+
 /// Why a connection is closed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CloseReason {
     /// This side closed it.
-    #[error("closed here: {0}")]
-    Local(String),
+    #[error("closed here: {reason}")]
+    Local {
+        /// The application error code that the peer was sent.
+        code: u32,
+        /// For people to read.
+        reason: String,
+    },
     /// The peer closed it.
-    #[error("closed by the peer: {0}")]
-    Peer(String),
+    #[error("closed by the peer: {reason}")]
+    Peer {
+        /// The application error code; [`NO_CODE`] also where the peer's endpoint was closed, or
+        /// its lane ended.
+        code: u64,
+        /// For people to read.
+        reason: String,
+    },
     /// No packet arrived for the idle timeout.
     #[error("no packet from the peer for {0:?}")]
     TimedOut(Duration),
@@ -33,22 +51,26 @@ impl CloseReason {
     pub(crate) fn of(error: &ConnectionError, idle_timeout: Duration) -> Self {
         match error {
             ConnectionError::TimedOut => Self::TimedOut(idle_timeout),
-            ConnectionError::LocallyClosed => Self::Local("the endpoint was closed".into()),
-            ConnectionError::ApplicationClosed(close) if close.reason.is_empty() => {
-                Self::Peer("it gave no reason".into())
-            }
-            ConnectionError::ApplicationClosed(close) => {
-                Self::Peer(String::from_utf8_lossy(&close.reason).into_owned())
-            }
+            ConnectionError::LocallyClosed => Self::Local {
+                code: NO_CODE,
+                reason: ENDPOINT_CLOSED.into(),
+            },
+            ConnectionError::ApplicationClosed(close) => Self::Peer {
+                code: close.error_code.into(),
+                reason: match close.reason.is_empty() {
+                    true => "it gave no reason".into(),
+                    false => String::from_utf8_lossy(&close.reason).into_owned(),
+                },
+            },
             error => Self::Protocol(error.to_string()),
         }
     }
 
-    /// What the peer is told.
-    pub(crate) fn for_peer(&self) -> Cow<'_, str> {
+    /// The code and the text that the peer is sent.
+    pub(crate) fn for_peer(&self) -> (u32, Cow<'_, str>) {
         match self {
-            Self::Local(text) => Cow::Borrowed(text),
-            other => Cow::Owned(other.to_string()),
+            Self::Local { code, reason } => (*code, Cow::Borrowed(reason)),
+            other => (NO_CODE, Cow::Owned(other.to_string())),
         }
     }
 }

@@ -129,9 +129,11 @@ impl Connection {
         }
     }
 
-    /// Closes the connection at once and tells the peer why. What is not yet delivered is lost.
-    pub fn close(&self, reason: &str) {
-        self.0.watched.close(CloseReason::Local(reason.into()));
+    /// Closes the connection at once. The peer is sent `code`, for programs to act on, and `reason`,
+    /// for people to read. What is not yet delivered is lost.
+    pub fn close(&self, code: u32, reason: &str) {
+        let reason = reason.to_owned();
+        self.0.watched.close(CloseReason::Local { code, reason });
     }
 
     /// Waits until the connection is closed, and says why: within some round trips (at least a

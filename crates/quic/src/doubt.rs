@@ -43,7 +43,8 @@ impl Watched {
             && let Some(connection) = self.connection.upgrade()
         {
             // The peer is told, too, in case only the other direction is broken.
-            connection.close(0u32.into(), reason.for_peer().as_bytes());
+            let (code, text) = reason.for_peer();
+            connection.close(code.into(), text.as_bytes());
         }
     }
 

@@ -18,7 +18,7 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use self::shared::{Shared, server_config};
-use crate::close::CloseReason;
+use crate::close::{CloseReason, ENDPOINT_CLOSED, NO_CODE};
 use crate::config::Config;
 use crate::congestion::Factory;
 use crate::connection::Connection;
@@ -237,7 +237,7 @@ impl Endpoint {
     /// Closes all connections, and waits until peers were told.
     pub async fn close(&self) {
         let quic = &self.0.shared.quic;
-        quic.close(0u32.into(), b"the endpoint was closed");
+        quic.close(NO_CODE.into(), ENDPOINT_CLOSED.as_bytes());
         // What does not leave within this time will not leave at all.
         let _ = tokio::time::timeout(FAREWELL, quic.wait_all_draining()).await;
     }

@@ -23,7 +23,7 @@ mod tasks;
 mod tls;
 mod transport;
 
-pub use self::close::CloseReason;
+pub use self::close::{CloseReason, NO_CODE};
 pub use self::config::Config;
 pub use self::connection::{Connection, OpenStreamError, Stats};
 pub use self::endpoint::{BindError, ConnectError, Endpoint};

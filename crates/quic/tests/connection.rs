@@ -13,7 +13,7 @@ use std::time::Duration;
 use hawser_endhost::lanes::LaneEnd;
 use hawser_endhost::{Endhost, Path, ScionAddr};
 use hawser_path::Fingerprint;
-use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint};
+use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint, NO_CODE};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::toy::{ToyDaemon, ToyNet, isd_as, own_ip, path_over, unix_now};
@@ -271,9 +271,15 @@ async fn each_side_hears_why_the_other_closes() {
     let host = daemon.endhost().await;
     let pair = connect(&host, &host, Config::default()).await;
     let (client, server) = &pair.connections;
-    client.close("enough");
-    assert_eq!(client.closed().await, CloseReason::Local("enough".into()));
-    assert_eq!(server.closed().await, CloseReason::Peer("enough".into()));
+    let reason = String::from("enough");
+    client.close(70_000, &reason);
+    let local = CloseReason::Local {
+        code: 70_000,
+        reason: reason.clone(),
+    };
+    assert_eq!(client.closed().await, local);
+    let code = 70_000;
+    assert_eq!(server.closed().await, CloseReason::Peer { code, reason });
     assert_eq!(
         client.open_bi().await.unwrap_err().to_string(),
         "the connection is closed: closed here: enough"
@@ -289,7 +295,10 @@ async fn a_closed_endpoint_says_so() {
     server.close().await;
     assert_eq!(
         pair.connections.0.closed().await,
-        CloseReason::Peer("the endpoint was closed".into())
+        CloseReason::Peer {
+            code: NO_CODE.into(),
+            reason: "the endpoint was closed".into()
+        }
     );
     assert!(server.accept().await.is_none());
     let path = host.paths(host.local_as()).await.unwrap().remove(0);
@@ -318,7 +327,7 @@ async fn several_connections_share_a_way() {
     let path = a.paths(net.b_as).await.unwrap().remove(0);
     let (there, here) = tokio::join!(client.connect(server.local_addr(), path), server.accept());
     let second = (there.unwrap(), here.unwrap());
-    first.connections.0.close("done");
+    first.connections.0.close(NO_CODE, "done");
     first.connections.1.closed().await;
     let bytes = pattern(100_000);
     assert!(transfer(&second.0, &second.1, &bytes).await == bytes);

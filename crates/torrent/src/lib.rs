@@ -11,6 +11,7 @@
 
 mod address;
 mod bitfield;
+mod close;
 mod download;
 mod layout;
 mod limits;

@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
 use crate::address::PeerAddr;
+use crate::close::{CloseCode, Closed};
 use crate::quic::QuicConnection;
 use crate::tcp::{Half, Listener, TcpConnection};
 use crate::transport::{Connection, Offers, Transport};
@@ -236,14 +237,14 @@ impl Connection for Link {
         }
     }
 
-    fn close(&self, reason: &str) {
+    fn close(&self, code: CloseCode, text: &str) {
         match self {
-            Self::Quic(connection) => connection.close(reason),
-            Self::Tcp(connection) => connection.close(reason),
+            Self::Quic(connection) => connection.close(code, text),
+            Self::Tcp(connection) => connection.close(code, text),
         }
     }
 
-    fn close_reason(&self) -> Option<String> {
+    fn close_reason(&self) -> Option<Closed> {
         match self {
             Self::Quic(connection) => connection.close_reason(),
             Self::Tcp(connection) => connection.close_reason(),

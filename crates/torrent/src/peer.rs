@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 pub(crate) use self::upload::{QUEUE, Uploads};
 use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
+use crate::close::{CloseCode, Closed};
 use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
 use crate::transport::Connection;
@@ -109,13 +110,27 @@ pub(crate) enum Gone {
     Silent,
     /// The connection ended.
     #[error("{0}")]
-    Closed(String),
+    Closed(Closed),
     /// What a peer asked for could not be read from disk.
     #[error("cannot read what it asked for: {0}")]
     Disk(String),
 }
 
 impl Gone {
+    /// The connection ended, for a reason that is not the peer's.
+    fn closed(text: impl Into<String>) -> Self {
+        Self::Closed(Closed::plain(text))
+    }
+
+    /// What the peer is sent when the connection is closed for this.
+    pub fn code(&self) -> CloseCode {
+        match self {
+            Self::Broke(_) => CloseCode::Banned,
+            Self::Disk(_) => CloseCode::Storage,
+            Self::Ourselves | Self::Silent | Self::Closed(_) => CloseCode::Plain,
+        }
+    }
+
     /// Whether the peer will be of no more use later: it serves something else, or is ourselves.
     pub fn is_final(&self) -> bool {
         let broke = |fault: &WireError| {
@@ -169,7 +184,7 @@ pub(crate) async fn establish<C: Connection>(
         .await
         .unwrap_or(Err(Gone::Silent));
     if let Err(gone) = &result {
-        connection.close(&gone.to_string());
+        connection.close(gone.code(), &gone.to_string());
     }
     result
 }
@@ -258,8 +273,8 @@ fn greeting(shared: &Shared, verified: &Bitfield) -> Vec<u8> {
 
 /// The more telling of why the connection closed and what failed.
 fn ended(connection: &impl Connection, otherwise: &str) -> Gone {
-    let reason = connection.close_reason();
-    Gone::Closed(reason.unwrap_or_else(|| otherwise.to_owned()))
+    let closed = connection.close_reason();
+    Gone::Closed(closed.unwrap_or_else(|| Closed::plain(otherwise)))
 }
 
 /// Reads and writes until the connection ends or the peer breaks the protocol, then closes it.
@@ -285,9 +300,9 @@ pub(crate) async fn run<C: Connection, E: Send>(
         gone = writer::run(write, &shared, &counts, &uploads, messages) => gone,
     };
     let gone = match gone {
-        Gone::Closed(otherwise) => ended(&*connection, &otherwise),
+        Gone::Closed(otherwise) => ended(&*connection, &otherwise.text),
         other => other,
     };
-    connection.close(&gone.to_string());
+    connection.close(gone.code(), &gone.to_string());
     gone
 }

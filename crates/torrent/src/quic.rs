@@ -6,6 +6,7 @@ use hawser_path::Fingerprint;
 use hawser_quic as quic;
 
 use crate::address::PeerAddr;
+use crate::close::{CloseCode, Closed};
 use crate::transport::Connection;
 
 /// A QUIC connection, pinned to one path.
@@ -62,12 +63,18 @@ impl Connection for QuicConnection {
         self.connection.stats().rtt
     }
 
-    fn close(&self, reason: &str) {
-        self.connection.close(reason);
+    fn close(&self, code: CloseCode, text: &str) {
+        self.connection.close(code as u32, text);
     }
 
-    fn close_reason(&self) -> Option<String> {
+    fn close_reason(&self) -> Option<Closed> {
         let reason = self.connection.close_reason()?;
-        Some(reason.to_string())
+        Some(Closed {
+            code: match reason {
+                quic::CloseReason::Peer { code, .. } => CloseCode::received(code),
+                _ => CloseCode::Plain,
+            },
+            text: reason.to_string(),
+        })
     }
 }

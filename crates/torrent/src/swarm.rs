@@ -39,6 +39,7 @@ use self::seeding::Seeding;
 use self::uploads::{Terms, Uploads};
 pub(crate) use self::weigh::Weights;
 use crate::address::PeerAddr;
+use crate::close::CloseCode;
 use crate::metainfo::Metainfo;
 use crate::peer::{self, Counts, Gone, Inputs, Session, Shared, Side};
 use crate::picker::{ConnId, GroupId, Picker};
@@ -260,7 +261,7 @@ impl<T: Transport> Swarm<T> {
             false => ("stopped", Phase::Stopped),
         };
         for conn in self.conns.values() {
-            conn.connection.close(reason);
+            conn.connection.close(CloseCode::Plain, reason);
         }
         if let Some(content) = self.shared.content.get() {
             content.close();
@@ -414,7 +415,7 @@ impl<T: Transport> Swarm<T> {
         let mut dropped = self.remotes.iter().filter(|r| r.banned.is_some());
         let from_banned = origin == Origin::Accepted && self.is_host_banned(from);
         if self.banned.contains(&key) || from_banned || dropped.any(|remote| remote.addr == from) {
-            session.connection.close("banned");
+            session.connection.close(CloseCode::Banned, "banned");
             if let Origin::Dialed(remote, _) = origin {
                 self.ban_remote(remote, "it has the key of a peer that was dropped")?;
             }
@@ -422,7 +423,9 @@ impl<T: Transport> Swarm<T> {
         }
         let offered = self.shared.offered();
         if session.said.iter().any(|piece| !offered.has(piece)) {
-            session.connection.close(content::WITHDRAWN);
+            session
+                .connection
+                .close(CloseCode::Withdrawn, content::WITHDRAWN);
             return Ok(None);
         }
         let next_group = self.groups.len() as GroupId;
@@ -486,13 +489,13 @@ impl<T: Transport> Swarm<T> {
         if let Err(why) = self.admits(&connection) {
             let (peer, path) = (connection.peer(), connection.fingerprint());
             tracing::info!(%peer, %path, %why, "connection refused");
-            connection.close(policy::REFUSED);
+            connection.close(CloseCode::PathRefused, policy::REFUSED);
             return;
         }
         let accepted = self.conns.values();
         let accepted = accepted.filter(|conn| conn.origin == Origin::Accepted);
         if accepted.count() + self.accepted >= MOST_ACCEPTED {
-            connection.close("too many connections");
+            connection.close(CloseCode::TooMany, "too many connections");
             return;
         }
         self.accepted += 1;

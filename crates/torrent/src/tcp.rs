@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) use self::half::Half;
 use crate::address::PeerAddr;
+use crate::close::{CloseCode, Closed};
 use crate::transport::Connection;
 
 /// What is sent has to be acknowledged within this time, in milliseconds, or the connection is
@@ -88,7 +89,7 @@ impl Listener {
 pub(crate) struct TcpConnection {
     stream: Arc<TcpStream>,
     peer: SocketAddr,
-    closed: OnceLock<String>,
+    closed: OnceLock<Closed>,
 }
 
 impl TcpConnection {
@@ -146,14 +147,14 @@ impl Connection for TcpConnection {
         info::rtt(&self.stream)
     }
 
-    fn close(&self, reason: &str) {
-        if self.closed.set(reason.to_owned()).is_ok() {
+    fn close(&self, _code: CloseCode, text: &str) {
+        if self.closed.set(Closed::plain(text)).is_ok() {
             // It fails where the peer closed before.
             let _ = shutdown(&*self.stream, Shutdown::Both);
         }
     }
 
-    fn close_reason(&self) -> Option<String> {
+    fn close_reason(&self) -> Option<Closed> {
         self.closed.get().cloned()
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::address::PeerAddr;
+use crate::close::{CloseCode, Closed};
 use crate::transport::{Connection, Offers, Transport};
 
 /// What a path does with bytes.
@@ -369,7 +370,16 @@ pub struct Pipe {
     path: TestPath,
     fingerprint: Fingerprint,
     stream: Mutex<Option<DuplexStream>>,
-    closed: watch::Sender<Option<String>>,
+    closed: watch::Sender<Option<End>>,
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone)]
+struct End {
+    /// The side that the code was sent to; `None` if the path ended it.
+    to: Option<ScionAddr>,
+    code: u64,
+    text: String,
 }
 
 impl Connection for Pipe {
@@ -399,23 +409,39 @@ impl Connection for Pipe {
         self.path.shape.delay * 2 + Duration::from_millis(1)
     }
 
-    fn close(&self, reason: &str) {
-        self.closed.send_if_modified(|closed| {
-            let first = closed.is_none();
-            closed.get_or_insert_with(|| reason.to_owned());
-            first
-        });
+    fn close(&self, code: CloseCode, text: &str) {
+        self.close_with(code as u64, text);
     }
 
-    fn close_reason(&self) -> Option<String> {
-        self.closed.borrow().clone()
+    fn close_reason(&self) -> Option<Closed> {
+        let End { to, code, text } = self.closed.borrow().clone()?;
+        let code = match to {
+            Some(to) if to != self.peer => CloseCode::received(code),
+            _ => CloseCode::Plain,
+        };
+        Some(Closed { code, text })
+    }
+}
+
+impl Pipe {
+    /// Closes it as [`Connection::close`] does, with any code.
+    pub fn close_with(&self, code: u64, text: &str) {
+        self.closed.send_if_modified(|closed| {
+            let first = closed.is_none();
+            closed.get_or_insert_with(|| End {
+                to: Some(self.peer),
+                code,
+                text: text.to_owned(),
+            });
+            first
+        });
     }
 }
 
 /// The two ends of a connection between hosts over a path.
 fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
     const BUFFER: usize = 256 << 10;
-    let closed = watch::Sender::new(None::<String>);
+    let closed = watch::Sender::new(None::<End>);
     let pipe = |peer, stream| Pipe {
         peer,
         path: path.clone(),
@@ -447,7 +473,11 @@ fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
             // A moment for what was said last.
             _ = ended.wait_for(Option::is_some) => {}
             _ = state.wait_for(|state| *state == State::Down) => {
-                closed.send_replace(Some("the path is down".into()));
+                closed.send_replace(Some(End {
+                    to: None,
+                    code: 0,
+                    text: "the path is down".into(),
+                }));
             }
         }
     });

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use crate::address::PeerAddr;
+use crate::close::{CloseCode, Closed};
 
 /// What is offered to a peer at a time: every path that is not known to be down.
 pub(crate) type Offers<P> = watch::Receiver<Arc<Vec<P>>>;
@@ -69,9 +70,9 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// Smoothed round-trip time.
     fn rtt(&self) -> Duration;
 
-    /// Closes it at once, telling the peer why.
-    fn close(&self, reason: &str);
+    /// Closes it at once. Over QUIC the peer receives `code` and `text`, over TCP nothing.
+    fn close(&self, code: CloseCode, text: &str);
 
     /// Why it is closed, if it is.
-    fn close_reason(&self) -> Option<String>;
+    fn close_reason(&self) -> Option<Closed>;
 }

@@ -30,9 +30,9 @@ pub(super) async fn run<E: Send>(
     let mut room = *READ.start();
     loop {
         let read = match stream.read_buf(decoder.buffer(room)).await {
-            Ok(0) => return Gone::Closed("the peer ended the connection".into()),
+            Ok(0) => return Gone::closed("the peer ended the connection"),
             Ok(read) => read,
-            Err(error) => return Gone::Closed(error.to_string()),
+            Err(error) => return Gone::closed(error.to_string()),
         };
         if decoder.is_filled() {
             room = (room * 2).min(*READ.end());
@@ -69,7 +69,7 @@ pub(super) async fn run<E: Send>(
                 bytes => Some(shared.account.reserve(bytes).await),
             };
             if events.send(wrap(Inputs { inputs, room })).await.is_err() {
-                return Gone::Closed("the torrent was stopped".into());
+                return Gone::closed("the torrent was stopped");
             }
         }
         if let Some(fault) = fault {

@@ -57,7 +57,7 @@ pub(super) async fn run(
         // Short messages overtake blocks: the peer may be waiting for them.
         if !out.is_empty() {
             if let Err(error) = send(&mut stream, &out).await {
-                return Gone::Closed(error.to_string());
+                return Gone::closed(error.to_string());
             }
             out.clear();
             continue;
@@ -70,7 +70,7 @@ pub(super) async fn run(
             };
             reading = read_ahead(shared, uploads, std::mem::take(&mut spare)).await;
             if let Err(error) = send(&mut stream, &batch.bytes).await {
-                return Gone::Closed(error.to_string());
+                return Gone::closed(error.to_string());
             }
             counts.uploaded.fetch_add(batch.payload, Ordering::Relaxed);
             spare = batch.bytes;
@@ -78,16 +78,16 @@ pub(super) async fn run(
         }
         if ending {
             if let Err(error) = stream.shutdown().await {
-                return Gone::Closed(error.to_string());
+                return Gone::closed(error.to_string());
             }
             while messages.recv().await.is_some() {}
-            return Gone::Closed("closed here".into());
+            return Gone::closed("closed here");
         }
         tokio::select! {
             outgoing = messages.recv() => match outgoing {
                 Some(Outgoing::Messages(bytes)) => out = bytes,
                 Some(Outgoing::End) => ending = true,
-                None => return Gone::Closed("closed here".into()),
+                None => return Gone::closed("closed here"),
             },
             () = uploads.more() => {}
             () = tokio::time::sleep(KEEP_ALIVE) => encode(&Message::KeepAlive, &mut out),

@@ -7,6 +7,7 @@
 use super::conn::Origin;
 use super::{Swarm, SwarmError};
 use crate::address::PeerAddr;
+use crate::close::CloseCode;
 use crate::picker::{ConnId, GroupId};
 use crate::transport::{Connection, Transport};
 use crate::wire::BLOCK;
@@ -108,7 +109,7 @@ impl<T: Transport> Swarm<T> {
                 let peer = conn.connection.peer();
                 tracing::warn!(%peer, reason, "a peer was dropped");
             }
-            self.drop_conn(id, reason);
+            self.drop_conn(id, CloseCode::Banned, reason);
             if let Origin::Dialed(remote, _) = origin {
                 self.ban_remote(remote, reason)?;
             }

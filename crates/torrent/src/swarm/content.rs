@@ -6,6 +6,7 @@ use std::time::Duration;
 use hawser_store::{Stamps, Watch};
 
 use super::Swarm;
+use crate::close::CloseCode;
 use crate::picker::ConnId;
 use crate::progress::ChangedFile;
 use crate::transport::Transport;
@@ -62,7 +63,7 @@ impl<T: Transport> Swarm<T> {
         let misled: Vec<ConnId> = self.conns.keys().copied().filter(lacks).collect();
         misled
             .into_iter()
-            .for_each(|id| self.drop_conn(id, WITHDRAWN));
+            .for_each(|id| self.drop_conn(id, CloseCode::Withdrawn, WITHDRAWN));
         let offered = self.shared.offered();
         for (id, conn) in &self.conns {
             let restored = news.restored.iter().copied();

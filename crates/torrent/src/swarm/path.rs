@@ -8,10 +8,11 @@ use hawser_path::Fingerprint;
 use tokio::task::AbortHandle;
 
 use super::conn::Origin;
-use super::policy::{REFUSED, REFUSED_PAUSE};
+use super::policy::REFUSED_PAUSE;
 use super::remote::{Offered, Remote};
 use super::{DialError, Event, HANDSHAKE_PAUSE, Swarm, SwarmError};
 use crate::address::PeerAddr;
+use crate::close::{CloseCode, Closed};
 use crate::peer::{self, Gone, Session, Shared, Side};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
@@ -98,7 +99,7 @@ impl<T: Transport> Swarm<T> {
         }
         // The peer is not told what the policy says.
         for conn in withdrawn.denied {
-            self.drop_conn(conn, UNUSED);
+            self.drop_conn(conn, CloseCode::Plain, UNUSED);
         }
         // Most likely a router said that the path is down: others fetch what was asked for over it.
         // If it works after all, it recovers with the next byte.
@@ -168,7 +169,7 @@ impl<T: Transport> Swarm<T> {
         else {
             // Nobody waits for it any more.
             if let Ok(session) = result {
-                session.connection.close("not needed");
+                session.connection.close(CloseCode::Plain, "not needed");
             }
             return Ok(());
         };
@@ -178,7 +179,7 @@ impl<T: Transport> Swarm<T> {
         }
         match result {
             Ok(session) if self.remotes[remote].banned.is_some() => {
-                session.connection.close("banned");
+                session.connection.close(CloseCode::Banned, "banned");
             }
             Ok(session) => {
                 let origin = Origin::Dialed(remote, fingerprint);
@@ -186,16 +187,18 @@ impl<T: Transport> Swarm<T> {
                 if let Some(conn) = self.join(session, origin, now)?
                     && let Some(before) = self.remotes[remote].connected(fingerprint, conn, rtt)
                 {
-                    self.drop_conn(before, "replaced by a new connection");
+                    let text = "replaced by a new connection";
+                    self.drop_conn(before, CloseCode::Plain, text);
                 }
             }
             Err(DialError::NotConnected(reason)) => {
                 let pause = self.redial_pause();
                 self.remotes[remote].failed(fingerprint, reason, pause, now);
             }
-            Err(DialError::Handshake(Gone::Closed(reason))) if reason.contains(REFUSED) => {
-                self.remotes[remote].refused(fingerprint, reason, REFUSED_PAUSE, now);
-            }
+            Err(DialError::Handshake(Gone::Closed(Closed {
+                code: CloseCode::PathRefused,
+                text,
+            }))) => self.remotes[remote].refused(fingerprint, text, REFUSED_PAUSE, now),
             Err(DialError::Handshake(gone)) if gone.is_final() => {
                 return self.ban_remote(remote, &gone.to_string());
             }
@@ -222,7 +225,7 @@ impl<T: Transport> Swarm<T> {
             _ => Duration::ZERO,
         };
         tracing::debug!(%peer, path = %conn.connection.fingerprint(), %gone, "connection ended");
-        self.drop_conn(id, &gone.to_string());
+        self.drop_conn(id, gone.code(), &gone.to_string());
         if let Origin::Dialed(remote, fingerprint) = origin {
             let remote = &mut self.remotes[remote];
             if let Some(path) = remote.paths.get_mut(&fingerprint)
@@ -238,13 +241,13 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Closes a connection and forgets it; what was asked for over it is free for others.
-    pub(super) fn drop_conn(&mut self, id: ConnId, reason: &str) {
+    pub(super) fn drop_conn(&mut self, id: ConnId, code: CloseCode, text: &str) {
         self.picker.remove_conn(id);
         self.touched.remove(&id);
         let Some(conn) = self.conns.remove(&id) else {
             return;
         };
-        conn.connection.close(reason);
+        conn.connection.close(code, text);
         self.tally.leave(&conn);
         if let Origin::Dialed(remote, fingerprint) = conn.origin
             && let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint)
@@ -317,7 +320,7 @@ impl<T: Transport> Swarm<T> {
             }));
         }
         for id in closing {
-            self.drop_conn(id, UNUSED);
+            self.drop_conn(id, CloseCode::Plain, UNUSED);
         }
         for remote in self.remotes.iter_mut().filter(|remote| remote.is_single()) {
             for (fingerprint, id) in remote.silent(now, SILENT_TIME) {
@@ -326,7 +329,7 @@ impl<T: Transport> Swarm<T> {
             }
         }
         for id in silent {
-            self.drop_conn(id, "nothing came over it");
+            self.drop_conn(id, CloseCode::Plain, "nothing came over it");
         }
     }
 

@@ -10,7 +10,8 @@ use super::Swarm;
 use crate::address::PeerAddr;
 use crate::transport::{Connection, Transport};
 
-/// What a peer is told whose path is not kept: that there is a policy, not what it says.
+/// The text sent with [`CloseCode::PathRefused`](crate::close::CloseCode::PathRefused): that there
+/// is a policy, not what it says.
 pub(super) const REFUSED: &str = "a policy at the other end does not keep this path";
 
 /// A path that the peer's policy does not keep is tried again after so long: policies seldom

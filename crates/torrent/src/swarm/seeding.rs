@@ -6,6 +6,7 @@ use hawser_store::Stamps;
 
 use super::conn::Origin;
 use super::{Event, Swarm, SwarmError};
+use crate::close::CloseCode;
 use crate::limits::{SeedEnd, SeedLimits};
 use crate::picker::ConnId;
 use crate::progress::Phase;
@@ -109,7 +110,7 @@ impl<T: Transport> Swarm<T> {
             if let Some(Origin::Dialed(remote, _)) = self.conns.get(&id).map(|conn| conn.origin) {
                 self.remotes[remote].complete = true;
             }
-            self.drop_conn(id, BOTH_COMPLETE);
+            self.drop_conn(id, CloseCode::Plain, BOTH_COMPLETE);
         }
     }
 
@@ -132,8 +133,8 @@ impl<T: Transport> Swarm<T> {
         let leave = async {
             while !self.conns.is_empty() {
                 match self.inbox.recv().await {
-                    Some(Event::Gone(id, _)) => self.drop_conn(id, LIMIT),
-                    Some(Event::Incoming(connection)) => connection.close(LIMIT),
+                    Some(Event::Gone(id, _)) => self.drop_conn(id, CloseCode::Plain, LIMIT),
+                    Some(Event::Incoming(connection)) => connection.close(CloseCode::Plain, LIMIT),
                     Some(_) => {}
                     None => return,
                 }

@@ -28,6 +28,7 @@ use super::policy::denied;
 use super::remote::Offered;
 use super::{Event, Swarm};
 use crate::address::PeerAddr;
+use crate::close::Closed;
 use crate::picker::{ConnId, GroupId};
 use crate::transport::{Connection, Transport};
 use crate::wire::{Message, Multipath};
@@ -336,7 +337,7 @@ impl<T: Transport> Swarm<T> {
             .map(|(path, _)| *path)
             .collect();
         lost.into_iter()
-            .for_each(|path| peer.failed(path, "its connection ended", now));
+            .for_each(|path| peer.failed(path, &Closed::plain("its connection ended"), now));
         peer.come_back(now);
         if std::mem::take(&mut peer.changed) {
             let (paths, most) = (peer.available(), peer.most);

@@ -1,6 +1,7 @@
 use hawser_path::{Interface, Metadata};
 
 use super::*;
+use crate::swarm::policy::REFUSED_PAUSE;
 
 /// A path to AS 2 over the given interfaces of AS 1, one hop each: those with a number in common
 /// overlap.
@@ -122,6 +123,24 @@ fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
     remote.connected(short, 2, MS);
     assert_eq!(taken(&remote), [short]);
     assert_eq!(remote.surplus(), [1]);
+}
+
+#[test]
+fn a_refused_path_is_replaced_and_dialed_again_after_a_minute() {
+    let mut remote = remote(Select::shortest(), 1);
+    let now = Instant::now();
+    let (short, long) = (path(&[1]), path(&[2, 3]));
+    remote.offer_fit(&[short.clone(), long.clone()], now);
+    let (short, long) = (short.fingerprint(), long.fingerprint());
+    remote.refused(short, "it says so".into(), REFUSED_PAUSE, now);
+    assert_eq!(REFUSED_PAUSE, Duration::from_secs(60));
+    assert_eq!(taken(&remote), [long]);
+    let is_due = |at| remote.due(at).contains(&short);
+    assert!(!is_due(now + REFUSED_PAUSE - MS) && is_due(now + REFUSED_PAUSE));
+    assert_eq!(
+        remote.paths[&short].last_error.as_deref(),
+        Some("it says so")
+    );
 }
 
 #[test]

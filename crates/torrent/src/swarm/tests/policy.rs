@@ -3,6 +3,7 @@
 use tokio::sync::watch;
 
 use super::*;
+use crate::close::CloseCode;
 use crate::progress::Progress;
 use crate::testing::{Shape, TestPath};
 use crate::{SeedOptions, SelectBy};
@@ -14,6 +15,15 @@ const FIRST_ONLY: &str = "- 1-ff00:0:66; +";
 
 fn first_only() -> hawser_path::Policy {
     hawser_path::Policy::new().with_acl(FIRST_ONLY.parse().unwrap())
+}
+
+/// Answers every connection to `host` with this close, until the test is over.
+fn close_all(host: Host, code: u64, text: &'static str) {
+    tokio::spawn(async move {
+        while let Some(connection) = host.accept().await {
+            connection.close_with(code, text);
+        }
+    });
 }
 
 /// Downloads, and returns what was fetched over each of the two ways, and all that the leecher and
@@ -133,6 +143,40 @@ async fn the_policy_of_a_seeder_holds_whoever_chooses() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_is_refused_by_the_code_whatever_the_text() {
+    const UNKNOWN: u64 = 4_000_000_000_000;
+    let net = Net::default();
+    let stage = Stage::one_file(100_000, 65536);
+    let (refuses, closes) = (net.host(1), net.host(2));
+    for host in [1, 2] {
+        net.path(host, FAST);
+    }
+    close_all(refuses, CloseCode::PathRefused as u64, "any text");
+    close_all(closes, UNKNOWN, super::super::policy::REFUSED);
+    let download = stage.download(&net.host(0), &[1, 2]);
+    let dials_of = |host| {
+        let dials = net.dials().into_iter();
+        dials.filter(|(peer, _)| *peer == addr(host)).count()
+    };
+    let closed_again = async {
+        while dials_of(2) < 4 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, closed_again).await.unwrap();
+    assert_eq!(dials_of(1), 1);
+    let shown = |progress: &Progress, host, text| {
+        let mut paths = progress.paths.iter().filter(|path| path.peer == addr(host));
+        paths.any(|path| path.last_error.as_deref() == Some(text))
+    };
+    let mut progress = download.progress();
+    let both = progress.wait_for(|progress| {
+        shown(progress, 1, "any text") && shown(progress, 2, super::super::policy::REFUSED)
+    });
+    tokio::time::timeout(PATIENCE, both).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

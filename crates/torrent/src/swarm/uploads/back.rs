@@ -7,7 +7,8 @@ use hawser_path::Fingerprint;
 use tokio::task::AbortHandle;
 
 use super::MOST_BACK;
-use crate::peer::Session;
+use crate::close::{CloseCode, Closed};
+use crate::peer::{Gone, Session};
 use crate::picker::GroupId;
 use crate::swarm::conn::Origin;
 use crate::swarm::{DialError, Event, Swarm, SwarmError, path};
@@ -73,28 +74,29 @@ impl<T: Transport> Swarm<T> {
         else {
             // Nobody waits for it any more.
             if let Ok(session) = result {
-                session.connection.close("not needed");
+                session.connection.close(CloseCode::Plain, "not needed");
             }
             return Ok(());
         };
         self.clear_attempt(group, fingerprint);
-        let mut trouble = String::from("another peer is there");
+        let mut trouble = Closed::plain("another peer is there");
         let joined = match result {
             Ok(session) => {
                 if self.groups.get(&session.connection.key()) == Some(&group) {
                     self.join(session, Origin::Back(fingerprint), now)?
                 } else {
-                    session.connection.close("another peer was to be reached");
+                    let text = "another peer was to be reached";
+                    session.connection.close(CloseCode::Plain, text);
                     None
                 }
             }
             Err(error) => {
-                let why = match error {
-                    DialError::NotConnected(reason) => reason,
-                    DialError::Handshake(gone) => gone.to_string(),
+                trouble = match error {
+                    DialError::NotConnected(reason) => Closed::plain(reason),
+                    DialError::Handshake(Gone::Closed(closed)) => closed,
+                    DialError::Handshake(gone) => Closed::plain(gone.to_string()),
                 };
-                tracing::debug!(path = %fingerprint, why, "not connected back");
-                trouble = why;
+                tracing::debug!(path = %fingerprint, why = %trouble, "not connected back");
                 None
             }
         };

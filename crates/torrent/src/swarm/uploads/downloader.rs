@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hawser_endhost::ScionAddr;
 use hawser_path::{Decision, Fingerprint, Path, Reason, Select, select};
 
-use crate::swarm::policy::REFUSED;
+use crate::close::{CloseCode, Closed};
 
 /// A path that could not be dialed, or whose connection ended, is not available to its peer for so
 /// long, by how often that happened in a row: others need not wait for it, nor it for ever.
@@ -127,17 +127,17 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
     }
 
     /// A path could not be connected, or its connection ended: it is not available for a while.
-    pub fn failed(&mut self, fingerprint: Fingerprint, why: &str, now: Instant) {
+    pub fn failed(&mut self, fingerprint: Fingerprint, why: &Closed, now: Instant) {
         if let Some(way) = self.ways.get_mut(&fingerprint) {
             way.attempt = None;
             way.up = false;
-            if why.contains(REFUSED) {
+            if why.code == CloseCode::PathRefused {
                 // To try it sooner would take the peer's other paths from it each time.
                 way.failures = AWAY.len();
             }
             way.away_until = Some(now + AWAY[way.failures.min(AWAY.len() - 1)]);
             way.failures += 1;
-            way.trouble = why.to_owned();
+            way.trouble.clone_from(&why.text);
             self.changed = true;
         }
     }
@@ -220,7 +220,7 @@ mod tests {
         downloader.offer(&both, |_| Ok(()));
         let mut now = Instant::now();
         for away in AWAY {
-            downloader.failed(name, "lost", now);
+            downloader.failed(name, &Closed::plain("lost"), now);
             // To hear of it again does not make it better.
             downloader.offer(&both, |_| Ok(()));
             downloader.come_back(now + away - Duration::from_millis(1));
@@ -232,7 +232,7 @@ mod tests {
             assert_eq!(available(&downloader), [name, two.fingerprint()]);
         }
         downloader.connected(name);
-        downloader.failed(name, "lost", now);
+        downloader.failed(name, &Closed::plain("lost"), now);
         downloader.come_back(now + AWAY[0]);
         assert_eq!(available(&downloader).len(), 2);
     }
@@ -243,12 +243,16 @@ mod tests {
         let mut downloader = downloader();
         downloader.offer(std::slice::from_ref(&one), |_| Ok(()));
         let now = Instant::now();
-        downloader.failed(one.fingerprint(), &format!("closed: {REFUSED}"), now);
+        let refused = Closed {
+            code: CloseCode::PathRefused,
+            text: "closed: whatever it says".into(),
+        };
+        downloader.failed(one.fingerprint(), &refused, now);
         let longest = AWAY[AWAY.len() - 1];
         downloader.come_back(now + longest - Duration::from_millis(1));
         assert_eq!(available(&downloader), []);
         let left: Vec<_> = downloader.unavailable().collect();
-        assert_eq!(left[0].1.to_string(), format!("left: closed: {REFUSED}"));
+        assert_eq!(left[0].1.to_string(), "left: closed: whatever it says");
         downloader.come_back(now + longest);
         assert_eq!(available(&downloader), [one.fingerprint()]);
         assert_eq!(downloader.unavailable().count(), 0);
