@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use hawser_experiments::{CATALOG, Entry};
 
-use super::size;
+use super::quantity::size;
 
 #[derive(Args)]
 pub struct BenchArgs {
@@ -54,37 +54,5 @@ fn share(text: &str) -> Result<f64, String> {
     match number {
         Ok(percent) if (1.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
         _ => Err("write for example 82%, from 1% to 1000%".to_owned()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-    use crate::cli::Cli;
-
-    #[test]
-    fn every_download_of_an_experiment_has_arguments_that_get_takes() {
-        for entry in CATALOG {
-            let experiment = entry.experiment(1.0).unwrap();
-            for variant in &experiment.variants {
-                for download in &variant.downloads {
-                    let get = [
-                        "hawser",
-                        "get",
-                        "x.torrent",
-                        "--peer",
-                        "1-ff00:0:1,10.0.0.1:1",
-                    ];
-                    let words = get
-                        .into_iter()
-                        .chain(download.args.iter().map(String::as_str));
-                    if let Err(error) = Cli::try_parse_from(words) {
-                        panic!("{}, {}: {error}", experiment.name, variant.name);
-                    }
-                }
-            }
-        }
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use hawser_topology::IsdAsn;
 
-use super::host::one_as;
-use super::{RateArg, duration, lifetime, loss, rate};
+use super::address::one_as;
+use super::quantity::{RateArg, duration, lifetime, loss, rate_or_none};
 
 #[derive(Args)]
 pub struct LabArgs {
@@ -197,7 +197,7 @@ pub enum LinkCommand {
         #[arg(value_name = "A#IF")]
         interface: hawser_path::Interface,
         /// Limit of Ethernet frames, for example 10mbit; `none` for no limit
-        #[arg(long, value_parser = rate)]
+        #[arg(long, value_parser = rate_or_none)]
         rate: Option<RateArg>,
         /// One-way delay, for example 20ms
         #[arg(long, value_parser = duration)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use hawser_torrent::SeedLimits;
 
-use super::long_duration;
+use super::quantity::long_duration;
 
 /// How long a download goes on seeding once it is done.
 #[derive(Args)]

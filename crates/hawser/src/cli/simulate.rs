@@ -8,7 +8,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 use hawser_path::Select;
 use hawser_topology::IsdAsn;
 
-use super::{duration, one_as, size};
+use super::address::one_as;
+use super::quantity::{duration, rate, size};
 
 /// Most of each that a simulation takes: far more than it has time for.
 const MOST: u64 = 100_000;
@@ -92,8 +93,4 @@ pub enum SelectByArg {
 
 fn count() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=MOST)
-}
-
-fn rate(text: &str) -> Result<u64, String> {
-    hawser_topology::parse_rate(text).map_err(|error| error.to_string())
 }

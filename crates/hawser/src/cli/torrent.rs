@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::size;
+use super::quantity::size;
 
 #[derive(Args)]
 pub struct TorrentArgs {

@@ -2,10 +2,9 @@
 
 use hawser_experiments::{Event, Experiment, Options, Outcome, Report, median, plot};
 
-use super::experiment;
+use super::{experiment, print, process};
 use crate::cli::BenchArgs;
-use crate::cmd;
-use crate::failure::{Doing, Failure};
+use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
 use crate::output::Output;
@@ -18,7 +17,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let plot = plot
         .map(|file| Output::check("--plot", file, args.force, &[]))
         .transpose()?;
-    let options = Options::new(cmd::program()?).with_repeat(args.repeat);
+    let options = Options::new(process::program()?).with_repeat(args.repeat);
     let outcome = experiment::run(&experiment, &options, &mut |event| {
         if let Event::Finished { variant, turn, run } = event {
             let goodput = format::rate(run.goodput_mbit * 1e6);
@@ -34,8 +33,8 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     // The figures are printed whether or not they could be drawn.
     let report = Report::new(&experiment, &outcome);
     match args.json {
-        true => outln!("{}", serde_json::to_string(&report).doing("writing JSON")?),
-        false => print(&report),
+        true => print::json(&report)?,
+        false => print_table(&report),
     }
     plotted
 }
@@ -63,7 +62,7 @@ fn refuse_different_files(experiment: &Experiment, outcome: &Outcome) -> Result<
     }
 }
 
-fn print(report: &Report) {
+fn print_table(report: &Report) {
     let width = report
         .order
         .iter()

@@ -3,47 +3,17 @@
 use std::time::Duration;
 
 use hawser_endhost::probe::{Status, probe};
-use hawser_endhost::{Endhost, IsdAsn, Path, PathsError};
-use hawser_path::Sequence;
+use hawser_endhost::{Endhost, IsdAsn, Path};
 use hawser_path::show::Entry;
 
+use super::{known, path_text};
 use crate::cli::ChoiceArgs;
-use crate::cmd::paths::human;
 use crate::failure::Failure;
 use crate::out::{err, errln};
 use crate::paint::Paint;
 
 /// How long probes may take before a path counts as dead, as `scion ping` has it.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The paths to `dst` that follow `sequence`, in the order they are offered.
-pub async fn known(
-    host: &Endhost,
-    dst: IsdAsn,
-    refresh: bool,
-    sequence: Option<&Sequence>,
-) -> Result<Vec<Path>, Failure> {
-    let paths = match refresh {
-        true => host.refresh_paths(dst).await,
-        false => host.paths(dst).await,
-    };
-    let mut paths = match paths {
-        Ok(paths) => paths,
-        Err(PathsError::None { .. } | PathsError::AllDown { .. }) => Vec::new(),
-        Err(error) => return Err(Failure::job(error)),
-    };
-    paths.retain(|path| sequence.is_none_or(|sequence| sequence.matches(path.info())));
-    Ok(paths)
-}
-
-/// Orders paths as `scion showpaths` does: the shortest first, then by their interfaces, then by
-/// when they expire.
-pub fn sort(paths: &mut [Path]) {
-    paths.sort_by_cached_key(|path| {
-        let interfaces = path.info().interfaces.clone();
-        (interfaces.len(), interfaces, path.expiry())
-    });
-}
 
 /// The path to `dst` that the arguments name, the shortest where they leave a choice.
 pub async fn path(
@@ -53,14 +23,14 @@ pub async fn path(
     healthy_only: bool,
     paint: Paint,
 ) -> Result<Path, Failure> {
-    let mut paths = known(host, dst, args.refresh, args.sequence.as_ref()).await?;
+    let mut paths = known::paths(host, dst, args.refresh, args.sequence.as_ref()).await?;
     if paths.is_empty() {
         return Err(Failure::job(match &args.sequence {
             Some(sequence) => format!("no path to {dst} follows the sequence '{sequence}'"),
             None => format!("no path to {dst}"),
         }));
     }
-    sort(&mut paths);
+    known::sort(&mut paths);
     if let Some(prefix) = &args.path {
         paths.retain(|path| path.fingerprint().matches_prefix(prefix));
         match paths.len() {
@@ -94,7 +64,7 @@ fn ask(paths: &[Path], dst: IsdAsn, paint: Paint) -> Result<Path, Failure> {
     let entry = |path: &Path| Entry::new(path.info(), path.next_hop());
     let entries: Vec<Entry> = paths.iter().map(entry).collect();
     errln!("Available paths to {dst}:");
-    for line in human::listing(paths, &entries, false, paint) {
+    for line in path_text::listing(paths, &entries, false, paint) {
         errln!("{line}");
     }
     loop {

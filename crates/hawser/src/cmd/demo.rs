@@ -4,10 +4,9 @@ use std::path::Path;
 
 use hawser_experiments::{DemoReport, Event, Experiment, Options, demo};
 
-use super::experiment;
+use super::{experiment, files, print, process};
 use crate::cli::DemoArgs;
-use crate::cmd;
-use crate::failure::{Doing, Failure};
+use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, outwrapped};
 
@@ -17,15 +16,15 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
     if let Some(file) = &args.file {
         check_file(file)?;
     }
-    let options = Options::new(cmd::program()?)
+    let options = Options::new(process::program()?)
         .with_file(args.file)
         .with_downloads_shown()
         .with_plain_tcp(args.iperf3);
     let outcome = experiment::run(&demo, &options, &mut |event| show(&demo, event))?;
     let report = DemoReport::new(&demo, &outcome);
     match args.json {
-        true => outln!("{}", serde_json::to_string(&report).doing("writing JSON")?),
-        false => print(&demo, &report),
+        true => print::json(&report)?,
+        false => print_table(&demo, &report),
     }
     match report.sha256_ok {
         true => Ok(()),
@@ -55,7 +54,7 @@ fn arranged(args: &DemoArgs) -> Result<Experiment, Failure> {
 }
 
 fn check_file(file: &Path) -> Result<(), Failure> {
-    cmd::input(file)?;
+    files::check_input(file)?;
     match file.is_file() {
         true => Ok(()),
         false => Err(Failure::usage(format!(
@@ -85,7 +84,7 @@ fn show(demo: &Experiment, event: Event<'_>) {
     }
 }
 
-fn print(demo: &Experiment, report: &DemoReport) {
+fn print_table(demo: &Experiment, report: &DemoReport) {
     outln!("");
     outln!(
         "{:<10} {:>8} {:>14} {:>14} {:>9} {:>14}",

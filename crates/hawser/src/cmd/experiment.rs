@@ -2,8 +2,8 @@
 
 use hawser_experiments::{Event, Experiment, ExperimentError, Options, Outcome, Session};
 
-use crate::cmd;
-use crate::cmd::work::Work;
+use super::process;
+use super::work::Work;
 use crate::failure::{Doing, Failure};
 
 /// Runs an experiment; nothing of its networks is left, whatever happens.
@@ -34,7 +34,7 @@ pub fn run(
     runtime.block_on(async {
         tokio::select! {
             outcome = session.run(observe) => Ok(outcome?),
-            interrupted = cmd::interrupted() => {
+            interrupted = process::interrupted() => {
                 interrupted?;
                 Err(Failure::job("interrupted: everything was taken down"))
             }

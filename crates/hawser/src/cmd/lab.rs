@@ -4,20 +4,21 @@ mod capture;
 mod graph;
 mod list;
 mod logs;
+mod open;
 mod restart;
 mod save;
 mod shell;
 mod status;
 
 use std::io::ErrorKind;
-use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use hawser_lab::{EnterError, Lab, LinkChange, Options};
 use hawser_topology::{As, IsdAsn, Network};
 
+use self::open::open;
+use super::{process, topology};
 use crate::cli::{LabArgs, LabCommand, LinkCommand, SomeAs};
-use crate::cmd;
 use crate::failure::Failure;
 use crate::out::{errln, outln};
 
@@ -43,8 +44,8 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
             owner,
             lab,
         } => {
-            let network = network(&topology)?;
-            let mut options = Options::new(cmd::program()?)
+            let network = topology::read(&topology)?;
+            let mut options = Options::new(process::program()?)
                 .with_name(lab.name)
                 .with_no_router(ases(&network, &no_router))
                 .with_no_control(ases(&network, &no_control));
@@ -103,27 +104,6 @@ fn not_run(error: EnterError) -> Result<ExitCode, Failure> {
     };
     errln!("hawser: {error}");
     Ok(ExitCode::from(code))
-}
-
-fn open(name: &str) -> Result<Lab, Failure> {
-    Lab::open(name).map_err(Failure::job)
-}
-
-/// A network by its file's path, or a ready one by its name.
-pub(super) fn network(topology: &str) -> Result<Network, Failure> {
-    match Network::ready(topology) {
-        Some(network) => Ok(network),
-        None if Path::new(topology).exists() => {
-            Network::load(Path::new(topology)).map_err(Failure::job)
-        }
-        None => {
-            let ready: Vec<_> = Network::ready_names().collect();
-            Err(Failure::usage(format!(
-                "{topology}: there is no such file, nor a ready topology of that name ({})",
-                ready.join(", ")
-            )))
-        }
-    }
 }
 
 /// The ASes that are meant.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
 use hawser_torrent::{Metainfo, MetainfoError};
 
-use crate::cmd;
+use super::files;
 use crate::failure::Failure;
 
 /// Why there is no torrent to work with.
@@ -44,7 +44,7 @@ impl From<TorrentError> for Failure {
     fn from(error: TorrentError) -> Self {
         match error {
             TorrentError::Magnet | TorrentError::Url(_) => Self::usage(error),
-            TorrentError::Unreadable(path, error) => cmd::unreadable(&path, &error),
+            TorrentError::Unreadable(path, error) => files::unreadable(&path, &error),
             TorrentError::Refused(..) => Self::job(error),
         }
     }

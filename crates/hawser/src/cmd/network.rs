@@ -1,4 +1,4 @@
-//! Where a command that moves data reaches peers, and where they reach it.
+//! This host in its SCION network, and the sockets of a command that moves data.
 
 use std::net::SocketAddr;
 
@@ -6,8 +6,19 @@ use hawser_endhost::{Endhost, ScionAddr};
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Listener, Network};
 
-use crate::cli::Listen;
+use super::files;
+use crate::cli::{HostArgs, Listen};
 use crate::failure::Failure;
+
+/// This host in its SCION network, as the arguments describe it.
+pub async fn host(args: &HostArgs) -> Result<Endhost, Failure> {
+    if let Some(folder) = &args.config_dir {
+        files::check_input(folder)?;
+    }
+    Endhost::bootstrap(&args.bootstrap())
+        .await
+        .map_err(Failure::job)
+}
 
 /// The sockets of a seeder or a download.
 pub struct Sockets {

@@ -1,7 +1,6 @@
 //! `hawser paths`: the paths to an AS, and which of them are alive.
 
 mod explain;
-pub mod human;
 
 use std::process::ExitCode;
 
@@ -11,8 +10,8 @@ use hawser_path::show::{self, Entry, Listing};
 use hawser_path::{Explanation, Judged, Policy, Reason};
 use tokio::time::{Instant, timeout_at};
 
+use super::{known, network, path_text, policy, print, process, select};
 use crate::cli::PathsArgs;
-use crate::cmd::{self, choose};
 use crate::failure::Failure;
 use crate::out::{errln, outln};
 use crate::paint::Paint;
@@ -22,17 +21,17 @@ const SHOWN: usize = 10;
 
 /// Runs `hawser paths`. Exit code 1 when the report for people has no path alive.
 pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
-    cmd::no_epic(args.epic)?;
-    let policy = cmd::policy::read(&args.policy)?;
+    args.epic.refuse()?;
+    let policy = policy::read(&args.policy)?;
     let select = match (args.explain, args.select.given()) {
         (false, Some(flag)) => {
             return Err(Failure::usage(format!(
                 "{flag}: nothing is taken here: add --explain to see what would be"
             )));
         }
-        _ => cmd::select::read(&args.select)?,
+        _ => select::read(&args.select)?,
     };
-    cmd::runtime()?.block_on(async {
+    process::runtime()?.block_on(async {
         let deadline = Instant::now() + args.timeout;
         let late = |_| {
             Failure::job(format!(
@@ -40,14 +39,14 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
                 args.timeout
             ))
         };
-        let host = timeout_at(deadline, cmd::host(&args.host));
+        let host = timeout_at(deadline, network::host(&args.host));
         let host = host.await.map_err(late)??;
         let (local, dst) = (host.local_as(), args.destination);
         let mut paths = Vec::new();
         let mut refused = None;
         let (mut explanations, mut chosen) = (Vec::new(), None);
         if dst != local && args.explain {
-            let known = choose::known(&host, dst, args.refresh, None);
+            let known = known::paths(&host, dst, args.refresh, None);
             paths = timeout_at(deadline, known).await.map_err(late)??;
             let all = explain::order(&mut paths, policy.as_ref(), select, args.select.most());
             (explanations, chosen) = (all.0, Some(all.1));
@@ -55,7 +54,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             let shown = args.maxpaths.filter(|&shown| shown != 0);
             paths.truncate(shown.unwrap_or(usize::MAX));
         } else if dst != local {
-            let known = choose::known(&host, dst, args.refresh, None);
+            let known = known::paths(&host, dst, args.refresh, None);
             paths = timeout_at(deadline, known).await.map_err(late)??;
             if let Some(policy) = &policy {
                 refused = keep(&mut paths, policy);
@@ -64,7 +63,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
                 0 => {}
                 shown => paths.truncate(shown),
             }
-            choose::sort(&mut paths);
+            known::sort(&mut paths);
         }
         let left = deadline.saturating_duration_since(Instant::now());
         // Nothing is sent over a path that the policy leaves.
@@ -85,7 +84,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             paths: entries(&paths, &allowed, &probes, explanations),
             selection: chosen,
         };
-        if cmd::print_document(args.format.format(), &listing)? {
+        if print::document(args.format.format(), &listing)? {
             return Ok(ExitCode::SUCCESS);
         }
         if dst == local {
@@ -97,7 +96,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         for line in listing.selection.iter().flat_map(explain::heading) {
             outln!("{line}");
         }
-        for line in human::listing(&paths, &listing.paths, args.extended, paint) {
+        for line in path_text::listing(&paths, &listing.paths, args.extended, paint) {
             outln!("{line}");
         }
         let alive = |probe: &Probe| matches!(probe.status, Status::Alive(_));

@@ -14,9 +14,8 @@ use hawser_path::show::Used;
 use tokio::task::JoinSet;
 
 use self::report::{Answer, Report, State};
+use super::{choose, network, path_text, print, process};
 use crate::cli::{Format, HostAddr, PingArgs};
-use crate::cmd::paths::human;
-use crate::cmd::{self, choose};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
@@ -27,10 +26,10 @@ const LATE: Duration = Duration::from_secs(10);
 
 /// Runs `hawser ping`; exit code 1 if nothing answered.
 pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
-    cmd::no_epic(args.choice.epic)?;
-    cmd::runtime()?.block_on(async {
+    args.choice.epic.refuse()?;
+    process::runtime()?.block_on(async {
         let (format, paint) = (args.format.format(), Paint::new(args.format.no_color));
-        let host = cmd::host(&args.host).await?;
+        let host = network::host(&args.host).await?;
         let HostAddr { isd_as, ip } = args.destination;
         let path = choose::path(&host, isd_as, &args.choice, args.healthy_only, paint).await?;
         let pinger = Pinger::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
@@ -47,7 +46,7 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
             if host.address().is_none() {
                 outln!("Resolved local address:\n  {local}");
             }
-            outln!("Using path:\n  {}\n", human::line(&path, paint));
+            outln!("Using path:\n  {}\n", path_text::line(&path, paint));
             outln!("PING {} pld={size}B scion_pkt={packet}B", args.destination);
         }
         let mut run = Run {
@@ -63,11 +62,11 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
         let began = Instant::now();
         tokio::select! {
             () = run.echo(&args) => {}
-            interrupted = cmd::interrupted() => interrupted?,
+            interrupted = process::interrupted() => interrupted?,
         }
         let used = Used::new(path.info(), local, path.next_hop());
         let report = Report::new(used, size, packet, run.sent, run.answers, began.elapsed());
-        if !cmd::print_document(format, &report)? {
+        if !print::document(format, &report)? {
             report.summary(args.destination);
         }
         if report.answered() {

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use hawser_path::{Acl, Policies, Policy};
 
+use super::files;
 use crate::cli::PolicyArgs;
-use crate::cmd::document;
 use crate::failure::Failure;
 
 /// Reads the policy; none when the arguments name none.
@@ -48,7 +48,7 @@ fn in_file(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
     let wrong =
         |error: &dyn std::fmt::Display| Failure::usage(format!("--policy {policy}: {error}"));
     let (file, name) = split(policy);
-    let text = document::read(Path::new(file)).map_err(|error| match error.kind() {
+    let text = files::read_text(Path::new(file)).map_err(|error| match error.kind() {
         ErrorKind::NotFound => wrong(&format_args!("there is no file {file}")),
         _ => wrong(&error),
     })?;

@@ -7,26 +7,27 @@ use std::io::IsTerminal;
 use hawser_endhost::{BootstrapError, Endhost};
 use hawser_path::Select;
 use hawser_quic::Config;
-use hawser_torrent::{Seed, SeedOptions, SeedProgress, SelectBy};
+use hawser_torrent::{Seed, SeedProgress};
 
 use self::lines::Lines;
+use super::changes::Changes;
+use super::network::Sockets;
+use super::news::News;
+use super::work::Work;
+use super::{files, metainfo, policy, process, select};
 use crate::cli::SeedArgs;
-use crate::cmd::changes::Changes;
-use crate::cmd::network::Sockets;
-use crate::cmd::news::News;
-use crate::cmd::work::Work;
 use crate::failure::Failure;
+use crate::format;
 use crate::out::{errln, outln, plain};
-use crate::{cmd, format};
 
 /// Runs `hawser seed` until interrupted.
 pub fn run(args: SeedArgs) -> Result<(), Failure> {
-    let metainfo = cmd::metainfo::read(&args.torrent)?;
+    let metainfo = metainfo::read(&args.torrent)?;
     let select = args.select.clone().unwrap_or_else(Select::shortest);
-    let select = cmd::select::with_carbon(select, args.carbon.as_deref())?;
-    let policy = cmd::policy::read(&args.policy)?;
-    cmd::input(&args.path)?;
-    cmd::runtime()?.block_on(async {
+    let select = select::with_carbon(select, args.carbon.as_deref())?;
+    let policy = policy::read(&args.policy)?;
+    files::check_input(&args.path)?;
+    process::runtime()?.block_on(async {
         let (host, no_scion) = match scion(&args).await? {
             Ok(host) => (Some(host), None),
             Err(why) => (None, Some(why)),
@@ -38,10 +39,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let name = metainfo.name().to_owned();
         let size = metainfo.total_length();
         let info_hash = metainfo.info_hash().to_string();
-        let mut options = SeedOptions::new()
-            .with_select_by(args.select_by.unwrap_or(SelectBy::Uploader))
-            .with_select(select)
-            .with_sensing(!args.no_sensing);
+        let mut options = args.options().with_select(select);
         if let Some(policy) = policy {
             options = options.with_policy(policy);
         }
@@ -94,7 +92,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         };
         let ended = tokio::select! {
             ended = seed.wait() => ended.map_err(Failure::job),
-            signal = cmd::interrupted() => signal,
+            signal = process::interrupted() => signal,
             () = shown => Ok(()),
         };
         drop(lines);

@@ -11,17 +11,17 @@ use hawser_endhost::responder;
 use hawser_router::Router;
 use hawser_topology::{AsDir, AsTopology};
 
+use super::{files, process};
 use crate::cli::{
     ControlArgs, ControlCommand, InternalArgs, InternalCommand, RouterArgs, RouterCommand,
 };
-use crate::cmd;
 use crate::failure::{Doing, Failure};
 use crate::out::errln;
 
 /// Runs `hawser router run`.
 pub fn router(args: RouterArgs) -> Result<(), Failure> {
     let RouterCommand::Run { dir, id } = args.command;
-    cmd::input(&dir)?;
+    files::check_input(&dir)?;
     let router = Router::open(&AsDir::new(dir), id.as_deref()).map_err(Failure::job)?;
     startup::forget();
     router.run().map_err(Failure::job)
@@ -34,7 +34,7 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
         no_echo,
         segment_lifetime,
     } = args.command;
-    cmd::input(&dir)?;
+    files::check_input(&dir)?;
     let dir = AsDir::new(dir);
     let mut control = Control::load_later(&dir).map_err(Failure::job)?;
     if let Some(lifetime) = segment_lifetime {
@@ -50,7 +50,7 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
         .doing("starting")?;
     runtime.block_on(async {
         let stop = async {
-            if let Err(failure) = cmd::interrupted().await {
+            if let Err(failure) = process::interrupted().await {
                 tracing::error!("{failure}");
             }
         };

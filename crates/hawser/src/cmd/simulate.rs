@@ -7,7 +7,7 @@ use hawser_sim::{Options, Outcome, SelectBy, generate, simulate};
 use hawser_topology::Network;
 use serde::Serialize;
 
-use super::lab;
+use super::topology;
 use crate::cli::{SelectByArg, SimulateArgs};
 use crate::failure::{Doing, Failure};
 use crate::out::out;
@@ -38,7 +38,7 @@ pub fn run(args: SimulateArgs) -> Result<(), Failure> {
         let text = generate(args.generate.unwrap_or(1), args.seed);
         return write(output, &text);
     };
-    let network = lab::network(topology)?;
+    let network = topology::read(topology)?;
     let options = options(&args);
     let variants: &[SelectBy] = match args.select_by {
         SelectByArg::Downloader => &[SelectBy::Downloader],

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use hawser_torrent::{CreateError, CreateOptions, Metainfo};
 
+use super::files;
+use super::work::Work;
 use crate::cli::{TorrentArgs, TorrentCommand, TorrentCreateArgs};
-use crate::cmd::work::Work;
 use crate::failure::{Doing, Failure};
+use crate::format;
 use crate::out::outln;
 use crate::output::Output;
-use crate::{cmd, format};
 
 /// Runs `hawser torrent`.
 pub fn run(args: TorrentArgs) -> Result<(), Failure> {
@@ -24,7 +25,7 @@ pub fn run(args: TorrentArgs) -> Result<(), Failure> {
 fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     let path = &args.path;
     // What is missing is said before what is in the way.
-    cmd::input(path)?;
+    files::check_input(path)?;
     let output = match &args.output {
         Some(output) => Output::check("-o", output, args.force, &[path])?,
         None => Output::check("", &beside(path)?, args.force, &[path])?,

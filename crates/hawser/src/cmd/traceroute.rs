@@ -9,9 +9,8 @@ use hawser_endhost::{IsdAsn, Path};
 use hawser_path::show::Used;
 use serde::Serialize;
 
+use super::{choose, network, path_text, print, process};
 use crate::cli::{Format, HostAddr, TracerouteArgs};
-use crate::cmd::paths::human;
-use crate::cmd::{self, choose};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
@@ -40,10 +39,10 @@ struct Hop {
 
 /// Runs `hawser traceroute`; exit code 1 if an answer is missing.
 pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
-    cmd::no_epic(args.choice.epic)?;
-    cmd::runtime()?.block_on(async {
+    args.choice.epic.refuse()?;
+    process::runtime()?.block_on(async {
         let (format, paint) = (args.format.format(), Paint::new(args.format.no_color));
-        let host = cmd::host(&args.host).await?;
+        let host = network::host(&args.host).await?;
         let HostAddr { isd_as, ip } = args.destination;
         if isd_as == host.local_as() {
             return Err(Failure::job(format!(
@@ -59,7 +58,7 @@ pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
             if host.address().is_none() {
                 outln!("Resolved local address:\n  {local}");
             }
-            outln!("Using path:\n  {}\n", human::line(&path, paint));
+            outln!("Using path:\n  {}\n", path_text::line(&path, paint));
         }
         let mut hops = Vec::new();
         for index in 0..path.info().interfaces.len() {
@@ -72,7 +71,7 @@ pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
         let lost = hops.iter().flat_map(|hop| &hop.round_trip_times);
         let lost = lost.filter(|rtt| rtt.is_none()).count();
         let path = Used::new(path.info(), local, path.next_hop());
-        cmd::print_document(format, &Report { path, hops })?;
+        print::document(format, &Report { path, hops })?;
         if lost == 0 {
             return Ok(ExitCode::SUCCESS);
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
 
-use super::{seeding, told};
+use super::{reasons, seeding};
 use crate::cmd::news::News;
 use crate::format;
 use crate::out::{errln, plain};
@@ -48,7 +48,7 @@ impl Bars {
             return live.draw(|columns| self.lines(progress, columns));
         }
         if self.verbose {
-            told::show(&mut self.news.borrow_mut(), progress);
+            reasons::show(&mut self.news.borrow_mut(), progress);
         }
         self.show_line(progress);
     }
@@ -114,7 +114,7 @@ impl Bars {
             format::rate(progress.rate as f64)
         );
         if progress.rate == 0 {
-            for reason in reasons(progress) {
+            for reason in idle_reasons(progress) {
                 errln!("  {}", plain(&reason));
             }
         }
@@ -135,7 +135,7 @@ fn scion_peers(progress: &Progress) -> usize {
 }
 
 /// Why nothing comes: what is wrong with each path and peer.
-fn reasons(progress: &Progress) -> Vec<String> {
+fn idle_reasons(progress: &Progress) -> Vec<String> {
     let paths = progress.paths.iter().filter_map(|path| {
         let error = path.last_error.as_ref()?;
         Some(match path.peer {
@@ -179,7 +179,7 @@ fn describe(path: &PathProgress, several: bool, paint: Paint) -> String {
     if let Some(rtt) = path.rtt {
         text += &format!("  rtt {:>8}", format::millis(rtt));
     }
-    if let Some(why) = told::why(path) {
+    if let Some(why) = reasons::why(path) {
         text += &format!("  {}", paint.faint(why));
     }
     text

@@ -3,7 +3,7 @@
 use hawser_torrent::{Progress, SeedEnd, Summary};
 use serde::Serialize;
 
-use super::Job;
+use super::job::Job;
 use crate::format;
 use crate::out::{errln, outln, plain};
 

@@ -2,23 +2,26 @@
 
 use std::pin::pin;
 
-use hawser_torrent::{Download, Phase, Progress, Summary};
-use serde::Serialize;
+use hawser_torrent::{Download, DownloadError, Phase, Progress, StoreError, Summary};
 use tokio::sync::watch;
 
 use super::bars::Bars;
+use super::job::Job;
+use super::offered::OfferedPaths;
+use super::report::{Report, Sample};
 use super::seeding::SeedReport;
-use super::{Job, Known, Sample, failure, print_report, report, told};
+use super::table;
 use crate::cmd::changes::Changes;
-use crate::failure::{Doing, Failure};
+use crate::cmd::{print, process};
+use crate::failure::Failure;
+use crate::format;
 use crate::out::{errln, outln, plain};
-use crate::{cmd, format};
 
 /// Shows a download and prints the report; then does the same for seeding, if that was asked for.
-pub(super) async fn run(job: &Job, download: Download, known: Known) -> Result<(), Failure> {
+pub async fn run(job: &Job, download: Download, offered: OfferedPaths) -> Result<(), Failure> {
     let mut view = View {
         progress: download.progress(),
-        known,
+        offered,
         samples: job.args.samples.then(Vec::new),
         bars: Bars::new(&job.name, job.args.verbose),
         changes: Changes::default(),
@@ -30,7 +33,7 @@ pub(super) async fn run(job: &Job, download: Download, known: Known) -> Result<(
 }
 
 async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<(), Failure> {
-    let mut interrupted = pin!(cmd::interrupted());
+    let mut interrupted = pin!(process::interrupted());
     let completed = tokio::select! {
         completed = download.completed() => completed,
         signal = &mut interrupted => {
@@ -41,7 +44,7 @@ async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<()
         () = view.show() => None,
     };
     // A short download may be over before its first progress was seen.
-    view.known.note();
+    view.offered.update();
     let seeding = job.args.seeding.limits().is_some();
     let ended = match completed.filter(|_| seeding) {
         // The report follows the end, when all connections are closed.
@@ -68,7 +71,7 @@ async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<()
         }
     };
     match SeedReport::new(job, &ended) {
-        Some(report) if job.args.json => print_json(&report),
+        Some(report) if job.args.json => print::json(&report),
         Some(report) => {
             report.print();
             Ok(())
@@ -80,13 +83,13 @@ async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<()
 impl Job {
     /// Prints how the download went.
     fn print(&self, summary: &Summary, view: &View) -> Result<(), Failure> {
-        let mut report = report(self, summary, &view.known);
+        let mut report = Report::new(self, summary, &view.offered);
         report.samples = view.samples.clone().unwrap_or_default();
-        told::add(&mut report, &view.progress.borrow(), &view.known);
+        report.add_verdicts(&view.progress.borrow(), &view.offered);
         if self.args.json {
-            return print_json(&report);
+            return print::json(&report);
         }
-        print_report(&report, self.args.verbose);
+        table::print(&report, self.args.verbose);
         Ok(())
     }
 
@@ -102,16 +105,10 @@ impl Job {
     }
 }
 
-/// Prints a line of JSON.
-fn print_json(report: &impl Serialize) -> Result<(), Failure> {
-    outln!("{}", serde_json::to_string(report).doing("writing JSON")?);
-    Ok(())
-}
-
 /// How a download is shown.
 struct View {
     progress: watch::Receiver<Progress>,
-    known: Known,
+    offered: OfferedPaths,
     /// Where it is to be told how it went.
     samples: Option<Vec<Sample>>,
     bars: Bars,
@@ -123,7 +120,7 @@ impl View {
     /// Shows it until it is over.
     async fn show(&mut self) {
         while self.progress.changed().await.is_ok() {
-            self.known.note();
+            self.offered.update();
             let progress = self.progress.borrow_and_update();
             if let Some(samples) = &mut self.samples
                 && !matches!(progress.phase, Phase::Checking | Phase::Seeding)
@@ -133,5 +130,15 @@ impl View {
             self.changes.report(&progress.uploads.changed, self.json);
             self.bars.show(&progress);
         }
+    }
+}
+
+/// The failure of a download; names `--force` if that is the remedy.
+fn failure(error: DownloadError) -> Failure {
+    match error {
+        DownloadError::Store(error @ (StoreError::Foreign { .. } | StoreError::TooLong { .. })) => {
+            Failure::job(format!("{error}, or overwrite it with --force"))
+        }
+        error => Failure::job(error),
     }
 }

@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use hawser_lab::{Capture, CaptureWriter};
 
+use super::open::open;
 use crate::cli::CaptureArgs;
-use crate::cmd;
+use crate::cmd::process;
 use crate::failure::{Doing, Failure};
 use crate::out::errln;
 use crate::output::Output;
@@ -22,7 +23,7 @@ const TURN: usize = 256;
 
 /// Captures until a signal, the end of the time, or the last packet that is wanted.
 pub fn run(args: &CaptureArgs) -> Result<(), Failure> {
-    let lab = super::open(&args.lab.name)?;
+    let lab = open(&args.lab.name)?;
     let to_stdout = args.write.as_os_str() == "-";
     if to_stdout && std::io::stdout().is_terminal() {
         return Err(Failure::usage(
@@ -98,7 +99,7 @@ fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
     std::thread::spawn(move || {
         runtime.block_on(async {
             tokio::select! {
-                stopped = cmd::interrupted() => if let Err(failure) = stopped {
+                stopped = process::interrupted() => if let Err(failure) = stopped {
                     tracing::error!("{failure}");
                 },
                 () = sleep(duration) => {}

@@ -11,6 +11,7 @@ use hawser_lab::Status;
 use hawser_topology::{LinkKind, Shape, format_duration, format_loss};
 use serde::Serialize;
 
+use super::open::open;
 use super::status;
 use crate::cli::GraphArgs;
 use crate::failure::{Doing, Failure};
@@ -60,7 +61,7 @@ struct Tip {
 
 /// Prints or draws the map.
 pub fn run(args: &GraphArgs) -> Result<(), Failure> {
-    let lab = super::open(&args.lab.name)?;
+    let lab = open(&args.lab.name)?;
     let status = lab.status().map_err(Failure::job)?;
     if !status.running {
         let word = status::word(false, &status.name);

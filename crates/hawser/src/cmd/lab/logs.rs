@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use hawser_lab::{LogLine, LogSource, Logs};
 
+use super::open::open;
 use crate::cli::LogsArgs;
 use crate::failure::{Doing, Failure};
 use crate::out::{errln, outln, plain};
@@ -14,7 +15,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Prints the logs.
 pub fn run(args: &LogsArgs) -> Result<(), Failure> {
-    let lab = super::open(&args.lab.name)?;
+    let lab = open(&args.lab.name)?;
     let mut logs = lab.logs(args.isd_as).map_err(Failure::job)?;
     if logs.sources().is_empty() {
         return Err(Failure::job(

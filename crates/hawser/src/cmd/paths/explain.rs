@@ -2,10 +2,9 @@
 
 use hawser_endhost::Path;
 use hawser_path::show::Chosen;
-use hawser_path::{Explanation, Interface, Policy, Reason, Select, Verdict, explain};
+use hawser_path::{Explanation, Interface, Policy, Reason, Select, explain};
 
-use crate::cmd::choose;
-use crate::paint::Paint;
+use crate::cmd::known;
 
 /// Puts all paths in the order in which they are picked, and tells what becomes of each.
 pub fn order(
@@ -14,7 +13,7 @@ pub fn order(
     select: Select,
     most: usize,
 ) -> (Vec<Explanation>, Chosen) {
-    choose::sort(paths);
+    known::sort(paths);
     let policies = policy.map_or(&[][..], std::slice::from_ref);
     let explained = explain(paths, policies, &select, most);
     let in_order = |at: &usize| {
@@ -58,20 +57,16 @@ pub fn heading(chosen: &Chosen) -> Vec<String> {
     lines
 }
 
-/// What becomes of one path: keys and values.
-pub fn pairs(explanation: &Explanation, paint: Paint) -> Vec<(String, String)> {
-    let verdict = match explanation.verdict {
-        Verdict::Taken => paint.good("Taken"),
-        Verdict::Left => paint.bad("Left"),
-        Verdict::Waiting => paint.bad("Waiting"),
-    };
-    let mut pairs = vec![(verdict, explanation.reason.to_string())];
-    if let Some(rank) = explanation.rank {
-        let values: Vec<&str> = explanation.values.iter().map(|v| &v.text[..]).collect();
-        pairs.push((paint.key("Rank"), format!("{rank} ({})", values.join("; "))));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heading_names_the_strategy_and_the_most_paths() {
+        let select: Select = "latency,spread:40%".parse().unwrap();
+        let (explanations, chosen) = order(&mut Vec::new(), None, select, 2);
+        assert!(explanations.is_empty());
+        let expected = ["Picked by latency,spread:40%, at most 2 paths"];
+        assert_eq!(heading(&chosen), expected);
     }
-    if let Some(share) = explanation.share {
-        pairs.push((paint.key("Share"), format!("{:.1} %", share * 100.0)));
-    }
-    pairs
 }

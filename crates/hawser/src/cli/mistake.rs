@@ -1,28 +1,18 @@
-//! Arguments as people mean them, and suggestions where clap has none.
+//! Mistakes in arguments that clap does not recognize.
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory, Error, Parser};
+use clap::{Command, Error};
 
-use super::Cli;
-
-/// Most letters that a mistyped command may be wrong in: added, left out, replaced, or swapped with
+/// Most mistakes in a command that is suggested: letters added, left out, replaced, or swapped with
 /// the next.
 const MISTYPED: usize = 2;
 
-impl Cli {
-    /// Reads the arguments of this process; where they make no sense, says why and ends it.
-    pub fn read() -> Self {
-        let args = joined(std::env::args_os().collect());
-        Self::try_parse_from(&args).unwrap_or_else(|error| suggest(error, &args).exit())
-    }
-}
-
 /// Joins a value that begins like a negative number to the option before it: `--rate -5mbit` to
-/// `--rate=-5mbit`. No option begins with a digit, so nothing else can be meant, and the option can
-/// say what is wrong with its value.
-fn joined(args: Vec<OsString>) -> Vec<OsString> {
+/// `--rate=-5mbit`. No option begins with a digit, so the meaning is certain, and the error is the
+/// option's own.
+pub fn join_negative_values(args: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::with_capacity(args.len());
     let mut args = args.into_iter();
     for arg in args.by_ref() {
@@ -55,9 +45,9 @@ fn is_option(arg: &OsString) -> bool {
     })
 }
 
-/// Adds the command that may have been meant, where clap finds none: it compares beginnings, which
-/// swapped letters do not have.
-fn suggest(mut error: Error, args: &[OsString]) -> Error {
+/// Adds the command that was probably meant, where clap finds none: it compares prefixes, which
+/// swapped letters change.
+pub fn suggest_command(mut error: Error, args: &[OsString], program: &Command) -> Error {
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) if error.kind() == ErrorKind::InvalidSubcommand => {
             typed.clone()
@@ -65,8 +55,7 @@ fn suggest(mut error: Error, args: &[OsString]) -> Error {
         _ => return error,
     };
     if error.get(ContextKind::SuggestedSubcommand).is_none() {
-        let root = Cli::command();
-        let names = place(&root, args).get_subcommands();
+        let names = expecting(program, args).get_subcommands();
         let names = names.filter(|command| !command.is_hide_set());
         let near = names.map(|command| {
             let name = command.get_name();
@@ -80,8 +69,8 @@ fn suggest(mut error: Error, args: &[OsString]) -> Error {
     error
 }
 
-/// The command of which a subcommand was expected.
-fn place<'a>(root: &'a Command, args: &[OsString]) -> &'a Command {
+/// The command that expects a subcommand.
+fn expecting<'a>(root: &'a Command, args: &[OsString]) -> &'a Command {
     let mut command = root;
     for arg in args.iter().skip(1) {
         match command.find_subcommand(arg) {
@@ -110,7 +99,7 @@ mod tests {
         ] {
             let args = given.split(' ').map(OsString::from).collect();
             let wanted: Vec<OsString> = wanted.split(' ').map(OsString::from).collect();
-            assert_eq!(joined(args), wanted);
+            assert_eq!(join_negative_values(args), wanted);
         }
     }
 }

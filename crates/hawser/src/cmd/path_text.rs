@@ -1,14 +1,12 @@
 //! Paths as people read them: what `scion showpaths` prints, with the fingerprints.
 
-use std::net::SocketAddr;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+mod details;
 
 use hawser_endhost::Path;
 use hawser_path::show::{Entry, Status};
-use hawser_path::{Geo, LinkType, Metadata};
+use hawser_path::{Explanation, Verdict};
 
-use super::explain;
-use crate::format;
+use self::details::details;
 use crate::paint::Paint;
 
 /// With more entries than these, each has a line of its own.
@@ -49,7 +47,7 @@ pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) 
         };
         lines.push(format!("[{index:width$}] {}", parts.join(&between)));
         let told = entry.explanation.iter();
-        let told = told.flat_map(|one| explain::pairs(one, paint));
+        let told = told.flat_map(|one| explanation(one, paint));
         lines.extend(told.map(|(key, value)| format!("{}{key}: {value}", " ".repeat(width + 3))));
     }
     lines
@@ -98,149 +96,29 @@ pub fn line(path: &Path, paint: Paint) -> String {
     .join(" ")
 }
 
-/// What else is known, empty where it is not.
-fn details(path: &Path, entry: &Entry, paint: Paint) -> [(&'static str, String); 8] {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let left = path
-        .expiry()
-        .saturating_sub(now.map_or(0, |now| now.as_secs()));
-    let expires = entry.expiry.replace('T', " ").replace('Z', " +0000 UTC");
-    let left = format::go_duration(Duration::from_secs(left));
-    let metadata = &path.info().metadata;
-    [
-        ("Expires", format!("{expires} ({left})")),
-        ("Latency", latency(metadata)),
-        ("Bandwidth", bandwidth(metadata)),
-        ("Geo", geo(metadata, paint)),
-        ("LinkType", link_types(metadata)),
-        ("InternalHops", internal_hops(path)),
-        ("Notes", notes(path)),
-        ("Discovery", discovery(metadata)),
-    ]
-}
-
-fn latency(metadata: &Metadata) -> String {
-    let known: Duration = metadata.latency.iter().flatten().sum();
-    let total = format::go_duration(known);
-    if metadata.latency.is_empty() {
-        String::new()
-    } else if metadata.latency.iter().all(Option::is_some) {
-        total
-    } else if known.is_zero() {
-        String::new()
-    } else {
-        format!(">{total} (information incomplete)")
-    }
-}
-
-fn bandwidth(metadata: &Metadata) -> String {
-    let Some(least) = metadata.bandwidth.iter().flatten().min() else {
-        return String::new();
+/// What becomes of one path: keys and values.
+fn explanation(explanation: &Explanation, paint: Paint) -> Vec<(String, String)> {
+    let verdict = match explanation.verdict {
+        Verdict::Taken => paint.good("Taken"),
+        Verdict::Left => paint.bad("Left"),
+        Verdict::Waiting => paint.bad("Waiting"),
     };
-    let kbit = least / 1000;
-    match metadata.bandwidth.iter().all(Option::is_some) {
-        true => format!("{kbit}Kbit/s"),
-        false => format!("{kbit}Kbit/s (information incomplete)"),
+    let mut pairs = vec![(verdict, explanation.reason.to_string())];
+    if let Some(rank) = explanation.rank {
+        let values: Vec<&str> = explanation.values.iter().map(|v| &v.text[..]).collect();
+        pairs.push((paint.key("Rank"), format!("{rank} ({})", values.join("; "))));
     }
-}
-
-fn geo(metadata: &Metadata, paint: Paint) -> String {
-    let place = |geo: &Option<Geo>| {
-        let geo = geo.as_ref()?;
-        let point = (geo.latitude != 0.0 || geo.longitude != 0.0)
-            .then(|| format!("{},{}", geo.latitude, geo.longitude));
-        let address = plain(&geo.address);
-        let address = (!address.is_empty()).then(|| format!("\"{address}\""));
-        match (point, address) {
-            (Some(point), Some(address)) => Some(format!("{point} ({address})")),
-            (point, address) => point.or(address),
-        }
-    };
-    let places: Vec<Option<String>> = metadata.geo.iter().map(place).collect();
-    if places.iter().all(Option::is_none) {
-        return String::new();
+    if let Some(share) = explanation.share {
+        pairs.push((paint.key("Share"), format!("{:.1} %", share * 100.0)));
     }
-    let places: Vec<String> = places
-        .into_iter()
-        .map(|place| place.unwrap_or_else(|| "N/A".to_owned()))
-        .collect();
-    format!("[{}]", places.join(&paint.link(" > ")))
-}
-
-fn link_types(metadata: &Metadata) -> String {
-    if metadata
-        .link_types
-        .iter()
-        .all(|kind| *kind == LinkType::Unset)
-    {
-        return String::new();
-    }
-    let kinds: Vec<String> = metadata
-        .link_types
-        .iter()
-        .map(LinkType::to_string)
-        .collect();
-    format!("[{}]", kinds.join(", "))
-}
-
-fn internal_hops(path: &Path) -> String {
-    let info = path.info();
-    let hops = info.metadata.internal_hops.iter().enumerate();
-    let told = hops
-        .filter(|(_, hops)| **hops != 0)
-        .filter_map(|(index, hops)| {
-            let entered = info.interfaces.get(2 * index + 1)?;
-            Some(format!("{}: {hops}", entered.isd_as))
-        });
-    listed(told.collect())
-}
-
-fn notes(path: &Path) -> String {
-    let info = path.info();
-    let notes = info.metadata.notes.iter().enumerate();
-    let told = notes.filter_map(|(index, note)| {
-        let note = plain(note);
-        let interface = info.interfaces.get((2 * index).saturating_sub(1))?;
-        (!note.is_empty()).then(|| format!("{}: \"{note}\"", interface.isd_as))
-    });
-    listed(told.collect())
-}
-
-fn listed(parts: Vec<String>) -> String {
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!("[{}]", parts.join(", ")),
-    }
-}
-
-fn discovery(metadata: &Metadata) -> String {
-    let joined = |addresses: &[SocketAddr]| {
-        let each: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
-        each.join(", ")
-    };
-    let services = metadata.discovery.iter().map(|(isd_as, services)| {
-        let control = joined(&services.control_services);
-        let discovery = joined(&services.discovery_services);
-        format!("{isd_as}: {{Control: {control}, Discovery: {discovery}}}")
-    });
-    let services: Vec<String> = services.collect();
-    match services.is_empty() {
-        true => String::new(),
-        false => format!("{{{}}}", services.join(", ")),
-    }
-}
-
-/// What an AS says of itself, on one line, without quotes and what would move the cursor.
-fn plain(text: &str) -> String {
-    let text = text.trim().replace('\n', ", ");
-    text.chars()
-        .filter(|c| !c.is_control() && *c != '"')
-        .collect()
+    pairs
 }
 
 #[cfg(test)]
 mod tests {
-    use hawser_path::{Discovery, Interface};
+    use std::time::Duration;
+
+    use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
 
     use super::*;
 
@@ -314,15 +192,10 @@ mod tests {
                 &["    Left: policy: acl entry \"- 1-ff00:0:2#3\" at 1-ff00:0:2#3"],
             ),
         ] {
-            let mut paths = vec![path.clone()];
-            let (explanations, chosen) =
-                explain::order(&mut paths, policy.as_ref(), select.clone(), 2);
-            assert_eq!(
-                explain::heading(&chosen),
-                ["Picked by latency,spread:40%, at most 2 paths"]
-            );
+            let paths = [path.clone()];
+            let explained = hawser_path::explain(&paths, policy.as_slice(), &select, 2);
             let mut entry = Entry::new(path.info(), path.next_hop());
-            entry.explanation = Some(explanations[0].clone());
+            entry.explanation = Some(explained.explanations[0].clone());
             let lines = listing(&paths, &[entry], false, Paint::none());
             assert!(lines[0].starts_with("[0] Hops: ["), "{lines:?}");
             assert_eq!(lines[1..], *told);

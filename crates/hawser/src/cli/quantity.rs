@@ -1,0 +1,121 @@
+//! Times, rates, sizes and shares as arguments.
+
+use std::time::Duration;
+
+use hawser_control::{MAX_LIFETIME, MIN_LIFETIME};
+
+/// A rate, or `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateArg(pub Option<u64>);
+
+/// Reads a rate, or `none`.
+pub fn rate_or_none(text: &str) -> Result<RateArg, String> {
+    if text == "none" {
+        return Ok(RateArg(None));
+    }
+    rate(text).map(|rate| RateArg(Some(rate)))
+}
+
+/// Reads a rate, in bit/s.
+pub fn rate(text: &str) -> Result<u64, String> {
+    hawser_topology::parse_rate(text).map_err(|error| error.to_string())
+}
+
+/// Reads a short time: `20ms`, `1.5s`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    hawser_topology::parse_duration(text).map_err(|e| e.to_string())
+}
+
+/// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` as [`duration`].
+pub fn long_duration(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 5] = [
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("d", 86_400.0),
+    ];
+    let mut units = UNITS.into_iter();
+    let number = units.find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
+    let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let time = number
+        .filter(|(text, _)| digits(text))
+        .and_then(|(text, scale)| {
+            let number: f64 = text.parse().ok()?;
+            Duration::try_from_secs_f64(number * scale).ok()
+        });
+    time.ok_or_else(|| format!("{text:?} is not a time: write for example 30m, 1.5h or 90s"))
+}
+
+/// Reads the lifetime of path segments.
+pub fn lifetime(text: &str) -> Result<Duration, String> {
+    Some(long_duration(text)?)
+        .filter(|time| (MIN_LIFETIME..=MAX_LIFETIME).contains(time))
+        .ok_or_else(|| format!("segments cannot live for {text:?}: give 2s to 24h"))
+}
+
+/// Reads a share of packets.
+pub fn loss(text: &str) -> Result<f64, String> {
+    hawser_topology::parse_loss(text).map_err(|e| e.to_string())
+}
+
+/// Reads a number of bytes: `32MiB`, `32MB`, `32M` (as `dd` does: MiB) or bare.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size: write for example 64KiB, 32MiB or 5GB");
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..end].parse().map_err(|_| wrong())?;
+    let scale: u64 = match text[end..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        _ => return Err(wrong()),
+    };
+    number
+        .checked_mul(scale)
+        .filter(|&n| n > 0)
+        .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_times_have_a_unit() {
+        let seconds = |text| long_duration(text).map(|time| time.as_secs_f64());
+        for (text, time) in [("30m", 1800.0), ("1.5h", 5400.0), ("7d", 604_800.0)] {
+            assert_eq!(seconds(text), Ok(time));
+        }
+        assert_eq!(seconds("7200s"), Ok(7200.0));
+        assert_eq!(seconds("20ms"), Ok(0.02));
+        for wrong in [
+            "",
+            "m",
+            "30",
+            "-1m",
+            "1e9h",
+            "30 m",
+            "1h30m",
+            "1.2.3s",
+            "9999999999999999999d",
+        ] {
+            assert!(seconds(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn sizes_are_bytes() {
+        assert_eq!(size("32MiB"), Ok(32 << 20));
+        assert_eq!(size("5GB"), Ok(5_000_000_000));
+        assert_eq!(size("1234"), Ok(1234));
+        for wrong in ["", "0", "MiB", "-1", "3 apples", "99999999999999GB"] {
+            assert!(size(wrong).is_err(), "{wrong:?} was accepted");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Files and folders that a command's arguments name.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read};
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// Longest text that is read: far more than a policy or a table has.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Checks that a file or folder exists, before anything else is done.
+///
+/// # Errors
+/// Wrong use, if it does not exist or cannot be read.
+pub fn check_input(path: &Path) -> Result<(), Failure> {
+    match std::fs::metadata(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+/// The wrong use of naming a file or folder that cannot be read.
+pub fn unreadable(path: &Path, error: &Error) -> Failure {
+    let path = path.display();
+    Failure::usage(match error.kind() {
+        ErrorKind::NotFound => format!("{path}: no such file or folder"),
+        ErrorKind::IsADirectory => format!("{path}: is a folder: name a file"),
+        _ => format!("{path}: cannot be read: {error}"),
+    })
+}
+
+/// Reads a text of at most 1 MiB.
+///
+/// # Errors
+/// When it cannot be read, is longer, or is not UTF-8.
+pub fn read_text(file: &Path) -> Result<String, Error> {
+    let mut text = String::new();
+    // One byte more shows that a file is too long, whatever size a device or a pipe reports.
+    let mut limited = File::open(file)?.take(MOST_BYTES + 1);
+    limited.read_to_string(&mut text)?;
+    match text.len() as u64 > MOST_BYTES {
+        true => Err(Error::new(ErrorKind::FileTooLarge, "longer than 1 MiB")),
+        false => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("text");
+        for (more, fits) in [(0, true), (1, false)] {
+            let text = "a".repeat(MOST_BYTES as usize + more);
+            std::fs::write(&file, &text).unwrap();
+            assert_eq!(read_text(&file).ok().as_ref(), fits.then_some(&text));
+        }
+        let endless = read_text(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(endless.to_string(), "longer than 1 MiB");
+    }
+}

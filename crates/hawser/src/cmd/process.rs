@@ -1,0 +1,31 @@
+//! This process: its runtime, the signals that end it, its program.
+
+use std::path::PathBuf;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::ctrl_c;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::failure::{Doing, Failure};
+
+/// A runtime for commands that move data.
+pub fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .doing("starting")
+}
+
+/// The path of this program, of which labs and experiments start processes.
+pub fn program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().doing("finding the hawser program")
+}
+
+/// Waits for SIGINT or SIGTERM.
+pub async fn interrupted() -> Result<(), Failure> {
+    let mut terminate = signal(SignalKind::terminate()).doing("waiting for signals")?;
+    tokio::select! {
+        ended = ctrl_c() => ended.doing("waiting for signals"),
+        _ = terminate.recv() => Ok(()),
+    }
+}
