@@ -24,6 +24,7 @@ mod watch;
 use std::fmt;
 use std::sync::Arc;
 
+use hawser_packet::ScionAddr;
 use tokio::sync::mpsc;
 
 pub use self::doubt::{Doubt, LaneEnd, LaneUser, Probing, Verdict};
@@ -36,10 +37,9 @@ use self::table::Flows;
 use self::tokens::Tokens;
 pub use self::tokens::{PacketFormat, TOKEN, Token};
 use self::watch::Registry;
-use crate::addr::ScionAddr;
 use crate::path::Path;
+use crate::route::{Route, RouteError};
 use crate::socket::Socket;
-use crate::wire::{Route, RouteError};
 
 /// Faults that wait to be handled. Of more, the next packets bring the same again.
 const PENDING: usize = 256;

@@ -6,10 +6,8 @@
 //! - [`lanes`]: paths in use by a socket, each kept fresh and with an end.
 //! - [`ping`], [`traceroute`], [`probe`]: who is there, over which routers, and which paths are alive.
 
-mod addr;
 mod bootstrap;
 pub mod daemon;
-mod dataplane;
 mod endhost;
 pub mod lanes;
 mod outage;
@@ -17,21 +15,22 @@ mod path;
 pub mod ping;
 pub mod probe;
 pub mod responder;
+mod route;
 mod service;
 pub mod socket;
 mod source;
 mod standalone;
 pub mod traceroute;
-pub mod wire;
 
+pub use hawser_packet::{AddrError, Quote, ScionAddr, ScmpError};
 pub use sciparse::identifier::isd_asn::IsdAsn;
 
-pub use self::addr::{AddrError, ScionAddr};
 pub use self::bootstrap::{Bootstrap, BootstrapError, Tried};
 pub use self::daemon::Daemon;
 pub use self::endhost::{Endhost, PathsError};
 pub use self::outage::Outage;
 pub use self::path::{Path, PathError};
+pub use self::route::{Route, RouteError};
 pub use self::service::{Service, SourceError};
 pub use self::source::LocalAs;
 pub use self::standalone::FolderError;

@@ -4,10 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use hawser_packet::ScmpError;
 use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
-
-use crate::wire::ScmpError;
 
 /// How long a report keeps paths out before what is offered counts again. Whoever offers paths may
 /// take those over dead links out itself; until it has, its answers are older than the report.

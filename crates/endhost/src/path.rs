@@ -4,11 +4,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hawser_packet::path::interface_ids;
 use hawser_path::{Fingerprint, Interface, Metadata};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
-
-use crate::dataplane;
 
 /// A path that packets can be sent on. Cloning shares it.
 #[derive(Clone)]
@@ -77,8 +76,8 @@ impl Path {
             if next_hop.is_none() {
                 return Err(PathError::NoNextHop(dst));
             }
-            let carried = dataplane::interface_ids(&raw)
-                .map_err(|error| PathError::Malformed(error.to_string()))?;
+            let carried =
+                interface_ids(&raw).map_err(|error| PathError::Malformed(error.to_string()))?;
             let listed: Vec<u16> = info.interfaces.iter().map(|i| i.id).collect();
             if carried != listed {
                 return Err(PathError::Interfaces { listed, carried });

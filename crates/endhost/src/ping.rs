@@ -5,17 +5,17 @@ mod requests;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use hawser_packet::{ScionAddr, Scmp, ScmpError};
 use thiserror::Error;
 
 pub use self::requests::RequestError;
 use self::requests::unguessable;
 pub(crate) use self::requests::{Requests, What};
-use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::path::Path;
 use crate::responder;
+use crate::route::{Route, RouteError};
 use crate::socket::BindError;
-use crate::wire::{Route, RouteError, ScmpError, echo};
 
 /// Bytes SCMP adds to an echo's data.
 const ECHO_HEADER: usize = 8;
@@ -86,7 +86,7 @@ impl Pinger {
     /// [`RouteError`] when there is no way there over this path.
     pub fn packet_size(&self, host: IpAddr, path: &Path, size: usize) -> Result<usize, RouteError> {
         let route = self.route(host, path)?;
-        let header = route.scmp(&echo(false, 0, 0, &[])).len();
+        let header = route.scmp(&request(0, 0, &[])).len();
         Ok(header + size)
     }
 
@@ -120,13 +120,13 @@ impl Pinger {
         for (byte, random) in data.iter_mut().zip(unguessable().to_be_bytes()) {
             *byte = random;
         }
-        let request = |id, sequence| route.scmp(&echo(false, id, sequence, &data));
-        let packet = request(0, 0).len();
-        if packet > usize::from(mtu) || size > usize::from(mtu) {
-            let packet = packet.max(size + ECHO_HEADER);
+        let packet = |id, sequence| route.scmp(&request(id, sequence, &data));
+        let length = packet(0, 0).len();
+        if length > usize::from(mtu) || size > usize::from(mtu) {
+            let packet = length.max(size + ECHO_HEADER);
             return Err(PingError::TooLarge { size, packet, mtu });
         }
-        let (answer, rtt) = self.0.ask(route.next_hop(), timeout, request).await?;
+        let (answer, rtt) = self.0.ask(route.next_hop(), timeout, packet).await?;
         match answer.what {
             What::Error(error) => Err(PingError::Scmp(error)),
             What::Echo | What::Traceroute { .. } => Ok(Reply {
@@ -136,6 +136,16 @@ impl Pinger {
             }),
         }
     }
+}
+
+fn request(id: u16, sequence: u16, data: &[u8]) -> Vec<u8> {
+    let request = Scmp::Echo {
+        reply: false,
+        id,
+        sequence,
+        data,
+    };
+    request.to_bytes()
 }
 
 /// Where packets for `host` at the end of `path` are handed to: the border router of the path, or

@@ -5,13 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use hawser_packet::path::crossings;
+use hawser_packet::{ScionAddr, ScmpError};
 
-use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::path::Path;
 use crate::ping::{RequestError, Requests, What};
-use crate::traceroute::Alerts;
-use crate::wire::{Route, ScmpError, traceroute_request};
+use crate::route::Route;
+use crate::traceroute;
 
 /// The host part of a probe's destination: as an IP address, what the service address "none"
 /// (0xffff, two bytes of padding) has in its place (SCION header specification, "Service
@@ -84,7 +85,7 @@ pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Pro
 }
 
 async fn status(requests: &Requests, path: &Path, timeout: Duration) -> Status {
-    let Some(alert) = Alerts::of(path.raw()).last() else {
+    let Some(last) = crossings(path.raw()).unwrap_or_default().pop() else {
         return Status::Unknown("the path crosses no interface".into());
     };
     let peer = ScionAddr::new(path.info().dst, SocketAddr::new(NO_HOST, 0));
@@ -93,10 +94,10 @@ async fn status(requests: &Requests, path: &Path, timeout: Duration) -> Status {
         Err(error) => return Status::Unknown(error.to_string()),
     };
     let request = |id, sequence| {
-        let mut packet = route.scmp(&traceroute_request(id, sequence));
+        let mut packet = route.scmp(&traceroute::request(id, sequence).to_bytes());
         // Whatever happens on the way, no host is bothered.
         packet[SERVICE.0] = packet[SERVICE.0] & 0x0f | SERVICE.1;
-        alert.set(route.path_in(&mut packet));
+        last.set_alert(route.path_in(&mut packet));
         packet
     };
     match requests.ask(route.next_hop(), timeout, request).await {

@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 
+use hawser_packet::{Packet, ScionAddr, Scmp};
 use thiserror::Error;
 use tokio::net::UdpSocket;
 
-use crate::addr::ScionAddr;
-use crate::wire::{Packet, Route, Scmp, echo, traceroute_reply};
+use crate::route::Route;
 
 /// The UDP port routers deliver to what is for no dispatched port: echo and traceroute requests.
 pub const PORT: u16 = 30041;
@@ -70,13 +70,30 @@ fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
             id,
             sequence,
             data,
-        } => (id, echo(true, id, sequence, data)),
+        } => {
+            let echo = Scmp::Echo {
+                reply: true,
+                id,
+                sequence,
+                data,
+            };
+            (id, echo.to_bytes())
+        }
         Scmp::Traceroute {
             reply: false,
             id,
             sequence,
             ..
-        } => (id, traceroute_reply(id, sequence, packet.dst_as())),
+        } => {
+            let reply = Scmp::Traceroute {
+                reply: true,
+                id,
+                sequence,
+                isd_as: packet.dst_as(),
+                interface: 0,
+            };
+            (id, reply.to_bytes())
+        }
         _ => return None,
     };
     if message.len() > packet.payload().len() {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::{fmt, io};
 
+use hawser_packet::{Malformed, ScionAddr, ScmpError};
 use nix::errno::Errno;
 use noq_udp::{Transmit, UdpSocketState};
 use tokio::io::Interest;
@@ -19,9 +20,8 @@ use tokio::io::Interest;
 pub use self::bind::BindError;
 use self::errors::Io;
 pub use self::receive::{Arrival, Datagram, Packets, ReceiveBuffer, Report, WayBack};
-use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
-use crate::wire::{Malformed, Route, ScmpError};
+use crate::route::Route;
 
 /// The largest payload UDP over IPv4 carries, so the largest buffer the kernel cuts.
 const MAX_DATAGRAM: usize = 65507;

@@ -4,22 +4,20 @@
 //! specification, "Traceroute Request"): on the way in for the interface a packet came by, on the
 //! way out for the one it is to leave by.
 
-mod alert;
-
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use hawser_packet::path::crossings;
+use hawser_packet::{ScionAddr, Scmp, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
-pub(crate) use self::alert::Alerts;
-use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::path::Path;
 use crate::ping::{RequestError, Requests, What};
 use crate::responder;
+use crate::route::{Route, RouteError};
 use crate::socket::BindError;
-use crate::wire::{Route, RouteError, ScmpError, traceroute_request};
 
 /// Asks the border routers of paths who they are.
 pub struct Tracer(Requests);
@@ -92,20 +90,20 @@ impl Tracer {
         index: usize,
         timeout: Duration,
     ) -> Result<Router, TraceError> {
-        let alerts = Alerts::of(path.raw());
-        let alert = alerts.get(index).ok_or(TraceError::NoInterface {
+        let crossings = crossings(path.raw()).unwrap_or_default();
+        let crossing = crossings.get(index).ok_or(TraceError::NoInterface {
             index,
-            count: alerts.len(),
+            count: crossings.len(),
         })?;
         let peer = SocketAddr::new(host, responder::PORT);
         let peer = ScionAddr::new(path.info().dst, peer);
         let route = Route::new(self.0.local_addr(), peer, path)?;
-        let request = |id, sequence| {
-            let mut packet = route.scmp(&traceroute_request(id, sequence));
-            alert.set(route.path_in(&mut packet));
+        let packet = |id, sequence| {
+            let mut packet = route.scmp(&request(id, sequence).to_bytes());
+            crossing.set_alert(route.path_in(&mut packet));
             packet
         };
-        let (answer, rtt) = self.0.ask(route.next_hop(), timeout, request).await?;
+        let (answer, rtt) = self.0.ask(route.next_hop(), timeout, packet).await?;
         match answer.what {
             What::Error(error) => Err(TraceError::Scmp(error)),
             What::Echo => Err(RequestError::TimedOut(timeout).into()),
@@ -116,5 +114,16 @@ impl Tracer {
                 rtt,
             }),
         }
+    }
+}
+
+/// Asks the router, whose alert is set in the path's hop field, for its AS and interface.
+pub(crate) fn request(id: u16, sequence: u16) -> Scmp<'static> {
+    Scmp::Traceroute {
+        reply: false,
+        id,
+        sequence,
+        isd_as: IsdAsn::WILDCARD,
+        interface: 0,
     }
 }

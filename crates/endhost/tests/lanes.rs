@@ -12,8 +12,7 @@ use hawser_endhost::lanes::{
     Doubt, FlowId, Lane, LaneEnd, LaneReceiver, LaneUser, Lanes, PacketFormat, Probing, Verdict,
 };
 use hawser_endhost::socket::Socket;
-use hawser_endhost::wire::Route;
-use hawser_endhost::{Endhost, Path, ScionAddr};
+use hawser_endhost::{Endhost, Path, Route, ScionAddr};
 use hawser_path::Interface;
 
 use self::toy::{ToyNet, own_ip, unix_now};

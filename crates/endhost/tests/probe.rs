@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use hawser_endhost::probe::{Status, probe};
 use hawser_endhost::traceroute::{TraceError, Tracer};
-use hawser_endhost::wire::{Packet, Route, Scmp, ScmpError};
-use hawser_endhost::{IsdAsn, Path, ScionAddr};
+use hawser_endhost::{IsdAsn, Path, Route, ScionAddr, ScmpError};
+use hawser_packet::{Packet, Scmp};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 

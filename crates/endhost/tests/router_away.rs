@@ -7,8 +7,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use hawser_endhost::socket::{Arrival, ReceiveBuffer, Socket};
-use hawser_endhost::wire::Route;
-use hawser_endhost::{Path, ScionAddr};
+use hawser_endhost::{Path, Route, ScionAddr};
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use hawser_endhost::ping::{PingError, Pinger, RequestError, next_hop};
 use hawser_endhost::socket::{Arrival, BindError, ReceiveBuffer, Socket};
-use hawser_endhost::wire::{Packet, Route, ScmpError};
-use hawser_endhost::{Endhost, IsdAsn, Path, ScionAddr, responder};
+use hawser_endhost::{Endhost, IsdAsn, Path, Route, ScionAddr, ScmpError, responder};
+use hawser_packet::Packet;
 
 use self::toy::{PORTS, ToyDaemon, ToyNet, isd_as, own_ip};
 

@@ -10,8 +10,7 @@ use std::{fmt, io};
 
 use hawser_endhost::lanes::{Lanes, TOKEN};
 use hawser_endhost::socket::{self, DropCounters, Socket};
-use hawser_endhost::wire::{Route, RouteError};
-use hawser_endhost::{Endhost, Path, ScionAddr};
+use hawser_endhost::{Endhost, Path, Route, RouteError, ScionAddr};
 use noq::{ClientConfig, EndpointConfig, TokioRuntime};
 use noq_proto::RandomConnectionIdGenerator;
 use thiserror::Error;

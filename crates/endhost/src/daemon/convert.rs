@@ -6,13 +6,13 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use hawser_packet::path::expiry;
 use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
 use scion_protobuf::buffa::EnumValue;
 use scion_protobuf::proto::daemon::v1 as pb;
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
-use crate::dataplane;
 use crate::path::{Path, PathError};
 
 /// Why an entry of the daemon's answer is no path.
@@ -93,8 +93,8 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fau
     let expiration = path.expiration.as_option().ok_or(Fault::NoExpiry)?;
     let announced = u64::try_from(expiration.seconds).map_err(|_| Fault::NoExpiry)?;
     // Routers go by the hop fields, whatever is announced.
-    let carried = dataplane::expiry(&path.raw)
-        .map_err(|error| Fault::Path(PathError::Malformed(error.to_string())))?;
+    let carried =
+        expiry(&path.raw).map_err(|error| Fault::Path(PathError::Malformed(error.to_string())))?;
     let (ends, links) = (interfaces.len(), interfaces.len() / 2);
     let metadata = Metadata {
         mtu: mtu(path.mtu)?,

@@ -3,11 +3,10 @@
 use std::pin::Pin;
 use std::time::Instant;
 
+use hawser_packet::{ScionAddr, ScmpError};
 use thiserror::Error;
 
-use crate::addr::ScionAddr;
 use crate::outage::Outage;
-use crate::wire::ScmpError;
 
 /// Why a lane has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use hawser_packet::{ScionAddr, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::budget::Budget;
-use crate::addr::ScionAddr;
 use crate::outage::Outage;
+use crate::route::Route;
 use crate::socket::Report;
-use crate::wire::{Route, ScmpError};
 
 /// The number of a flow among those of its socket. It counts up and is never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use hawser_packet::ScionAddr;
 use hawser_path::{Fingerprint, Interface};
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::watch;
@@ -14,10 +15,9 @@ use super::doubt::{Doubt, LaneEnd, LaneUser, Verdict};
 use super::flow::Flow;
 use super::shared::Shared;
 use super::table::FlowUse;
-use crate::addr::ScionAddr;
 use crate::outage::Outage;
 use crate::path::Path;
-use crate::wire::Route;
+use crate::route::Route;
 
 /// Longest wait for what the daemon knows about a remote's path.
 const LOOK_UP: Duration = Duration::from_secs(2);

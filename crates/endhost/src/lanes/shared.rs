@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use hawser_packet::ScmpError;
 use tokio::sync::mpsc;
 
 use super::flow::{Flow, FlowId};
 use super::table::Flows;
 use super::tokens::{PacketFormat, Tokens};
 use crate::socket::Socket;
-use crate::wire::ScmpError;
 
 pub(super) struct Shared {
     pub(super) socket: Socket,

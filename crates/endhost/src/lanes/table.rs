@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hawser_packet::ScionAddr;
+
 use super::flow::{Flow, FlowId};
-use crate::addr::ScionAddr;
-use crate::wire::Route;
+use crate::route::Route;
 
 /// Flows kept that no lane uses. Any host can make some by sending packets; beyond this the oldest
 /// goes.

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use hawser_packet::ScmpError;
 use tokio::sync::{broadcast, mpsc};
 
 use super::doubt::{Doubt, LaneEnd};
@@ -10,7 +11,6 @@ use super::flow::Flow;
 use super::lane::{self, Lane};
 use super::shared::Fault;
 use crate::outage::Outage;
-use crate::wire::ScmpError;
 
 /// The lanes of one socket.
 #[derive(Default)]

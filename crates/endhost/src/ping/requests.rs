@@ -8,16 +8,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hawser_packet::{Packet, Quote, ScionAddr, Scmp, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 use crate::outage::Outage;
 use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket};
-use crate::wire::{Packet, Quote, Scmp, ScmpError};
 
 /// A socket of its own for requests; any number may be under way at once.
 pub(crate) struct Requests {

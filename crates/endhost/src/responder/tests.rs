@@ -10,6 +10,16 @@ fn request(message: &[u8]) -> Vec<u8> {
     Route::new(us, host, &path).unwrap().scmp(message)
 }
 
+fn echo(reply: bool, id: u16, sequence: u16, data: &[u8]) -> Vec<u8> {
+    let echo = Scmp::Echo {
+        reply,
+        id,
+        sequence,
+        data,
+    };
+    echo.to_bytes()
+}
+
 #[test]
 fn an_echo_comes_back_as_it_was() {
     let request = request(&echo(false, 31000, 5, b"data"));
@@ -29,8 +39,14 @@ fn an_echo_comes_back_as_it_was() {
 
 #[test]
 fn traceroute_is_answered_and_not_amplified() {
-    let mut message = traceroute_reply(31000, 5, "1-ff00:0:9".parse().unwrap());
-    message[0] = 130;
+    let message = Scmp::Traceroute {
+        reply: false,
+        id: 31000,
+        sequence: 5,
+        isd_as: "1-ff00:0:9".parse().unwrap(),
+        interface: 0,
+    };
+    let message = message.to_bytes();
     let request = request(&message);
     let reply = answer(&request, FROM.parse().unwrap()).unwrap();
     let packet = Packet::parse(&reply).unwrap();

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::ops::RangeInclusive;
 
+use hawser_packet::ScionAddr;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{setsockopt, sockopt};
 use noq_udp::UdpSocketState;
@@ -13,7 +14,6 @@ use tokio::net::UdpSocket;
 
 use super::errors::{self, Io};
 use super::{Drops, Socket};
-use crate::addr::ScionAddr;
 use crate::endhost::Endhost;
 
 /// What the kernel keeps for us while we do something else, in bytes: some milliseconds of a 10

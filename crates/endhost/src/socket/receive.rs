@@ -4,13 +4,12 @@ use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
+use hawser_packet::{Malformed, MalformedPath, Packet, Quote, ScionAddr, Scmp, ScmpError, path};
 use noq_udp::RecvMeta;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::Socket;
-use crate::addr::ScionAddr;
-use crate::dataplane::{self, DataplaneError};
-use crate::wire::{Malformed, Packet, Quote, Route, RouteError, Scmp, ScmpError};
+use crate::route::{Route, RouteError};
 
 /// What the kernel hands over at most in one piece.
 const PIECE: usize = 65536;
@@ -152,10 +151,10 @@ impl<'a> Datagram<'a> {
         }
         // Refuses path types other than the standard one.
         let route = Route::back(local, packet, self.port, self.from)?;
-        let unreadable = |error: DataplaneError| no_way_back(error.to_string());
+        let unreadable = |error: MalformedPath| no_way_back(error.to_string());
         Ok(WayBack {
-            interfaces: dataplane::interface_ids(route.path()).map_err(unreadable)?,
-            expiry: dataplane::expiry(route.path()).map_err(unreadable)?,
+            interfaces: path::interface_ids(route.path()).map_err(unreadable)?,
+            expiry: path::expiry(route.path()).map_err(unreadable)?,
             route,
         })
     }

@@ -13,8 +13,8 @@ use connectrpc::{
     ConnectError, Encodable, RequestContext, Response, Router, Server, ServiceRequest,
     ServiceResult,
 };
-use hawser_endhost::wire::{Packet, Route};
-use hawser_endhost::{Daemon, Endhost, IsdAsn, ScionAddr};
+use hawser_endhost::{Daemon, Endhost, IsdAsn, Route, ScionAddr};
+use hawser_packet::Packet;
 use scion_protobuf::buffa::MessageField;
 use scion_protobuf::buffa_types::google::protobuf::{Empty, Timestamp};
 use scion_protobuf::proto::daemon::v1 as pb;

@@ -7,9 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::Path;
 use hawser_endhost::ping::{PingError, Pinger, Reply, RequestError, next_hop};
-use hawser_endhost::wire::ScmpError;
+use hawser_endhost::{Path, ScmpError};
 use hawser_path::show::Used;
 use tokio::task::JoinSet;
 

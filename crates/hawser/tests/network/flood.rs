@@ -9,8 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::socket::Socket;
-use hawser_endhost::wire::Route;
-use hawser_endhost::{Bootstrap, Endhost, IsdAsn, Path, ScionAddr};
+use hawser_endhost::{Bootstrap, Endhost, IsdAsn, Path, Route, ScionAddr};
 use hawser_path::{Interface, Metadata};
 
 /// The environment variable that makes this program an attacker: kind, rate, links, victim, peer.

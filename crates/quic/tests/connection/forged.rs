@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hawser_endhost::wire::{Route, ScmpError};
+use hawser_endhost::{Route, ScmpError};
 use hawser_path::Interface;
 use tokio::net::UdpSocket;
 

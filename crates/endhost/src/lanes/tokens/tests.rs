@@ -1,13 +1,13 @@
 use std::net::SocketAddr;
 
+use hawser_packet::{Quote, ScionAddr, ScmpError};
 use hawser_path::Interface;
 use proptest::prelude::*;
 
 use super::*;
-use crate::addr::ScionAddr;
 use crate::lanes::table::{FlowUse, Flows};
 use crate::path::Path;
-use crate::wire::{Quote, Route, ScmpError};
+use crate::route::Route;
 
 fn addr(text: &str) -> ScionAddr {
     text.parse().unwrap()

@@ -1,37 +1,18 @@
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
 use sciparse::address::host_addr::WireHostAddr;
 use sciparse::core::view::View;
 use sciparse::header::model::AddressHeader;
+use sciparse::identifier::isd_asn::IsdAsn;
 use sciparse::packet::view::ScionRawPacketView;
 
 use super::*;
-use crate::wire::{Malformed, Scmp, echo};
-
-pub(crate) fn addr(text: &str) -> ScionAddr {
-    text.parse().unwrap()
-}
-
-/// A path of two hops over one link.
-pub(crate) fn path(src: ScionAddr, dst: ScionAddr, router: &str) -> Path {
-    let mut raw = (2u32 << 12).to_be_bytes().to_vec();
-    raw.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 1]);
-    for (ingress, egress) in [(0u16, 7u16), (8, 0)] {
-        raw.extend_from_slice(&[0, 63]);
-        raw.extend_from_slice(&ingress.to_be_bytes());
-        raw.extend_from_slice(&egress.to_be_bytes());
-        raw.extend_from_slice(b"secret");
-    }
-    let interface = |isd_as, id| hawser_path::Interface { isd_as, id };
-    let interfaces = vec![interface(src.isd_as, 7), interface(dst.isd_as, 8)];
-    let metadata = hawser_path::Metadata {
-        mtu: 1472,
-        ..Default::default()
-    };
-    let info = hawser_path::Path::new(src.isd_as, dst.isd_as, interfaces, metadata).unwrap();
-    Path::new(info, raw, Some(router.parse().unwrap())).unwrap()
-}
+use crate::malformed::Malformed;
+use crate::packet::Packet;
+use crate::path::interface_ids;
+use crate::scmp::Scmp;
+use crate::testing::{addr, raw_path};
 
 fn wire_host(addr: ScionAddr) -> WireHostAddr {
     match addr.host.ip() {
@@ -49,26 +30,6 @@ fn any_addr() -> impl Strategy<Value = ScionAddr> {
         .prop_map(|(isd_as, ip, port)| ScionAddr::new(IsdAsn(isd_as), (ip, port).into()))
 }
 
-/// A router that `local` can send to.
-fn router_of(local: ScionAddr) -> &'static str {
-    if local.host.is_ipv4() {
-        "10.0.0.1:30042"
-    } else {
-        "[fd00::1]:30042"
-    }
-}
-
-#[test]
-fn a_router_of_another_family_is_refused() {
-    let (local, peer) = (
-        addr("1-ff00:0:1,[fd00::9]:1"),
-        addr("1-ff00:0:2,10.0.0.2:2"),
-    );
-    let error = Route::new(local, peer, &path(local, peer, "10.0.0.1:30042")).unwrap_err();
-    assert!(matches!(error, RouteError::Family { .. }), "{error}");
-    assert!(Route::new(local, peer, &path(local, peer, "[fd00::1]:30042")).is_ok());
-}
-
 proptest! {
     #[test]
     fn writes_what_sciparse_reads(
@@ -76,11 +37,10 @@ proptest! {
         payload in prop::collection::vec(any::<u8>(), 0..2000), ecn in 0u8..4,
     ) {
         prop_assume!(local.isd_as != peer.isd_as);
-        let path = path(local, peer, router_of(local));
-        let route = Route::new(local, peer, &path).unwrap();
+        let template = Template::new(local, peer, &raw_path()).unwrap();
         let mut packet = vec![];
-        route.write(&payload, ecn, &mut packet);
-        prop_assert_eq!(packet.len(), route.overhead() + payload.len());
+        template.write(&payload, ecn, &mut packet);
+        prop_assert_eq!(packet.len(), template.overhead() + payload.len());
 
         let (view, rest) = ScionRawPacketView::try_from_slice(&packet).unwrap();
         prop_assert!(rest.is_empty());
@@ -105,7 +65,7 @@ proptest! {
         };
         let mut message = view.payload().to_vec();
         message[6..8].fill(0);
-        let checksum = sciparse::checksum::ChecksumDigest::with_pseudoheader(&addresses, UDP, &message)
+        let checksum = sciparse::checksum::ChecksumDigest::with_pseudoheader(&addresses, next_header::UDP, &message)
             .add_slice(&message)
             .checksum();
         let expected = if checksum == 0 { 0xffff } else { checksum };
@@ -117,21 +77,21 @@ proptest! {
         local in any_addr(), peer in any_addr(), payload in prop::collection::vec(any::<u8>(), 0..100),
     ) {
         prop_assume!(local.isd_as != peer.isd_as);
-        let route = Route::new(local, peer, &path(local, peer, router_of(local))).unwrap();
+        let template = Template::new(local, peer, &raw_path()).unwrap();
         let mut bytes = vec![];
-        route.write(&payload, 0, &mut bytes);
-        let path_at = bytes.len() - payload.len() - 8 - route.path().len();
+        template.write(&payload, 0, &mut bytes);
+        let path_at = bytes.len() - payload.len() - 8 - template.path().len();
         // As it arrives: at the last hop.
         bytes[path_at] = 1;
         let packet = Packet::parse(&bytes).unwrap();
         let udp = packet.udp().unwrap();
         prop_assert_eq!((udp.src_port, udp.dst_port), (local.host.port(), peer.host.port()));
         prop_assert_eq!(udp.payload, &payload[..]);
-        let router = "10.0.9.1:30042".parse().unwrap();
-        let back = Route::back(peer, &packet, udp.src_port, router).unwrap();
-        prop_assert_eq!(back.peer(), local);
-        prop_assert_eq!(back.next_hop(), router);
-        prop_assert_eq!(dataplane::interface_ids(back.path()).unwrap(), [8, 7]);
+        let host = packet.src_host().unwrap();
+        prop_assert_eq!(ScionAddr::new(packet.src_as(), (host, udp.src_port).into()), local);
+        let path = packet.reversed_path().unwrap();
+        let back = Template::new(peer, local, &path).unwrap();
+        prop_assert_eq!(interface_ids(back.path()).unwrap(), [8, 7]);
         prop_assert_eq!(back.path()[0], 0);
         let mut answer = vec![];
         back.write(&payload, 0, &mut answer);
@@ -145,9 +105,9 @@ proptest! {
         payload in prop::collection::vec(any::<u8>(), 1..100), at: prop::sample::Index, bit in 0u8..8,
     ) {
         let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
-        let route = Route::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap();
+        let template = Template::new(local, peer, &[]).unwrap();
         let mut bytes = vec![];
-        route.write(&payload, 0, &mut bytes);
+        template.write(&payload, 0, &mut bytes);
         // Addresses, UDP header and payload are covered; the rest of the header is not.
         let at = 12 + at.index(bytes.len() - 12);
         bytes[at] ^= 1u8 << bit;
@@ -177,7 +137,6 @@ proptest! {
 
 /// Everything that can be asked about bytes from outside.
 fn read_all(bytes: &[u8]) {
-    let router = "10.0.9.1:30042".parse().unwrap();
     for packet in [Packet::parse(bytes), Packet::parse_quoted(bytes)]
         .into_iter()
         .flatten()
@@ -188,47 +147,71 @@ fn read_all(bytes: &[u8]) {
             packet.route_bytes(),
             packet.ecn(),
         );
-        let _ = (packet.udp(), packet.udp_quoted(), packet.checksum_holds());
+        let _ = (
+            packet.udp(),
+            packet.udp_quoted(),
+            packet.checksum_is_valid(),
+        );
         let _ = Scmp::parse(&packet);
-        let _ = Route::back(addr("1-ff00:0:1,10.0.0.1:1"), &packet, 1, router);
+        if let Ok(path) = packet.reversed_path() {
+            assert_eq!(path.len(), packet.path().len());
+        }
     }
 }
 
 #[test]
-fn the_header_of_one_as_is_as_short_as_can_be() {
+fn the_header_within_one_as_is_as_short_as_can_be() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
-    let route = Route::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap();
-    assert_eq!(route.overhead(), 12 + 16 + 8 + 8);
-    assert_eq!(route.next_hop(), peer.host, "straight to the host");
+    let template = Template::new(local, peer, &[]).unwrap();
+    assert_eq!(template.overhead(), 12 + 16 + 8 + 8);
 }
 
 #[test]
-fn a_route_needs_a_path_between_its_ends() {
+fn a_path_too_long_for_a_header_is_refused() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:2,10.0.0.2:2"));
-    let error = Route::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap_err();
-    assert!(matches!(error, RouteError::OtherEnds { .. }));
-    let other = addr("1-ff00:0:3,10.0.0.2:2");
-    let error = Route::new(local, other, &path(local, peer, "10.0.0.9:1")).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the path leads from 1-ff00:0:1 to 1-ff00:0:2, \
-         not from 1-ff00:0:1,10.0.0.1:1 to 1-ff00:0:3,10.0.0.2:2"
+    let fits = MAX_HEADER - 12 - 16 - 8;
+    assert!(Template::new(local, peer, &vec![0; fits]).is_ok());
+    for (length, header) in [(fits + 4, MAX_HEADER + 4), (5, 41)] {
+        let refused = Template::new(local, peer, &vec![0; length]);
+        assert_eq!(refused, Err(HeaderLength(header)));
+    }
+}
+
+#[test]
+fn a_packet_is_read_whole_or_not_at_all() {
+    let (local, peer) = (
+        addr("1-ff00:0:1,10.0.0.1:1"),
+        addr("1-ff00:0:2,[fd00::2]:2"),
     );
+    let template = Template::new(local, peer, &raw_path()).unwrap();
+    let mut bytes = vec![];
+    template.write(&[7; 20], 0, &mut bytes);
+    for length in 0..bytes.len() {
+        let cut = &bytes[..length];
+        assert!(Packet::parse(cut).is_err(), "{length} bytes");
+        let headers = template.overhead() - UDP_HEADER;
+        assert_eq!(
+            Packet::parse_quoted(cut).is_ok(),
+            length >= headers,
+            "{length} bytes"
+        );
+    }
+    assert!(Packet::parse(&bytes).is_ok());
 }
 
 #[test]
 fn scmp_packets_carry_a_checksum() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
-    let route = Route::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap();
-    let bytes = route.scmp(&echo(false, 1, 2, b"abc"));
-    let packet = Packet::parse(&bytes).unwrap();
-    let expected = Scmp::Echo {
+    let template = Template::new(local, peer, &[]).unwrap();
+    let echo = Scmp::Echo {
         reply: false,
         id: 1,
         sequence: 2,
         data: b"abc",
     };
-    assert_eq!(Scmp::parse(&packet), Ok(expected));
+    let bytes = template.scmp(&echo.to_bytes());
+    let packet = Packet::parse(&bytes).unwrap();
+    assert_eq!(Scmp::parse(&packet), Ok(echo));
     let (view, _) = ScionRawPacketView::try_from_slice(&bytes).unwrap();
     assert!(view.try_as_scmp().is_ok());
     let mut broken = bytes.clone();

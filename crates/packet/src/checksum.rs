@@ -1,15 +1,15 @@
 //! The Internet checksum (RFC 1071) as SCION uses it for UDP and SCMP.
 
-/// A running sum of 16-bit words, taken in the machine's byte order: the ones' complement sum comes
-/// out right in memory whatever that order is (RFC 1071, 2 (B)).
+/// A running sum of 16-bit words, taken in the machine's byte order: the ones' complement sum is
+/// right in memory whatever that order is (RFC 1071, 2 (B)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Sum(u64);
+pub struct Checksum(u64);
 
-impl Sum {
-    /// Adds `bytes`, which must begin at an even offset of what is summed; an odd last byte counts
-    /// as followed by zero.
+impl Checksum {
+    /// Adds `bytes`, which must begin at an even offset of what is summed; an odd last byte is padded
+    /// with zero.
     #[inline]
-    pub(crate) fn add(mut self, bytes: &[u8]) -> Self {
+    pub fn add(mut self, bytes: &[u8]) -> Self {
         // 32-bit words into 64 bits: no carry can be lost below 2^32 words, and the compiler makes
         // vector instructions of it.
         let mut words = bytes.chunks_exact(4);
@@ -26,14 +26,14 @@ impl Sum {
 
     /// Adds a number as it stands in a packet: big-endian.
     #[inline]
-    pub(crate) fn add_u16(mut self, value: u16) -> Self {
+    pub fn add_u16(mut self, value: u16) -> Self {
         self.0 += u64::from(u16::from_ne_bytes(value.to_be_bytes()));
         self
     }
 
-    /// Adds the part of SCION's pseudo-header that varies: upper-layer length and protocol.
+    /// Adds the part of SCION's pseudo header that varies: upper-layer length and protocol.
     #[inline]
-    pub(crate) fn add_upper(self, length: u16, protocol: u8) -> Self {
+    pub fn add_upper(self, length: u16, protocol: u8) -> Self {
         self.add_u16(length).add_u16(u16::from(protocol))
     }
 
@@ -46,18 +46,18 @@ impl Sum {
         sum as u16
     }
 
-    /// The checksum to put into the packet. Never zero, which would say there is none (RFC 768).
+    /// The checksum to write into the packet. Never zero, which would mean none (RFC 768).
     #[inline]
-    pub(crate) fn checksum(self) -> [u8; 2] {
+    pub fn finish(self) -> [u8; 2] {
         match !self.fold() {
             0 => [0xff, 0xff],
             sum => sum.to_ne_bytes(),
         }
     }
 
-    /// Whether the sum over a packet including its checksum comes out as it must.
+    /// Whether a packet with its checksum, added as a whole, passes.
     #[inline]
-    pub(crate) fn holds(self) -> bool {
+    pub fn is_valid(self) -> bool {
         self.fold() == 0xffff
     }
 }
@@ -74,7 +74,7 @@ mod tests {
         fn agrees_with_sciparse(bytes: Vec<u8>, length: u16, protocol: u8) {
             let mut digest = ChecksumDigest::new();
             digest.add_slice(&bytes).add_u16(length).add_u16(u16::from(protocol));
-            let ours = Sum::default().add(&bytes).add_upper(length, protocol).checksum();
+            let ours = Checksum::default().add(&bytes).add_upper(length, protocol).finish();
             let theirs = digest.checksum().to_be_bytes();
             // They leave a zero sum as it is.
             prop_assert_eq!(ours, if theirs == [0, 0] { [0xff, 0xff] } else { theirs });
@@ -83,9 +83,9 @@ mod tests {
         #[test]
         fn holds_with_its_own_checksum(mut bytes in prop::collection::vec(any::<u8>(), 2..3000)) {
             bytes[..2].fill(0);
-            let checksum = Sum::default().add(&bytes).checksum();
+            let checksum = Checksum::default().add(&bytes).finish();
             bytes[..2].copy_from_slice(&checksum);
-            prop_assert!(Sum::default().add(&bytes).holds());
+            prop_assert!(Checksum::default().add(&bytes).is_valid());
         }
 
         #[test]
@@ -93,11 +93,11 @@ mod tests {
             mut bytes in prop::collection::vec(any::<u8>(), 3..200), at: prop::sample::Index, bit in 0u8..8,
         ) {
             bytes[..2].fill(0);
-            let checksum = Sum::default().add(&bytes).checksum();
+            let checksum = Checksum::default().add(&bytes).finish();
             bytes[..2].copy_from_slice(&checksum);
             let at = at.index(bytes.len());
             bytes[at] ^= 1u8 << bit;
-            prop_assert!(!Sum::default().add(&bytes).holds());
+            prop_assert!(!Checksum::default().add(&bytes).is_valid());
         }
     }
 }

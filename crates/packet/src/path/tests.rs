@@ -1,31 +1,9 @@
 use proptest::prelude::*;
+use sciparse::core::view::View;
+use sciparse::dataplane_path::standard::view::StandardPathView;
 
 use super::*;
-
-/// A path of `segments`, each (flags, hops as (ingress, egress) in construction direction).
-fn path(segments: &[(u8, &[(u16, u16)])]) -> Vec<u8> {
-    let length = |at: usize| segments.get(at).map_or(0, |(_, hops)| hops.len() as u32);
-    let meta = length(0) << 12 | length(1) << 6 | length(2);
-    let mut raw = meta.to_be_bytes().to_vec();
-    for (at, (flags, _)) in segments.iter().enumerate() {
-        raw.extend_from_slice(&[*flags, 0, 0, at as u8]);
-        raw.extend_from_slice(&(1000 + at as u32).to_be_bytes());
-    }
-    for (at, (_, hops)) in segments.iter().enumerate() {
-        for (ingress, egress) in *hops {
-            raw.extend_from_slice(&[0, 10 * at as u8]);
-            raw.extend_from_slice(&ingress.to_be_bytes());
-            raw.extend_from_slice(&egress.to_be_bytes());
-            raw.extend_from_slice(&[1, 2, 3, 4, 5, at as u8]);
-        }
-    }
-    raw
-}
-
-/// Against construction direction, along it, and both with a peering link.
-const UP: u8 = 0;
-const DOWN: u8 = 1;
-const PEERING: u8 = 2;
+use crate::testing::{DOWN, PEERING, UP, raw as path};
 
 #[test]
 fn reads_interfaces_in_order_of_travel() {
@@ -79,12 +57,12 @@ fn the_way_back_leads_over_the_same_interfaces() {
     let there = both.clone();
     // Arrived: at the last hop of the last segment.
     both[0] = 1 << 6 | 3;
-    reverse(&mut both).unwrap();
+    both = reverse(&both).unwrap();
     assert_eq!(both[0], 0, "back at the beginning");
     assert_eq!(interface_ids(&both), Ok(vec![4, 3, 2, 1]));
     assert!(!same_path(&there, &both), "the other way round");
     both[0] = 1 << 6 | 3;
-    reverse(&mut both).unwrap();
+    both = reverse(&both).unwrap();
     assert!(same_path(&there, &both));
 }
 
@@ -119,19 +97,24 @@ fn what_is_no_path_is_refused() {
     }
     let mut longer = whole.clone();
     longer.extend_from_slice(&[0; 4]);
-    assert_eq!(interface_ids(&longer), Err(DataplaneError::Trailing(4)));
-    let mut outside = whole;
-    outside[0] = 9;
-    assert_eq!(reverse(&mut outside), Err(DataplaneError::Position));
+    assert_eq!(interface_ids(&longer), Err(MalformedPath::Trailing(4)));
+    for position in [9, 1 << 6] {
+        let mut outside = whole.clone();
+        outside[0] = position;
+        assert_eq!(reverse(&outside), Err(MalformedPath::Position));
+    }
+    let hops = [(1, 1); 33];
+    let long = path(&[(UP, &hops), (DOWN, &hops)]);
+    assert_eq!(interface_ids(&long), Err(MalformedPath::TooManyHops(66)));
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_answered(mut raw in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_answered(raw in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = interface_ids(&raw);
         let _ = expiry(&raw);
         let _ = same_path(&raw, &raw);
-        let _ = reverse(&mut raw);
+        let _ = reverse(&raw);
     }
 
     /// Of the right length, with lengths of segments that need not make sense.
@@ -148,14 +131,34 @@ proptest! {
         if let Ok(ids) = interface_ids(&raw) {
             prop_assert_eq!(ids.len() % 2, 0);
         }
-        let _ = expiry(&raw);
-        let forth = interface_ids(&raw);
-        if reverse(&mut raw).is_ok() {
-            let mut back = interface_ids(&raw);
+        if let Ok(reversed) = reverse(&raw) {
+            let mut back = interface_ids(&reversed);
             if let Ok(back) = &mut back {
                 back.reverse();
             }
-            prop_assert_eq!(forth, back);
+            prop_assert_eq!(interface_ids(&raw), back);
         }
+        let mut theirs = raw.clone();
+        let view = StandardPathView::try_from_mut_slice(&mut theirs);
+        if let (Ok(mut ours), Ok((view, _))) = (reverse(&raw), view) {
+            let their_expiry = u64::from(view.expiration());
+            prop_assert_eq!(expiry(&raw).map(|at| at.min(u32::MAX.into())), Ok(their_expiry));
+            view.try_reverse().unwrap();
+            // Reserved bits.
+            (ours[1], theirs[1]) = (ours[1] & 0b11, theirs[1] & 0b11);
+            prop_assert_eq!(ours[0], theirs[0]);
+            prop_assert!(same_path(&ours, &theirs));
+        }
+    }
+
+    #[test]
+    fn fields_are_read_as_they_were_written(
+        (cons_dir, peer, segment_id, timestamp) in any::<(bool, bool, u16, u32)>(),
+        (flags, exp_time, cons_ingress, cons_egress, mac) in any::<(u8, u8, u16, u16, [u8; 6])>(),
+    ) {
+        let info = InfoField { cons_dir, peer, segment_id, timestamp };
+        prop_assert_eq!(InfoField::read(&info.to_bytes(), 0), info);
+        let hop = HopField { flags, exp_time, cons_ingress, cons_egress, mac };
+        prop_assert_eq!(HopField::read(&hop.to_bytes(), 0), hop);
     }
 }

@@ -1,23 +1,26 @@
 //! The packet that an SCMP error quotes: read, and compared with what was sent.
 //!
-//! SCMP errors are not authenticated: any host can send one to an address it knows, with an
-//! invented packet inside. Addresses and paths are public. So an error counts only if the packet it
-//! quotes was really sent, which bytes show that are visible only on the path. A quote too short to
-//! tell counts as invented. Sources: RFC 9000, 14.2.1 (for ICMP); RFC 5927, section 4 (such attacks
+//! SCMP errors are not authenticated: any host can send one to an address it knows, with a forged
+//! packet inside. Addresses and paths are public. So an error counts only if the packet it quotes
+//! was really sent, which is shown by bytes that are visible only on the path. A quote too short to
+//! show that counts as forged. Sources: RFC 9000, 14.2.1 (for ICMP); RFC 5927, section 4 (such attacks
 //! on TCP); SCMP specification, "SCMP error messages" (what is quoted).
 
 use std::net::Ipv4Addr;
 
-use super::scmp::{ECHO_REQUEST, HEADER, TRACEROUTE_REQUEST, u16_at};
-use super::{Malformed, Packet};
 use crate::addr::ScionAddr;
-use crate::dataplane;
+use crate::bytes::u16_at;
+use crate::malformed::Malformed;
+use crate::number::path_type::{EMPTY, STANDARD};
+use crate::number::scmp_type::{ECHO_REQUEST, TRACEROUTE_REQUEST};
+use crate::packet::Packet;
+use crate::path;
 
 /// Bytes of an SCMP request that tell it from others: type, code, checksum, identifier, sequence
 /// number.
 const REQUEST: usize = 8;
 
-/// A packet as an SCMP error quotes it, cut short perhaps.
+/// A packet as an SCMP error quotes it, perhaps cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quote<'a> {
     packet: Packet<'a>,
@@ -33,26 +36,27 @@ pub struct Quote<'a> {
 
 impl<'a> Quote<'a> {
     /// Reads the packet that `bytes` are the beginning of; `None` when it is cut short before its
-    /// ports, or is not of a kind that is sent from here.
+    /// ports, or is not of a kind that hosts send.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let packet = Packet::parse_quoted(bytes).ok()?;
         let (src_port, dst_port, payload, request) = if packet.is_scmp() {
-            // Of SCMP messages we send requests; their identifier is our port.
+            // Hosts send requests only; their identifier is the sender's port.
             let message = packet.payload();
-            let id = u16_at(message, HEADER).ok()?;
-            let sequence = u16_at(message, HEADER + 2).ok()?;
-            let is_request = matches!(*message.first()?, ECHO_REQUEST | TRACEROUTE_REQUEST);
+            let request = message.first_chunk::<REQUEST>()?;
+            let is_request = matches!(request[0], ECHO_REQUEST | TRACEROUTE_REQUEST);
+            let (id, sequence) = (u16_at(request, 4), u16_at(request, 6));
             is_request.then_some((id, 0, message, Some(sequence)))?
         } else {
             let udp = packet.udp_quoted().ok()?;
             (udp.src_port, udp.dst_port, udp.payload, None)
         };
-        // A probe of a path is for a router at its end, not for any host there.
+        // A probe of a path is for a router at its end, not for a host there.
         let dst_host = match packet.dst_host() {
             Err(Malformed::AddressType(_)) if request.is_some() => Ipv4Addr::UNSPECIFIED.into(),
             host => host.ok()?,
         };
-        if !matches!((packet.path_type(), packet.path().len()), (0, 0) | (1, _)) {
+        let (kind, path) = (packet.path_type(), packet.path());
+        if kind != STANDARD && (kind, path) != (EMPTY, &[]) {
             return None;
         }
         let addr = |isd_as, host, port| ScionAddr::new(isd_as, (host, port).into());
@@ -65,7 +69,12 @@ impl<'a> Quote<'a> {
         })
     }
 
-    /// The packet's path, as the router saw it that quotes it.
+    /// What is quoted.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.packet.bytes()
+    }
+
+    /// The packet's path, as the quoting router received it.
     pub fn path(&self) -> &'a [u8] {
         self.packet.path()
     }
@@ -75,14 +84,14 @@ impl<'a> Quote<'a> {
         self.packet.claimed_len()
     }
 
-    /// Whether the request that is quoted is `sent`, but for what routers change on the way.
+    /// Whether the quoted request is `sent`, except for what routers change.
     pub fn is_of(&self, sent: &[u8]) -> bool {
         let Ok(sent) = Packet::parse(sent) else {
             return false;
         };
         let quoted = self.packet.payload();
         self.packet.end_to_end() == sent.end_to_end()
-            && dataplane::same_path(self.path(), sent.path())
+            && path::same_path(self.path(), sent.path())
             && quoted.len() >= REQUEST
             && sent.payload().starts_with(quoted)
     }

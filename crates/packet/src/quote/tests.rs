@@ -1,8 +1,10 @@
 use proptest::prelude::*;
+use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::*;
-use crate::wire::route::tests::{addr, path};
-use crate::wire::{Route, echo, traceroute_request};
+use crate::scmp::Scmp;
+use crate::template::Template;
+use crate::testing::{addr, raw_path};
 
 const US: &str = "1-ff00:0:1,10.0.0.1:31000";
 const PEER: &str = "1-ff00:0:2,10.0.0.2:31001";
@@ -11,13 +13,18 @@ const PATH_AT: usize = 12 + 24;
 /// Bytes before what the packet carries: a path of one segment with two hops.
 const PAYLOAD_AT: usize = PATH_AT + 4 + 8 + 2 * 12;
 
-fn route() -> Route {
-    let (local, peer) = (addr(US), addr(PEER));
-    Route::new(local, peer, &path(local, peer, "10.0.0.9:30042")).unwrap()
+fn template() -> Template {
+    Template::new(addr(US), addr(PEER), &raw_path()).unwrap()
 }
 
 fn request() -> Vec<u8> {
-    route().scmp(&echo(false, 31000, 9, &[7; 40]))
+    let echo = Scmp::Echo {
+        reply: false,
+        id: 31000,
+        sequence: 9,
+        data: &[7; 40],
+    };
+    template().scmp(&echo.to_bytes())
 }
 
 /// The bits of a byte that may change on the way, of a packet with such a path.
@@ -62,15 +69,26 @@ fn a_request_cut_short_is_known_by_its_sequence_number() {
     let mut longer = sent.clone();
     longer.push(0);
     assert!(!is_of(&longer, &sent));
-    let trace = route().scmp(&traceroute_request(31000, 9));
+    let trace = Scmp::Traceroute {
+        reply: false,
+        id: 31000,
+        sequence: 9,
+        isd_as: IsdAsn::WILDCARD,
+        interface: 0,
+    };
+    let trace = template().scmp(&trace.to_bytes());
     assert!(is_of(&trace, &trace) && !is_of(&trace, &sent));
 }
 
 #[test]
-fn the_path_of_a_quote_is_compared_with_that_of_a_route() {
-    let (route, mut sent) = (route(), vec![]);
-    route.write(&[3; 100], 2, &mut sent);
-    let leads = |packet: &[u8]| Quote::parse(packet).is_some_and(|quote| route.leads(&quote));
+fn the_path_of_a_quote_is_compared_with_the_one_sent_on() {
+    let (template, mut sent) = (template(), vec![]);
+    template.write(&[3; 100], 2, &mut sent);
+    let leads = |packet: &[u8]| {
+        Quote::parse(packet).is_some_and(|quote| {
+            quote.dst == addr(PEER) && path::same_path(template.path(), quote.path())
+        })
+    };
     assert!(leads(&sent));
     let quote = Quote::parse(&sent).unwrap();
     assert_eq!((quote.src, quote.dst), (addr(US), addr(PEER)));

@@ -1,0 +1,178 @@
+//! A path to a peer, ready for packets.
+
+use std::net::SocketAddr;
+
+use hawser_packet::header::MAX_HEADER;
+use hawser_packet::path::same_path;
+use hawser_packet::{HeaderLength, Packet, Quote, ScionAddr, Template};
+use sciparse::identifier::isd_asn::IsdAsn;
+use thiserror::Error;
+
+use crate::path::Path;
+
+/// The headers of packets from this host to one peer over one path, and the underlay address they
+/// are sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    peer: ScionAddr,
+    next_hop: SocketAddr,
+    template: Template,
+}
+
+/// Why a peer cannot be sent to.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RouteError {
+    /// The path begins or ends in another AS.
+    #[error("the path leads from {src} to {dst}, not from {local} to {peer}")]
+    OtherEnds {
+        /// Where the path begins.
+        src: IsdAsn,
+        /// Where the path ends.
+        dst: IsdAsn,
+        /// This host.
+        local: ScionAddr,
+        /// The peer.
+        peer: ScionAddr,
+    },
+    /// The first hop has an address of the other family.
+    #[error(
+        "{next_hop} cannot be sent to from {local}, which is of another family: \
+         say which address to send from"
+    )]
+    Family {
+        /// The router, or the peer itself inside one AS.
+        next_hop: SocketAddr,
+        /// This host.
+        local: ScionAddr,
+    },
+    /// The path is too long for a SCION header (1020 bytes).
+    #[error("the path to {peer} makes a header of {bytes} bytes: at most {MAX_HEADER} fit")]
+    HeaderTooLong {
+        /// The peer.
+        peer: ScionAddr,
+        /// How long the header would be.
+        bytes: usize,
+    },
+    /// A packet cannot be answered over its own path.
+    #[error("cannot answer {peer}: {reason}")]
+    NoWayBack {
+        /// The packet's sender.
+        peer: ScionAddr,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Route {
+    /// The route from `local` to `peer` over `path`.
+    ///
+    /// # Errors
+    /// [`RouteError`] when the path has other ends, is too long, or begins at a router of another
+    /// address family than `local`.
+    pub fn new(local: ScionAddr, peer: ScionAddr, path: &Path) -> Result<Self, RouteError> {
+        let (src, dst) = (path.info().src, path.info().dst);
+        if src != local.isd_as || dst != peer.isd_as {
+            return Err(RouteError::OtherEnds {
+                src,
+                dst,
+                local,
+                peer,
+            });
+        }
+        let next_hop = path.next_hop().unwrap_or(peer.host);
+        if next_hop.is_ipv4() != local.host.is_ipv4() {
+            return Err(RouteError::Family { next_hop, local });
+        }
+        Self::over(local, peer, path.raw(), next_hop)
+    }
+
+    /// The route back to the sender of `packet`, whose port is `port`, through `next_hop`.
+    ///
+    /// # Errors
+    /// [`RouteError::NoWayBack`] when the packet's path cannot be reversed.
+    pub fn back(
+        local: ScionAddr,
+        packet: &Packet<'_>,
+        port: u16,
+        next_hop: SocketAddr,
+    ) -> Result<Self, RouteError> {
+        let host = packet.src_host().unwrap_or(next_hop.ip());
+        let peer = ScionAddr::new(packet.src_as(), SocketAddr::new(host, port));
+        let no_way_back = |reason: String| RouteError::NoWayBack { peer, reason };
+        packet
+            .src_host()
+            .map_err(|error| no_way_back(error.to_string()))?;
+        let path = packet.reversed_path();
+        let path = path.map_err(|error| no_way_back(error.to_string()))?;
+        Self::over(local, peer, &path, next_hop)
+    }
+
+    fn over(
+        local: ScionAddr,
+        peer: ScionAddr,
+        path: &[u8],
+        next_hop: SocketAddr,
+    ) -> Result<Self, RouteError> {
+        let template = Template::new(local, peer, path)
+            .map_err(|HeaderLength(bytes)| RouteError::HeaderTooLong { peer, bytes })?;
+        Ok(Self {
+            peer,
+            next_hop,
+            template,
+        })
+    }
+
+    /// The address at the end of the path.
+    pub fn peer(&self) -> ScionAddr {
+        self.peer
+    }
+
+    /// The underlay address packets are sent to.
+    pub fn next_hop(&self) -> SocketAddr {
+        self.next_hop
+    }
+
+    /// The data-plane path, as it leaves this host.
+    pub fn path(&self) -> &[u8] {
+        self.template.path()
+    }
+
+    /// The path in a packet that [`Route::scmp`] made.
+    pub(crate) fn path_in<'a>(&self, packet: &'a mut [u8]) -> &'a mut [u8] {
+        self.template.path_in(packet)
+    }
+
+    /// Whether the packet that `quote` is of went to this route's peer and over the very path of
+    /// this route, not over an older or newer one with the same interfaces.
+    pub fn leads(&self, quote: &Quote<'_>) -> bool {
+        quote.dst == self.peer && same_path(self.path(), quote.path())
+    }
+
+    /// Bytes each packet has before its payload: SCION and UDP headers.
+    pub fn overhead(&self) -> usize {
+        self.template.overhead()
+    }
+
+    /// The largest payload of packets of `mtu` bytes, headers included.
+    pub fn max_payload(&self, mtu: u16) -> u16 {
+        let overhead = u16::try_from(self.overhead()).unwrap_or(u16::MAX);
+        mtu.saturating_sub(overhead)
+    }
+
+    /// Appends a packet with `payload` and the congestion mark `ecn` (two bits) to `out`.
+    ///
+    /// `payload` must fit a packet: SCION's length field counts to 65535.
+    #[inline]
+    pub fn write(&self, payload: &[u8], ecn: u8, out: &mut Vec<u8>) {
+        self.template.write(payload, ecn, out);
+    }
+
+    /// A packet with the SCMP `message`, whose checksum field (bytes 2 and 3) is filled in.
+    pub fn scmp(&self, message: &[u8]) -> Vec<u8> {
+        self.template.scmp(message)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! The common and the address header of a SCION packet (SCION header specification).
+
+use std::net::IpAddr;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::bytes::{u16_at, u64_at};
+use crate::malformed::{HeaderLength, Malformed, MalformedPath};
+use crate::number::next_header::{END_TO_END, HOP_BY_HOP};
+use crate::path::StandardPath;
+
+/// Length of the common header.
+pub const COMMON_HEADER: usize = 12;
+/// The longest SCION header: its length field counts units of four bytes.
+pub const MAX_HEADER: usize = 255 * 4;
+/// Offset of the destination ISD-AS.
+pub const DST_AS: usize = COMMON_HEADER;
+/// Offset of the source ISD-AS.
+pub const SRC_AS: usize = COMMON_HEADER + 8;
+/// Offset of the destination host.
+pub const DST_HOST: usize = COMMON_HEADER + 16;
+
+/// Types of host addresses: a kind, and the length in units of four bytes, less one.
+const IPV4: u8 = 0b0000;
+const IPV6: u8 = 0b0011;
+const SERVICE: u8 = 0b0100;
+
+/// A host in the address header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// An IP address.
+    Ip(IpAddr),
+    /// A service address; the multicast bit is kept.
+    Service(u16),
+}
+
+/// The common and address headers of a packet, their lengths checked against each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Length of all SCION headers: offset of extensions or the upper-layer header.
+    pub len: usize,
+    /// Offset of the path header.
+    pub path: usize,
+    /// Type of the path.
+    pub path_type: u8,
+    /// What follows the headers.
+    pub next_header: u8,
+    /// Length of what follows the headers, as the common header says.
+    pub payload_len: usize,
+    /// The AS the packet is for.
+    pub dst_as: IsdAsn,
+    /// The AS the packet says it is from.
+    pub src_as: IsdAsn,
+    dst_type: u8,
+    src_type: u8,
+}
+
+impl Header {
+    /// Reads the headers of `packet`, which holds at least [`len`](Self::len) bytes then. Its
+    /// payload may be cut short.
+    ///
+    /// # Errors
+    /// [`Malformed`] when the headers are cut short, their lengths contradict each other, or their
+    /// version is unknown.
+    #[inline]
+    pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
+        if packet.len() < DST_HOST + 8 {
+            return Err(Malformed::Truncated);
+        }
+        if packet[0] >> 4 != 0 {
+            return Err(Malformed::Version(packet[0] >> 4));
+        }
+        let len = usize::from(packet[5]) * 4;
+        let (dst_type, src_type) = (packet[9] >> 4, packet[9] & 0xf);
+        let path = DST_HOST + host_len(dst_type) + host_len(src_type);
+        if len < path {
+            return Err(Malformed::Length);
+        }
+        if packet.len() < len {
+            return Err(Malformed::Truncated);
+        }
+        Ok(Self {
+            len,
+            path,
+            path_type: packet[8],
+            next_header: packet[4],
+            payload_len: usize::from(u16_at(packet, 6)),
+            dst_as: IsdAsn(u64_at(packet, DST_AS)),
+            src_as: IsdAsn(u64_at(packet, SRC_AS)),
+            dst_type,
+            src_type,
+        })
+    }
+
+    /// Offset of the source host.
+    #[inline]
+    pub fn src_host_at(&self) -> usize {
+        DST_HOST + host_len(self.dst_type)
+    }
+
+    /// The destination host in `packet`, whose headers these are.
+    ///
+    /// # Errors
+    /// [`Malformed::AddressType`] when its type is unknown.
+    #[inline]
+    pub fn dst_host(&self, packet: &[u8]) -> Result<Host, Malformed> {
+        host(packet, DST_HOST, self.dst_type)
+    }
+
+    /// The source host in `packet`, whose headers these are.
+    ///
+    /// # Errors
+    /// [`Malformed::AddressType`] when its type is unknown.
+    #[inline]
+    pub fn src_host(&self, packet: &[u8]) -> Result<Host, Malformed> {
+        host(packet, self.src_host_at(), self.src_type)
+    }
+
+    /// The standard path in `packet`, whose headers these are.
+    ///
+    /// # Errors
+    /// [`MalformedPath`] when it does not fill the path header exactly, or its position is not in
+    /// it.
+    #[inline]
+    pub fn standard_path(&self, packet: &[u8]) -> Result<StandardPath, MalformedPath> {
+        let path = StandardPath::parse(packet, self.path..self.len)?;
+        path.check_position()?;
+        Ok(path)
+    }
+
+    /// Number and offset of the upper-layer header in `packet`, after at most one hop-by-hop and
+    /// one end-to-end extension, in this order. `None` where the extensions are cut short.
+    pub fn upper_layer(&self, packet: &[u8]) -> Option<(u8, usize)> {
+        let (mut next, mut at) = (self.next_header, self.len);
+        for extension in [HOP_BY_HOP, END_TO_END] {
+            if next == extension {
+                let length = packet.get(at + 1)?;
+                next = packet[at];
+                at += (usize::from(*length) + 1) * 4;
+            }
+        }
+        (at <= packet.len() && next != HOP_BY_HOP && next != END_TO_END).then_some((next, at))
+    }
+}
+
+#[inline]
+fn host_len(kind: u8) -> usize {
+    usize::from((kind & 3) + 1) * 4
+}
+
+#[inline]
+fn host(packet: &[u8], at: usize, kind: u8) -> Result<Host, Malformed> {
+    let bytes = &packet[at..at + host_len(kind)];
+    match (kind, bytes.first_chunk::<4>(), bytes.first_chunk::<16>()) {
+        (IPV4, Some(ip), _) => Ok(Host::Ip(IpAddr::from(*ip))),
+        (IPV6, _, Some(ip)) => Ok(Host::Ip(IpAddr::from(*ip))),
+        (SERVICE, Some(service), _) => Ok(Host::Service(u16_at(service, 0))),
+        _ => Err(Malformed::AddressType(kind)),
+    }
+}
+
+/// The common and address headers of a packet to be written, apart from its lengths.
+#[derive(Debug, Clone, Copy)]
+pub struct NewHeader {
+    /// The packet's first four bytes: version, traffic class and flow label.
+    pub first_line: u32,
+    /// What follows the headers.
+    pub next_header: u8,
+    /// Type of the path.
+    pub path_type: u8,
+    /// The destination's AS and host.
+    pub dst: (IsdAsn, IpAddr),
+    /// The source's AS and host.
+    pub src: (IsdAsn, IpAddr),
+}
+
+impl NewHeader {
+    /// Puts the headers into `out` in place of what is there. The path header must be appended
+    /// next, then [`end_header`] called.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let kind = |ip: IpAddr| if ip.is_ipv4() { IPV4 } else { IPV6 };
+        let ((dst_as, dst), (src_as, src)) = (self.dst, self.src);
+        out.clear();
+        out.extend(self.first_line.to_be_bytes());
+        out.extend([self.next_header, 0, 0, 0, self.path_type]);
+        out.extend([kind(dst) << 4 | kind(src), 0, 0]);
+        out.extend(dst_as.to_be_bytes());
+        out.extend(src_as.to_be_bytes());
+        for host in [dst, src] {
+            match host {
+                IpAddr::V4(ip) => out.extend(ip.octets()),
+                IpAddr::V6(ip) => out.extend(ip.octets()),
+            }
+        }
+    }
+}
+
+/// Sets the header length of a packet of which `headers` is all there is yet, and returns it.
+///
+/// # Errors
+/// [`HeaderLength`] when no packet can have headers of this length.
+pub fn end_header(headers: &mut [u8]) -> Result<usize, HeaderLength> {
+    let len = headers.len();
+    if len > MAX_HEADER || !len.is_multiple_of(4) {
+        return Err(HeaderLength(len));
+    }
+    headers[5] = (len / 4) as u8;
+    Ok(len)
+}
+
+/// Sets the payload length of a whole `packet` with headers of `header_len` bytes, and returns it.
+#[inline]
+pub fn set_payload_len(packet: &mut [u8], header_len: usize) -> u16 {
+    let length = (packet.len() - header_len) as u16;
+    packet[6..8].copy_from_slice(&length.to_be_bytes());
+    length
+}

@@ -1,0 +1,230 @@
+//! Reading a SCION packet.
+
+use std::net::IpAddr;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::bytes::u16_at;
+use crate::checksum::Checksum;
+use crate::header::{COMMON_HEADER, Header, Host};
+use crate::malformed::{Malformed, MalformedPath};
+use crate::number::{next_header, path_type};
+use crate::path;
+
+/// Length of a UDP header.
+pub const UDP_HEADER: usize = 8;
+
+/// A SCION packet whose lengths are consistent. Nothing else is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    bytes: &'a [u8],
+    header: Header,
+}
+
+/// A UDP datagram inside a SCION packet, its checksum verified.
+#[derive(Debug, Clone, Copy)]
+pub struct Udp<'a> {
+    /// The sender's port.
+    pub src_port: u16,
+    /// The receiver's port.
+    pub dst_port: u16,
+    /// What was sent.
+    pub payload: &'a [u8],
+}
+
+impl<'a> Packet<'a> {
+    /// Reads a whole packet: exactly as long as its header says.
+    ///
+    /// # Errors
+    /// [`Malformed`] when it is not.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let packet = Self::parse_quoted(bytes)?;
+        if packet.payload().len() == packet.header.payload_len {
+            Ok(packet)
+        } else {
+            Err(Malformed::Length)
+        }
+    }
+
+    /// Reads a packet whose payload may be cut short, as SCMP errors quote it.
+    ///
+    /// # Errors
+    /// [`Malformed`] when its headers are not whole.
+    #[inline]
+    pub fn parse_quoted(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let header = Header::parse(bytes)?;
+        Ok(Self { bytes, header })
+    }
+
+    /// The whole packet.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The number of the protocol inside.
+    #[inline]
+    pub fn next_header(&self) -> u8 {
+        self.header.next_header
+    }
+
+    /// The congestion mark (RFC 3168) of the traffic class.
+    #[inline]
+    pub fn ecn(&self) -> u8 {
+        (self.bytes[1] >> 4) & 0b11
+    }
+
+    /// The flow label, 20 bits.
+    #[inline]
+    pub fn flow(&self) -> u32 {
+        u32::from_be_bytes([0, self.bytes[1] & 0x0f, self.bytes[2], self.bytes[3]])
+    }
+
+    /// The packet's whole length, as its header says: of a quoted packet more than is quoted.
+    #[inline]
+    pub fn claimed_len(&self) -> usize {
+        self.header.len + self.header.payload_len
+    }
+
+    /// The fields of the common header that no router changes, and the address header.
+    #[inline]
+    pub(crate) fn end_to_end(&self) -> (u32, &'a [u8], &'a [u8]) {
+        (self.flow(), &self.bytes[4..10], self.addresses())
+    }
+
+    /// The address header.
+    #[inline]
+    fn addresses(&self) -> &'a [u8] {
+        &self.bytes[COMMON_HEADER..self.header.path]
+    }
+
+    /// The path type: 0 is empty, 1 a standard path.
+    #[inline]
+    pub fn path_type(&self) -> u8 {
+        self.header.path_type
+    }
+
+    /// The path header, as the packet has it here.
+    #[inline]
+    pub fn path(&self) -> &'a [u8] {
+        &self.bytes[self.header.path..self.header.len]
+    }
+
+    /// The path header of the answer to this packet: its own, reversed.
+    ///
+    /// # Errors
+    /// [`MalformedPath`] when the path is neither empty nor a standard path whose position is the
+    /// packet's.
+    pub fn reversed_path(&self) -> Result<Vec<u8>, MalformedPath> {
+        match (self.path_type(), self.path()) {
+            (path_type::EMPTY, []) => Ok(Vec::new()),
+            (path_type::STANDARD, raw) => path::reverse(raw),
+            (kind, _) => Err(MalformedPath::Type(kind)),
+        }
+    }
+
+    /// What all packets from one host to another over one path have in common: address types,
+    /// addresses and path, as they are in the header.
+    #[inline]
+    pub fn route_bytes(&self) -> &'a [u8] {
+        &self.bytes[8..self.header.len]
+    }
+
+    /// What follows the headers.
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[self.header.len..]
+    }
+
+    /// The AS the packet is for.
+    #[inline]
+    pub fn dst_as(&self) -> IsdAsn {
+        self.header.dst_as
+    }
+
+    /// The AS the packet says it is from.
+    #[inline]
+    pub fn src_as(&self) -> IsdAsn {
+        self.header.src_as
+    }
+
+    /// The host the packet is for.
+    ///
+    /// # Errors
+    /// [`Malformed::AddressType`] when it is not an IP address.
+    #[inline]
+    pub fn dst_host(&self) -> Result<IpAddr, Malformed> {
+        ip(self.header.dst_host(self.bytes)?, self.bytes[9] >> 4)
+    }
+
+    /// The host the packet says it is from.
+    ///
+    /// # Errors
+    /// [`Malformed::AddressType`] when it is not an IP address.
+    #[inline]
+    pub fn src_host(&self) -> Result<IpAddr, Malformed> {
+        ip(self.header.src_host(self.bytes)?, self.bytes[9] & 0xf)
+    }
+
+    /// Whether the checksum over pseudo header and payload is right. The pseudo header is the
+    /// address header, the payload's length and the protocol.
+    #[inline]
+    pub fn checksum_is_valid(&self) -> bool {
+        Checksum::default()
+            .add(self.addresses())
+            .add_upper(self.header.payload_len as u16, self.next_header())
+            .add(self.payload())
+            .is_valid()
+    }
+
+    /// The UDP datagram inside, its checksum verified.
+    ///
+    /// # Errors
+    /// [`Malformed`] when there is no whole datagram, or its checksum is wrong.
+    #[inline]
+    pub fn udp(&self) -> Result<Udp<'a>, Malformed> {
+        let udp = self.udp_quoted()?;
+        let bytes = self.payload();
+        if usize::from(u16_at(bytes, 4)) != bytes.len() {
+            return Err(Malformed::Length);
+        }
+        if !self.checksum_is_valid() {
+            return Err(Malformed::Checksum);
+        }
+        Ok(udp)
+    }
+
+    /// The UDP datagram inside a quoted packet, which may be cut short.
+    ///
+    /// # Errors
+    /// [`Malformed`] when there is no UDP header.
+    #[inline]
+    pub fn udp_quoted(&self) -> Result<Udp<'a>, Malformed> {
+        if self.next_header() != next_header::UDP {
+            return Err(Malformed::NextHeader(self.next_header()));
+        }
+        let Some((header, payload)) = self.payload().split_first_chunk::<UDP_HEADER>() else {
+            return Err(Malformed::Truncated);
+        };
+        Ok(Udp {
+            src_port: u16_at(header, 0),
+            dst_port: u16_at(header, 2),
+            payload,
+        })
+    }
+
+    /// Whether an SCMP message is inside.
+    #[inline]
+    pub fn is_scmp(&self) -> bool {
+        self.next_header() == next_header::SCMP
+    }
+}
+
+#[inline]
+fn ip(host: Host, kind: u8) -> Result<IpAddr, Malformed> {
+    match host {
+        Host::Ip(ip) => Ok(ip),
+        Host::Service(_) => Err(Malformed::AddressType(kind)),
+    }
+}

@@ -1,0 +1,65 @@
+//! Standard paths: where their fields are, the interfaces they lead over, their expiry, the reverse
+//! path (SCION header specification, "Path Type: SCION").
+
+mod crossing;
+mod field;
+mod standard;
+
+use std::ops::Range;
+
+pub use self::crossing::{Crossing, crossings, interface_ids};
+pub use self::field::{HOP, HopField, INFO, InfoField};
+pub use self::standard::{META, StandardPath};
+use crate::malformed::MalformedPath;
+
+/// Length of a one-hop path: an info field and two hop fields.
+pub const ONE_HOP: usize = INFO + 2 * HOP;
+
+/// The path of the answer to a packet that arrived with the path header `raw`.
+///
+/// # Errors
+/// [`MalformedPath`] when `raw` is not one whole standard path, or its position is not in it.
+pub fn reverse(raw: &[u8]) -> Result<Vec<u8>, MalformedPath> {
+    let path = StandardPath::parse(raw, 0..raw.len())?;
+    path.check_position()?;
+    let mut reversed = Vec::with_capacity(raw.len());
+    path.write_reversed(raw, path.current_hop, &mut reversed);
+    Ok(reversed)
+}
+
+/// When the first hop field of the path header `raw` expires, in whole seconds since the Unix
+/// epoch.
+///
+/// # Errors
+/// [`MalformedPath`] when `raw` is not one whole standard path.
+pub fn expiry(raw: &[u8]) -> Result<u64, MalformedPath> {
+    let path = StandardPath::parse(raw, 0..raw.len())?;
+    let expiries = (0..path.hops).map(|hop| {
+        let info = path.info(raw, path.info_of(hop));
+        path.hop(raw, hop).expiry_half_seconds(&info) / 2
+    });
+    expiries.min().ok_or(MalformedPath::Empty)
+}
+
+/// Whether two path headers, each as it is at any router, are of the same path: equal but for what
+/// routers change, which is the position, the segment identifiers and the alert flags.
+pub fn same_path(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() || one.is_empty() {
+        return one.is_empty() && other.is_empty();
+    }
+    let Ok(path) = StandardPath::parse(one, 0..one.len()) else {
+        return false;
+    };
+    let same = |range: Range<usize>| one[range.clone()] == other[range];
+    same(1..META)
+        && (0..path.infos).map(|info| path.info_at(info)).all(|at| {
+            let id = InfoField::segment_id_at(at);
+            same(at..id.start) && same(id.end..at + INFO)
+        })
+        && (0..path.hops)
+            .map(|hop| path.hop_at(hop))
+            .all(|at| (one[at] ^ other[at]) & !field::ALERTS == 0 && same(at + 1..at + HOP))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! The interfaces that a path leads over, and the flags that alert their routers.
+
+use super::field::HopField;
+use super::standard::StandardPath;
+use crate::malformed::MalformedPath;
+
+/// An interface that a path leads over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crossing {
+    /// Its number.
+    pub id: u16,
+    /// The byte of the path header with its alert flag.
+    alert_at: usize,
+    alert: u8,
+}
+
+impl Crossing {
+    /// Alerts the router of the interface in `raw`, a copy of the path header it was found in. MACs
+    /// do not cover the flag.
+    pub fn set_alert(&self, raw: &mut [u8]) {
+        if let Some(byte) = raw.get_mut(self.alert_at) {
+            *byte |= self.alert;
+        }
+    }
+}
+
+/// The interfaces that the path header `raw` leads over, in order of travel: egress, ingress,
+/// egress, ingress… so an even number.
+///
+/// # Errors
+/// [`MalformedPath`] when `raw` is not one whole standard path.
+pub fn crossings(raw: &[u8]) -> Result<Vec<Crossing>, MalformedPath> {
+    let path = StandardPath::parse(raw, 0..raw.len())?;
+    let mut crossings = Vec::with_capacity(2 * path.hops);
+    for hop in 0..path.hops {
+        let segment = path.info_of(hop);
+        let (info, field) = (path.info(raw, segment), path.hop(raw, hop));
+        let mut cross = |id, alert| {
+            let alert_at = path.hop_at(hop);
+            crossings.push(Crossing {
+                id,
+                alert_at,
+                alert,
+            });
+        };
+        // Where two segments meet in one AS, the interfaces towards the unused part of either
+        // segment are not crossed. At a peering link they are the link itself.
+        let starts = hop == 0 || path.changed_before(hop);
+        let ends = hop + 1 == path.hops || path.changes_after(hop);
+        if !starts || (info.peer && segment > 0) {
+            cross(field.ingress(&info), HopField::ingress_flag(&info));
+        }
+        if !ends || (info.peer && segment + 1 < path.infos) {
+            cross(field.egress(&info), HopField::egress_flag(&info));
+        }
+    }
+    if crossings.is_empty() || crossings.len() % 2 != 0 {
+        return Err(MalformedPath::Empty);
+    }
+    Ok(crossings)
+}
+
+/// The numbers of the interfaces that the path header `raw` leads over, as [`crossings`].
+///
+/// # Errors
+/// As [`crossings`].
+pub fn interface_ids(raw: &[u8]) -> Result<Vec<u16>, MalformedPath> {
+    Ok(crossings(raw)?.iter().map(|crossing| crossing.id).collect())
+}
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{DOWN, PEERING, UP, raw};
+
+    #[test]
+    fn each_interface_has_the_flag_of_its_hop_field() {
+        let up: (u8, &[_]) = (UP, &[(1, 0), (3, 2), (0, 4)]);
+        let core: (u8, &[_]) = (UP, &[(5, 0), (0, 6)]);
+        let down: (u8, &[_]) = (DOWN, &[(0, 7), (8, 9), (10, 0)]);
+        let shortcut: (u8, &[_]) = (UP, &[(1, 0), (3, 2)]);
+        let peer_up: (u8, &[_]) = (UP | PEERING, &[(1, 0), (11, 4)]);
+        let peer_down: (u8, &[_]) = (DOWN | PEERING, &[(12, 7), (8, 0)]);
+        for segments in [
+            &[up][..],
+            &[down],
+            &[up, down],
+            &[up, core, down],
+            &[shortcut, down],
+            &[peer_up, peer_down],
+        ] {
+            let raw = raw(segments);
+            for crossing in crossings(&raw).unwrap() {
+                // The offset of the interface in the hop field, by the flag.
+                let id_at = crossing.alert_at + if crossing.alert == 0b10 { 2 } else { 4 };
+                let id = u16::from_be_bytes([raw[id_at], raw[id_at + 1]]);
+                assert_eq!(id, crossing.id);
+            }
+        }
+    }
+
+    #[test]
+    fn setting_an_alert_changes_one_bit() {
+        let before = raw(&[(UP, &[(1, 0), (3, 2)]), (DOWN, &[(0, 7), (8, 0)])]);
+        for crossing in crossings(&before).unwrap() {
+            let mut after = before.clone();
+            crossing.set_alert(&mut after);
+            let bits = before.iter().zip(&after).map(|(b, a)| (b ^ a).count_ones());
+            assert_eq!(bits.sum::<u32>(), 1);
+            assert_eq!(interface_ids(&after), interface_ids(&before));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let ids = interface_ids(&bytes);
+            for crossing in crossings(&bytes).unwrap_or_default() {
+                crossing.set_alert(&mut bytes);
+            }
+            prop_assert_eq!(interface_ids(&bytes), ids);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! SCMP errors.
+
+use std::fmt;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::malformed::Malformed;
+use crate::number::{parameter, scmp_type, unreachable};
+
+/// What an SCMP error says about a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ScmpError {
+    /// The packet cannot be delivered.
+    DestinationUnreachable {
+        /// One of [`unreachable`](crate::number::unreachable).
+        code: u8,
+    },
+    /// The packet is larger than the MTU of a link.
+    PacketTooBig {
+        /// That MTU: the largest SCION packet, in bytes.
+        mtu: u16,
+    },
+    /// A field of the packet's header is invalid.
+    ParameterProblem {
+        /// One of [`parameter`](crate::number::parameter).
+        code: u8,
+        /// Offset of the offending field in the packet.
+        pointer: u16,
+    },
+    /// The link at an interface is down.
+    ExternalInterfaceDown {
+        /// The AS that reports it.
+        isd_as: IsdAsn,
+        /// Its interface.
+        interface: u16,
+    },
+    /// Two interfaces of an AS cannot reach each other.
+    InternalConnectivityDown {
+        /// The AS that reports it.
+        isd_as: IsdAsn,
+        /// The interface packets come in by; 0 from a host of the AS.
+        ingress: u16,
+        /// The interface they should leave by.
+        egress: u16,
+    },
+    /// An error this program does not know.
+    Other {
+        /// SCMP type, below 128.
+        kind: u8,
+        /// SCMP code.
+        code: u8,
+    },
+}
+
+impl fmt::Display for ScmpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::DestinationUnreachable { code } => {
+                let why = match code {
+                    unreachable::NO_ROUTE => "no route",
+                    unreachable::DENIED => "denied by policy",
+                    unreachable::BEYOND_SCOPE => "beyond the scope of the source address",
+                    unreachable::ADDRESS => "no such host",
+                    unreachable::PORT => "nobody listens at the port",
+                    unreachable::SOURCE_POLICY => "the source address failed a policy",
+                    unreachable::REJECTED => "route rejected",
+                    _ => return write!(f, "destination unreachable (code {code})"),
+                };
+                write!(f, "destination unreachable: {why}")
+            }
+            Self::PacketTooBig { mtu } => {
+                write!(f, "a link on the path takes packets of at most {mtu} bytes")
+            }
+            Self::ParameterProblem { code, pointer } => {
+                let why = match code {
+                    parameter::INVALID_PATH => "invalid path",
+                    parameter::UNKNOWN_CONS_INGRESS | parameter::UNKNOWN_CONS_EGRESS => {
+                        "unknown interface in the path"
+                    }
+                    parameter::INVALID_MAC => "wrong hop-field MAC",
+                    parameter::PATH_EXPIRED => "the path expired",
+                    parameter::INVALID_SEGMENT_CHANGE => "invalid change of segments",
+                    _ => {
+                        return write!(
+                            f,
+                            "a router refuses the header (code {code}, byte {pointer})"
+                        );
+                    }
+                };
+                write!(f, "a router refuses the path: {why}")
+            }
+            Self::ExternalInterfaceDown { isd_as, interface } => {
+                write!(f, "interface {isd_as}#{interface} is down")
+            }
+            Self::InternalConnectivityDown {
+                isd_as,
+                ingress,
+                egress,
+            } => write!(f, "{isd_as} is cut between #{ingress} and #{egress}"),
+            Self::Other { kind, code } => write!(f, "SCMP error {kind}, code {code}"),
+        }
+    }
+}
+
+/// Length of what precedes the quoted packet in an error of type `kind`; `None` for other messages.
+pub fn quote_at(kind: u8) -> Option<usize> {
+    match kind {
+        scmp_type::DESTINATION_UNREACHABLE
+        | scmp_type::PACKET_TOO_BIG
+        | scmp_type::PARAMETER_PROBLEM => Some(8),
+        scmp_type::EXTERNAL_INTERFACE_DOWN => Some(20),
+        scmp_type::INTERNAL_CONNECTIVITY_DOWN => Some(28),
+        _ => None,
+    }
+}
+
+impl ScmpError {
+    /// Reads the error in the SCMP message `bytes`, which is not empty, and the packet it quotes.
+    pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
+        let (kind, code) = (bytes[0], bytes[1]);
+        let error = match kind {
+            scmp_type::DESTINATION_UNREACHABLE => Self::DestinationUnreachable { code },
+            scmp_type::PACKET_TOO_BIG => Self::PacketTooBig {
+                mtu: u16_at(bytes, 6)?,
+            },
+            scmp_type::PARAMETER_PROBLEM => Self::ParameterProblem {
+                code,
+                pointer: u16_at(bytes, 6)?,
+            },
+            scmp_type::EXTERNAL_INTERFACE_DOWN => Self::ExternalInterfaceDown {
+                isd_as: isd_as_at(bytes, 4)?,
+                interface: interface_at(bytes, 12)?,
+            },
+            scmp_type::INTERNAL_CONNECTIVITY_DOWN => Self::InternalConnectivityDown {
+                isd_as: isd_as_at(bytes, 4)?,
+                ingress: interface_at(bytes, 12)?,
+                egress: interface_at(bytes, 20)?,
+            },
+            _ => Self::Other { kind, code },
+        };
+        let quoted = quote_at(kind).and_then(|at| bytes.get(at..));
+        Ok((error, quoted.unwrap_or_default()))
+    }
+
+    /// Appends the message to `out` up to the packet it quotes, which must follow; its checksum is
+    /// zero.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let begin = |out: &mut Vec<u8>, kind, code| out.extend([kind, code, 0, 0]);
+        let number = |out: &mut Vec<u8>, number: u16| out.extend(u32::from(number).to_be_bytes());
+        match *self {
+            Self::DestinationUnreachable { code } => {
+                begin(out, scmp_type::DESTINATION_UNREACHABLE, code);
+                number(out, 0);
+            }
+            Self::PacketTooBig { mtu } => {
+                begin(out, scmp_type::PACKET_TOO_BIG, 0);
+                number(out, mtu);
+            }
+            Self::ParameterProblem { code, pointer } => {
+                begin(out, scmp_type::PARAMETER_PROBLEM, code);
+                number(out, pointer);
+            }
+            Self::ExternalInterfaceDown { isd_as, interface } => {
+                begin(out, scmp_type::EXTERNAL_INTERFACE_DOWN, 0);
+                write_interface(isd_as, interface, out);
+            }
+            Self::InternalConnectivityDown {
+                isd_as,
+                ingress,
+                egress,
+            } => {
+                begin(out, scmp_type::INTERNAL_CONNECTIVITY_DOWN, 0);
+                write_interface(isd_as, ingress, out);
+                out.extend(u64::from(egress).to_be_bytes());
+            }
+            Self::Other { kind, code } => begin(out, kind, code),
+        }
+    }
+}
+
+/// Appends an AS and an interface, which SCMP carries in 64 bits.
+pub(super) fn write_interface(isd_as: IsdAsn, interface: u16, out: &mut Vec<u8>) {
+    out.extend(isd_as.to_be_bytes());
+    out.extend(u64::from(interface).to_be_bytes());
+}
+
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Malformed> {
+    let chunk = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    chunk.copied().ok_or(Malformed::Truncated)
+}
+
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
+    chunk(bytes, at).map(u16::from_be_bytes)
+}
+
+pub(super) fn isd_as_at(bytes: &[u8], at: usize) -> Result<IsdAsn, Malformed> {
+    chunk(bytes, at).map(|isd_as| IsdAsn(u64::from_be_bytes(isd_as)))
+}
+
+/// An interface, which SCMP carries in 64 bits.
+pub(super) fn interface_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
+    u16::try_from(u64::from_be_bytes(chunk(bytes, at)?)).map_err(|_| Malformed::Length)
+}
