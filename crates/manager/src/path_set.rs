@@ -56,6 +56,10 @@ pub struct PathSet<P> {
     weighing: Weighing,
     orders: Vec<Order>,
     next_subflow: u64,
+    /// Something happened since the last orders.
+    changed: bool,
+    /// When there is something to order although nothing happens.
+    due: Option<Instant>,
 }
 
 /// A path of a set, for display.
@@ -93,12 +97,15 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entries: BTreeMap::new(),
             orders: Vec::new(),
             next_subflow: 0,
+            changed: false,
+            due: None,
         }
     }
 
     /// These paths are offered now, and no others; `fits` tells why nothing can be sent over one of
     /// them. What is not offered any more is held, and closed unless it delivers.
     pub fn offer(&mut self, paths: &[P], fits: impl Fn(&P) -> Result<(), String>, now: Instant) {
+        self.changed = true;
         let mut gone: Vec<Fingerprint> = self.entries.keys().copied().collect();
         for path in paths {
             let fingerprint = path.as_ref().fingerprint();
@@ -126,12 +133,14 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// Which of the offered paths may be used at all changes. What is denied is closed at once.
     pub fn set_policy(&mut self, policy: Option<Policy>) {
+        self.changed = true;
         self.options.policy = policy;
         self.judge();
     }
 
     /// What is wanted of the remote changes.
     pub fn set_demand(&mut self, demand: Demand) {
+        self.changed = true;
         self.demand = demand;
         if demand == Demand::None {
             for (path, entry) in &mut self.entries {
@@ -144,6 +153,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// The remote does not choose paths: they are chosen here. Whether that is new.
     pub fn choose_here(&mut self) -> bool {
+        self.changed = true;
         let new = std::mem::take(&mut self.options.contact_only);
         if new {
             choose(&mut self.entries, &self.options);
@@ -154,6 +164,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// A subflow that was dialed is connected. `rtt` is its round trip, if it was measured: paths
     /// are then chosen anew, since it may be other than announced.
     pub fn connected(&mut self, subflow: SubflowId, rtt: Option<Duration>, now: Instant) {
+        self.changed = true;
         let Some((path, entry)) = find(&mut self.entries, subflow) else {
             return;
         };
@@ -181,6 +192,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// A subflow could not be connected, or has ended. `error` tells people why.
     pub fn lost(&mut self, subflow: SubflowId, failure: Failure, error: String, now: Instant) {
+        self.changed = true;
         // The remote can dial as well.
         let at_least = match (self.demand, failure) {
             (Demand::Transfer, _) | (_, Failure::Interrupted) => Duration::ZERO,
@@ -200,6 +212,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// The transfer itself ended a subflow, for reasons of its own: that says nothing of the path.
     pub fn closed(&mut self, subflow: SubflowId) {
+        self.changed = true;
         if let Some((_, entry)) = find(&mut self.entries, subflow) {
             entry.remove(subflow);
         }
@@ -208,6 +221,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// A subflow delivers nothing of what was requested: another one, or another path, takes its
     /// place until it recovers.
     pub fn stalled(&mut self, subflow: SubflowId, now: Instant) {
+        self.changed = true;
         let Some((_, entry)) = find(&mut self.entries, subflow) else {
             return;
         };
@@ -224,6 +238,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// Something came over a subflow that had stalled.
     pub fn recovered(&mut self, subflow: SubflowId) {
+        self.changed = true;
         let Some((path, entry)) = find(&mut self.entries, subflow) else {
             return;
         };
@@ -260,6 +275,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         if self.demand != Demand::Transfer || self.has_shares() {
             return;
         }
+        self.changed = true;
         let most = self.options.subflows.max(1);
         self.weighing.tick(&mut self.entries, most, carried, now);
         for (path, entry) in &mut self.entries {
@@ -280,9 +296,13 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// What is to be done now. To be asked after each event, and when [`next_due`](Self::next_due)
     /// says.
     pub fn orders(&mut self, now: Instant) -> Vec<Order> {
+        if !std::mem::take(&mut self.changed) && self.due.is_none_or(|due| due > now) {
+            return Vec::new();
+        }
         self.give_up(now);
         self.retire();
         self.dial(now);
+        self.due = self.order_due();
         std::mem::take(&mut self.orders)
     }
 
@@ -301,11 +321,16 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// When [`tick`](Self::tick) and [`orders`](Self::orders) are to be called at the latest.
     pub fn next_due(&self) -> Option<Instant> {
+        let due = [self.order_due(), self.weighing.next_due()];
+        due.into_iter().flatten().min()
+    }
+
+    fn order_due(&self) -> Option<Instant> {
         let dials = self.entries.values().filter(|entry| self.may_dial(entry));
         let dials = dials.filter_map(|entry| entry.backoff.until());
         let patience = |entry: &Entry<P>| Some(entry.open?.stalled? + self.patience(entry)?);
         let given_up = self.entries.values().filter_map(patience);
-        dials.chain(given_up).chain(self.weighing.next_due()).min()
+        dials.chain(given_up).min()
     }
 
     /// Every path that is or was offered.
@@ -346,13 +371,18 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             .any(|entry| entry.unusable().is_none())
     }
 
-    /// One line on why there is no connection; `None` where nothing has failed.
+    /// One line on why there is no connection over any of the offered paths; `None` where nothing
+    /// has failed.
     pub fn trouble(&self) -> Option<String> {
         let offered = || self.entries.values().filter(|entry| entry.offered);
         let unusable = || offered().find_map(|entry| Some(entry.unusable()?.to_string()));
         let last = offered().find_map(|entry| entry.error.clone());
-        let any = || self.entries.values().find_map(|entry| entry.error.clone());
-        last.or_else(unusable).or_else(any)
+        last.or_else(unusable)
+    }
+
+    /// Why a subflow over any path, offered or not, ended or did not come about.
+    pub fn last_error(&self) -> Option<String> {
+        self.entries.values().find_map(|entry| entry.error.clone())
     }
 
     /// Whether each path has a share of the bytes that it keeps to.

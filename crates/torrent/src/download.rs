@@ -21,7 +21,7 @@ use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::peer::Shared;
 use crate::progress::{Phase, Progress, SeedProgress, Summary};
-use crate::swarm::{Goal, Reporter, Swarm, SwarmError, Tally, Weights};
+use crate::swarm::{Goal, Reporter, Swarm, SwarmError, Tally};
 use crate::transport::Transport;
 use crate::wire::{Handshake, PeerId};
 
@@ -364,13 +364,12 @@ async fn fetch<T: Transport>(
     let goal = Goal {
         until_complete: true,
         give_up_after: options.give_up_after,
-        choice: (options.select, options.paths.max(1)),
+        select: options.select,
+        paths: options.paths.max(1),
         select_by: options.select_by,
         policy: options.policy,
-        weights: Weights {
-            slots: options.slots,
-            sensing: options.sensing,
-        },
+        slots: options.slots,
+        sensing: options.sensing,
     };
     // Kept here too: who sees the last of it closed finds the files unlocked.
     let reporter = Reporter::Download(progress.clone());

@@ -18,7 +18,7 @@ use crate::limits::SeedLimits;
 use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::progress::SeedProgress;
-use crate::swarm::{Goal, Reporter, Swarm, SwarmError, Weights};
+use crate::swarm::{Goal, Reporter, Swarm, SwarmError};
 use crate::transport::Transport;
 
 /// How to seed.
@@ -151,13 +151,12 @@ impl Seed {
         let goal = Goal {
             until_complete: false,
             give_up_after: Duration::MAX,
-            choice: (options.select, 1),
+            select: options.select,
+            paths: 1,
             select_by: options.select_by,
             policy: options.policy,
-            weights: Weights {
-                slots: SlotOptions::default(),
-                sensing: options.sensing,
-            },
+            slots: SlotOptions::default(),
+            sensing: options.sensing,
         };
         let everything = Bitfield::full(metainfo.piece_count());
         let files = Arc::new(files);

@@ -7,17 +7,16 @@ mod blame;
 mod conn;
 mod content;
 mod fill;
+mod goal;
 mod hear;
 mod path;
 mod policy;
-mod remote;
+mod remotes;
 mod report;
 mod seeding;
-mod shares;
 #[cfg(test)]
 mod tests;
 mod uploads;
-mod weigh;
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -25,7 +24,6 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
-use hawser_manager::SelectBy;
 use hawser_store::{Disk, DiskEvent, Hash, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -33,11 +31,11 @@ use tokio::time::MissedTickBehavior;
 
 use self::blame::Suspect;
 use self::conn::{Conn, Origin};
-use self::remote::{Choice, Offered, Remote};
+pub(crate) use self::goal::Goal;
+use self::remotes::{Dialed, Offered, RemoteId, Remotes};
 pub(crate) use self::report::{Reporter, Tally};
 use self::seeding::Seeding;
 use self::uploads::{Terms, Uploads};
-pub(crate) use self::weigh::Weights;
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::metainfo::Metainfo;
@@ -59,19 +57,16 @@ const AT_ONCE: usize = 32;
 /// Most connections that peers may open to us.
 const MOST_ACCEPTED: usize = 500;
 
-/// A peer with nothing to say may be right later.
-const HANDSHAKE_PAUSE: Duration = Duration::from_secs(10);
-
 /// What happens.
 enum Event<T: Transport> {
     Offers {
-        remote: usize,
+        remote: RemoteId,
         paths: Offered<T::Path>,
         trouble: Option<String>,
     },
     Incoming(T::Connection),
     Dialed {
-        attempt: u64,
+        dialed: Dialed,
         result: Result<Session<T::Connection>, DialError>,
     },
     /// What is offered to who downloads from us, at this address.
@@ -113,22 +108,6 @@ pub(crate) enum SwarmError {
     EndpointClosed,
 }
 
-/// What the owner is to do.
-#[derive(Debug, Clone)]
-pub(crate) struct Goal {
-    /// End when everything is verified, rather than serve until stopped. A download that goes on
-    /// seeding gives it up then.
-    pub until_complete: bool,
-    /// End after so long without progress and without a peer to wait for.
-    pub give_up_after: Duration,
-    pub choice: (hawser_path::Select, usize),
-    /// Who chooses paths: here, who downloads also lets uploaders know whether they may.
-    pub select_by: SelectBy,
-    /// Which paths may be used at all.
-    pub policy: Option<hawser_path::Policy>,
-    pub weights: Weights,
-}
-
 /// The state of a torrent at work.
 pub(crate) struct Swarm<T: Transport> {
     transport: T,
@@ -137,12 +116,8 @@ pub(crate) struct Swarm<T: Transport> {
     goal: Goal,
     picker: Picker,
     disk: Disk,
-    remotes: Vec<Remote<T::Path>>,
-    /// One for each remote.
-    weighings: Vec<weigh::Weighing>,
+    remotes: Remotes<T::Path>,
     conns: HashMap<ConnId, Conn<T::Connection>>,
-    /// Dials under way, and over which path of which remote.
-    attempts: HashMap<u64, path::Attempt>,
     /// Who downloads from us over paths that we choose.
     uploads: Uploads<T::Path>,
     groups: HashMap<[u8; 32], GroupId>,
@@ -193,20 +168,11 @@ impl<T: Transport> Swarm<T> {
             .clone();
         let now = Instant::now();
         let tally = Tally::new(metainfo.pieces(), &verified, now);
-        let (select, most) = goal.choice.clone();
-        let choice = Choice {
-            select,
-            most,
-            policy: goal.policy.clone(),
-        };
-        let mut remotes: Vec<Remote<T::Path>> = Vec::new();
-        for peer in peers {
-            if remotes.iter().all(|known| known.addr != peer) {
-                let contact_only = goal.select_by == SelectBy::Uploader;
-                remotes.push(Remote::new(peer, choice.clone(), contact_only));
-            }
+        let mut remotes = Remotes::new(peers, &goal);
+        if verified.is_full() {
+            remotes.all_mut().for_each(|r| r.set_complete(false));
         }
-        let uploads = Uploads::new(goal.weights.sensing, now);
+        let uploads = Uploads::new(goal.sensing, now);
         let mut swarm = Self {
             picker: Picker::new(metainfo.pieces(), verified, rand::random()),
             transport,
@@ -215,9 +181,7 @@ impl<T: Transport> Swarm<T> {
             goal,
             disk,
             remotes,
-            weighings: Vec::new(),
             conns: HashMap::new(),
-            attempts: HashMap::new(),
             uploads,
             groups: HashMap::new(),
             banned: HashSet::new(),
@@ -305,7 +269,7 @@ impl<T: Transport> Swarm<T> {
             if ticked {
                 self.tick(now)?;
             }
-            self.dial_due(now);
+            self.obey(now);
             self.fill(now, ticked);
         }
         Ok(())
@@ -327,7 +291,7 @@ impl<T: Transport> Swarm<T> {
                 trouble,
             } => self.offered(remote, &paths, trouble, now)?,
             Event::Incoming(connection) => self.incoming(connection),
-            Event::Dialed { attempt, result } => self.dialed(attempt, result, now)?,
+            Event::Dialed { dialed, result } => self.dialed(dialed, result, now)?,
             Event::Ways { group, addr, paths } => self.ways(group, addr, &paths, now),
             Event::DialedBack { attempt, result } => self.dialed_back(attempt, result, now)?,
             Event::Accepted(Ok(session)) => {
@@ -380,7 +344,7 @@ impl<T: Transport> Swarm<T> {
         self.follow_content();
         self.ask_again(now);
         self.weigh(now);
-        self.retire(now);
+        self.retire();
         self.part_from_complete();
         self.check_limits(now);
         self.settle(now);
@@ -412,12 +376,11 @@ impl<T: Transport> Swarm<T> {
     ) -> Result<Option<ConnId>, SwarmError> {
         let key = session.connection.key();
         let from = session.connection.peer();
-        let mut dropped = self.remotes.iter().filter(|r| r.banned.is_some());
         let from_banned = origin == Origin::Accepted && self.is_host_banned(from);
-        if self.banned.contains(&key) || from_banned || dropped.any(|remote| remote.addr == from) {
+        if self.banned.contains(&key) || from_banned || self.remotes.is_banned(from) {
             session.connection.close(CloseCode::Banned, "banned");
-            if let Origin::Dialed(remote, _) = origin {
-                self.ban_remote(remote, "it has the key of a peer that was dropped")?;
+            if let Origin::Dialed(dialed) = origin {
+                self.ban_remote(dialed.remote, "it has the key of a peer that was dropped")?;
             }
             return Ok(None);
         }

@@ -83,6 +83,24 @@ fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
 }
 
 #[test]
+fn a_refused_path_is_replaced_and_dialed_again_after_a_minute() {
+    let mut bench = Bench::new(Select::shortest(), 1);
+    let now = Instant::now();
+    let (short, long) = (path(&[1]), path(&[2, 3]));
+    bench.offer(&[short.clone(), long.clone()], now);
+    bench.orders(now);
+    let (name, minute) = (short.fingerprint(), Duration::from_secs(60));
+    let (subflow, refused) = (bench.subflows[&name], Failure::Refused);
+    bench.set.lost(subflow, refused, "it says so".into(), now);
+    assert_eq!(bench.taken(), [long.fingerprint()]);
+    assert!(!bench.dials(now + minute - MS).contains(&name));
+    assert!(bench.dials(now + minute).contains(&name));
+    let mut paths = bench.set.paths();
+    let refused = paths.find(|path| path.fingerprint == name).unwrap();
+    assert_eq!(refused.error, Some("it says so"));
+}
+
+#[test]
 fn a_path_that_is_not_offered_is_held_then_closed_and_offered_again_dialed_at_once() {
     let mut bench = Bench::new(Select::disjoint(), 4);
     let now = Instant::now();
@@ -333,7 +351,7 @@ fn a_path_that_shares_an_interface_is_tried_and_kept_if_the_others_lose_nothing(
             ..PathSetOptions::default()
         });
         let mut now = Instant::now();
-        let (one, other) = (path(&[1, 5]), path(&[2, 5]));
+        let (one, other) = (path(&[1, 5, 1]), path(&[2, 5, 2]));
         bench.offer(&[one.clone(), other.clone()], now);
         let mut carried: BTreeMap<SubflowId, u64> = BTreeMap::new();
         for _ in 0..300 {

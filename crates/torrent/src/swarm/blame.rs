@@ -5,6 +5,7 @@
 //! piece is right at last, whoever sent a block that was different is to blame.
 
 use super::conn::Origin;
+use super::remotes::RemoteId;
 use super::{Swarm, SwarmError};
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
@@ -110,19 +111,21 @@ impl<T: Transport> Swarm<T> {
                 tracing::warn!(%peer, reason, "a peer was dropped");
             }
             self.drop_conn(id, CloseCode::Banned, reason);
-            if let Origin::Dialed(remote, _) = origin {
-                self.ban_remote(remote, reason)?;
+            if let Origin::Dialed(dialed) = origin {
+                self.ban_remote(dialed.remote, reason)?;
             }
         }
         Ok(())
     }
 
     /// Never dials a remote again.
-    pub(super) fn ban_remote(&mut self, remote: usize, reason: &str) -> Result<(), SwarmError> {
-        self.remotes[remote].banned.get_or_insert(reason.to_owned());
+    pub(super) fn ban_remote(&mut self, remote: RemoteId, reason: &str) -> Result<(), SwarmError> {
+        if let Some(remote) = self.remotes.get_mut(remote) {
+            remote.ban(reason);
+        }
         if self.goal.until_complete
             && self.conns.is_empty()
-            && self.remotes.iter().all(|remote| remote.banned.is_some())
+            && self.remotes.all().all(|remote| remote.banned.is_some())
         {
             return Err(SwarmError::AllDropped(self.troubles()));
         }

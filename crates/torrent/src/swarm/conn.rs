@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use hawser_path::Fingerprint;
 use tokio::sync::mpsc;
 
+use super::remotes::Dialed;
 use super::uploads::Terms;
 use crate::peer::{Counts, Outgoing};
 use crate::picker::GroupId;
@@ -38,8 +39,8 @@ const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
 /// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// We dialed the remote of this index over this path.
-    Dialed(usize, Fingerprint),
+    /// We dialed one of the remotes.
+    Dialed(Dialed),
     /// We connected back over this path to who downloads from us.
     Back(Fingerprint),
     /// The peer dialed us.

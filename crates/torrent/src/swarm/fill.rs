@@ -62,7 +62,7 @@ impl<T: Transport> Swarm<T> {
             return 0;
         }
         let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
-        let more = depth.saturating_sub(asked).min(self.room(id).new);
+        let more = depth.saturating_sub(asked).min(blocks(self.room(id).new));
         let requests = self.picker.pick(id, more);
         self.ask(id, &requests, now);
         requests.len()
@@ -86,7 +86,9 @@ impl<T: Transport> Swarm<T> {
         }
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
         // Who may not have any more cannot help to finish.
-        let open = lanes.iter().filter(|(id, _)| self.room(**id).new > 0);
+        let open = lanes
+            .iter()
+            .filter(|(id, _)| blocks(self.room(**id).new) > 0);
         let all: Vec<Lane> = open.map(|(_, lane)| *lane).collect();
         let plan = Plan::new(&all, left);
         let rate = |lane: &Lane| lane.rate.unwrap_or(f64::INFINITY);
@@ -97,9 +99,9 @@ impl<T: Transport> Swarm<T> {
         for id in order {
             let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
             let share = plan.share(&lanes[&id], depth, free);
-            let mut requests = self.picker.pick(id, share.min(self.room(id).new));
+            let mut requests = self.picker.pick(id, share.min(blocks(self.room(id).new)));
             let mut asked = lanes[&id].asked + requests.len();
-            let most = depth.min(asked.saturating_add(self.room(id).again));
+            let most = depth.min(asked.saturating_add(blocks(self.room(id).again)));
             while self.picker.free_blocks() == 0 && asked < most {
                 let lane = Lane {
                     asked,
@@ -128,4 +130,9 @@ impl<T: Transport> Swarm<T> {
             conn.set_asked(asked, now);
         }
     }
+}
+
+/// How many whole blocks so many bytes have room for.
+fn blocks(bytes: u64) -> usize {
+    usize::try_from(bytes / u64::from(BLOCK)).unwrap_or(usize::MAX)
 }

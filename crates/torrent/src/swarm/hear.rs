@@ -7,6 +7,7 @@ use std::time::Instant;
 use hawser_store::{DiskEvent, Hash, Reservation};
 
 use super::conn::Origin;
+use super::remotes::Dialed;
 use super::{Swarm, SwarmError};
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Input};
@@ -33,10 +34,10 @@ impl<T: Transport> Swarm<T> {
         match input {
             Input::Block { request, data } => {
                 known.bytes += data.len() as u64;
-                if let Origin::Dialed(remote, fingerprint) = known.origin
-                    && let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint)
+                if let Origin::Dialed(Dialed { remote, path, .. }) = known.origin
+                    && let Some(remote) = self.remotes.get_mut(remote)
                 {
-                    path.bytes += data.len() as u64;
+                    remote.paths.delivered(path, data.len() as u64);
                 }
                 return self.arrived(conn, request, data, room, now);
             }
@@ -163,6 +164,9 @@ impl<T: Transport> Swarm<T> {
             .set(piece);
         let missing = !self.picker.verified().is_full();
         self.shared.fetching.store(missing, Ordering::Relaxed);
+        if !missing {
+            self.remotes.all_mut().for_each(|r| r.set_complete(false));
+        }
         self.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.piece_size(piece));
         if self.suspects.contains_key(&piece) {

@@ -1,25 +1,24 @@
-//! Dialing, losing, replacing connections over paths.
+//! Obeying the path manager: dialing, holding, closing the subflows to the peers that are dialed.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hawser_path::Fingerprint;
-use tokio::task::AbortHandle;
+use hawser_manager::{Action, Carried, Cause, Failure, Order, Room, SubflowId};
+use hawser_path::Reason;
 
 use super::conn::Origin;
-use super::policy::REFUSED_PAUSE;
-use super::remote::{Offered, Remote};
-use super::{DialError, Event, HANDSHAKE_PAUSE, Swarm, SwarmError};
+use super::remotes::{Dialed, Offered, Remote, RemoteId, Subflow};
+use super::{DialError, Event, Swarm, SwarmError};
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
 use crate::peer::{self, Gone, Session, Shared, Side};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
-use crate::wire::Message;
+use crate::wire::{BLOCK, Message};
 
-/// Connecting and the handshake together may take so long; a dial that hangs must end, so that the
-/// path is tried again.
+/// Connecting and the handshake together may take this long; a dial that hangs must end, so that
+/// the path is tried again.
 const DIAL_TIME: Duration = Duration::from_secs(15);
 
 /// A connection this old has seen the peer's bitfield, and whether it may be asked for blocks: one
@@ -29,25 +28,11 @@ const SETTLED: Duration = Duration::from_secs(5);
 /// What a peer is told when a connection to it is not wanted any more.
 const UNUSED: &str = "the path is not used any more";
 
-/// A connection to an IP peer over which nothing comes is closed after so long, and the peer dialed
-/// anew. Many programs take one connection from an address at a time.
-const SILENT_TIME: Duration = Duration::from_secs(30);
-
-/// A path that is not offered any more and delivers nothing is closed after so long.
-const WITHDRAWN_TIME: Duration = Duration::from_secs(2);
-
-/// A dial under way.
-pub(super) struct Attempt {
-    pub remote: usize,
-    pub fingerprint: Fingerprint,
-    began: Instant,
-    task: AbortHandle,
-}
-
 impl<T: Transport> Swarm<T> {
-    /// Starts to listen for what is offered to every remote, and for who connects.
+    /// Starts to follow what is offered to every remote, and to accept connections.
     pub(super) fn watch_all(&mut self) {
-        for (remote, peer) in self.remotes.iter().map(|r| r.addr).enumerate() {
+        let peers: Vec<_> = self.remotes.iter().map(|(id, r)| (id, r.addr)).collect();
+        for (remote, peer) in peers {
             let (transport, events) = (self.transport.clone(), self.events.clone());
             self.tasks.spawn(async move {
                 let mut offers = transport.offers(peer);
@@ -83,133 +68,181 @@ impl<T: Transport> Swarm<T> {
     /// The set of paths to a remote changed.
     pub(super) fn offered(
         &mut self,
-        remote: usize,
+        remote: RemoteId,
         paths: &Offered<T::Path>,
         trouble: Option<String>,
         now: Instant,
     ) -> Result<(), SwarmError> {
-        let known = &mut self.remotes[remote];
-        known.no_path = trouble;
-        let (transport, peer) = (&self.transport, known.addr);
-        let withdrawn = known.offer(paths, |path| transport.fits(peer, path), now);
-        for attempt in withdrawn.attempts {
-            if let Some(attempt) = self.attempts.remove(&attempt) {
-                attempt.task.abort();
-            }
-        }
-        // The peer is not told what the policy says.
-        for conn in withdrawn.denied {
-            self.drop_conn(conn, CloseCode::Plain, UNUSED);
-        }
-        // Most likely a router said that the path is down: others fetch what was asked for over it.
-        // If it works after all, it recovers with the next byte.
-        for conn in withdrawn.conns {
-            self.stall(conn, now);
+        if let Some(known) = self.remotes.get_mut(remote) {
+            let (transport, peer) = (&self.transport, known.addr);
+            known.offer(paths, trouble, |path| transport.fits(peer, path), now);
         }
         // Nothing to wait for: refuse at once.
         if self.goal.until_complete
             && self.tally.connections == 0
-            && self.remotes.iter().all(|remote| remote.is_hopeless())
+            && self.remotes.all().all(Remote::is_hopeless)
         {
             return Err(SwarmError::NoPath(self.troubles()));
         }
         Ok(())
     }
 
-    /// Dials every path whose time has come, all at once.
-    pub(super) fn dial_due(&mut self, now: Instant) {
-        for remote in 0..self.remotes.len() {
-            if self.remotes[remote].next_due().is_none_or(|at| at > now) {
-                continue;
-            }
-            for fingerprint in self.remotes[remote].due(now) {
-                self.dial(remote, fingerprint);
+    /// Does what the path manager wants done now.
+    pub(super) fn obey(&mut self, now: Instant) {
+        let orders = |(id, remote): (RemoteId, &mut Remote<T::Path>)| {
+            let orders = remote.paths.orders(now);
+            (!orders.is_empty()).then_some((id, orders))
+        };
+        let orders: Vec<_> = self.remotes.iter_mut().filter_map(orders).collect();
+        for (remote, order) in orders
+            .into_iter()
+            .flat_map(|(id, all)| all.into_iter().map(move |one| (id, one)))
+        {
+            match order.action {
+                Action::Dial => self.dial(remote, &order),
+                Action::Hold => self.hold(remote, &order, now),
+                Action::Resume => self.resume(remote, order.subflow),
+                Action::Close { drain } => self.close_subflow(remote, &order, drain),
             }
         }
     }
 
-    fn dial(&mut self, remote: usize, fingerprint: Fingerprint) {
-        let attempt = self.new_id();
-        let peer = self.remotes[remote].addr;
-        let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint) else {
+    fn dial(&mut self, remote: RemoteId, order: &Order) {
+        let dialed = Dialed {
+            remote,
+            subflow: order.subflow,
+            path: order.path,
+        };
+        let Some(known) = self.remotes.get(remote) else {
             return;
         };
-        path.link.attempt = Some(attempt);
-        let route = path.path.clone();
+        let (peer, Some(path)) = (known.addr, known.paths.path(order.path).cloned()) else {
+            return;
+        };
+        tracing::debug!(%peer, path = %order.path, cause = %order.cause, "dialing");
         let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
         let (events, introduction) = (self.events.clone(), self.introduction(peer));
         let task = self.tasks.spawn(async move {
-            let result = connect(transport, peer, route, &introduction, &shared).await;
-            let _ = events.send(Event::Dialed { attempt, result }).await;
+            let result = connect(transport, peer, path, &introduction, &shared).await;
+            let _ = events.send(Event::Dialed { dialed, result }).await;
         });
-        self.attempts.insert(
-            attempt,
-            Attempt {
-                remote,
-                fingerprint,
-                began: Instant::now(),
-                task,
-            },
-        );
+        if let Some(known) = self.remotes.get_mut(remote) {
+            known.subflows.insert(order.subflow, Subflow::Dialing(task));
+        }
+    }
+
+    /// Requests nothing more over a subflow.
+    fn hold(&mut self, remote: RemoteId, order: &Order, now: Instant) {
+        let known = self.remotes.get(remote);
+        let Some(id) = known.and_then(|known| known.conn(order.subflow)) else {
+            return;
+        };
+        if let Some(conn) = self.conns.get_mut(&id) {
+            conn.held = true;
+        }
+        match order.cause {
+            // Most likely a router reported that the path is down: others fetch what was requested
+            // over it. If it works after all, it recovers with the next byte.
+            Cause::NotOffered => self.release(id, now),
+            // What is under way is part of what is measured.
+            Cause::Decided(Reason::Sensed(_)) => {}
+            // What such a path still owes would be late: others fetch it.
+            _ => drop(self.picker.release(id)),
+        }
+        self.touched.extend(self.conns.keys());
+    }
+
+    fn resume(&mut self, remote: RemoteId, subflow: SubflowId) {
+        let known = self.remotes.get(remote);
+        if let Some(id) = known.and_then(|known| known.conn(subflow))
+            && let Some(conn) = self.conns.get_mut(&id)
+        {
+            conn.held = false;
+            self.touched.extend(self.conns.keys());
+        }
+    }
+
+    fn close_subflow(&mut self, remote: RemoteId, order: &Order, drain: bool) {
+        let Some(known) = self.remotes.get_mut(remote) else {
+            return;
+        };
+        match known.subflows.remove(&order.subflow) {
+            Some(Subflow::Dialing(task)) => task.abort(),
+            Some(Subflow::Open(id)) if drain && self.picker.asked(id) > 0 => {
+                if let Some(conn) = self.conns.get_mut(&id) {
+                    conn.retiring = true;
+                }
+            }
+            Some(Subflow::Open(id)) => {
+                let text = match &order.cause {
+                    cause @ (Cause::Replaced | Cause::Silent(_)) => cause.to_string(),
+                    // The peer is not told what the policy says.
+                    _ => UNUSED.to_owned(),
+                };
+                self.drop_conn(id, CloseCode::Plain, &text);
+            }
+            None => {}
+        }
+    }
+
+    /// Closes connections that are used no more, once what was requested over them is here.
+    pub(super) fn retire(&mut self) {
+        let conns = self.conns.iter();
+        let over = conns.filter(|(id, conn)| conn.retiring && self.picker.asked(**id) == 0);
+        let over: Vec<ConnId> = over.map(|(id, _)| *id).collect();
+        over.into_iter()
+            .for_each(|id| self.drop_conn(id, CloseCode::Plain, UNUSED));
     }
 
     /// A dial has an outcome.
     pub(super) fn dialed(
         &mut self,
-        attempt: u64,
+        dialed: Dialed,
         result: Result<Session<T::Connection>, DialError>,
         now: Instant,
     ) -> Result<(), SwarmError> {
-        let Some(Attempt {
-            remote,
-            fingerprint,
-            began,
-            ..
-        }) = self.attempts.remove(&attempt)
-        else {
-            // Nobody waits for it any more.
+        let known = self.remotes.get_mut(dialed.remote);
+        let Some(known) = known.filter(|known| known.subflows.contains_key(&dialed.subflow)) else {
+            // It is not wanted any more.
             if let Ok(session) = result {
                 session.connection.close(CloseCode::Plain, "not needed");
             }
             return Ok(());
         };
-        if let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint) {
-            path.link.attempt = None;
-            path.handshake = now.saturating_duration_since(began);
-        }
-        match result {
-            Ok(session) if self.remotes[remote].banned.is_some() => {
-                session.connection.close(CloseCode::Banned, "banned");
-            }
+        let error = match result {
             Ok(session) => {
-                let origin = Origin::Dialed(remote, fingerprint);
                 let rtt = session.connection.rtt();
-                if let Some(conn) = self.join(session, origin, now)?
-                    && let Some(before) = self.remotes[remote].connected(fingerprint, conn, rtt)
-                {
-                    let text = "replaced by a new connection";
-                    self.drop_conn(before, CloseCode::Plain, text);
+                let conn = self.join(session, Origin::Dialed(dialed), now)?;
+                if let Some(known) = self.remotes.get_mut(dialed.remote) {
+                    match conn {
+                        Some(conn) => {
+                            known.subflows.insert(dialed.subflow, Subflow::Open(conn));
+                            known.paths.connected(dialed.subflow, Some(rtt), now);
+                        }
+                        None => {
+                            known.subflows.remove(&dialed.subflow);
+                            known.paths.closed(dialed.subflow);
+                        }
+                    }
                 }
+                return Ok(());
             }
-            Err(DialError::NotConnected(reason)) => {
-                let pause = self.redial_pause();
-                self.remotes[remote].failed(fingerprint, reason, pause, now);
+            Err(error) => error,
+        };
+        known.subflows.remove(&dialed.subflow);
+        let (failure, text) = match error {
+            DialError::NotConnected(reason) => (Failure::Failed, reason),
+            DialError::Handshake(gone) if gone.is_final() => {
+                known.paths.closed(dialed.subflow);
+                return self.ban_remote(dialed.remote, &gone.to_string());
             }
-            Err(DialError::Handshake(Gone::Closed(Closed {
-                code: CloseCode::PathRefused,
-                text,
-            }))) => self.remotes[remote].refused(fingerprint, text, REFUSED_PAUSE, now),
-            Err(DialError::Handshake(gone)) if gone.is_final() => {
-                return self.ban_remote(remote, &gone.to_string());
-            }
-            Err(DialError::Handshake(gone)) => {
-                let pause = match gone {
-                    Gone::Closed(_) => self.redial_pause(),
-                    _ => HANDSHAKE_PAUSE.max(self.redial_pause()),
-                };
-                self.remotes[remote].failed(fingerprint, gone.to_string(), pause, now);
-            }
-        }
+            DialError::Handshake(Gone::Closed(Closed { code, text })) => match code {
+                CloseCode::PathRefused => (Failure::Refused, text),
+                _ => (Failure::Failed, text),
+            },
+            DialError::Handshake(gone) => (Failure::Rejected, gone.to_string()),
+        };
+        known.paths.lost(dialed.subflow, failure, text, now);
         Ok(())
     }
 
@@ -220,20 +253,19 @@ impl<T: Transport> Swarm<T> {
         };
         let (origin, group, peer) = (conn.origin, conn.group, conn.connection.peer());
         // A peer that was fetching likely still wants to.
-        let pause = match conn.counts.uploaded.load(Ordering::Relaxed) {
-            0 => self.redial_pause(),
-            _ => Duration::ZERO,
+        let failure = match conn.counts.uploaded.load(Ordering::Relaxed) {
+            0 => Failure::Closed,
+            _ => Failure::Interrupted,
         };
         tracing::debug!(%peer, path = %conn.connection.fingerprint(), %gone, "connection ended");
-        self.drop_conn(id, gone.code(), &gone.to_string());
-        if let Origin::Dialed(remote, fingerprint) = origin {
-            let remote = &mut self.remotes[remote];
-            if let Some(path) = remote.paths.get_mut(&fingerprint)
-                && path.link.conn.is_none()
-            {
-                remote.failed(fingerprint, gone.to_string(), pause, now);
-            }
+        if let Origin::Dialed(Dialed {
+            remote, subflow, ..
+        }) = origin
+            && let Some(known) = self.remotes.get_mut(remote)
+        {
+            known.paths.lost(subflow, failure, gone.to_string(), now);
         }
+        self.drop_conn(id, gone.code(), &gone.to_string());
         match gone {
             Gone::Broke(fault) => self.ban(group, &format!("dropped: {fault}")),
             _ => Ok(()),
@@ -249,17 +281,30 @@ impl<T: Transport> Swarm<T> {
         };
         conn.connection.close(code, text);
         self.tally.leave(&conn);
-        if let Origin::Dialed(remote, fingerprint) = conn.origin
-            && let Some(path) = self.remotes[remote].paths.get_mut(&fingerprint)
-            && path.link.conn == Some(id)
+        if let Origin::Dialed(Dialed {
+            remote, subflow, ..
+        }) = conn.origin
+            && let Some(known) = self.remotes.get_mut(remote)
         {
-            path.link.conn = None;
-            path.stalled = None;
+            known.subflows.remove(&subflow);
+            known.paths.closed(subflow);
         }
     }
 
     /// Nothing comes over a connection: what was asked for is asked for elsewhere.
     pub(super) fn stall(&mut self, id: ConnId, now: Instant) {
+        self.release(id, now);
+        if let Some(Origin::Dialed(Dialed {
+            remote, subflow, ..
+        })) = self.origin(id)
+            && let Some(known) = self.remotes.get_mut(remote)
+        {
+            known.paths.stalled(subflow, now);
+        }
+    }
+
+    /// Gives what was asked for over a connection back to the others, until something comes.
+    fn release(&mut self, id: ConnId, now: Instant) {
         let released = self.picker.release(id);
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
@@ -268,9 +313,6 @@ impl<T: Transport> Swarm<T> {
         conn.send(released.into_iter().map(Message::Cancel));
         conn.stall(now);
         tracing::debug!(peer = %conn.connection.peer(), path = %conn.connection.fingerprint(), "stalled");
-        if let Origin::Dialed(remote, fingerprint) = conn.origin {
-            self.remotes[remote].stalled(fingerprint, now);
-        }
     }
 
     /// Something came over a connection that had stalled.
@@ -286,56 +328,75 @@ impl<T: Transport> Swarm<T> {
         }
         conn.stalled = None;
         self.touched.insert(id);
-        if let Origin::Dialed(remote, fingerprint) = conn.origin {
-            let attempt = self.remotes[remote].recovered(fingerprint);
-            if let Some(attempt) = attempt.and_then(|id| self.attempts.remove(&id)) {
-                attempt.task.abort();
-            }
+        if let Some(Origin::Dialed(Dialed {
+            remote, subflow, ..
+        })) = self.origin(id)
+            && let Some(known) = self.remotes.get_mut(remote)
+        {
+            known.paths.recovered(subflow);
         }
     }
 
-    /// Closes connections the selection no longer takes, and those over paths that are gone.
-    pub(super) fn retire(&mut self, now: Instant) {
-        let (mut closing, mut silent) = (Vec::new(), Vec::new());
-        // Others may fetch over connections that were not worth fetching over.
-        let complete = self.is_complete();
-        for remote in &self.remotes {
-            let surplus = match complete {
-                true => Vec::new(),
-                false => remote.surplus(),
-            };
-            for id in surplus {
-                if let Some(conn) = self.conns.get_mut(&id) {
-                    conn.retiring = true;
-                    if self.picker.asked(id) == 0 {
-                        closing.push(id);
+    fn origin(&self, id: ConnId) -> Option<Origin> {
+        Some(self.conns.get(&id)?.origin)
+    }
+
+    /// Lets the path manager weigh what each subflow carries.
+    pub(super) fn weigh(&mut self, now: Instant) {
+        // Near the end the plan, not the path, sets the pace.
+        let ending = self.picker.free_blocks() == 0;
+        for remote in self.remotes.all_mut() {
+            let (conns, picker) = (&self.conns, &self.picker);
+            let carried = |subflow| {
+                let id = match remote.subflows.get(&subflow) {
+                    Some(Subflow::Open(id)) => *id,
+                    _ => return Carried::default(),
+                };
+                conns.get(&id).map_or_else(Carried::default, |conn| {
+                    let asked = picker.asked(id) > 0 || conn.held;
+                    Carried {
+                        bytes: conn.counts.received.load(Ordering::Relaxed),
+                        usable: !ending && asked && conn.unchoked,
                     }
-                }
-            }
-            let withdrawn = remote.paths.values().filter(|path| !path.offered);
-            closing.extend(withdrawn.filter_map(|path| {
-                let since = path.stalled?;
-                let over = now.saturating_duration_since(since) > WITHDRAWN_TIME;
-                path.link.conn.filter(|_| over)
-            }));
+                })
+            };
+            remote.paths.tick(carried, now);
+            remote.log_decisions();
         }
-        for id in closing {
-            self.drop_conn(id, CloseCode::Plain, UNUSED);
-        }
-        for remote in self.remotes.iter_mut().filter(|remote| remote.is_single()) {
-            for (fingerprint, id) in remote.silent(now, SILENT_TIME) {
-                remote.failed(fingerprint, "it sent nothing".into(), Duration::ZERO, now);
-                silent.push(id);
-            }
-        }
-        for id in silent {
-            self.drop_conn(id, CloseCode::Plain, "nothing came over it");
-        }
+    }
+
+    /// Whether what is asked for over one path decides what may be over another.
+    pub(super) fn any_shares(&self) -> bool {
+        self.remotes.all().any(|remote| remote.paths.has_shares())
+    }
+
+    /// What more may be asked for over a connection.
+    pub(super) fn room(&self, id: ConnId) -> Room {
+        let Some(Origin::Dialed(Dialed { remote, path, .. })) = self.origin(id) else {
+            return Room::ANY;
+        };
+        let Some(known) = self
+            .remotes
+            .get(remote)
+            .filter(|known| known.paths.has_shares())
+        else {
+            return Room::ANY;
+        };
+        let bytes = |blocks: u64| blocks * u64::from(BLOCK);
+        let asked = self.conns.keys().map(|id| self.picker.asked(*id) as u64);
+        let doubles = asked
+            .sum::<u64>()
+            .saturating_sub(self.picker.asked_blocks());
+        let requested = |subflow| {
+            let asked = known.conn(subflow).map_or(0, |id| self.picker.asked(id));
+            bytes(asked as u64)
+        };
+        known.paths.room(path, requested, bytes(doubles))
     }
 
     /// Every peer with the reason there is no connection to it.
     pub(super) fn troubles(&self) -> Vec<(PeerAddr, String)> {
-        let remotes = self.remotes.iter();
+        let remotes = self.remotes.all();
         remotes.map(|r| (r.addr, self.trouble(r))).collect()
     }
 

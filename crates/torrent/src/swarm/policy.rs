@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hawser_path::{Fingerprint, Judged, Metadata, Path, Policy, Reason};
 
@@ -13,10 +12,6 @@ use crate::transport::{Connection, Transport};
 /// The text sent with [`CloseCode::PathRefused`](crate::close::CloseCode::PathRefused): that there
 /// is a policy, not what it says.
 pub(super) const REFUSED: &str = "a policy at the other end does not keep this path";
-
-/// A path that the peer's policy does not keep is tried again after so long: policies seldom
-/// change, but which paths they keep may depend on which others there are.
-pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(60);
 
 /// The paths among `offers` that `policy` does not keep, and why.
 pub(super) fn denied<P: AsRef<Path>>(

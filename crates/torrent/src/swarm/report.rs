@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use hawser_manager::PathStatus;
 use tokio::sync::watch;
 
 use super::Swarm;
 use super::conn::{Conn, smooth};
-use super::remote::{PathPeer, Remote};
+use super::remotes::Remote;
 use crate::bitfield::Bitfield;
 use crate::picker::ConnId;
 use crate::pieces::Pieces;
@@ -151,12 +152,12 @@ impl<T: Transport> Swarm<T> {
     /// The sums, with what each path carried, open connections included.
     pub fn tally(&self) -> Tally {
         let mut tally = self.tally.clone();
-        for remote in &self.remotes {
-            for (fingerprint, path) in remote.paths.iter().filter(|(_, p)| p.bytes > 0) {
+        for remote in self.remotes.all() {
+            for path in remote.paths.paths().filter(|path| path.bytes > 0) {
                 tally.carried(PathSummary {
                     peer: remote.addr,
-                    fingerprint: *fingerprint,
-                    hops: path.hops,
+                    fingerprint: path.fingerprint,
+                    hops: remote.hops(path.path),
                     interfaces: Vec::new(),
                     bytes: path.bytes,
                 });
@@ -180,17 +181,17 @@ impl<T: Transport> Swarm<T> {
     fn progress(&self, now: Instant, phase: Phase) -> Progress {
         let mut paths = Vec::new();
         let mut idle_peers = Vec::new();
-        for remote in &self.remotes {
+        for remote in self.remotes.all() {
             let before = paths.len();
-            let shown = remote
-                .paths
-                .iter()
-                .filter(|(_, path)| path.offered || path.link.conn.is_some() || path.bytes > 0);
+            let shown = remote.paths.paths();
+            let shown = shown.filter(|it| it.offered || it.open.is_some() || it.bytes > 0);
             let mut of_remote: Vec<_> = shown.collect();
-            of_remote.sort_by_key(|(_, path)| (!path.taken, path.hops));
-            for (fingerprint, path) in of_remote {
-                paths.push(self.path_progress(remote, *fingerprint, path));
-            }
+            of_remote.sort_by_key(|path| (!path.taken, remote.hops(path.path)));
+            paths.extend(
+                of_remote
+                    .into_iter()
+                    .map(|it| self.path_progress(remote, it)),
+            );
             if paths.len() == before || remote.banned.is_some() {
                 idle_peers.push((remote.addr, remote.trouble()));
             }
@@ -243,32 +244,29 @@ impl<T: Transport> Swarm<T> {
     fn path_progress(
         &self,
         remote: &Remote<T::Path>,
-        fingerprint: hawser_path::Fingerprint,
-        path: &PathPeer<T::Path>,
+        path: PathStatus<'_, T::Path>,
     ) -> PathProgress {
-        let conn = path
-            .link
-            .conn
-            .and_then(|id| Some((id, self.conns.get(&id)?)));
+        let conn = path.open.and_then(|subflow| {
+            let id = remote.conn(subflow)?;
+            Some((id, self.conns.get(&id)?))
+        });
         let state = match conn {
             Some((id, conn)) => self.state_of(id, conn),
-            None if path.link.attempt.is_some() => PathState::Dialing,
-            None if path.is_wanted() => PathState::Waiting,
+            None if path.dialing => PathState::Dialing,
+            None if path.wanted => PathState::Waiting,
             None => PathState::Left,
         };
+        let of_uploader = conn.and_then(|(_, conn)| conn.terms.decision(conn.unchoked));
         PathProgress {
             peer: remote.addr,
-            fingerprint,
-            hops: path.hops,
+            fingerprint: path.fingerprint,
+            hops: remote.hops(path.path),
             state,
             bytes: path.bytes,
             rate: conn.map_or(0, |(_, conn)| bits(conn.shown.down)),
             rtt: conn.map(|(_, conn)| conn.connection.rtt()),
-            decision: conn
-                .and_then(|(_, conn)| conn.terms.decision(conn.unchoked))
-                .or_else(|| path.weighed.clone())
-                .or_else(|| path.decision.clone()),
-            last_error: path.last_error.clone(),
+            decision: Some(of_uploader.unwrap_or_else(|| remote.describe(path.decision))),
+            last_error: path.error.map(str::to_owned),
         }
     }
 

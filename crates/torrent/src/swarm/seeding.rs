@@ -16,9 +16,6 @@ use crate::transport::{Connection, Transport};
 /// left with the last blocks missing.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Time between dials of a peer that cannot be reached: nothing here depends on it.
-const REDIAL: Duration = Duration::from_secs(60);
-
 /// Why peers part that can fetch nothing from each other.
 const BOTH_COMPLETE: &str = "both sides have everything";
 
@@ -84,14 +81,6 @@ impl<T: Transport> Swarm<T> {
         self.picker.verified().is_full()
     }
 
-    /// How long at least a peer that could not be reached, or that fetched nothing, is not dialed.
-    pub(super) fn redial_pause(&self) -> Duration {
-        match self.is_complete() {
-            true => REDIAL,
-            false => Duration::ZERO,
-        }
-    }
-
     /// How long others have been served since the last piece.
     pub fn seeded_for(&self) -> Option<Duration> {
         Some(self.seeding.as_ref()?.elapsed(Instant::now()))
@@ -107,8 +96,10 @@ impl<T: Transport> Swarm<T> {
             if !self.picker.has_all(id) {
                 continue;
             }
-            if let Some(Origin::Dialed(remote, _)) = self.conns.get(&id).map(|conn| conn.origin) {
-                self.remotes[remote].complete = true;
+            if let Some(Origin::Dialed(dialed)) = self.conns.get(&id).map(|conn| conn.origin)
+                && let Some(remote) = self.remotes.get_mut(dialed.remote)
+            {
+                remote.set_complete(true);
             }
             self.drop_conn(id, CloseCode::Plain, BOTH_COMPLETE);
         }

@@ -25,7 +25,7 @@ use self::rates::Slot;
 pub(super) use self::terms::{Terms, Told};
 use super::conn::Origin;
 use super::policy::denied;
-use super::remote::Offered;
+use super::remotes::Offered;
 use super::{Event, Swarm};
 use crate::address::PeerAddr;
 use crate::close::Closed;
@@ -182,7 +182,7 @@ impl<T: Transport> Swarm<T> {
         let group = conn.group;
         let mut siblings = self.conns.values().filter(|conn| conn.group == group);
         let first = !siblings.any(|conn| conn.terms.offered);
-        let (addr, paths) = (self.transport.local(), self.goal.choice.1);
+        let (addr, paths) = (self.transport.local(), self.goal.paths);
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
@@ -257,7 +257,7 @@ impl<T: Transport> Swarm<T> {
                 }
             }
         });
-        let downloader = Downloader::new(addr, most, &self.goal.choice.0);
+        let downloader = Downloader::new(addr, most, &self.goal.select);
         self.uploads.peers.insert(group, (downloader, watch));
     }
 
@@ -404,13 +404,14 @@ impl<T: Transport> Swarm<T> {
     /// Uploaders that do not choose leave it to us.
     fn decide_where_nobody_does(&mut self, now: Instant) {
         for conn in self.conns.values() {
-            let Origin::Dialed(remote, _) = conn.origin else {
+            let Origin::Dialed(dialed) = conn.origin else {
                 continue;
             };
             let terms = &conn.terms;
             let late = now.saturating_duration_since(terms.since) >= NO_ANSWER;
             let silent = terms.multipath.is_none() && (terms.heard || late || !terms.extended);
-            if silent && self.remotes[remote].decide_here() {
+            let remote = self.remotes.get_mut(dialed.remote).filter(|_| silent);
+            if remote.is_some_and(|remote| remote.paths.choose_here()) {
                 tracing::info!(peer = %conn.connection.peer(),
                     "the peer does not choose paths for its uploads: chosen here");
             }

@@ -1,0 +1,214 @@
+//! The peers that are dialed, each with the paths to it and the subflows over them.
+//!
+//! Which paths are used is decided by the path manager; here are the connections that follow.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hawser_manager::{Demand, PathSet, PathSetOptions, Replace, SelectBy, SubflowId};
+use hawser_path::{Decision, Fingerprint, Path, Reason, Select, Verdict};
+use tokio::task::AbortHandle;
+
+use super::goal::Goal;
+use crate::address::PeerAddr;
+use crate::picker::ConnId;
+
+/// A connection to an IP peer over which nothing comes is closed after this long, and the peer is
+/// dialed anew. Many programs take one connection from an address at a time.
+const SILENT: Duration = Duration::from_secs(30);
+
+/// One of the peers that are dialed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct RemoteId(usize);
+
+/// The paths as the transport offers them, shared.
+pub(super) type Offered<P> = Arc<Vec<P>>;
+
+/// A subflow over which a remote was dialed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dialed {
+    pub remote: RemoteId,
+    pub subflow: SubflowId,
+    pub path: Fingerprint,
+}
+
+/// Where a subflow is.
+#[derive(Debug)]
+pub(super) enum Subflow {
+    Dialing(AbortHandle),
+    Open(ConnId),
+}
+
+/// An address-level peer that is dialed.
+#[derive(Debug)]
+pub(super) struct Remote<P> {
+    pub addr: PeerAddr,
+    /// Why it is never spoken to again.
+    pub banned: Option<String>,
+    /// Why no path to it is known.
+    pub no_path: Option<String>,
+    pub paths: PathSet<P>,
+    /// What became of the subflows that were ordered, until they end.
+    pub subflows: HashMap<SubflowId, Subflow>,
+}
+
+/// All peers that are dialed.
+#[derive(Debug)]
+pub(super) struct Remotes<P>(BTreeMap<RemoteId, Remote<P>>);
+
+impl<P: AsRef<Path> + Clone> Remotes<P> {
+    /// Those at these addresses, each once.
+    pub fn new(peers: Vec<PeerAddr>, goal: &Goal) -> Self {
+        let mut remotes: BTreeMap<RemoteId, Remote<P>> = BTreeMap::new();
+        for addr in peers {
+            if remotes.values().all(|known| known.addr != addr) {
+                remotes.insert(RemoteId(remotes.len()), Remote::new(addr, goal));
+            }
+        }
+        Self(remotes)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (RemoteId, &Remote<P>)> {
+        self.0.iter().map(|(id, remote)| (*id, remote))
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (RemoteId, &mut Remote<P>)> {
+        self.0.iter_mut().map(|(id, remote)| (*id, remote))
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Remote<P>> {
+        self.0.values()
+    }
+
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Remote<P>> {
+        self.0.values_mut()
+    }
+
+    pub fn get(&self, id: RemoteId) -> Option<&Remote<P>> {
+        self.0.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: RemoteId) -> Option<&mut Remote<P>> {
+        self.0.get_mut(&id)
+    }
+
+    /// Why a peer at this address is never spoken to again, if so.
+    pub fn is_banned(&self, addr: PeerAddr) -> bool {
+        let mut banned = self.all().filter(|remote| remote.banned.is_some());
+        banned.any(|remote| remote.addr == addr)
+    }
+}
+
+impl<P: AsRef<Path> + Clone> Remote<P> {
+    fn new(addr: PeerAddr, goal: &Goal) -> Self {
+        let options = match addr {
+            PeerAddr::Scion(_) => PathSetOptions {
+                select: goal.select.clone(),
+                subflows: goal.paths,
+                policy: goal.policy.clone(),
+                slots: goal.slots,
+                sensing: goal.sensing,
+                contact_only: goal.select_by == SelectBy::Uploader,
+                replace: Replace::Beside,
+            },
+            // Policies are about SCION paths, and there is nothing to choose.
+            PeerAddr::Ip(_) => PathSetOptions {
+                select: Select::shortest(),
+                subflows: 1,
+                replace: Replace::After(SILENT),
+                ..PathSetOptions::default()
+            },
+        };
+        Self {
+            addr,
+            banned: None,
+            no_path: None,
+            paths: PathSet::new(options),
+            subflows: HashMap::new(),
+        }
+    }
+
+    /// The endhost offers these paths now; `fits` tells why one of them cannot be dialed at all.
+    pub fn offer(
+        &mut self,
+        paths: &[P],
+        no_path: Option<String>,
+        fits: impl Fn(&P) -> Result<(), String>,
+        now: Instant,
+    ) {
+        self.no_path = no_path;
+        self.paths.offer(paths, fits, now);
+        self.log_decisions();
+    }
+
+    /// Never dials it again.
+    pub fn ban(&mut self, reason: &str) {
+        self.banned.get_or_insert(reason.to_owned());
+        self.paths.set_demand(Demand::None);
+    }
+
+    /// Everything is here: what may be used is for the peer to say, if it lacks anything.
+    pub fn set_complete(&mut self, both: bool) {
+        let demand = match both || self.banned.is_some() {
+            true => Demand::None,
+            false => Demand::Standby,
+        };
+        self.paths.set_demand(demand);
+    }
+
+    /// The connection of a subflow.
+    pub fn conn(&self, subflow: SubflowId) -> Option<ConnId> {
+        match self.subflows.get(&subflow)? {
+            Subflow::Open(conn) => Some(*conn),
+            Subflow::Dialing(_) => None,
+        }
+    }
+
+    /// ASes on a path, both ends included; 0 to an IP peer, as nothing is known of how IP packets
+    /// go.
+    pub fn hops(&self, path: &P) -> usize {
+        self.addr.scion().map_or(0, |_| path.as_ref().hops())
+    }
+
+    /// What is decided about a path, and why.
+    pub fn describe(&self, decision: Decision) -> Decision {
+        match self.addr {
+            PeerAddr::Scion(_) => decision,
+            PeerAddr::Ip(_) => Decision::taken(Reason::PlainIp),
+        }
+    }
+
+    /// One line on why there is no connection, for an error message.
+    pub fn trouble(&self) -> String {
+        let banned = self.banned.clone();
+        banned
+            .or_else(|| self.paths.trouble())
+            .or_else(|| self.no_path.clone())
+            .or_else(|| self.paths.last_error())
+            .unwrap_or_else(|| "no answer".into())
+    }
+
+    /// Whether there is nothing to dial and nothing to wait for: no path is known, or none that can
+    /// be dialed.
+    pub fn is_hopeless(&self) -> bool {
+        match self.paths.is_empty() {
+            true => self.no_path.is_some(),
+            false => !self.paths.is_usable(),
+        }
+    }
+
+    /// Logs what was decided since this was last called.
+    pub fn log_decisions(&mut self) {
+        let peer = self.addr;
+        for (path, Decision { verdict, reason }) in self.paths.changes() {
+            let why = &reason;
+            match reason {
+                Reason::Policy { .. } | Reason::Unfit { .. } if verdict == Verdict::Left => {
+                    tracing::info!(%peer, %path, %why, "path left");
+                }
+                _ => tracing::debug!(%peer, %path, %verdict, %why, "path weighed"),
+            }
+        }
+    }
+}
