@@ -56,6 +56,8 @@ pub struct PathSet<P> {
     weighing: Weighing,
     orders: Vec<Order>,
     next_subflow: u64,
+    /// A decision may differ from what was published of it.
+    news: bool,
     /// Something happened since the last orders.
     changed: bool,
     /// When there is something to order although nothing happens.
@@ -97,6 +99,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entries: BTreeMap::new(),
             orders: Vec::new(),
             next_subflow: 0,
+            news: false,
             changed: false,
             due: None,
         }
@@ -156,7 +159,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.changed = true;
         let new = std::mem::take(&mut self.options.contact_only);
         if new {
-            choose(&mut self.entries, &self.options);
+            self.choose();
         }
         new
     }
@@ -186,7 +189,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         entry.backoff.reset();
         entry.rtt = least;
         if news {
-            choose(&mut self.entries, &self.options);
+            self.choose();
         }
     }
 
@@ -206,7 +209,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let before = entry.backoff.is_replaced();
         entry.backoff.fail(failure, at_least, now);
         if entry.backoff.is_replaced() != before {
-            choose(&mut self.entries, &self.options);
+            self.choose();
         }
     }
 
@@ -232,7 +235,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let before = entry.backoff.is_replaced();
         entry.backoff.fail(Failure::Stalled, Duration::ZERO, now);
         if !before {
-            choose(&mut self.entries, &self.options);
+            self.choose();
         }
     }
 
@@ -257,7 +260,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         let news = entry.backoff.is_replaced();
         entry.backoff.reset();
         if news {
-            choose(&mut self.entries, &self.options);
+            self.choose();
         }
     }
 
@@ -277,7 +280,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
         self.changed = true;
         let most = self.options.subflows.max(1);
-        self.weighing.tick(&mut self.entries, most, carried, now);
+        self.news |= self.weighing.tick(&mut self.entries, most, carried, now);
         for (path, entry) in &mut self.entries {
             let held = entry.offered && self.weighing.is_held(*path);
             let Some(open) = entry.delivering().filter(|open| open.held != held) else {
@@ -316,7 +319,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entry.published = Some(decision.clone());
             Some((*path, decision))
         };
-        self.entries.iter_mut().filter_map(changed).collect()
+        match std::mem::take(&mut self.news) {
+            true => self.entries.iter_mut().filter_map(changed).collect(),
+            false => Vec::new(),
+        }
     }
 
     /// When [`tick`](Self::tick) and [`orders`](Self::orders) are to be called at the latest.
@@ -420,6 +426,12 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
+    /// Runs the selection anew.
+    fn choose(&mut self) {
+        self.news = true;
+        choose(&mut self.entries, &self.options);
+    }
+
     /// Applies the policy, which judges all paths together, and selects anew.
     fn judge(&mut self) {
         let offered = self.entries.values().filter(|entry| entry.offered);
@@ -443,7 +455,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
                 self.orders.push(close(subflow, *path, false, cause));
             }
         }
-        choose(&mut self.entries, &self.options);
+        self.choose();
     }
 
     /// How long a subflow of a path may deliver nothing before it is closed.

@@ -18,7 +18,7 @@ const LEAST_RTT: Duration = Duration::from_millis(1);
 /// A path between two ASes.
 #[derive(Debug)]
 pub(crate) struct Known {
-    pub path: Path,
+    pub path: Rc<Path>,
     pub fingerprint: Fingerprint,
     /// The directions of links that data takes.
     pub links: Vec<u32>,
@@ -145,7 +145,7 @@ impl Book {
         }
         Known {
             fingerprint: path.fingerprint(),
-            path,
+            path: Rc::new(path),
             links,
             rtt: (delay * 2).max(LEAST_RTT),
         }

@@ -6,7 +6,7 @@ mod members;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use hawser_manager::SelectBy;
+use hawser_manager::{PathSetOptions, SelectBy};
 use hawser_topology::Network;
 
 use crate::book::Book;
@@ -95,7 +95,11 @@ impl Swarm {
             flows: Flows::default(),
             orders: Orders::default(),
             chooser: match by {
-                SelectBy::Downloader => Box::new(Downloaders::new(options.paths)),
+                SelectBy::Downloader => Box::new(Downloaders::new(PathSetOptions {
+                    select: options.select.clone(),
+                    subflows: options.paths,
+                    ..PathSetOptions::default()
+                })),
                 SelectBy::Uploader => Box::new(Uploaders::new(options.paths)),
             },
             peers: options.peers,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hawser_path::{Decision, Fingerprint, Path, Reason};
+use hawser_path::{Decision, Fingerprint, Path, Reason, Verdict};
 
 use crate::backoff::{Backoff, Pace};
 use crate::order::SubflowId;
@@ -132,7 +132,10 @@ impl<P: AsRef<Path>> Entry<P> {
         if !self.offered {
             return unfit("not offered any more");
         }
-        let decided = self.weighed.as_ref().or(self.selected.as_ref());
+        // What was weighed counts as long as the selection does not contradict it.
+        let weighed = self.weighed.as_ref();
+        let weighed = weighed.filter(|one| (one.verdict != Verdict::Left) == self.is_used());
+        let decided = weighed.or(self.selected.as_ref());
         decided
             .cloned()
             .unwrap_or_else(|| unfit("another path is used while it fails"))

@@ -59,15 +59,16 @@ impl Weighing {
         }
     }
 
-    /// Ends the time slots that are over. At most `most` paths are used at once.
+    /// Ends the time slots that are over. At most `most` paths are used at once. Whether anything
+    /// was decided.
     pub fn tick<P: AsRef<Path>>(
         &mut self,
         entries: &mut Entries<P>,
         most: usize,
         carried: impl Fn(SubflowId) -> Carried,
         now: Instant,
-    ) {
-        self.follow(entries, now);
+    ) -> bool {
+        let mut news = self.follow(entries, now);
         let paused = self.paused();
         let mut totals = BTreeMap::new();
         for (path, subflow) in &self.open {
@@ -82,7 +83,7 @@ impl Weighing {
             let read = |path| totals.get(&path).filter(|_| !self.unused.contains(&path));
             let changes = self.slots.slot(|path| read(path).copied(), now);
             self.unused.clear();
-            decided(entries, changes);
+            news |= decided(entries, changes);
         }
         let looked_at = *self.looked_at.get_or_insert(now);
         let elapsed = now.saturating_duration_since(looked_at);
@@ -92,15 +93,17 @@ impl Weighing {
             self.unsensed.clear();
             self.marks = totals;
             self.looked_at = Some(now);
-            decided(entries, changes);
+            news |= decided(entries, changes);
         }
         for entry in entries.values_mut() {
             // The selection took a path after all.
             let left = entry.weighed.as_ref().map(|decision| decision.verdict);
             if entry.taken && left == Some(Verdict::Left) {
                 entry.weighed = None;
+                news = true;
             }
         }
+        news
     }
 
     /// Whether nothing is to be requested over a path for now.
@@ -120,11 +123,11 @@ impl Weighing {
         self.sense.as_ref().and_then(Sense::paused)
     }
 
-    /// Notes which paths deliver now.
-    fn follow<P: AsRef<Path>>(&mut self, entries: &mut Entries<P>, now: Instant) {
+    /// Notes which paths deliver now. Whether that decides anything.
+    fn follow<P: AsRef<Path>>(&mut self, entries: &mut Entries<P>, now: Instant) -> bool {
         let taken = entries.values().filter(|entry| entry.taken);
         self.slots.expect(taken.count());
-        let mut changes = Vec::new();
+        let (mut changes, mut news) = (Vec::new(), false);
         for (path, entry) in entries.iter_mut() {
             let open = entry.weighable();
             let before = self.open.get(path).copied();
@@ -143,10 +146,10 @@ impl Weighing {
             self.unsensed.insert(*path);
             // What sensing found stays; what was weighed belongs to the subflow.
             if open.is_none() && !entry.sensed && entry.taken {
-                entry.weighed = None;
+                news |= entry.weighed.take().is_some();
             }
         }
-        decided(entries, changes);
+        news | decided(entries, changes)
     }
 
     /// Lets sensing judge what was carried since it last looked.
@@ -193,12 +196,14 @@ impl Weighing {
     }
 }
 
-fn decided<P>(entries: &mut Entries<P>, changes: Decisions) {
+fn decided<P>(entries: &mut Entries<P>, changes: Decisions) -> bool {
+    let news = !changes.is_empty();
     for (path, decision) in changes {
         if let Some(entry) = entries.get_mut(&path) {
             entry.weighed = Some(decision);
         }
     }
+    news
 }
 
 /// The paths that are used on trial and, if there is `room` for another, those that were left since

@@ -1,41 +1,44 @@
-//! Leechers that choose for themselves: selection, time slots, sensing.
+//! Leechers that choose for themselves, as downloads do: a path manager for each uploader.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hawser_manager::TIME_SLOT;
-use hawser_path::{Decision, Sense, SenseAction, SenseOptions, SlotOptions, Slots, Verdict};
+use hawser_manager::{Action, Carried as Amount, PathSet, PathSetOptions, SubflowId};
+use hawser_path::Path;
 
 use super::{Chooser, Now, Orders, Pair};
 use crate::book::Ways;
 use crate::flow::Carried;
+use crate::simulate::STEP;
 
 /// Every leecher, with the address-level peers it gets something from.
 pub(crate) struct Downloaders {
-    most: usize,
+    options: PathSetOptions,
     peers: BTreeMap<Pair, Peer>,
 }
 
 /// An address-level peer as a leecher sees it.
 struct Peer {
     ways: Rc<Ways>,
-    slots: Slots,
-    sense: Sense<usize>,
-    /// Handshakes under way, and when they are done.
-    handshakes: Vec<(Duration, usize)>,
-    /// The paths in use.
-    used: BTreeSet<usize>,
-    slot_begun: Duration,
-    /// What each path in use had carried at the beginning of the slot.
-    marks: BTreeMap<usize, u64>,
+    set: PathSet<Rc<Path>>,
+    subflows: BTreeMap<SubflowId, Subflow>,
+}
+
+/// A subflow that was dialed.
+struct Subflow {
+    /// Which of the paths.
+    path: usize,
+    /// When the handshake under way is done.
+    connects: Option<Duration>,
+    held: bool,
 }
 
 impl Downloaders {
-    /// Each uses at most so many paths to each peer.
-    pub fn new(most: usize) -> Self {
+    /// Each does as `options` say with each peer.
+    pub fn new(options: PathSetOptions) -> Self {
         Self {
-            most,
+            options,
             peers: BTreeMap::new(),
         }
     }
@@ -43,28 +46,16 @@ impl Downloaders {
 
 impl Chooser for Downloaders {
     fn connect(&mut self, pair: Pair, ways: Rc<Ways>, now: Now, orders: &mut Orders) {
-        for decision in &ways.selection.decisions {
-            orders.count(decision);
-        }
-        let taken = &ways.selection.taken;
-        let mut slots = Slots::new(SlotOptions::default());
-        slots.expect(taken.len());
-        orders
-            .list
-            .extend(taken.iter().map(|&path| (pair.flow(path), true)));
-        let done = |&path: &usize| (now.since + ways.known[path].rtt, path);
-        self.peers.insert(
-            pair,
-            Peer {
-                slots,
-                sense: Sense::new(SenseOptions::default()),
-                handshakes: taken.iter().map(done).collect(),
-                used: taken.iter().copied().collect(),
-                slot_begun: now.since,
-                marks: BTreeMap::new(),
-                ways,
-            },
-        );
+        let mut set = PathSet::new(self.options.clone());
+        let paths: Vec<_> = ways.known.iter().map(|one| Rc::clone(&one.path)).collect();
+        set.offer(&paths, |_| Ok(()), now.instant);
+        let mut peer = Peer {
+            ways,
+            set,
+            subflows: BTreeMap::new(),
+        };
+        peer.obey(pair, now, orders);
+        self.peers.insert(pair, peer);
     }
 
     fn disconnect(&mut self, pair: Pair, _: Now, _: &mut Orders) {
@@ -74,115 +65,63 @@ impl Chooser for Downloaders {
     fn tick(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders) {
         for (pair, peer) in &mut self.peers {
             peer.shake_hands(now);
-            if peer.slots.due(now.instant) {
-                peer.end_slot(*pair, carried, now, orders);
-            }
-            if now.since >= peer.slot_begun + TIME_SLOT {
-                peer.sense(*pair, self.most, carried, now, orders);
-            }
+            let before = now.since.saturating_sub(STEP);
+            let subflows = &peer.subflows;
+            let amount = |subflow: SubflowId| {
+                let Some(subflow) = subflows.get(&subflow) else {
+                    return Amount::default();
+                };
+                let flow = pair.flow(subflow.path);
+                Amount {
+                    bytes: carried.bytes(flow),
+                    usable: subflow.held || carried.busy_since(flow, before),
+                }
+            };
+            peer.set.tick(amount, now.instant);
+            peer.obey(*pair, now, orders);
         }
     }
 }
 
 impl Peer {
+    /// Ends the handshakes that are done.
     fn shake_hands(&mut self, now: Now) {
-        let Self { ways, slots, .. } = self;
-        self.handshakes.retain(|(done, path)| {
-            let over = *done <= now.since;
-            if over {
-                let known = &ways.known[*path];
-                slots.connected(known.fingerprint, known.rtt, now.instant);
-            }
-            !over
-        });
-    }
-
-    /// The race or a time slot is over (000, Alg. 2 and 3).
-    fn end_slot(&mut self, pair: Pair, carried: &dyn Carried, now: Now, orders: &mut Orders) {
-        let since = now.since.saturating_sub(TIME_SLOT);
-        let (ways, used) = (&self.ways, &self.used);
-        let read = |fingerprint| {
-            let path = ways.find(fingerprint)?;
-            let flow = pair.flow(path);
-            // One that waits would carry something if it were used.
-            let could = !used.contains(&path) || carried.busy_since(flow, since);
-            could.then(|| carried.bytes(flow))
-        };
-        for (fingerprint, decision) in self.slots.slot(read, now.instant) {
-            if let Some(path) = self.ways.find(fingerprint) {
-                let taken = decision.verdict == Verdict::Taken;
-                self.set(pair, path, taken, &decision, orders);
+        for (id, subflow) in &mut self.subflows {
+            if let Some(done) = subflow.connects.take_if(|done| *done <= now.since) {
+                let at = now.instant - (now.since - done);
+                // What is announced is what it is.
+                self.set.connected(*id, None, at);
             }
         }
     }
 
-    /// Tries paths that share interfaces with those in use (001, section VIII).
-    fn sense(
-        &mut self,
-        pair: Pair,
-        most: usize,
-        carried: &dyn Carried,
-        now: Now,
-        orders: &mut Orders,
-    ) {
-        let mut rates = BTreeMap::new();
-        let marks = std::mem::take(&mut self.marks);
-        for &path in &self.used {
-            let flow = pair.flow(path);
-            let bytes = carried.bytes(flow);
-            self.marks.insert(path, bytes);
-            let busy = carried.busy_since(flow, self.slot_begun);
-            if let Some(before) = marks.get(&path).filter(|_| busy) {
-                let seconds = (now.since - self.slot_begun).as_secs_f64();
-                rates.insert(path, (bytes - before) as f64 * 8.0 / seconds);
-            }
-        }
-        self.slot_begun = now.since;
-        let known = &self.ways.known;
-        let shares = |one: usize, other: usize| {
-            let mut links = known[one].links.iter();
-            one != other && links.any(|link| known[other].links.contains(link))
-        };
-        let selected = &self.ways.selection.taken;
-        let candidates: Vec<(usize, Vec<usize>)> = (0..known.len())
-            .filter(|path| !selected.contains(path))
-            .map(|path| {
-                let used = self.used.iter().copied();
-                (path, used.filter(|&other| shares(path, other)).collect())
-            })
-            .collect();
-        let room = self.used.len() < most;
-        for action in self.sense.tick(now.instant, &rates, &candidates, room) {
-            let (path, reason, use_) = match action {
-                SenseAction::Try(path, reason) | SenseAction::Keep(path, reason) => {
-                    (path, reason, true)
-                }
-                SenseAction::Pause(path, reason) | SenseAction::Drop(path, reason) => {
-                    (path, reason, false)
-                }
-                _ => continue,
+    /// Does what the path manager orders.
+    fn obey(&mut self, pair: Pair, now: Now, orders: &mut Orders) {
+        for order in self.set.orders(now.instant) {
+            let Some(path) = self.ways.find(order.path) else {
+                continue;
             };
-            let decision = match use_ {
-                true => Decision::taken(reason),
-                false => Decision::left(reason),
-            };
-            self.set(pair, path, use_, &decision, orders);
+            let used = matches!(order.action, Action::Dial | Action::Resume);
+            orders.list.push((pair.flow(path), used));
+            match order.action {
+                Action::Dial => {
+                    let subflow = Subflow {
+                        path,
+                        connects: Some(now.since + self.ways.known[path].rtt),
+                        held: false,
+                    };
+                    self.subflows.insert(order.subflow, subflow);
+                }
+                Action::Hold | Action::Resume => {
+                    if let Some(subflow) = self.subflows.get_mut(&order.subflow) {
+                        subflow.held = !used;
+                    }
+                }
+                Action::Close { .. } => drop(self.subflows.remove(&order.subflow)),
+            }
         }
-    }
-
-    fn set(
-        &mut self,
-        pair: Pair,
-        path: usize,
-        use_: bool,
-        decision: &Decision,
-        orders: &mut Orders,
-    ) {
-        orders.count(decision);
-        orders.list.push((pair.flow(path), use_));
-        match use_ {
-            true => self.used.insert(path),
-            false => self.used.remove(&path),
-        };
+        for (_, decision) in self.set.changes() {
+            orders.count(&decision);
+        }
     }
 }

@@ -69,7 +69,7 @@ impl Chooser for Uploaders {
             marks: BTreeMap::new(),
         });
         let leecher = Leecher(pair.to);
-        let paths = ways.ranked().map(|path| ways.known[path].path.clone());
+        let paths = ways.ranked().map(|path| (*ways.known[path].path).clone());
         let paths = paths.collect();
         uploader.ways.insert(leecher, ways);
         let changes = uploader.assignment.set_peer(leecher, paths, self.most);
