@@ -1,25 +1,25 @@
 //! One connection: the handshake, then reading and writing until it ends.
 
 mod reader;
+mod shared;
 mod upload;
 mod writer;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hawser_store::{Account, Files, Reservation, Watch};
+use hawser_store::Reservation;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
+pub(crate) use self::shared::Shared;
 pub(crate) use self::upload::{QUEUE, Uploads};
 use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
 use crate::close::{CloseCode, Closed};
-use crate::metainfo::Metainfo;
-use crate::pieces::Pieces;
 use crate::transport::Connection;
 use crate::wire::{
     ExtendedHandshake, HANDSHAKE_BYTES, Handshake, Message, Multipath, Request, WireError, encode,
@@ -27,35 +27,6 @@ use crate::wire::{
 
 /// A peer has so long to say its handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-
-/// What all connections of a torrent share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub files: Arc<Files>,
-    pub pieces: Pieces,
-    /// What is verified, so what peers may ask for.
-    pub verified: RwLock<Bitfield>,
-    /// Whether there are pieces to fetch.
-    pub fetching: AtomicBool,
-    /// Watches over the files, once they are served and not written.
-    pub content: OnceLock<Arc<Watch<Metainfo>>>,
-    /// Bounds the blocks that wait for the disk, and the reads from it for peers.
-    pub account: Account,
-    pub ours: Handshake,
-}
-
-impl Shared {
-    /// What peers may ask for now.
-    pub fn offered(&self) -> Bitfield {
-        let verified = self.verified.read();
-        verified.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Whether there are pieces to fetch.
-    pub fn fetches(&self) -> bool {
-        self.fetching.load(Ordering::Relaxed)
-    }
-}
 
 /// Counts of one connection, written by its task and read by the owner.
 #[derive(Debug, Default)]

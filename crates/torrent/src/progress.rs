@@ -59,6 +59,27 @@ pub struct Progress {
     pub idle_peers: Vec<(PeerAddr, String)>,
 }
 
+impl Progress {
+    /// At the start of a download of `total_bytes` bytes.
+    pub(crate) fn of(total_bytes: u64) -> Self {
+        Self {
+            phase: Phase::Checking,
+            checked_bytes: 0,
+            verified_bytes: 0,
+            total_bytes,
+            resumed_bytes: 0,
+            fetched_bytes: 0,
+            wasted_bytes: 0,
+            rate: 0,
+            elapsed: Duration::ZERO,
+            seeding: None,
+            uploads: SeedProgress::default(),
+            paths: Vec::new(),
+            idle_peers: Vec::new(),
+        }
+    }
+}
+
 /// How one path-level peer is doing.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

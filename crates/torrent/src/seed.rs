@@ -12,11 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::bitfield::Bitfield;
-use crate::download::shared;
 use crate::layout;
 use crate::limits::SeedLimits;
 use crate::metainfo::Metainfo;
 use crate::network::Network;
+use crate::peer::Shared;
 use crate::progress::SeedProgress;
 use crate::swarm::{Goal, Reporter, Swarm, SwarmError};
 use crate::transport::Transport;
@@ -160,7 +160,7 @@ impl Seed {
         };
         let everything = Bitfield::full(metainfo.piece_count());
         let files = Arc::new(files);
-        let shared = Arc::new(shared(&metainfo, files, everything));
+        let shared = Arc::new(Shared::new(&metainfo, files, everything));
         let reporter = Reporter::Seed(sender);
         let mut swarm = Swarm::new(transport, metainfo, shared, Vec::new(), goal, reporter)?;
         let (stop, mut stopped) = watch::channel(false);

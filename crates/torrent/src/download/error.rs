@@ -1,0 +1,84 @@
+//! Why a download fails.
+
+use std::time::Duration;
+
+use hawser_store::StoreError;
+use thiserror::Error;
+use tokio::task::JoinError;
+
+use crate::address::PeerAddr;
+use crate::swarm::SwarmError;
+
+/// Why a download ended before its end, in one line each.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DownloadError {
+    /// [`Download::stop`] was called before everything was verified.
+    #[error("the download was stopped; what was verified is kept")]
+    Stopped,
+    /// No peers were given.
+    #[error("there is nobody to fetch from: name at least one peer")]
+    NoPeers,
+    /// The download folder or a file in it cannot be used, or the disk is full.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no path to any of the peers.
+    #[error("no path to any peer: {}", listed(.peers))]
+    NoPath {
+        /// Each peer with the reason.
+        peers: Vec<(PeerAddr, String)>,
+    },
+    /// No peer could be reached for too long.
+    #[error("no peer could be reached for {} s; what was verified is kept: {}", .after.as_secs(), listed(.peers))]
+    NoPeer {
+        /// How long.
+        after: Duration,
+        /// Each peer with the last reason.
+        peers: Vec<(PeerAddr, String)>,
+    },
+    /// Peers are connected, but none sends anything, or has what is missing, for too long.
+    #[error("gave up after {} s without progress; what was verified is kept: {}", .after.as_secs(), listed(.peers))]
+    NoProgress {
+        /// How long.
+        after: Duration,
+        /// Each peer with the reason.
+        peers: Vec<(PeerAddr, String)>,
+    },
+    /// All peers were dropped for breaking the protocol or sending wrong data.
+    #[error("no peer is left: {}", listed(.peers))]
+    AllDropped {
+        /// Each peer with the reason.
+        peers: Vec<(PeerAddr, String)>,
+    },
+    /// The endpoint was closed.
+    #[error("the endpoint was closed while downloading")]
+    EndpointClosed,
+    /// A defect in this program.
+    #[error("the download broke off: {0}")]
+    Internal(String),
+}
+
+impl From<SwarmError> for DownloadError {
+    fn from(error: SwarmError) -> Self {
+        match error {
+            SwarmError::Stopped => Self::Stopped,
+            SwarmError::Store(error) => Self::Store(error),
+            SwarmError::NoPeer(after, peers) => Self::NoPeer { after, peers },
+            SwarmError::NoProgress(after, peers) => Self::NoProgress { after, peers },
+            SwarmError::AllDropped(peers) => Self::AllDropped { peers },
+            SwarmError::NoPath(peers) => Self::NoPath { peers },
+            SwarmError::EndpointClosed => Self::EndpointClosed,
+        }
+    }
+}
+
+impl From<JoinError> for DownloadError {
+    fn from(error: JoinError) -> Self {
+        Self::Internal(error.to_string())
+    }
+}
+
+fn listed(peers: &[(PeerAddr, String)]) -> String {
+    let peers = peers.iter().map(|(peer, why)| format!("{peer} ({why})"));
+    peers.collect::<Vec<_>>().join(", ")
+}
