@@ -1,4 +1,4 @@
-//! How a host finds out which AS it is in, and where it has paths from.
+//! How a host finds its AS and the source of its paths.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::daemon::{DEFAULT_ADDRESS, Daemon, ENVIRONMENT};
+use crate::daemon::{Daemon, ENVIRONMENT};
 use crate::endhost::Endhost;
-use crate::service::{CONNECT_TIMEOUT, SourceError};
+use crate::service::{CONNECT_TIMEOUT, DEFAULT_ADDRESS, SourceError};
 use crate::source::Source;
 use crate::standalone::{FolderError, Standalone};
 
-/// The variable that names this host's address.
+/// The environment variable with this host's address.
 const LOCAL_ADDRESS: &str = "SCION_LOCAL_ADDR";
-/// The folder that is looked at when nothing else is known, as scionproto's programs do.
+/// The folder that is tried last, as scionproto's programs do.
 const CONFIG_DIR: &str = "/etc/scion";
 
-/// What the user says about the way into the network; what is left out is looked for.
+/// How the user wants to join the network; what is `None` is looked for.
 ///
-/// The order is: `daemon`; `config_dir`; the environment's `SCION_DAEMON`, then
+/// The order is: `daemon`; `config_dir`; the environment variables `SCION_DAEMON`, then
 /// `SCION_DAEMON_ADDRESS`; the daemon at [`DEFAULT_ADDRESS`] if one answers there; the folder
 /// `/etc/scion` if it has a `topology.json`. What is named must work: nothing else is tried then.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,98 +30,98 @@ pub struct Bootstrap {
     pub daemon: Option<String>,
     /// A folder with `topology.json`.
     pub config_dir: Option<PathBuf>,
-    /// This host's address in its AS; else `SCION_LOCAL_ADDR` says it, else it is the address
-    /// towards the border routers.
+    /// This host's address in its AS; else that in `SCION_LOCAL_ADDR`, else the one from which
+    /// border routers are reached.
     pub local: Option<IpAddr>,
 }
 
-/// Why a host did not get into the network.
+/// Why a host could not join a network.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BootstrapError {
-    /// `SCION_LOCAL_ADDR` holds no address of a host.
-    #[error("`{text}` in {LOCAL_ADDRESS} is no address of this host: write an IP address")]
+    /// `SCION_LOCAL_ADDR` is not the address of a host.
+    #[error("`{text}` in {LOCAL_ADDRESS} is not an address of this host: write an IP address")]
     Local {
-        /// What it holds.
+        /// Its value.
         text: String,
     },
-    /// What the user or the environment names gives no usable answer.
+    /// The daemon or folder that the user or the environment names gives no usable answer.
     #[error("{source} (named by {by})")]
     Named {
         /// The flag or variable that names it.
         by: &'static str,
-        /// What is wrong.
+        /// The error.
         source: SourceError,
     },
-    /// The folder that the user names does not do.
+    /// The folder that the user names cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// There is nothing that tells of a network: none was named, nothing listens where the default
+    /// This host is not set up for a network: none was named, no program listens where the default
     /// daemon would, and there is no default folder.
     #[error(
-        "no way into a SCION network found: {}. Start a daemon, name one (SCION_DAEMON=HOST:PORT), \
-         or name a folder with topology.json",
+        "no SCION network found: {}. Start a daemon, name one (SCION_DAEMON=HOST:PORT), or name a \
+         folder with topology.json",
         list(tried)
     )]
     Nothing {
-        /// What was tried, and what came of it.
-        tried: Vec<Tried>,
+        /// What was tried.
+        tried: Vec<Attempt>,
     },
-    /// The host is set up for a network, but nothing that was found can be used.
-    #[error("no way into the SCION network of this host: {}", list(tried))]
+    /// This host is set up for a network, but nothing that was found can be used.
+    #[error("cannot join the SCION network of this host: {}", list(tried))]
     Unusable {
-        /// What was tried, and what came of it.
-        tried: Vec<Tried>,
+        /// What was tried.
+        tried: Vec<Attempt>,
     },
 }
 
-/// Something that was tried.
+/// One attempt to join a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
-    /// Where.
+pub struct Attempt {
+    /// The daemon or folder that was tried.
     pub what: String,
-    /// What came of it.
+    /// Why it cannot be used.
     pub outcome: String,
-    /// Whether anything was there.
+    /// Whether it exists.
     pub found: bool,
 }
 
-fn list(tried: &[Tried]) -> String {
-    let each: Vec<String> = tried.iter().map(Tried::to_string).collect();
+fn list(tried: &[Attempt]) -> String {
+    let each: Vec<String> = tried.iter().map(Attempt::to_string).collect();
     each.join("; ")
 }
 
-impl fmt::Display for Tried {
+impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.outcome)
     }
 }
 
-/// The host's own settings.
-struct Surroundings<'a> {
+/// The settings of this host.
+struct Environment<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     daemon: &'a str,
     config_dir: PathBuf,
 }
 
 impl Endhost {
-    /// Finds the way into the network, in the order that [`Bootstrap`] tells, and starts keeping
-    /// paths fresh. Must be called inside a tokio runtime.
+    /// Joins the network by the first means that [`Bootstrap`] lists, and keeps paths fresh from now
+    /// on. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`BootstrapError`] when there is none, or what was named does not work.
+    /// [`BootstrapError`] when there is none, or what was named cannot be used.
     pub async fn bootstrap(wanted: &Bootstrap) -> Result<Self, BootstrapError> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let surroundings = Surroundings {
+        let environment = Environment {
             variable: &variable,
             daemon: DEFAULT_ADDRESS,
             config_dir: CONFIG_DIR.into(),
         };
-        surroundings.bootstrap(wanted).await
+        environment.bootstrap(wanted).await
     }
 }
 
-/// A host that does without a daemon.
+/// A host without a daemon.
 async fn standalone(
     folder: &Path,
     local: Option<IpAddr>,
@@ -132,7 +132,7 @@ async fn standalone(
     host.map_err(|source| BootstrapError::Named { by, source })
 }
 
-impl Surroundings<'_> {
+impl Environment<'_> {
     async fn bootstrap(&self, wanted: &Bootstrap) -> Result<Endhost, BootstrapError> {
         let local = self.local(wanted)?;
         if let (None, Some(folder)) = (&wanted.daemon, &wanted.config_dir) {
@@ -151,7 +151,7 @@ impl Surroundings<'_> {
         }
         match standalone(&self.config_dir, local, CONFIG_DIR).await {
             Ok(host) => return Ok(host),
-            Err(error) => tried.push(Tried {
+            Err(error) => tried.push(Attempt {
                 what: format!("the folder {}", self.config_dir.display()),
                 outcome: error.to_string(),
                 found: self.config_dir.join("topology.json").exists(),
@@ -163,7 +163,7 @@ impl Surroundings<'_> {
         })
     }
 
-    /// The daemon that the user or the environment names, and where.
+    /// The daemon that the user or the environment names, and the flag or variable that names it.
     fn named(&self, wanted: &Bootstrap) -> Option<(&'static str, String)> {
         if let Some(address) = &wanted.daemon {
             return Some(("--sciond", address.clone()));
@@ -173,7 +173,7 @@ impl Surroundings<'_> {
             .find_map(|name| Some((name, (self.variable)(name)?)))
     }
 
-    /// This host's address, if anybody says it.
+    /// This host's address, if it is configured.
     fn local(&self, wanted: &Bootstrap) -> Result<Option<IpAddr>, BootstrapError> {
         let text = match (wanted.local, (self.variable)(LOCAL_ADDRESS)) {
             (Some(local), _) => return Ok(Some(local)),
@@ -186,22 +186,22 @@ impl Surroundings<'_> {
         }
     }
 
-    /// The daemon where it is when nobody says otherwise, if it answers.
-    async fn default_daemon(&self, local: Option<IpAddr>) -> Result<Endhost, Tried> {
-        let tried = |outcome: String, found| Tried {
+    /// A host with the default daemon, if it answers.
+    async fn default_daemon(&self, local: Option<IpAddr>) -> Result<Endhost, Attempt> {
+        let failed = |outcome: String, found| Attempt {
             what: format!("the daemon at {}", self.daemon),
             outcome,
             found,
         };
         match timeout(CONNECT_TIMEOUT, TcpStream::connect(self.daemon)).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(tried(error.to_string(), false)),
-            Err(_) => return Err(tried("no answer".into(), false)),
+            Ok(Err(error)) => return Err(failed(error.to_string(), false)),
+            Err(_) => return Err(failed("no answer".into(), false)),
         }
         let daemon =
-            Daemon::connect(self.daemon).map_err(|error| tried(error.to_string(), true))?;
+            Daemon::connect(self.daemon).map_err(|error| failed(error.to_string(), true))?;
         let host = Endhost::start(Source::Daemon(daemon.into()), local).await;
-        host.map_err(|error| tried(error.to_string(), true))
+        host.map_err(|error| failed(error.to_string(), true))
     }
 }
 

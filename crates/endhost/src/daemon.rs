@@ -1,4 +1,4 @@
-//! The SCION daemon of this AS, asked over gRPC (`proto.daemon.v1.DaemonService`).
+//! A client of the SCION daemon of this AS (gRPC, `proto.daemon.v1.DaemonService`).
 
 pub(crate) mod convert;
 
@@ -15,16 +15,16 @@ use scion_protobuf::proto::daemon::v1::{
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::OnceCell;
 
+use crate::local_as::LocalAs;
 use crate::path::Path;
+pub use crate::service::DEFAULT_ADDRESS;
 use crate::service::{Caller, Service, SourceError, options};
-use crate::source::LocalAs;
 
-/// Where the daemon is unless the environment says otherwise.
-pub const DEFAULT_ADDRESS: &str = "127.0.0.1:30255";
-/// The variables that name the daemon, the one that counts first.
+/// The environment variables that name the daemon, in order of precedence.
 pub(crate) const ENVIRONMENT: [&str; 2] = ["SCION_DAEMON", "SCION_DAEMON_ADDRESS"];
 
-/// A client of the daemon. It connects with the first question, and again when the daemon was away.
+/// A client of the daemon. It connects with the first call, and again after the daemon was
+/// restarted.
 pub struct Daemon {
     caller: Caller<DaemonServiceClient<HttpClient>>,
     local: OnceCell<LocalAs>,
@@ -34,7 +34,7 @@ impl Daemon {
     /// A client of the daemon at `address`: `HOST:PORT`, or `default` for [`DEFAULT_ADDRESS`].
     ///
     /// # Errors
-    /// [`SourceError::Address`] when `address` is no address.
+    /// [`SourceError::Address`] when `address` is invalid.
     pub fn connect(address: &str) -> Result<Self, SourceError> {
         let address = match address {
             "default" => DEFAULT_ADDRESS,
@@ -55,12 +55,12 @@ impl Daemon {
         })
     }
 
-    /// Who is asked, and where.
+    /// The daemon and its address.
     pub fn service(&self) -> &Service {
         self.caller.service()
     }
 
-    /// The AS this host is in. Asked once.
+    /// The AS this host is in. The daemon is asked once.
     ///
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
@@ -69,16 +69,17 @@ impl Daemon {
         let ask = || async {
             let client = self.caller.client();
             let call = client.r#as_with_options(ASRequest::default(), options());
-            let answer = self.caller.found(QUESTION, call).await?.into_owned();
+            let answer = self.caller.required(QUESTION, call).await?.into_owned();
             let isd_as = IsdAsn::from_u64(answer.isd_as);
             if isd_as.is_wildcard() {
-                return Err(self.caller.nonsense(QUESTION, format!("{isd_as} is no AS")));
+                let message = format!("{isd_as} is not an AS");
+                return Err(self.caller.invalid(QUESTION, message));
             }
             Ok(LocalAs {
                 isd_as,
                 core: answer.core,
                 mtu: convert::mtu(answer.mtu)
-                    .map_err(|what| self.caller.nonsense(QUESTION, what))?,
+                    .map_err(|what| self.caller.invalid(QUESTION, what))?,
             })
         };
         self.local.get_or_try_init(ask).await.copied()
@@ -92,8 +93,8 @@ impl Daemon {
         const QUESTION: &str = "Interfaces";
         let client = self.caller.client();
         let call = client.interfaces_with_options(InterfacesRequest::default(), options());
-        let answer = self.caller.found(QUESTION, call).await?.into_owned();
-        convert::interfaces(answer).map_err(|what| self.caller.nonsense(QUESTION, what))
+        let answer = self.caller.required(QUESTION, call).await?.into_owned();
+        convert::interfaces(answer).map_err(|what| self.caller.invalid(QUESTION, what))
     }
 
     /// The UDP ports routers of this AS deliver to directly.
@@ -104,12 +105,12 @@ impl Daemon {
         const QUESTION: &str = "PortRange";
         let client = self.caller.client();
         let call = client.port_range_with_options(Empty::default(), options());
-        let answer = self.caller.found(QUESTION, call).await?.into_owned();
-        convert::port_range(answer).map_err(|what| self.caller.nonsense(QUESTION, what))
+        let answer = self.caller.required(QUESTION, call).await?.into_owned();
+        convert::port_range(answer).map_err(|what| self.caller.invalid(QUESTION, what))
     }
 
-    /// The paths to `dst`, in the daemon's order; `refresh` makes it look for new ones. Entries
-    /// that contradict themselves are left out with a warning.
+    /// The paths to `dst`, in the daemon's order; `refresh` makes it look for new ones. Invalid
+    /// paths are left out with a warning.
     ///
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
@@ -124,27 +125,27 @@ impl Daemon {
         };
         let client = self.caller.client();
         let call = client.paths_with_options(request, options());
-        // Some daemons say "not found" where others list no paths.
-        let Some(answer) = self.caller.answer(QUESTION, call).await? else {
+        // Some daemons answer "not found" where others list no paths.
+        let Some(answer) = self.caller.optional(QUESTION, call).await? else {
             return Ok(Vec::new());
         };
         let answer = answer.into_owned();
         let offered = answer.paths.len();
-        let mut first_fault = None;
+        let mut first_error = None;
         let paths: Vec<Path> = answer
             .paths
             .into_iter()
             .filter_map(|path| {
                 convert::path(src, dst, path)
-                    .map_err(|fault| first_fault.get_or_insert(fault.to_string()).clone())
+                    .map_err(|error| first_error.get_or_insert(error.to_string()).clone())
                     .ok()
             })
             .collect();
-        match first_fault {
-            Some(fault) if paths.is_empty() => Err(self.caller.nonsense(QUESTION, fault)),
-            Some(fault) => {
-                let broken = offered - paths.len();
-                tracing::warn!(%dst, broken, fault, "the daemon offers broken paths");
+        match first_error {
+            Some(error) if paths.is_empty() => Err(self.caller.invalid(QUESTION, error)),
+            Some(error) => {
+                let invalid = offered - paths.len();
+                tracing::warn!(%dst, invalid, error, "the daemon offers invalid paths");
                 Ok(paths)
             }
             None => Ok(paths),

@@ -7,9 +7,12 @@
 //! - [`ping`], [`traceroute`], [`probe`]: who is there, over which routers, and which paths are alive.
 
 mod bootstrap;
+mod clock;
 pub mod daemon;
 mod endhost;
+mod freshness;
 pub mod lanes;
+mod local_as;
 mod outage;
 mod path;
 pub mod ping;
@@ -25,12 +28,12 @@ pub mod traceroute;
 pub use hawser_packet::{AddrError, Quote, ScionAddr, ScmpError};
 pub use sciparse::identifier::isd_asn::IsdAsn;
 
-pub use self::bootstrap::{Bootstrap, BootstrapError, Tried};
+pub use self::bootstrap::{Attempt, Bootstrap, BootstrapError};
 pub use self::daemon::Daemon;
 pub use self::endhost::{Endhost, PathsError};
+pub use self::local_as::LocalAs;
 pub use self::outage::Outage;
 pub use self::path::{Path, PathError};
 pub use self::route::{Route, RouteError};
 pub use self::service::{Service, SourceError};
-pub use self::source::LocalAs;
 pub use self::standalone::FolderError;

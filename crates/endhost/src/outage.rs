@@ -1,4 +1,4 @@
-//! What routers report down, and for how long it is believed.
+//! What is reported down, and how long paths over it are withheld.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,20 +8,20 @@ use hawser_packet::ScmpError;
 use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-/// How long a report keeps paths out before what is offered counts again. Whoever offers paths may
-/// take those over dead links out itself; until it has, its answers are older than the report.
+/// How long a report withholds paths before it counts that they are offered again. Their source may
+/// itself withhold paths over dead links; until it does, its answers are older than the report.
 const HOLD: Duration = Duration::from_secs(1);
-/// How long a report keeps paths out while nobody answers: then only trying tells, and what is down
-/// still is reported again.
+/// How long a report withholds paths while their source does not answer: then only trying tells,
+/// and what is still down is reported again.
 pub(crate) const HOLD_WITHOUT_ANSWERS: Duration = Duration::from_secs(3);
-/// A link that is reported down again and again is kept out this long at most.
+/// Longest hold of a link that is reported down again and again.
 const LONGEST_HOLD: Duration = Duration::from_secs(32);
-/// A report so soon after the last one ended doubles the hold.
+/// A report within this time after the last hold ended doubles the hold.
 const RELAPSE: Duration = Duration::from_secs(10);
-/// Nothing is remembered longer than this.
+/// How long a report is remembered.
 const MEMORY: Duration = Duration::from_secs(600);
 
-/// Something paths cannot be used over.
+/// Something that is down, with all paths over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outage {
@@ -39,7 +39,7 @@ pub enum Outage {
 }
 
 impl Outage {
-    /// What an SCMP error says is down, if it is of that kind.
+    /// What an SCMP error reports down, if it is of that kind.
     pub fn of(error: &ScmpError) -> Option<Self> {
         match *error {
             ScmpError::ExternalInterfaceDown { isd_as, interface } => {
@@ -59,7 +59,7 @@ impl Outage {
         }
     }
 
-    /// Whether a path over `interfaces`, in order of travel, is cut by this.
+    /// Whether this cuts a path over `interfaces`, in order of travel.
     pub fn cuts(&self, interfaces: &[Interface]) -> bool {
         match *self {
             Self::Interface(interface) => interfaces.contains(&interface),
@@ -71,7 +71,7 @@ impl Outage {
                 let is_it = |at: Interface, ids: (u16, u16)| {
                     at.isd_as == isd_as && (ids == (ingress, egress) || ids == (egress, ingress))
                 };
-                // Hosts have number 0.
+                // Interface 0 stands for the hosts of the AS.
                 let mut ends = interfaces.first().into_iter().chain(interfaces.last());
                 let mut between = interfaces.windows(2).skip(1).step_by(2);
                 ends.any(|end| is_it(*end, (0, end.id)))
@@ -80,8 +80,8 @@ impl Outage {
         }
     }
 
-    /// Whether a path from `src` to `dst` over interfaces with these `ids`, in order of travel, may
-    /// be cut by this: the ASes between are not known.
+    /// Whether this may cut a path from `src` to `dst` over interfaces with these `ids`, in order of
+    /// travel, whose ASes between are unknown.
     pub fn may_cut(&self, src: IsdAsn, dst: IsdAsn, ids: &[u16]) -> bool {
         let isd_as = match *self {
             Self::Interface(Interface { isd_as, .. }) | Self::Inside { isd_as, .. } => isd_as,
@@ -116,22 +116,22 @@ impl fmt::Display for Outage {
     }
 }
 
-/// The outages reported, each with how long it is believed.
+/// The outages reported, each with how long it withholds paths.
 #[derive(Debug, Default)]
 pub(crate) struct Outages(HashMap<Outage, Record>);
 
 #[derive(Debug)]
 struct Record {
     since: Instant,
-    /// The report holds until then, whatever is offered.
+    /// Paths are withheld until then even if they are offered.
     until: Instant,
     hold: Duration,
-    /// When paths over it were offered again.
+    /// When paths over it were offered again: the outage is over.
     over: Option<Instant>,
 }
 
 impl Outages {
-    /// Takes a report in. Says whether it is news.
+    /// Records a report. Returns whether it is new.
     pub(crate) fn report(&mut self, outage: Outage, now: Instant) -> bool {
         self.0.retain(|_, record| now < record.until + MEMORY);
         let hold = match self.0.get(&outage) {
@@ -156,7 +156,8 @@ impl Outages {
         true
     }
 
-    /// Takes in that who was asked at `asked` offers a path over `interfaces`.
+    /// Records that a path over `interfaces` was offered in answer to a question of the time
+    /// `asked`.
     pub(crate) fn offered(&mut self, interfaces: &[Interface], asked: Instant) {
         for (outage, record) in &mut self.0 {
             if record.over.is_none() && record.until <= asked && outage.cuts(interfaces) {
@@ -165,9 +166,9 @@ impl Outages {
         }
     }
 
-    /// Ends the hold of everything on a path over `interfaces` that was reported down before
-    /// `sent`, because a packet sent then was acknowledged. Returns whether there was any.
-    pub(crate) fn refute(&mut self, interfaces: &[Interface], sent: Instant) -> bool {
+    /// Forgets the reports from before `sent` about a path over `interfaces`, because a packet sent
+    /// then was acknowledged. Returns whether there was any.
+    pub(crate) fn clear(&mut self, interfaces: &[Interface], sent: Instant) -> bool {
         let before = self.0.len();
         self.0.retain(|outage, record| {
             record.over.is_some() || sent <= record.since || !outage.cuts(interfaces)
@@ -175,7 +176,7 @@ impl Outages {
         self.0.len() != before
     }
 
-    /// Whether a path over `interfaces` is cut by something that counts as down.
+    /// Whether something that counts as down cuts a path over `interfaces`.
     pub(crate) fn cut(&self, interfaces: &[Interface]) -> bool {
         self.0
             .iter()
@@ -230,12 +231,12 @@ mod tests {
         }
         assert!(
             !inside("1-ff00:0:2", 0, 2).cuts(&path),
-            "hosts on the way are no matter"
+            "hosts of an AS between do not matter"
         );
     }
 
     #[test]
-    fn without_the_ases_between_only_ids_tell() {
+    fn without_the_ases_between_only_ids_are_compared() {
         let [src, dst] = ["1-ff00:0:1", "1-ff00:0:3"].map(|text| text.parse().unwrap());
         let may_cut = |outage: Outage| outage.may_cut(src, dst, &[1, 2, 3, 4]);
         for on_it in [
@@ -258,27 +259,33 @@ mod tests {
     }
 
     #[test]
-    fn what_arrives_ends_a_hold_from_before_it_was_sent() {
+    fn an_acknowledgement_ends_a_hold_from_before_the_packet_was_sent() {
         let (path, t0) = (interfaces(OVER_TWO), Instant::now());
         let later = t0 + Duration::from_millis(1);
         let mut outages = Outages::default();
         assert!(outages.report(down("1-ff00:0:2#3"), t0));
-        assert!(!outages.refute(&path, t0), "sent before the report");
-        assert!(!outages.refute(&interfaces("1-ff00:0:1#1 1-ff00:0:2#2"), later));
+        assert!(!outages.clear(&path, t0), "sent before the report");
+        assert!(!outages.clear(&interfaces("1-ff00:0:1#1 1-ff00:0:2#2"), later));
         assert!(outages.cut(&path));
-        assert!(outages.refute(&path, later));
+        assert!(outages.clear(&path, later));
         assert!(!outages.cut(&path) && !outages.any(later));
         assert!(outages.report(down("1-ff00:0:2#3"), later));
         outages.offered(&path, later + HOLD);
-        assert!(!outages.cut(&path), "a false report makes no longer hold");
+        assert!(
+            !outages.cut(&path),
+            "a false report does not lengthen the next hold"
+        );
     }
 
     #[test]
-    fn what_is_offered_is_believed_again_after_the_hold() {
+    fn paths_offered_after_the_hold_are_usable() {
         let (path, t0) = (interfaces(OVER_TWO), Instant::now());
         let mut outages = Outages::default();
         assert!(outages.report(down("1-ff00:0:2#3"), t0));
-        assert!(!outages.report(down("1-ff00:0:2#3"), t0), "known already");
+        assert!(
+            !outages.report(down("1-ff00:0:2#3"), t0),
+            "recorded already"
+        );
         outages.offered(&path, t0 + HOLD / 2);
         assert!(
             outages.cut(&path),
@@ -290,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relapse_is_held_longer() {
+    fn a_relapse_is_withheld_longer() {
         let (path, mut now) = (interfaces(OVER_TWO), Instant::now());
         let mut outages = Outages::default();
         let mut hold = HOLD;

@@ -1,4 +1,4 @@
-//! A path that packets can be sent on: what it is, and the bytes that make routers follow it.
+//! A path that packets can be sent over: its interfaces and metadata, and its data-plane bytes.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use hawser_path::{Fingerprint, Interface, Metadata};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
-/// A path that packets can be sent on. Cloning shares it.
+/// A path that packets can be sent over. Cloning shares it.
 #[derive(Clone)]
 pub struct Path(Arc<Inner>);
 
@@ -20,7 +20,7 @@ struct Inner {
     fingerprint: Fingerprint,
 }
 
-/// Why what was given is no path.
+/// Why the parts of a path do not make one.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PathError {
@@ -37,7 +37,7 @@ pub enum PathError {
         src: IsdAsn,
         /// The AS the path ends in.
         dst: IsdAsn,
-        /// What is wrong about it.
+        /// What is wrong with it.
         what: &'static str,
     },
     /// The list of interfaces contradicts the data-plane bytes.
@@ -51,7 +51,7 @@ pub enum PathError {
 }
 
 impl Path {
-    /// Puts a path together after checking that its parts say the same thing.
+    /// Makes a path after checking that its parts agree.
     ///
     /// `raw` is the data-plane path header (SCION header specification, "SCION Path Type"), empty
     /// inside one AS; `next_hop` the underlay address of the border router at its first interface.
@@ -115,7 +115,7 @@ impl Path {
         }))
     }
 
-    /// What the path is: its ends, its interfaces, its metadata.
+    /// The path's ends, interfaces and metadata.
     pub fn info(&self) -> &hawser_path::Path {
         &self.0.info
     }
@@ -125,7 +125,7 @@ impl Path {
         &self.0.raw
     }
 
-    /// The border router packets go to; none inside one AS.
+    /// The border router packets go to; `None` inside one AS.
     pub fn next_hop(&self) -> Option<SocketAddr> {
         self.0.next_hop
     }

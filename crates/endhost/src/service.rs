@@ -1,7 +1,7 @@
-//! Programs of this AS that are asked over gRPC: what they are called, and what can go wrong.
+//! The daemon and the control service, as clients of their gRPC services see them.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use connectrpc::client::{CallOptions, ClientConfig, HttpClient};
@@ -9,12 +9,14 @@ use connectrpc::{ConnectError, ErrorCode, Protocol};
 use thiserror::Error;
 use tokio::net::lookup_host;
 
-/// They are on this host or near it: connecting takes milliseconds or fails.
+/// The daemon's address unless the environment sets another.
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:30255";
+/// Services run on this host or near it: connecting takes milliseconds or fails.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// They may have to ask control services of other ASes, which may be slow.
+/// A service may have to ask control services of other ASes, which may be slow.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A program that is asked, and where it is (`HOST:PORT`).
+/// A service and its address (`HOST:PORT`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Service {
@@ -49,65 +51,60 @@ impl fmt::Display for Service {
     }
 }
 
-/// Why there is no answer that can be used.
+/// Why a service gave no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SourceError {
     /// The address is not HOST:PORT.
-    #[error(
-        "`{address}` is no daemon address: write HOST:PORT, as in {}",
-        crate::daemon::DEFAULT_ADDRESS
-    )]
+    #[error("`{address}` is not a daemon address: write HOST:PORT, as in {DEFAULT_ADDRESS}")]
     Address {
         /// What was given.
         address: String,
     },
-    /// Nothing answers there.
+    /// Nothing answers at its address.
     #[error("cannot reach {service}: {}", service.remedy())]
     Unreachable {
-        /// The name that was looked up.
+        /// The service.
         service: Service,
     },
-    /// It is named by a name that no address is known for.
-    #[error(
-        "{service} cannot be found: the name is unknown; correct it, or write an IP address instead"
-    )]
+    /// Its host name has no address.
+    #[error("cannot find {service}: its host name is unknown; correct it, or write an IP address")]
     UnknownName {
-        /// The name that was looked up.
+        /// The service.
         service: Service,
     },
-    /// It does not answer in time.
-    #[error("{service} does not answer {question} within {CALL_TIMEOUT:?}")]
+    /// It did not answer in time.
+    #[error("{service} did not answer {question} within {CALL_TIMEOUT:?}")]
     Timeout {
-        /// Who was asked.
+        /// The service.
         service: Service,
-        /// What it was asked.
+        /// The method that was called.
         question: &'static str,
     },
-    /// It refuses.
-    #[error("{service} refuses {question}: {message}")]
+    /// It refused to answer.
+    #[error("{service} refused {question}: {message}")]
     Refused {
-        /// Who was asked.
+        /// The service.
         service: Service,
-        /// What it was asked.
+        /// The method that was called.
         question: &'static str,
-        /// What it says.
+        /// Its error message.
         message: String,
     },
-    /// It answers nonsense.
-    #[error("{service} answers {question} with nonsense: {message}")]
-    Nonsense {
-        /// Who was asked.
+    /// Its answer is invalid.
+    #[error("{service} sent an invalid answer to {question}: {message}")]
+    Invalid {
+        /// The service.
         service: Service,
-        /// What it was asked.
+        /// The method that was called.
         question: &'static str,
         /// What is wrong with the answer.
         message: String,
     },
 }
 
-/// A gRPC client (`C`) of a service. It connects with the first question, and again when the
-/// service was away.
+/// A gRPC client (`C`) of a service. It connects with the first call, and again after the service
+/// was restarted.
 pub(crate) struct Caller<C> {
     service: Service,
     make: fn(HttpClient, ClientConfig) -> C,
@@ -116,7 +113,7 @@ pub(crate) struct Caller<C> {
 }
 
 impl<C: Clone> Caller<C> {
-    /// A client of `service`; `None` when its address is none.
+    /// A client of `service`; `None` when its address is invalid.
     pub(crate) fn new(service: Service, make: fn(HttpClient, ClientConfig) -> C) -> Option<Self> {
         let uri = format!("http://{}/", service.address()).parse().ok()?;
         let config = ClientConfig::new(uri).with_protocol(Protocol::Grpc);
@@ -129,7 +126,7 @@ impl<C: Clone> Caller<C> {
         })
     }
 
-    /// Who is asked.
+    /// The service.
     pub(crate) fn service(&self) -> &Service {
         &self.service
     }
@@ -139,36 +136,36 @@ impl<C: Clone> Caller<C> {
         self.lock().clone()
     }
 
-    /// `message` says what is wrong with the answer to `question`.
-    pub(crate) fn nonsense(
+    /// The error for an invalid answer to `question`; `message` says what is wrong with it.
+    pub(crate) fn invalid(
         &self,
         question: &'static str,
         message: impl fmt::Display,
     ) -> SourceError {
-        SourceError::Nonsense {
+        SourceError::Invalid {
             service: self.service.clone(),
             question,
             message: message.to_string(),
         }
     }
 
-    /// Waits for the answer to a call that always has one.
-    pub(crate) async fn found<T>(
+    /// Waits for the answer to a call that "not found" is no answer to.
+    pub(crate) async fn required<T>(
         &self,
         question: &'static str,
         call: impl Future<Output = Result<T, ConnectError>>,
     ) -> Result<T, SourceError> {
-        let answer = self.answer(question, call).await?;
-        answer.ok_or_else(|| self.nonsense(question, "\"not found\""))
+        let answer = self.optional(question, call).await?;
+        answer.ok_or_else(|| self.invalid(question, "\"not found\""))
     }
 
-    /// Waits for the answer to a call, none for "not found", and sorts out what went wrong.
-    pub(crate) async fn answer<T>(
+    /// Waits for the answer to a call, which is `None` for "not found".
+    pub(crate) async fn optional<T>(
         &self,
         question: &'static str,
         call: impl Future<Output = Result<T, ConnectError>>,
     ) -> Result<Option<T>, SourceError> {
-        // The call has its own deadline; this one also covers a peer that is not gRPC at all.
+        // The call has its own deadline; this one also covers servers that do not speak gRPC.
         let error = match tokio::time::timeout(CALL_TIMEOUT, call).await {
             Ok(Ok(answer)) => return Ok(Some(answer)),
             Ok(Err(error)) => error,
@@ -186,7 +183,7 @@ impl<C: Clone> Caller<C> {
                 })
             }
             ErrorCode::DeadlineExceeded => {
-                // The connection itself may be dead without anybody having said so.
+                // The connection may be dead without a sign of it.
                 *self.lock() = (self.make)(transport(), self.config.clone());
                 Err(SourceError::Timeout { service, question })
             }
@@ -198,12 +195,12 @@ impl<C: Clone> Caller<C> {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, C> {
+    fn lock(&self) -> MutexGuard<'_, C> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What every call is made with.
+/// The options of every call.
 pub(crate) fn options() -> CallOptions {
     CallOptions::default().with_timeout(CALL_TIMEOUT)
 }

@@ -55,19 +55,19 @@ async fn what_is_no_address_is_refused() {
 }
 
 #[tokio::test]
-async fn its_refusals_and_nonsense_are_told_apart() {
+async fn refusals_and_invalid_answers_have_errors_of_their_own() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let set = |change: fn(&mut toy::Says)| change(&mut daemon.says.lock().unwrap());
     set(|says| says.refuses = Some(ConnectError::permission_denied("not for you")));
     let error = daemon.client().port_range().await.unwrap_err().to_string();
-    assert!(error.ends_with("refuses PortRange: not for you"), "{error}");
+    assert!(error.ends_with("refused PortRange: not for you"), "{error}");
     set(|says| says.refuses = None);
     set(|says| says.ports = (2, 1));
     let error = daemon.client().port_range().await.unwrap_err().to_string();
-    assert!(error.ends_with("ports 2 to 1 are no range"), "{error}");
+    assert!(error.ends_with("2 to 1 is not a port range"), "{error}");
     set(|says| says.isd_as = 0);
     let error = daemon.client().local_as().await.unwrap_err().to_string();
-    assert!(error.ends_with("0-0 is no AS"), "{error}");
+    assert!(error.ends_with("0-0 is not an AS"), "{error}");
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn broken_paths_do_not_hide_whole_ones() {
     assert!(
         matches!(
             error,
-            SourceError::Nonsense {
+            SourceError::Invalid {
                 question: "Paths",
                 ..
             }

@@ -229,11 +229,11 @@ async fn what_goes_wrong_names_the_control_service() {
          in topology.json"
     );
     assert_eq!(error.to_string(), expected);
-    // It comes up, and says nonsense.
+    // It starts, and sends invalid answers.
     let control = ToyControl::start_at(address, Conduct::Garbles).await;
     let error = host.paths(isd_as(THERE)).await.unwrap_err();
-    let nonsense = matches!(error, PathsError::Source(SourceError::Nonsense { .. }));
-    assert!(nonsense, "{error}");
+    let invalid = matches!(error, PathsError::Source(SourceError::Invalid { .. }));
+    assert!(invalid, "{error}");
     control.set(Conduct::Answers(300));
     assert_eq!(host.paths(isd_as(THERE)).await.unwrap().len(), 1);
     let error = host.paths(isd_as("1-ff00:0:999")).await.unwrap_err();

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
-/// Where a program in a SCION network is reached: its AS, its IP address there, its UDP port.
+/// The address of a program in a SCION network: its AS, its IP address there, its UDP port.
 ///
 /// Prints as `1-ff00:0:110,10.0.0.1:6881` (an IPv6 host in brackets). Parsing accepts that and
 /// `1-ff00:0:110,[10.0.0.1]:6881`.
@@ -20,13 +20,13 @@ pub struct ScionAddr {
 }
 
 impl ScionAddr {
-    /// Puts an address together.
+    /// The address of `host` in the AS `isd_as`.
     pub fn new(isd_as: IsdAsn, host: SocketAddr) -> Self {
         Self { isd_as, host }
     }
 }
 
-/// Why a text is not a SCION address.
+/// Why text is not a SCION address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddrError {
@@ -35,7 +35,7 @@ pub enum AddrError {
         "`{0}` is not a SCION address: write ISD-AS,HOST:PORT, as in 1-ff00:0:110,10.0.0.1:6881"
     )]
     Shape(String),
-    /// The part before the comma names no AS.
+    /// The part before the comma is not an AS.
     #[error("`{part}` in `{text}` is not an ISD-AS: write it as in 1-ff00:0:110")]
     IsdAs {
         /// The whole text.
@@ -43,7 +43,7 @@ pub enum AddrError {
         /// The part before the comma.
         part: String,
     },
-    /// The part after the comma is no IP address of one host with a port from 1 to 65535.
+    /// The part after the comma is not the IP address of one host with a port from 1 to 65535.
     #[error(
         "`{part}` in `{text}` is not HOST:PORT: write it as in 10.0.0.1:6881 or [fd00::1]:6881"
     )]
@@ -92,8 +92,8 @@ impl FromStr for ScionAddr {
     }
 }
 
-/// Reads `10.0.0.1:1`, `[fd00::1]:1` and the SCION habit of `[10.0.0.1]:1`. Not port 0, and not the
-/// address of all or several hosts: nobody can be reached there.
+/// Reads `10.0.0.1:1`, `[fd00::1]:1` and, as SCION programs write it, `[10.0.0.1]:1`. Refuses port 0,
+/// and addresses of all or several hosts: no program is reached there.
 fn parse_host(text: &str) -> Option<SocketAddr> {
     let addr = match text.parse::<SocketAddr>() {
         Ok(addr) => addr,

@@ -41,12 +41,12 @@ async fn boot(
         let found = variables.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| (*value).to_owned())
     };
-    let surroundings = Surroundings {
+    let environment = Environment {
         variable: &variable,
         daemon: &daemon.to_string(),
         config_dir: folder.into(),
     };
-    surroundings.bootstrap(&wanted).await
+    environment.bootstrap(&wanted).await
 }
 
 fn flags(daemon: Option<&str>, folder: Option<&Folder>) -> Bootstrap {

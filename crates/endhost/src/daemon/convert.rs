@@ -1,5 +1,5 @@
-//! The daemon's messages turned into values. They come from another program, maybe another
-//! implementation: everything is checked, nothing may panic.
+//! The daemon's messages turned into values. The daemon may be another implementation: every field
+//! is checked, and nothing may panic.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,18 +15,18 @@ use thiserror::Error;
 
 use crate::path::{Path, PathError};
 
-/// Why an entry of the daemon's answer is no path.
+/// Why an entry of the daemon's answer is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(crate) enum Fault {
-    #[error("interface {0} is none: ids go from 1 to 65535")]
+pub(crate) enum ConvertError {
+    #[error("{0} is not an interface id: ids are 1 to 65535")]
     InterfaceId(u64),
-    #[error("a path of MTU {0}")]
+    #[error("a path has the MTU {0}")]
     Mtu(u32),
-    #[error("a path without expiry")]
+    #[error("a path has no expiry")]
     NoExpiry,
-    #[error("`{0}` is no router address")]
+    #[error("`{0}` is not a router address")]
     Router(String),
-    #[error("ports {0} to {1} are no range")]
+    #[error("{0} to {1} is not a port range")]
     Ports(u32, u32),
     #[error(transparent)]
     Info(#[from] hawser_path::PathError),
@@ -34,30 +34,32 @@ pub(crate) enum Fault {
     Path(#[from] PathError),
 }
 
-/// Packets larger than 65535 bytes do not exist in SCION; a daemon may announce more all the same.
-pub(crate) fn mtu(mtu: u32) -> Result<u16, Fault> {
+/// SCION packets have at most 65535 bytes, but a daemon may announce a larger MTU.
+pub(crate) fn mtu(mtu: u32) -> Result<u16, ConvertError> {
     match u16::try_from(mtu) {
-        Ok(0) => Err(Fault::Mtu(mtu)),
+        Ok(0) => Err(ConvertError::Mtu(mtu)),
         Ok(mtu) => Ok(mtu),
         Err(_) => Ok(u16::MAX),
     }
 }
 
-fn interface_id(id: u64) -> Result<u16, Fault> {
+fn interface_id(id: u64) -> Result<u16, ConvertError> {
     match u16::try_from(id) {
         Ok(id) if id != 0 => Ok(id),
-        _ => Err(Fault::InterfaceId(id)),
+        _ => Err(ConvertError::InterfaceId(id)),
     }
 }
 
-fn router(interface: &pb::Interface) -> Result<SocketAddr, Fault> {
+fn router(interface: &pb::Interface) -> Result<SocketAddr, ConvertError> {
     let address = &interface.address.address;
-    address.parse().map_err(|_| Fault::Router(address.clone()))
+    address
+        .parse()
+        .map_err(|_| ConvertError::Router(address.clone()))
 }
 
 pub(crate) fn interfaces(
     answer: pb::InterfacesResponse,
-) -> Result<BTreeMap<u16, SocketAddr>, Fault> {
+) -> Result<BTreeMap<u16, SocketAddr>, ConvertError> {
     answer
         .interfaces
         .iter()
@@ -65,18 +67,20 @@ pub(crate) fn interfaces(
         .collect()
 }
 
-/// An empty range (0 to 0) is what an AS without dispatched ports announces.
-pub(crate) fn port_range(answer: pb::PortRangeResponse) -> Result<RangeInclusive<u16>, Fault> {
+/// An AS without dispatched ports announces 0 to 0.
+pub(crate) fn port_range(
+    answer: pb::PortRangeResponse,
+) -> Result<RangeInclusive<u16>, ConvertError> {
     let (start, end) = (answer.dispatched_port_start, answer.dispatched_port_end);
     match (u16::try_from(start), u16::try_from(end)) {
         (Ok(start), Ok(end)) if start <= end => Ok(start..=end),
-        _ => Err(Fault::Ports(start, end)),
+        _ => Err(ConvertError::Ports(start, end)),
     }
 }
 
-/// One path from `src` to `dst`. Lists of metadata that have not one entry per hop say nothing and
-/// are left out; everything else must be right.
-pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fault> {
+/// One path from `src` to `dst`. Lists of metadata without one entry per hop are left out; all other
+/// fields must be valid.
+pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, ConvertError> {
     if src == dst {
         return Ok(Path::within(src, mtu(path.mtu)?));
     }
@@ -89,12 +93,12 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fau
                 id: interface_id(interface.id)?,
             })
         })
-        .collect::<Result<Vec<_>, Fault>>()?;
-    let expiration = path.expiration.as_option().ok_or(Fault::NoExpiry)?;
-    let announced = u64::try_from(expiration.seconds).map_err(|_| Fault::NoExpiry)?;
-    // Routers go by the hop fields, whatever is announced.
-    let carried =
-        expiry(&path.raw).map_err(|error| Fault::Path(PathError::Malformed(error.to_string())))?;
+        .collect::<Result<Vec<_>, ConvertError>>()?;
+    let expiration = path.expiration.as_option().ok_or(ConvertError::NoExpiry)?;
+    let announced = u64::try_from(expiration.seconds).map_err(|_| ConvertError::NoExpiry)?;
+    // Routers go by the hop fields, not by what is announced.
+    let carried = expiry(&path.raw)
+        .map_err(|error| ConvertError::Path(PathError::Malformed(error.to_string())))?;
     let (ends, links) = (interfaces.len(), interfaces.len() / 2);
     let metadata = Metadata {
         mtu: mtu(path.mtu)?,
@@ -104,7 +108,7 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fau
             let nanos = u32::try_from(latency.nanos).ok()?;
             Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos.into()))
         }),
-        // The daemon counts kbit/s; none announced is zero.
+        // In kbit/s; zero where none is announced.
         bandwidth: list(path.bandwidth, ends.saturating_sub(1), |kbit| {
             (kbit != 0).then(|| kbit.saturating_mul(1000))
         }),
@@ -124,7 +128,7 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Fau
     Ok(Path::new(info, path.raw, next_hop)?)
 }
 
-/// The services of an AS, without those whose address cannot be read.
+/// The services of an AS, without those whose addresses are invalid.
 fn discovery(services: pb::DiscoveryInformation) -> Discovery {
     let read = |addresses: Vec<String>| {
         let read = addresses.iter().filter_map(|address| address.parse().ok());
@@ -136,7 +140,7 @@ fn discovery(services: pb::DiscoveryInformation) -> Discovery {
     }
 }
 
-/// `entries` converted, or nothing when they are not `expected` many.
+/// `entries` converted, or an empty list unless there are `expected` of them.
 fn list<T, U>(entries: Vec<T>, expected: usize, convert: impl Fn(T) -> U) -> Vec<U> {
     if entries.len() == expected {
         entries.into_iter().map(convert).collect()
@@ -145,7 +149,7 @@ fn list<T, U>(entries: Vec<T>, expected: usize, convert: impl Fn(T) -> U) -> Vec
     }
 }
 
-/// A position of all zeroes is none announced.
+/// All zeroes where no position is announced.
 fn geo(geo: pb::GeoCoordinates) -> Option<Geo> {
     let known = geo.latitude != 0.0 || geo.longitude != 0.0 || !geo.address.is_empty();
     let sane = geo.latitude.abs() <= 90.0 && geo.longitude.abs() <= 180.0;

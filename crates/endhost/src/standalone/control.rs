@@ -1,4 +1,4 @@
-//! The AS's control service, asked for segments (`proto.control_plane.v1.SegmentLookupService`).
+//! Clients of the AS's control services (`proto.control_plane.v1.SegmentLookupService`).
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -14,11 +14,11 @@ use scion_protobuf::proto::control_plane::v1::{
 };
 use tokio::task::JoinSet;
 
-use super::Question;
-use super::verify::{Material, Verifier};
+use super::question::Question;
+use super::verify::{TrustClient, Verifier};
 use crate::service::{Caller, Service, SourceError, options};
 
-/// The next of several control services is asked as well when one has not answered so long.
+/// How long one of several control services may take before the next is asked as well.
 const STAGGER: Duration = Duration::from_secs(1);
 const QUESTION: &str = "Segments";
 
@@ -26,23 +26,23 @@ type Lookup = Caller<SegmentLookupServiceClient<HttpClient>>;
 
 struct Server {
     lookup: Lookup,
-    material: Material,
+    trust: TrustClient,
 }
 
-/// The control services of an AS, one as good as the other.
+/// The control services of an AS, which are interchangeable.
 #[derive(Clone)]
-pub(super) struct Control(Arc<Inner>);
+pub(super) struct ControlServices(Arc<Inner>);
 
 struct Inner {
     services: Vec<Server>,
     verifier: Option<Verifier>,
-    /// The one that answered last: the first to be asked.
-    good: AtomicUsize,
+    /// The one that answered last, which is asked first.
+    preferred: AtomicUsize,
 }
 
-impl Control {
-    /// Clients of all of them; `None` when there is none. What they hand out is checked by
-    /// `verifier`, if there is one.
+impl ControlServices {
+    /// Clients of the services at `addresses`; `None` when there is none. `verifier`, if there is
+    /// one, checks the segments they hand out.
     pub(super) fn new(addresses: &[SocketAddr], verifier: Option<Verifier>) -> Option<Self> {
         let services: Vec<Server> = addresses
             .iter()
@@ -50,7 +50,7 @@ impl Control {
                 let service = Service::Control(address.to_string());
                 Some(Server {
                     lookup: Caller::new(service.clone(), SegmentLookupServiceClient::new)?,
-                    material: Caller::new(service, TrustMaterialServiceClient::new)?,
+                    trust: Caller::new(service, TrustMaterialServiceClient::new)?,
                 })
             })
             .collect();
@@ -58,16 +58,20 @@ impl Control {
             Self(Arc::new(Inner {
                 services,
                 verifier,
-                good: AtomicUsize::new(0),
+                preferred: AtomicUsize::new(0),
             }))
         })
     }
 
-    /// Asks one service after the other until one answers: the next when one fails, or also the
-    /// next when it takes long. The first answer counts, or the first error when there is none.
+    /// Asks one service after the other until one answers, the next when one fails or takes long.
+    /// The first answer counts, or the first error when there is none.
     pub(super) async fn segments(&self, question: Question) -> Result<Segments, SourceError> {
-        let Inner { services, good, .. } = &*self.0;
-        let first = good.load(Ordering::Relaxed);
+        let Inner {
+            services,
+            preferred,
+            ..
+        } = &*self.0;
+        let first = preferred.load(Ordering::Relaxed);
         let mut rest = (0..services.len()).map(|step| (first + step) % services.len());
         let mut asking = JoinSet::new();
         let mut failed: Option<SourceError> = None;
@@ -84,7 +88,7 @@ impl Control {
             };
             match answer {
                 Ok(Some(Ok((at, Ok(found))))) => {
-                    good.store(at, Ordering::Relaxed);
+                    preferred.store(at, Ordering::Relaxed);
                     return Ok(found);
                 }
                 Ok(Some(Ok((_, Err(error))))) => {
@@ -102,15 +106,15 @@ impl Control {
 
     /// Asks the service at `at`.
     async fn ask(&self, at: usize, question: Question) -> Result<Segments, SourceError> {
-        let Server { lookup, material } = &self.0.services[at];
+        let Server { lookup, trust } = &self.0.services[at];
         let request = SegmentsRequest {
             src_isd_as: question.src.to_u64(),
             dst_isd_as: question.dst.to_u64(),
         };
         let client = lookup.client();
         let call = client.segments_with_options(request, options());
-        let Some(answer) = lookup.answer(QUESTION, call).await? else {
-            // What it knows nothing of has no segments.
+        let Some(answer) = lookup.optional(QUESTION, call).await? else {
+            // "Not found": there are no segments.
             return Ok(Segments::default());
         };
         let answer = answer.into_owned();
@@ -119,31 +123,31 @@ impl Control {
             Some(verifier) => {
                 let lists = answer.segments.values();
                 let segments = lists.flat_map(|list| &list.segments);
-                verifier.prepare(segments, material).await;
+                verifier.prepare(segments, trust).await;
                 read(answer, |message, segment| {
                     verifier.check(message, segment.expiry())
                 })
             }
         };
-        found.map_err(|fault| lookup.nonsense(QUESTION, fault))
+        found.map_err(|error| lookup.invalid(QUESTION, error))
     }
 }
 
-/// Reads what is whole of an answer and passes `check`; nothing that does is a fault.
+/// The segments of an answer that are valid and pass `check`; an error when none does.
 pub(super) fn read(
     answer: SegmentsResponse,
     check: impl Fn(&PathSegment, &Segment) -> Result<(), String>,
 ) -> Result<Segments, String> {
     let mut found = Segments::default();
-    let (mut whole, mut broken, mut fault) = (0, 0, None);
+    let (mut valid, mut invalid, mut first_error) = (0, 0, None);
     for (kind, list) in answer.segments {
         let into = match kind {
             kind if kind == SegmentType::Up as i32 => &mut found.up,
             kind if kind == SegmentType::Core as i32 => &mut found.core,
             kind if kind == SegmentType::Down as i32 => &mut found.down,
             _ => {
-                broken += list.segments.len();
-                fault.get_or_insert(format!("segments of kind {kind}"));
+                invalid += list.segments.len();
+                first_error.get_or_insert(format!("segments have the unknown type {kind}"));
                 continue;
             }
         };
@@ -153,23 +157,23 @@ pub(super) fn read(
                 .and_then(|segment| check(message, &segment).map(|()| segment));
             match segment {
                 Ok(segment) => {
-                    whole += 1;
+                    valid += 1;
                     into.push(segment);
                 }
                 Err(error) => {
-                    broken += 1;
-                    fault.get_or_insert(error);
+                    invalid += 1;
+                    first_error.get_or_insert(error);
                 }
             }
         }
     }
-    match fault {
-        Some(fault) if whole == 0 => Err(fault),
-        Some(fault) => {
+    match first_error {
+        Some(error) if valid == 0 => Err(error),
+        Some(error) => {
             tracing::warn!(
-                broken,
-                fault,
-                "the control service hands out segments that cannot be used"
+                invalid,
+                error,
+                "the control service hands out invalid segments"
             );
             Ok(found)
         }
@@ -177,7 +181,7 @@ pub(super) fn read(
     }
 }
 
-impl fmt::Display for Control {
+impl fmt::Display for ControlServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, server) in self.0.services.iter().enumerate() {
             let separator = if at == 0 { "" } else { " or " };

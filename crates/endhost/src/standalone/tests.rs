@@ -46,30 +46,36 @@ fn nothing_is_asked_twice() {
 }
 
 #[test]
-fn a_refusal_says_less_than_silence() {
+fn a_refusal_tells_less_than_silence() {
     let service = || crate::service::Service::Control("127.0.0.1:1".into());
     let refused = SourceError::Refused {
         service: service(),
         question: "Segments",
         message: "no".into(),
     };
-    let away = SourceError::Unreachable { service: service() };
-    assert_eq!(worse(None, refused.clone()), refused);
-    assert_eq!(worse(Some(refused.clone()), away.clone()), away);
-    assert_eq!(worse(Some(away.clone()), refused), away);
+    let unreachable = SourceError::Unreachable { service: service() };
+    assert_eq!(more_telling(None, refused.clone()), refused);
+    assert_eq!(
+        more_telling(Some(refused.clone()), unreachable.clone()),
+        unreachable
+    );
+    assert_eq!(
+        more_telling(Some(unreachable.clone()), refused),
+        unreachable
+    );
 }
 
 #[test]
-fn a_folder_without_what_is_needed_is_named() {
+fn a_missing_file_or_service_is_named() {
     let folder = std::env::temp_dir().join(format!("hawser-standalone-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let said = || Standalone::open(&folder).err().unwrap().to_string();
-    let missing = said();
+    let error = || Standalone::open(&folder).err().unwrap().to_string();
+    let missing = error();
     assert!(missing.contains("topology.json"), "{missing}");
     let file = folder.join("topology.json");
     std::fs::write(&file, r#"{"isd_as": "1-ff00:0:110", "mtu": 1472}"#).unwrap();
-    let lonely = said();
-    assert!(lonely.ends_with("lists no control service: there is nobody to ask for paths"));
+    let lonely = error();
+    assert!(lonely.ends_with("add one to `control_service`"));
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -88,9 +94,9 @@ fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Pa
     let topology: AsTopology = serde_json::from_str(topology).unwrap();
     let src = topology.isd_as;
     let standalone = Standalone {
-        facts: facts(&topology),
-        control: Control::new(&["127.0.0.1:1".parse().unwrap()], None).unwrap(),
-        store: Store::default(),
+        topology: local_topology(&topology),
+        control: ControlServices::new(&["127.0.0.1:1".parse().unwrap()], None).unwrap(),
+        segments: SegmentCache::default(),
     };
     let mut questions = Vec::new();
     for (at, bytes) in segments.iter().enumerate() {
@@ -101,11 +107,11 @@ fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Pa
             dst,
         };
         standalone
-            .store
+            .segments
             .put(question, control::read(answer, |_, _| Ok(())).unwrap());
         questions.push(question);
     }
-    let segments = standalone.store.segments(&questions, RECORDED);
+    let segments = standalone.segments.unexpired(&questions, RECORDED);
     let made = standalone.make(&segments, dst, RECORDED);
     let answer = PathsResponse::decode_from_slice(daemon).unwrap();
     let offered = answer.paths.into_iter();
@@ -118,7 +124,7 @@ fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Pa
     (made, offered)
 }
 
-/// Says where to send what leaves by the interfaces.
+/// A `topology.json` with these routers: internal address, interface, neighbour.
 fn topology(isd_as: &str, core: &str, routers: &[(&str, u16, &str)]) -> String {
     let routers: Vec<String> = routers
         .iter()
@@ -170,26 +176,26 @@ fn up_and_down_segments_make_the_paths_of_scionprotos_daemon() {
 
 #[test]
 fn expired_segments_are_forgotten() {
-    let store = Store::default();
+    let cache = SegmentCache::default();
     let question = Question {
         src: isd_as("1-0"),
         dst: isd_as("1-ff00:0:111"),
     };
     let answer = SegmentsResponse::decode_from_slice(recorded!("tiny-segments-1")).unwrap();
-    store.put(question, control::read(answer, |_, _| Ok(())).unwrap());
-    assert_eq!(store.segments(&[question], RECORDED).down.len(), 1);
+    cache.put(question, control::read(answer, |_, _| Ok(())).unwrap());
+    assert_eq!(cache.unexpired(&[question], RECORDED).down.len(), 1);
     assert_eq!(
-        store.segments(&[question, question], RECORDED).down.len(),
+        cache.unexpired(&[question, question], RECORDED).down.len(),
         1
     );
     let later = RECORDED + 24 * 3600;
-    assert!(store.segments(&[question], later).down.is_empty());
-    assert!(store.segments(&[question], RECORDED).down.is_empty());
-    assert!(store.has_any(&[question]));
+    assert!(cache.unexpired(&[question], later).down.is_empty());
+    assert!(cache.unexpired(&[question], RECORDED).down.is_empty());
+    assert!(cache.has_any(&[question]));
 }
 
 proptest! {
-    /// Whatever a control service sends, what is whole of it is taken and nothing panics.
+    /// Of any answer the valid segments are read, and nothing panics.
     #[test]
     fn changed_answers_are_survived(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),

@@ -1,6 +1,6 @@
-//! Segments are believed only with the signatures of their ASes, where there are TRCs to check them
-//! against. Certificates come from the control service (`TrustMaterialService`); they are kept only
-//! when a TRC has their root, so it need not be trusted for that.
+//! Checks the signatures of the ASes on segments, where there are TRCs to check them against.
+//! Certificates come from the control service (`TrustMaterialService`), which need not be trusted
+//! for that: only those are kept whose root is in a TRC.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -14,20 +14,21 @@ use scion_protobuf::proto::control_plane::v1::{
     ChainsRequest, PathSegment, TRCRequest, TrustMaterialServiceClient,
 };
 
-use super::unix_now;
+use crate::clock::unix_now;
 use crate::service::{Caller, SourceError, options};
 
-/// TRCs an ISD may be ahead of those known here before somebody has to see to it.
+/// Most TRCs that are fetched to catch up with an ISD; beyond that its TRC must be installed by
+/// hand.
 const MOST_UPDATES: u64 = 16;
 
 /// A client of a control service for certificates and TRCs.
-pub(super) type Material = Caller<TrustMaterialServiceClient<HttpClient>>;
+pub(super) type TrustClient = Caller<TrustMaterialServiceClient<HttpClient>>;
 
 /// Checks segments.
 pub(super) struct Verifier {
     trusted: Mutex<Store>,
-    /// Segments that were found good, as messages, and when they expire.
-    good: Mutex<HashMap<Vec<u8>, u64>>,
+    /// Segments whose signatures are valid, as messages, and when they expire.
+    verified: Mutex<HashMap<Vec<u8>, u64>>,
 }
 
 impl Verifier {
@@ -35,7 +36,7 @@ impl Verifier {
     pub(super) fn load(certs: &Path) -> Result<Self, hawser_trust::LoadError> {
         Ok(Self {
             trusted: Mutex::new(Store::load(certs)?),
-            good: Mutex::default(),
+            verified: Mutex::default(),
         })
     }
 
@@ -43,22 +44,22 @@ impl Verifier {
         self.trusted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn good(&self) -> MutexGuard<'_, HashMap<Vec<u8>, u64>> {
-        self.good.lock().unwrap_or_else(PoisonError::into_inner)
+    fn verified(&self) -> MutexGuard<'_, HashMap<Vec<u8>, u64>> {
+        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gets what is missing to check `segments` with from `material`.
+    /// Fetches the certificates and TRCs that are missing to check `segments`.
     ///
-    /// What cannot be got is missed when a segment is checked.
+    /// When one cannot be fetched, the segments that need it do not pass the check.
     pub(super) async fn prepare(
         &self,
         segments: impl Iterator<Item = &PathSegment>,
-        material: &Material,
+        client: &TrustClient,
     ) {
         let (mut chains, mut updates) = (BTreeSet::new(), BTreeSet::new());
         {
             let (trusted, now) = (self.trusted(), unix_now());
-            for segment in segments.filter(|segment| !self.is_good(segment)) {
+            for segment in segments.filter(|segment| !self.is_verified(segment)) {
                 chains.extend(trusted.missing_chains(segment, now).unwrap_or_default());
                 if let Err(SegmentVerifyError::OtherTrc { wanted, known, .. }) =
                     trusted.verify_segment(segment, now)
@@ -70,36 +71,36 @@ impl Verifier {
                 }
             }
         }
-        // In order: each is checked against the one before.
+        // In order: each is signed with keys of the one before.
         for id in updates {
-            if let Err(error) = self.update(id, material).await {
+            if let Err(error) = self.update(id, client).await {
                 tracing::warn!(%id, error, "a TRC is missing");
                 break;
             }
         }
         for query in chains {
-            if let Err(error) = self.certify(&query, material).await {
+            if let Err(error) = self.certify(&query, client).await {
                 tracing::debug!(isd_as = %query.isd_as, error, "certificates are missing");
             }
         }
     }
 
-    async fn update(&self, id: TrcId, material: &Material) -> Result<(), String> {
+    async fn update(&self, id: TrcId, service: &TrustClient) -> Result<(), String> {
         let request = TRCRequest {
             isd: id.isd.into(),
             base: id.base,
             serial: id.serial,
         };
-        let client = material.client();
+        let client = service.client();
         let call = client.trc_with_options(request, options());
-        let answer = material.found("TRC", call).await;
+        let answer = service.required("TRC", call).await;
         let answer = answer.map_err(|error| error.to_string())?.into_owned();
         let trc = Trc::from_der(&answer.trc).map_err(|error| error.to_string())?;
         let added = self.trusted().add_trc(trc);
         added.map_err(|error| error.to_string())
     }
 
-    async fn certify(&self, query: &ChainQuery, material: &Material) -> Result<(), String> {
+    async fn certify(&self, query: &ChainQuery, service: &TrustClient) -> Result<(), String> {
         let time = |seconds: u64| {
             MessageField::some(Timestamp {
                 seconds: seconds.try_into().unwrap_or(i64::MAX),
@@ -112,40 +113,40 @@ impl Verifier {
             at_least_valid_since: time(query.since),
             at_least_valid_until: time(query.until),
         };
-        let client = material.client();
+        let client = service.client();
         let call = client.chains_with_options(request, options());
-        let answer = material.found("Chains", call).await;
+        let answer = service.required("Chains", call).await;
         let answer = answer.map_err(|error: SourceError| error.to_string())?;
-        let mut fault = None;
+        let mut failed = None;
         for chain in answer.into_owned().chains {
             match Chain::from_der(&chain.as_cert, &chain.ca_cert) {
                 Ok(chain) => {
                     if !self.trusted().add_chain(chain) {
-                        fault = Some("no TRC here has the root of a chain".to_owned());
+                        failed = Some("no TRC here has the root of a chain".to_owned());
                     }
                 }
-                Err(error) => fault = Some(error.to_string()),
+                Err(error) => failed = Some(error.to_string()),
             }
         }
-        fault.map_or(Ok(()), Err)
+        failed.map_or(Ok(()), Err)
     }
 
-    /// Whether the ASes of `segment`, which expires at `expiry`, signed it.
+    /// Checks that the ASes of `segment`, which expires at `expiry`, signed it.
     pub(super) fn check(&self, segment: &PathSegment, expiry: u64) -> Result<(), String> {
         let (bytes, now) = (segment.encode_to_vec(), unix_now());
-        if self.good().contains_key(&bytes) {
+        if self.verified().contains_key(&bytes) {
             return Ok(());
         }
         let verdict = self.trusted().verify_segment(segment, now);
         verdict.map_err(|error| error.to_string())?;
-        let mut good = self.good();
-        good.retain(|_, expiry| *expiry > now);
-        good.insert(bytes, expiry);
+        let mut verified = self.verified();
+        verified.retain(|_, expiry| *expiry > now);
+        verified.insert(bytes, expiry);
         Ok(())
     }
 
-    /// Whether `segment` was checked before.
-    fn is_good(&self, segment: &PathSegment) -> bool {
-        self.good().contains_key(&segment.encode_to_vec())
+    /// Whether `segment` has passed the check before.
+    fn is_verified(&self, segment: &PathSegment) -> bool {
+        self.verified().contains_key(&segment.encode_to_vec())
     }
 }

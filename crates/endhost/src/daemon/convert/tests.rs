@@ -126,7 +126,7 @@ fn routers_go_by_the_hop_fields_whatever_is_announced() {
     };
     assert_eq!(announced(i64::MAX).unwrap().expiry(), carried);
     assert_eq!(announced(1).unwrap().expiry(), 1);
-    assert_eq!(announced(-1).unwrap_err(), "a path without expiry");
+    assert_eq!(announced(-1).unwrap_err(), "a path has no expiry");
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn contradictions_are_refused() {
         (|path| path.interfaces[0].id = 9, "are not those of"),
         (
             |path| path.interfaces[0].id = 0x1_0007,
-            "interface 65543 is none",
+            "65543 is not an interface id",
         ),
         (|path| path.interfaces[0].isd_as = 1, "broken at"),
         (|path| path.interfaces.truncate(1), "odd number"),
@@ -167,15 +167,15 @@ fn ranges_and_routers_are_checked() {
         })
     };
     assert_eq!(ports(31000, 32767), Ok(31000..=32767));
-    assert_eq!(ports(2, 1), Err(Fault::Ports(2, 1)));
-    assert_eq!(ports(1, 65536), Err(Fault::Ports(1, 65536)));
+    assert_eq!(ports(2, 1), Err(ConvertError::Ports(2, 1)));
+    assert_eq!(ports(1, 65536), Err(ConvertError::Ports(1, 65536)));
     let routers = |id| {
         interfaces(pb::InterfacesResponse {
             interfaces: [(id, router_at("[fd00::1]:30042"))].into(),
         })
     };
     assert_eq!(routers(3).unwrap()[&3], "[fd00::1]:30042".parse().unwrap());
-    assert_eq!(routers(0), Err(Fault::InterfaceId(0)));
+    assert_eq!(routers(0), Err(ConvertError::InterfaceId(0)));
     assert_eq!(
         mtu(100_000),
         Ok(65535),

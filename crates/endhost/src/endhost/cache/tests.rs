@@ -20,13 +20,13 @@ fn path(left: u64) -> Path {
     Path::new(info, raw, Some("127.0.0.1:30042".parse().unwrap())).unwrap()
 }
 
-fn state() -> (State, IsdAsn) {
+fn cache() -> (PathCache, IsdAsn) {
     let local = LocalAs {
         isd_as: "1-ff00:0:110".parse().unwrap(),
         core: false,
         mtu: 1472,
     };
-    (State::new(local), "1-ff00:0:111".parse().unwrap())
+    (PathCache::new(local), "1-ff00:0:111".parse().unwrap())
 }
 
 #[test]
@@ -49,54 +49,61 @@ fn short_lived_paths_are_renewed_at_half_their_time() {
 
 #[test]
 fn what_comes_close_to_its_expiry_is_asked_for_anew() {
-    let (mut state, dst) = state();
-    state.known(dst);
-    let (due, _) = state.plan();
-    assert_eq!(due, [(dst, Age::Known)]);
-    assert_eq!(state.plan().0, [], "it is being asked for");
+    let (mut cache, dst) = cache();
+    cache.want(dst);
+    let (due, _) = cache.plan();
+    assert_eq!(due, [(dst, Freshness::Cached)]);
+    assert_eq!(cache.plan().0, [], "it is being asked for");
     let long_ago = Instant::now().checked_sub(WATCHED).unwrap();
-    state
-        .take_in(dst, long_ago, Age::Known, Ok(vec![path(0)]))
+    cache
+        .update(dst, long_ago, Freshness::Cached, Ok(vec![path(0)]))
         .unwrap();
-    state.done(dst);
-    assert_eq!(state.plan().0, [(dst, Age::New)]);
-    state
-        .take_in(dst, Instant::now(), Age::New, Ok(vec![path(3600)]))
+    cache.done(dst);
+    assert_eq!(cache.plan().0, [(dst, Freshness::New)]);
+    cache
+        .update(dst, Instant::now(), Freshness::New, Ok(vec![path(3600)]))
         .unwrap();
-    state.done(dst);
-    let (due, next) = state.plan();
+    cache.done(dst);
+    let (due, next) = cache.plan();
     assert_eq!(due, []);
     assert!(next.is_some());
 }
 
 #[test]
 fn a_late_answer_does_not_undo_a_later_one() {
-    let (mut state, dst) = state();
-    state.known(dst);
+    let (mut cache, dst) = cache();
+    cache.want(dst);
     let early = Instant::now();
     let late = early + Duration::from_millis(1);
-    state
-        .take_in(dst, late, Age::Known, Ok(vec![path(3600)]))
+    cache
+        .update(dst, late, Freshness::Cached, Ok(vec![path(3600)]))
         .unwrap();
-    state
-        .take_in(dst, early, Age::Known, Ok(Vec::new()))
+    cache
+        .update(dst, early, Freshness::Cached, Ok(Vec::new()))
         .unwrap();
-    assert_eq!(state.usable(dst).0.len(), 1);
+    assert_eq!(cache.usable(dst).0.len(), 1);
 }
 
 #[test]
 fn paths_offered_again_are_renewed_no_later() {
-    let (mut state, dst) = state();
-    state.known(dst);
+    let (mut cache, dst) = cache();
+    cache.want(dst);
     let path = path(30);
     let then = Instant::now();
-    for (step, age) in [(0, Age::Known), (1, Age::Known), (2, Age::New)] {
+    for (step, freshness) in [
+        (0, Freshness::Cached),
+        (1, Freshness::Cached),
+        (2, Freshness::New),
+    ] {
         let asked = then + Duration::from_secs(step);
-        state
-            .take_in(dst, asked, age, Ok(vec![path.clone()]))
+        cache
+            .update(dst, asked, freshness, Ok(vec![path.clone()]))
             .unwrap();
-        let (_, renew) = state.known[&dst].renew.unwrap();
+        let (_, renew) = cache.destinations[&dst].renew.unwrap();
         // Without newer ones to be had, half of the time left is waited again.
-        assert_eq!(renew - then > Duration::from_secs(15), age == Age::New);
+        assert_eq!(
+            renew - then > Duration::from_secs(15),
+            freshness == Freshness::New
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The segments that were handed out, kept until they expire.
+//! The segments that control services handed out, kept until they expire.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,21 +6,21 @@ use std::time::{Duration, Instant};
 
 use hawser_segment::{Segment, Segments};
 
-use super::Question;
+use super::question::Question;
 
-/// An answer is as good as a new one for so long: a control service serves many hosts.
-const YOUNG: Duration = Duration::from_secs(5);
+/// How long an answer is used instead of asking again: a control service serves many hosts.
+const RECENT: Duration = Duration::from_secs(5);
 
 /// Answers by question.
 #[derive(Default)]
-pub(super) struct Store(Mutex<HashMap<Question, Answer>>);
+pub(super) struct SegmentCache(Mutex<HashMap<Question, Answer>>);
 
 struct Answer {
     at: Instant,
     found: Segments,
 }
 
-impl Store {
+impl SegmentCache {
     fn lock(&self) -> MutexGuard<'_, HashMap<Question, Answer>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -31,12 +31,12 @@ impl Store {
         self.lock().insert(question, Answer { at, found });
     }
 
-    /// Whether the answer needs not be asked for.
-    pub(super) fn is_young(&self, question: Question) -> bool {
+    /// Whether the answer is recent.
+    pub(super) fn is_recent(&self, question: Question) -> bool {
         let answers = self.lock();
         answers
             .get(&question)
-            .is_some_and(|answer| answer.at.elapsed() < YOUNG)
+            .is_some_and(|answer| answer.at.elapsed() < RECENT)
     }
 
     /// Whether there was an answer to any of `questions`, even an empty one.
@@ -47,9 +47,9 @@ impl Store {
             .any(|question| answers.contains_key(question))
     }
 
-    /// The answers to `questions` taken together, each segment once, without those that expired at
-    /// `now` (seconds since the Unix epoch) or before. Expired ones are forgotten.
-    pub(super) fn segments(&self, questions: &[Question], now: u64) -> Segments {
+    /// The segments of the answers to `questions`, each once, without those that expired at `now`
+    /// (seconds since the Unix epoch) or before. Expired ones are forgotten.
+    pub(super) fn unexpired(&self, questions: &[Question], now: u64) -> Segments {
         let mut answers = self.lock();
         let mut all = Segments::default();
         for question in questions {
@@ -67,7 +67,7 @@ impl Store {
         }
         for list in [&mut all.up, &mut all.core, &mut all.down] {
             let mut seen = HashSet::new();
-            // Two copies of a segment may be of different times; paths take the better one.
+            // Two copies of a segment may be of different times; paths use the better one.
             list.retain(|segment: &Segment| seen.insert((segment.id(), segment.timestamp())));
         }
         all

@@ -1,70 +1,67 @@
-//! What is known about paths, and when to ask again.
+//! The paths known, which of them can be used, and when to ask the source again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::watch;
 
+use crate::clock::unix_now;
+use crate::freshness::Freshness;
+use crate::local_as::LocalAs;
 use crate::outage::{HOLD_WITHOUT_ANSWERS, Outage, Outages};
 use crate::path::Path;
 use crate::service::SourceError;
-use crate::source::{Age, LocalAs};
 
-/// How often paths somebody watches are asked for, and all while something is down.
+/// Interval of questions for paths that are watched, and for all paths while something is down.
 const WATCHED: Duration = Duration::from_secs(1);
-/// How often other paths in use are; and how old an answer may be that is given out.
+/// Interval of questions for other paths in use; also the age up to which an answer is given out.
 const UNWATCHED: Duration = Duration::from_secs(60);
-/// Paths nobody asked for in this time are forgotten.
+/// How long paths are kept that nobody asks for.
 const FORGET: Duration = Duration::from_secs(300);
-/// New paths are asked for so long before the first of the old ones expires, or when half its time
-/// has passed, whichever is later.
+/// New paths are asked for this long before the first of the old ones expires, or when half its
+/// time has passed, whichever is later.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(120);
 
-/// All that is known.
-pub(super) struct State {
+/// The paths to all ASes that were asked for.
+pub(super) struct PathCache {
     local: LocalAs,
-    known: HashMap<IsdAsn, Known>,
+    destinations: HashMap<IsdAsn, Destination>,
     outages: Outages,
 }
 
 /// The paths to one AS.
-pub(super) struct Known {
-    /// As they were offered.
+pub(super) struct Destination {
+    /// As the source offered them.
     offered: Vec<Path>,
     /// Those of them that can be used.
     pub(super) usable: watch::Sender<Arc<Vec<Path>>>,
     /// When they were last asked for, whether or not there was an answer.
     asked: Option<Instant>,
-    /// Whether there was.
+    /// Whether there was an answer.
     answered: bool,
-    /// How many are asking right now.
+    /// Number of questions under way.
     asking: usize,
     /// When the first of them expires, in seconds since the Unix epoch, and when to ask for new
     /// ones because of that.
     renew: Option<(u64, Instant)>,
-    /// When somebody last wanted to know.
+    /// When they were last wanted.
     wanted: Instant,
 }
 
-fn unix_now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs())
-}
-
-impl Known {
+impl Destination {
     /// Whether the last answer is recent.
     pub(super) fn is_fresh(&self) -> bool {
-        let young = self.asked.is_some_and(|asked| asked.elapsed() < UNWATCHED);
-        self.answered && young
+        let recent = self.asked.is_some_and(|asked| asked.elapsed() < UNWATCHED);
+        self.answered && recent
     }
 
-    /// When to ask for the paths next, and what.
-    fn due(&self, down: bool, now: Instant) -> (Instant, Age) {
+    /// When to ask for the paths next, and how fresh they must be then.
+    fn due(&self, down: bool, now: Instant) -> (Instant, Freshness) {
         let Some(asked) = self.asked else {
-            return (now, Age::Known);
+            return (now, Freshness::Cached);
         };
         let watched = self.usable.receiver_count() > 0;
         let regular = if watched || down || !self.answered {
@@ -73,28 +70,28 @@ impl Known {
             asked + UNWATCHED
         };
         match self.renew {
-            Some((_, renew)) if renew <= regular => (renew.max(asked + WATCHED), Age::New),
-            _ => (regular, Age::Known),
+            Some((_, renew)) if renew <= regular => (renew.max(asked + WATCHED), Freshness::New),
+            _ => (regular, Freshness::Cached),
         }
     }
 }
 
-impl State {
+impl PathCache {
     pub(super) fn new(local: LocalAs) -> Self {
         Self {
             local,
-            known: HashMap::new(),
+            destinations: HashMap::new(),
             outages: Outages::default(),
         }
     }
 
-    /// The entry of `dst`, made if there is none, because somebody wants to know.
-    pub(super) fn known(&mut self, dst: IsdAsn) -> &mut Known {
+    /// The entry of `dst`, which is wanted now; made if there is none.
+    pub(super) fn want(&mut self, dst: IsdAsn) -> &mut Destination {
         let (now, local) = (Instant::now(), self.local);
-        let known = self.known.entry(dst).or_insert_with(|| {
+        let destination = self.destinations.entry(dst).or_insert_with(|| {
             let here = (dst == local.isd_as).then(|| Path::within(dst, local.mtu));
             let offered = Vec::from_iter(here);
-            Known {
+            Destination {
                 usable: watch::Sender::new(Arc::new(offered.clone())),
                 offered,
                 asked: None,
@@ -104,26 +101,27 @@ impl State {
                 wanted: now,
             }
         });
-        known.wanted = now;
-        known
+        destination.wanted = now;
+        destination
     }
 
     /// The usable paths to `dst`, and how many there are in all.
     pub(super) fn usable(&self, dst: IsdAsn) -> (Vec<Path>, usize) {
-        let Some(known) = self.known.get(&dst) else {
+        let Some(destination) = self.destinations.get(&dst) else {
             return (Vec::new(), 0);
         };
         let now = unix_now();
-        let alive = known.offered.iter().filter(|path| path.expiry() > now);
-        let usable = alive.filter(|path| !self.outages.cut(&path.info().interfaces));
-        (usable.cloned().collect(), known.offered.len())
+        let offered = &destination.offered;
+        let unexpired = offered.iter().filter(|path| path.expiry() > now);
+        let usable = unexpired.filter(|path| !self.outages.cut(&path.info().interfaces));
+        (usable.cloned().collect(), offered.len())
     }
 
     /// Tells watchers what is usable now, where that changed.
     pub(super) fn publish(&self) {
-        for (dst, known) in &self.known {
+        for (dst, destination) in &self.destinations {
             let (usable, _) = self.usable(*dst);
-            known.usable.send_if_modified(|current| {
+            destination.usable.send_if_modified(|current| {
                 let changed = **current != usable;
                 if changed {
                     *current = Arc::new(usable);
@@ -133,92 +131,94 @@ impl State {
         }
     }
 
-    /// Takes in the answer to what was asked about `dst` at `asked`.
-    pub(super) fn take_in(
+    /// Updates the paths to `dst` with the `answer` to a question of the time `asked`.
+    pub(super) fn update(
         &mut self,
         dst: IsdAsn,
         asked: Instant,
-        age: Age,
+        freshness: Freshness,
         answer: Result<Vec<Path>, SourceError>,
     ) -> Result<(), SourceError> {
-        let Self { known, outages, .. } = self;
-        let Some(known) = known.get_mut(&dst) else {
+        let Some(destination) = self.destinations.get_mut(&dst) else {
             return answer.map(drop);
         };
-        if known.asked.is_some_and(|latest| asked < latest) {
-            // Somebody asked later and was answered earlier.
+        if destination.asked.is_some_and(|latest| asked < latest) {
+            // A later question was answered earlier.
             return answer.map(drop);
         }
-        known.asked = Some(asked);
-        known.answered = answer.is_ok();
+        destination.asked = Some(asked);
+        destination.answered = answer.is_ok();
         // An answer counts from when it was asked for; without one, old paths are tried again some
         // time after they were reported down.
         let (offered_at, answer) = match answer {
             Ok(paths) => {
                 let expiry = paths.iter().map(Path::expiry).min();
-                let same = known.renew.map(|(expiry, _)| expiry) == expiry;
-                // Paths offered once more are no younger for it.
-                if !same || age == Age::New {
-                    known.renew = expiry.and_then(|expiry| renewal(expiry, asked));
+                let same = destination.renew.map(|(expiry, _)| expiry) == expiry;
+                // Paths offered once more are no fresher for it.
+                if !same || freshness == Freshness::New {
+                    destination.renew = expiry.and_then(|expiry| renewal(expiry, asked));
                 }
-                known.offered = paths;
+                destination.offered = paths;
                 (Some(asked), Ok(()))
             }
             Err(error) => (asked.checked_sub(HOLD_WITHOUT_ANSWERS), Err(error)),
         };
-        for path in &known.offered {
+        for path in &destination.offered {
             if let Some(at) = offered_at {
-                outages.offered(&path.info().interfaces, at);
+                self.outages.offered(&path.info().interfaces, at);
             }
         }
         self.publish();
         answer
     }
 
-    /// Takes `outage` in. Says whether it is news that matters here.
+    /// Records `outage`. Returns whether it is new and cuts a path known.
     pub(super) fn report(&mut self, outage: Outage) -> bool {
         let cuts_known = self
-            .known
+            .destinations
             .values()
-            .flat_map(|known| &known.offered)
+            .flat_map(|destination| &destination.offered)
             .any(|path| outage.cuts(&path.info().interfaces));
         // Only what cuts a known path is remembered, so that reports cost no memory.
-        let news = cuts_known && self.outages.report(outage, Instant::now());
-        if news {
+        let new = cuts_known && self.outages.report(outage, Instant::now());
+        if new {
             self.publish();
         }
-        news
+        new
     }
 
-    /// Ends holds on a path over `interfaces`, because a packet sent at `sent` was acknowledged.
-    pub(super) fn refute(&mut self, interfaces: &[Interface], sent: Instant) {
-        if self.outages.refute(interfaces, sent) {
+    /// Takes back reports about a path over `interfaces`, because a packet sent at `sent` was
+    /// acknowledged.
+    pub(super) fn clear(&mut self, interfaces: &[Interface], sent: Instant) {
+        if self.outages.clear(interfaces, sent) {
             self.publish();
         }
     }
 
-    /// What to ask for now, and when to look again. [`State::done`] is to be called for each when
-    /// it has been asked for.
-    pub(super) fn plan(&mut self) -> (Vec<(IsdAsn, Age)>, Option<Instant>) {
+    /// What to ask for now, and when to plan again. [`PathCache::done`] is to be called for each
+    /// when it has been asked for.
+    pub(super) fn plan(&mut self) -> (Vec<(IsdAsn, Freshness)>, Option<Instant>) {
         let now = Instant::now();
-        // Paths expire also while nobody answers.
+        // Paths expire also while the source does not answer.
         self.publish();
-        self.known.retain(|_, known| {
-            known.asking > 0 || known.usable.receiver_count() > 0 || now < known.wanted + FORGET
+        self.destinations.retain(|_, destination| {
+            destination.asking > 0
+                || destination.usable.receiver_count() > 0
+                || now < destination.wanted + FORGET
         });
         let down = self.outages.any(now);
         let (mut due_now, mut next) = (Vec::new(), None);
-        for (dst, known) in &mut self.known {
+        for (dst, destination) in &mut self.destinations {
             if *dst == self.local.isd_as {
                 continue;
             }
-            let (due, age) = match known.asking {
-                0 => known.due(down, now),
-                _ => (now + WATCHED, Age::Known),
+            let (due, freshness) = match destination.asking {
+                0 => destination.due(down, now),
+                _ => (now + WATCHED, Freshness::Cached),
             };
             if due <= now {
-                known.asking += 1;
-                due_now.push((*dst, age));
+                destination.asking += 1;
+                due_now.push((*dst, freshness));
             } else if next.is_none_or(|next| due < next) {
                 next = Some(due);
             }
@@ -226,15 +226,15 @@ impl State {
         (due_now, next)
     }
 
-    /// Notes that somebody is about to ask about `dst`.
+    /// Counts a question about `dst` that begins.
     pub(super) fn begin(&mut self, dst: IsdAsn) {
-        self.known(dst).asking += 1;
+        self.want(dst).asking += 1;
     }
 
-    /// Notes that somebody has asked about `dst`, or given up.
+    /// Counts a question about `dst` that ends, answered or not.
     pub(super) fn done(&mut self, dst: IsdAsn) {
-        if let Some(known) = self.known.get_mut(&dst) {
-            known.asking = known.asking.saturating_sub(1);
+        if let Some(destination) = self.destinations.get_mut(&dst) {
+            destination.asking = destination.asking.saturating_sub(1);
         }
     }
 }

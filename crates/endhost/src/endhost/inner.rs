@@ -1,0 +1,152 @@
+//! What a host, its clones and its tasks share.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+use thiserror::Error;
+use tokio::sync::{Notify, broadcast};
+
+use super::cache::PathCache;
+use crate::freshness::Freshness;
+use crate::local_as::LocalTopology;
+use crate::outage::Outage;
+use crate::path::Path;
+use crate::service::SourceError;
+use crate::source::Source;
+
+/// Outages a slow receiver may fall behind by before it misses some.
+const OUTAGES_KEPT: usize = 64;
+
+pub(super) struct Inner {
+    source: Source,
+    pub(super) topology: LocalTopology,
+    pub(super) address: Option<IpAddr>,
+    cache: Mutex<PathCache>,
+    pub(super) outages: broadcast::Sender<Outage>,
+    /// Tells the task that refreshes paths that its plan may have changed.
+    pub(super) replan: Arc<Notify>,
+}
+
+/// Why there are no paths.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PathsError {
+    /// The source of paths gave no usable answer.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The source of paths knows none.
+    #[error("no path to {dst}: {source_name} knows none (does the AS exist, are its links up?)")]
+    None {
+        /// The AS asked for.
+        dst: IsdAsn,
+        /// The source of paths.
+        source_name: String,
+    },
+    /// All that the source knows lead over something that was just reported down.
+    #[error("no path to {dst}: all {count} lead over links that are reported down")]
+    AllDown {
+        /// The AS asked for.
+        dst: IsdAsn,
+        /// How many it knows.
+        count: usize,
+    },
+}
+
+impl Inner {
+    pub(super) fn new(source: Source, topology: LocalTopology, address: Option<IpAddr>) -> Self {
+        Self {
+            cache: Mutex::new(PathCache::new(topology.local)),
+            source,
+            topology,
+            address,
+            outages: broadcast::channel(OUTAGES_KEPT).0,
+            replan: Arc::new(Notify::new()),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, PathCache> {
+        // Nothing that can panic happens under the lock that would leave it half changed.
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The usable paths to `dst`, if there are some and they are fresh.
+    pub(super) fn fresh(&self, dst: IsdAsn) -> Option<Vec<Path>> {
+        let mut cache = self.lock();
+        let here = dst == self.topology.local.isd_as;
+        let fresh = cache.want(dst).is_fresh();
+        if !here && !fresh {
+            return None;
+        }
+        let (usable, _) = cache.usable(dst);
+        (!usable.is_empty()).then_some(usable)
+    }
+
+    pub(super) fn usable(&self, dst: IsdAsn) -> (Vec<Path>, usize) {
+        self.lock().usable(dst)
+    }
+
+    /// The usable paths to `dst` after asking for them, or why there are none.
+    pub(super) fn outcome(
+        &self,
+        dst: IsdAsn,
+        asked: Result<(), SourceError>,
+    ) -> Result<Vec<Path>, PathsError> {
+        let (usable, offered) = self.usable(dst);
+        if !usable.is_empty() {
+            // Paths keep working while the source does not answer.
+            return Ok(usable);
+        }
+        asked?;
+        Err(match offered {
+            0 => PathsError::None {
+                dst,
+                source_name: self.source.to_string(),
+            },
+            count => PathsError::AllDown { dst, count },
+        })
+    }
+
+    /// Asks the source for the paths to `dst` and caches the answer.
+    pub(super) async fn ask(&self, dst: IsdAsn, freshness: Freshness) -> Result<(), SourceError> {
+        if dst == self.topology.local.isd_as {
+            return Ok(());
+        }
+        let asked = Instant::now();
+        let answer = self.source.paths(dst, freshness).await;
+        self.lock().update(dst, asked, freshness, answer)
+    }
+
+    pub(super) fn report(&self, outage: Outage) {
+        if self.lock().report(outage) {
+            tracing::info!(%outage, "reported down");
+            self.replan.notify_one();
+        }
+        // No receiver is no error.
+        let _ = self.outages.send(outage);
+    }
+}
+
+/// A question about an AS under way, so that the refreshing task does not ask as well.
+pub(super) struct Query<'a>(&'a Inner, IsdAsn);
+
+impl<'a> Query<'a> {
+    pub(super) fn new(inner: &'a Inner, dst: IsdAsn) -> Self {
+        inner.lock().begin(dst);
+        Self(inner, dst)
+    }
+}
+
+impl Drop for Query<'_> {
+    fn drop(&mut self) {
+        self.0.lock().done(self.1);
+        self.0.replan.notify_one();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.replan.notify_one();
+    }
+}

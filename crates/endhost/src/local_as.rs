@@ -1,0 +1,28 @@
+//! The AS this host is in.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
+/// The AS this host is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalAs {
+    /// Its number.
+    pub isd_as: IsdAsn,
+    /// Whether it is a core AS of its ISD.
+    pub core: bool,
+    /// The largest SCION packet inside it, in bytes.
+    pub mtu: u16,
+}
+
+/// What a host needs to know about its AS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LocalTopology {
+    pub(crate) local: LocalAs,
+    /// The UDP ports routers deliver to.
+    pub(crate) ports: RangeInclusive<u16>,
+    /// The underlay addresses of the border routers by interface.
+    pub(crate) routers: BTreeMap<u16, SocketAddr>,
+}
