@@ -5,7 +5,7 @@ mod error;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
-pub use self::error::ScmpError;
+pub use self::error::{ScmpError, quote_at};
 use crate::checksum::Checksum;
 use crate::header::{COMMON_HEADER, set_payload_len};
 use crate::malformed::Malformed;

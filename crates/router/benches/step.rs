@@ -6,7 +6,8 @@
 mod common;
 
 use divan::{Bencher, black_box};
-use hawser_router::{HopKey, MacInput, Verdict};
+use hawser_packet::path::{HopField, InfoField};
+use hawser_router::{HopKey, Verdict};
 
 use self::common::{NOW, Stop, World, route, udp};
 
@@ -47,14 +48,20 @@ fn process(bencher: Bencher, (_, stop): (&str, usize)) {
 #[divan::bench]
 fn mac(bencher: Bencher) {
     let key = HopKey::new(&[7; 16]);
-    let input = MacInput {
+    let info = InfoField {
+        cons_dir: true,
+        peer: false,
         segment_id: 1,
         timestamp: NOW,
+    };
+    let hop = HopField {
+        flags: 0,
         exp_time: 63,
         cons_ingress: 2,
         cons_egress: 3,
+        mac: [0; 6],
     };
-    bencher.bench_local(|| key.mac(black_box(&input)));
+    bencher.bench_local(|| key.mac(&black_box(&hop).mac_input(black_box(&info))));
 }
 
 /// A message of the slow path, on a packet of full size.
@@ -68,10 +75,10 @@ fn interface_down(bencher: Bencher) {
     } = arrival(&world, 1);
     world.routers.get_mut(&at).unwrap().set_up(1, false);
     let router = &world.routers[&at];
-    let Verdict::Refuse { problem, .. } = router.process(NOW.into(), ingress, &mut packet.clone())
+    let Verdict::Refuse { error, .. } = router.process(NOW.into(), ingress, &mut packet.clone())
     else {
         panic!("the interface is down")
     };
     let mut out = Vec::with_capacity(2048);
-    bencher.bench_local(|| router.write_error(ingress, black_box(&packet), problem, &mut out));
+    bencher.bench_local(|| router.write_error(ingress, black_box(&packet), error, &mut out));
 }

@@ -1,28 +1,34 @@
-//! The checks a packet must pass to be forwarded, each with what the source is told when it does
-//! not.
+//! The checks a packet must pass to be forwarded, each with the SCMP error for one that fails it.
 
 use std::net::IpAddr;
 
+use hawser_packet::header::{DST_AS, SRC_AS};
+use hawser_packet::number::parameter;
+use hawser_packet::path::{HopField, InfoField, StandardPath};
+use hawser_packet::{Header, Host};
 use hawser_topology::LinkTo;
 
-use crate::forward::{CLOCK_SKEW, Forwarder, Origin, Step, Verdict};
-use crate::place::Place;
+use crate::forwarder::Forwarder;
+use crate::interface::InterfaceEntry;
 use crate::reason::Reason;
-use crate::scmp::{Problem, code};
-use crate::wire::{self, Header, Hop, Host, Info, Path};
+use crate::verdict::{Origin, Step, Verdict, parameter_problem, refuse};
+
+/// How far in the future a segment's timestamp may be, in seconds: ASes' clocks differ, and a hop's
+/// expiry is counted in units of 337.5 s.
+pub const CLOCK_SKEW: u64 = 337;
 
 impl Forwarder {
-    /// A packet from a host of this AS is at the start of its path. One from outside has its
-    /// previous hop behind it, and in the same segment: the ingress router changes segments, except
-    /// over a peering link. One from another router of this AS has come in by an interface of that
-    /// router's, so that no host can pass its packets off as another AS's (scionproto
+    /// Checks the position in the path. A packet from a host of this AS is at the start of its path.
+    /// One from a neighbour has its previous hop in the same segment: the ingress router changes
+    /// segments, except at a peering link. One from another router of this AS came in by an
+    /// interface of that router, so that no host can forge packets of other ASes (scionproto
     /// `validateTransitUnderlaySrc`).
     #[inline]
     pub(crate) fn check_entry(
         &self,
         origin: Origin,
         packet: &[u8],
-        path: &Path,
+        path: &StandardPath,
         peering: bool,
     ) -> Step<()> {
         let here = path.current_hop;
@@ -36,8 +42,8 @@ impl Forwarder {
                 let hop = if changed { here - 1 } else { here };
                 let info = path.info(packet, path.info_of(hop));
                 let entry = path.hop(packet, hop).ingress(&info);
-                match self.place(entry) {
-                    Some(place) if place.sibling == Some(sibling) => Ok(()),
+                match self.interface(entry) {
+                    Some(entry) if entry.sibling == Some(sibling) => Ok(()),
                     _ => Err(Verdict::Drop(Reason::TransitFromInside)),
                 }
             }
@@ -45,28 +51,30 @@ impl Forwarder {
         }
     }
 
+    /// Checks that the packet came in by the interface that its hop field names.
     #[inline]
     pub(crate) fn check_ingress(
         &self,
         ingress: u16,
-        path: &Path,
-        info: &Info,
-        hop: &Hop,
+        path: &StandardPath,
+        info: &InfoField,
+        hop: &HopField,
     ) -> Step<()> {
         if ingress == 0 || ingress == hop.ingress(info) {
             return Ok(());
         }
         let code = if info.cons_dir {
-            code::UNKNOWN_CONS_INGRESS
+            parameter::UNKNOWN_CONS_INGRESS
         } else {
-            code::UNKNOWN_CONS_EGRESS
+            parameter::UNKNOWN_CONS_EGRESS
         };
         refuse(
             Reason::WrongIngress,
-            Problem::parameter(code, path.hop_at(path.current_hop)),
+            parameter_problem(code, path.hop_at(path.current_hop)),
         )
     }
 
+    /// Checks that the packet is as long as its header says.
     #[inline]
     pub(crate) fn check_length(&self, packet: &[u8], header: &Header) -> Step<()> {
         if packet.len() == header.len + header.payload_len {
@@ -74,23 +82,24 @@ impl Forwarder {
         }
         refuse(
             Reason::PacketSize,
-            Problem::parameter(code::INVALID_PACKET_SIZE, 0),
+            parameter_problem(parameter::INVALID_PACKET_SIZE, 0),
         )
     }
 
-    /// Whose packets may come from where: from inside only this AS's own where a path begins, and
-    /// all to elsewhere; from outside only others', and those at the end of their path are for this
-    /// AS. (SCMP messages of another router of this AS come from this AS, in the middle of a path.)
+    /// Checks source and destination. A packet from inside at the start of its path is from this
+    /// AS, and every packet from inside is for another. One from outside is from another AS, and for
+    /// this one if and only if it is at the end of its path. (SCMP messages of another router of
+    /// this AS are from this AS, in the middle of a path.)
     #[inline]
     pub(crate) fn check_addresses(
         &self,
         ingress: u16,
         packet: &[u8],
         header: &Header,
-        path: &Path,
+        path: &StandardPath,
     ) -> Step<()> {
-        let from_here = header.src_ia == self.isd_as;
-        let to_here = header.dst_ia == self.isd_as;
+        let from_here = header.src_as == self.isd_as;
+        let to_here = header.dst_as == self.isd_as;
         let possible = if ingress == 0 {
             from_here || path.current_hop != 0
         } else {
@@ -99,7 +108,7 @@ impl Forwarder {
         if !possible {
             return refuse(
                 Reason::InvalidSource,
-                Problem::parameter(code::INVALID_SOURCE, wire::SRC_IA),
+                parameter_problem(parameter::INVALID_SOURCE, SRC_AS),
             );
         }
         let last = path.current_hop + 1 == path.hops;
@@ -111,72 +120,80 @@ impl Forwarder {
         if !destined {
             return refuse(
                 Reason::InvalidDestination,
-                Problem::parameter(code::INVALID_DESTINATION, wire::DST_IA),
+                parameter_problem(parameter::INVALID_DESTINATION, DST_AS),
             );
         }
         if from_here {
             match header.src_host(packet) {
-                Some(Host::Ip(IpAddr::V6(ip))) if ip.to_ipv4_mapped().is_some() => {}
-                Some(_) => return Ok(()),
-                None => {}
+                Ok(Host::Ip(IpAddr::V6(ip))) if ip.to_ipv4_mapped().is_some() => {}
+                Ok(_) => return Ok(()),
+                Err(_) => {}
             }
             return refuse(
                 Reason::InvalidSource,
-                Problem::parameter(code::INVALID_SOURCE, header.src_host_at()),
+                parameter_problem(parameter::INVALID_SOURCE, header.src_host_at()),
             );
         }
         Ok(())
     }
 
+    /// Checks the MAC of a hop field.
     #[inline]
-    pub(crate) fn check_mac(&self, path: &Path, info: &Info, hop: &Hop, at: usize) -> Step<()> {
+    pub(crate) fn check_mac(
+        &self,
+        path: &StandardPath,
+        info: &InfoField,
+        hop: &HopField,
+        at: usize,
+    ) -> Step<()> {
         if self.key.mac(&hop.mac_input(info)) == hop.mac {
             return Ok(());
         }
         refuse(
             Reason::InvalidMac,
-            Problem::parameter(code::INVALID_MAC, path.hop_at(at)),
+            parameter_problem(parameter::INVALID_MAC, path.hop_at(at)),
         )
     }
 
-    /// The egress interface must exist, and the links on both sides must fit together: within a
-    /// segment, or where one segment follows another (scionproto `validateEgressID`).
+    /// Checks that the egress interface exists, and that the links at both interfaces may follow
+    /// each other: within a segment, or where one segment follows another (scionproto
+    /// `validateEgressID`).
     #[inline]
     pub(crate) fn check_egress(
         &self,
         ingress: u16,
         egress: u16,
         crossing: bool,
-        path: &Path,
-        info: &Info,
+        path: &StandardPath,
+        info: &InfoField,
         hop: usize,
-    ) -> Step<&Place> {
+    ) -> Step<&InterfaceEntry> {
         use LinkTo::{Child, Core, Parent, Peer};
-        let place = self.place(egress);
-        // From inside it goes to the right router straight.
-        let Some(place) = place.filter(|place| ingress != 0 || place.sibling.is_none()) else {
+        let entry = self.interface(egress);
+        // A packet from inside must be sent to the egress router directly.
+        let Some(entry) = entry.filter(|entry| ingress != 0 || entry.sibling.is_none()) else {
             let code = if info.cons_dir {
-                code::UNKNOWN_CONS_EGRESS
+                parameter::UNKNOWN_CONS_EGRESS
             } else {
-                code::UNKNOWN_CONS_INGRESS
+                parameter::UNKNOWN_CONS_INGRESS
             };
             return refuse(
                 Reason::UnknownEgress,
-                Problem::parameter(code, path.hop_at(hop)),
+                parameter_problem(code, path.hop_at(hop)),
             );
         };
         let from = match ingress {
             0 => None,
-            _ => self.place(ingress).map(|place| place.face.link_to),
+            _ => self.interface(ingress).map(|entry| entry.external.link_to),
         };
-        let links = (from, place.face.link_to);
+        let links = (from, entry.external.link_to);
         if crossing {
             return match links {
-                (Some(Core), Child) | (Some(Child), Core | Child) => Ok(place),
+                (Some(Core), Child) | (Some(Child), Core | Child) => Ok(entry),
                 _ => refuse(
                     Reason::InvalidSegmentChange,
-                    Problem::parameter(
-                        code::INVALID_SEGMENT_CHANGE,
+                    parameter_problem(
+                        parameter::INVALID_SEGMENT_CHANGE,
                         path.info_at(path.info_of(hop)),
                     ),
                 ),
@@ -186,25 +203,20 @@ impl Forwarder {
             (None, _)
             | (Some(Core), Core)
             | (Some(Child), Parent | Peer)
-            | (Some(Parent | Peer), Child) => Ok(place),
+            | (Some(Parent | Peer), Child) => Ok(entry),
             _ => refuse(
                 Reason::InvalidPath,
-                Problem::parameter(code::INVALID_PATH, path.hop_at(hop)),
+                parameter_problem(parameter::INVALID_PATH, path.hop_at(hop)),
             ),
         }
     }
-}
-
-#[inline]
-pub(crate) fn refuse<T>(reason: Reason, problem: Problem) -> Step<T> {
-    Err(Verdict::Refuse { reason, problem })
 }
 
 /// Whether the current hop is one of the two at a peering link: the last of the first segment and
 /// the first of the second, of two (scionproto `determinePeer`). A segment of one hop exists only
 /// there.
 #[inline]
-pub(crate) fn peering(path: &Path, info: &Info) -> Step<bool> {
+pub(crate) fn peering(path: &StandardPath, info: &InfoField) -> Step<bool> {
     if !info.peer {
         return if path.segments.contains(&1) {
             Err(Verdict::Drop(Reason::MalformedPath))
@@ -219,28 +231,32 @@ pub(crate) fn peering(path: &Path, info: &Info) -> Step<bool> {
     Ok(path.current_hop + 1 == first || path.current_hop == first)
 }
 
-/// Whether the hop's time is neither over nor to come.
+/// Checks that a hop field is valid at `now`.
 #[inline]
-pub(crate) fn check_time(now: u64, path: &Path, info: &Info, hop: &Hop, at: usize) -> Step<()> {
+pub(crate) fn check_time(
+    now: u64,
+    path: &StandardPath,
+    info: &InfoField,
+    hop: &HopField,
+    at: usize,
+) -> Step<()> {
     let Err(reason) = check_age(now, info, hop) else {
         return Ok(());
     };
     let problem = match reason {
-        Reason::ExpiredHop => Problem::parameter(code::PATH_EXPIRED, path.hop_at(at)),
-        _ => Problem::parameter(code::INVALID_PATH, path.info_at(path.info_of(at))),
+        Reason::ExpiredHop => parameter_problem(parameter::PATH_EXPIRED, path.hop_at(at)),
+        _ => parameter_problem(parameter::INVALID_PATH, path.info_at(path.info_of(at))),
     };
     refuse(reason, problem)
 }
 
-/// A hop is valid from the segment's timestamp for `1 + exp_time` units of 1/256 day, which is
-/// 337.5 s.
+/// Whether a hop field has neither expired at `now` nor a timestamp in the future.
 #[inline]
-pub(crate) fn check_age(now: u64, info: &Info, hop: &Hop) -> Result<(), Reason> {
-    let start = u64::from(info.timestamp);
-    if start * 2 + (u64::from(hop.exp_time) + 1) * 675 < now * 2 {
+pub(crate) fn check_age(now: u64, info: &InfoField, hop: &HopField) -> Result<(), Reason> {
+    if hop.expiry_half_seconds(info) < now * 2 {
         return Err(Reason::ExpiredHop);
     }
-    if start > now + CLOCK_SKEW {
+    if u64::from(info.timestamp) > now + CLOCK_SKEW {
         return Err(Reason::NotYetValid);
     }
     Ok(())

@@ -1,40 +1,45 @@
-//! Where in the AS a packet is delivered: the host's IP, and the UDP port that its transport header
-//! names.
+//! Where in the AS a packet is delivered: the host's IP, and the UDP port that its upper-layer
+//! header names.
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::forward::{Forwarder, Verdict};
-use crate::reason::Reason;
-use crate::scmp::{self, Problem, code};
-use crate::wire::{self, Header, Host, Path, u16_at, u32_at};
+use hawser_packet::header::DST_HOST;
+use hawser_packet::number::{next_header, parameter, path_type, scmp_type, unreachable};
+use hawser_packet::scmp::{SCMP_HEADER, quote_at};
+use hawser_packet::{Header, Host, ScmpError};
 
-/// The port that the shim dispatcher of a host listens on: for whatever has no port in the
-/// dispatched range (scionproto `topology.EndhostPort`).
+use crate::forwarder::Forwarder;
+use crate::reason::Reason;
+use crate::scmp;
+use crate::verdict::{Answer, Step, Verdict, parameter_problem, refuse};
+
+/// The port of a host's dispatcher, which receives what has no port in the dispatched range
+/// (scionproto `topology.EndhostPort`).
 pub const ENDHOST_PORT: u16 = 30041;
 
 /// The underlay address that `packet`, destined to this AS, goes to.
-pub(crate) fn resolve(
-    router: &Forwarder,
-    packet: &[u8],
-    header: &Header,
-) -> Result<SocketAddr, Verdict> {
+pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Step<SocketAddr> {
+    let no_route = ScmpError::DestinationUnreachable {
+        code: unreachable::NO_ROUTE,
+    };
     match header.dst_host(packet) {
-        Some(Host::Service(service)) => {
-            let flow = header.src_ia ^ u64::from(u32_at(packet, 0));
-            router.services.find(service, flow).ok_or(Verdict::Refuse {
-                reason: Reason::NoService,
-                problem: Problem::Unreachable(code::NO_ROUTE),
-            })
+        Ok(Host::Service(service)) => {
+            // Traffic class and flow label, and the source.
+            let line = packet
+                .first_chunk()
+                .map_or(0, |line| u32::from_be_bytes(*line));
+            let flow = header.src_as.to_u64() ^ u64::from(line);
+            match router.services.find(service, flow) {
+                Some(to) => Ok(to),
+                None => refuse(Reason::NoService, no_route),
+            }
         }
-        Some(Host::Ip(ip)) if deliverable(router, ip) => {
-            if ip == router.host && scmp::asks_echo(packet, header) {
-                return Err(Verdict::Answer(crate::forward::Answer::Echo));
+        Ok(Host::Ip(ip)) if is_deliverable(router, ip) => {
+            if ip == router.host && scmp::is_echo_request(packet, header) {
+                return Err(Verdict::Answer(Answer::Echo));
             }
             if ip.is_ipv4() != router.host.is_ipv4() {
-                return Err(Verdict::Refuse {
-                    reason: Reason::Unreachable,
-                    problem: Problem::Unreachable(code::NO_ROUTE),
-                });
+                return refuse(Reason::Unreachable, no_route);
             }
             let port = port(packet, header).ok_or(Verdict::Drop(Reason::UnknownPort))?;
             let (first, last) = router.dispatched_ports;
@@ -46,63 +51,67 @@ pub(crate) fn resolve(
                 Ok(SocketAddr::new(ip, ENDHOST_PORT))
             }
         }
-        _ => Err(Verdict::Refuse {
-            reason: Reason::InvalidDestination,
-            problem: Problem::parameter(code::INVALID_DESTINATION, header.dst_host_at()),
-        }),
+        _ => refuse(
+            Reason::InvalidDestination,
+            parameter_problem(parameter::INVALID_DESTINATION, DST_HOST),
+        ),
     }
 }
 
-/// Whether a packet from elsewhere may be handed to `ip`: one host, and none of the router's own
-/// machine unless the whole AS lives there.
-fn deliverable(router: &Forwarder, ip: IpAddr) -> bool {
+/// Whether a packet from another AS may be sent to `ip`: a single host, and not the router's own
+/// machine unless the whole AS runs there.
+fn is_deliverable(router: &Forwarder, ip: IpAddr) -> bool {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
-    scmp::is_single(ip) && !mapped && (!ip.is_loopback() || router.host.is_loopback())
+    scmp::is_single_host(ip) && !mapped && (!ip.is_loopback() || router.host.is_loopback())
 }
 
-/// The port that the transport header asks for (scionproto `dstScionPort`). None: it is cut short,
-/// or an SCMP message that nobody can be found for.
+/// The port that the upper-layer header names (scionproto `dstScionPort`). `None` where it is cut
+/// short, or an SCMP message that no program can be found for.
 fn port(packet: &[u8], header: &Header) -> Option<u16> {
-    let (kind, at) = header.transport(packet)?;
+    let (kind, at) = header.upper_layer(packet)?;
     let rest = &packet[at..];
     match kind {
-        wire::UDP if rest.len() >= 8 => Some(u16_at(rest, 2)),
-        wire::TCP if rest.len() >= 20 => Some(u16_at(rest, 2)),
-        wire::UDP | wire::TCP => None,
-        wire::SCMP => scmp_port(rest),
+        next_header::UDP if rest.len() >= 8 => u16_at(rest, 2),
+        next_header::TCP if rest.len() >= 20 => u16_at(rest, 2),
+        next_header::UDP | next_header::TCP => None,
+        next_header::SCMP => scmp_port(rest),
         _ => Some(ENDHOST_PORT),
     }
 }
 
-/// Requests go to whoever answers for the host; replies to who asked, by the identifier; errors to
-/// the sender of what they quote.
+/// Requests go to the host's dispatcher; replies to the program that asked, by the identifier;
+/// errors to the sender of the quoted packet.
 fn scmp_port(message: &[u8]) -> Option<u16> {
-    if message.len() < 4 {
+    if message.len() < SCMP_HEADER {
         return None;
     }
     match message[0] {
-        scmp::ECHO_REQUEST | scmp::TRACEROUTE_REQUEST => Some(ENDHOST_PORT),
-        scmp::ECHO_REPLY | scmp::TRACEROUTE_REPLY if message.len() >= 8 => Some(u16_at(message, 4)),
-        kind => quoted_port(message.get(4 + scmp::info_length(kind)?..)?),
+        scmp_type::ECHO_REQUEST | scmp_type::TRACEROUTE_REQUEST => Some(ENDHOST_PORT),
+        scmp_type::ECHO_REPLY | scmp_type::TRACEROUTE_REPLY if message.len() >= 8 => {
+            u16_at(message, SCMP_HEADER)
+        }
+        kind => quoted_port(message.get(quote_at(kind)?..)?),
     }
 }
 
-/// The port that the quoted packet, perhaps cut short, was sent from.
+/// The source port of the quoted packet, which may be cut short.
 fn quoted_port(quote: &[u8]) -> Option<u16> {
     let header = Header::parse(quote).ok()?;
-    if header.path_type == wire::STANDARD_PATH {
-        Path::parse(quote, &header).ok()?;
+    if header.path_type == path_type::STANDARD {
+        header.standard_path(quote).ok()?;
     }
-    let (kind, at) = header.transport(quote)?;
+    let (kind, at) = header.upper_layer(quote)?;
     let rest = &quote[at..];
-    match kind {
-        wire::UDP if rest.len() >= 2 => Some(u16_at(rest, 0)).filter(|port| *port != 0),
-        wire::SCMP
-            if rest.len() >= 6
-                && matches!(rest[0], scmp::ECHO_REQUEST | scmp::TRACEROUTE_REQUEST) =>
-        {
-            Some(u16_at(rest, 4))
+    match (kind, rest.first()?) {
+        (next_header::UDP, _) => u16_at(rest, 0).filter(|port| *port != 0),
+        (next_header::SCMP, &(scmp_type::ECHO_REQUEST | scmp_type::TRACEROUTE_REQUEST)) => {
+            u16_at(rest, SCMP_HEADER)
         }
         _ => None,
     }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let number = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
+    number.map(|number| u16::from_be_bytes(*number))
 }

@@ -7,14 +7,16 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use hawser_packet::ScmpError;
+use hawser_packet::number::unreachable;
 use hawser_topology::LinkState;
 
 use crate::counters::{Counters, Drops};
-use crate::forward::{Answer, Forwarder, Origin, Verdict};
+use crate::forwarder::Forwarder;
 use crate::io::{Inbox, dropped, give_back, largest_payload};
 use crate::port::{NoWay, Port};
 use crate::reason::Reason;
-use crate::scmp::{Problem, code};
+use crate::verdict::{Answer, Origin, Verdict};
 
 /// The time in Unix seconds.
 fn unix_time() -> u64 {
@@ -47,7 +49,7 @@ pub(crate) struct Engine {
 
 /// A message back to where a packet came from.
 enum Message {
-    Error(Problem),
+    Error(ScmpError),
     Reply(Answer),
 }
 
@@ -56,12 +58,12 @@ impl Engine {
     /// What it has not heard yet is down.
     pub fn new(mut forwarder: Forwarder, ports: Vec<Port>, watched: Vec<Watched>) -> Self {
         let announced = ports.iter().filter_map(|port| {
-            let place = forwarder.place(port.id)?;
-            Some((port.id, place.face.mtu))
+            let entry = forwarder.interface(port.id)?;
+            Some((port.id, entry.external.mtu))
         });
         let announced = announced.collect();
         for watched in &watched {
-            forwarder.set_heard(watched.origin(), false);
+            forwarder.set_bfd_up(watched.origin(), false);
         }
         let mut engine = Self {
             announced,
@@ -211,7 +213,7 @@ impl Engine {
         let mut packets = 0;
         for slot in 0..count {
             let origin = match port {
-                INSIDE => self.forwarder.insider(self.inbox.from(slot)),
+                INSIDE => self.forwarder.internal_origin(self.inbox.from(slot)),
                 _ => Origin::Interface(self.ports[port].id),
             };
             for place in self.inbox.datagrams(slot) {
@@ -264,10 +266,10 @@ impl Engine {
                 return false;
             }
             Verdict::Drop(reason) => self.drops.add(reason, 1),
-            Verdict::Refuse { reason, problem } => {
+            Verdict::Refuse { reason, error } => {
                 self.drops.add(reason, 1);
                 let from = self.inbox.from(slot);
-                self.send_back(port, origin, from, place, Message::Error(problem), now);
+                self.send_back(port, origin, from, place, Message::Error(error), now);
             }
             Verdict::Answer(answer) => {
                 let from = self.inbox.from(slot);
@@ -317,15 +319,17 @@ impl Engine {
         let places: Vec<_> = self.ports[to].run.packets().collect();
         self.drops.add(Reason::Unreachable, places.len() as u64);
         let host = self.ports[to].run.to();
-        if to != INSIDE || self.forwarder.insider(host) != Origin::Host {
+        if to != INSIDE || self.forwarder.internal_origin(host) != Origin::Host {
             return;
         }
         let origin = Origin::from(self.ports[from].id);
         for place in places {
             let packet = &mut self.inbox.data_mut()[place.clone()];
-            self.forwarder.take_back(origin.interface(), packet);
-            let problem = Problem::Unreachable(code::ADDRESS_UNREACHABLE);
-            self.send_back(from, origin, None, place, Message::Error(problem), now);
+            self.forwarder.undo_delivery(origin.interface(), packet);
+            let error = ScmpError::DestinationUnreachable {
+                code: unreachable::ADDRESS,
+            };
+            self.send_back(from, origin, None, place, Message::Error(error), now);
         }
     }
 
@@ -343,9 +347,9 @@ impl Engine {
         let to = &mut self.ports[port];
         let packet = &self.inbox.data()[place];
         let written = match message {
-            Message::Error(problem) if to.errors.take(now) => {
+            Message::Error(error) if to.errors.take(now) => {
                 self.forwarder
-                    .write_error(origin, packet, problem, &mut self.scratch)
+                    .write_error(origin, packet, error, &mut self.scratch)
             }
             Message::Reply(answer) if to.replies.take(now) => {
                 self.forwarder

@@ -7,27 +7,12 @@ use aes::cipher::{BlockEncrypt, KeyInit};
 /// An AS's hop-field key, ready for use.
 ///
 /// A hop field's MAC is the AES-CMAC (RFC 4493) over exactly one block, so it costs one AES call:
-/// the key schedule and the CMAC subkey are made once.
+/// the key schedule and the CMAC subkey are computed once.
 #[derive(Clone)]
 pub struct HopKey {
     cipher: Aes128,
     /// RFC 4493, section 2.3: K1, for a message of whole blocks.
     subkey: [u8; 16],
-}
-
-/// What a hop field's MAC covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MacInput {
-    /// The segment's accumulated identifier (beta) at this hop.
-    pub segment_id: u16,
-    /// The segment's timestamp, in Unix seconds.
-    pub timestamp: u32,
-    /// Expiry of the hop, in units of 337.5 s after the timestamp, less one.
-    pub exp_time: u8,
-    /// Ingress interface in construction direction.
-    pub cons_ingress: u16,
-    /// Egress interface in construction direction.
-    pub cons_egress: u16,
 }
 
 impl HopKey {
@@ -45,16 +30,11 @@ impl HopKey {
         }
     }
 
-    /// The MAC over `input` (SCION dataplane specification, "Hop Field MAC computation").
+    /// The MAC over `input`, which a hop field gives (SCION dataplane specification, "Hop Field MAC
+    /// computation").
     #[inline]
-    pub fn mac(&self, input: &MacInput) -> [u8; 6] {
-        let mut block = [0u8; 16];
-        block[2..4].copy_from_slice(&input.segment_id.to_be_bytes());
-        block[4..8].copy_from_slice(&input.timestamp.to_be_bytes());
-        block[9] = input.exp_time;
-        block[10..12].copy_from_slice(&input.cons_ingress.to_be_bytes());
-        block[12..14].copy_from_slice(&input.cons_egress.to_be_bytes());
-        let masked = u128::from_ne_bytes(block) ^ u128::from_ne_bytes(self.subkey);
+    pub fn mac(&self, input: &[u8; 16]) -> [u8; 6] {
+        let masked = u128::from_ne_bytes(*input) ^ u128::from_ne_bytes(self.subkey);
         let mut block = GenericArray::from(masked.to_ne_bytes());
         self.cipher.encrypt_block(&mut block);
         let [a, b, c, d, e, f, ..] = <[u8; 16]>::from(block);
@@ -71,6 +51,7 @@ impl std::fmt::Debug for HopKey {
 
 #[cfg(test)]
 mod tests {
+    use hawser_packet::path::{HopField, InfoField};
     use proptest::prelude::*;
     use sciparse::dataplane_path::standard::mac::algo::calculate_hop_mac;
 
@@ -82,9 +63,10 @@ mod tests {
             key: [u8; 16], segment_id: u16, timestamp: u32, exp_time: u8,
             cons_ingress: u16, cons_egress: u16,
         ) {
-            let input = MacInput { segment_id, timestamp, exp_time, cons_ingress, cons_egress };
+            let info = InfoField { cons_dir: true, peer: false, segment_id, timestamp };
+            let hop = HopField { flags: 0, exp_time, cons_ingress, cons_egress, mac: [0; 6] };
             prop_assert_eq!(
-                HopKey::new(&key).mac(&input),
+                HopKey::new(&key).mac(&hop.mac_input(&info)),
                 calculate_hop_mac(segment_id, timestamp, exp_time, cons_ingress, cons_egress, &key)
             );
         }

@@ -1,16 +1,19 @@
-//! One-hop paths: a packet to a neighbour AS of which no path is known yet, so beacons and BFD
+//! One-hop paths: a packet to a neighbour AS to which no path is known yet, so beacons and BFD
 //! packets (SCION dataplane specification, "One-Hop Path").
 //!
-//! The sender makes the first hop field; the router that the packet comes in by makes the second,
-//! so that the packet can be answered. Nobody is told of a fault: without a second hop field there
-//! is no way back.
+//! The sender writes the first hop field; the router at the other end of the link writes the second,
+//! so that the packet can be answered. No SCMP error is sent: without a second hop field there is no
+//! path back.
+
+use hawser_packet::Header;
+use hawser_packet::number::next_header;
+use hawser_packet::path::{HOP, HopField, INFO, InfoField, ONE_HOP};
 
 use crate::check::check_age;
 use crate::deliver;
-use crate::forward::{Forwarder, Origin, Step, Verdict};
-use crate::mac::MacInput;
+use crate::forwarder::Forwarder;
 use crate::reason::Reason;
-use crate::wire::{self, Header, Hop, INFO, Info};
+use crate::verdict::{Origin, Step, Verdict};
 
 impl Forwarder {
     pub(crate) fn one_hop(
@@ -20,17 +23,19 @@ impl Forwarder {
         header: &Header,
         packet: &mut [u8],
     ) -> Step<Verdict> {
-        if header.len != header.path + wire::ONE_HOP {
+        if header.len != header.path + ONE_HOP {
             return Err(Verdict::Drop(Reason::MalformedPath));
         }
         if packet.len() != header.len + header.payload_len {
             return Err(Verdict::Drop(Reason::PacketSize));
         }
-        if let (Origin::Interface(_), Some((wire::BFD, at))) = (origin, header.transport(packet)) {
+        if let (Origin::Interface(_), Some((next_header::BFD, at))) =
+            (origin, header.upper_layer(packet))
+        {
             return Ok(Verdict::Bfd { at });
         }
-        let info = Info::read(packet, header.path);
-        let first = Hop::read(packet, header.path + INFO);
+        let info = InfoField::read(packet, header.path);
+        let first = HopField::read(packet, header.path + INFO);
         if !info.cons_dir {
             return Err(Verdict::Drop(Reason::MalformedPath));
         }
@@ -47,31 +52,31 @@ impl Forwarder {
         &self,
         header: &Header,
         packet: &mut [u8],
-        info: &Info,
-        first: &Hop,
+        info: &InfoField,
+        first: &HopField,
     ) -> Result<Verdict, Reason> {
         let egress = first.egress(info);
-        let place = self
-            .place(egress)
-            .filter(|place| place.sibling.is_none())
+        let entry = self
+            .interface(egress)
+            .filter(|entry| entry.sibling.is_none())
             .ok_or(Reason::UnknownEgress)?;
-        if header.src_ia != self.isd_as {
+        if header.src_as != self.isd_as {
             return Err(Reason::InvalidSource);
         }
-        if header.dst_ia != place.face.neighbour.to_u64() {
+        if header.dst_as != entry.external.neighbour {
             return Err(Reason::InvalidDestination);
         }
         if self.key.mac(&first.mac_input(info)) != first.mac {
             return Err(Reason::InvalidMac);
         }
-        if !(place.face.up && place.heard) {
+        if !(entry.external.up && entry.bfd_up) {
             return Err(Reason::InterfaceDown);
         }
-        if packet.len() > usize::from(place.face.mtu) {
+        if packet.len() > usize::from(entry.external.mtu) {
             return Err(Reason::PacketTooBig);
         }
         let id = first.chain(info.segment_id);
-        packet[header.path + 2..header.path + 4].copy_from_slice(&id.to_be_bytes());
+        InfoField::set_segment_id(packet, header.path, id);
         Ok(Verdict::Forward { egress })
     }
 
@@ -80,34 +85,30 @@ impl Forwarder {
         ingress: u16,
         header: &Header,
         packet: &mut [u8],
-        info: &Info,
-        first: &Hop,
+        info: &InfoField,
+        first: &HopField,
     ) -> Result<Verdict, Reason> {
-        if header.dst_ia != self.isd_as {
+        if header.dst_as != self.isd_as {
             return Err(Reason::InvalidDestination);
         }
-        let neighbour = self.place(ingress).map(|place| place.face.neighbour);
-        if neighbour.map(|isd_as| isd_as.to_u64()) != Some(header.src_ia) {
+        let entry = self.interface(ingress);
+        if entry.map(|entry| entry.external.neighbour) != Some(header.src_as) {
             return Err(Reason::InvalidSource);
         }
         let to = deliver::resolve(self, packet, header).map_err(|verdict| match verdict {
             Verdict::Drop(reason) | Verdict::Refuse { reason, .. } => reason,
-            // An echo request: its answer would have no way back.
+            // An echo request: its answer would have no path back.
             _ => Reason::ScmpNotAnswered,
         })?;
-        let input = MacInput {
-            segment_id: info.segment_id,
-            timestamp: info.timestamp,
+        let mut second = HopField {
+            flags: 0,
             exp_time: first.exp_time,
             cons_ingress: ingress,
             cons_egress: 0,
+            mac: [0; 6],
         };
-        let second = &mut packet[header.len - wire::HOP..header.len];
-        second[0] = 0;
-        second[1] = input.exp_time;
-        second[2..4].copy_from_slice(&input.cons_ingress.to_be_bytes());
-        second[4..6].copy_from_slice(&input.cons_egress.to_be_bytes());
-        second[6..].copy_from_slice(&self.key.mac(&input));
+        second.mac = self.key.mac(&second.mac_input(info));
+        packet[header.len - HOP..header.len].copy_from_slice(&second.to_bytes());
         Ok(Verdict::Deliver { to })
     }
 }

@@ -1,141 +1,107 @@
 //! Why a packet was not passed on.
 
-/// Why a packet was not passed on; the name is the key in the counters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum Reason {
-    /// Cut short, or header lengths that contradict each other.
-    Malformed,
-    /// A SCION version other than 0.
-    UnknownVersion,
-    /// A path type the router does not forward (EPIC, unknown).
-    UnsupportedPathType,
-    /// Segment lengths or current fields that contradict each other.
-    MalformedPath,
-    /// An empty path, which is for hosts of one AS among themselves.
-    EmptyPath,
-    /// The payload length differs from what arrived.
-    PacketSize,
-    /// The hop's time is over.
-    ExpiredHop,
-    /// The segment's timestamp lies in the future.
-    NotYetValid,
-    /// Came in over another interface than the hop says.
-    WrongIngress,
-    /// The hop's egress interface does not exist.
-    UnknownEgress,
-    /// The hop's MAC is not this AS's.
-    InvalidMac,
-    /// Source ISD-AS or host not possible on this interface.
-    InvalidSource,
-    /// Destination ISD-AS or host not possible on this interface.
-    InvalidDestination,
-    /// From a host of this AS, or from the wrong router of it, yet in the middle of a path.
-    TransitFromInside,
-    /// Interfaces that no single segment connects.
-    InvalidPath,
-    /// Segments that may not follow each other here.
-    InvalidSegmentChange,
-    /// The interface is down.
-    InterfaceDown,
-    /// The AS's router that has the egress interface cannot be reached.
-    SiblingDown,
-    /// A BFD packet that belongs to no session, or says nothing.
-    UnexpectedBfd,
-    /// Larger than the egress link's MTU.
-    PacketTooBig,
-    /// No service of that kind in this AS.
-    NoService,
-    /// The destination host cannot be reached.
-    Unreachable,
-    /// The transport header does not say which port to deliver to.
-    UnknownPort,
-    /// Lost on purpose, by the link's emulated loss.
-    EmulatedLoss,
-    /// The link's delay queue is full.
-    DelayQueueFull,
-    /// The socket's send buffer is full.
-    SendBufferFull,
-    /// The system refused to send.
-    SendFailed,
-    /// Arrived faster than the router reads (counted by the kernel).
-    ReceiveBufferFull,
-    /// An SCMP message not sent, to stay within the rate limit.
-    ScmpRateLimited,
-    /// An SCMP message not sent, because what caused it must not be answered.
-    ScmpNotAnswered,
+use hawser_packet::{Malformed, MalformedPath};
+
+/// Defines the reasons with their names in the counters.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
+        /// Why a packet was not passed on; the name is the key in the counters.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        #[non_exhaustive]
+        pub enum Reason {
+            $($(#[$doc])* $reason,)*
+        }
+
+        impl Reason {
+            /// Every reason.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$reason),*];
+
+            /// The name in the counters.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 30] = [
-        Self::Malformed,
-        Self::UnknownVersion,
-        Self::UnsupportedPathType,
-        Self::MalformedPath,
-        Self::EmptyPath,
-        Self::PacketSize,
-        Self::ExpiredHop,
-        Self::NotYetValid,
-        Self::WrongIngress,
-        Self::UnknownEgress,
-        Self::InvalidMac,
-        Self::InvalidSource,
-        Self::InvalidDestination,
-        Self::TransitFromInside,
-        Self::InvalidPath,
-        Self::InvalidSegmentChange,
-        Self::InterfaceDown,
-        Self::SiblingDown,
-        Self::UnexpectedBfd,
-        Self::PacketTooBig,
-        Self::NoService,
-        Self::Unreachable,
-        Self::UnknownPort,
-        Self::EmulatedLoss,
-        Self::DelayQueueFull,
-        Self::SendBufferFull,
-        Self::SendFailed,
-        Self::ReceiveBufferFull,
-        Self::ScmpRateLimited,
-        Self::ScmpNotAnswered,
-    ];
+reasons! {
+    /// Cut short, or header lengths that contradict each other.
+    Malformed = "malformed",
+    /// A SCION version other than 0.
+    UnknownVersion = "unknown-version",
+    /// A path type the router does not forward (EPIC, unknown).
+    UnsupportedPathType = "unsupported-path-type",
+    /// Segment lengths or current fields that contradict each other.
+    MalformedPath = "malformed-path",
+    /// An empty path, which is only for hosts of one AS among themselves.
+    EmptyPath = "empty-path",
+    /// The payload length differs from what arrived.
+    PacketSize = "packet-size",
+    /// The hop field has expired.
+    ExpiredHop = "expired-hop",
+    /// The segment's timestamp is in the future.
+    NotYetValid = "not-yet-valid",
+    /// Came in by another interface than the hop field names.
+    WrongIngress = "wrong-ingress",
+    /// The hop's egress interface does not exist.
+    UnknownEgress = "unknown-egress",
+    /// The hop field's MAC is not of this AS.
+    InvalidMac = "invalid-mac",
+    /// Source ISD-AS or host impossible at this interface.
+    InvalidSource = "invalid-source",
+    /// Destination ISD-AS or host impossible at this interface.
+    InvalidDestination = "invalid-destination",
+    /// From a host of this AS, or from the wrong router of it, in the middle of a path.
+    TransitFromInside = "transit-from-inside",
+    /// Links that may not follow each other within a segment.
+    InvalidPath = "invalid-path",
+    /// Segments that may not follow each other at these links.
+    InvalidSegmentChange = "invalid-segment-change",
+    /// The interface is down.
+    InterfaceDown = "interface-down",
+    /// The router of the AS that has the egress interface is down.
+    SiblingDown = "sibling-down",
+    /// A BFD packet that is invalid or belongs to no session.
+    UnexpectedBfd = "unexpected-bfd",
+    /// Larger than the egress link's MTU.
+    PacketTooBig = "packet-too-big",
+    /// This AS has no such service.
+    NoService = "no-service",
+    /// The destination host cannot be reached.
+    Unreachable = "unreachable",
+    /// The upper-layer header does not name a port to deliver to.
+    UnknownPort = "unknown-port",
+    /// Lost by the link's emulated loss.
+    EmulatedLoss = "emulated-loss",
+    /// The link's delay queue is full.
+    DelayQueueFull = "delay-queue-full",
+    /// The socket's send buffer is full.
+    SendBufferFull = "send-buffer-full",
+    /// The system refused to send it.
+    SendFailed = "send-failed",
+    /// Arrived faster than the router reads (counted by the kernel).
+    ReceiveBufferFull = "receive-buffer-full",
+    /// An SCMP message not sent, to stay within the rate limit.
+    ScmpRateLimited = "scmp-rate-limited",
+    /// An SCMP message not sent, because its cause must not be answered.
+    ScmpNotAnswered = "scmp-not-answered",
+}
 
-    /// The name in the counters.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Malformed => "malformed",
-            Self::UnknownVersion => "unknown-version",
-            Self::UnsupportedPathType => "unsupported-path-type",
-            Self::MalformedPath => "malformed-path",
-            Self::EmptyPath => "empty-path",
-            Self::PacketSize => "packet-size",
-            Self::ExpiredHop => "expired-hop",
-            Self::NotYetValid => "not-yet-valid",
-            Self::WrongIngress => "wrong-ingress",
-            Self::UnknownEgress => "unknown-egress",
-            Self::InvalidMac => "invalid-mac",
-            Self::InvalidSource => "invalid-source",
-            Self::InvalidDestination => "invalid-destination",
-            Self::TransitFromInside => "transit-from-inside",
-            Self::InvalidPath => "invalid-path",
-            Self::InvalidSegmentChange => "invalid-segment-change",
-            Self::InterfaceDown => "interface-down",
-            Self::SiblingDown => "sibling-down",
-            Self::UnexpectedBfd => "unexpected-bfd",
-            Self::PacketTooBig => "packet-too-big",
-            Self::NoService => "no-service",
-            Self::Unreachable => "unreachable",
-            Self::UnknownPort => "unknown-port",
-            Self::EmulatedLoss => "emulated-loss",
-            Self::DelayQueueFull => "delay-queue-full",
-            Self::SendBufferFull => "send-buffer-full",
-            Self::SendFailed => "send-failed",
-            Self::ReceiveBufferFull => "receive-buffer-full",
-            Self::ScmpRateLimited => "scmp-rate-limited",
-            Self::ScmpNotAnswered => "scmp-not-answered",
+impl From<Malformed> for Reason {
+    fn from(malformed: Malformed) -> Self {
+        match malformed {
+            Malformed::Version(_) => Self::UnknownVersion,
+            _ => Self::Malformed,
         }
+    }
+}
+
+impl From<MalformedPath> for Reason {
+    fn from(_: MalformedPath) -> Self {
+        Self::MalformedPath
     }
 }
 

@@ -13,13 +13,14 @@ use hawser_topology::{
 
 use crate::bfd::{Frame, Session};
 use crate::engine::{Engine, Watched, WatchedPlace};
-use crate::forward::Forwarder;
+use crate::forwarder::Forwarder;
+use crate::interface::ExternalInterface;
 use crate::io::{Interest, Poller, Signals, open, sharpen_timers};
 use crate::live::{Reply, Request};
 use crate::pace::{NAP, Pace};
-use crate::place::{Face, Service};
 use crate::port::Port;
 use crate::server::Server;
+use crate::services::Service;
 
 /// A router that cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -172,13 +173,13 @@ impl Router {
             )
             .with_service(Service::Control, topology.control_service.values().copied());
         for (id, interface) in &router.interfaces {
-            forwarder = forwarder.with_interface(*id, face(interface));
+            forwarder = forwarder.with_interface(*id, external(interface));
         }
         for (_, sibling) in &siblings {
             let interfaces = sibling.interfaces.iter();
             forwarder = forwarder.with_sibling(
                 sibling.internal_addr,
-                interfaces.map(|(id, interface)| (*id, face(interface))),
+                interfaces.map(|(id, interface)| (*id, external(interface))),
             );
         }
 
@@ -314,8 +315,8 @@ impl Waiting {
     }
 }
 
-fn face(interface: &Interface) -> Face {
-    Face {
+fn external(interface: &Interface) -> ExternalInterface {
+    ExternalInterface {
         neighbour: interface.isd_as,
         link_to: interface.link_to,
         mtu: interface.mtu,
@@ -332,7 +333,6 @@ fn watched(
     ports: &[Port],
 ) -> Vec<Watched> {
     let now = Instant::now();
-    let isd_as = isd_as.to_u64();
     // Another seed than that of the links, which must not depend on who is watched: a session's
     // discriminator is to be unlike the one before.
     let session = |config| Session::new(config, fastrand::u64(..), now);
@@ -355,10 +355,13 @@ fn watched(
             let local = port
                 .and_then(|port| port.socket.local_addr().ok())
                 .unwrap_or(interface.local);
-            let (neighbour, remote) = (interface.isd_as.to_u64(), interface.remote.ip());
             Watched {
                 session: session(interface.bfd),
-                frame: Frame::external(isd_as, local.ip(), neighbour, remote, *id),
+                frame: Frame::external(
+                    (isd_as, local.ip()),
+                    (interface.isd_as, interface.remote.ip()),
+                    *id,
+                ),
                 name: id.to_string(),
                 place: WatchedPlace::Interface(*id),
             }

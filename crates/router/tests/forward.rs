@@ -6,7 +6,8 @@ mod common;
 
 use std::net::IpAddr;
 
-use hawser_router::{CLOCK_SKEW, Face, Problem, Reason, Verdict};
+use hawser_packet::ScmpError;
+use hawser_router::{CLOCK_SKEW, ExternalInterface, Reason, Verdict};
 use hawser_topology::LinkTo;
 use sciparse::address::addr::ScionAddr;
 use sciparse::core::convert::TryFromView as _;
@@ -27,16 +28,16 @@ fn hop_at(infos: u16, hop: u16) -> u16 {
     PATH + 4 + 8 * infos + 12 * hop
 }
 
-fn parameter(code: u8, pointer: u16) -> Problem {
-    Problem::Parameter { code, pointer }
+fn parameter(code: u8, pointer: u16) -> ScmpError {
+    ScmpError::ParameterProblem { code, pointer }
 }
 
 /// Sends a packet over the route and returns where and why it was refused.
-fn refusal(world: &World, route: Route) -> (u16, Reason, Problem) {
+fn refusal(world: &World, route: Route) -> (u16, Reason, ScmpError) {
     let (_, src, dst, path, _) = route;
     let end = world.send(src, udp(src, dst, path, 100));
     match end.verdict {
-        Verdict::Refuse { reason, problem } => (end.at, reason, problem),
+        Verdict::Refuse { reason, error } => (end.at, reason, error),
         other => panic!("{other:?} at {}", end.at),
     }
 }
@@ -87,9 +88,9 @@ fn a_wrong_mac_is_refused_where_it_is_used() {
                 .unwrap();
             field.mac.0[5] ^= 1;
             let infos = path.segments.len() as u16;
-            let (_, reason, problem) = refusal(&world, (name, src, dst, path, &[]));
+            let (_, reason, error) = refusal(&world, (name, src, dst, path, &[]));
             assert_eq!(reason, Reason::InvalidMac, "{name}");
-            assert_eq!(problem, parameter(51, hop_at(infos, hop as u16)), "{name}");
+            assert_eq!(error, parameter(51, hop_at(infos, hop as u16)), "{name}");
             refused += 1;
         }
     }
@@ -113,13 +114,13 @@ fn a_hop_is_valid_from_the_timestamp_until_it_expires() {
         let mut packet = udp(src, dst, path.clone(), 10);
         match (world.routers[&src].process(now, 0, &mut packet), expected) {
             (Verdict::Forward { .. }, None) => {}
-            (Verdict::Refuse { reason, problem }, Some(expected)) => {
+            (Verdict::Refuse { reason, error }, Some(expected)) => {
                 assert_eq!(reason, expected);
                 let expected = match reason {
                     Reason::ExpiredHop => parameter(52, hop_at(3, 0)),
                     _ => parameter(48, info_at(0)),
                 };
-                assert_eq!(problem, expected);
+                assert_eq!(error, expected);
             }
             (verdict, _) => panic!("{verdict:?} at {now}"),
         }
@@ -167,9 +168,9 @@ fn the_ingress_interface_must_be_the_hops() {
         let stop = &end.stops[stop];
         let mut packet = stop.packet.clone();
         let verdict = world.routers[&stop.at].process(NOW.into(), wrong, &mut packet);
-        let problem = parameter(code, hop_at(3, hop));
+        let error = parameter(code, hop_at(3, hop));
         let reason = Reason::WrongIngress;
-        assert_eq!(verdict, Verdict::Refuse { reason, problem });
+        assert_eq!(verdict, Verdict::Refuse { reason, error });
     }
 }
 
@@ -191,7 +192,7 @@ fn the_egress_interface_must_exist() {
 /// A route through a router whose links are `ingress` and `egress`, crossing from one segment to
 /// another there or not.
 fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
-    let face = |link_to| Face {
+    let face = |link_to| ExternalInterface {
         neighbour: ia(9),
         link_to,
         mtu: MTU,
@@ -239,7 +240,7 @@ fn links_must_fit_together() {
             } else {
                 Verdict::Refuse {
                     reason: Reason::InvalidPath,
-                    problem: parameter(48, hop_at(1, 1)),
+                    error: parameter(48, hop_at(1, 1)),
                 }
             };
             assert_eq!(through(ingress, egress, false), expected, "{pair:?}");
@@ -248,7 +249,7 @@ fn links_must_fit_together() {
             } else {
                 Verdict::Refuse {
                     reason: Reason::InvalidSegmentChange,
-                    problem: parameter(53, info_at(1)),
+                    error: parameter(53, info_at(1)),
                 }
             };
             assert_eq!(
@@ -273,7 +274,7 @@ fn source_and_destination_must_be_possible() {
         let mut changed = stop.packet.clone();
         changed[12..28].copy_from_slice(&packet[12..28]);
         match world.routers[&number].process(NOW.into(), stop.ingress, &mut changed) {
-            Verdict::Refuse { problem, .. } => Some(problem),
+            Verdict::Refuse { error, .. } => Some(error),
             Verdict::Forward { .. } | Verdict::Deliver { .. } => None,
             other => panic!("{other:?}"),
         }
@@ -332,20 +333,23 @@ fn what_is_down_or_too_small_is_told() {
     assert_eq!(end.at, dst, "{name}");
     let end = world.send(src, udp(src, dst, path.clone(), fits + 1));
     let reason = Reason::PacketTooBig;
-    let problem = Problem::PacketTooBig(MTU);
+    let error = ScmpError::PacketTooBig { mtu: MTU };
     assert_eq!(
         (end.at, end.verdict),
-        (src, Verdict::Refuse { reason, problem })
+        (src, Verdict::Refuse { reason, error })
     );
 
     for (number, id) in way {
         assert!(world.routers.get_mut(number).unwrap().set_up(*id, false));
         let end = world.send(src, udp(src, dst, path.clone(), 10));
         let reason = Reason::InterfaceDown;
-        let problem = Problem::InterfaceDown(*id);
+        let error = ScmpError::ExternalInterfaceDown {
+            isd_as: ia(*number),
+            interface: *id,
+        };
         assert_eq!(
             (end.at, end.verdict),
-            (*number, Verdict::Refuse { reason, problem })
+            (*number, Verdict::Refuse { reason, error })
         );
         assert!(world.routers.get_mut(number).unwrap().set_up(*id, true));
     }
@@ -364,8 +368,8 @@ fn the_header_must_be_of_one_piece() {
             assert_eq!(verdict, Verdict::Drop(Reason::Malformed), "{length}");
         } else {
             let reason = Reason::PacketSize;
-            let problem = parameter(19, 0);
-            assert_eq!(verdict, Verdict::Refuse { reason, problem });
+            let error = parameter(19, 0);
+            assert_eq!(verdict, Verdict::Refuse { reason, error });
         }
     }
     let with = |changes: &[(usize, u8)]| {
@@ -474,8 +478,8 @@ fn only_one_host_can_be_delivered_to() {
         let packet = udp_between(addr(1), dst, DST_PORT, route("core").3, 10);
         let end = world.send(1, packet);
         let reason = Reason::InvalidDestination;
-        let problem = parameter(34, 12 + 16);
-        let refused = Verdict::Refuse { reason, problem };
+        let error = parameter(34, 12 + 16);
+        let refused = Verdict::Refuse { reason, error };
         assert_eq!(end.at, 2);
         if delivered {
             assert!(matches!(end.verdict, Verdict::Deliver { .. }));

@@ -44,7 +44,7 @@ fn process_and_answer(router: &Forwarder, origin: Origin, packet: &mut [u8]) -> 
     let verdict = router.process(NOW.into(), origin, packet);
     let mut out = Vec::new();
     let written = match verdict {
-        Verdict::Refuse { problem, .. } => router.write_error(origin, packet, problem, &mut out),
+        Verdict::Refuse { error, .. } => router.write_error(origin, packet, error, &mut out),
         Verdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
         _ => return verdict,
     };
@@ -149,11 +149,11 @@ proptest! {
 
             let down = |router: &Forwarder, origin: Origin, packet: &[u8]| {
                 let verdict = router.process(NOW.into(), origin, &mut packet.to_vec());
-                let Verdict::Refuse { problem, .. } = verdict else {
+                let Verdict::Refuse { error, .. } = verdict else {
                     panic!("{verdict:?}")
                 };
                 let mut message = Vec::new();
-                router.write_error(origin, packet, problem, &mut message).unwrap();
+                router.write_error(origin, packet, error, &mut message).unwrap();
                 message
             };
             far.set_up(egress, false);

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hawser_router::{Answer, Face, Forwarder, Origin, Problem, Reason, Service, Verdict};
+use hawser_packet::ScmpError;
+use hawser_router::{Answer, ExternalInterface, Forwarder, Origin, Reason, Service, Verdict};
 use hawser_topology::{AsDir, IsdAsn, LinkTo};
 
 /// Packets by family and name.
@@ -37,8 +38,8 @@ fn at(v6: bool, v4: &str, rest: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-fn face(number: u16, link_to: LinkTo) -> Face {
-    Face {
+fn face(number: u16, link_to: LinkTo) -> ExternalInterface {
+    ExternalInterface {
         neighbour: isd_as(number),
         link_to,
         mtu: 1472,
@@ -204,7 +205,7 @@ fn error(router: &Forwarder, origin: Origin, packet: &[u8]) -> (Verdict, Vec<u8>
     let (verdict, _) = step(router, origin, packet);
     let mut out = Vec::new();
     match verdict {
-        Verdict::Refuse { problem, .. } => router.write_error(origin, packet, problem, &mut out),
+        Verdict::Refuse { error, .. } => router.write_error(origin, packet, error, &mut out),
         Verdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
         _ => panic!("{verdict:?}"),
     }
@@ -217,12 +218,13 @@ fn a_router_out_of_reach_is_told_of() {
     let recorded = Recorded::load();
     for v6 in [false, true] {
         let [mut a, _] = core(v6);
-        a.set_heard(Origin::Sibling(0), false);
+        a.set_bfd_up(Origin::Sibling(0), false);
         let packet = recorded.get(v6, "connectivity-down.in");
         let (verdict, message) = error(&a, Origin::Interface(1), &packet);
         let refused = Verdict::Refuse {
             reason: Reason::SiblingDown,
-            problem: Problem::ConnectivityDown {
+            error: ScmpError::InternalConnectivityDown {
+                isd_as: isd_as(110),
                 ingress: 1,
                 egress: 2,
             },
@@ -248,11 +250,14 @@ fn the_router_behind_tells_of_its_link() {
         let [a, mut b] = core(v6);
         let (_, between) = step(&a, 1, &get("interface-down.in"));
         assert_eq!(between, get("interface-down.between"));
-        b.set_heard(Origin::Interface(2), false);
+        b.set_bfd_up(Origin::Interface(2), false);
         let (verdict, message) = error(&b, Origin::Sibling(0), &between);
         let refused = Verdict::Refuse {
             reason: Reason::InterfaceDown,
-            problem: Problem::InterfaceDown(2),
+            error: ScmpError::ExternalInterfaceDown {
+                isd_as: isd_as(110),
+                interface: 2,
+            },
         };
         assert_eq!(verdict, refused);
         assert_same(&message, &get("interface-down.answer-between"));

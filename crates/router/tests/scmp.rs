@@ -6,7 +6,8 @@ mod common;
 
 use std::net::{IpAddr, SocketAddr};
 
-use hawser_router::{Answer, ENDHOST_PORT, Problem, Reason, Service, Verdict};
+use hawser_packet::ScmpError;
+use hawser_router::{Answer, ENDHOST_PORT, Reason, Service, Verdict};
 use sciparse::address::addr::ScionAddr;
 use sciparse::checksum::ChecksumDigest;
 use sciparse::core::convert::TryFromView as _;
@@ -50,12 +51,12 @@ fn delivered_to(end: &End) -> SocketAddr {
 /// The error that `packet` of 1-5 or another host meets, brought back to it.
 fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>) {
     let end = world.send(src, packet);
-    let Verdict::Refuse { problem, .. } = end.verdict else {
+    let Verdict::Refuse { error, .. } = end.verdict else {
         panic!("{:?} at {}", end.verdict, end.at)
     };
     let mut message = Vec::new();
     world.routers[&end.at]
-        .write_error(end.ingress, &end.packet, problem, &mut message)
+        .write_error(end.ingress, &end.packet, error, &mut message)
         .unwrap();
     assert!(message.len() <= 1232);
     let parsed = parse(&message);
@@ -188,8 +189,11 @@ fn what_must_not_be_answered_is_not() {
     let router = &world.routers[&1];
     let path = || route("core").3;
     let mut out = Vec::new();
-    let mut written =
-        |packet: &[u8]| router.write_error(0, packet, Problem::InterfaceDown(1), &mut out);
+    let down = ScmpError::ExternalInterfaceDown {
+        isd_as: ia(1),
+        interface: 1,
+    };
+    let mut written = |packet: &[u8]| router.write_error(0, packet, down, &mut out);
     let error = ScmpExternalInterfaceDown::new(ia(1), 1, vec![0; 50]);
     let packet = scmp(1, addr(2), path(), error.into());
     assert_eq!(written(&packet), Err(Reason::ScmpNotAnswered), "an error");

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::wire::u32_at;
-
 /// Length of a packet without authentication.
 pub(crate) const LENGTH: usize = 24;
 
@@ -47,6 +45,8 @@ impl Control {
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; LENGTH] = bytes.first_chunk()?;
         let flags = bytes[1];
+        let u32_at =
+            |at| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let control = Self {
             diagnostic: bytes[0] & 0x1f,
             state: match flags >> 6 {
@@ -58,10 +58,10 @@ impl Control {
             poll: flags & POLL != 0,
             last: flags & FINAL != 0,
             detect_mult: bytes[2],
-            mine: u32_at(bytes, 4),
-            yours: u32_at(bytes, 8),
-            desired_min_tx: Duration::from_micros(u32_at(bytes, 12).into()),
-            required_min_rx: Duration::from_micros(u32_at(bytes, 16).into()),
+            mine: u32_at(4),
+            yours: u32_at(8),
+            desired_min_tx: Duration::from_micros(u32_at(12).into()),
+            required_min_rx: Duration::from_micros(u32_at(16).into()),
         };
         let acceptable = bytes[0] >> 5 == VERSION
             && usize::from(bytes[3]) == LENGTH

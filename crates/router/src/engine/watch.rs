@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use super::{Engine, INSIDE, unix_time};
 use crate::bfd::{Control, Frame, Session};
-use crate::forward::Origin;
 use crate::reason::Reason;
+use crate::verdict::Origin;
 
 /// A neighbour that is watched.
 pub(crate) struct Watched {
@@ -150,7 +150,7 @@ impl Engine {
         let (origin, up) = (watched.origin(), watched.session.is_up());
         let name = &watched.name;
         tracing::info!(neighbour = name, up, "BFD");
-        self.forwarder.set_heard(origin, up);
+        self.forwarder.set_bfd_up(origin, up);
         // What is down may come back as something else.
         if up
             && let Origin::Interface(id) = origin

@@ -17,7 +17,7 @@ pub mod net;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use hawser_router::{Face, Forwarder, Verdict};
+use hawser_router::{ExternalInterface, Forwarder, Verdict};
 use hawser_topology::{IsdAsn, LinkTo};
 use sciparse::address::addr::ScionAddr;
 use sciparse::address::socket_addr::ScionSocketAddr;
@@ -76,7 +76,7 @@ pub fn addr(number: u16) -> ScionAddr {
 pub struct World {
     pub routers: BTreeMap<u16, Forwarder>,
     links: BTreeMap<(u16, u16), (u16, u16)>,
-    faces: BTreeMap<(u16, u16), Face>,
+    faces: BTreeMap<(u16, u16), ExternalInterface>,
 }
 
 /// How a packet's way ended.
@@ -114,7 +114,7 @@ impl World {
             links.insert(b, a);
             for ((number, id), link_to, far) in [(a, to_b, b), (b, to_a, a)] {
                 let router = routers.remove(&number).unwrap();
-                let face = Face {
+                let face = ExternalInterface {
                     neighbour: ia(far.0),
                     link_to,
                     mtu: MTU,

@@ -1,0 +1,159 @@
+//! The forwarding state of a border router.
+
+use std::net::{IpAddr, SocketAddr};
+
+use hawser_topology::IsdAsn;
+
+use crate::interface::{ExternalInterface, InterfaceEntry, Sibling};
+use crate::mac::HopKey;
+use crate::services::{Service, Services};
+use crate::verdict::Origin;
+
+/// The forwarding state of one border router. [`process`](Self::process) applies it to a packet.
+#[derive(Debug, Clone)]
+pub struct Forwarder {
+    pub(crate) isd_as: IsdAsn,
+    pub(crate) host: IpAddr,
+    pub(crate) key: HopKey,
+    pub(crate) dispatched_ports: (u16, u16),
+    pub(crate) services: Services,
+    /// Sorted by number.
+    interfaces: Vec<(u16, InterfaceEntry)>,
+    siblings: Vec<Sibling>,
+}
+
+impl Forwarder {
+    /// The router of `isd_as` with the hop-field key `key`, reachable for the AS's hosts at `host`,
+    /// without interfaces.
+    pub fn new(isd_as: IsdAsn, key: &[u8; 16], host: IpAddr) -> Self {
+        Self {
+            isd_as,
+            host,
+            key: HopKey::new(key),
+            dispatched_ports: (31000, 32767),
+            services: Services::default(),
+            interfaces: Vec::new(),
+            siblings: Vec::new(),
+        }
+    }
+
+    /// Sets the first and last UDP port that packets are delivered to directly; `(0, 0)` means
+    /// none.
+    #[must_use]
+    pub fn with_dispatched_ports(mut self, ports: (u16, u16)) -> Self {
+        self.dispatched_ports = ports;
+        self
+    }
+
+    /// Sets where packets to the address of `service` go.
+    #[must_use]
+    pub fn with_service(
+        mut self,
+        service: Service,
+        addresses: impl IntoIterator<Item = SocketAddr>,
+    ) -> Self {
+        self.services.set(service, addresses.into_iter().collect());
+        self
+    }
+
+    /// Adds or replaces the external interface `id`.
+    #[must_use]
+    pub fn with_interface(mut self, id: u16, external: ExternalInterface) -> Self {
+        self.insert(id, external, None);
+        self
+    }
+
+    /// Adds another router of the AS, at the internal address `address`, and its external
+    /// interfaces. It is [`Origin::Sibling`]`(number)`, counted from 0. An AS has at most 256 of
+    /// them.
+    #[must_use]
+    pub fn with_sibling(
+        mut self,
+        address: SocketAddr,
+        interfaces: impl IntoIterator<Item = (u16, ExternalInterface)>,
+    ) -> Self {
+        let number = self.siblings.len() as u8;
+        self.siblings.push(Sibling {
+            address,
+            bfd_up: true,
+        });
+        for (id, external) in interfaces {
+            self.insert(id, external, Some(number));
+        }
+        self
+    }
+
+    fn insert(&mut self, id: u16, external: ExternalInterface, sibling: Option<u8>) {
+        let entry = InterfaceEntry {
+            external,
+            bfd_up: true,
+            sibling,
+        };
+        match self.position(id) {
+            Ok(at) => self.interfaces[at].1 = entry,
+            Err(at) => self.interfaces.insert(at, (id, entry)),
+        }
+    }
+
+    #[inline]
+    fn position(&self, id: u16) -> Result<usize, usize> {
+        self.interfaces.binary_search_by_key(&id, |entry| entry.0)
+    }
+
+    /// Changes interface `id`; returns whether it exists.
+    fn change(&mut self, id: u16, change: impl FnOnce(&mut InterfaceEntry)) -> bool {
+        let at = self.position(id);
+        if let Ok(at) = at {
+            change(&mut self.interfaces[at].1);
+        }
+        at.is_ok()
+    }
+
+    /// Takes interface `id` up or down; returns whether it exists.
+    pub fn set_up(&mut self, id: u16, up: bool) -> bool {
+        self.change(id, |entry| entry.external.up = up)
+    }
+
+    /// Sets the largest packet that passes interface `id`.
+    pub(crate) fn set_mtu(&mut self, id: u16, mtu: u16) {
+        self.change(id, |entry| entry.external.mtu = mtu);
+    }
+
+    /// Sets whether BFD finds the router at `origin` up, as every one is before the first call.
+    /// Nothing is sent to one that is down.
+    pub fn set_bfd_up(&mut self, origin: Origin, up: bool) {
+        match origin {
+            Origin::Host => {}
+            Origin::Sibling(number) => {
+                if let Some(sibling) = self.siblings.get_mut(usize::from(number)) {
+                    sibling.bfd_up = up;
+                }
+            }
+            Origin::Interface(id) => {
+                self.change(id, |entry| entry.bfd_up = up);
+            }
+        }
+    }
+
+    /// The external interface `id` of any router of the AS.
+    #[inline]
+    pub(crate) fn interface(&self, id: u16) -> Option<&InterfaceEntry> {
+        self.position(id).ok().map(|at| &self.interfaces[at].1)
+    }
+
+    /// The router of the AS with this number.
+    #[inline]
+    pub(crate) fn sibling(&self, number: u8) -> &Sibling {
+        &self.siblings[usize::from(number)]
+    }
+
+    /// The origin of a packet that came in by the internal interface, by its underlay source.
+    #[inline]
+    pub(crate) fn internal_origin(&self, from: Option<SocketAddr>) -> Origin {
+        let mut siblings = self.siblings.iter();
+        match siblings.position(|sibling| Some(sibling.address) == from) {
+            Some(number) => Origin::Sibling(number as u8),
+            None => Origin::Host,
+        }
+    }
+}

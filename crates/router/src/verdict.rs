@@ -1,0 +1,106 @@
+//! Where a packet comes from, and what the router does with it.
+
+use std::net::SocketAddr;
+
+use hawser_packet::ScmpError;
+
+use crate::reason::Reason;
+
+/// Where a packet came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// A host of this AS.
+    Host,
+    /// Another router of this AS, by its number among them.
+    Sibling(u8),
+    /// The neighbour at this external interface.
+    Interface(u16),
+}
+
+impl Origin {
+    /// The interface the packet came in by; 0 is the internal one.
+    #[inline]
+    pub fn interface(self) -> u16 {
+        match self {
+            Self::Host | Self::Sibling(_) => 0,
+            Self::Interface(id) => id,
+        }
+    }
+}
+
+/// By interface; 0 is a host.
+impl From<u16> for Origin {
+    fn from(interface: u16) -> Self {
+        match interface {
+            0 => Self::Host,
+            id => Self::Interface(id),
+        }
+    }
+}
+
+/// What to do with a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Send it to the neighbour; its path has been advanced.
+    Forward {
+        /// The interface to send it out by.
+        egress: u16,
+    },
+    /// Send it to a host of this AS; its path is ready to be reversed.
+    Deliver {
+        /// The host's underlay address.
+        to: SocketAddr,
+    },
+    /// Send it to the router of this AS that has its egress interface.
+    Transit {
+        /// That router's internal address.
+        to: SocketAddr,
+    },
+    /// It belongs to the router's own BFD session with its sender.
+    Bfd {
+        /// Offset of the BFD packet.
+        at: usize,
+    },
+    /// Answer it with an SCMP message over the reversed path. The packet is unchanged.
+    Answer(Answer),
+    /// Drop it, and report an SCMP error to its source. The packet is unchanged.
+    Refuse {
+        /// For the counters.
+        reason: Reason,
+        /// For the source.
+        error: ScmpError,
+    },
+    /// Drop it. The packet is unchanged.
+    Drop(Reason),
+}
+
+/// What a packet for the router itself asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// An SCMP echo reply.
+    Echo,
+    /// An SCMP traceroute reply.
+    Traceroute {
+        /// The interface whose router was asked for.
+        interface: u16,
+    },
+}
+
+/// The result of one step of the processing, or a verdict that ends it early.
+pub(crate) type Step<T> = Result<T, Verdict>;
+
+#[inline]
+pub(crate) fn refuse<T>(reason: Reason, error: ScmpError) -> Step<T> {
+    Err(Verdict::Refuse { reason, error })
+}
+
+/// A parameter problem at an offset within the headers, which are at most 1020 bytes long.
+#[inline]
+pub(crate) fn parameter_problem(code: u8, offset: usize) -> ScmpError {
+    ScmpError::ParameterProblem {
+        code,
+        pointer: offset as u16,
+    }
+}
