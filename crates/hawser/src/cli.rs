@@ -19,6 +19,7 @@ mod select;
 mod service;
 mod shell;
 mod simulate;
+mod strategies;
 mod torrent;
 mod traceroute;
 

@@ -15,14 +15,19 @@
 //! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.
 
 mod assign;
+mod carbon;
+mod decision;
 mod explain;
 mod fingerprint;
 mod interface;
 mod metadata;
+mod number;
 mod path;
 mod policy;
+mod rate;
+mod reason;
 mod select;
-pub mod sense;
+mod sense;
 mod sequence;
 pub mod show;
 mod slots;
@@ -30,16 +35,19 @@ mod slots;
 mod testing;
 
 pub use self::assign::{Assignment, Change, SensingAssignment};
+pub use self::carbon::{Carbon, CarbonError};
+pub use self::decision::{Decision, Verdict};
 pub use self::explain::{Explained, Explanation, explain};
 pub use self::fingerprint::{Fingerprint, FingerprintParseError};
 pub use self::interface::{Interface, InterfaceParseError};
 pub use self::metadata::{Discovery, Geo, LinkType, Metadata};
 pub use self::path::{Path, PathError};
 pub use self::policy::{Acl, AclEntry, AclError, Judged, Policies, Policy, PolicyError};
+pub use self::reason::{Reason, Sensed};
 pub use self::select::{
-    Candidate, Carbon, CarbonError, Decision, Measured, Part, Pick, Rank, Ranked, Reason, Select,
-    SelectError, Selection, Strategy, Value, Verdict, select, select_measured,
+    Candidate, Kind, Measured, Part, Pick, Rank, Ranked, STRATEGIES, Select, SelectError,
+    Selection, Strategy, Value, select, select_measured,
 };
-pub use self::sense::{Sense, SenseAction, SenseOptions, Sensed};
+pub use self::sense::{Sense, SenseAction, SenseOptions};
 pub use self::sequence::{Sequence, SequenceError};
 pub use self::slots::{SlotOptions, Slots, TIME_SLOT};

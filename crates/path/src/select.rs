@@ -1,15 +1,10 @@
 //! Which of the paths to a peer are used, and why.
 
-mod bandwidth;
-mod carbon;
 mod combine;
-mod decision;
-mod disjoint;
-mod latency;
-mod search;
-mod set;
-mod shortest;
-mod spread;
+mod cost;
+mod kind;
+mod selection;
+mod strategies;
 mod strategy;
 #[cfg(test)]
 mod tests;
@@ -18,13 +13,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use self::carbon::{Carbon, CarbonError};
 pub use self::combine::{Select, SelectError};
-pub(crate) use self::decision::Rate;
-pub use self::decision::{Decision, Ranked, Reason, Selection, Value, Verdict};
-use self::shortest::Shortest;
+pub use self::kind::Kind;
+pub use self::selection::{Ranked, Selection, Value};
+pub use self::strategies::STRATEGIES;
+use self::strategies::Shortest;
 pub use self::strategy::{Candidate, Measured, Part, Pick, Rank, Strategy};
-use crate::Path;
+use crate::{Decision, Path, Reason};
 
 /// Chooses at most `max` of the paths to a peer, and says of each path why it was taken or left.
 /// Nothing is known of the paths but what is announced.
@@ -62,13 +57,14 @@ pub fn select_measured<P: AsRef<Path>>(
         for strategy in &select.strategies {
             if let Some(rank) = strategy.rank(candidate) {
                 by.get_or_insert(strategy);
-                said.push(value(strategy.as_ref(), &rank));
+                said.push(Value::of(strategy.as_ref(), &rank));
                 candidate.ranks.push(rank);
             }
         }
         // Hops count in any case, after all else.
-        if said.iter().all(|one| one.strategy != Shortest.text()) {
-            said.extend(Shortest.rank(candidate).map(|rank| value(&Shortest, &rank)));
+        if !select.strategies.iter().any(|one| one.ranks_by_hops()) {
+            let rank = Shortest.rank(candidate);
+            said.extend(rank.map(|rank| Value::of(&Shortest, &rank)));
         }
         values.insert(candidate.index, said);
     }
@@ -94,7 +90,7 @@ pub fn select_measured<P: AsRef<Path>>(
         },
     };
     // That there is a shorter path everybody sees; other values have to be told.
-    let by_hops = by.is_none_or(|by| by.best() == "shortest");
+    let by_hops = by.is_none_or(|by| by.ranks_by_hops());
     for candidate in &candidates {
         let reason = match by_hops {
             true => Reason::Limit { max },
@@ -112,7 +108,7 @@ pub fn select_measured<P: AsRef<Path>>(
     for (rank, reason) in pick.taken {
         let candidate = &candidates[rank];
         let first = || Reason::First {
-            best: by.map_or("shortest", |by| by.best()),
+            best: by.map_or(Shortest.best(), |by| by.best()),
             value: candidate.value(),
         };
         decisions[candidate.index] = Decision::taken(reason.unwrap_or_else(first));
@@ -124,17 +120,6 @@ pub fn select_measured<P: AsRef<Path>>(
         ignored: pick.ignored,
         ranking,
         shares: pick.shares,
-    }
-}
-
-fn value(strategy: &dyn Strategy, rank: &Rank) -> Value {
-    Value {
-        strategy: strategy.text(),
-        known: rank.known,
-        text: rank.value.clone(),
-        amount: rank.amount,
-        unit: rank.unit,
-        parts: rank.parts.clone(),
     }
 }
 

@@ -10,7 +10,6 @@
 //! Keys are the caller's: a downloader names paths, an uploader pairs of peer and path.
 
 mod estimate;
-mod sensed;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +17,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use self::estimate::Estimate;
-pub use self::sensed::Sensed;
-use crate::Reason;
+use crate::{Reason, Sensed};
 
 /// A trial or check goes on for up to this many times the slots it needs, where rates are too
 /// uncertain to judge it; if nothing was measured until then, it is broken off.

@@ -23,6 +23,7 @@ mod pieces;
 mod pipeline;
 mod progress;
 mod quic;
+mod reason;
 mod seed;
 mod swarm;
 mod tcp;
@@ -44,5 +45,6 @@ pub use self::progress::{
     ChangedFile, LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer,
     SeedProgress, Summary,
 };
+pub use self::reason::{Decision, Reason};
 pub use self::seed::{Seed, SeedError, SeedOptions};
 pub use self::tcp::{ListenError, Listener};

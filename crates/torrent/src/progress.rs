@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hawser_path::{Decision, Fingerprint, Interface};
+use hawser_path::{Fingerprint, Interface};
 
 use crate::address::PeerAddr;
 use crate::limits::Seeded;
+use crate::reason::Decision;
 
 /// What a download is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

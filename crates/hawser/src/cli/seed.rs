@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use hawser_path::{Select, SelectError};
+use hawser_path::Select;
 use hawser_torrent::{SeedOptions, SelectBy};
 
 use super::address::{Listen, listen, tcp};
 use super::host::HostArgs;
 use super::policy::PolicyArgs;
+use super::strategies;
 
 #[derive(Args)]
 pub struct SeedArgs {
@@ -32,9 +33,12 @@ pub struct SeedArgs {
     /// downloaders, or downloader [default: uploader]
     #[arg(long, value_name = "SIDE")]
     pub select_by: Option<SelectBy>,
-    /// Which paths to downloaders come first: shortest, latency, bandwidth, carbon; all are apart
-    /// from each other
-    #[arg(long, value_name = "STRATEGY,...", value_parser = ranking)]
+    #[arg(
+        long,
+        value_name = "STRATEGY,...",
+        value_parser = strategies::ranking,
+        help = strategies::ranking_help()
+    )]
     pub select: Option<Select>,
     /// Grams of CO2 per GB, for the strategy carbon: a file as `hawser get --help` tells
     #[arg(long, value_name = "FILE")]
@@ -97,20 +101,5 @@ impl SeedArgs {
         SeedOptions::new()
             .with_select_by(self.select_by.unwrap_or(SelectBy::Uploader))
             .with_sensing(!self.no_sensing)
-    }
-}
-
-/// Reads strategies that rank paths; those that pick a set are refused.
-fn ranking(text: &str) -> Result<Select, String> {
-    let select: Select = text
-        .parse()
-        .map_err(|error: SelectError| error.to_string())?;
-    match select == select.ranking() {
-        true => Ok(select),
-        false => Err(
-            "an uploader gives out paths that are apart from each other: \
-             write what ranks them, shortest, latency, bandwidth or carbon"
-                .into(),
-        ),
     }
 }

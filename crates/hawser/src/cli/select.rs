@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use hawser_path::Select;
 
+use super::strategies;
+
 /// Most paths taken to each peer, unless requested otherwise.
 const PATHS: u16 = 4;
 
@@ -14,8 +16,7 @@ pub struct SelectArgs {
     /// Take at most this many paths, to each peer if there are several [default: 4]
     #[arg(long, short = 'n', visible_aliases = ["max-paths", "max-connections-per-peer"], value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub paths: Option<u16>,
-    /// How to choose among paths: shortest, latency, bandwidth, carbon, and one of disjoint[:K|:any] and spread:N% (each path keeps to its share, so a slow one slows the others) [default: disjoint]; a download then chooses here, not the uploader
-    #[arg(long, value_name = "STRATEGY,...")]
+    #[arg(long, value_name = "STRATEGY,...", help = strategies::select_help())]
     pub select: Option<Select>,
     /// Grams of CO2 per GB, for the strategy carbon: a YAML or JSON file with lines such as
     /// '1-ff00:0:110: 12.5', or '1-ff00:0:110#2: 3' for an interface; where it says nothing, notes

@@ -144,7 +144,7 @@ fn tell(news: &mut News, progress: &SeedProgress, json: bool) {
                 "peer": peer.to_string(),
                 "fingerprint": path.to_string(),
                 "verdict": decision.verdict,
-                "reason": decision.reason,
+                "reason": decision.reason.to_string(),
             });
             outln!("{object}");
         } else {

@@ -41,9 +41,7 @@ pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: 
         };
         entry.taken = selection.taken.contains(&at);
         entry.selected = Some(match options.contact_only && !entry.taken {
-            true => Decision::left(Reason::ByUploader {
-                why: "not chosen".into(),
-            }),
+            true => Decision::left(Reason::RemoteChooses),
             false => decision,
         });
     }

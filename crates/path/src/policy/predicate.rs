@@ -8,6 +8,7 @@ use sciparse::identifier::isd::Isd;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::Interface;
+use crate::number::number;
 
 /// A hop predicate as it stands in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where 0
 /// stands for any.
@@ -93,11 +94,6 @@ impl FromStr for Predicate {
 
 fn interface(text: &str) -> Result<u16, &'static str> {
     number(text).ok_or("an interface is a number up to 65535, and there are at most two")
-}
-
-fn number(text: &str) -> Option<u16> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| digits)
 }
 
 impl fmt::Display for Predicate {

@@ -7,23 +7,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
-use super::bandwidth::Bandwidth;
-use super::carbon::{Carbon, LowestCarbon};
-use super::disjoint::Disjoint;
-use super::latency::Latency;
-use super::shortest::Shortest;
-use super::spread::Spread;
-use super::strategy::{RANKS, Strategy};
+use super::cost::RANKS;
+use super::strategies::{Disjoint, STRATEGIES, Shortest};
+use super::strategy::Strategy;
+use crate::Carbon;
 
 /// How paths are chosen: strategies that rank, in order of precedence, and at most one that picks a
 /// set. Where none ranks, the fewest hops come first; where none picks, the first are taken.
 ///
-/// Parsed from, printed as, and in serde: names with commas between them, such as
-/// `latency,disjoint`. `shortest`, `latency`, `bandwidth` and `carbon` rank. These pick:
-///
-/// - `disjoint`: paths that share no interface. `disjoint:K` lets further paths in that share up
-///   to `K` interfaces with those taken (a link has two), `disjoint:any` whatever they share.
-/// - `spread:N%`: paths over which no AS but the two ends carries more than `N` per cent.
+/// Parsed from, printed as, and in serde: [`STRATEGIES`] as they are written, with commas between
+/// them, such as `latency,disjoint`.
 ///
 /// Two are equal when they are printed alike; a [`Carbon`] table does not show there.
 #[derive(Debug, Clone)]
@@ -31,18 +24,18 @@ pub struct Select {
     pub(super) strategies: Vec<Arc<dyn Strategy>>,
 }
 
-/// A text says no way to choose paths.
+/// A text is not a [`Select`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SelectError {
     /// There is no such strategy.
     #[error(
-        "'{0}' is no way to select paths: choose among shortest, latency, bandwidth, carbon, \
-         disjoint and spread, for example latency,disjoint"
+        "'{0}' is not a path strategy: choose among {names}, for example latency,disjoint",
+        names = names()
     )]
     Unknown(String),
     /// What follows the colon does not fit.
-    #[error("'{text}' is no way to select paths: write {remedy}")]
+    #[error("'{text}' is not a path strategy: write {remedy}")]
     Argument {
         /// The strategy as it was written.
         text: String,
@@ -99,9 +92,11 @@ impl Select {
         })
     }
 
-    /// Whether `carbon` is among the strategies, so that a [`Carbon`] table is of use.
+    /// Whether a [`Carbon`] table is of use to any of the strategies.
     pub fn uses_carbon(&self) -> bool {
-        self.strategies.iter().any(|one| one.text() == "carbon")
+        let table = Carbon::default();
+        let mut strategies = self.strategies.iter();
+        strategies.any(|one| one.with_carbon(&table).is_some())
     }
 
     /// Only the strategies that rank: for a choice in which something else picks, such as
@@ -113,11 +108,11 @@ impl Select {
         }
     }
 
-    /// The same with a table for `carbon`, where it is among the strategies.
+    /// The same with this table for the strategies that use one.
     pub fn with_carbon(mut self, table: &Carbon) -> Self {
         for one in &mut self.strategies {
-            if one.text() == "carbon" {
-                *one = Arc::new(LowestCarbon(table.clone()));
+            if let Some(with_table) = one.with_carbon(table) {
+                *one = with_table;
             }
         }
         self
@@ -135,45 +130,24 @@ impl FromStr for Select {
 /// Reads one strategy.
 fn one(text: &str) -> Result<Arc<dyn Strategy>, SelectError> {
     let text = text.trim();
-    let bad = |remedy| SelectError::Argument {
-        text: text.to_owned(),
-        remedy,
-    };
-    // `parse` would let a sign through.
-    let number = |digits: &str| match digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => digits.parse::<u16>().ok(),
-        false => None,
-    };
     let (name, argument) = match text.split_once(':') {
         Some((name, argument)) => (name, Some(argument)),
         None => (text, None),
     };
-    let plain = |strategy: Arc<dyn Strategy>| match argument {
-        None => Ok(strategy),
-        Some(_) => Err(bad("nothing after its name")),
-    };
-    match name {
-        "shortest" => plain(Arc::new(Shortest)),
-        "latency" => plain(Arc::new(Latency)),
-        "bandwidth" => plain(Arc::new(Bandwidth)),
-        "carbon" => plain(Arc::new(LowestCarbon::default())),
-        "disjoint" => {
-            let most = match argument {
-                None => Some(0),
-                Some("any") => Some(usize::MAX),
-                Some(most) => number(most).map(usize::from),
-            };
-            let most = most.ok_or_else(|| bad("disjoint, disjoint:2 or disjoint:any"))?;
-            Ok(Arc::new(Disjoint { most }))
-        }
-        "spread" => {
-            let percent = argument.and_then(|text| number(text.strip_suffix('%')?));
-            let percent = percent.and_then(|percent| u8::try_from(percent).ok());
-            let percent = percent.filter(|percent| (1..=100).contains(percent));
-            let percent = percent.ok_or_else(|| bad("spread:40%, with 1 to 100"))?;
-            Ok(Arc::new(Spread { percent }))
-        }
-        _ => Err(SelectError::Unknown(text.to_owned())),
+    let kind = STRATEGIES.iter().find(|kind| kind.name == name);
+    let kind = kind.ok_or_else(|| SelectError::Unknown(text.to_owned()))?;
+    (kind.read)(argument).ok_or_else(|| SelectError::Argument {
+        text: text.to_owned(),
+        remedy: kind.remedy,
+    })
+}
+
+/// The names of all strategies: `shortest, latency and disjoint`.
+fn names() -> String {
+    let names: Vec<&str> = STRATEGIES.iter().map(|kind| kind.name).collect();
+    match names.split_last() {
+        Some((last, [_, ..])) => format!("{} and {last}", names[..names.len() - 1].join(", ")),
+        _ => names.concat(),
     }
 }
 

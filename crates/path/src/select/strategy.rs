@@ -1,12 +1,14 @@
 //! What a strategy is: three steps, each of which may be left to the default.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 use serde::Serialize;
 
-use crate::{Fingerprint, Interface, Path, Reason};
+use super::cost::Cost;
+use crate::{Carbon, Fingerprint, Interface, Path, Reason};
 
 /// One way to choose among paths. Those that are given together are a [`Select`](super::Select).
 ///
@@ -33,6 +35,16 @@ pub trait Strategy: fmt::Debug + Send + Sync {
     /// What the path that ranks first is called: `lowest latency`.
     fn best(&self) -> &'static str {
         "best"
+    }
+
+    /// Whether it ranks by hops. They count in any case, last, and everybody sees them.
+    fn ranks_by_hops(&self) -> bool {
+        false
+    }
+
+    /// The same strategy with a table of what ASes cost; `None` where such a table is of no use.
+    fn with_carbon(&self, _table: &Carbon) -> Option<Arc<dyn Strategy>> {
+        None
     }
 
     /// Whether [`pick`](Self::pick) is to be asked.
@@ -128,48 +140,8 @@ impl Candidate<'_> {
     }
 
     pub(super) fn cost(&self) -> Cost {
-        let mut cost = Cost::default();
         let ranks = self.ranks.iter().map(|rank| (rank.known, rank.cost));
-        let links = (true, self.path.links() as u64);
-        for (place, (known, value)) in cost.0.iter_mut().zip(ranks.chain([links])) {
-            *place = u128::from(value) + if known { 0 } else { UNKNOWN };
-        }
-        cost
-    }
-}
-
-/// Most strategies that rank, in one selection.
-pub(super) const RANKS: usize = 7;
-
-/// More than the known costs of any set of paths.
-const UNKNOWN: u128 = 1 << 96;
-
-/// What is to be least, in order of precedence: the ranks, then hops. Costs of sets add up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Cost([u128; RANKS + 1]);
-
-impl std::ops::AddAssign for Cost {
-    fn add_assign(&mut self, other: Self) {
-        for (ours, theirs) in self.0.iter_mut().zip(other.0) {
-            *ours += theirs;
-        }
-    }
-}
-
-impl std::ops::SubAssign for Cost {
-    fn sub_assign(&mut self, other: Self) {
-        for (ours, theirs) in self.0.iter_mut().zip(other.0) {
-            *ours -= theirs;
-        }
-    }
-}
-
-impl std::iter::Sum for Cost {
-    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
-        all.fold(Self::default(), |mut sum, one| {
-            sum += one;
-            sum
-        })
+        Cost::of(ranks.chain([(true, self.path.links() as u64)]))
     }
 }
 

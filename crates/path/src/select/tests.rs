@@ -5,7 +5,7 @@ use proptest::prelude::{Just, Strategy as Generator, *};
 
 use super::*;
 use crate::testing::{isd_as, paths};
-use crate::{Interface, Metadata};
+use crate::{Interface, Metadata, Verdict};
 
 mod strategies;
 

@@ -1,7 +1,6 @@
 //! What kind of reason a reason is.
 
-use hawser_path::Reason;
-use hawser_path::sense::Sensed;
+use hawser_path::{Reason, Sensed};
 
 /// In a few words, the same for all reasons of a kind.
 pub(super) fn of(reason: &Reason) -> &'static str {

@@ -13,6 +13,7 @@ use tokio::task::AbortHandle;
 use super::goal::Goal;
 use crate::address::PeerAddr;
 use crate::picker::ConnId;
+use crate::reason;
 
 /// A connection to an IP peer over which nothing comes is closed after this long, and the peer is
 /// dialed anew. Many programs take one connection from an address at a time.
@@ -172,10 +173,10 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
     }
 
     /// What is decided about a path, and why.
-    pub fn describe(&self, decision: Decision) -> Decision {
+    pub fn describe(&self, decision: Decision) -> reason::Decision {
         match self.addr {
-            PeerAddr::Scion(_) => decision,
-            PeerAddr::Ip(_) => Decision::taken(Reason::PlainIp),
+            PeerAddr::Scion(_) => decision.convert(),
+            PeerAddr::Ip(_) => reason::Decision::taken(reason::Reason::PlainIp),
         }
     }
 

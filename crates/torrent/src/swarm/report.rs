@@ -294,7 +294,8 @@ impl<T: Transport> Swarm<T> {
                 rtt: Some(conn.connection.rtt()),
                 decision: self
                     .uploads
-                    .decision(conn.group, conn.connection.fingerprint()),
+                    .decision(conn.group, conn.connection.fingerprint())
+                    .map(hawser_path::Decision::convert),
             })
             .collect();
         // What is connected is shown already.
@@ -307,7 +308,7 @@ impl<T: Transport> Swarm<T> {
         let left = left.map(|(_, peer, fingerprint, decision)| LeftPath {
             peer: peer.into(),
             fingerprint,
-            decision,
+            decision: decision.convert(),
         });
         SeedProgress {
             left: left.collect(),

@@ -1,6 +1,7 @@
 //! The strategies beyond `shortest` and `disjoint`.
 
 use super::*;
+use crate::Carbon;
 
 fn parse(text: &str) -> Select {
     text.parse().unwrap()

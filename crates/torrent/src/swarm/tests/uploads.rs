@@ -114,8 +114,7 @@ impl Leecher {
 fn given(progress: &SeedProgress, n: u16) -> Vec<usize> {
     let mut given = BTreeSet::new();
     for peer in progress.peers.iter().filter(|p| p.peer == addr(n)) {
-        let used =
-            |decision: &hawser_path::Decision| decision.verdict == hawser_path::Verdict::Taken;
+        let used = |decision: &crate::Decision| decision.verdict == hawser_path::Verdict::Taken;
         for (at, via) in VIA.into_iter().enumerate() {
             let interface = |of: u16, id| hawser_path::Interface {
                 isd_as: scion_addr(of).isd_as,

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use hawser_path::{Decision, Interface, Reason, Verdict};
+use hawser_path::{Interface, Verdict};
 
 use crate::peer::Uploads;
+use crate::reason::{Decision, Reason};
 use crate::swarm::conn::Conn;
 use crate::transport::Connection;
 use crate::wire::{Message, Multipath};
@@ -99,7 +100,7 @@ impl<C: Connection> Conn<C> {
     }
 
     /// Tells the peer why the path is used or waits, if that is news and it listens.
-    pub(super) fn tell(&mut self, interfaces: &[Interface], decision: &Decision) {
+    pub(super) fn tell(&mut self, interfaces: &[Interface], decision: &hawser_path::Decision) {
         let Some(id) = self.terms.multipath else {
             return;
         };

@@ -1,13 +1,20 @@
 //! `bandwidth`: the highest rate, measured if it was, else the lowest announced along the path.
 
-use super::strategy::{Candidate, Rank, Strategy};
+use crate::select::kind::{self, Kind};
+use crate::select::strategy::{Candidate, Rank, Strategy};
 
-#[derive(Debug)]
-pub(super) struct Bandwidth;
+pub(super) const KIND: Kind = Kind::ranking(
+    "bandwidth",
+    "the highest rate, measured or else the lowest announced on the path",
+    kind::plain::<Bandwidth>,
+);
+
+#[derive(Debug, Default)]
+struct Bandwidth;
 
 impl Strategy for Bandwidth {
     fn text(&self) -> String {
-        "bandwidth".to_owned()
+        KIND.name.to_owned()
     }
 
     fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {

@@ -1,11 +1,33 @@
 //! `disjoint`: as many paths as possible of which no two share an interface (001, section VI), and
 //! with a degree further ones that share few.
 
-use std::collections::BTreeSet;
+mod search;
+mod set;
 
-use super::search;
-use super::strategy::{Candidate, Pick, Strategy};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::number::number;
+use crate::select::kind::Kind;
+use crate::select::strategy::{Candidate, Pick, Strategy};
 use crate::{Interface, Path, Reason};
+
+pub(super) const KIND: Kind = Kind {
+    name: "disjoint",
+    argument: "[:K|:any]",
+    about: "paths that share no interface; with K, then further ones that share up to K interfaces \
+            with those taken (a link has two); with any, then all others",
+    picks: true,
+    remedy: "disjoint, disjoint:2 or disjoint:any",
+    read: |argument| {
+        let most = match argument {
+            None => 0,
+            Some("any") => usize::MAX,
+            Some(most) => number(most)?.into(),
+        };
+        Some(Arc::new(Disjoint { most }))
+    },
+};
 
 /// Takes paths that are apart. When all paths leave the first AS over the same link, that link says
 /// nothing about any choice and is not counted; so for the link into the last AS.
@@ -15,7 +37,7 @@ use crate::{Interface, Path, Reason};
 /// sum, of these the one that ranks first; with hundreds of intertwined paths the search ends
 /// early, but never with fewer paths than the paper's way finds.
 #[derive(Debug)]
-pub(super) struct Disjoint {
+pub(in crate::select) struct Disjoint {
     /// Most interfaces a further path may share with those taken; `usize::MAX` for any number.
     pub most: usize,
 }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::set::{CAPACITY, Set};
-use super::strategy::Cost;
 use crate::Interface;
+use crate::select::cost::Cost;
 
 /// How many sets of paths the search tries before it ends with the best so far: 15 paths have fewer
 /// subsets than that, so their answer is always exact, and in a network, where few links leave an

@@ -1,13 +1,16 @@
 //! `shortest`: the fewest hops, whether or not paths share links (001, section IV).
 
-use super::strategy::{Candidate, Rank, Strategy, hops};
+use crate::select::kind::{self, Kind};
+use crate::select::strategy::{Candidate, Rank, Strategy, hops};
 
-#[derive(Debug)]
-pub(super) struct Shortest;
+pub(super) const KIND: Kind = Kind::ranking("shortest", "the fewest hops", kind::plain::<Shortest>);
+
+#[derive(Debug, Default)]
+pub(in crate::select) struct Shortest;
 
 impl Strategy for Shortest {
     fn text(&self) -> String {
-        "shortest".to_owned()
+        KIND.name.to_owned()
     }
 
     fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
@@ -23,5 +26,9 @@ impl Strategy for Shortest {
 
     fn best(&self) -> &'static str {
         "shortest"
+    }
+
+    fn ranks_by_hops(&self) -> bool {
+        true
     }
 }

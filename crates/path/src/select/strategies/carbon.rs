@@ -1,19 +1,27 @@
 //! `carbon`: the lowest sum of what a gigabyte costs in each AS on the way, in grams of CO2.
 
-use super::strategy::{Candidate, Part, Rank, Strategy};
-use crate::Path;
+use std::sync::Arc;
 
-mod table;
+use sciparse::identifier::isd_asn::IsdAsn;
 
-pub use self::table::{Carbon, CarbonError};
+use crate::carbon::is_amount;
+use crate::select::kind::{self, Kind};
+use crate::select::strategy::{Candidate, Part, Rank, Strategy};
+use crate::{Carbon, Path};
+
+pub(super) const KIND: Kind = Kind::ranking(
+    "carbon",
+    "the lowest sum of CO2 per GB over the ASes on the path",
+    kind::plain::<LowestCarbon>,
+);
 
 /// Ranks by a [`Carbon`] table, and where it says nothing by what ASes announce of themselves.
 #[derive(Debug, Default)]
-pub(super) struct LowestCarbon(pub Carbon);
+struct LowestCarbon(Carbon);
 
 impl Strategy for LowestCarbon {
     fn text(&self) -> String {
-        "carbon".to_owned()
+        KIND.name.to_owned()
     }
 
     fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
@@ -72,10 +80,14 @@ impl Strategy for LowestCarbon {
     fn best(&self) -> &'static str {
         "lowest"
     }
+
+    fn with_carbon(&self, table: &Carbon) -> Option<Arc<dyn Strategy>> {
+        Some(Arc::new(Self(table.clone())))
+    }
 }
 
 /// The ASes on the path, both ends included.
-fn ases(path: &Path) -> Vec<sciparse::identifier::isd_asn::IsdAsn> {
+fn ases(path: &Path) -> Vec<IsdAsn> {
     let entered = path.interfaces.iter().skip(1).step_by(2);
     std::iter::once(path.src)
         .chain(entered.map(|interface| interface.isd_as))
@@ -87,7 +99,7 @@ fn ases(path: &Path) -> Vec<sciparse::identifier::isd_asn::IsdAsn> {
 fn noted(note: &str) -> Option<f64> {
     let mut words = note.split([' ', '\t', '\n', '\r', ',', ';']);
     let text = words.find_map(|word| word.strip_prefix("carbon="))?;
-    text.parse().ok().filter(|value| table::is_amount(*value))
+    text.parse().ok().filter(|value| is_amount(*value))
 }
 
 /// To hundredths.

@@ -1,4 +1,4 @@
-//! What a gigabyte costs, by AS and interface.
+//! What carrying a gigabyte costs in CO2, by AS and interface.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -74,7 +74,7 @@ impl FromStr for Carbon {
 impl Carbon {
     /// What it costs to cross an AS: the sum of its interfaces that are crossed, where a value is
     /// known for each, else the value of the AS.
-    pub(super) fn crossing<'a>(
+    pub(crate) fn crossing<'a>(
         &self,
         isd_as: IsdAsn,
         mut crossed: impl Iterator<Item = &'a Interface>,
@@ -89,6 +89,7 @@ impl Carbon {
     }
 }
 
-pub(super) fn is_amount(value: f64) -> bool {
+/// Whether a value is believed, in grams per GB.
+pub(crate) fn is_amount(value: f64) -> bool {
     (0.0..=MOST).contains(&value)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::select::Rate;
+use crate::rate::Rate;
 
 /// What was found out about a path that shares interfaces with paths in use. Rates are in bits per
 /// second.

@@ -1,4 +1,6 @@
-//! What was decided about each path, and why.
+//! Why a path is used or not.
+
+mod sensed;
 
 use std::fmt;
 use std::time::Duration;
@@ -6,122 +8,9 @@ use std::time::Duration;
 use sciparse::identifier::isd_asn::IsdAsn;
 use serde::{Serialize, Serializer};
 
-use super::strategy::Part;
-use crate::sense::Sensed;
+pub use self::sensed::Sensed;
+use crate::rate::Rate;
 use crate::{Fingerprint, Interface};
-
-/// What [`select`](super::select()) decided.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Selection {
-    /// Indices of the paths taken, best first.
-    pub taken: Vec<usize>,
-    /// One for each path, in the order in which they were given.
-    pub decisions: Vec<Decision>,
-    /// The interfaces that were not counted when paths were compared, because every path has to use
-    /// them.
-    pub ignored: Vec<Interface>,
-    /// The paths that were compared, the first in rank first: all but copies and what a strategy
-    /// refuses.
-    pub ranking: Vec<Ranked>,
-    /// For each path in `taken` the share of the bytes that it is to carry, from 0 to 1 and 1 in
-    /// all; `None` where the strategies leave that open.
-    pub shares: Option<Vec<f64>>,
-}
-
-/// Where a path stands among those that were compared.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ranked {
-    /// Which of the paths given.
-    pub index: usize,
-    /// What was compared, in order of precedence: what each ranking strategy says, then hops. Paths
-    /// alike in all of it stand by announced latency and fingerprint.
-    pub values: Vec<Value>,
-}
-
-/// What a strategy says of a path.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Value {
-    /// The strategy, as it is written.
-    pub strategy: String,
-    /// Whether all that counts is known; where it is not, the path comes after all others.
-    pub known: bool,
-    /// It in words, with where it comes from: `12 ms announced`.
-    #[serde(rename = "value")]
-    pub text: String,
-    /// It as a number, in `unit`: as much as is known of it; null where nothing is.
-    pub amount: Option<f64>,
-    /// The unit of `amount`: `hops`, `ms`, `bit/s`, `g/GB`.
-    pub unit: &'static str,
-    /// What `amount` is the sum of; absent where that is not told.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<Part>,
-}
-
-/// What was decided about one path. Printed as `left: limit of 2 paths reached`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Decision {
-    /// Whether it is used.
-    pub verdict: Verdict,
-    /// Why.
-    pub reason: Reason,
-}
-
-impl Decision {
-    /// Taken, because of `reason`.
-    #[must_use]
-    pub fn taken(reason: Reason) -> Self {
-        Self {
-            verdict: Verdict::Taken,
-            reason,
-        }
-    }
-
-    /// Left, because of `reason`.
-    #[must_use]
-    pub fn left(reason: Reason) -> Self {
-        Self {
-            verdict: Verdict::Left,
-            reason,
-        }
-    }
-
-    /// Waiting, because of `reason`.
-    #[must_use]
-    pub fn waiting(reason: Reason) -> Self {
-        Self {
-            verdict: Verdict::Waiting,
-            reason,
-        }
-    }
-}
-
-impl fmt::Display for Decision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.verdict, self.reason)
-    }
-}
-
-/// Whether a path is used. Printed as, and in serde: `taken`, `left`, `waiting`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// It is used.
-    Taken,
-    /// It is not.
-    Left,
-    /// It was taken and is kept connected, but nothing is sent over it for now.
-    Waiting,
-}
-
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Taken => "taken",
-            Self::Left => "left",
-            Self::Waiting => "waiting",
-        })
-    }
-}
 
 /// Why a path was taken, left or is waiting. Printed as a short line for people; serde uses that
 /// line too.
@@ -281,13 +170,8 @@ pub enum Reason {
         /// The peer.
         peer: String,
     },
-    /// The peer that uploads over the path decided.
-    ByUploader {
-        /// What it says, in one line.
-        why: String,
-    },
-    /// Taken: an IP peer is reached by the one way its network takes.
-    PlainIp,
+    /// Left: the remote chooses among the paths, and another one is enough to reach it.
+    RemoteChooses,
 }
 
 impl fmt::Display for Reason {
@@ -315,9 +199,8 @@ impl fmt::Display for Reason {
                 write!(f, "{}, {} of the best", Rate(*rate), Share(*share_ppm))
             }
             Self::Probing { slots } => {
-                write!(f, "probed after waiting {slots} time slot{}", {
-                    if *slots == 1 { "" } else { "s" }
-                })
+                let plural = plural(*slots as usize);
+                write!(f, "probed after waiting {slots} time slot{plural}")
             }
             Self::ProbedAgain { rate } => write!(f, "probed again, {}", Rate(*rate)),
             Self::TakesOver { from: Some(path) } => {
@@ -398,18 +281,8 @@ impl fmt::Display for Reason {
             }
             Self::NextTurn => f.write_str("nothing is free, next turn"),
             Self::Withdrawn { peer } => write!(f, "no longer offered to {peer}"),
-            Self::ByUploader { why } => write!(f, "by the uploader: {why}"),
-            Self::PlainIp => f.write_str("plain IP, one way only"),
+            Self::RemoteChooses => f.write_str("not chosen by the remote"),
         }
-    }
-}
-
-/// Bits per second, for people.
-pub(crate) struct Rate(pub u64);
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} Mbit/s", self.0 as f64 / 1e6)
     }
 }
 

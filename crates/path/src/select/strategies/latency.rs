@@ -2,14 +2,21 @@
 
 use std::time::Duration;
 
-use super::strategy::{Candidate, Rank, Strategy};
+use crate::select::kind::{self, Kind};
+use crate::select::strategy::{Candidate, Rank, Strategy};
 
-#[derive(Debug)]
-pub(super) struct Latency;
+pub(super) const KIND: Kind = Kind::ranking(
+    "latency",
+    "the lowest one-way delay, measured or else announced",
+    kind::plain::<Latency>,
+);
+
+#[derive(Debug, Default)]
+struct Latency;
 
 impl Strategy for Latency {
     fn text(&self) -> String {
-        "latency".to_owned()
+        KIND.name.to_owned()
     }
 
     fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {

@@ -1,15 +1,35 @@
 //! `spread:N%`: no AS but the two ends carries more than a share of the bytes.
 
-use std::collections::BTreeSet;
-
-use sciparse::identifier::isd_asn::IsdAsn;
-
-use super::strategy::{Candidate, Cost, Pick, Strategy};
-use crate::{Path, Reason};
-
 mod packing;
 #[cfg(test)]
 mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use crate::number::number;
+use crate::select::cost::Cost;
+use crate::select::kind::Kind;
+use crate::select::strategy::{Candidate, Pick, Strategy};
+use crate::{Path, Reason};
+
+pub(super) const KIND: Kind = Kind {
+    name: "spread",
+    argument: ":N%",
+    about: "as few paths as allow that no AS between the ends carries more than N % of the bytes; \
+            each path keeps to its share, so a slow one slows the others",
+    picks: true,
+    remedy: "spread:40%, with 1 to 100",
+    read: |argument| {
+        let percent = number(argument?.strip_suffix('%')?)?;
+        let percent = u8::try_from(percent).ok()?;
+        (1..=100)
+            .contains(&percent)
+            .then(|| Arc::new(Spread { percent }) as _)
+    },
+};
 
 /// How many sets of paths are tried: those of 13 paths are fewer, and of 20 the sets of up to 4.
 const TRIES: usize = 1 << 13;
@@ -24,9 +44,9 @@ const PRECISION: f64 = 1e-9;
 /// ASes; of these sets the one that ranks best in sum. Where none can, the paths over which the AS
 /// that carries most carries least.
 #[derive(Debug)]
-pub(super) struct Spread {
+struct Spread {
     /// The largest share, in per cent: 1 to 100.
-    pub percent: u8,
+    percent: u8,
 }
 
 impl Strategy for Spread {

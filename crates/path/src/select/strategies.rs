@@ -1,0 +1,23 @@
+//! The strategies. To add one: a file in this folder, its `mod` line and its entry in [`STRATEGIES`].
+//! Parsing, error texts and the program's help follow from that.
+
+mod bandwidth;
+mod carbon;
+mod disjoint;
+mod latency;
+mod shortest;
+mod spread;
+
+pub(super) use self::disjoint::Disjoint;
+pub(super) use self::shortest::Shortest;
+use super::kind::Kind;
+
+/// All strategies that a [`Select`](super::Select) can name, in the order in which help lists them.
+pub static STRATEGIES: [Kind; 6] = [
+    shortest::KIND,
+    latency::KIND,
+    bandwidth::KIND,
+    carbon::KIND,
+    disjoint::KIND,
+    spread::KIND,
+];

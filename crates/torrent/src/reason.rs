@@ -1,0 +1,61 @@
+//! Why a path-level peer is used or not.
+
+use std::fmt;
+
+/// A decision of a transfer about a path, with its [`Reason`].
+pub type Decision = hawser_path::Decision<Reason>;
+
+/// Why a path was taken, left or is waiting. Printed as a short line for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// By the rules for paths of any transfer.
+    Path(hawser_path::Reason),
+    /// The peer that uploads over the path decided.
+    ByUploader {
+        /// The reason it sent, in one line; nothing of it is checked.
+        why: String,
+    },
+    /// The peer is an IP peer: IP offers no choice of paths.
+    PlainIp,
+}
+
+impl From<hawser_path::Reason> for Reason {
+    fn from(reason: hawser_path::Reason) -> Self {
+        match reason {
+            // Uploaders choose, where the remote does.
+            hawser_path::Reason::RemoteChooses => Self::ByUploader {
+                why: "not chosen".into(),
+            },
+            reason => Self::Path(reason),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(reason) => reason.fmt(f),
+            Self::ByUploader { why } => write!(f, "by the uploader: {why}"),
+            Self::PlainIp => f.write_str("plain IP, one way only"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_printed_for_people() {
+        let left = hawser_path::Decision::left(hawser_path::Reason::RemoteChooses);
+        let left: Decision = left.convert();
+        assert_eq!(left.to_string(), "left: by the uploader: not chosen");
+        let limit = hawser_path::Reason::Limit { max: 2 };
+        let left: Decision = hawser_path::Decision::left(limit.clone()).convert();
+        assert_eq!(left.reason, Reason::Path(limit));
+        assert_eq!(left.to_string(), "left: limit of 2 paths reached");
+        let ip = Decision::taken(Reason::PlainIp);
+        assert_eq!(ip.to_string(), "taken: plain IP, one way only");
+    }
+}
