@@ -20,7 +20,7 @@ mod uploads;
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
@@ -143,7 +143,7 @@ pub(crate) struct Swarm<T: Transport> {
 }
 
 impl<T: Transport> Swarm<T> {
-    /// An owner that has `shared.verified` and dials `peers`.
+    /// An owner that offers what `shared` does and dials `peers`.
     ///
     /// # Errors
     /// When the disk threads cannot be started.
@@ -161,11 +161,7 @@ impl<T: Transport> Swarm<T> {
             // The owner is gone: nobody wants to know.
             let _ = report.blocking_send(Event::Disk(event));
         })?;
-        let verified = shared
-            .verified
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let verified = shared.offered();
         let now = Instant::now();
         let tally = Tally::new(metainfo.pieces(), &verified, now);
         let mut remotes = Remotes::new(peers, &goal);
@@ -385,7 +381,7 @@ impl<T: Transport> Swarm<T> {
             return Ok(None);
         }
         let offered = self.shared.offered();
-        if session.said.iter().any(|piece| !offered.has(piece)) {
+        if session.offered.iter().any(|piece| !offered.has(piece)) {
             session
                 .connection
                 .close(CloseCode::Withdrawn, content::WITHDRAWN);
@@ -411,7 +407,7 @@ impl<T: Transport> Swarm<T> {
             conn.send([self.introduction(from)]);
         }
         // What was verified between our greeting and now.
-        let news = offered.iter().filter(|piece| !session.said.has(*piece));
+        let news = offered.iter().filter(|piece| !session.offered.has(*piece));
         conn.send(news.map(Message::Have));
         self.picker.add_conn(id, group);
         self.conns.insert(id, conn);

@@ -1,23 +1,25 @@
-//! From bytes to what the owner of the torrent has to know.
+//! From bytes to what the owner of the torrent acts on.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 
-use super::{Counts, Gone, Input, Inputs, Shared, Uploads};
+use super::event::{Counts, Input, Inputs};
+use super::gone::Gone;
+use super::shared::Shared;
+use super::upload::Uploads;
 use crate::bitfield::Bitfield;
 use crate::wire::{
     Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message, Multipath, Request,
     WireError,
 };
 
-/// Bytes read at a time: few while little comes, so that a thousand idle connections cost little;
-/// many blocks when more is waiting, so that the owner is woken once for all of them.
+/// Bytes read at a time: few on a connection with little traffic, so that a thousand idle ones cost
+/// little; many blocks when more is waiting, so that the owner is woken once for all of them.
 const READ: std::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
-/// Reads until the stream ends, the peer breaks the protocol, or nobody listens to `events`.
+/// Reads until the stream ends, the peer breaks the protocol, or the receiver of `events` is dropped.
 pub(super) async fn run<E: Send>(
     mut stream: impl AsyncRead + Unpin,
     shared: &Shared,
@@ -49,14 +51,14 @@ pub(super) async fn run<E: Send>(
                 Err(fault) => break Some(fault),
             };
             match judge(message, shared, uploads) {
-                Ok(Heard::Tell(input)) => {
+                Ok(Judged::Input(input)) => {
                     if let Input::Block { data, .. } = &input {
                         blocks += data.len();
                     }
                     inputs.push(input);
                 }
-                Ok(Heard::Asked) => asked = true,
-                Ok(Heard::Nothing) => {}
+                Ok(Judged::Request) => asked = true,
+                Ok(Judged::Ignored) => {}
                 Err(fault) => break Some(fault),
             }
         };
@@ -78,46 +80,46 @@ pub(super) async fn run<E: Send>(
     }
 }
 
-enum Heard {
-    Tell(Input),
-    Asked,
-    Nothing,
+/// What a message comes to.
+enum Judged {
+    /// The owner acts on it.
+    Input(Input),
+    /// It asks for a block, which is queued.
+    Request,
+    /// It changes nothing, or nothing more.
+    Ignored,
 }
 
-fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Heard, WireError> {
+fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Judged, WireError> {
     let pieces = shared.pieces.count();
     let input = match message {
         Message::KeepAlive | Message::Interested | Message::NotInterested => {
-            return Ok(Heard::Nothing);
+            return Ok(Judged::Ignored);
         }
         Message::Choke => Input::Choke,
         Message::Unchoke => Input::Unchoke,
         Message::Have(piece) if piece < pieces => Input::Have(piece),
         Message::Have(piece) => return Err(WireError::NoSuchPiece { piece, pieces }),
-        // BEP 3 has it right after the handshake only, but aria2 sends it in place of many `have`,
-        // and others take it at any time.
+        // BEP 3 allows it right after the handshake only, but aria2 sends it instead of many `have`,
+        // and other clients accept it at any time.
         Message::Bitfield(bits) => Input::Bitfield(
             Bitfield::from_wire(&bits, pieces).ok_or(WireError::BadBitfield { pieces })?,
         ),
         Message::Request(request) => {
             check(request, shared.pieces.size(request.piece))?;
-            let verified = shared.verified.read();
-            if !verified
-                .unwrap_or_else(PoisonError::into_inner)
-                .has(request.piece)
-            {
-                // It was offered before the file changed.
+            if !shared.offers(request.piece) {
+                // It may have been offered before its file changed.
                 if shared.content.get().is_some() {
-                    return Ok(Heard::Nothing);
+                    return Ok(Judged::Ignored);
                 }
                 return Err(WireError::RequestedMissing(request.piece));
             }
             uploads.push(request)?;
-            return Ok(Heard::Asked);
+            return Ok(Judged::Request);
         }
         Message::Cancel(request) => {
             uploads.cancel(request);
-            return Ok(Heard::Nothing);
+            return Ok(Judged::Ignored);
         }
         Message::Piece { piece, begin, data } => Input::Block {
             request: Request {
@@ -133,12 +135,12 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Heard, 
         Message::Extended { id, payload } if id == MULTIPATH => {
             match Multipath::decode(&payload)? {
                 Some(message) => Input::Multipath(message),
-                None => return Ok(Heard::Nothing),
+                None => return Ok(Judged::Ignored),
             }
         }
-        Message::Extended { .. } => return Ok(Heard::Nothing),
+        Message::Extended { .. } => return Ok(Judged::Ignored),
     };
-    Ok(Heard::Tell(input))
+    Ok(Judged::Input(input))
 }
 
 fn check(request: Request, size: u32) -> Result<(), WireError> {

@@ -1,7 +1,7 @@
 //! What all connections of a torrent share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use hawser_store::{Account, Budget, Files, Watch};
 
@@ -15,14 +15,15 @@ use crate::wire::{Handshake, PeerId};
 pub(crate) struct Shared {
     pub files: Arc<Files>,
     pub pieces: Pieces,
-    /// What is verified, so what peers may ask for.
-    pub verified: RwLock<Bitfield>,
+    /// What peers may ask for: all that is verified.
+    offered: RwLock<Bitfield>,
     /// Whether there are pieces to fetch.
     pub fetching: AtomicBool,
-    /// Watches over the files, once they are served and not written.
+    /// Watches the files, once they are only read.
     pub content: OnceLock<Arc<Watch<Metainfo>>>,
     /// Bounds the blocks that wait for the disk, and the reads from it for peers.
     pub account: Account,
+    /// The handshake that this side sends.
     pub ours: Handshake,
 }
 
@@ -33,7 +34,7 @@ impl Shared {
             files,
             pieces: metainfo.pieces(),
             fetching: AtomicBool::new(!verified.is_full()),
-            verified: RwLock::new(verified),
+            offered: RwLock::new(verified),
             content: OnceLock::new(),
             account: Budget::of_process().join(),
             ours: Handshake {
@@ -46,8 +47,25 @@ impl Shared {
 
     /// What peers may ask for now.
     pub fn offered(&self) -> Bitfield {
-        let verified = self.verified.read();
-        verified.unwrap_or_else(PoisonError::into_inner).clone()
+        self.read().clone()
+    }
+
+    /// Whether peers may ask for a piece now.
+    pub fn offers(&self, piece: u32) -> bool {
+        self.read().has(piece)
+    }
+
+    /// Whether peers may ask for a piece from now on.
+    pub fn offer(&self, piece: u32, is_offered: bool) {
+        let mut offered = self.offered.write().unwrap_or_else(PoisonError::into_inner);
+        match is_offered {
+            true => offered.set(piece),
+            false => offered.clear(piece),
+        };
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Bitfield> {
+        self.offered.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether there are pieces to fetch.

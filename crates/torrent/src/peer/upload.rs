@@ -1,4 +1,4 @@
-//! What a peer has asked for and not been sent yet.
+//! The blocks that a peer asked for and that are not sent yet.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use tokio::sync::Notify;
 
 use crate::wire::{Request, WireError};
 
-/// Most requests of one peer that wait. At 16 KiB each this covers 10 Gbit/s over 100 ms.
+/// Most requests of one peer that may wait: at 16 KiB each, 10 Gbit/s over 100 ms.
 pub(crate) const QUEUE: usize = 8192;
 
-/// A peer's requests in the order they came. Choked at first: what is asked for then is dropped.
+/// A peer's requests in the order they came. It is choked at first: requests are dropped then.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     /// `None` while choked.
@@ -19,20 +19,20 @@ pub(crate) struct Uploads {
 }
 
 impl Uploads {
-    /// Requests count from now on.
+    /// Takes requests from now on.
     pub fn unchoke(&self) {
         self.lock().get_or_insert_default();
     }
 
-    /// All requests are dropped, those that wait and those still under way (BEP 3).
+    /// Drops all requests, those that wait and those still to come (BEP 3).
     pub fn choke(&self) {
         *self.lock() = None;
     }
 
-    /// One more request.
+    /// Queues one more request.
     ///
     /// # Errors
-    /// When too many wait already.
+    /// If too many wait already.
     pub fn push(&self, request: Request) -> Result<(), WireError> {
         let mut queue = self.lock();
         let Some(queue) = queue.as_mut() else {
@@ -45,7 +45,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// Forgets a request, if it was not taken yet.
+    /// Drops a request, if it was not taken yet.
     pub fn cancel(&self, request: Request) {
         let mut queue = self.lock();
         let Some(queue) = queue.as_mut() else {
@@ -56,17 +56,17 @@ impl Uploads {
         }
     }
 
-    /// Says that there is something to take.
+    /// Ends the wait of [`Uploads::more`].
     pub fn wake(&self) {
         self.more.notify_one();
     }
 
-    /// Waits until there may be something to take.
+    /// Waits until there may be requests to take.
     pub async fn more(&self) {
         self.more.notified().await;
     }
 
-    /// The next requests, together at most `bytes` long, but at least one if there is one.
+    /// Takes the next requests, together for at most `bytes` bytes, but at least one if any waits.
     pub fn take(&self, bytes: u32) -> Vec<Request> {
         let mut queue = self.lock();
         let mut taken = Vec::new();

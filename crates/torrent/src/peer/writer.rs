@@ -10,7 +10,10 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Counts, Gone, Outgoing, Shared, Uploads};
+use super::event::{Counts, Outgoing};
+use super::gone::Gone;
+use super::shared::Shared;
+use super::upload::Uploads;
 use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
 use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};
@@ -19,7 +22,7 @@ use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};
 /// sends. Two such buffers are held: one being written, the next being read.
 const BATCH: u32 = 256 << 10;
 
-/// After so long without a message a keep-alive is sent: peers may drop who is silent for two
+/// Silence after which a keep-alive is sent: peers may close a connection that is silent for two
 /// minutes (BEP 3).
 const KEEP_ALIVE: Duration = Duration::from_secs(90);
 
@@ -31,8 +34,9 @@ struct Batch {
 
 type Reading = JoinHandle<Result<Batch, StoreError>>;
 
-/// Writes what `messages` brings and what `uploads` asks for, until one of both ends. After
-/// [`Outgoing::End`] it is for the peer to close: it does so once it has read everything.
+/// Writes `messages` and the blocks asked for in `uploads`, until the stream fails or the sender of
+/// `messages` is dropped. After [`Outgoing::End`] the peer closes the connection, once it has read
+/// everything.
 pub(super) async fn run(
     mut stream: impl AsyncWrite + Unpin,
     shared: &Shared,
@@ -119,8 +123,8 @@ async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Optio
     }))
 }
 
-/// Reads from files that may have changed since they were verified: blocks that are not what they
-/// should be are left out.
+/// Reads from files that may have changed since they were verified: blocks that are right no more are
+/// left out.
 fn read_watched(
     files: &Files,
     content: &Watch<Metainfo>,

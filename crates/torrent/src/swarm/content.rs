@@ -1,6 +1,6 @@
 //! Files that change while they are served.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_store::{Stamps, Watch};
@@ -48,16 +48,9 @@ impl<T: Transport> Swarm<T> {
         let Some(news) = content.take_news() else {
             return;
         };
-        {
-            let verified = self.shared.verified.write();
-            let mut verified = verified.unwrap_or_else(PoisonError::into_inner);
-            // A piece may be among both more than once: what counts is how it is now.
-            for piece in news.withdrawn.iter().chain(&news.restored) {
-                match content.is_offered(*piece) {
-                    true => verified.set(*piece),
-                    false => verified.clear(*piece),
-                };
-            }
+        // A piece may be among both more than once: what counts is how it is now.
+        for piece in news.withdrawn.iter().chain(&news.restored) {
+            self.shared.offer(*piece, content.is_offered(*piece));
         }
         let lacks = |id: &ConnId| news.withdrawn.iter().any(|p| !self.picker.has(*id, *p));
         let misled: Vec<ConnId> = self.conns.keys().copied().filter(lacks).collect();

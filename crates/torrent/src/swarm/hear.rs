@@ -1,6 +1,5 @@
 //! What peers and the disk say about blocks and pieces.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -157,11 +156,7 @@ impl<T: Transport> Swarm<T> {
 
     fn verified(&mut self, piece: u32, now: Instant) {
         self.picker.verify(piece);
-        let shared = &self.shared.verified;
-        shared
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .set(piece);
+        self.shared.offer(piece, true);
         let missing = !self.picker.verified().is_full();
         self.shared.fetching.store(missing, Ordering::Relaxed);
         if !missing {

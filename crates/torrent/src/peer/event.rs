@@ -1,0 +1,47 @@
+//! What a connection and the owner of the torrent pass to each other.
+
+use std::sync::atomic::AtomicU64;
+
+use bytes::Bytes;
+use hawser_store::Reservation;
+
+use crate::bitfield::Bitfield;
+use crate::wire::{ExtendedHandshake, Multipath, Request};
+
+/// Counts of one connection, written by its task and read by the owner.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Bytes read from the stream.
+    pub received: AtomicU64,
+    /// Bytes of blocks written to it.
+    pub uploaded: AtomicU64,
+}
+
+/// A message of a peer that the owner of the torrent acts on.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Block { request: Request, data: Bytes },
+    Have(u32),
+    Bitfield(Bitfield),
+    Choke,
+    Unchoke,
+    Extended(ExtendedHandshake),
+    Multipath(Multipath),
+}
+
+/// What one read from the stream brought.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    pub inputs: Vec<Input>,
+    /// Held until the blocks among them are on disk.
+    pub room: Option<Reservation>,
+}
+
+/// What the owner sends to a peer, apart from blocks.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// Encoded messages.
+    Messages(Vec<u8>),
+    /// The end of the stream, after everything given before it.
+    End,
+}

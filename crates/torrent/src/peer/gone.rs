@@ -1,0 +1,64 @@
+//! Why a connection ended.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::close::{CloseCode, Closed};
+use crate::transport::Connection;
+use crate::wire::WireError;
+
+/// Longest wait for the handshake of a peer.
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why a connection ended, or came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub(crate) enum Gone {
+    /// The peer broke the protocol.
+    #[error("dropped: {0}")]
+    Broke(#[from] WireError),
+    /// The peer is this program itself.
+    #[error("it is this program itself")]
+    Ourselves,
+    /// The handshake of the peer did not come in time.
+    #[error("no BitTorrent handshake within {} s", HANDSHAKE_TIMEOUT.as_secs())]
+    Silent,
+    /// The connection ended.
+    #[error("{0}")]
+    Closed(Closed),
+    /// What a peer asked for could not be read from disk.
+    #[error("cannot read what it asked for: {0}")]
+    Disk(String),
+}
+
+impl Gone {
+    /// The connection ended, for a reason that is not the peer's.
+    pub(super) fn closed(text: impl Into<String>) -> Self {
+        Self::Closed(Closed::plain(text))
+    }
+
+    /// Why `connection` was closed, if that is known; `otherwise` if not.
+    pub(super) fn of(connection: &impl Connection, otherwise: &str) -> Self {
+        let closed = connection.close_reason();
+        Self::Closed(closed.unwrap_or_else(|| Closed::plain(otherwise)))
+    }
+
+    /// What the peer is sent when the connection is closed for this.
+    pub fn code(&self) -> CloseCode {
+        match self {
+            Self::Broke(_) => CloseCode::Banned,
+            Self::Disk(_) => CloseCode::Storage,
+            Self::Ourselves | Self::Silent | Self::Closed(_) => CloseCode::Plain,
+        }
+    }
+
+    /// Whether dialing the peer again is of no use: it serves another torrent, or is this program.
+    pub fn is_final(&self) -> bool {
+        use WireError::{NotBitTorrent, NotThisTorrent, WrongInfoHash};
+        matches!(
+            self,
+            Self::Ourselves | Self::Broke(WrongInfoHash(_) | NotThisTorrent | NotBitTorrent)
+        )
+    }
+}

@@ -1,0 +1,141 @@
+//! The exchange of handshakes on a new connection.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::gone::{Gone, HANDSHAKE_TIMEOUT};
+use super::shared::Shared;
+use crate::address::PeerAddr;
+use crate::bitfield::Bitfield;
+use crate::transport::Connection;
+use crate::wire::{HANDSHAKE_BYTES, Handshake, Message, WireError, encode};
+
+/// A connection after the handshake.
+#[derive(Debug)]
+pub(crate) struct Session<C: Connection> {
+    pub connection: Arc<C>,
+    /// Whether the peer understands extended messages.
+    pub extended: bool,
+    /// Whether our extended handshake was sent with the first one.
+    pub introduced: bool,
+    /// The pieces in the bitfield that we sent.
+    pub offered: Bitfield,
+    pub(super) read: C::Read,
+    pub(super) write: C::Write,
+}
+
+/// The side that opened a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// This one, so it sends its handshake first.
+    Dialed,
+    /// The peer.
+    Accepted,
+}
+
+/// Exchanges handshakes. Our bitfield and interest go with ours, so that requests can follow the
+/// peer's answer at once. So does `introduction`, our extended handshake, when a SCION peer is
+/// dialed: it then knows a round trip earlier whether to unchoke us.
+///
+/// # Errors
+/// Why they failed; the connection is closed then.
+pub(crate) async fn establish<C: Connection>(
+    connection: C,
+    side: Side,
+    introduction: &Message,
+    shared: &Shared,
+) -> Result<Session<C>, Gone> {
+    let connection = Arc::new(connection);
+    let handshakes = handshakes(Arc::clone(&connection), side, introduction, shared);
+    let result = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshakes)
+        .await
+        .unwrap_or(Err(Gone::Silent));
+    if let Err(gone) = &result {
+        connection.close(gone.code(), &gone.to_string());
+    }
+    result
+}
+
+async fn handshakes<C: Connection>(
+    connection: Arc<C>,
+    side: Side,
+    introduction: &Message,
+    shared: &Shared,
+) -> Result<Session<C>, Gone> {
+    let closed = |error: std::io::Error| Gone::of(&*connection, &error.to_string());
+    let (mut read, mut write) = connection
+        .stream()
+        .await
+        .map_err(|reason| Gone::of(&*connection, &reason))?;
+    let offered = shared.offered();
+    let mut greeting = greeting(shared, &offered);
+    let introduced = matches!(
+        (side, connection.peer()),
+        (Side::Dialed, PeerAddr::Scion(_))
+    );
+    if introduced {
+        // Every program that speaks this over SCION understands extended messages.
+        encode(introduction, &mut greeting);
+    }
+    // Not every program takes more than a handshake before it has answered: aria2 drops peers that
+    // send more.
+    let (first, rest) = match (side, connection.peer()) {
+        (Side::Dialed, PeerAddr::Scion(_)) => (&greeting[..], &[][..]),
+        (Side::Dialed, PeerAddr::Ip(_)) => greeting.split_at(HANDSHAKE_BYTES),
+        (Side::Accepted, _) => (&[][..], &greeting[..]),
+    };
+    write.write_all(first).await.map_err(closed)?;
+    let mut theirs = [0; HANDSHAKE_BYTES];
+    read.read_exact(&mut theirs).await.map_err(closed)?;
+    let theirs = match Handshake::decode(&theirs, shared.ours.info_hash) {
+        Err(fault @ WireError::WrongInfoHash(_)) if side == Side::Accepted => {
+            refuse(&mut read, &mut write, shared)
+                .await
+                .map_err(closed)?;
+            return Err(fault.into());
+        }
+        theirs => theirs?,
+    };
+    if theirs.peer_id == shared.ours.peer_id {
+        return Err(Gone::Ourselves);
+    }
+    write.write_all(rest).await.map_err(closed)?;
+    Ok(Session {
+        connection,
+        extended: theirs.extended,
+        introduced,
+        offered,
+        read,
+        write,
+    })
+}
+
+/// Answers a peer that asks for another torrent that it is not served here, and waits until the peer
+/// ends the connection: closing it at once might discard the answer.
+async fn refuse(
+    read: &mut (impl AsyncRead + Unpin),
+    write: &mut (impl AsyncWrite + Unpin),
+    shared: &Shared,
+) -> std::io::Result<()> {
+    write.write_all(&shared.ours.refusal().encode()).await?;
+    write.flush().await?;
+    let mut rest = [0; 1024];
+    while read.read(&mut rest).await? > 0 {}
+    Ok(())
+}
+
+/// Our handshake, bitfield and interest. The peer is not unchoked yet: that depends on whether it
+/// leaves the choice of paths to us.
+fn greeting(shared: &Shared, verified: &Bitfield) -> Vec<u8> {
+    let mut out = shared.ours.encode().to_vec();
+    if !verified.is_empty() {
+        let bits = Bytes::copy_from_slice(verified.as_wire());
+        encode(&Message::Bitfield(bits), &mut out);
+    }
+    if shared.fetches() {
+        encode(&Message::Interested, &mut out);
+    }
+    out
+}
