@@ -1,16 +1,16 @@
-//! How many SCMP messages may be sent: a token bucket.
+//! A rate limit for SCMP messages: a token bucket.
 
 use std::time::Instant;
 
-/// Tokens come at a steady rate, up to `burst`; each message takes one.
-pub(crate) struct Budget {
+/// Tokens are added at a steady rate, up to `burst`; each message takes one.
+pub(crate) struct TokenBucket {
     rate: f64,
     burst: f64,
     tokens: f64,
     last: Instant,
 }
 
-impl Budget {
+impl TokenBucket {
     /// A full bucket of `burst` tokens that gets `rate` tokens a second.
     pub fn new(rate: u32, burst: u32, now: Instant) -> Self {
         Self {
@@ -38,16 +38,16 @@ impl Budget {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Budget;
+    use super::TokenBucket;
 
     #[test]
     fn a_burst_passes_then_the_rate() {
         let start = Instant::now();
-        let mut budget = Budget::new(100, 10, start);
-        assert_eq!((0..50).filter(|_| budget.take(start)).count(), 10);
+        let mut bucket = TokenBucket::new(100, 10, start);
+        assert_eq!((0..50).filter(|_| bucket.take(start)).count(), 10);
         let later = start + Duration::from_millis(55);
-        assert_eq!((0..50).filter(|_| budget.take(later)).count(), 5);
+        assert_eq!((0..50).filter(|_| bucket.take(later)).count(), 5);
         let much_later = start + Duration::from_secs(60);
-        assert_eq!((0..50).filter(|_| budget.take(much_later)).count(), 10);
+        assert_eq!((0..50).filter(|_| bucket.take(much_later)).count(), 10);
     }
 }

@@ -1,4 +1,4 @@
-//! What the router counts.
+//! Counters of the router.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::reason::Reason;
 
-/// What has passed an interface since the router started. BFD packets do not count.
+/// Packets at an interface since the router started, without BFD packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InterfaceCounters {
     /// SCION packets received.
@@ -22,12 +22,12 @@ pub struct InterfaceCounters {
 /// All counters of a router.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// By interface; 0 is the AS's inside.
+    /// By interface; 0 is the internal one.
     pub interfaces: BTreeMap<u16, InterfaceCounters>,
     /// Packets not passed on, by reason; only reasons that have occurred.
     pub drops: BTreeMap<String, u64>,
     /// Whether BFD finds them up: links by the number of their interface, other routers of the AS
-    /// by name. What is not watched is not there.
+    /// by name. Links without BFD are missing.
     #[serde(default)]
     pub bfd: BTreeMap<String, bool>,
 }

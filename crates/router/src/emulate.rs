@@ -5,16 +5,16 @@ use std::time::Instant;
 
 use hawser_topology::Shape;
 
-/// Most bytes on their way over one emulated link: 250 ms at 1 Gbit/s.
+/// Most bytes under way over one emulated link: 250 ms at 1 Gbit/s.
 const MAX_HELD: usize = 32 << 20;
 
-/// Held bytes that are worth giving back.
+/// Memory is released once more bytes than this were held.
 const MUCH: usize = 1 << 20;
 
-/// Places of an empty queue that are kept for the next packets.
+/// Largest capacity that an empty queue keeps for the next packets.
 const KEPT: usize = 256;
 
-/// One direction of a link as it is to behave.
+/// How one direction of a link behaves.
 ///
 /// Loss is drawn per packet. Delay is `delay` plus a uniform draw of up to `jitter` either way, per
 /// group of packets that came together, and never overtakes: like a real link it keeps the order of
@@ -29,14 +29,14 @@ pub(crate) struct Emulator {
     last_due: Option<Instant>,
 }
 
-/// Packets on their way: to be sent, in one send, when due.
+/// Packets under way: to be sent, in one send, when due.
 pub(crate) struct Held {
     pub due: Instant,
     /// Length of each packet but the last.
     pub segment: usize,
     pub data: Vec<u8>,
-    /// Whether it does not count: it is the router's own.
-    pub quiet: bool,
+    /// Whether it is a BFD packet, which is not counted.
+    pub is_bfd: bool,
 }
 
 impl Emulator {
@@ -51,7 +51,7 @@ impl Emulator {
         }
     }
 
-    /// Takes effect for packets from now on; those on their way stay so.
+    /// Sets the shape for packets from now on, not for those under way.
     pub fn set_shape(&mut self, shape: Shape) {
         self.shape = shape;
     }
@@ -68,14 +68,14 @@ impl Emulator {
         !self.queue.is_empty() || !self.shape.delay.is_zero() || !self.shape.jitter.is_zero()
     }
 
-    /// Holds packets of `segment` bytes each, the last perhaps shorter, until they are due; gives
-    /// the data back when there is no room.
+    /// Holds packets of `segment` bytes each, the last perhaps shorter, until they are due; returns
+    /// the data when there is no room.
     pub fn hold(
         &mut self,
         now: Instant,
         segment: usize,
         data: Vec<u8>,
-        quiet: bool,
+        is_bfd: bool,
     ) -> Result<(), Vec<u8>> {
         if self.held + data.len() > MAX_HELD {
             return Err(data);
@@ -97,7 +97,7 @@ impl Emulator {
             due,
             segment,
             data,
-            quiet,
+            is_bfd,
         });
         Ok(())
     }
@@ -120,17 +120,17 @@ impl Emulator {
         Some(held)
     }
 
-    /// Whether nothing is on its way any more, but much was since this was last asked: then memory
-    /// is to be had.
-    pub fn has_slimmed(&mut self) -> bool {
-        let slimmed = self.queue.is_empty() && self.most_held > MUCH;
-        if slimmed {
+    /// Whether nothing is under way any more, but much was since the last `true`: then memory can be
+    /// released.
+    pub fn take_drained(&mut self) -> bool {
+        let drained = self.queue.is_empty() && self.most_held > MUCH;
+        if drained {
             self.most_held = 0;
         }
-        slimmed
+        drained
     }
 
-    /// Forgets everything on its way; returns how many packets that were.
+    /// Drops everything under way; returns the number of packets.
     pub fn clear(&mut self) -> u64 {
         let packets = self
             .queue

@@ -1,190 +1,151 @@
-//! The forwarding step between the ports: receive, decide, send.
+//! A router without its waiting and its control socket.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::net::SocketAddr;
-use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use hawser_packet::ScmpError;
-use hawser_packet::number::unreachable;
 use hawser_topology::LinkState;
 
-use crate::counters::{Counters, Drops};
+use crate::bfd::{Change, Location, Neighbours};
+use crate::counters::Counters;
 use crate::forwarder::Forwarder;
-use crate::io::{Inbox, dropped, give_back, largest_payload};
-use crate::port::{NoWay, Port};
+use crate::io::{dropped, largest_payload, release_memory};
+use crate::port::{Port, position};
 use crate::reason::Reason;
-use crate::verdict::{Answer, Origin, Verdict};
+use crate::switch::{Switch, unix_time};
+use crate::verdict::Origin;
 
-/// The time in Unix seconds.
-fn unix_time() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs())
-}
-
-mod watch;
-
-use self::watch::Watch;
-pub(crate) use self::watch::{Watched, WatchedPlace};
-
-/// The inside's place among the ports.
-const INSIDE: usize = 0;
-
-/// A router without its waiting and its control.
+/// A router without its waiting and its control socket.
 pub(crate) struct Engine {
-    forwarder: Forwarder,
-    /// The inside first, then the interfaces by number.
-    ports: Vec<Port>,
+    switch: Switch,
     /// The MTU of each interface as announced to the neighbour.
     announced: BTreeMap<u16, u16>,
-    watch: Watch,
-    inbox: Inbox,
-    drops: Drops,
-    /// Where an SCMP message is written before it leaves.
-    scratch: Vec<u8>,
-}
-
-/// A message back to where a packet came from.
-enum Message {
-    Error(ScmpError),
-    Reply(Answer),
 }
 
 impl Engine {
-    /// The router that forwards as `forwarder` says between `ports`, and watches its neighbours.
-    /// What it has not heard yet is down.
-    pub fn new(mut forwarder: Forwarder, ports: Vec<Port>, watched: Vec<Watched>) -> Self {
+    /// The router that forwards as `forwarder` says between `ports`: the internal one, then the
+    /// external ones by interface. Its `neighbours` are down until BFD finds them up.
+    pub fn new(mut forwarder: Forwarder, ports: Vec<Port>, neighbours: Neighbours) -> Self {
         let announced = ports.iter().filter_map(|port| {
             let entry = forwarder.interface(port.id)?;
             Some((port.id, entry.external.mtu))
         });
         let announced = announced.collect();
-        for watched in &watched {
-            forwarder.set_bfd_up(watched.origin(), false);
+        for origin in neighbours.origins() {
+            forwarder.set_bfd_up(origin, false);
         }
         let mut engine = Self {
+            switch: Switch::new(forwarder, ports, neighbours),
             announced,
-            watch: Watch::new(watched),
-            forwarder,
-            ports,
-            inbox: Inbox::new(),
-            drops: Drops::default(),
-            scratch: Vec::with_capacity(2048),
         };
-        for port in 1..engine.ports.len() {
-            engine.measure(port);
+        for port in 1..engine.switch.ports.len() {
+            engine.measure_mtu(port);
         }
         engine
     }
 
-    /// Finds out what the link at `port` takes. The announced MTU is promised to all; what takes
-    /// more is not made to take less, as scionproto's services send a little more than is announced
-    /// (and whatever is too large for the announced MTU, the system sends in fragments).
-    fn measure(&mut self, port: usize) {
-        let port = &mut self.ports[port];
+    /// Sets the MTU of an external port to what its link takes, at least the announced one: that is
+    /// promised to all. What is larger is not refused, as scionproto's services send a little more
+    /// than announced (and the system sends packets beyond the link's MTU in fragments).
+    fn measure_mtu(&mut self, port: usize) {
+        let port = &mut self.switch.ports[port];
         let announced = self.announced.get(&port.id).copied().unwrap_or(u16::MAX);
-        // Without a way there is nothing to find out.
+        // Without a route there is nothing to measure.
         let possible = match port.is_connected() {
             true => largest_payload(&port.socket).unwrap_or(0),
             false => 0,
         };
         let possible = u16::try_from(possible).unwrap_or(u16::MAX);
-        self.forwarder.set_mtu(port.id, announced.max(possible));
+        let forwarder = &mut self.switch.forwarder;
+        forwarder.set_mtu(port.id, announced.max(possible));
     }
 
     /// The ports' sockets.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        self.ports.iter().map(|port| port.socket.as_raw_fd())
+        self.switch.ports.iter().map(|port| port.socket.as_raw_fd())
     }
 
     /// When the next held or BFD packets are due.
     pub fn next_due(&self) -> Option<Instant> {
-        self.ports
-            .iter()
+        let ports = self.switch.ports.iter();
+        ports
             .filter_map(|port| port.emulator.next_due())
-            .chain(self.watch.next_due())
+            .chain(self.switch.neighbours.next_due())
             .min()
     }
 
     /// Whether packets are held.
-    pub fn holds(&self) -> bool {
-        self.ports
-            .iter()
-            .any(|port| port.emulator.next_due().is_some())
+    pub fn holds_packets(&self) -> bool {
+        let mut ports = self.switch.ports.iter();
+        ports.any(|port| port.emulator.next_due().is_some())
     }
 
     /// Sends the held and BFD packets that are due.
     pub fn send_due(&mut self, now: Instant) {
-        for port in &mut self.ports {
-            port.send_due(now, &mut self.drops);
+        for port in &mut self.switch.ports {
+            port.send_due(now, &mut self.switch.drops);
         }
-        self.look_around(now);
+        self.run_bfd(now);
     }
 
-    /// Gives memory back that delayed packets have taken and left.
-    pub fn slim(&mut self) {
-        let mut slimmed = false;
-        for port in &mut self.ports {
-            slimmed |= port.emulator.has_slimmed();
+    /// Releases memory that delayed packets no longer use.
+    pub fn release_memory(&mut self) {
+        let mut drained = false;
+        for port in &mut self.switch.ports {
+            drained |= port.emulator.take_drained();
         }
-        if slimmed {
-            give_back();
+        if drained {
+            release_memory();
         }
     }
 
-    /// Makes interface `id` behave as `state` says; false when there is none.
+    /// Makes interface `id` behave as `state` says; `false` when the router does not have it.
     pub fn set_link(&mut self, id: u16, state: &LinkState) -> bool {
-        let Ok(at) = self.ports[1..].binary_search_by_key(&id, |port| port.id) else {
+        let Some(port) = position(&self.switch.ports, id).filter(|_| id != 0) else {
             return false;
         };
-        self.ports[1 + at].set_link(state, &mut self.drops);
-        self.measure(1 + at);
-        self.forwarder.set_up(id, state.up)
+        self.switch.ports[port].set_link(state, &mut self.switch.drops);
+        self.measure_mtu(port);
+        self.switch.forwarder.set_up(id, state.up)
     }
 
     pub fn counters(&self) -> Counters {
-        let mut drops = self.drops.by_name();
-        let unread = self
-            .ports
-            .iter()
-            .filter_map(|port| dropped(&port.socket).ok());
+        let ports = &self.switch.ports;
+        let mut drops = self.switch.drops.by_name();
+        let unread = ports.iter().filter_map(|port| dropped(&port.socket).ok());
         match unread.sum() {
             0 => {}
             unread => drop(drops.insert(Reason::ReceiveBufferFull.name().to_owned(), unread)),
         }
         Counters {
-            interfaces: self
-                .ports
-                .iter()
-                .map(|port| (port.id, port.counters))
-                .collect(),
+            interfaces: ports.iter().map(|port| (port.id, port.counters)).collect(),
             drops,
-            bfd: self.watch.states(),
+            bfd: self.switch.neighbours.states(),
         }
     }
 
-    /// Receives at each port that is ready, in turns until none has more than it gave, but a
-    /// bounded number of turns. Returns how many packets came, but for BFD packets.
+    /// Receives at each port that is ready, in turns until none has more packets, but for a bounded
+    /// number of turns. Returns the number of packets, without BFD packets.
     pub fn receive(&mut self, is_ready: impl Fn(usize) -> bool, now: Instant) -> usize {
-        /// Then held packets and callers get their turn.
+        /// Then held packets and the control socket get their turn.
         const TURNS: usize = 8;
         let mut packets = 0;
-        // Ports beyond 64 get one turn a round.
+        // Ports beyond 64 get one turn a call.
         let mut more = u64::MAX;
         for _ in 0..TURNS {
             let mut full = 0u64;
-            for port in (0..self.ports.len()).filter(|port| is_ready(*port)) {
+            for port in (0..self.switch.ports.len()).filter(|port| is_ready(*port)) {
                 let bit = 1u64.checked_shl(port as u32).unwrap_or(0);
                 if more != u64::MAX && more & bit == 0 {
                     continue;
                 }
-                let (came, is_full) = self.turn(port, now);
-                packets += came;
+                let (count, is_full) = self.switch.turn(port, now);
+                packets += count;
                 if is_full {
                     full |= bit;
+                }
+                while let Some(change) = self.switch.changes.pop() {
+                    self.apply(change);
                 }
             }
             more = full;
@@ -195,173 +156,53 @@ impl Engine {
         packets
     }
 
-    /// One call's worth of packets from `port`. Returns how many, and whether there may be more.
-    fn turn(&mut self, port: usize, now: Instant) -> (usize, bool) {
-        let Port {
-            socket, appetite, ..
-        } = &mut self.ports[port];
-        let (count, more) = match self.inbox.receive(socket, appetite) {
-            Ok(received) => received,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return (0, false),
-            Err(error) => {
-                // An ICMP message for a packet sent before: reported once.
-                tracing::debug!(%error, interface = self.ports[port].id, "cannot receive");
-                return (0, true);
-            }
+    /// Ends BFD sessions with silent neighbours, and sends the BFD packets that are due.
+    fn run_bfd(&mut self, now: Instant) {
+        let Switch {
+            neighbours, ports, ..
+        } = &mut self.switch;
+        if neighbours.next_due().is_none_or(|due| now < due) {
+            return;
+        }
+        let last_arrival = |id| {
+            let port = &ports[position(ports, id)?];
+            port.last_arrival.filter(|_| port.up)
         };
-        let time = unix_time();
-        let mut packets = 0;
-        for slot in 0..count {
-            let origin = match port {
-                INSIDE => self.forwarder.internal_origin(self.inbox.from(slot)),
-                _ => Origin::Interface(self.ports[port].id),
-            };
-            for place in self.inbox.datagrams(slot) {
-                packets += usize::from(self.packet(port, origin, slot, place, time, now));
-            }
+        for change in neighbours.expire(now, last_arrival) {
+            self.apply(change);
         }
-        // A BFD packet counts only if its session accepts it.
-        if packets > 0 {
-            self.ports[port].heard = Some(now);
-        }
-        for to in 0..self.ports.len() {
-            self.flush(to, port, now);
-        }
-        (packets, more)
-    }
-
-    /// Does with one packet what is to be done; says whether it counts, as all but BFD packets do.
-    #[inline]
-    fn packet(
-        &mut self,
-        port: usize,
-        origin: Origin,
-        slot: usize,
-        place: Range<usize>,
-        time: u64,
-        now: Instant,
-    ) -> bool {
-        let from = &mut self.ports[port];
-        from.counters.rx_packets += 1;
-        from.counters.rx_bytes += place.len() as u64;
-        if !from.up {
-            self.drops.add(Reason::InterfaceDown, 1);
-            return true;
-        }
-        let packet = &mut self.inbox.data_mut()[place.clone()];
-        match self.forwarder.process(time, origin, packet) {
-            Verdict::Forward { egress } => {
-                match self.ports[1..].binary_search_by_key(&egress, |port| port.id) {
-                    Ok(to) => self.enqueue(to + 1, port, None, place, now),
-                    Err(_) => self.drops.add(Reason::UnknownEgress, 1),
+        let Switch {
+            forwarder,
+            neighbours,
+            ports,
+            scratch,
+            ..
+        } = &mut self.switch;
+        neighbours.send_due(
+            now,
+            unix_time(),
+            &forwarder.key,
+            scratch,
+            |location, packet| {
+                let (id, to) = match location {
+                    Location::Sibling(_, address) => (0, Some(address)),
+                    Location::Interface(id) => (id, None),
+                };
+                if let Some(port) = position(ports, id) {
+                    ports[port].send_bfd(packet, to, now);
                 }
-            }
-            Verdict::Deliver { to } | Verdict::Transit { to } => {
-                self.enqueue(INSIDE, port, Some(to), place, now);
-            }
-            Verdict::Bfd { at } => {
-                from.counters.rx_packets -= 1;
-                from.counters.rx_bytes -= place.len() as u64;
-                self.hear(origin, place.start + at..place.end, now);
-                return false;
-            }
-            Verdict::Drop(reason) => self.drops.add(reason, 1),
-            Verdict::Refuse { reason, error } => {
-                self.drops.add(reason, 1);
-                let from = self.inbox.from(slot);
-                self.send_back(port, origin, from, place, Message::Error(error), now);
-            }
-            Verdict::Answer(answer) => {
-                let from = self.inbox.from(slot);
-                self.send_back(port, origin, from, place, Message::Reply(answer), now);
-            }
-        }
-        true
+            },
+        );
     }
 
-    /// Puts a packet among those that leave next by port `to`.
-    #[inline]
-    fn enqueue(
-        &mut self,
-        to: usize,
-        from: usize,
-        address: Option<SocketAddr>,
-        place: Range<usize>,
-        now: Instant,
-    ) {
-        let port = &mut self.ports[to];
-        if port.emulator.loses() {
-            self.drops.add(Reason::EmulatedLoss, 1);
-        } else if !port.add(address, place.clone()) {
-            self.flush(to, from, now);
-            // An empty run takes any packet.
-            self.ports[to].add(address, place);
-        }
-    }
-
-    /// Sends what is to leave by port `to`, all of which came in by `from`.
-    #[inline]
-    fn flush(&mut self, to: usize, from: usize, now: Instant) {
-        let port = &mut self.ports[to];
-        if port.run.is_empty() {
-            return;
-        }
-        if let Err(NoWay) = port.send_run(self.inbox.data(), now, &mut self.drops) {
-            self.no_way(to, from, now);
-        }
-        self.ports[to].run.clear();
-    }
-
-    /// The host of a delivered packet cannot be reached: tells the sources. Of another router's or
-    /// a neighbour's being out of reach BFD tells.
-    #[cold]
-    fn no_way(&mut self, to: usize, from: usize, now: Instant) {
-        let places: Vec<_> = self.ports[to].run.packets().collect();
-        self.drops.add(Reason::Unreachable, places.len() as u64);
-        let host = self.ports[to].run.to();
-        if to != INSIDE || self.forwarder.internal_origin(host) != Origin::Host {
-            return;
-        }
-        let origin = Origin::from(self.ports[from].id);
-        for place in places {
-            let packet = &mut self.inbox.data_mut()[place.clone()];
-            self.forwarder.undo_delivery(origin.interface(), packet);
-            let error = ScmpError::DestinationUnreachable {
-                code: unreachable::ADDRESS,
-            };
-            self.send_back(from, origin, None, place, Message::Error(error), now);
-        }
-    }
-
-    /// Sends a message back to where the packet at `place` came from.
-    #[cold]
-    fn send_back(
-        &mut self,
-        port: usize,
-        origin: Origin,
-        from: Option<SocketAddr>,
-        place: Range<usize>,
-        message: Message,
-        now: Instant,
-    ) {
-        let to = &mut self.ports[port];
-        let packet = &self.inbox.data()[place];
-        let written = match message {
-            Message::Error(error) if to.errors.take(now) => {
-                self.forwarder
-                    .write_error(origin, packet, error, &mut self.scratch)
-            }
-            Message::Reply(answer) if to.replies.take(now) => {
-                self.forwarder
-                    .write_answer(origin, packet, answer, &mut self.scratch)
-            }
-            Message::Error(_) | Message::Reply(_) => Err(Reason::ScmpRateLimited),
-        };
-        // Interfaces are connected to their neighbour; the inside is not.
-        let address = from.filter(|_| port == INSIDE);
-        match written {
-            Ok(()) => to.send_one(&self.scratch, address, now, &mut self.drops),
-            Err(reason) => self.drops.add(reason, 1),
+    fn apply(&mut self, Change { origin, up }: Change) {
+        self.switch.forwarder.set_bfd_up(origin, up);
+        // A link that was down may have another MTU now.
+        if up
+            && let Origin::Interface(id) = origin
+            && let Some(port) = position(&self.switch.ports, id)
+        {
+            self.measure_mtu(port);
         }
     }
 }

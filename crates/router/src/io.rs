@@ -1,5 +1,9 @@
 //! The system calls std does not offer: batches of datagrams with segmentation offload, socket
 //! buffers, poll with short timeouts, signals.
+//!
+//! They are made through libc: rustix has neither `recvmmsg` nor the options of UDP segmentation
+//! offload, and noq-udp sends from one contiguous buffer only, while a router sends packets from
+//! where it received them.
 
 mod inbox;
 mod memory;
@@ -11,12 +15,12 @@ mod socket;
 use std::io;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-pub(crate) use self::inbox::{Appetite, Inbox};
-pub(crate) use self::memory::give_back;
-pub(crate) use self::poll::{Interest, Poller, sharpen_timers};
+pub(crate) use self::inbox::{Inbox, ReceiveSlots};
+pub(crate) use self::memory::release_memory;
+pub(crate) use self::poll::{Interest, Poller, set_timer_slack};
 pub(crate) use self::send::send;
 pub(crate) use self::signals::Signals;
-pub(crate) use self::socket::{dropped, has_no_way, largest_payload, open};
+pub(crate) use self::socket::{dropped, has_no_route, largest_payload, open};
 
 /// A socket address in the kernel's form, and its length.
 fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
@@ -86,7 +90,7 @@ fn from_raw(raw: &libc::sockaddr_storage) -> Option<SocketAddr> {
     }
 }
 
-/// The result of a call that says -1 on failure.
+/// The result of a call that returns -1 on failure.
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
@@ -100,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_survive_the_kernels_form() {
+    fn addresses_are_converted_back_and_forth() {
         for text in ["10.0.1.254:30042", "[fd00::1]:50000", "[fe80::1%3]:1"] {
             let address: SocketAddr = text.parse().unwrap();
             assert_eq!(from_raw(&to_raw(&address).0), Some(address));

@@ -1,8 +1,8 @@
-//! A SCION border router: one of those of an AS.
+//! A SCION border router of an AS.
 //!
-//! [`Forwarder`] is the router without I/O: what is to be done with one packet. [`Router`] puts
-//! sockets around it: it receives and sends packets in batches, and makes each link behave as
-//! `links.json` or a later [`live::Request::SetLink`] says.
+//! [`Forwarder`] is the router without I/O: it decides what to do with one packet. [`Router`] adds
+//! the sockets: it receives and sends packets in batches, and makes each link behave as `links.json`
+//! or a later [`live::Request::SetLink`] says.
 
 mod bfd;
 mod budget;
@@ -11,6 +11,7 @@ mod counters;
 mod deliver;
 mod emulate;
 mod engine;
+mod error;
 mod forward;
 mod forwarder;
 mod interface;
@@ -26,15 +27,20 @@ mod run;
 mod scmp;
 mod server;
 mod services;
+mod setup;
+mod switch;
+mod transmit;
 mod verdict;
+mod wait;
 
 pub use self::check::CLOCK_SKEW;
 pub use self::counters::{Counters, InterfaceCounters};
 pub use self::deliver::ENDHOST_PORT;
+pub use self::error::RouterError;
 pub use self::forwarder::Forwarder;
 pub use self::interface::ExternalInterface;
 pub use self::mac::HopKey;
 pub use self::reason::Reason;
-pub use self::router::{Router, RouterError};
+pub use self::router::Router;
 pub use self::services::Service;
 pub use self::verdict::{Answer, Origin, Verdict};

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 /// How long to sleep while packets flow. One wake-up per packet costs more than all else the router
-/// does with it; a sleep this long lets some gather, and no sender or receiver notices it.
+/// does with it; during a sleep this long several arrive, and no sender or receiver notices it.
 pub(crate) const NAP: Duration = Duration::from_micros(30);
 
-/// A nap in vain costs two that were worth it, so that it naps only while packets come more often
-/// than it wakes.
+/// A useless nap costs as much as two useful ones gain, so that the router naps only while packets
+/// arrive more often than it wakes.
 const GAIN: u8 = 1;
 const COST: u8 = 2;
-/// When traffic ends, four naps are in vain.
+/// When traffic ends, four naps are useless.
 const MAX_CREDIT: u8 = 4 * COST;
 
-/// At rest a router must wait, or a lab of many eats the machine; in a flow it must not, or it
-/// wakes for each packet. It naps while naps are worth it.
+/// Decides between naps and waiting. Without traffic a router must wait, or a lab of many uses up
+/// the machine; with traffic it must nap, or it wakes for each packet.
 #[derive(Default)]
 pub(crate) struct Pace {
     credit: u8,
@@ -26,7 +26,7 @@ impl Pace {
         self.credit > 0
     }
 
-    /// So many packets came after a nap, or a wait, that took `time`.
+    /// Notes that `packets` arrived during a nap, or a wait, of `time`.
     pub fn note(&mut self, packets: usize, time: Duration) {
         if packets == 0 {
             self.credit = self.credit.saturating_sub(COST);
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_is_napped_through_and_its_end_is_noticed() {
+    fn naps_last_as_long_as_a_flow() {
         let mut pace = Pace::default();
         for _ in 0..100 {
             pace.note(3, Duration::from_micros(20));

@@ -1,4 +1,4 @@
-//! Consecutive packets that leave as one send.
+//! Consecutive packets that are sent with one call.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -8,8 +8,8 @@ const MAX_PACKETS: usize = 64;
 /// Most bytes of one send: an IPv4 datagram's largest payload.
 pub(crate) const MAX_BYTES: usize = 65507;
 
-/// Packets of one size, but for a shorter last one, to one address: what UDP segmentation offload
-/// can send in one call. They stay where they were received; a run is only a list of places.
+/// Packets of one size, except for a shorter last one, to one address: what UDP segmentation
+/// offload can send in one call. They stay where they were received; a run is only a list of ranges.
 #[derive(Default)]
 pub(crate) struct Run {
     to: Option<SocketAddr>,
@@ -21,11 +21,11 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Adds the packet at `place`, unless the run cannot take it: it goes elsewhere, is larger, or
-    /// the run would exceed `cap` bytes. An empty run takes any packet.
+    /// Adds the packet at `range`, unless the run cannot take it: it goes to another address, is
+    /// larger, or the run would exceed `cap` bytes. An empty run takes any packet.
     #[inline]
-    pub fn add(&mut self, to: Option<SocketAddr>, place: Range<usize>, cap: usize) -> bool {
-        let length = place.len();
+    pub fn add(&mut self, to: Option<SocketAddr>, range: Range<usize>, cap: usize) -> bool {
+        let length = range.len();
         if self.packets == 0 {
             self.to = to;
             self.segment = length;
@@ -41,8 +41,8 @@ impl Run {
         self.bytes += length;
         self.packets += 1;
         match self.parts.last_mut() {
-            Some(last) if last.end == place.start => last.end = place.end,
-            _ => self.parts.push(place),
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => self.parts.push(range),
         }
         true
     }
@@ -56,7 +56,7 @@ impl Run {
         self.packets == 0
     }
 
-    /// Where the packets go; None: to whom the socket is connected to.
+    /// Where the packets go; `None` where the socket is connected.
     pub fn to(&self) -> Option<SocketAddr> {
         self.to
     }
@@ -70,12 +70,12 @@ impl Run {
         self.bytes
     }
 
-    /// The places of the packets' bytes, adjoining packets as one. At most 64.
+    /// The ranges of the packets' bytes, adjacent packets as one. At most 64.
     pub fn parts(&self) -> &[Range<usize>] {
         &self.parts
     }
 
-    /// The places of the packets, one by one.
+    /// The ranges of the packets, one by one.
     pub fn packets(&self) -> impl Iterator<Item = Range<usize>> {
         self.parts.iter().flat_map(move |part| {
             (part.start..part.end)
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn adjoining_packets_become_one_part() {
+    fn adjacent_packets_become_one_part() {
         let (run, taken) = run_of(&[0..10, 10..20, 64..74, 74..77]);
         assert_eq!(taken, 4);
         assert_eq!(run.parts(), [0..20, 64..77]);

@@ -12,7 +12,7 @@ const AUTHENTICATED: u8 = 0x04;
 const DEMAND: u8 = 0x02;
 const MULTIPOINT: u8 = 0x01;
 
-/// What a system says of its session.
+/// The state of a session, as a system announces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum State {
@@ -22,15 +22,15 @@ pub(crate) enum State {
     Up = 3,
 }
 
-/// A control packet, as far as it is used.
+/// The fields of a control packet that are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Control {
     /// Why the session last went down (RFC 5880, section 4.1).
     pub diagnostic: u8,
     pub state: State,
-    /// Asks for an answer.
+    /// Asks for a packet with the final bit.
     pub poll: bool,
-    /// The answer.
+    /// The final bit, which answers a poll.
     pub last: bool,
     pub detect_mult: u8,
     pub mine: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Reads a packet; none if it must be discarded (RFC 5880, section 6.8.6), or uses what is not
+    /// Reads a packet; `None` if it must be discarded (RFC 5880, section 6.8.6), or uses what is not
     /// supported: authentication and demand mode.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; LENGTH] = bytes.first_chunk()?;
@@ -72,7 +72,7 @@ impl Control {
         acceptable.then_some(control)
     }
 
-    /// The packet. Times above 71 minutes are cut to what fits.
+    /// The packet. Times above 71 minutes are sent as 71 minutes, the most that fits.
     pub fn to_bytes(self) -> [u8; LENGTH] {
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let mut bytes = [0; LENGTH];
@@ -113,7 +113,7 @@ mod tests {
     };
 
     #[test]
-    fn what_must_be_discarded_is() {
+    fn invalid_packets_are_discarded() {
         let good = PLAIN.to_bytes();
         assert_eq!(Control::parse(&good), Some(PLAIN));
         let wrong = [

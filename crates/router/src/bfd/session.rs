@@ -1,5 +1,5 @@
-//! One BFD session: a state machine without I/O or clock (RFC 5880, section
-//! 6.8), asynchronous mode only.
+//! One BFD session: a state machine without I/O or clock (RFC 5880, section 6.8), asynchronous mode
+//! only.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,13 @@ use hawser_topology::Bfd;
 
 use super::packet::{Control, State};
 
-/// How often to send while the neighbour is not heard (RFC 5880, section
-/// 6.8.3).
+/// Shortest interval to announce while the session is down (RFC 5880, section 6.8.3).
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Oftener than this nothing is sent: a wrong unit in a file must not eat the machine.
+/// Shortest interval between packets: a wrong unit in a file must not use up the machine.
 const FAST: Duration = Duration::from_millis(1);
-/// The longest silence that is waited out, whatever the neighbour asks for: a wrong interval of its
-/// must not keep a dead link in use for days.
+/// Longest detection time, whatever the neighbour announces: a wrong interval there must not keep a
+/// dead link in use for days.
 const LONGEST_DETECTION: Duration = Duration::from_secs(30);
 
 /// Packets follow each other after 75 to 100 % of the interval, after 90 % at most where a single
@@ -34,26 +33,26 @@ pub(crate) struct Session {
     discriminator: u32,
     state: State,
     diagnostic: u8,
-    /// The last Your Discriminator that is not zero: this session's, or that of the router that was
-    /// here before.
+    /// The last Your Discriminator received that is not zero: this session's, or that of the
+    /// router's previous run.
     known_as: u32,
-    /// As the neighbour last said.
+    /// As the neighbour last announced.
     remote: u32,
     remote_min_rx: Duration,
     detection: Duration,
-    /// When the neighbour has been silent too long.
+    /// When the detection time ends.
     expires: Option<Instant>,
     /// When the last packet was sent.
     sent: Instant,
-    /// The next one follows after this share of the interval, in per cent.
+    /// The next packet is due after this share of the interval, in per cent.
     jitter: u32,
-    /// The next one does not wait.
+    /// The next packet is due at once.
     is_urgent: bool,
     answers_poll: bool,
 }
 
 impl Session {
-    /// A session that speaks at `now` for the first time.
+    /// A session whose first packet is due at `now`.
     pub fn new(config: Bfd, seed: u64, now: Instant) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self {
@@ -81,26 +80,26 @@ impl Session {
         self.state == State::Up
     }
 
-    /// Whether `packet` belongs to this session. Its Your Discriminator decides (RFC 5880, section
-    /// 6.8.6) while the session is up. Until then the link does, which has this session only: a
-    /// neighbour that has heard the router that was here before may go on addressing that one.
-    /// scionproto's does so for as long as it hears anything, so that no session would ever come up
-    /// with it.
+    /// Whether `packet` belongs to this session. While the session is up, its Your Discriminator
+    /// decides (RFC 5880, section 6.8.6). Until then any packet on the link does, which has only
+    /// this session: after a restart of this router, a neighbour may go on addressing the previous
+    /// session. scionproto's does so as long as it receives anything, so that no session with it
+    /// would ever come up.
     pub fn accepts(&self, packet: &Control) -> bool {
         !self.is_up() || [0, self.discriminator, self.known_as].contains(&packet.yours)
     }
 
     /// Processes a packet (RFC 5880, section 6.8.6), if the session accepts it. Returns whether the
-    /// state has changed, of which the neighbour is then informed at once.
-    pub fn hear(&mut self, packet: &Control, now: Instant) -> bool {
+    /// state has changed; then the next packet is due at once.
+    pub fn receive(&mut self, packet: &Control, now: Instant) -> bool {
         if !self.accepts(packet) {
             return false;
         }
         let mut state = packet.state;
         if packet.yours != 0 {
             self.known_as = packet.yours;
-            // An Init for another session shows that the neighbour is there, but not that it hears
-            // this session: only an Up that follows this session's Init does.
+            // An Init for another session shows that the neighbour sends, but not that it receives:
+            // only an Up that follows this session's Init does.
             if state == State::Init && !self.is_up() && packet.yours != self.discriminator {
                 state = State::Down;
             }
@@ -108,9 +107,9 @@ impl Session {
         self.remote = packet.mine;
         self.remote_min_rx = packet.required_min_rx;
         let mut interval = self.config.required_min_rx.max(packet.desired_min_tx);
-        // A system whose session is down announces a second at least (RFC 5880, section 6.8.3).
-        // scionproto's may announce less, and starts its interval anew when it leaves that state:
-        // with a multiplier of 1 its next packet would come too late every time.
+        // A system whose session is down announces at least a second (RFC 5880, section 6.8.3).
+        // scionproto's may announce less, and restarts its interval when it leaves that state: with
+        // a multiplier of 1 its next packet would be late every time.
         if packet.state == State::Down {
             interval = interval.max(SLOW);
         }
@@ -131,18 +130,20 @@ impl Session {
         if next == State::Down && self.state != next {
             self.diagnostic = NEIGHBOUR_DOWN;
         }
-        self.turn(next)
+        self.set_state(next)
     }
 
-    /// Goes down if the neighbour has been silent for too long at `now`; says whether it has. Any
-    /// packet of the neighbour's is a sign of life: on a full link BFD packets are lost among the
-    /// others, but the link lives.
-    pub fn expire(&mut self, now: Instant, heard: Option<Instant>) -> bool {
+    /// Goes down if the detection time has passed at `now`; returns whether it did. Any packet on
+    /// the link, of which `last_arrival` is the last, shows that it works: on a full link BFD
+    /// packets may be lost among the others.
+    pub fn expire(&mut self, now: Instant, last_arrival: Option<Instant>) -> bool {
         if self.expires.is_none_or(|expires| now < expires) {
             return false;
         }
-        let heard = heard.filter(|_| self.is_up()).map(|at| at + self.detection);
-        if let Some(later) = heard
+        let alive_until = last_arrival
+            .filter(|_| self.is_up())
+            .map(|at| at + self.detection);
+        if let Some(later) = alive_until
             && later > now
         {
             self.expires = Some(later);
@@ -151,7 +152,7 @@ impl Session {
         self.expires = None;
         (self.remote, self.remote_min_rx) = (0, Duration::ZERO);
         self.diagnostic = TIME_EXPIRED;
-        self.turn(State::Down)
+        self.set_state(State::Down)
     }
 
     /// Whether a packet must be sent.
@@ -184,15 +185,15 @@ impl Session {
         })
     }
 
-    /// When to look again.
+    /// When the detection time ends or a packet is due, whichever is first.
     pub fn next_due(&self) -> Instant {
         let send_at = self.send_at(self.jitter);
         self.expires.map_or(send_at, |at| at.min(send_at))
     }
 
-    /// The time at which `percent` of the interval have passed since the last
-    /// packet. An interval that changes holds at once (RFC 5880, section
-    /// 6.8.6): nothing that a neighbour asks for outlasts its asking.
+    /// The time at which `percent` of the interval have passed since the last packet. A changed
+    /// interval takes effect at once (RFC 5880, section 6.8.6): an interval that a neighbour no longer
+    /// announces delays nothing.
     fn send_at(&self, percent: u32) -> Instant {
         if self.is_urgent {
             return self.sent;
@@ -201,8 +202,8 @@ impl Session {
         self.sent + interval * percent / 100
     }
 
-    /// scionproto begins to send often as soon as it hears the neighbour, not only when both hear
-    /// each other; that takes a second less.
+    /// Like scionproto's, the session sends often as soon as it receives packets (Init), not only once
+    /// both ends do (Up); that brings links up a second earlier.
     fn desired_min_tx(&self) -> Duration {
         match self.state {
             State::Down | State::AdminDown => self.config.desired_min_tx.max(SLOW),
@@ -210,7 +211,7 @@ impl Session {
         }
     }
 
-    fn turn(&mut self, next: State) -> bool {
+    fn set_state(&mut self, next: State) -> bool {
         let changed = self.state != next;
         self.state = next;
         self.is_urgent |= changed;

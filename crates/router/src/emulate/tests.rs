@@ -97,7 +97,7 @@ fn one_seed_draws_the_same_again() {
 }
 
 #[test]
-fn packets_still_on_their_way_go_first_when_the_delay_ends() {
+fn packets_under_way_go_first_when_the_delay_ends() {
     let mut emulator = Emulator::new(shape(20, 0, 0.0), 1);
     let start = Instant::now();
     assert!(emulator.hold(start, 1, vec![1], false).is_ok());
@@ -113,7 +113,7 @@ fn packets_still_on_their_way_go_first_when_the_delay_ends() {
 }
 
 #[test]
-fn memory_is_bounded_and_given_back() {
+fn memory_is_bounded_and_released() {
     let mut emulator = Emulator::new(shape(1000, 0, 0.0), 1);
     let now = Instant::now();
     let mut taken = 0;
@@ -122,9 +122,9 @@ fn memory_is_bounded_and_given_back() {
         assert!(taken < 10_000);
     }
     assert_eq!(taken, MAX_HELD / 64_000);
-    assert!(!emulator.has_slimmed(), "all of it is on its way");
+    assert!(!emulator.take_drained(), "all of it is under way");
     assert_eq!(emulator.clear(), taken as u64 * 64);
-    assert!(emulator.has_slimmed());
-    assert!(!emulator.has_slimmed(), "once is enough");
+    assert!(emulator.take_drained());
+    assert!(!emulator.take_drained(), "once is enough");
     assert!(emulator.hold(now, 1000, vec![0; 64_000], false).is_ok());
 }

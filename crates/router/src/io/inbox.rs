@@ -16,20 +16,20 @@ const SLOT: usize = 1 << 16;
 #[derive(Clone, Copy)]
 struct Control([u8; 64]);
 
-/// Bytes worth having in hand at once: what is read must still be in the cache when it is sent.
+/// Most bytes worth receiving at once: they must still be in the cache when they are sent.
 const AT_ONCE: usize = SLOT;
 
-/// Buffers for one call's worth of datagrams.
+/// Buffers for the datagrams of one call.
 pub(crate) struct Inbox {
     data: Vec<u8>,
     slots: [Slot; SLOTS],
 }
 
-/// How many buffers to fill with one call: many while packets come singly, one while they come
+/// How many buffers to fill with one call: many while packets arrive singly, one while they arrive
 /// merged.
-pub(crate) struct Appetite(usize);
+pub(crate) struct ReceiveSlots(usize);
 
-impl Default for Appetite {
+impl Default for ReceiveSlots {
     fn default() -> Self {
         Self(SLOTS)
     }
@@ -57,12 +57,15 @@ impl Inbox {
     }
 
     /// Fills slots from `socket`; returns how many, and whether there may be more to receive.
+    ///
+    /// # Errors
+    /// The error of the system; `WouldBlock` when nothing has arrived.
     pub fn receive(
         &mut self,
         socket: &UdpSocket,
-        appetite: &mut Appetite,
+        fill: &mut ReceiveSlots,
     ) -> io::Result<(usize, bool)> {
-        let wanted = appetite.0;
+        let wanted = fill.0;
         let mut control = [Control([0; 64]); SLOTS];
         // SAFETY: plain data, for which all zeros is a value.
         let mut vectors: [libc::iovec; SLOTS] = unsafe { std::mem::zeroed() };
@@ -97,11 +100,11 @@ impl Inbox {
             slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
         }
         let bytes: usize = self.slots[..count].iter().map(|slot| slot.length).sum();
-        appetite.0 = (AT_ONCE * count / bytes.max(1)).clamp(1, SLOTS);
+        fill.0 = (AT_ONCE * count / bytes.max(1)).clamp(1, SLOTS);
         Ok((count, count == wanted))
     }
 
-    /// Where the datagrams of slot `slot` lie in [`data`](Self::data).
+    /// The ranges of the datagrams of slot `slot` in [`data`](Self::data).
     pub fn datagrams(&self, slot: usize) -> impl Iterator<Item = Range<usize>> + use<> {
         let Slot { length, stride, .. } = self.slots[slot];
         let start = slot * SLOT;
@@ -113,7 +116,7 @@ impl Inbox {
         })
     }
 
-    /// Who sent the datagrams of slot `slot`.
+    /// The source of the datagrams of slot `slot`.
     pub fn from(&self, slot: usize) -> Option<SocketAddr> {
         from_raw(&self.slots[slot].from)
     }

@@ -1,8 +1,8 @@
-//! Giving memory back to the system.
+//! Returning memory to the system.
 
-/// Gives freed memory back. glibc keeps what lies between blocks in use; other C libraries give
-/// memory back on their own.
-pub(crate) fn give_back() {
+/// Returns freed memory to the system. glibc keeps what is between blocks in use; other C libraries
+/// return memory on their own.
+pub(crate) fn release_memory() {
     // SAFETY: malloc_trim may be called at any time, from any thread.
     #[cfg(target_env = "gnu")]
     unsafe {

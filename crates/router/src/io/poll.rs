@@ -38,8 +38,8 @@ impl Poller {
         });
     }
 
-    /// Waits until a descriptor is ready or `timeout` is over; None: for ever. Returns how many are
-    /// ready; a signal counts as none.
+    /// Waits until a descriptor is ready, no longer than `timeout` if there is one. Returns how many
+    /// are ready; 0 after a signal.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<usize> {
         let timeout = timeout.map(|time| libc::timespec {
             tv_sec: time.as_secs() as libc::time_t,
@@ -74,8 +74,9 @@ impl Poller {
     }
 }
 
-/// Asks the kernel to end this thread's waits when they are due, not up to 50 µs later.
-pub(crate) fn sharpen_timers() -> io::Result<()> {
+/// Sets the timer slack of this thread to the least, so that its waits end when they are due and not
+/// up to 50 µs later.
+pub(crate) fn set_timer_slack() -> io::Result<()> {
     // SAFETY: PR_SET_TIMERSLACK takes one number and touches no memory.
     checked(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) })?;
     Ok(())

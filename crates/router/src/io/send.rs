@@ -10,8 +10,8 @@ use super::{checked, to_raw};
 #[repr(C, align(8))]
 struct Control([u8; 32]);
 
-/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`, or to whom
-/// the socket is connected to. Does not block.
+/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`, or to the
+/// address the socket is connected to. Does not block.
 pub(crate) fn send(
     socket: &UdpSocket,
     parts: &[IoSlice<'_>],

@@ -1,4 +1,4 @@
-//! Opening a UDP socket the way the router needs it.
+//! UDP sockets as the router needs them.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -6,15 +6,16 @@ use std::os::fd::AsRawFd;
 
 use super::checked;
 
-/// Bytes asked for in either direction: 50 ms at 1 Gbit/s, which is also what a link's queue takes
+/// Size of the buffer in either direction: 50 ms at 1 Gbit/s, which is also what a link's queue takes
 /// from the send side before it drops.
 const BUFFER: libc::c_int = 8 << 20;
 
 /// A non-blocking socket at `local`, connected to `remote` if there is one, that merges received
 /// datagrams and has large buffers.
 ///
-/// Returned with it is whom it has yet to be connected to: `remote`, if there is no way to it now,
-/// as while the link is down. Until then it is connected to itself, so that it hears no strangers.
+/// Returned with it is `remote` if there is no route to it now, as while the link is down: the
+/// socket must be connected to it later. Until then it is connected to itself, so that it receives
+/// from no others.
 pub(crate) fn open(
     local: SocketAddr,
     remote: Option<SocketAddr>,
@@ -23,7 +24,7 @@ pub(crate) fn open(
     let mut pending = None;
     if let Some(remote) = remote {
         match socket.connect(remote) {
-            Err(error) if has_no_way(&error) => {
+            Err(error) if has_no_route(&error) => {
                 socket.connect(local)?;
                 pending = Some(remote);
             }
@@ -46,7 +47,7 @@ pub(crate) fn open(
 }
 
 /// Whether the system has no route to where a packet should go.
-pub(crate) fn has_no_way(error: &io::Error) -> bool {
+pub(crate) fn has_no_route(error: &io::Error) -> bool {
     use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable};
     matches!(
         error.kind(),
@@ -74,8 +75,8 @@ fn set(
     Ok(())
 }
 
-/// The largest payload that the way to whom `socket` is connected to takes in one piece: the path's
-/// MTU less the headers of IP and UDP.
+/// The largest payload that the network takes in one piece from `socket` to the address it is
+/// connected to: the path MTU less the headers of IP and UDP.
 pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
     let (level, option, headers) = match socket.local_addr()? {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),

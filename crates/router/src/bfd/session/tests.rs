@@ -38,7 +38,7 @@ impl Pair {
                     let packet = self.ends[from].take(self.now).unwrap();
                     let packet = Control::parse(&packet.to_bytes()).unwrap();
                     if self.passes[from] {
-                        self.ends[1 - from].hear(&packet, self.now);
+                        self.ends[1 - from].receive(&packet, self.now);
                     }
                 }
             }
@@ -116,7 +116,7 @@ fn a_neighbour_that_is_taken_down_is_down() {
     pair.run(1000 * MS);
     let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
     packet.state = State::AdminDown;
-    assert!(pair.ends[0].hear(&packet, pair.now));
+    assert!(pair.ends[0].receive(&packet, pair.now));
     assert!(!pair.ends[0].is_up());
     let said = pair.ends[0].take(pair.now).unwrap();
     assert_eq!((said.state, said.diagnostic), (State::Down, NEIGHBOUR_DOWN));
@@ -129,7 +129,7 @@ fn what_is_meant_for_another_session_is_ignored() {
     let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
     packet.state = State::Down;
     packet.yours ^= 1;
-    assert!(!pair.ends[0].hear(&packet, pair.now));
+    assert!(!pair.ends[0].receive(&packet, pair.now));
     assert!(pair.ends[0].is_up());
 }
 
@@ -141,12 +141,12 @@ fn a_neighbour_that_no_longer_asks_for_silence_gets_packets() {
         ..pair.ends[1].take(pair.now).unwrap()
     };
     let session = &mut pair.ends[0];
-    session.hear(&packet, pair.now);
+    session.receive(&packet, pair.now);
     session.take(pair.now).unwrap();
     let later = pair.now + 1000 * MS;
     assert!(!session.must_send(later));
     packet.required_min_rx = 200 * MS;
-    session.hear(&packet, later);
+    session.receive(&packet, later);
     assert!(session.must_send(later));
 }
 
@@ -156,7 +156,7 @@ fn no_neighbour_is_waited_for_for_days() {
     pair.run(1000 * MS);
     let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
     (packet.detect_mult, packet.desired_min_tx) = (255, 4_000_000 * MS);
-    pair.ends[0].hear(&packet, pair.now);
+    pair.ends[0].receive(&packet, pair.now);
     assert!(pair.ends[0].expire(pair.now + LONGEST_DETECTION, None));
     assert!(!pair.ends[0].is_up());
 }
@@ -169,7 +169,7 @@ fn a_poll_is_answered_at_once_and_once() {
         poll: true,
         ..pair.ends[1].take(pair.now + 1000 * MS).unwrap()
     };
-    pair.ends[0].hear(&packet, pair.now);
+    pair.ends[0].receive(&packet, pair.now);
     assert!(pair.ends[0].must_send(pair.now));
     assert!(pair.ends[0].take(pair.now).unwrap().last);
     assert!(!pair.ends[0].take(pair.now + 1000 * MS).unwrap().last);
@@ -185,7 +185,7 @@ proptest! {
         let mut session = Session::new(Bfd::default(), 3, now);
         for (bytes, pause) in heard {
             if let Some(packet) = Control::parse(&bytes) {
-                session.hear(&packet, now);
+                session.receive(&packet, now);
             }
             now += Duration::from_millis(pause);
             session.expire(now, None);

@@ -41,7 +41,7 @@ impl Router {
 
     fn receive(&mut self, packet: &Control, now: Instant) {
         match self {
-            Self::Ours(session) => drop(session.hear(packet, now)),
+            Self::Ours(session) => drop(session.receive(packet, now)),
             Self::Reference(reference) => reference.receive(packet, now),
         }
     }
