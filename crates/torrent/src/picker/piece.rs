@@ -3,25 +3,28 @@
 use super::id::{ConnId, GroupId};
 use crate::wire::BLOCK;
 
-/// How far one block is.
+/// A block: its piece, and its number in the piece.
+pub(super) type BlockRef = (u32, u32);
+
+/// The state of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Block {
-    /// To be asked for.
+    /// Not asked for.
     Free,
     /// Asked for over one connection.
     Asked(ConnId),
-    /// Asked for over several, near the end.
+    /// Asked for over several connections, near the end.
     Shared(Vec<ConnId>),
-    /// Here, from a peer of this group.
+    /// Received from this peer.
     Received(GroupId),
 }
 
-/// Whether a piece has to come from one peer alone, so that a bad hash names the culprit.
+/// Whether a piece has to come from one peer alone, so that a bad hash identifies the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sole {
-    /// From anybody.
+    /// From any peers.
     No,
-    /// From one peer, whoever asks first.
+    /// From one peer: the first one asked.
     Wanted,
     /// From this one.
     By(GroupId),
@@ -29,7 +32,7 @@ pub(super) enum Sole {
 
 /// A piece being fetched.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct Piece {
     pub blocks: Vec<Block>,
     /// How many are [`Block::Free`].
     pub free: u32,
@@ -40,7 +43,7 @@ pub(super) struct Begun {
     cursor: u32,
 }
 
-impl Begun {
+impl Piece {
     pub fn new(size: u32) -> Self {
         let count = size.div_ceil(BLOCK);
         Self {
@@ -54,7 +57,7 @@ impl Begun {
 
     /// Takes the next free block in order, if `group` may.
     pub fn take(&mut self, conn: ConnId, group: GroupId) -> Option<u32> {
-        if !self.open_to(group) {
+        if !self.is_open_to(group) {
             return None;
         }
         let at = (self.cursor..self.blocks.len() as u32)
@@ -69,7 +72,7 @@ impl Begun {
     }
 
     /// Whether a peer of `group` may send blocks of it.
-    pub fn open_to(&self, group: GroupId) -> bool {
+    pub fn is_open_to(&self, group: GroupId) -> bool {
         match self.sole {
             Sole::No | Sole::Wanted => true,
             Sole::By(only) => only == group,
@@ -95,7 +98,7 @@ impl Begun {
         }
     }
 
-    /// Forgets all blocks: the piece is to be fetched from one peer, whoever asks first.
+    /// Drops all blocks: the piece is to be fetched from one peer, the first one asked.
     pub fn restart(&mut self) {
         *self = Self {
             sole: Sole::Wanted,

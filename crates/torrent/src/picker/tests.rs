@@ -1,7 +1,10 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use proptest::prelude::*;
 
+use super::begun::MAX_HOLDERS;
+use super::conn::MAX_LATE;
+use super::piece::{Block, Sole};
 use super::*;
 
 fn picker(pieces: u64, blocks_per_piece: u32) -> Picker {
@@ -39,20 +42,30 @@ impl Conn {
 
 /// The counters must say what the blocks say.
 fn check_counters(picker: &Picker) {
-    let all = || picker.begun.values().flat_map(|begun| begun.blocks.iter());
+    let all = || {
+        picker
+            .begun
+            .pieces()
+            .values()
+            .flat_map(|begun| begun.blocks.iter())
+    };
     let free = all().filter(|b| **b == Block::Free).count() as u64;
     let received = all().filter(|b| matches!(b, Block::Received(_))).count() as u64;
-    assert_eq!(picker.free, free);
-    assert_eq!(picker.unverified, received);
+    assert_eq!(picker.begun.free(), free);
+    assert_eq!(picker.begun.received(), received);
     let untouched: u32 = (0..picker.pieces.count())
         .filter(|piece| picker.rarity.contains(*piece))
         .map(|piece| picker.pieces.size(piece).div_ceil(BLOCK))
         .sum();
     assert_eq!(picker.untouched, u64::from(untouched));
-    for (piece, begun) in &picker.begun {
+    for (piece, begun) in picker.begun.pieces() {
         assert!(!picker.verified.has(*piece));
         assert!(!picker.rarity.contains(*piece));
-        assert_eq!(picker.open.contains(piece), begun.free > 0, "piece {piece}");
+        assert_eq!(
+            picker.begun.open().contains(piece),
+            begun.free > 0,
+            "piece {piece}"
+        );
         for (block, state) in begun.blocks.iter().enumerate() {
             let holders: BTreeSet<ConnId> = match state {
                 Block::Asked(one) => [*one].into(),
@@ -127,7 +140,12 @@ struct Run {
 
 impl Run {
     fn arrive(&mut self, conn: ConnId, request: Request) {
-        let before = self.picker.begun.get(&request.piece).map(|b| b.received);
+        let before = self
+            .picker
+            .begun
+            .pieces()
+            .get(&request.piece)
+            .map(|b| b.received);
         match self.picker.receive(conn, request, Instant::now()) {
             Arrival::New { cancel, complete } => {
                 for (other, cancelled) in cancel {
@@ -135,7 +153,7 @@ impl Run {
                     assert_eq!(cancelled, request);
                 }
                 assert_eq!(
-                    Some(self.picker.begun[&request.piece].received),
+                    Some(self.picker.begun.pieces()[&request.piece].received),
                     before.map(|received| received + 1)
                 );
                 if complete {
@@ -215,7 +233,7 @@ impl Run {
                         "asked twice"
                     );
                     assert!(picker.has(conn, request.piece));
-                    if let Sole::By(only) = picker.begun[&request.piece].sole {
+                    if let Sole::By(only) = picker.begun.pieces()[&request.piece].sole {
                         assert_eq!(Some(only), group);
                     }
                 }
@@ -260,7 +278,7 @@ impl Run {
                         .values()
                         .filter(|c| c.is_asked((request.piece, request.begin / BLOCK)))
                         .count();
-                    assert!((2..=MOST_HOLDERS).contains(&holders));
+                    assert!((2..=MAX_HOLDERS).contains(&holders));
                 }
             }
         }
@@ -358,10 +376,10 @@ fn a_block_may_come_as_often_as_it_was_asked_for() {
 /// What is remembered is bounded; that is not the peer's fault.
 #[test]
 fn a_block_that_was_forgotten_here_is_no_fault_of_the_peer() {
-    let pieces = MOST_LATE as u32 / 4 + 1;
+    let pieces = MAX_LATE as u32 / 4 + 1;
     let mut picker = picker(pieces.into(), 4);
     add(&mut picker, 1, 1, 0..pieces);
-    let asked = picker.pick(1, MOST_LATE + 1);
+    let asked = picker.pick(1, MAX_LATE + 1);
     picker.release(1);
     let late = &picker.conns[&1].late;
     let is_forgotten = |r: &&Request| !late.contains_key(&(r.piece, r.begin / BLOCK));

@@ -1,0 +1,212 @@
+//! All pieces being fetched, and how many of their blocks are free or received.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::id::{ConnId, GroupId};
+use super::piece::{Block, BlockRef, Piece, Sole};
+use crate::bitfield::Bitfield;
+
+/// Most connections asked for the same block at once.
+pub(super) const MAX_HOLDERS: usize = 3;
+
+/// The pieces being fetched.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    pieces: HashMap<u32, Piece>,
+    /// Those that have free blocks; the first is finished first.
+    open: VecDeque<u32>,
+    /// Free blocks of all of them.
+    free: u64,
+    /// Blocks received of all of them.
+    received: u64,
+}
+
+impl Begun {
+    /// The pieces, by number.
+    pub fn pieces(&self) -> &HashMap<u32, Piece> {
+        &self.pieces
+    }
+
+    /// The pieces that have free blocks.
+    #[cfg(test)]
+    pub fn open(&self) -> &VecDeque<u32> {
+        &self.open
+    }
+
+    /// Free blocks.
+    pub fn free(&self) -> u64 {
+        self.free
+    }
+
+    /// Blocks received, of pieces that are not verified yet.
+    #[cfg(test)]
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Blocks asked for, each counted once.
+    pub fn asked(&self) -> u64 {
+        let blocks: u64 = self.pieces.values().map(|p| p.blocks.len() as u64).sum();
+        blocks - self.free - self.received
+    }
+
+    /// Begins a piece of `size` bytes.
+    pub fn begin(&mut self, number: u32, size: u32) {
+        let piece = Piece::new(size);
+        self.free += u64::from(piece.free);
+        self.pieces.insert(number, piece);
+        self.open.push_back(number);
+    }
+
+    /// The first piece in `has` of which a peer of `group` may send a free block.
+    pub fn first_open(&self, has: &Bitfield, group: GroupId) -> Option<u32> {
+        let mut open = self.open.iter().copied();
+        open.find(|number| has.has(*number) && self.is_open_to(*number, group))
+    }
+
+    /// Whether a peer of `group` may send blocks of a piece.
+    fn is_open_to(&self, number: u32, group: GroupId) -> bool {
+        let piece = self.pieces.get(&number);
+        piece.is_some_and(|piece| piece.is_open_to(group))
+    }
+
+    /// Takes the next free block of a piece in order, if `group` may send it.
+    pub fn take(&mut self, number: u32, conn: ConnId, group: GroupId) -> Option<u32> {
+        let piece = self.pieces.get_mut(&number)?;
+        let block = piece.take(conn, group)?;
+        self.free -= 1;
+        if piece.free == 0 {
+            self.open.retain(|open| *open != number);
+        }
+        Some(block)
+    }
+
+    /// Whether a block is free, and a peer of `group` may send it.
+    pub fn is_free(&self, (number, block): BlockRef, group: GroupId) -> bool {
+        let piece = self.pieces.get(&number);
+        piece.is_some_and(|piece| {
+            piece.is_open_to(group) && piece.blocks[block as usize] == Block::Free
+        })
+    }
+
+    /// Whether a block that another connection was asked for may be asked for over `conn` too.
+    pub fn may_share(&self, (number, block): BlockRef, conn: ConnId, group: GroupId) -> bool {
+        let Some(piece) = self.pieces.get(&number) else {
+            return false;
+        };
+        let has_room = match &piece.blocks[block as usize] {
+            Block::Asked(_) => true,
+            Block::Shared(holders) => holders.len() < MAX_HOLDERS && !holders.contains(&conn),
+            Block::Free | Block::Received(_) => false,
+        };
+        has_room && piece.is_open_to(group)
+    }
+
+    /// Notes that a block asked for elsewhere is asked for over `conn` too; `None` if it is not
+    /// asked for.
+    pub fn share(&mut self, (number, block): BlockRef, conn: ConnId) -> Option<()> {
+        let state = &mut self.pieces.get_mut(&number)?.blocks[block as usize];
+        match state {
+            Block::Asked(first) => *state = Block::Shared(vec![*first, conn]),
+            Block::Shared(holders) => holders.push(conn),
+            Block::Free | Block::Received(_) => return None,
+        }
+        Some(())
+    }
+
+    /// A block arrived from a peer of `group`; `is_late` if it was not expected any more. Returns
+    /// the connections asked for it and whether it was the last one of its piece; `None` if it is
+    /// not wanted.
+    pub fn receive(
+        &mut self,
+        (number, block): BlockRef,
+        group: GroupId,
+        is_late: bool,
+    ) -> Option<(Vec<ConnId>, bool)> {
+        let piece = self.pieces.get_mut(&number)?;
+        // A late block may be of an earlier, bad attempt at the piece.
+        if is_late && piece.sole != Sole::No {
+            return None;
+        }
+        let state = &mut piece.blocks[block as usize];
+        let holders = match std::mem::replace(state, Block::Received(group)) {
+            Block::Received(first) => {
+                *state = Block::Received(first);
+                return None;
+            }
+            Block::Free => {
+                piece.free -= 1;
+                self.free -= 1;
+                if piece.free == 0 {
+                    self.open.retain(|open| *open != number);
+                }
+                Vec::new()
+            }
+            Block::Asked(holder) => vec![holder],
+            Block::Shared(holders) => holders,
+        };
+        piece.received += 1;
+        self.received += 1;
+        Some((holders, piece.received as usize == piece.blocks.len()))
+    }
+
+    /// `conn` will not send a block after all.
+    pub fn give_back(&mut self, conn: ConnId, (number, block): BlockRef) {
+        let Some(piece) = self.pieces.get_mut(&number) else {
+            return;
+        };
+        let free = piece.free;
+        piece.give_back(conn, block);
+        self.free += u64::from(piece.free - free);
+        if piece.free > 0 {
+            self.reopen(number);
+        }
+    }
+
+    /// What has to come from the peer `group` alone, and is not asked for over any of its paths,
+    /// would wait for it for ever: another peer may begin it anew.
+    pub fn restart_waiting_for(&mut self, group: GroupId) {
+        let waiting = self.pieces.iter().filter(|(_, piece)| {
+            piece.sole == Sole::By(group) && piece.free > 0 && !piece.is_asked()
+        });
+        let waiting: Vec<u32> = waiting.map(|(number, _)| *number).collect();
+        waiting.into_iter().for_each(|number| self.restart(number));
+    }
+
+    /// Fetches a piece again, from one peer alone.
+    pub fn restart(&mut self, number: u32) {
+        let Some(piece) = self.pieces.get_mut(&number) else {
+            return;
+        };
+        self.received -= u64::from(piece.received);
+        self.free -= u64::from(piece.free);
+        piece.restart();
+        self.free += u64::from(piece.free);
+        self.reopen(number);
+    }
+
+    /// What became free again is taken first.
+    fn reopen(&mut self, number: u32) {
+        if !self.open.contains(&number) {
+            self.open.push_front(number);
+        }
+    }
+
+    /// The peers that sent the blocks of a piece.
+    pub fn senders(&self, number: u32) -> Vec<GroupId> {
+        let blocks = self.pieces.get(&number).into_iter();
+        let blocks = blocks.flat_map(|piece| &piece.blocks);
+        let senders = blocks.filter_map(|block| match block {
+            Block::Received(group) => Some(*group),
+            _ => None,
+        });
+        senders.collect()
+    }
+
+    /// A piece is complete and verified.
+    pub fn remove(&mut self, number: u32) {
+        if let Some(piece) = self.pieces.remove(&number) {
+            self.received -= u64::from(piece.received);
+        }
+    }
+}
