@@ -17,6 +17,7 @@ use hawser_path::{
 use self::downloader::{Downloader, Subflow};
 use crate::backoff::Failure;
 use crate::order::{Action, Cause, Order, SubflowId};
+use crate::path_set::Carried;
 
 /// Time between two turns of the downloaders that wait for a path: BitTorrent's choking period
 /// (BEP 3), about the time slots of downloads that last (000, section 3.3).
@@ -211,14 +212,11 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
     }
 
     /// What is to be done by now. To be called when anything happened and when [`Self::next_due`]
-    /// is over.
-    ///
-    /// `carried` tells the bytes that a subflow in use has sent in all; `None` where it could not
-    /// be used for all of the time slot that ends now.
+    /// is over. `carried` tells what a subflow in use has sent, at the end of each time slot.
     pub fn tick(
         &mut self,
+        mut carried: impl FnMut(K, SubflowId) -> Carried,
         now: Instant,
-        mut carried: impl FnMut(K, SubflowId) -> Option<u64>,
     ) -> Vec<(K, Order)> {
         let is_due = self.due.is_some_and(|due| due <= now);
         if is_due || !self.dirty.is_empty() {
@@ -334,7 +332,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
     }
 
     /// Lets sensing compare what was carried (001, section VIII).
-    fn end_slot(&mut self, now: Instant, carried: &mut impl FnMut(K, SubflowId) -> Option<u64>) {
+    fn end_slot(&mut self, now: Instant, carried: &mut impl FnMut(K, SubflowId) -> Carried) {
         let elapsed = now.saturating_duration_since(self.slot_began).as_secs_f64();
         self.slot_began = now;
         let mut rates = BTreeMap::new();

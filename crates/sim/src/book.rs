@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hawser_control::NetworkPaths;
 use hawser_manager::SelectBy;
-use hawser_path::{Fingerprint, Interface, Path, Select, Selection, select};
+use hawser_path::{Fingerprint, Interface, Path};
 use hawser_topology::{IsdAsn, Network, Side};
 
 use crate::host::Host;
@@ -29,21 +29,12 @@ pub(crate) struct Known {
 #[derive(Debug)]
 pub(crate) struct Ways {
     pub known: Vec<Known>,
-    /// What is selected of them for one who looks at no others.
-    pub selection: Selection,
 }
 
 impl Ways {
     pub fn find(&self, fingerprint: Fingerprint) -> Option<usize> {
         let mut known = self.known.iter();
         known.position(|one| one.fingerprint == fingerprint)
-    }
-
-    /// Best first: those selected, then the others, shortest first.
-    pub fn ranked(&self) -> impl Iterator<Item = usize> {
-        let taken = &self.selection.taken;
-        let others = (0..self.known.len()).filter(|one| !taken.contains(one));
-        taken.iter().copied().chain(others)
     }
 }
 
@@ -57,8 +48,6 @@ pub(crate) struct Book {
     /// How many of these are directions of links.
     pub directions: usize,
     by: SelectBy,
-    select: Select,
-    most: usize,
     limit: usize,
     ways: BTreeMap<(IsdAsn, IsdAsn), Rc<Ways>>,
 }
@@ -86,8 +75,6 @@ impl Book {
             capacity,
             directions,
             by,
-            select: options.select.clone(),
-            most: options.paths,
             limit: options.known,
             ways: BTreeMap::new(),
         }
@@ -122,9 +109,8 @@ impl Book {
                 .collect(),
             false => self.paths.between(here, there, self.limit),
         };
-        let selection = select(&paths, &self.select, self.most);
         let known = paths.into_iter().map(|path| self.known(path)).collect();
-        let ways = Rc::new(Ways { known, selection });
+        let ways = Rc::new(Ways { known });
         self.ways.insert((from, to), ways.clone());
         ways
     }

@@ -100,7 +100,9 @@ impl Swarm {
                     subflows: options.paths,
                     ..PathSetOptions::default()
                 })),
-                SelectBy::Uploader => Box::new(Uploaders::new(options.paths)),
+                SelectBy::Uploader => {
+                    Box::new(Uploaders::new(options.select.clone(), options.paths))
+                }
             },
             peers: options.peers,
             seeders: options.seeders,

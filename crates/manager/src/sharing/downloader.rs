@@ -7,6 +7,7 @@ use hawser_path::{Decision, Fingerprint, Judged, Path, Policy, Reason, Select, s
 
 use crate::backoff::{Backoff, Failure, Pace};
 use crate::order::{Action, Cause, Order, SubflowId};
+use crate::path_set::Carried;
 
 /// Longest time in which none of the assigned paths is connected before a downloader is served over
 /// what it opened itself. What is sent there meanwhile crosses links that others were assigned.
@@ -268,16 +269,13 @@ impl<P> PathState<P> {
     }
 
     /// The bytes it carried in the time slot that ends; `None` if it was not used for all of it.
-    pub fn end_slot(&mut self, mut carried: impl FnMut(SubflowId) -> Option<u64>) -> Option<u64> {
+    pub fn end_slot(&mut self, mut carried: impl FnMut(SubflowId) -> Carried) -> Option<u64> {
         let mut sum = None;
-        for subflow in &mut self.subflows {
-            let now = match subflow.use_ {
-                Use::Used => carried(subflow.id),
-                _ => None,
-            };
-            let before = std::mem::replace(&mut subflow.mark, now);
-            if let Some((before, now)) = before.zip(now) {
-                *sum.get_or_insert(0) += now.saturating_sub(before);
+        let used = |subflow: &&mut Subflow| subflow.use_ == Use::Used;
+        for subflow in self.subflows.iter_mut().filter(used) {
+            let Carried { bytes, usable } = carried(subflow.id);
+            if let Some(before) = subflow.mark.replace(bytes).filter(|_| usable) {
+                *sum.get_or_insert(0) += bytes.saturating_sub(before);
             }
         }
         sum

@@ -242,12 +242,15 @@ impl Model {
             backoff.end(self.now);
         }
         let (subflows, rate) = (&self.subflows, self.carry.1);
-        let sent = |_, id| rate.map(|_| subflows[&id].sent);
-        let orders = self.sharing.tick(self.now, sent);
+        let carried = |_, id| Carried {
+            bytes: subflows[&id].sent,
+            usable: rate.is_some(),
+        };
+        let orders = self.sharing.tick(carried, self.now);
         for (key, order) in orders {
             self.obey(key, &order)?;
         }
-        let again = self.sharing.tick(self.now, |_, _| None);
+        let again = self.sharing.tick(|_, _| Carried::default(), self.now);
         prop_assert!(again.is_empty(), "ordered twice: {again:?}");
         let due = self.sharing.next_due();
         prop_assert!(due.is_none_or(|due| due > self.now), "due before now");

@@ -56,7 +56,7 @@ impl Figure {
 
     /// What is ordered, and done at once: what is dialed is connected.
     fn settle(&mut self) -> Vec<(u16, Order)> {
-        let orders = self.sharing.tick(self.now, |_, _| None);
+        let orders = self.sharing.tick(|_, _| Carried::default(), self.now);
         for (downloader, order) in &orders {
             match order.action {
                 Action::Dial => {
@@ -154,7 +154,7 @@ fn what_it_opened_is_used_while_nothing_else_can_be() {
     assert_eq!(orders[0].1.subflow, id);
     // Its paths become known: it is held unless one of them is its.
     figure.sharing.offer(1, &[over(2, 1)], |_| Ok(()));
-    let orders = figure.sharing.tick(figure.now, |_, _| None);
+    let orders = figure.sharing.tick(|_, _| Carried::default(), figure.now);
     assert_eq!(actions(&orders), [(1, Action::Hold), (1, Action::Dial)]);
     let dialed = orders[1].1.subflow;
     // What it is assigned does not come up.
@@ -173,7 +173,7 @@ fn what_it_opened_is_used_while_nothing_else_can_be() {
 fn a_path_no_longer_offered_is_not_dialed_any_more() {
     let mut figure = Figure::new();
     figure.join(1);
-    let orders = figure.sharing.tick(figure.now, |_, _| None);
+    let orders = figure.sharing.tick(|_, _| Carried::default(), figure.now);
     figure.sharing.offer(1, &[over(2, 1)], |_| Ok(()));
     let closed = figure.settle();
     assert_eq!(actions(&closed), [(1, CLOSE)]);

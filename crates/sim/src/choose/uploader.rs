@@ -1,24 +1,22 @@
-//! Uploaders that choose for all they serve: assignment, turns, sensing (001, section VI).
+//! Uploaders that assign paths to all their leechers (001, section VI).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
-use std::time::Duration;
 
-use hawser_manager::TIME_SLOT;
-use hawser_path::{Change, SenseOptions, SensingAssignment, Verdict};
+use hawser_manager::{Action, Cause, Order, Sharing, SharingOptions, SubflowId, TIME_SLOT};
+use hawser_path::{Decision, Path, Reason, Select};
 
 use super::{Chooser, Now, Orders, Pair};
 use crate::book::Ways;
-use crate::flow::Carried;
+use crate::flow::{Carried, FlowKey};
 use crate::host::HostId;
-
-/// How often others get their turn (BEP 3).
-const TURN: Duration = Duration::from_secs(10);
 
 /// Every host that uploads.
 pub(crate) struct Uploaders {
-    most: usize,
+    options: SharingOptions,
+    /// Most paths to each leecher.
+    max: usize,
     uploaders: BTreeMap<HostId, Uploader>,
 }
 
@@ -32,129 +30,98 @@ impl fmt::Display for Leecher {
     }
 }
 
-/// A path to a leecher.
-type Lane = (Leecher, usize);
-
 struct Uploader {
-    host: HostId,
-    assignment: SensingAssignment<Leecher>,
-    ways: BTreeMap<Leecher, Rc<Ways>>,
-    /// The lanes in use.
-    used: BTreeSet<Lane>,
-    slot_begun: Duration,
-    turn_begun: Duration,
-    /// What each lane in use had carried at the beginning of the slot.
-    marks: BTreeMap<Lane, u64>,
+    sharing: Sharing<Leecher, Rc<Path>>,
+    paths: BTreeMap<Leecher, Rc<Ways>>,
+    subflows: BTreeMap<SubflowId, FlowKey>,
 }
 
 impl Uploaders {
-    /// Each leecher gets at most so many paths of each.
-    pub fn new(most: usize) -> Self {
+    /// Each leecher gets at most `max` paths of each uploader, those that `select` ranks first.
+    pub fn new(select: Select, max: usize) -> Self {
+        let mut options = SharingOptions::default();
+        options.select = select;
         Self {
-            most,
+            options,
+            max,
             uploaders: BTreeMap::new(),
         }
     }
 }
 
 impl Chooser for Uploaders {
-    fn connect(&mut self, pair: Pair, ways: Rc<Ways>, now: Now, orders: &mut Orders) {
-        let uploader = self.uploaders.entry(pair.from).or_insert_with(|| Uploader {
-            host: pair.from,
-            assignment: SensingAssignment::new(Some(SenseOptions::default())),
-            ways: BTreeMap::new(),
-            used: BTreeSet::new(),
-            slot_begun: now.since,
-            turn_begun: now.since,
-            marks: BTreeMap::new(),
+    fn connect(&mut self, pair: Pair, ways: Rc<Ways>, now: Now, _: &mut Orders) {
+        let uploader = self.uploaders.entry(pair.from);
+        let uploader = uploader.or_insert_with(|| Uploader {
+            sharing: Sharing::new(self.options.clone(), now.instant),
+            paths: BTreeMap::new(),
+            subflows: BTreeMap::new(),
         });
         let leecher = Leecher(pair.to);
-        let paths = ways.ranked().map(|path| (*ways.known[path].path).clone());
-        let paths = paths.collect();
-        uploader.ways.insert(leecher, ways);
-        let changes = uploader.assignment.set_peer(leecher, paths, self.most);
-        uploader.follow(changes, orders);
+        let paths: Vec<Rc<Path>> = ways.known.iter().map(|it| Rc::clone(&it.path)).collect();
+        uploader.paths.insert(leecher, ways);
+        uploader.sharing.join(leecher, self.max, now.instant);
+        uploader.sharing.offer(leecher, &paths, |_| Ok(()));
     }
 
-    fn disconnect(&mut self, pair: Pair, _: Now, orders: &mut Orders) {
+    fn disconnect(&mut self, pair: Pair, _: Now, _: &mut Orders) {
         let Some(uploader) = self.uploaders.get_mut(&pair.from) else {
             return;
         };
         let leecher = Leecher(pair.to);
-        let changes = uploader.assignment.remove_peer(leecher);
-        uploader.follow(changes, orders);
-        uploader.ways.remove(&leecher);
-        if uploader.ways.is_empty() {
-            self.uploaders.remove(&pair.from);
-        }
+        uploader.sharing.leave(leecher);
+        uploader.paths.remove(&leecher);
     }
 
     fn tick(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders) {
-        for uploader in self.uploaders.values_mut() {
-            if now.since >= uploader.slot_begun + TIME_SLOT {
-                uploader.end_slot(carried, now, orders);
+        for (from, uploader) in &mut self.uploaders {
+            let turns = uploader.sharing.turns();
+            let subflows = &uploader.subflows;
+            let since = now.since.saturating_sub(TIME_SLOT);
+            let carried = |_, subflow| match subflows.get(&subflow) {
+                Some(flow) => hawser_manager::Carried {
+                    bytes: carried.bytes(*flow),
+                    usable: carried.busy_since(*flow, since),
+                },
+                None => hawser_manager::Carried::default(),
+            };
+            for (leecher, order) in uploader.sharing.tick(carried, now.instant) {
+                let pair = Pair {
+                    from: *from,
+                    to: leecher.0,
+                };
+                uploader.obey(leecher, pair, &order, orders);
             }
-            if now.since >= uploader.turn_begun + TURN {
-                uploader.turn_begun = now.since;
-                let changes = uploader.assignment.turn();
-                orders.turns += u64::from(!changes.is_empty());
-                uploader.follow(changes, orders);
-            }
+            orders.turns += uploader.sharing.turns() - turns;
         }
+        self.uploaders
+            .retain(|_, uploader| !uploader.paths.is_empty());
     }
 }
 
 impl Uploader {
-    fn pair(&self, leecher: Leecher) -> Pair {
-        Pair {
-            from: self.host,
-            to: leecher.0,
-        }
-    }
-
-    /// Does what the assignment says.
-    fn follow(&mut self, changes: Vec<Change<Leecher>>, orders: &mut Orders) {
-        for change in changes {
-            orders.count(&change.decision);
-            let ways = self.ways.get(&change.peer);
-            let Some(path) = ways.and_then(|ways| ways.find(change.path)) else {
-                continue;
-            };
-            let taken = change.decision.verdict == Verdict::Taken;
-            self.set((change.peer, path), taken, orders);
-        }
-    }
-
-    fn set(&mut self, lane: Lane, use_: bool, orders: &mut Orders) {
-        orders.list.push((self.pair(lane.0).flow(lane.1), use_));
-        match use_ {
-            true => self.used.insert(lane),
-            false => self.used.remove(&lane),
-        };
-    }
-
-    /// Ends a slot: sensing judges what was carried (001, section VIII).
-    fn end_slot(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders) {
-        let mut rates = BTreeMap::new();
-        let marks = std::mem::take(&mut self.marks);
-        for &(leecher, path) in &self.used {
-            let flow = self.pair(leecher).flow(path);
-            let bytes = carried.bytes(flow);
-            self.marks.insert((leecher, path), bytes);
-            let busy = carried.busy_since(flow, self.slot_begun);
-            let before = marks.get(&(leecher, path)).filter(|_| busy);
-            let known = self
-                .ways
-                .get(&leecher)
-                .and_then(|ways| ways.known.get(path));
-            if let (Some(before), Some(known)) = (before, known) {
-                let seconds = (now.since - self.slot_begun).as_secs_f64();
-                let rate = (bytes - before) as f64 * 8.0 / seconds;
-                rates.insert((leecher, known.fingerprint), rate);
+    fn obey(&mut self, leecher: Leecher, pair: Pair, order: &Order, orders: &mut Orders) {
+        let flow = match order.action {
+            Action::Dial => {
+                let ways = self.paths.get(&leecher);
+                let Some(path) = ways.and_then(|ways| ways.find(order.path)) else {
+                    return;
+                };
+                self.subflows.insert(order.subflow, pair.flow(path));
+                // How long that takes is up to the flow.
+                self.sharing.connected(order.subflow);
+                Some(pair.flow(path))
             }
-        }
-        self.slot_begun = now.since;
-        let changes = self.assignment.slot(&rates, now.instant);
-        self.follow(changes, orders);
+            Action::Hold | Action::Resume => self.subflows.get(&order.subflow).copied(),
+            Action::Close { .. } => self.subflows.remove(&order.subflow),
+        };
+        let decision = match order.cause {
+            Cause::Ended => None,
+            _ => self.sharing.decision(leecher, order.path),
+        };
+        let peer = leecher.to_string();
+        orders.count(&decision.unwrap_or(Decision::left(Reason::Withdrawn { peer })));
+        let used = matches!(order.action, Action::Dial | Action::Resume);
+        orders.list.extend(flow.map(|flow| (flow, used)));
     }
 }
