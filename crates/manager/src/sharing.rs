@@ -354,12 +354,17 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
 
     /// Brings the subflows of a downloader in line with what it is assigned.
     fn give_orders(&mut self, key: K, now: Instant) {
+        let assigned = self.assignment.assigned(key);
+        let Some(known) = self.downloaders.get(&key) else {
+            return;
+        };
+        let missing = assigned.iter().filter(|path| !known.has_subflow(path));
+        self.make_room(missing.count());
         let Some(known) = self.downloaders.get_mut(&key) else {
             return;
         };
-        let assigned = self.assignment.assigned(key);
         let fallback = known.fallback(&assigned, now);
-        let mut taken_back = Vec::new();
+        let (mut taken_back, mut gives_room) = (Vec::new(), false);
         for (path, state) in &mut known.paths {
             let is_assigned = assigned.contains(path);
             let cause = match state.decision(|| self.assignment.decision(key, *path)) {
@@ -396,11 +401,37 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
                 };
                 if let Some(action) = subflow.set_used(is_assigned || stands_in) {
                     order(subflow, action, cause);
+                    // It may be closed to make room.
+                    gives_room |= action == Action::Hold && subflow.is_dialed;
                 }
             }
         }
         known.forget_unused();
         taken_back.iter().for_each(|subflow| self.forget(subflow));
+        if gives_room {
+            self.dirty.append(&mut self.short_of_subflows);
+        }
+    }
+
+    /// Closes dialed subflows that are held, of whatever downloader, until this many more may be
+    /// dialed.
+    fn make_room(&mut self, more: usize) {
+        let is_full = |dialed: usize| dialed.saturating_add(more) > self.options.max_dialed;
+        for (key, known) in &mut self.downloaders {
+            if !is_full(self.dialed) {
+                return;
+            }
+            for (path, state) in &mut known.paths {
+                while is_full(self.dialed)
+                    && let Some(held) = state.take_held()
+                {
+                    self.subflows.remove(&held.id);
+                    self.dialed -= 1;
+                    let order = held.order(*path, CLOSE, Cause::Replaced);
+                    self.orders.push((*key, order));
+                }
+            }
+        }
     }
 
     fn earliest(&self) -> Option<Instant> {

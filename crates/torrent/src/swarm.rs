@@ -23,7 +23,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::ScionAddr;
 use hawser_store::{Disk, DiskEvent, Hash, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -35,7 +34,7 @@ pub(crate) use self::goal::Goal;
 use self::remotes::{Dialed, Offered, RemoteId, Remotes};
 pub(crate) use self::report::{Reporter, Tally};
 use self::seeding::Seeding;
-use self::uploads::{Terms, Uploads};
+use self::uploads::{DialedBack, Downloader, Serving, Uploads};
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::metainfo::Metainfo;
@@ -69,14 +68,13 @@ enum Event<T: Transport> {
         dialed: Dialed,
         result: Result<Session<T::Connection>, DialError>,
     },
-    /// What is offered to who downloads from us, at this address.
-    Ways {
-        group: GroupId,
-        addr: ScionAddr,
+    /// What is offered to a downloader.
+    OffersBack {
+        downloader: Downloader,
         paths: Offered<T::Path>,
     },
     DialedBack {
-        attempt: u64,
+        dialed: DialedBack,
         result: Result<Session<T::Connection>, DialError>,
     },
     Accepted(Result<Session<T::Connection>, (PeerAddr, Gone)>),
@@ -118,7 +116,7 @@ pub(crate) struct Swarm<T: Transport> {
     disk: Disk,
     remotes: Remotes<T::Path>,
     conns: HashMap<ConnId, Conn<T::Connection>>,
-    /// Who downloads from us over paths that we choose.
+    /// The peers that download over paths chosen here.
     uploads: Uploads<T::Path>,
     groups: HashMap<[u8; 32], GroupId>,
     banned: HashSet<[u8; 32]>,
@@ -168,7 +166,7 @@ impl<T: Transport> Swarm<T> {
         if verified.is_full() {
             remotes.all_mut().for_each(|r| r.set_complete(false));
         }
-        let uploads = Uploads::new(goal.sensing, now);
+        let uploads = Uploads::new(&goal, now);
         let mut swarm = Self {
             picker: Picker::new(metainfo.pieces(), verified, rand::random()),
             transport,
@@ -288,8 +286,10 @@ impl<T: Transport> Swarm<T> {
             } => self.offered(remote, &paths, trouble, now)?,
             Event::Incoming(connection) => self.incoming(connection),
             Event::Dialed { dialed, result } => self.dialed(dialed, result, now)?,
-            Event::Ways { group, addr, paths } => self.ways(group, addr, &paths, now),
-            Event::DialedBack { attempt, result } => self.dialed_back(attempt, result, now)?,
+            Event::OffersBack { downloader, paths } => {
+                self.offered_back(downloader, &paths, now);
+            }
+            Event::DialedBack { dialed, result } => self.dialed_back(dialed, result, now)?,
             Event::Accepted(Ok(session)) => {
                 self.accepted -= 1;
                 self.join(session, Origin::Accepted, now)?;
@@ -394,13 +394,13 @@ impl<T: Transport> Swarm<T> {
         let counts = Arc::new(Counts::default());
         let (messages, outbox) = mpsc::unbounded_channel();
         let asked = Arc::new(peer::Uploads::default());
-        let terms = Terms::new(session.extended, Arc::clone(&asked), now);
+        let serving = Serving::new(session.extended, Arc::clone(&asked), now);
         let conn = Conn::new(
             connection,
             origin,
             group,
             Arc::clone(&counts),
-            terms,
+            serving,
             messages,
         );
         if session.extended && !session.introduced {

@@ -214,6 +214,12 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         self.fallback
     }
 
+    /// Whether anything is connected, or being dialed, over a path.
+    pub fn has_subflow(&self, path: &Fingerprint) -> bool {
+        let state = self.paths.get(path);
+        state.is_some_and(|state| !state.subflows.is_empty())
+    }
+
     /// Forgets the paths that are neither offered nor used.
     pub fn forget_unused(&mut self) {
         self.paths
@@ -266,6 +272,13 @@ impl<P> PathState<P> {
     pub fn take_dialing(&mut self) -> Vec<Subflow> {
         let is_dialing = |subflow: &mut Subflow| subflow.use_ == Use::Dialing;
         self.subflows.extract_if(.., is_dialing).collect()
+    }
+
+    /// Takes out a subflow that was dialed and is held.
+    pub fn take_held(&mut self) -> Option<Subflow> {
+        let is_held = |subflow: &Subflow| subflow.is_dialed && subflow.use_ == Use::Held;
+        let at = self.subflows.iter().position(is_held)?;
+        Some(self.subflows.remove(at))
     }
 
     /// The bytes it carried in the time slot that ends; `None` if it was not used for all of it.

@@ -400,13 +400,13 @@ impl Model {
                 Is::Held => prop_assert!(!is_assigned && !stands_in, "{id} is held"),
             }
         }
-        let dialed = self.subflows.values().filter(|known| known.is_dialed);
-        if dialed.count() < self.max_dialed {
-            for path in &assigned {
-                let mut subflows = self.subflows.values();
-                let any = subflows.any(|known| (known.key, known.path) == (key, *path));
-                prop_assert!(any, "assigned and not dialed");
-            }
+        let dialed = || self.subflows.values().filter(|known| known.is_dialed);
+        for path in &assigned {
+            let mut subflows = self.subflows.values();
+            let any = subflows.any(|known| (known.key, known.path) == (key, *path));
+            let is_full = dialed().count() == self.max_dialed;
+            let held = dialed().filter(|known| known.is == Is::Held).count();
+            prop_assert!(any || is_full && held == 0, "assigned and not dialed");
         }
         Ok(())
     }

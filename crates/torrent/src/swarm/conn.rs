@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hawser_path::Fingerprint;
 use tokio::sync::mpsc;
 
 use super::remotes::Dialed;
-use super::uploads::Terms;
+use super::uploads::{DialedBack, Serving};
 use crate::peer::{Counts, Outgoing};
 use crate::picker::GroupId;
 use crate::pipeline::{self, Lane, Meter};
@@ -41,8 +40,8 @@ const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
 pub(super) enum Origin {
     /// We dialed one of the remotes.
     Dialed(Dialed),
-    /// We connected back over this path to who downloads from us.
-    Back(Fingerprint),
+    /// We dialed a downloader.
+    Back(DialedBack),
     /// The peer dialed us.
     Accepted,
 }
@@ -55,7 +54,7 @@ pub(super) struct Conn<C> {
     pub group: GroupId,
     pub counts: Arc<Counts>,
     /// Who chooses paths, and whether the peer may ask for blocks.
-    pub terms: Terms,
+    pub serving: Serving,
     messages: mpsc::UnboundedSender<Outgoing>,
     /// The peer answers requests.
     pub unchoked: bool,
@@ -104,16 +103,16 @@ impl<C: Connection> Conn<C> {
         origin: Origin,
         group: GroupId,
         counts: Arc<Counts>,
-        terms: Terms,
+        serving: Serving,
         messages: mpsc::UnboundedSender<Outgoing>,
     ) -> Self {
-        let now = terms.since;
+        let now = serving.since;
         Self {
             connection,
             origin,
             group,
             counts,
-            terms,
+            serving,
             messages,
             unchoked: false,
             interested: true,

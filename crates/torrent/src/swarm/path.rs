@@ -26,7 +26,7 @@ const DIAL_TIME: Duration = Duration::from_secs(15);
 const SETTLED: Duration = Duration::from_secs(5);
 
 /// What a peer is told when a connection to it is not wanted any more.
-const UNUSED: &str = "the path is not used any more";
+pub(super) const UNUSED: &str = "the path is not used any more";
 
 impl<T: Transport> Swarm<T> {
     /// Starts to follow what is offered to every remote, and to accept connections.
@@ -230,18 +230,13 @@ impl<T: Transport> Swarm<T> {
             Err(error) => error,
         };
         known.subflows.remove(&dialed.subflow);
-        let (failure, text) = match error {
-            DialError::NotConnected(reason) => (Failure::Failed, reason),
-            DialError::Handshake(gone) if gone.is_final() => {
-                known.paths.closed(dialed.subflow);
-                return self.ban_remote(dialed.remote, &gone.to_string());
-            }
-            DialError::Handshake(Gone::Closed(Closed { code, text })) => match code {
-                CloseCode::PathRefused => (Failure::Refused, text),
-                _ => (Failure::Failed, text),
-            },
-            DialError::Handshake(gone) => (Failure::Rejected, gone.to_string()),
-        };
+        if let DialError::Handshake(gone) = &error
+            && gone.is_final()
+        {
+            known.paths.closed(dialed.subflow);
+            return self.ban_remote(dialed.remote, &gone.to_string());
+        }
+        let (failure, text) = error.failure();
         known.paths.lost(dialed.subflow, failure, text, now);
         Ok(())
     }
@@ -289,6 +284,7 @@ impl<T: Transport> Swarm<T> {
             known.subflows.remove(&subflow);
             known.paths.closed(subflow);
         }
+        self.uploads.gone(conn.group, id, Instant::now());
     }
 
     /// Nothing comes over a connection: what was asked for is asked for elsewhere.
@@ -437,7 +433,7 @@ impl<T: Transport> Swarm<T> {
     /// has nothing of use yet and may get it.
     pub(super) fn is_hopeful(&self, now: Instant) -> bool {
         self.conns.iter().any(|(id, conn)| {
-            let settled = now.saturating_duration_since(conn.terms.since) > SETTLED;
+            let settled = now.saturating_duration_since(conn.serving.since) > SETTLED;
             settled
                 && conn.stalled.is_none()
                 && match self.picker.is_interesting(*id) {
@@ -445,6 +441,20 @@ impl<T: Transport> Swarm<T> {
                     false => !conn.upload_only,
                 }
         })
+    }
+}
+
+impl DialError {
+    /// What the path manager is told, and a text for people.
+    pub(super) fn failure(self) -> (Failure, String) {
+        match self {
+            Self::NotConnected(reason) => (Failure::Failed, reason),
+            Self::Handshake(Gone::Closed(Closed { code, text })) => match code {
+                CloseCode::PathRefused => (Failure::Refused, text),
+                _ => (Failure::Failed, text),
+            },
+            Self::Handshake(gone) => (Failure::Rejected, gone.to_string()),
+        }
     }
 }
 

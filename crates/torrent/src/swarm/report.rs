@@ -117,8 +117,8 @@ fn accepted_summary<C: Connection>(conn: &Conn<C>) -> PathSummary {
     PathSummary {
         peer: conn.connection.peer(),
         fingerprint: conn.connection.fingerprint(),
-        hops: conn.terms.hops().unwrap_or(0),
-        interfaces: conn.terms.interfaces(),
+        hops: conn.serving.hops().unwrap_or(0),
+        interfaces: conn.serving.interfaces(),
         bytes: conn.bytes,
     }
 }
@@ -214,12 +214,12 @@ impl<T: Transport> Swarm<T> {
             paths.push(PathProgress {
                 peer,
                 fingerprint,
-                hops: hops.or_else(|| conn.terms.hops()).unwrap_or(0),
+                hops: hops.or_else(|| conn.serving.hops()).unwrap_or(0),
                 state: self.state_of(*id, conn),
                 bytes: conn.bytes + known.map_or(0, |path| path.bytes),
                 rate: bits(conn.shown.down),
                 rtt: Some(conn.connection.rtt()),
-                decision: conn.terms.decision(conn.unchoked),
+                decision: conn.serving.decision(conn.unchoked),
                 last_error: None,
             });
         }
@@ -256,7 +256,7 @@ impl<T: Transport> Swarm<T> {
             None if path.wanted => PathState::Waiting,
             None => PathState::Left,
         };
-        let of_uploader = conn.and_then(|(_, conn)| conn.terms.decision(conn.unchoked));
+        let of_uploader = conn.and_then(|(_, conn)| conn.serving.decision(conn.unchoked));
         PathProgress {
             peer: remote.addr,
             fingerprint: path.fingerprint,
@@ -303,10 +303,10 @@ impl<T: Transport> Swarm<T> {
         let up: HashSet<_> = up
             .map(|conn| (conn.group, conn.connection.fingerprint()))
             .collect();
-        let left = self.uploads.left().into_iter();
-        let left = left.filter(|(group, _, path, _)| !up.contains(&(*group, *path)));
-        let left = left.map(|(_, peer, fingerprint, decision)| LeftPath {
-            peer: peer.into(),
+        let left = self.uploads.left();
+        let left = left.filter(|(peer, path, _)| !up.contains(&(peer.group, *path)));
+        let left = left.map(|(peer, fingerprint, decision)| LeftPath {
+            peer: peer.addr.into(),
             fingerprint,
             decision: decision.convert(),
         });

@@ -1,0 +1,124 @@
+//! What the sides of one connection agreed on about choosing paths, and whether blocks are served.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hawser_path::{Interface, Verdict};
+
+use crate::peer::Uploads;
+use crate::reason::{Decision, Reason};
+use crate::swarm::conn::Conn;
+use crate::transport::Connection;
+use crate::wire::{Message, Multipath};
+
+/// How a connection is served.
+#[derive(Debug)]
+pub(in crate::swarm) struct Serving {
+    /// When it was established.
+    pub since: Instant,
+    /// The peer understands extended messages.
+    pub extended: bool,
+    /// Its extended handshake has arrived.
+    pub introduced: bool,
+    /// The id under which it takes `scion_multipath`, if it does.
+    pub multipath: Option<u8>,
+    /// This side was offered as a downloader over it.
+    pub offered: bool,
+    /// The peer may not request blocks: the path is not assigned to it, or that is not known yet.
+    pub choked: bool,
+    /// The reason that was last announced to the peer.
+    announced_reason: Option<String>,
+    /// What the peer announced of the path.
+    pub announced: Option<Announcement>,
+    /// What it requested.
+    pub uploads: Arc<Uploads>,
+}
+
+/// What an uploader announces of a path. Nothing of it is checked.
+#[derive(Debug)]
+pub(in crate::swarm) struct Announcement {
+    /// As blocks cross them.
+    pub interfaces: Vec<Interface>,
+    pub reason: String,
+}
+
+impl Serving {
+    pub fn new(extended: bool, uploads: Arc<Uploads>, now: Instant) -> Self {
+        Self {
+            since: now,
+            extended,
+            introduced: false,
+            multipath: None,
+            offered: false,
+            choked: true,
+            announced_reason: None,
+            announced: None,
+            uploads,
+        }
+    }
+
+    /// What the uploader decided about the path, if it announced that.
+    pub fn decision(&self, unchoked: bool) -> Option<Decision> {
+        let announced = self.announced.as_ref()?;
+        Some(Decision {
+            verdict: match unchoked {
+                true => Verdict::Taken,
+                false => Verdict::Waiting,
+            },
+            reason: Reason::ByUploader {
+                why: announced.reason.clone(),
+            },
+        })
+    }
+
+    /// The interfaces on the path, if the uploader announced them.
+    pub fn interfaces(&self) -> Vec<Interface> {
+        let announced = self.announced.as_ref();
+        announced.map_or(Vec::new(), |it| it.interfaces.clone())
+    }
+
+    /// ASes on the path, both ends included, if the uploader announced them.
+    pub fn hops(&self) -> Option<usize> {
+        Some(self.announced.as_ref()?.interfaces.len() / 2 + 1)
+    }
+}
+
+impl<C: Connection> Conn<C> {
+    /// The peer may request blocks.
+    pub(super) fn unchoke(&mut self) {
+        if std::mem::take(&mut self.serving.choked) {
+            self.serving.uploads.unchoke();
+            self.send([Message::Unchoke]);
+        }
+    }
+
+    /// The peer may not request blocks; what it requested is dropped.
+    pub(in crate::swarm) fn choke(&mut self) {
+        if !std::mem::replace(&mut self.serving.choked, true) {
+            self.serving.uploads.choke();
+            self.send([Message::Choke]);
+        }
+    }
+
+    /// Tells the peer why the path is used or waits, if the reason is new and it understands.
+    pub(super) fn announce(&mut self, interfaces: Vec<Interface>, reason: &hawser_path::Reason) {
+        let reason = reason.to_string();
+        if self.serving.multipath.is_none()
+            || self.serving.announced_reason.as_ref() == Some(&reason)
+        {
+            return;
+        }
+        self.serving.announced_reason = Some(reason.clone());
+        self.send_multipath(&Multipath::Told { interfaces, reason });
+    }
+
+    /// Sends a message about paths, if the peer understands them.
+    pub(super) fn send_multipath(&self, message: &Multipath) {
+        if let Some(id) = self.serving.multipath {
+            self.send([Message::Extended {
+                id,
+                payload: message.encode().into(),
+            }]);
+        }
+    }
+}
