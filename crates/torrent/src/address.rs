@@ -1,4 +1,4 @@
-//! Where peers are.
+//! Addresses of peers.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -7,14 +7,14 @@ use std::str::FromStr;
 use hawser_endhost::{AddrError, ScionAddr};
 use thiserror::Error;
 
-/// Where a peer is reached: over SCION, or over plain IP.
+/// The address of a peer: SCION, or plain IP.
 ///
 /// Prints as, and is parsed from, `1-ff00:0:110,10.0.0.1:6881`, `10.0.0.1:6881`, `[::1]:6881`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PeerAddr {
     /// A SCION peer: each path to it is a path-level peer.
     Scion(ScionAddr),
-    /// An IP peer, reached by plain TCP: the network chooses the one way to it.
+    /// An IP peer, reached over plain TCP on the one path that the network chooses.
     Ip(SocketAddr),
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for PeerAddr {
     }
 }
 
-/// Why a text is not where a peer is.
+/// Why a text is not the address of a peer.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PeerAddrError {
@@ -67,7 +67,7 @@ pub enum PeerAddrError {
     /// It is an IP address without a port.
     #[error("`{0}` has no port: write {with}", with = with_port(.0, "6881"))]
     NoPort(String),
-    /// It is no IP address of one host with a port from 1 to 65535.
+    /// It is not an IP address of one host with a port from 1 to 65535.
     #[error(
         "`{0}` is no peer: write ISD-AS,IP:PORT for a SCION peer, as in 1-ff00:0:110,10.0.0.1:6881, \
          or IP:PORT for an IP peer"
@@ -96,7 +96,7 @@ impl FromStr for PeerAddr {
                 Err(_) => PeerAddrError::Ip(text.into()),
             });
         };
-        // Nobody can be reached there.
+        // No peer can be reached there.
         if addr.port() == 0 || addr.ip().is_unspecified() || addr.ip().is_multicast() {
             return Err(PeerAddrError::Ip(text.into()));
         }

@@ -1,5 +1,5 @@
-//! Which pieces somebody has, one bit each, in the order of the wire (BEP 3): the high bit of the
-//! first byte is piece 0.
+//! Sets of pieces, one bit each, in the order of the wire (BEP 3): the high bit of the first byte is
+//! piece 0.
 
 /// A set of pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +28,12 @@ impl Bitfield {
         field
     }
 
-    /// How many bytes `len` pieces take.
+    /// Bytes that `len` pieces take.
     pub fn byte_len(len: u32) -> usize {
         (len as usize).div_ceil(8)
     }
 
-    /// As received; `None` when the length is wrong or a spare bit is set.
+    /// Decodes a bitfield; `None` if its length is wrong or a spare bit is set.
     pub fn from_wire(bytes: &[u8], len: u32) -> Option<Self> {
         let spare = (bytes.len() * 8).checked_sub(len as usize)?;
         if bytes.len() != Self::byte_len(len) {
@@ -52,7 +52,7 @@ impl Bitfield {
         })
     }
 
-    /// As sent.
+    /// Encodes it.
     pub fn as_wire(&self) -> &[u8] {
         &self.bytes
     }

@@ -19,7 +19,7 @@ use crate::quic::QuicConnection;
 use crate::tcp::{Half, Listener, TcpConnection};
 use crate::transport::{Connection, Offers, Transport};
 
-/// The ways there are to reach peers, and where peers connect to. Cloning shares it.
+/// How peers are reached, and where they connect to. Cloning shares it.
 #[derive(Clone)]
 pub struct Network {
     scion: Option<(Endpoint, Endhost)>,
@@ -27,8 +27,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// SCION peers through `endpoint`, over the paths that `host` knows, and IP peers; nobody but
-    /// SCION peers can connect.
+    /// Reaches SCION peers through `endpoint`, over the paths that `host` knows, and IP peers. SCION
+    /// peers can connect.
     pub fn scion(endpoint: Endpoint, host: Endhost) -> Self {
         Self {
             scion: Some((endpoint, host)),
@@ -36,7 +36,7 @@ impl Network {
         }
     }
 
-    /// IP peers only; nobody can connect.
+    /// Reaches IP peers only. No peer can connect.
     pub fn ip() -> Self {
         Self {
             scion: None,
@@ -44,7 +44,7 @@ impl Network {
         }
     }
 
-    /// IP peers can connect to `listener`.
+    /// Lets IP peers connect to `listener`.
     pub fn with_listener(mut self, listener: Listener) -> Self {
         self.listener = Some(Arc::new(listener));
         self
@@ -57,14 +57,14 @@ impl Network {
     }
 }
 
-/// The way to a peer: a path, or whatever way IP packets take.
+/// A SCION path to a peer, or the one that IP packets take, whichever that is.
 #[derive(Debug, Clone)]
-pub(crate) enum Route {
+pub(crate) enum NetworkPath {
     Scion(endhost::Path),
     Ip,
 }
 
-/// What is known of the way IP packets take, the same for all of them: nothing.
+/// What is known of the path that IP packets take: nothing.
 static UNKNOWN: LazyLock<hawser_path::Path> = LazyLock::new(|| hawser_path::Path {
     src: IsdAsn(0),
     dst: IsdAsn(0),
@@ -72,7 +72,7 @@ static UNKNOWN: LazyLock<hawser_path::Path> = LazyLock::new(|| hawser_path::Path
     metadata: Metadata::default(),
 });
 
-impl AsRef<hawser_path::Path> for Route {
+impl AsRef<hawser_path::Path> for NetworkPath {
     fn as_ref(&self) -> &hawser_path::Path {
         match self {
             Self::Scion(path) => path.as_ref(),
@@ -81,11 +81,11 @@ impl AsRef<hawser_path::Path> for Route {
     }
 }
 
-/// Routes of the paths that are offered, for as long as somebody looks.
-fn routes(mut paths: watch::Receiver<Arc<Vec<endhost::Path>>>) -> Offers<Route> {
+/// Follows the paths that are offered, for as long as there is a receiver.
+fn follow(mut paths: watch::Receiver<Arc<Vec<endhost::Path>>>) -> Offers<NetworkPath> {
     let all = |paths: &mut watch::Receiver<Arc<Vec<endhost::Path>>>| {
         let paths = Arc::clone(&paths.borrow_and_update());
-        Arc::new(paths.iter().cloned().map(Route::Scion).collect())
+        Arc::new(paths.iter().cloned().map(NetworkPath::Scion).collect())
     };
     let (sender, offers) = watch::channel(all(&mut paths));
     tokio::spawn(async move {
@@ -101,13 +101,13 @@ fn routes(mut paths: watch::Receiver<Arc<Vec<endhost::Path>>>) -> Offers<Route> 
 }
 
 impl Transport for Network {
-    type Path = Route;
-    type Connection = Link;
+    type Path = NetworkPath;
+    type Connection = AnyConnection;
 
-    fn offers(&self, peer: PeerAddr) -> Offers<Route> {
+    fn offers(&self, peer: PeerAddr) -> Offers<NetworkPath> {
         match (peer, &self.scion) {
-            (PeerAddr::Ip(_), _) => watch::channel(Arc::new(vec![Route::Ip])).1,
-            (PeerAddr::Scion(peer), Some((_, host))) => routes(host.watch(peer.isd_as)),
+            (PeerAddr::Ip(_), _) => watch::channel(Arc::new(vec![NetworkPath::Ip])).1,
+            (PeerAddr::Scion(peer), Some((_, host))) => follow(host.watch(peer.isd_as)),
             (PeerAddr::Scion(_), None) => watch::channel(Arc::default()).1,
         }
     }
@@ -121,28 +121,30 @@ impl Transport for Network {
         paths.map(drop).map_err(|error| error.to_string())
     }
 
-    fn fits(&self, peer: PeerAddr, route: &Route) -> Result<(), String> {
-        let (PeerAddr::Scion(peer), Route::Scion(path)) = (peer, route) else {
+    fn fits(&self, peer: PeerAddr, path: &NetworkPath) -> Result<(), String> {
+        let (PeerAddr::Scion(peer), NetworkPath::Scion(path)) = (peer, path) else {
             return Ok(());
         };
         let fits = self.endpoint()?.0.fits(peer, path);
         fits.map_err(|error| error.to_string())
     }
 
-    async fn dial(&self, peer: PeerAddr, route: Route) -> Result<Link, String> {
-        match (peer, route) {
-            (PeerAddr::Scion(peer), Route::Scion(path)) => {
+    async fn dial(&self, peer: PeerAddr, path: NetworkPath) -> Result<AnyConnection, String> {
+        match (peer, path) {
+            (PeerAddr::Scion(peer), NetworkPath::Scion(path)) => {
                 let (endpoint, _) = self.endpoint()?;
                 let connection = endpoint.connect(peer, path).await;
                 let connection = connection.map_err(|error| error.to_string())?;
-                Ok(Link::Quic(QuicConnection::dialed(connection)))
+                Ok(AnyConnection::Quic(QuicConnection::dialed(connection)))
             }
-            (PeerAddr::Ip(peer), _) => TcpConnection::dial(peer).await.map(Link::Tcp),
-            (PeerAddr::Scion(_), Route::Ip) => Err("a SCION peer is reached over a path".into()),
+            (PeerAddr::Ip(peer), _) => TcpConnection::dial(peer).await.map(AnyConnection::Tcp),
+            (PeerAddr::Scion(_), NetworkPath::Ip) => {
+                Err("a SCION peer is reached over a path".into())
+            }
         }
     }
 
-    async fn accept(&self) -> Option<Link> {
+    async fn accept(&self) -> Option<AnyConnection> {
         let scion = async {
             match &self.scion {
                 Some((endpoint, _)) => endpoint.accept().await,
@@ -156,8 +158,8 @@ impl Transport for Network {
             }
         };
         tokio::select! {
-            connection = scion => Some(Link::Quic(QuicConnection::accepted(connection?))),
-            connection = ip => Some(Link::Tcp(connection)),
+            connection = scion => Some(AnyConnection::Quic(QuicConnection::accepted(connection?))),
+            connection = ip => Some(AnyConnection::Tcp(connection)),
         }
     }
 
@@ -174,25 +176,35 @@ impl Transport for Network {
     }
 }
 
+/// Evaluates the same expression on whichever variant it is.
+macro_rules! on_either {
+    ($either:expr, $inner:ident => $result:expr) => {
+        match $either {
+            Self::Quic($inner) => $result,
+            Self::Tcp($inner) => $result,
+        }
+    };
+}
+
 /// A connection to a peer of either kind.
-pub(crate) enum Link {
+pub(crate) enum AnyConnection {
     Quic(QuicConnection),
     Tcp(TcpConnection),
 }
 
-/// What is read from it.
+/// What an [`AnyConnection`] is read from.
 pub(crate) enum Read {
     Quic(quic::RecvStream),
     Tcp(Half),
 }
 
-/// What is written to it.
+/// What an [`AnyConnection`] is written to.
 pub(crate) enum Write {
     Quic(quic::SendStream),
     Tcp(Half),
 }
 
-impl Connection for Link {
+impl Connection for AnyConnection {
     type Read = Read;
     type Write = Write;
 
@@ -210,45 +222,27 @@ impl Connection for Link {
     }
 
     fn peer(&self) -> PeerAddr {
-        match self {
-            Self::Quic(connection) => connection.peer(),
-            Self::Tcp(connection) => connection.peer(),
-        }
+        on_either!(self, connection => connection.peer())
     }
 
     fn fingerprint(&self) -> Fingerprint {
-        match self {
-            Self::Quic(connection) => connection.fingerprint(),
-            Self::Tcp(connection) => connection.fingerprint(),
-        }
+        on_either!(self, connection => connection.fingerprint())
     }
 
     fn key(&self) -> [u8; 32] {
-        match self {
-            Self::Quic(connection) => connection.key(),
-            Self::Tcp(connection) => connection.key(),
-        }
+        on_either!(self, connection => connection.key())
     }
 
     fn rtt(&self) -> Duration {
-        match self {
-            Self::Quic(connection) => connection.rtt(),
-            Self::Tcp(connection) => connection.rtt(),
-        }
+        on_either!(self, connection => connection.rtt())
     }
 
     fn close(&self, code: CloseCode, text: &str) {
-        match self {
-            Self::Quic(connection) => connection.close(code, text),
-            Self::Tcp(connection) => connection.close(code, text),
-        }
+        on_either!(self, connection => connection.close(code, text));
     }
 
     fn close_reason(&self) -> Option<Closed> {
-        match self {
-            Self::Quic(connection) => connection.close_reason(),
-            Self::Tcp(connection) => connection.close_reason(),
-        }
+        on_either!(self, connection => connection.close_reason())
     }
 }
 
@@ -258,10 +252,7 @@ impl AsyncRead for Read {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Quic(stream) => AsyncRead::poll_read(Pin::new(stream), cx, buffer),
-            Self::Tcp(half) => AsyncRead::poll_read(Pin::new(half), cx, buffer),
-        }
+        on_either!(self.get_mut(), stream => AsyncRead::poll_read(Pin::new(stream), cx, buffer))
     }
 }
 
@@ -271,23 +262,14 @@ impl AsyncWrite for Write {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Quic(stream) => AsyncWrite::poll_write(Pin::new(stream), cx, bytes),
-            Self::Tcp(half) => AsyncWrite::poll_write(Pin::new(half), cx, bytes),
-        }
+        on_either!(self.get_mut(), stream => AsyncWrite::poll_write(Pin::new(stream), cx, bytes))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Quic(stream) => AsyncWrite::poll_flush(Pin::new(stream), cx),
-            Self::Tcp(half) => AsyncWrite::poll_flush(Pin::new(half), cx),
-        }
+        on_either!(self.get_mut(), stream => AsyncWrite::poll_flush(Pin::new(stream), cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Quic(stream) => AsyncWrite::poll_shutdown(Pin::new(stream), cx),
-            Self::Tcp(half) => AsyncWrite::poll_shutdown(Pin::new(half), cx),
-        }
+        on_either!(self.get_mut(), stream => AsyncWrite::poll_shutdown(Pin::new(stream), cx))
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct QuicConnection {
 }
 
 impl QuicConnection {
-    /// One that we opened.
+    /// One that this side opened.
     pub fn dialed(connection: quic::Connection) -> Self {
         Self {
             connection,

@@ -20,24 +20,24 @@ use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
 use crate::transport::Connection;
 
-/// What is sent has to be acknowledged within this time, in milliseconds, or the connection is
-/// over: a peer that is gone without a word is not waited for until the system gives up.
-const UNANSWERED: u32 = 60_000;
+/// Longest time in milliseconds that sent data may stay unacknowledged before the connection is
+/// closed (tcp(7), `TCP_USER_TIMEOUT`): the system itself would wait much longer.
+const USER_TIMEOUT: u32 = 60_000;
 
-/// With nothing to send the system asks after so long whether the peer is still there.
-const ALIVE_AFTER: Duration = Duration::from_secs(30);
+/// Silence after which the system probes whether the peer is still there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// After an error that the next try will likely meet too, such as no more files to be opened.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Backoff after an error that is likely to occur again at once, such as too many open files.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Where IP peers connect to.
+/// The address that IP peers connect to.
 #[derive(Debug)]
 pub struct Listener {
     tcp: TcpListener,
     local: SocketAddr,
 }
 
-/// An address cannot be listened at.
+/// Why no listener could be made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot listen for IP peers at {addr}: {why}")]
 pub struct ListenError {
@@ -49,7 +49,7 @@ impl Listener {
     /// Listens at `addr`; port 0 is any that is free.
     ///
     /// # Errors
-    /// When the address is in use, not of this host, or not allowed.
+    /// If the address is in use, not of this host, or not allowed.
     pub async fn bind(addr: SocketAddr) -> Result<Self, ListenError> {
         let bound = TcpListener::bind(addr).await;
         let bound = bound.and_then(|tcp| tcp.local_addr().map(|local| Self { tcp, local }));
@@ -57,7 +57,7 @@ impl Listener {
             addr,
             why: match error.kind() {
                 io::ErrorKind::AddrInUse => "another program does: choose another port".into(),
-                io::ErrorKind::AddrNotAvailable => "it is no address of this host".into(),
+                io::ErrorKind::AddrNotAvailable => "it is not an address of this host".into(),
                 io::ErrorKind::PermissionDenied => {
                     "not allowed: choose a port of at least 1024".into()
                 }
@@ -78,7 +78,7 @@ impl Listener {
                 Ok((stream, from)) => return TcpConnection::new(stream, from),
                 Err(error) => {
                     tracing::debug!(%error, "an IP peer could not connect");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    tokio::time::sleep(ACCEPT_BACKOFF).await;
                 }
             }
         }
@@ -101,11 +101,11 @@ impl TcpConnection {
 
     fn new(stream: TcpStream, peer: SocketAddr) -> Self {
         let set = || -> io::Result<()> {
-            // Requests must not wait for one another.
+            // Requests must not wait until a segment is full.
             stream.set_nodelay(true)?;
             sockopt::set_socket_keepalive(&stream, true)?;
-            sockopt::set_tcp_keepidle(&stream, ALIVE_AFTER)?;
-            sockopt::set_tcp_user_timeout(&stream, UNANSWERED)?;
+            sockopt::set_tcp_keepidle(&stream, KEEP_ALIVE)?;
+            sockopt::set_tcp_user_timeout(&stream, USER_TIMEOUT)?;
             Ok(())
         };
         if let Err(error) = set() {
@@ -113,7 +113,7 @@ impl TcpConnection {
         }
         Self {
             stream: Arc::new(stream),
-            // An IPv4 peer at a socket that serves both is still that.
+            // A socket for both IPv4 and IPv6 reports IPv4 peers as mapped addresses.
             peer: SocketAddr::new(peer.ip().to_canonical(), peer.port()),
             closed: OnceLock::new(),
         }
@@ -137,8 +137,8 @@ impl Connection for TcpConnection {
         Fingerprint::local(IsdAsn(0))
     }
 
-    /// An IP peer has no certificate: it is known by its address, here as text of a form that no
-    /// certificate hashes to.
+    /// A hash of the address, as an IP peer has no certificate. The text that is hashed cannot be that
+    /// of a certificate.
     fn key(&self) -> [u8; 32] {
         Sha256::digest(format!("hawser IP peer {}", self.peer)).into()
     }
@@ -149,7 +149,7 @@ impl Connection for TcpConnection {
 
     fn close(&self, _code: CloseCode, text: &str) {
         if self.closed.set(Closed::plain(text)).is_ok() {
-            // It fails where the peer closed before.
+            // It fails if the peer has closed it before.
             let _ = shutdown(&*self.stream, Shutdown::Both);
         }
     }
@@ -159,7 +159,7 @@ impl Connection for TcpConnection {
     }
 }
 
-/// What the system says, without its numbers.
+/// The text of a system error without its number.
 fn why(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or(&text);

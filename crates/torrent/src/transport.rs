@@ -1,5 +1,4 @@
-//! Where connections come from, narrowed down to what the engine needs, so that it runs over pipes
-//! in tests, and over QUIC and TCP otherwise.
+//! What the engine needs of a network, so that it runs over QUIC and TCP, and over pipes in tests.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,10 +12,10 @@ use tokio::sync::watch;
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
 
-/// What is offered to a peer at a time: every path that is not known to be down.
+/// The paths to a peer that are not known to be down, as they change.
 pub(crate) type Offers<P> = watch::Receiver<Arc<Vec<P>>>;
 
-/// The means to reach peers.
+/// How peers are reached.
 pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// A path with what is needed to send over it.
     type Path: AsRef<hawser_path::Path> + Clone + Send + Sync + 'static;
@@ -26,26 +25,35 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// The paths to a peer, as they change. Empty until they are known.
     fn offers(&self, peer: PeerAddr) -> Offers<Self::Path>;
 
-    /// Looks paths to a peer up; the reason if there are none.
+    /// Looks up paths to a peer.
+    ///
+    /// # Errors
+    /// Why there are none.
     fn lookup(&self, peer: PeerAddr) -> impl Future<Output = Result<(), String>> + Send;
 
-    /// Whether a path to a peer can be dialed at all; the reason if not.
+    /// Checks that a path to a peer can be dialed at all.
+    ///
+    /// # Errors
+    /// Why not.
     fn fits(&self, peer: PeerAddr, path: &Self::Path) -> Result<(), String>;
 
-    /// Connects to a peer over a path; the reason if that fails.
+    /// Connects to a peer over a path.
+    ///
+    /// # Errors
+    /// Why that failed.
     fn dial(
         &self,
         peer: PeerAddr,
         path: Self::Path,
     ) -> impl Future<Output = Result<Self::Connection, String>> + Send;
 
-    /// The next connection a peer opened; `None` when there will be no more.
+    /// The next connection that a peer opens; `None` once there will be no more.
     fn accept(&self) -> impl Future<Output = Option<Self::Connection>> + Send;
 
-    /// Where SCION peers reach us, if they do.
+    /// The address at which SCION peers reach this host, if they can.
     fn local(&self) -> Option<ScionAddr>;
 
-    /// The port at which peers of that kind reach us, if they do.
+    /// The port at which peers of the same kind reach this host, if they can.
     fn port(&self, peer: PeerAddr) -> Option<u16>;
 }
 
@@ -54,11 +62,13 @@ pub(crate) trait Connection: Send + Sync + 'static {
     type Read: AsyncRead + Send + Unpin;
     type Write: AsyncWrite + Send + Unpin;
 
-    /// The stream that BitTorrent is spoken on: opened by the side that dialed, accepted by the
-    /// other. Called once.
+    /// The stream for BitTorrent: opened by the side that dialed, accepted by the other. Called once.
+    ///
+    /// # Errors
+    /// Why the connection has none.
     fn stream(&self) -> impl Future<Output = Result<(Self::Read, Self::Write), String>> + Send;
 
-    /// Where the peer speaks from.
+    /// The address of the peer.
     fn peer(&self) -> PeerAddr;
 
     /// The path, as seen from here.

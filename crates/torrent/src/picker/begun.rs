@@ -23,6 +23,7 @@ pub(super) struct Begun {
 
 impl Begun {
     /// The pieces, by number.
+    #[cfg(test)]
     pub fn pieces(&self) -> &HashMap<u32, Piece> {
         &self.pieces
     }

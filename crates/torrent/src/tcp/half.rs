@@ -1,4 +1,4 @@
-//! Reading and writing on a connection that can be closed from elsewhere meanwhile.
+//! Reading and writing on a connection that another task can close meanwhile.
 
 use std::io;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Either direction of a stream; there is one for each, as only one task may wait for either.
+/// One direction of a stream, for the one task that waits for it.
 pub(crate) struct Half(Arc<TcpStream>);
 
 impl Half {
