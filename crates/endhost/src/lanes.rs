@@ -37,8 +37,8 @@ use self::table::Flows;
 use self::tokens::Tokens;
 pub use self::tokens::{PacketFormat, TOKEN, Token};
 use self::watch::Registry;
+use crate::headers::{Headers, HeadersError};
 use crate::path::Path;
-use crate::route::{Route, RouteError};
 use crate::socket::Socket;
 
 /// Faults that wait to be handled. Of more, the next packets bring the same again.
@@ -80,9 +80,9 @@ impl Lanes {
     /// offered, well before it expires.
     ///
     /// # Errors
-    /// [`RouteError`] when the path does not lead from this socket to `remote`.
-    pub fn open(&self, remote: ScionAddr, path: Path) -> Result<Lane, RouteError> {
-        let headers = Route::new(self.socket().local_addr(), remote, &path)?;
+    /// [`HeadersError`] when the path does not lead from this socket to `remote`.
+    pub fn open(&self, remote: ScionAddr, path: Path) -> Result<Lane, HeadersError> {
+        let headers = Headers::new(self.socket().local_addr(), remote, &path)?;
         let ids: Vec<u16> = path.info().interfaces.iter().map(|one| one.id).collect();
         let flow = self.shared.flows.open(headers, &ids, path.expiry());
         let lane = Lane::new(Arc::clone(&self.shared), flow, Some(path));

@@ -1,4 +1,4 @@
-//! SCMP echo: is a host there on a path, and how far away.
+//! SCMP echo: whether a host at the end of a path answers, and after which time.
 
 mod requests;
 
@@ -9,15 +9,15 @@ use hawser_packet::{ScionAddr, Scmp, ScmpError};
 use thiserror::Error;
 
 pub use self::requests::RequestError;
-use self::requests::unguessable;
+use self::requests::random;
 pub(crate) use self::requests::{Requests, What};
 use crate::endhost::Endhost;
+use crate::headers::{Headers, HeadersError};
 use crate::path::Path;
 use crate::responder;
-use crate::route::{Route, RouteError};
 use crate::socket::BindError;
 
-/// Bytes SCMP adds to an echo's data.
+/// Bytes of an SCMP echo before its data.
 const ECHO_HEADER: usize = 8;
 
 /// Sends SCMP echo requests and waits for the replies; any number may be under way at once.
@@ -27,9 +27,9 @@ pub struct Pinger(Requests);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// Who answered; the port means nothing.
+    /// The host that answered; the port means nothing.
     pub from: ScionAddr,
-    /// How long it took.
+    /// The round-trip time.
     pub rtt: Duration,
     /// Bytes of the SCION packet received.
     pub size: usize,
@@ -39,15 +39,15 @@ pub struct Reply {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PingError {
-    /// Nothing came back.
+    /// The request could not be sent, or nothing came back.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// A router or host tells why nothing comes back.
+    /// A router or host reported why nothing comes back.
     #[error("{0}")]
     Scmp(ScmpError),
-    /// There is no way there over this path.
+    /// The path does not lead there.
     #[error(transparent)]
-    Route(#[from] RouteError),
+    Headers(#[from] HeadersError),
     /// The request is larger than the path takes.
     #[error("{size} bytes of data make a packet of {packet} bytes: the path takes {mtu}")]
     TooLarge {
@@ -55,7 +55,7 @@ pub enum PingError {
         size: usize,
         /// Bytes of the packet.
         packet: usize,
-        /// What the path takes.
+        /// The path's MTU, in bytes.
         mtu: u16,
     },
 }
@@ -74,7 +74,7 @@ impl Pinger {
         Requests::bind(host, local, next_hop).map(Self)
     }
 
-    /// Where echoes come back to.
+    /// The address that echoes are sent back to.
     pub fn local_addr(&self) -> ScionAddr {
         self.0.local_addr()
     }
@@ -83,21 +83,23 @@ impl Pinger {
     /// at the end of `path`.
     ///
     /// # Errors
-    /// [`RouteError`] when there is no way there over this path.
-    pub fn packet_size(&self, host: IpAddr, path: &Path, size: usize) -> Result<usize, RouteError> {
-        let route = self.route(host, path)?;
-        let header = route.scmp(&request(0, 0, &[])).len();
+    /// [`HeadersError`] when the path does not lead there.
+    pub fn packet_size(
+        &self,
+        host: IpAddr,
+        path: &Path,
+        size: usize,
+    ) -> Result<usize, HeadersError> {
+        let headers = self.headers(host, path)?;
+        let header = headers.scmp(&request(0, 0, &[])).len();
         Ok(header + size)
     }
 
-    fn route(&self, host: IpAddr, path: &Path) -> Result<Route, RouteError> {
-        // Hosts answer echoes at a port of their own; in the SCION packet there is none.
-        let peer = SocketAddr::new(host, responder::PORT);
-        Route::new(
-            self.0.local_addr(),
-            ScionAddr::new(path.info().dst, peer),
-            path,
-        )
+    fn headers(&self, host: IpAddr, path: &Path) -> Result<Headers, HeadersError> {
+        // An echo request has no port; hosts in this AS receive it at that of the responder.
+        let host = SocketAddr::new(host, responder::PORT);
+        let remote = ScionAddr::new(path.info().dst, host);
+        Headers::new(self.0.local_addr(), remote, path)
     }
 
     /// Sends an echo request with `size` bytes of data to `host` at the end of `path` and waits for
@@ -112,21 +114,21 @@ impl Pinger {
         size: usize,
         timeout: Duration,
     ) -> Result<Reply, PingError> {
-        let route = self.route(host, path)?;
+        let headers = self.headers(host, path)?;
         let mtu = path.mtu();
         // Data beyond any packet is not even put into one.
         let mut data = vec![0; size.min(usize::from(u16::MAX))];
-        // Nobody off the path can quote the request.
-        for (byte, random) in data.iter_mut().zip(unguessable().to_be_bytes()) {
+        // Hosts off the path cannot quote the request.
+        for (byte, random) in data.iter_mut().zip(random().to_be_bytes()) {
             *byte = random;
         }
-        let packet = |id, sequence| route.scmp(&request(id, sequence, &data));
+        let packet = |id, sequence| headers.scmp(&request(id, sequence, &data));
         let length = packet(0, 0).len();
         if length > usize::from(mtu) || size > usize::from(mtu) {
             let packet = length.max(size + ECHO_HEADER);
             return Err(PingError::TooLarge { size, packet, mtu });
         }
-        let (answer, rtt) = self.0.ask(route.next_hop(), timeout, packet).await?;
+        let (answer, rtt) = self.0.ask(headers.next_hop(), timeout, packet).await?;
         match answer.what {
             What::Error(error) => Err(PingError::Scmp(error)),
             What::Echo | What::Traceroute { .. } => Ok(Reply {
@@ -148,8 +150,8 @@ fn request(id: u16, sequence: u16, data: &[u8]) -> Vec<u8> {
     request.to_bytes()
 }
 
-/// Where packets for `host` at the end of `path` are handed to: the border router of the path, or
-/// inside an AS the host itself, at the port where it answers echoes.
+/// The underlay address that packets for `host` at the end of `path` are sent to: the border router
+/// of the path, or inside an AS the host itself, at the port where it answers echoes.
 pub fn next_hop(path: &Path, host: IpAddr) -> SocketAddr {
     path.next_hop()
         .unwrap_or_else(|| SocketAddr::new(host, responder::PORT))

@@ -1,4 +1,4 @@
-//! Which of several paths are alive: a question to the last router of each, all at once.
+//! Which of several paths work: a request to the last router of each, all at once.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,14 +9,13 @@ use hawser_packet::path::crossings;
 use hawser_packet::{ScionAddr, ScmpError};
 
 use crate::endhost::Endhost;
+use crate::headers::Headers;
 use crate::path::Path;
 use crate::ping::{RequestError, Requests, What};
-use crate::route::Route;
 use crate::traceroute;
 
-/// The host part of a probe's destination: as an IP address, what the service address "none"
-/// (0xffff, two bytes of padding) has in its place (SCION header specification, "Service
-/// addresses").
+/// The host part of a probe's destination: the service address "none" (0xffff and two bytes of
+/// padding) in the place of an IP address (SCION header specification, "Service addresses").
 const NO_HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(0xff, 0xff, 0, 0));
 /// Type and length of a service address, in the upper half of its byte of the common header.
 const SERVICE: (usize, u8) = (9, 0x40);
@@ -25,13 +24,13 @@ const SERVICE: (usize, u8) = (9, 0x40);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Probe {
-    /// How the path is.
+    /// Whether the path works.
     pub status: Status,
-    /// The address the probe was sent from; none when none was sent.
+    /// The address the probe was sent from; `None` when none was sent.
     pub local: Option<IpAddr>,
 }
 
-/// How a path is.
+/// Whether a path works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
@@ -39,17 +38,16 @@ pub enum Status {
     Alive(Duration),
     /// Nothing came back in time.
     TimedOut,
-    /// A router tells why nothing comes back.
+    /// A router reported why nothing comes back.
     Scmp(ScmpError),
-    /// It could not be told.
+    /// The probe could not be sent, or another router answered.
     Unknown(String),
 }
 
-/// Probes `paths` to other ASes, all at once, waiting for the last no longer than `timeout`; one
-/// result a path, in their order. A path inside an AS has no router to ask: it is alive.
+/// Probes `paths` to other ASes, all at once, and waits for answers no longer than `timeout`. The
+/// results are in the order of the paths. A path inside an AS has no router to ask: it is alive.
 ///
-/// Must be called inside a tokio runtime. Source: scionproto's `showpaths` asks the same router the
-/// same way.
+/// Must be called inside a tokio runtime. Source: scionproto's `showpaths` sends the same request.
 pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Probe> {
     let mut sockets: HashMap<bool, Result<Requests, String>> = HashMap::new();
     for next_hop in paths.iter().filter_map(Path::next_hop) {
@@ -88,19 +86,19 @@ async fn status(requests: &Requests, path: &Path, timeout: Duration) -> Status {
     let Some(last) = crossings(path.raw()).unwrap_or_default().pop() else {
         return Status::Unknown("the path crosses no interface".into());
     };
-    let peer = ScionAddr::new(path.info().dst, SocketAddr::new(NO_HOST, 0));
-    let route = match Route::new(requests.local_addr(), peer, path) {
-        Ok(route) => route,
+    let remote = ScionAddr::new(path.info().dst, SocketAddr::new(NO_HOST, 0));
+    let headers = match Headers::new(requests.local_addr(), remote, path) {
+        Ok(headers) => headers,
         Err(error) => return Status::Unknown(error.to_string()),
     };
     let request = |id, sequence| {
-        let mut packet = route.scmp(&traceroute::request(id, sequence).to_bytes());
-        // Whatever happens on the way, no host is bothered.
+        let mut packet = headers.scmp(&traceroute::request(id, sequence).to_bytes());
+        // If no router answers it, no host receives it either.
         packet[SERVICE.0] = packet[SERVICE.0] & 0x0f | SERVICE.1;
-        last.set_alert(route.path_in(&mut packet));
+        last.set_alert(headers.path_in(&mut packet));
         packet
     };
-    match requests.ask(route.next_hop(), timeout, request).await {
+    match requests.ask(headers.next_hop(), timeout, request).await {
         Ok((answer, rtt)) => match answer.what {
             What::Traceroute { isd_as, .. } if isd_as == path.info().dst => Status::Alive(rtt),
             What::Traceroute { isd_as, interface } => {

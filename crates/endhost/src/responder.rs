@@ -1,4 +1,4 @@
-//! What answers SCMP echoes for a host: they arrive at a port of their own.
+//! Answers SCMP echo and traceroute requests to this host, which arrive at a port of their own.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,12 +8,13 @@ use hawser_packet::{Packet, ScionAddr, Scmp};
 use thiserror::Error;
 use tokio::net::UdpSocket;
 
-use crate::route::Route;
+use crate::headers::Headers;
 
-/// The UDP port routers deliver to what is for no dispatched port: echo and traceroute requests.
+/// The UDP port at which routers deliver packets without a dispatched port: echo and traceroute
+/// requests.
 pub const PORT: u16 = 30041;
 
-/// Why echoes are no longer answered.
+/// Why requests are not answered.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ResponderError {
@@ -22,7 +23,7 @@ pub enum ResponderError {
     Bind {
         /// The address.
         addr: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Receiving failed.
@@ -30,14 +31,14 @@ pub enum ResponderError {
     Receive {
         /// The address.
         addr: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 /// Answers SCMP echo and traceroute requests that arrive at `addr` (port [`PORT`] of the host's
-/// address) until it is dropped. Answers go the way the request came, to where it came from: they
-/// are no larger than it, so they amplify nothing.
+/// address) until it is dropped. An answer takes the path of its request, back to its sender, and is
+/// no larger, so that nothing is amplified.
 ///
 /// # Errors
 /// [`ResponderError`] when `addr` cannot be bound or used.
@@ -48,7 +49,7 @@ pub async fn run(addr: SocketAddr) -> Result<Infallible, ResponderError> {
     loop {
         let (length, from) = match socket.recv_from(&mut buffer).await {
             Ok(received) => received,
-            // An earlier answer met a closed port; nothing is wrong here.
+            // The error of an earlier answer, which met a closed port.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
             Err(source) => return Err(ResponderError::Receive { addr, source }),
         };
@@ -99,11 +100,11 @@ fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
     if message.len() > packet.payload().len() {
         return None;
     }
-    // The request says who we are.
+    // The request was sent to this host's address.
     let host = SocketAddr::new(packet.dst_host().ok()?, PORT);
     let local = ScionAddr::new(packet.dst_as(), host);
-    let route = Route::back(local, &packet, port, from).ok()?;
-    Some(route.scmp(&message))
+    let headers = Headers::reply(local, &packet, port, from).ok()?;
+    Some(headers.scmp(&message))
 }
 
 #[cfg(test)]

@@ -3,83 +3,72 @@
 //! Out, the kernel cuts one buffer `[headers, payload]…` of constant stride into packets (UDP
 //! segmentation offload, GSO); in, it hands several packets of one sender over as one (GRO).
 
+mod arrival;
 mod bind;
+mod drops;
 mod errors;
+mod reader;
 mod receive;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::{fmt, io};
 
-use hawser_packet::{Malformed, ScionAddr, ScmpError};
+use hawser_packet::ScionAddr;
 use nix::errno::Errno;
 use noq_udp::{Transmit, UdpSocketState};
 use tokio::io::Interest;
 
+pub use self::arrival::{Arrival, Datagram, ReplyPath, Report};
 pub use self::bind::BindError;
+pub(crate) use self::bind::source_address;
+pub use self::drops::DropCounters;
 use self::errors::Io;
-pub use self::receive::{Arrival, Datagram, Packets, ReceiveBuffer, Report, WayBack};
+use self::reader::Reader;
+pub use self::receive::{Packets, ReceiveBuffer};
 use crate::endhost::Endhost;
-use crate::route::Route;
+use crate::headers::Headers;
 
 /// The largest payload UDP over IPv4 carries, so the largest buffer the kernel cuts.
 const MAX_DATAGRAM: usize = 65507;
-/// The kernel cuts one buffer into at most so many packets (`UDP_MAX_SEGMENTS`; newer ones take
-/// twice that).
+/// Most packets that the kernel cuts one buffer into (`UDP_MAX_SEGMENTS`; newer ones take twice
+/// that).
 const MAX_SEGMENTS: usize = 64;
-/// So often in a row a call may fail because of what became of earlier packets.
-const TRIES: usize = 4;
+/// Most retries of a call that fails because of the errors of earlier packets.
+const RETRIES: usize = 4;
 
 /// A UDP socket that speaks SCION.
 pub struct Socket {
     io: Io,
     offload: UdpSocketState,
-    local: ScionAddr,
     host: Endhost,
-    drops: Drops,
-}
-
-/// Packets that arrived and were dropped, by reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct DropCounters {
-    /// A wrong UDP or SCMP checksum.
-    pub checksum: u64,
-    /// No SCION packet, or one with contradicting lengths.
-    pub malformed: u64,
-    /// For another AS, host or port.
-    pub not_for_us: u64,
-    /// A sender or path that cannot be answered, or a protocol nobody here speaks.
-    pub unusable: u64,
-    /// SCMP errors that quote no packet sent from here, or too little of one to tell.
-    pub invented: u64,
-}
-
-#[derive(Debug, Default)]
-struct Drops {
-    checksum: AtomicU64,
-    malformed: AtomicU64,
-    not_for_us: AtomicU64,
-    unusable: AtomicU64,
-    invented: AtomicU64,
-}
-
-impl Drops {
-    fn malformed(&self, why: Malformed) {
-        let counter = match why {
-            Malformed::Checksum => &self.checksum,
-            Malformed::NextHeader(_) => &self.unusable,
-            _ => &self.malformed,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
+    reader: Reader,
 }
 
 impl Socket {
-    /// Where peers reach this socket.
+    /// Binds a socket of `host` at `local`, or at [`Endhost::address`], or at this host's address
+    /// towards its border routers. Port 0, and no address at all, stand for the first free port
+    /// routers deliver to, or any where they deliver to none. Must be called inside a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// [`BindError`] when the address cannot be used.
+    pub fn bind(host: &Endhost, local: Option<SocketAddr>) -> Result<Self, BindError> {
+        let (socket, addr) = bind::bind(host, local)?;
+        let refused = |source| BindError::Refused { addr, source };
+        let offload = UdpSocketState::new((&socket).into()).map_err(refused)?;
+        Ok(Self {
+            io: Io::new(socket, host.clone()).map_err(refused)?,
+            offload,
+            host: host.clone(),
+            reader: Reader::new(ScionAddr::new(host.local_as(), addr)),
+        })
+    }
+
+    /// The address of this socket.
+    #[inline]
     pub fn local_addr(&self) -> ScionAddr {
-        self.local
+        self.reader.local
     }
 
     /// The host this socket belongs to.
@@ -89,20 +78,13 @@ impl Socket {
 
     /// How many packets were dropped so far, by reason.
     pub fn drops(&self) -> DropCounters {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        DropCounters {
-            checksum: load(&self.drops.checksum),
-            malformed: load(&self.drops.malformed),
-            not_for_us: load(&self.drops.not_for_us),
-            unusable: load(&self.drops.unusable),
-            invented: load(&self.drops.invented),
-        }
+        self.reader.drops.counters()
     }
 
-    /// Sends the beginning of `contents` over `route`: as many payloads of `segment` bytes (the
+    /// Sends the beginning of `contents` behind `headers`: as many payloads of `segment` bytes (the
     /// last may be shorter) as one call takes. Returns how many bytes of `contents` are sent.
     ///
-    /// `ecn` is the packets' congestion mark (two bits). `scratch` is only there to be used again.
+    /// `ecn` is the packets' congestion mark (two bits). `scratch` keeps its allocation between calls.
     ///
     /// # Errors
     /// `WouldBlock` when the socket's buffer is full: wait for [`Socket::writable`]. Everything
@@ -110,13 +92,13 @@ impl Socket {
     #[inline]
     pub fn try_send(
         &self,
-        route: &Route,
+        headers: &Headers,
         contents: &[u8],
         segment: usize,
         ecn: u8,
         scratch: &mut Vec<u8>,
     ) -> io::Result<usize> {
-        let stride = route.overhead() + segment;
+        let stride = headers.overhead() + segment;
         let offload = self.offload.max_gso_segments().get();
         let segments = (MAX_DATAGRAM / stride)
             .min(MAX_SEGMENTS)
@@ -125,13 +107,13 @@ impl Socket {
         let sent = &contents[..contents.len().min(segments * segment)];
         scratch.clear();
         for payload in sent.chunks(segment.max(1)) {
-            route.write(payload, ecn, scratch);
+            headers.write(payload, ecn, scratch);
         }
-        match self.try_send_raw(scratch, Some(stride), route.next_hop()) {
+        match self.try_send_raw(scratch, Some(stride), headers.next_hop()) {
             Ok(()) => Ok(sent.len()),
-            // The network card cannot cut buffers: that was found out just now, and will be heeded.
+            // The network card cannot cut buffers: the call has just found that out.
             Err(_) if self.offload.max_gso_segments().get() < offload => {
-                self.try_send(route, contents, segment, ecn, scratch)
+                self.try_send(headers, contents, segment, ecn, scratch)
             }
             // A queue on the way out is full: the packets are lost, as packets are.
             Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => Ok(sent.len()),
@@ -164,12 +146,12 @@ impl Socket {
             })
         };
         let mut result = send();
-        for _ in 0..TRIES {
+        for _ in 0..RETRIES {
             match &result {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {}
                 _ => break,
             }
-            if !self.io.hear(&self.host) {
+            if !self.io.read_errors(&self.host) {
                 break;
             }
             // That was about another packet; this one is still to be sent.
@@ -198,8 +180,8 @@ impl Socket {
         self.io.writable().await
     }
 
-    /// Waits for packets and receives all that are there and fit into `buffer`, which must have
-    /// been emptied.
+    /// Waits for packets and receives as many as are there and fit into `buffer`, whose packets must
+    /// all have been taken.
     ///
     /// One task at a time may wait.
     ///
@@ -218,28 +200,30 @@ impl Socket {
             });
             match received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // What became of packets sent is no reason not to receive.
-                Err(_) if self.io.hear(&self.host) => {}
+                // An error of a packet that was sent does not concern receiving.
+                Err(_) if self.io.read_errors(&self.host) => {}
                 done => return Poll::Ready(done),
             }
         }
     }
 
-    /// Counts `report` as one that quotes no packet sent from here.
-    pub fn reject(&self, report: &Report<'_>) {
-        self.reject_error(&report.error);
+    /// The packets in `buffer` that are for this socket, in order; others are dropped and counted.
+    /// Those not taken come out of the next call.
+    #[inline]
+    pub fn packets<'a>(&'a self, buffer: &'a mut ReceiveBuffer) -> Packets<'a> {
+        buffer.packets(&self.reader)
     }
 
-    fn reject_error(&self, error: &ScmpError) {
-        self.drops.invented.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(local = %self.local, %error, "an SCMP error quotes no packet sent from here");
+    /// Counts `report` as one that quotes no packet sent from here.
+    pub fn reject(&self, report: &Report<'_>) {
+        self.reader.reject(&report.error);
     }
 }
 
 impl fmt::Debug for Socket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Socket")
-            .field("local", &self.local)
+            .field("local", &self.local_addr())
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! SCMP traceroute: which border routers a path leads through, and how far away they are.
+//! SCMP traceroute: the border routers on a path, and their round-trip times.
 //!
 //! A router answers a traceroute request when the alert flag of its hop field is set (SCMP
 //! specification, "Traceroute Request"): on the way in for the interface a packet came by, on the
@@ -13,13 +13,13 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
 use crate::endhost::Endhost;
+use crate::headers::{Headers, HeadersError};
 use crate::path::Path;
 use crate::ping::{RequestError, Requests, What};
 use crate::responder;
-use crate::route::{Route, RouteError};
 use crate::socket::BindError;
 
-/// Asks the border routers of paths who they are.
+/// Sends traceroute requests to the border routers of paths.
 pub struct Tracer(Requests);
 
 /// A border router that answered.
@@ -32,7 +32,7 @@ pub struct Router {
     pub interface: u16,
     /// Its address inside its AS.
     pub ip: IpAddr,
-    /// How long it took.
+    /// The round-trip time.
     pub rtt: Duration,
 }
 
@@ -40,21 +40,21 @@ pub struct Router {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// Nothing came back.
+    /// The request could not be sent, or nothing came back.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// A router or host tells why nothing comes back.
+    /// A router or host reported why nothing comes back.
     #[error("{0}")]
     Scmp(ScmpError),
-    /// There is no way there over this path.
+    /// The path does not lead there.
     #[error(transparent)]
-    Route(#[from] RouteError),
+    Headers(#[from] HeadersError),
     /// The path has no such interface.
-    #[error("the path crosses {count} interfaces: there is no number {index} to trace, from 0")]
+    #[error("the path crosses {count} interfaces: it has no interface {index}, counted from 0")]
     NoInterface {
-        /// Which was asked for.
+        /// The one asked for, counted from 0.
         index: usize,
-        /// How many there are.
+        /// The number of interfaces.
         count: usize,
     },
 }
@@ -73,13 +73,13 @@ impl Tracer {
         Requests::bind(host, local, next_hop).map(Self)
     }
 
-    /// Where answers come back to.
+    /// The address that answers are sent to.
     pub fn local_addr(&self) -> ScionAddr {
         self.0.local_addr()
     }
 
-    /// Asks the router at the `index`-th interface of `path`, from 0, on the way to `host`, and
-    /// waits for its answer no longer than `timeout`.
+    /// Asks the router at the interface `index` of `path` to `host`, counted from 0, and waits for its
+    /// answer no longer than `timeout`.
     ///
     /// # Errors
     /// [`TraceError`] when none comes.
@@ -95,15 +95,15 @@ impl Tracer {
             index,
             count: crossings.len(),
         })?;
-        let peer = SocketAddr::new(host, responder::PORT);
-        let peer = ScionAddr::new(path.info().dst, peer);
-        let route = Route::new(self.0.local_addr(), peer, path)?;
+        let host = SocketAddr::new(host, responder::PORT);
+        let remote = ScionAddr::new(path.info().dst, host);
+        let headers = Headers::new(self.0.local_addr(), remote, path)?;
         let packet = |id, sequence| {
-            let mut packet = route.scmp(&request(id, sequence).to_bytes());
-            crossing.set_alert(route.path_in(&mut packet));
+            let mut packet = headers.scmp(&request(id, sequence).to_bytes());
+            crossing.set_alert(headers.path_in(&mut packet));
             packet
         };
-        let (answer, rtt) = self.0.ask(route.next_hop(), timeout, packet).await?;
+        let (answer, rtt) = self.0.ask(headers.next_hop(), timeout, packet).await?;
         match answer.what {
             What::Error(error) => Err(TraceError::Scmp(error)),
             What::Echo => Err(RequestError::TimedOut(timeout).into()),

@@ -12,7 +12,7 @@ use hawser_endhost::lanes::{
     Doubt, FlowId, Lane, LaneEnd, LaneReceiver, LaneUser, Lanes, PacketFormat, Probing, Verdict,
 };
 use hawser_endhost::socket::Socket;
-use hawser_endhost::{Endhost, Path, Route, ScionAddr};
+use hawser_endhost::{Endhost, Headers, Path, ScionAddr};
 use hawser_path::Interface;
 
 use self::toy::{ToyNet, own_ip, unix_now};
@@ -219,7 +219,7 @@ async fn a_lane_is_fresh_before_its_path_expires() {
 fn errors(from: ScionAddr, to: ScionAddr, path: &Path, token: &[u8]) -> Vec<Vec<u8>> {
     let mut quoted = Vec::new();
     let payload = [token, &[7; 1200]].concat();
-    Route::new(from, to, path)
+    Headers::new(from, to, path)
         .unwrap()
         .write(&payload, 0, &mut quoted);
     let near = path.info().interfaces[0];
@@ -227,7 +227,7 @@ fn errors(from: ScionAddr, to: ScionAddr, path: &Path, token: &[u8]) -> Vec<Vec<
     let down = [&[5, 0, 0, 0], &isd_as[..], &id].concat();
     let unreachable = vec![1, 0, 0, 0, 0, 0, 0, 0];
     let inside = Path::within(from.isd_as, toy::MTU);
-    let back = Route::new(from, from, &inside).unwrap();
+    let back = Headers::new(from, from, &inside).unwrap();
     let errors = [down, unreachable];
     errors
         .map(|error| back.scmp(&[error, quoted.clone()].concat()))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hawser_endhost::probe::{Status, probe};
 use hawser_endhost::traceroute::{TraceError, Tracer};
-use hawser_endhost::{IsdAsn, Path, Route, ScionAddr, ScmpError};
+use hawser_endhost::{Headers, IsdAsn, Path, ScionAddr, ScmpError};
 use hawser_packet::{Packet, Scmp};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
@@ -99,13 +99,13 @@ fn answer(
         Conduct::Answers => isd_as(alerted),
     };
     let local = ScionAddr::new(alerted, router);
-    let route = Route::back(local, packet, id, router).unwrap();
+    let headers = Headers::reply(local, packet, id, router).unwrap();
     let mut message = vec![131, 0, 0, 0];
     message.extend_from_slice(&id.to_be_bytes());
     message.extend_from_slice(&sequence.to_be_bytes());
     message.extend_from_slice(&alerted.to_be_bytes());
     message.extend_from_slice(&u64::from(interface).to_be_bytes());
-    Some(route.scmp(&message))
+    Some(headers.scmp(&message))
 }
 
 /// A's daemon, with paths to B that leave by these interfaces.

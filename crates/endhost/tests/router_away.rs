@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use hawser_endhost::socket::{Arrival, ReceiveBuffer, Socket};
-use hawser_endhost::{Path, Route, ScionAddr};
+use hawser_endhost::{Headers, Path, ScionAddr};
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
 
@@ -22,8 +22,8 @@ async fn until(watch: &mut watch::Receiver<Arc<Vec<Path>>>, count: usize) -> Pat
         .unwrap_or_else(|| Path::within(hawser_endhost::IsdAsn::WILDCARD, MTU))
 }
 
-fn send(socket: &Socket, route: &Route, payload: &[u8]) -> std::io::Result<usize> {
-    socket.try_send(route, payload, payload.len(), 0, &mut Vec::new())
+fn send(socket: &Socket, headers: &Headers, payload: &[u8]) -> std::io::Result<usize> {
+    socket.try_send(headers, payload, payload.len(), 0, &mut Vec::new())
 }
 
 #[tokio::test]
@@ -35,18 +35,18 @@ async fn packets_that_find_no_router_tell_at_once() {
     let path = until(&mut watch, 1).await;
     let mut outages = host.outages();
     let peer = ScionAddr::new(net.b_as, (own_ip(41), 31000).into());
-    let route = Route::new(socket.local_addr(), peer, &path).unwrap();
+    let headers = Headers::new(socket.local_addr(), peer, &path).unwrap();
     net.stop_routers().await;
     // One packet is enough, without anybody receiving or sending more.
-    send(&socket, &route, b"lost").unwrap();
+    send(&socket, &headers, b"lost").unwrap();
     assert_eq!(outages.recv().await.unwrap().to_string(), "1-ff00:0:110#1");
     assert!(watch.borrow().is_empty());
     // The socket goes on: what became of that packet does not cost another one.
     let inside = Path::within(net.a_as, MTU);
     let other = Socket::bind(&host, Some((own_ip(42), 0).into())).unwrap();
-    let within = Route::new(socket.local_addr(), other.local_addr(), &inside).unwrap();
+    let within = Headers::new(socket.local_addr(), other.local_addr(), &inside).unwrap();
     for _ in 0..10 {
-        send(&socket, &route, b"lost").unwrap();
+        send(&socket, &headers, b"lost").unwrap();
         send(&socket, &within, b"found").unwrap();
         socket.writable().await.unwrap();
     }
@@ -55,7 +55,7 @@ async fn packets_that_find_no_router_tell_at_once() {
         poll_fn(|cx| other.poll_receive(cx, &mut buffer))
             .await
             .unwrap();
-        for arrival in buffer.packets(&other) {
+        for arrival in other.packets(&mut buffer) {
             assert!(matches!(arrival, Arrival::Datagram(datagram) if datagram.payload == b"found"));
             found += 1;
         }
@@ -63,7 +63,7 @@ async fn packets_that_find_no_router_tell_at_once() {
     // It is tried again, and when the router is back that works.
     let router = UdpSocket::bind(net.router_a()).await.unwrap();
     until(&mut watch, 1).await;
-    send(&socket, &route, b"through").unwrap();
+    send(&socket, &headers, b"through").unwrap();
     let mut bytes = [0; 2000];
     let (length, from) = router.recv_from(&mut bytes).await.unwrap();
     assert!(bytes[..length].ends_with(b"through"));
@@ -80,9 +80,9 @@ async fn peers_that_are_away_are_no_routers() {
     // Inside the AS packets go to the peer itself, where nobody listens.
     let peer = ScionAddr::new(net.a_as, (own_ip(44), 31000).into());
     let inside = Path::within(net.a_as, MTU);
-    let route = Route::new(socket.local_addr(), peer, &inside).unwrap();
+    let headers = Headers::new(socket.local_addr(), peer, &inside).unwrap();
     for _ in 0..10 {
-        send(&socket, &route, b"lost").unwrap();
+        send(&socket, &headers, b"lost").unwrap();
         socket.writable().await.unwrap();
     }
     assert_eq!(watch.borrow().len(), 1);

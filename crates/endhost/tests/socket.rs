@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hawser_endhost::ping::{PingError, Pinger, RequestError, next_hop};
 use hawser_endhost::socket::{Arrival, BindError, ReceiveBuffer, Socket};
-use hawser_endhost::{Endhost, IsdAsn, Path, Route, ScionAddr, ScmpError, responder};
+use hawser_endhost::{Endhost, Headers, IsdAsn, Path, ScionAddr, ScmpError, responder};
 use hawser_packet::Packet;
 
 use self::toy::{PORTS, ToyDaemon, ToyNet, isd_as, own_ip};
@@ -28,16 +28,16 @@ async fn receive<T>(
     let mut taken = Vec::new();
     while taken.is_empty() {
         poll_fn(|cx| socket.poll_receive(cx, buffer)).await.unwrap();
-        taken.extend(buffer.packets(socket).map(&mut take));
+        taken.extend(socket.packets(buffer).map(&mut take));
     }
     taken
 }
 
 /// Sends all of `contents` in payloads of `segment` bytes.
-async fn send(socket: &Socket, route: &Route, contents: &[u8], segment: usize) {
+async fn send(socket: &Socket, headers: &Headers, contents: &[u8], segment: usize) {
     let (mut sent, mut scratch) = (0, Vec::new());
     while sent < contents.len() {
-        match socket.try_send(route, &contents[sent..], segment, 2, &mut scratch) {
+        match socket.try_send(headers, &contents[sent..], segment, 2, &mut scratch) {
             Ok(bytes) => sent += bytes,
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 socket.writable().await.unwrap();
@@ -114,8 +114,8 @@ async fn both_families_work() {
     for ip in [own_ip(22), "::1".parse().unwrap()] {
         let (from, to) = (bind(&host, ip), bind(&host, ip));
         let path = Path::within(host.local_as(), 1472);
-        let route = Route::new(from.local_addr(), to.local_addr(), &path).unwrap();
-        send(&from, &route, b"hello", 5).await;
+        let headers = Headers::new(from.local_addr(), to.local_addr(), &path).unwrap();
+        send(&from, &headers, b"hello", 5).await;
         let mut buffer = ReceiveBuffer::new();
         assert_eq!(receive(&to, &mut buffer, payload).await, [b"hello"]);
     }
@@ -127,9 +127,9 @@ async fn many_payloads_go_out_and_come_in_as_they_were() {
     let host = daemon.endhost().await;
     let (from, to) = (bind(&host, own_ip(23)), bind(&host, own_ip(23)));
     let path = Path::within(host.local_as(), 1472);
-    let route = Route::new(from.local_addr(), to.local_addr(), &path).unwrap();
+    let headers = Headers::new(from.local_addr(), to.local_addr(), &path).unwrap();
     let contents: Vec<u8> = (0..100_000u32).map(|at| (at / 7) as u8).collect();
-    send(&from, &route, &contents, 1300).await;
+    send(&from, &headers, &contents, 1300).await;
     let (mut received, mut sizes) = (Vec::new(), Vec::new());
     let mut buffer = ReceiveBuffer::new();
     while received.len() < contents.len() {
@@ -163,7 +163,7 @@ async fn what_is_not_for_us_or_broken_is_dropped_and_counted() {
         let mut packet = Vec::new();
         let path = Path::within(peer.isd_as, 1472);
         let us = ScionAddr::new(peer.isd_as, us.host);
-        Route::new(us, peer, &path)
+        Headers::new(us, peer, &path)
             .unwrap()
             .write(b"data", 0, &mut packet);
         packet
@@ -211,7 +211,7 @@ fn scmp(sent: &[u8], from: IsdAsn, router: SocketAddr, message: &[u8]) -> Vec<u8
         Err(_) => u16::from_be_bytes([sent.payload()[4], sent.payload()[5]]),
     };
     let local = ScionAddr::new(from, router);
-    Route::back(local, &sent, port, router)
+    Headers::reply(local, &sent, port, router)
         .unwrap()
         .scmp(message)
 }
@@ -236,8 +236,8 @@ async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
     let peer: ScionAddr = "1-ff00:0:111,127.0.77.99:31000".parse().unwrap();
     let packet_of = |from: ScionAddr| {
         let mut bytes = Vec::new();
-        let route = Route::new(from, peer, &path).unwrap();
-        route.write(b"lost", 0, &mut bytes);
+        let headers = Headers::new(from, peer, &path).unwrap();
+        headers.write(b"lost", 0, &mut bytes);
         bytes
     };
     let local = socket.local_addr();
@@ -263,12 +263,12 @@ async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
     for packet in invented.iter().chain(&other).chain(&possible) {
         sender.send_to(packet, local.host).unwrap();
     }
-    let route = Route::new(local, peer, &path).unwrap();
+    let headers = Headers::new(local, peer, &path).unwrap();
     let (mut reports, mut buffer) = (Vec::new(), ReceiveBuffer::new());
     while reports.len() < possible.len() {
         let arrived = receive(&socket, &mut buffer, |arrival| match arrival {
             Arrival::Report(report) => {
-                assert!(route.leads(&report.quote));
+                assert!(headers.quoted_by(&report.quote));
                 assert_eq!(report.quote.payload, b"lost");
                 socket.reject(&report);
                 report.error

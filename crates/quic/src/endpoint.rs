@@ -10,7 +10,7 @@ use std::{fmt, io};
 
 use hawser_endhost::lanes::{Lanes, TOKEN};
 use hawser_endhost::socket::{self, DropCounters, Socket};
-use hawser_endhost::{Endhost, Path, Route, RouteError, ScionAddr};
+use hawser_endhost::{Endhost, Headers, HeadersError, Path, ScionAddr};
 use noq::{ClientConfig, EndpointConfig, TokioRuntime};
 use noq_proto::RandomConnectionIdGenerator;
 use thiserror::Error;
@@ -69,7 +69,7 @@ pub enum BindError {
 pub enum ConnectError {
     /// The path does not lead to the peer, or is too long.
     #[error(transparent)]
-    Route(#[from] RouteError),
+    Headers(#[from] HeadersError),
     /// The path takes no packets as large as QUIC needs.
     #[error(
         "the path to {peer} takes SCION packets of {mtu} bytes: QUIC needs {needed} ({MIN_MTU} after headers)"
@@ -173,14 +173,14 @@ impl Endpoint {
     /// and takes packets as large as QUIC needs, 1200 bytes after all headers (RFC 9000, 14.1).
     ///
     /// # Errors
-    /// [`ConnectError::Route`] and [`ConnectError::MtuTooSmall`], as [`Endpoint::connect`] would.
+    /// [`ConnectError::Headers`] and [`ConnectError::MtuTooSmall`], as [`Endpoint::connect`] would.
     pub fn fits(&self, peer: ScionAddr, path: &Path) -> Result<(), ConnectError> {
         self.mtu(peer, path).map(drop)
     }
 
     /// What packets to `peer` over `path` leave to QUIC, in bytes.
     fn mtu(&self, peer: ScionAddr, path: &Path) -> Result<u16, ConnectError> {
-        let headers = Route::new(self.local_addr(), peer, path)?;
+        let headers = Headers::new(self.local_addr(), peer, path)?;
         match headers.max_payload(path.mtu()) {
             mtu @ MIN_MTU.. => Ok(mtu),
             _ => Err(ConnectError::MtuTooSmall {

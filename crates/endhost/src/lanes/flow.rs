@@ -9,8 +9,8 @@ use hawser_packet::{ScionAddr, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::budget::Budget;
+use crate::headers::Headers;
 use crate::outage::Outage;
-use crate::route::Route;
 use crate::socket::Report;
 
 /// The number of a flow among those of its socket. It counts up and is never used twice.
@@ -24,9 +24,9 @@ pub struct Flow {
     id: FlowId,
     remote: ScionAddr,
     interfaces: Box<[u16]>,
-    headers: ArcSwap<Route>,
+    headers: ArcSwap<Headers>,
     /// Those before, of which packets may still be under way.
-    previous: ArcSwapOption<Route>,
+    previous: ArcSwapOption<Headers>,
     /// SCMP errors about it that may still be acted upon.
     reports: Mutex<Budget>,
     /// When the path in `headers` expires, in seconds since the Unix epoch.
@@ -34,10 +34,10 @@ pub struct Flow {
 }
 
 impl Flow {
-    pub(super) fn new(id: FlowId, headers: Route, interfaces: &[u16], expiry: u64) -> Self {
+    pub(super) fn new(id: FlowId, headers: Headers, interfaces: &[u16], expiry: u64) -> Self {
         Self {
             id,
-            remote: headers.peer(),
+            remote: headers.remote(),
             interfaces: interfaces.into(),
             headers: ArcSwap::from_pointee(headers),
             previous: ArcSwapOption::empty(),
@@ -64,7 +64,7 @@ impl Flow {
 
     /// The headers of packets sent now.
     #[inline]
-    pub fn headers(&self) -> Guard<Arc<Route>> {
+    pub fn headers(&self) -> Guard<Arc<Headers>> {
         self.headers.load()
     }
 
@@ -74,7 +74,7 @@ impl Flow {
     }
 
     /// Goes on with other headers for the same path.
-    pub(super) fn refresh(&self, headers: Route, expiry: u64) {
+    pub(super) fn refresh(&self, headers: Headers, expiry: u64) {
         let before = self.headers.swap(Arc::new(headers));
         if before.path() != self.headers().path() {
             self.previous.store(Some(before));
@@ -97,11 +97,11 @@ impl Flow {
         min_payload: u16,
     ) -> bool {
         let headers = self.headers();
-        let current = headers.leads(&report.quote);
+        let current = headers.quoted_by(&report.quote);
         let previous = || {
             // Packets from before a refresh may still be under way.
             let previous = self.previous.load();
-            (previous.as_ref()).is_some_and(|headers| headers.leads(&report.quote))
+            (previous.as_ref()).is_some_and(|headers| headers.quoted_by(&report.quote))
         };
         if !current && !previous() {
             return false;

@@ -15,9 +15,9 @@ use super::doubt::{Doubt, LaneEnd, LaneUser, Verdict};
 use super::flow::Flow;
 use super::shared::Shared;
 use super::table::FlowUse;
+use crate::headers::Headers;
 use crate::outage::Outage;
 use crate::path::Path;
-use crate::route::Route;
 
 /// Longest wait for what the daemon knows about a remote's path.
 const LOOK_UP: Duration = Duration::from_secs(2);
@@ -248,7 +248,7 @@ impl Inner {
         if fresh.expiry() < flow.expiry() {
             return;
         }
-        match Route::new(self.shared.socket.local_addr(), flow.remote(), fresh) {
+        match Headers::new(self.shared.socket.local_addr(), flow.remote(), fresh) {
             Ok(headers) => {
                 flow.refresh(headers, fresh.expiry());
                 *self.lock_path() = Some(fresh.clone());

@@ -66,7 +66,7 @@ impl LaneReceiver {
             key,
         } = self;
         Batch {
-            packets: buffer.packets(&shared.socket),
+            packets: shared.socket.packets(buffer),
             key,
             last: None,
             table: shared.flows.lock(),
@@ -143,7 +143,7 @@ impl<'a> Iterator for Batch<'a> {
 #[inline]
 fn has_key(datagram: &Datagram<'_>, key: &[u8]) -> bool {
     key.split_first_chunk().is_some_and(|(port, rest)| {
-        *port == datagram.port.to_be_bytes() && rest == datagram.route_bytes()
+        *port == datagram.port.to_be_bytes() && rest == datagram.flow_bytes()
     })
 }
 
@@ -153,7 +153,7 @@ fn has_key(datagram: &Datagram<'_>, key: &[u8]) -> bool {
 fn write_key(datagram: &Datagram<'_>, key: &mut Vec<u8>) {
     key.clear();
     key.extend_from_slice(&datagram.port.to_be_bytes());
-    key.extend_from_slice(datagram.route_bytes());
+    key.extend_from_slice(datagram.flow_bytes());
 }
 
 /// Finds out which flow a packet with a new key belongs to, and how to answer; `None` when nothing
@@ -165,13 +165,15 @@ fn learn(
     datagram: &Datagram<'_>,
     key: &[u8],
 ) -> Option<FlowId> {
-    let back = datagram.way_back(socket).ok()?;
-    let flow = table.flow(back.route.clone(), &back.interfaces, back.expiry);
+    let back = datagram
+        .reply_path(socket.host(), socket.local_addr())
+        .ok()?;
+    let flow = table.flow(back.headers.clone(), &back.interfaces, back.expiry);
     let flow = Arc::clone(flow);
     // The remote goes on with a refreshed path. It came through, so routers accept it. One that
     // expires earlier may be an old packet's.
     if flow.expiry() <= back.expiry {
-        flow.refresh(back.route, back.expiry);
+        flow.refresh(back.headers, back.expiry);
     }
     table.remember(flow.id(), key);
     Some(flow.id())

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hawser_packet::ScionAddr;
 
 use super::flow::{Flow, FlowId};
-use crate::route::Route;
+use crate::headers::Headers;
 
 /// Flows kept that no lane uses. Any host can make some by sending packets; beyond this the oldest
 /// goes.
@@ -61,7 +61,7 @@ impl Flows {
     /// The flow over `interfaces` with `headers`, for a lane to use.
     pub(super) fn open(
         self: &Arc<Self>,
-        headers: Route,
+        headers: Headers,
         interfaces: &[u16],
         expiry: u64,
     ) -> FlowUse {
@@ -117,8 +117,8 @@ impl Table {
     }
 
     /// The flow to the remote of `headers` over `interfaces`, made if it is not there.
-    pub(super) fn flow(&mut self, headers: Route, interfaces: &[u16], expiry: u64) -> &Arc<Flow> {
-        let path = (headers.peer(), interfaces.into());
+    pub(super) fn flow(&mut self, headers: Headers, interfaces: &[u16], expiry: u64) -> &Arc<Flow> {
+        let path = (headers.remote(), interfaces.into());
         let id = match self.by_path.get(&path) {
             Some(id) => *id,
             None => {

@@ -1,10 +1,10 @@
-//! SCMP requests under way, and who waits for which answer.
+//! SCMP requests under way, and their answers.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 
 use crate::endhost::Endhost;
 use crate::outage::Outage;
-use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket};
+use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket, source_address};
 
-/// A socket of its own for requests; any number may be under way at once.
+/// A socket for requests; any number may be under way at once.
 pub(crate) struct Requests {
     socket: Arc<Socket>,
     waiting: Arc<Mutex<Waiting>>,
@@ -40,23 +40,23 @@ struct Request {
 impl Default for Waiting {
     fn default() -> Self {
         Self {
-            // Hard to guess, so that hosts off the path cannot forge answers.
-            next: unguessable() as u16,
+            // Random, so that hosts off the path cannot forge answers.
+            next: random() as u16,
             by_sequence: HashMap::new(),
         }
     }
 }
 
-/// A random number that other hosts cannot predict.
-pub(super) fn unguessable() -> u64 {
+/// A number that other hosts cannot predict.
+pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// What came back for a request.
+/// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub what: What,
-    /// Who sent it; the port means nothing.
+    /// Its sender; the port means nothing.
     pub from: ScionAddr,
     /// Bytes of its SCION packet.
     pub size: usize,
@@ -65,42 +65,31 @@ pub(crate) struct Answer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     Echo,
-    /// A router tells which it is.
+    /// A router with this interface answered.
     Traceroute {
         isd_as: IsdAsn,
         interface: u16,
     },
-    /// A router or host tells why no answer comes.
+    /// A router or host reported why no answer comes.
     Error(ScmpError),
 }
 
-/// Why nothing came back.
+/// Why a request has no answer.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Nothing came back in time.
+    /// None arrived in time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
     /// 65536 requests are under way.
     #[error("too many requests are under way")]
     TooMany,
-    /// The first hop has an address of the other family.
-    #[error(
-        "{next_hop} cannot be sent to from {local}, which is of another family: \
-         say which address to send from"
-    )]
-    Family {
-        /// The address sent from.
-        local: IpAddr,
-        /// The router or host to send to.
-        next_hop: SocketAddr,
-    },
     /// The request could not be sent.
     #[error("cannot send to {next_hop}: {source}")]
     Send {
         /// The router or host to send to.
         next_hop: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -115,10 +104,10 @@ impl Requests {
     ) -> Result<Self, BindError> {
         let wanted = local.map(|ip| SocketAddr::new(ip, 0));
         let mut socket = Socket::bind(host, wanted)?;
-        let told = local.is_some() || host.address().is_some();
-        if !told && socket.local_addr().host.is_ipv4() != next_hop.is_ipv4() {
+        let configured = local.is_some() || host.address().is_some();
+        if !configured && socket.local_addr().host.is_ipv4() != next_hop.is_ipv4() {
             // The routers are of the other family; the host may have an address of this one.
-            let ip = towards(next_hop).map_err(|error| BindError::NoAddress {
+            let ip = source_address(next_hop).map_err(|error| BindError::NoAddress {
                 reason: format!("none of its addresses leads to {}: {error}", next_hop.ip()),
             })?;
             socket = Socket::bind(host, Some(SocketAddr::new(ip, 0)))?;
@@ -133,27 +122,23 @@ impl Requests {
         })
     }
 
-    /// Where answers come back to.
+    /// The address that answers are sent to.
     pub fn local_addr(&self) -> ScionAddr {
         self.socket.local_addr()
     }
 
-    /// Hands the packet that `packet` makes for an identifier and a sequence number to `next_hop`
-    /// and waits for what comes back, no longer than `timeout`. The time taken comes with it.
+    /// Sends the packet that `packet` makes for an identifier and a sequence number to `next_hop`,
+    /// an address of this socket's family, and waits for the answer, no longer than `timeout`.
+    /// Returns it with the round-trip time.
     pub async fn ask(
         &self,
         next_hop: SocketAddr,
         timeout: Duration,
         packet: impl FnOnce(u16, u16) -> Vec<u8>,
     ) -> Result<(Answer, Duration), RequestError> {
-        let local = self.socket.local_addr().host;
-        if local.is_ipv4() != next_hop.is_ipv4() {
-            let local = local.ip();
-            return Err(RequestError::Family { local, next_hop });
-        }
         let (sequence, answer) = self.expect().ok_or(RequestError::TooMany)?;
         let expected = Expected(self, sequence);
-        let packet: Arc<[u8]> = packet(local.port(), sequence).into();
+        let packet: Arc<[u8]> = packet(self.local_addr().host.port(), sequence).into();
         if let Some(request) = lock(&self.waiting).by_sequence.get_mut(&sequence) {
             request.packet = Arc::clone(&packet);
         }
@@ -171,7 +156,7 @@ impl Requests {
         }
     }
 
-    /// A sequence number nobody uses, and what will come back for it.
+    /// A sequence number that is free, and the channel that its answer arrives by.
     fn expect(&self) -> Option<(u16, oneshot::Receiver<(Answer, Instant)>)> {
         let mut waiting = lock(&self.waiting);
         let free = (0..=u16::MAX)
@@ -185,20 +170,7 @@ impl Requests {
     }
 }
 
-/// The address the system would send to `target` from.
-fn towards(target: SocketAddr) -> io::Result<IpAddr> {
-    let any: IpAddr = if target.is_ipv4() {
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        Ipv6Addr::UNSPECIFIED.into()
-    };
-    let socket = UdpSocket::bind((any, 0))?;
-    // Connecting a UDP socket sends nothing; it only makes the system choose.
-    socket.connect(target)?;
-    Ok(socket.local_addr()?.ip())
-}
-
-/// A number in use, also when waiting for it is given up.
+/// A sequence number in use, freed also when the wait for it is given up.
 struct Expected<'a>(&'a Requests, u16);
 
 impl Drop for Expected<'_> {
@@ -217,7 +189,7 @@ fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands answers to whoever waits for them.
+/// Hands answers to the requests that wait for them.
 async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
     let mut buffer = ReceiveBuffer::new();
     let local = socket.local_addr();
@@ -227,7 +199,7 @@ async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
             continue;
         }
         let at = Instant::now();
-        for arrival in buffer.packets(&socket) {
+        for arrival in socket.packets(&mut buffer) {
             if let Arrival::Report(report) = &arrival {
                 if !lock(&waiting).sent(&report.quote) {
                     socket.reject(report);
@@ -241,7 +213,7 @@ async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
                 continue;
             };
             if let Some(request) = lock(&waiting).by_sequence.remove(&sequence) {
-                // Nobody listening any more is fine.
+                // The request may have been given up.
                 let _ = request.answer.send((answer, at));
             }
         }
@@ -256,7 +228,7 @@ impl Waiting {
     }
 }
 
-/// Which request of the socket at `local` was answered, and how.
+/// The sequence number of the request of `local` that `arrival` answers, and the answer.
 fn answer(local: ScionAddr, arrival: Arrival<'_>) -> Option<(u16, Answer)> {
     let from = |packet: &Packet<'_>| {
         let host = packet.src_host().unwrap_or(local.host.ip());

@@ -7,7 +7,7 @@ fn request(message: &[u8]) -> Vec<u8> {
     let us: ScionAddr = "1-ff00:0:1,10.0.0.1:31000".parse().unwrap();
     let host: ScionAddr = "1-ff00:0:1,10.0.0.2:30041".parse().unwrap();
     let path = Path::within(us.isd_as, 1472);
-    Route::new(us, host, &path).unwrap().scmp(message)
+    Headers::new(us, host, &path).unwrap().scmp(message)
 }
 
 fn echo(reply: bool, id: u16, sequence: u16, data: &[u8]) -> Vec<u8> {

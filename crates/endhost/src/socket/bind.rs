@@ -5,29 +5,25 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::ops::RangeInclusive;
 
-use hawser_packet::ScionAddr;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{setsockopt, sockopt};
-use noq_udp::UdpSocketState;
 use thiserror::Error;
-use tokio::net::UdpSocket;
 
-use super::errors::{self, Io};
-use super::{Drops, Socket};
+use super::errors;
 use crate::endhost::Endhost;
 
-/// What the kernel keeps for us while we do something else, in bytes: some milliseconds of a 10
-/// Gbit/s link. It gives less where `net.core.rmem_max` says so.
+/// Size of the socket's buffers, in bytes: some milliseconds of a 10 Gbit/s link. The kernel limits
+/// them to `net.core.rmem_max` and `wmem_max`.
 const BUFFER: usize = 8 << 20;
 
-/// What an AS without dispatched ports announces.
+/// The range of an AS without dispatched ports.
 const NONE: RangeInclusive<u16> = 0..=0;
 
-/// Why there is no socket.
+/// Why a socket could not be bound.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The port asked for is outside what routers deliver to.
+    /// Routers do not deliver to the port asked for.
     #[error(
         "port {port} is outside the ports routers of this AS deliver to ({}-{}): take one of those, or 0",
         range.start(), range.end()
@@ -46,75 +42,65 @@ pub enum BindError {
         /// The dispatched ports.
         range: RangeInclusive<u16>,
     },
-    /// No address was asked for, and none could be found.
+    /// No address was asked for, and none could be determined.
     #[error(
-        "cannot tell this host's address in its AS ({reason}): say where to listen, or set \
+        "cannot determine this host's address in its AS ({reason}): name one to listen at, or set \
          SCION_LOCAL_ADDR"
     )]
     NoAddress {
         /// Why.
         reason: String,
     },
-    /// An address for all interfaces was asked for; SCION packets carry a real one.
-    #[error("{0} is no address peers can send to: say which of this host's addresses to listen at")]
+    /// The address of all interfaces was asked for, but SCION packets carry that of one.
+    #[error("{0} is not an address to send to: name one of this host's addresses to listen at")]
     Unspecified(IpAddr),
-    /// The system refuses.
+    /// The system refused.
     #[error("cannot bind {addr}: {source}")]
     Refused {
         /// The address.
         addr: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-impl Socket {
-    /// Binds a socket of `host` at `local`, or at [`Endhost::address`], or at this host's address
-    /// towards its border routers. Port 0, and no address at all, stand for the first free port
-    /// routers deliver to, or any where they deliver to none. Must be called inside a tokio
-    /// runtime.
-    ///
-    /// # Errors
-    /// [`BindError`] when the address cannot be used.
-    pub fn bind(host: &Endhost, local: Option<SocketAddr>) -> Result<Self, BindError> {
-        let range = host.port_range();
-        let wanted = match local {
-            Some(addr) if addr.ip().is_unspecified() => {
-                return Err(BindError::Unspecified(addr.ip()));
-            }
-            Some(addr) => addr,
-            None => SocketAddr::new(own_address(host)?, 0),
-        };
-        let (socket, addr) = match wanted.port() {
-            _ if range == NONE => any_port(wanted)?,
-            0 => first_free(wanted.ip(), &range)?,
-            port if range.contains(&port) => (bind(wanted)?, wanted),
-            port => return Err(BindError::OutsideRange { port, range }),
-        };
-        let refused = |source| BindError::Refused { addr, source };
-        errors::keep(&socket, addr.is_ipv4()).map_err(|error| refused(error.into()))?;
-        let offload = UdpSocketState::new((&socket).into()).map_err(refused)?;
-        enlarge(&socket);
-        Ok(Self {
-            io: Io::new(UdpSocket::from_std(socket).map_err(refused)?, host.clone()),
-            offload,
-            local: ScionAddr::new(host.local_as(), addr),
-            host: host.clone(),
-            drops: Drops::default(),
-        })
-    }
+/// A non-blocking socket of `host`, which keeps the errors of packets it sends.
+pub(super) fn bind(
+    host: &Endhost,
+    local: Option<SocketAddr>,
+) -> Result<(StdSocket, SocketAddr), BindError> {
+    let range = host.port_range();
+    let wanted = match local {
+        Some(addr) if addr.ip().is_unspecified() => {
+            return Err(BindError::Unspecified(addr.ip()));
+        }
+        Some(addr) => addr,
+        None => SocketAddr::new(own_address(host)?, 0),
+    };
+    let (socket, addr) = match wanted.port() {
+        _ if range == NONE => any_port(wanted)?,
+        0 => first_free(wanted.ip(), &range)?,
+        port if range.contains(&port) => (bind_to(wanted)?, wanted),
+        port => return Err(BindError::OutsideRange { port, range }),
+    };
+    errors::enable(&socket, addr.is_ipv4()).map_err(|error| BindError::Refused {
+        addr,
+        source: error.into(),
+    })?;
+    enlarge(&socket);
+    Ok((socket, addr))
 }
 
-fn bind(addr: SocketAddr) -> Result<StdSocket, BindError> {
+fn bind_to(addr: SocketAddr) -> Result<StdSocket, BindError> {
     let refused = |source| BindError::Refused { addr, source };
     let socket = StdSocket::bind(addr).map_err(refused)?;
     socket.set_nonblocking(true).map_err(refused)?;
     Ok(socket)
 }
 
-/// Where routers deliver everything to the shim dispatcher, which knows every port.
+/// For an AS whose routers deliver all packets to the shim dispatcher, which serves every port.
 fn any_port(wanted: SocketAddr) -> Result<(StdSocket, SocketAddr), BindError> {
-    let socket = bind(wanted)?;
+    let socket = bind_to(wanted)?;
     let addr = socket.local_addr().map_err(|source| BindError::Refused {
         addr: wanted,
         source,
@@ -129,7 +115,7 @@ fn first_free(
     // Port 0 would mean any to the system.
     for port in range.clone().filter(|port| *port != 0) {
         let addr = SocketAddr::new(ip, port);
-        match bind(addr) {
+        match bind_to(addr) {
             Ok(socket) => return Ok((socket, addr)),
             Err(BindError::Refused { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
             }
@@ -140,8 +126,8 @@ fn first_free(
     Err(BindError::NoFreePort { ip, range })
 }
 
-/// Asks for large buffers: past the system's limit where we may, up to it where not. Small buffers
-/// cost speed, not correctness.
+/// Asks for large buffers: past the system's limit where this process may, up to it where not.
+/// Small buffers cost speed, not correctness.
 fn enlarge(socket: &StdSocket) {
     let forced = setsockopt(socket, sockopt::RcvBufForce, &BUFFER)
         .and_then(|()| setsockopt(socket, sockopt::SndBufForce, &BUFFER));
@@ -154,18 +140,18 @@ fn enlarge(socket: &StdSocket) {
     }
 }
 
-/// This host's address: the one it was told, or else the one towards the first of its border
-/// routers that it has a way to.
+/// This host's address: the one configured, or else the one from which the first border router is
+/// reached that can be.
 fn own_address(host: &Endhost) -> Result<IpAddr, BindError> {
     let no_address = |reason: String| BindError::NoAddress { reason };
-    if let Some(told) = host.address() {
-        return Ok(told);
+    if let Some(configured) = host.address() {
+        return Ok(configured);
     }
     let routers: BTreeSet<SocketAddr> = host.routers().values().copied().collect();
     let mut reason = "the AS has no border router".to_owned();
     // The router at the lowest interface first.
     for router in host.routers().values() {
-        match towards(*router, &routers) {
+        match address_towards(*router, &routers) {
             Ok(own) => return Ok(own),
             Err(error) => reason = format!("router {router}: {error}"),
         }
@@ -173,24 +159,29 @@ fn own_address(host: &Endhost) -> Result<IpAddr, BindError> {
     Err(no_address(reason))
 }
 
-/// This host's address towards `router`: what the system would send from, or, where that is the
-/// router's own address because it runs on this very host, another of the same interface.
-fn towards(router: SocketAddr, routers: &BTreeSet<SocketAddr>) -> io::Result<IpAddr> {
-    let any: IpAddr = if router.is_ipv4() {
+/// This host's address towards `router`: the one the system sends from, or, where that is the
+/// router's own because it runs on this host, another of the same interface.
+fn address_towards(router: SocketAddr, routers: &BTreeSet<SocketAddr>) -> io::Result<IpAddr> {
+    let source = source_address(router)?;
+    if source != router.ip() {
+        return Ok(source);
+    }
+    let routers: Vec<IpAddr> = routers.iter().map(SocketAddr::ip).collect();
+    // A host whose only address is its router's shares it: they have different ports.
+    Ok(beside(source, &routers)?.unwrap_or(source))
+}
+
+/// The address the system sends from to `target`.
+pub(crate) fn source_address(target: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = if target.is_ipv4() {
         Ipv4Addr::UNSPECIFIED.into()
     } else {
         Ipv6Addr::UNSPECIFIED.into()
     };
     // Connecting a UDP socket sends nothing; it only makes the system choose.
     let socket = StdSocket::bind((any, 0))?;
-    socket.connect(router)?;
-    let source = socket.local_addr()?.ip();
-    if source != router.ip() {
-        return Ok(source);
-    }
-    let routers: Vec<IpAddr> = routers.iter().map(SocketAddr::ip).collect();
-    // A host whose only address is its router's shares it; ports keep them apart.
-    Ok(beside(source, &routers)?.unwrap_or(source))
+    socket.connect(target)?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// The first address on the interface that has `addr` which is neither loopback nor one of `taken`.

@@ -1,5 +1,5 @@
-//! What the system hears about packets that did not get as far as the first router: nobody listens
-//! at its port, or its host is gone. The kernel keeps that in a queue (ip(7), `IP_RECVERR`).
+//! ICMP errors about packets that did not reach the first router: no program listens at its port, or
+//! its host is unreachable. The kernel keeps them in a queue of the socket (ip(7), `IP_RECVERR`).
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket as StdSocket};
@@ -18,25 +18,25 @@ use tokio::task::JoinHandle;
 
 use crate::endhost::Endhost;
 
-/// `SO_EE_ORIGIN_ICMP` and `SO_EE_ORIGIN_ICMP6` (linux/errqueue.h): not the system's own word.
+/// Errors from the network: `SO_EE_ORIGIN_ICMP` and `SO_EE_ORIGIN_ICMP6` (linux/errqueue.h).
 const ICMP: [u8; 2] = [2, 3];
-/// The quoted packet's beginning; nobody reads it.
+/// Bytes kept of the packet that had the error; they are not used.
 const QUOTE: usize = 64;
 /// How long to wait for room in the socket's buffer when the runtime cannot tell.
-const ROOM: Duration = Duration::from_millis(1);
+const RETRY_SEND: Duration = Duration::from_millis(1);
 
-/// A UDP socket, and the task that hears what becomes of its packets.
+/// A UDP socket, and the task that reads its errors.
 #[derive(Debug)]
 pub(super) struct Io {
     socket: Arc<UdpSocket>,
-    /// Whether there ever was an error. The runtime takes it for the end of writing, for good, and
-    /// then always says that there is room.
+    /// Whether there ever was an error. The runtime takes one for the end of writing, and from then
+    /// on always reports room to send.
     erred: Arc<AtomicBool>,
-    listener: JoinHandle<()>,
+    watcher: JoinHandle<()>,
 }
 
-/// Lets the kernel keep errors.
-pub(super) fn keep(socket: &StdSocket, ipv4: bool) -> nix::Result<()> {
+/// Has the kernel keep errors.
+pub(super) fn enable(socket: &StdSocket, ipv4: bool) -> nix::Result<()> {
     if ipv4 {
         setsockopt(socket, sockopt::Ipv4RecvErr, &true)
     } else {
@@ -45,16 +45,16 @@ pub(super) fn keep(socket: &StdSocket, ipv4: bool) -> nix::Result<()> {
 }
 
 impl Io {
-    /// Listens to the errors of `socket`, which is one of `host`.
-    pub(super) fn new(socket: UdpSocket, host: Endhost) -> Self {
-        let socket = Arc::new(socket);
+    /// Reads the errors of `socket`, which is one of `host`.
+    pub(super) fn new(socket: StdSocket, host: Endhost) -> io::Result<Self> {
+        let socket = Arc::new(UdpSocket::from_std(socket)?);
         let erred = Arc::new(AtomicBool::new(false));
-        let listener = tokio::spawn(listen(Arc::clone(&socket), Arc::clone(&erred), host));
-        Self {
+        let watcher = tokio::spawn(watch(Arc::clone(&socket), Arc::clone(&erred), host));
+        Ok(Self {
             socket,
             erred,
-            listener,
-        }
+            watcher,
+        })
     }
 
     pub(super) fn socket(&self) -> &UdpSocket {
@@ -64,68 +64,68 @@ impl Io {
     /// Waits until there is room to send again.
     pub(super) async fn writable(&self) -> io::Result<()> {
         if self.erred.load(Ordering::Relaxed) {
-            tokio::time::sleep(ROOM).await;
+            tokio::time::sleep(RETRY_SEND).await;
             return Ok(());
         }
         self.socket.writable().await
     }
 
-    /// Takes in all errors the kernel keeps. Says whether the last call on the socket may have
-    /// failed because of one of them, instead of doing what it should.
+    /// Reads all errors the kernel keeps. Returns whether there was one: then the last call on the
+    /// socket may have failed because of it.
     #[cold]
-    pub(super) fn hear(&self, host: &Endhost) -> bool {
-        hear(&self.socket, host)
+    pub(super) fn read_errors(&self, host: &Endhost) -> bool {
+        read_errors(&self.socket, host)
     }
 }
 
 impl Drop for Io {
     fn drop(&mut self) {
-        self.listener.abort();
+        self.watcher.abort();
     }
 }
 
-async fn listen(socket: Arc<UdpSocket>, erred: Arc<AtomicBool>, host: Endhost) {
+async fn watch(socket: Arc<UdpSocket>, erred: Arc<AtomicBool>, host: Endhost) {
     while socket.ready(Interest::ERROR).await.is_ok() {
         erred.store(true, Ordering::Relaxed);
-        hear(&socket, &host);
-        // All is heard: wait for more.
+        read_errors(&socket, &host);
+        // All are read: wait for more.
         let _ = socket.try_io(Interest::ERROR, || {
             Err::<(), _>(io::ErrorKind::WouldBlock.into())
         });
     }
 }
 
-fn hear(socket: &UdpSocket, host: &Endhost) -> bool {
-    let mut heard = false;
+fn read_errors(socket: &UdpSocket, host: &Endhost) -> bool {
+    let mut any = false;
     loop {
         match next(socket) {
             Ok(Some((to, error))) => {
-                heard = true;
-                if is_gone(error) {
+                any = true;
+                if is_unreachable(error) {
                     host.report_router(to, error);
                 }
             }
-            // Of the system's own, which whoever called was told.
+            // The system's own: the call that caused it has returned it.
             Ok(None) => {}
             Err(Errno::EINTR) => {}
-            Err(Errno::EAGAIN) => return heard,
+            Err(Errno::EAGAIN) => return any,
             Err(error) => {
                 tracing::debug!(%error, "reading the errors of a socket");
-                return heard;
+                return any;
             }
         }
     }
 }
 
-/// Whether that is what happens to packets to a host or program that is not there.
-fn is_gone(error: Errno) -> bool {
+/// Whether packets to a missing host or program end with `error`.
+fn is_unreachable(error: Errno) -> bool {
     matches!(
         error,
         Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH | Errno::EHOSTDOWN
     )
 }
 
-/// The next error that came from the network: where the packet was to go, and what became of it.
+/// The next error, if it came from the network: the packet's destination, and the error.
 fn next(socket: &UdpSocket) -> nix::Result<Option<(SocketAddr, Errno)>> {
     let mut quote = [0; QUOTE];
     let mut quote = [IoSliceMut::new(&mut quote)];

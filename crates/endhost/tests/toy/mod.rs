@@ -13,7 +13,7 @@ use connectrpc::{
     ConnectError, Encodable, RequestContext, Response, Router, Server, ServiceRequest,
     ServiceResult,
 };
-use hawser_endhost::{Daemon, Endhost, IsdAsn, Route, ScionAddr};
+use hawser_endhost::{Daemon, Endhost, Headers, IsdAsn, ScionAddr};
 use hawser_packet::Packet;
 use scion_protobuf::buffa::MessageField;
 use scion_protobuf::buffa_types::google::protobuf::{Empty, Timestamp};
@@ -525,9 +525,9 @@ fn error(
 ) -> Option<Vec<u8>> {
     let port = packet.udp().map_or(0, |udp| udp.src_port);
     let local = ScionAddr::new(isd_as, router);
-    let route = Route::back(local, packet, port, router).ok()?;
+    let headers = Headers::reply(local, packet, port, router).ok()?;
     message.extend_from_slice(&packet.bytes()[..packet.bytes().len().min(1000)]);
-    Some(route.scmp(&message))
+    Some(headers.scmp(&message))
 }
 
 /// An address of this test's own: loopback has many, and tests run side by side.

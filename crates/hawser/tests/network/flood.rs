@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::socket::Socket;
-use hawser_endhost::{Bootstrap, Endhost, IsdAsn, Path, Route, ScionAddr};
+use hawser_endhost::{Bootstrap, Endhost, Headers, IsdAsn, Path, ScionAddr};
 use hawser_path::{Interface, Metadata};
 
 /// The environment variable that makes this program an attacker: kind, rate, links, victim, peer.
@@ -90,9 +90,9 @@ async fn attack(
     let host = Endhost::bootstrap(&Bootstrap::default()).await.unwrap();
     let local = Socket::bind(&host, None).unwrap().local_addr();
     let paths = host.paths(victim.isd_as).await.unwrap();
-    let route = Route::new(local, victim, &paths[0]).unwrap();
+    let headers = Headers::new(local, victim, &paths[0]).unwrap();
     let packets: Vec<Vec<u8>> = links
-        .map(|link| route.scmp(&message(kind, link, victim, peer)))
+        .map(|link| headers.scmp(&message(kind, link, victim, peer)))
         .collect();
     let socket = UdpSocket::bind((local.host.ip(), 0)).unwrap();
     let (began, every) = (Instant::now(), Duration::from_secs(1) / rate);
@@ -100,15 +100,15 @@ async fn attack(
         let due = every * at;
         std::thread::sleep(due.saturating_sub(began.elapsed()));
         // A full buffer or a router that is gone: the next one may arrive.
-        let _ = socket.send_to(packet, route.next_hop());
+        let _ = socket.send_to(packet, headers.next_hop());
     }
 }
 
 /// The error about an invented packet from `victim` to `peer` over one of the links.
 fn message(kind: &str, link: u16, victim: ScionAddr, peer: ScionAddr) -> Vec<u8> {
     let mut quoted = Vec::new();
-    let route = Route::new(victim, peer, &path(victim.isd_as, peer.isd_as, link));
-    route.unwrap().write(&[0; 1100], 0, &mut quoted);
+    let headers = Headers::new(victim, peer, &path(victim.isd_as, peer.isd_as, link));
+    headers.unwrap().write(&[0; 1100], 0, &mut quoted);
     let whole = u16::try_from(quoted.len()).unwrap();
     let mut message = match kind {
         "interface-down" => {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hawser_endhost::{Route, ScmpError};
+use hawser_endhost::{Headers, ScmpError};
 use hawser_path::Interface;
 use tokio::net::UdpSocket;
 
@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What an attacker makes up who knows all but what only those on the path see: SCMP errors that
 /// quote packets from one end of `path` to the other.
 fn forged(from: ScionAddr, to: ScionAddr, path: &Path) -> Vec<Vec<u8>> {
-    let there = Route::new(from, to, path).unwrap();
+    let there = Headers::new(from, to, path).unwrap();
     let mut quoted = Vec::new();
     there.write(&[0; 1200], 0, &mut quoted);
     let near = path.info().interfaces[0];
@@ -40,7 +40,7 @@ fn forged(from: ScionAddr, to: ScionAddr, path: &Path) -> Vec<Vec<u8>> {
     ];
     // From a host of the same AS, so that it can name its interfaces.
     let inside_as = Path::within(from.isd_as, toy::MTU);
-    let to_victim = Route::new(ScionAddr::new(from.isd_as, from.host), from, &inside_as).unwrap();
+    let to_victim = Headers::new(ScionAddr::new(from.isd_as, from.host), from, &inside_as).unwrap();
     let errors = messages.map(|message| to_victim.scmp(&[message, quoted.clone()].concat()));
     errors.into()
 }

@@ -12,11 +12,11 @@ fn isd_as() -> IsdAsn {
 }
 
 /// Headers to the remote with this number.
-fn headers(remote: u32) -> Route {
+fn headers(remote: u32) -> Headers {
     let local = ScionAddr::new(isd_as(), "10.0.0.1:1".parse().unwrap());
     let host = (Ipv4Addr::from(0x0a01_0000 + remote), 2).into();
     let path = Path::within(isd_as(), 1472);
-    Route::new(local, ScionAddr::new(isd_as(), host), &path).unwrap()
+    Headers::new(local, ScionAddr::new(isd_as(), host), &path).unwrap()
 }
 
 /// What a packet from the remote with this number does.
@@ -54,7 +54,7 @@ fn a_flow_has_one_number() {
         id,
         "another remote"
     );
-    assert_eq!(flows.find(id).unwrap().remote(), headers(1).peer());
+    assert_eq!(flows.find(id).unwrap().remote(), headers(1).remote());
     assert!(flows.find(FlowId(0)).is_none());
 }
 

@@ -5,9 +5,9 @@ use hawser_path::Interface;
 use proptest::prelude::*;
 
 use super::*;
+use crate::headers::Headers;
 use crate::lanes::table::{FlowUse, Flows};
 use crate::path::Path;
-use crate::route::Route;
 
 fn addr(text: &str) -> ScionAddr {
     text.parse().unwrap()
@@ -21,8 +21,8 @@ fn peer() -> ScionAddr {
     addr("1-ff00:0:2,10.0.0.2:31001")
 }
 
-/// A route over interfaces 7 and 8 whose hop fields were made at `time`.
-fn route(time: u8) -> Route {
+/// Headers with a path over interfaces 7 and 8 whose hop fields were made at `time`.
+fn headers(time: u8) -> Headers {
     let mut raw = (2u32 << 12).to_be_bytes().to_vec();
     raw.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, time]);
     for (ingress, egress) in [(0u16, 7u16), (8, 0)] {
@@ -40,7 +40,7 @@ fn route(time: u8) -> Route {
     let info = hawser_path::Path::new(src, dst, interfaces, Default::default()).unwrap();
     let router: SocketAddr = "10.0.0.9:30042".parse().unwrap();
     let path = Path::new(info, raw, Some(router)).unwrap();
-    Route::new(local(), peer(), &path).unwrap()
+    Headers::new(local(), peer(), &path).unwrap()
 }
 
 /// A payload begins with a byte of flags, then its token.
@@ -56,17 +56,17 @@ fn token(payload: &[u8]) -> Option<Token> {
 
 /// A flow that packets with the token in [`BEGIN`] are sent over.
 fn sending() -> (Tokens, FlowUse) {
-    let used = Arc::new(Flows::default()).open(route(1), &[7, 8], 1);
+    let used = Arc::new(Flows::default()).open(headers(1), &[7, 8], 1);
     let tokens = Tokens::default();
     tokens.add(token(&BEGIN).unwrap(), &used.flow);
     (tokens, used)
 }
 
 /// A packet whose payload of 1200 bytes begins like this.
-fn packet(route: &Route, begins: &[u8]) -> Vec<u8> {
+fn packet(headers: &Headers, begins: &[u8]) -> Vec<u8> {
     let (mut payload, mut packet) = (begins.to_vec(), Vec::new());
     payload.resize(1200, 0x55);
-    route.write(&payload, 0, &mut packet);
+    headers.write(&payload, 0, &mut packet);
     packet
 }
 
@@ -82,33 +82,33 @@ const UNREACHABLE: ScmpError = ScmpError::DestinationUnreachable { code: 0 };
 #[test]
 fn only_what_was_sent_counts() {
     let (tokens, used) = sending();
-    let sent = packet(&route(1), &BEGIN);
+    let sent = packet(&headers(1), &BEGIN);
     assert!(counts(&tokens, UNREACHABLE, &sent));
     let whole = sent.len();
-    let headers = whole - 1200;
-    assert!(counts(&tokens, UNREACHABLE, &sent[..headers + 9]));
+    let begin = whole - 1200;
+    assert!(counts(&tokens, UNREACHABLE, &sent[..begin + 9]));
     assert!(
-        !counts(&tokens, UNREACHABLE, &sent[..headers + 8]),
+        !counts(&tokens, UNREACHABLE, &sent[..begin + 8]),
         "too short to tell"
     );
     // Destination AS and host, path timestamp, interface, MAC, destination port, token.
-    let hop = headers - 8 - 12;
+    let hop = begin - 8 - 12;
     for byte in [
         15,
         31,
         hop - 12 - 1,
         hop + 3,
         hop + 6,
-        headers - 5,
-        headers + 1,
-        headers + 8,
+        begin - 5,
+        begin + 1,
+        begin + 8,
     ] {
         let mut other = sent.clone();
         other[byte] ^= 1;
         assert!(!counts(&tokens, UNREACHABLE, &other), "byte {byte}");
     }
     assert!(
-        !counts(&tokens, UNREACHABLE, &packet(&route(1), &[0; 9])),
+        !counts(&tokens, UNREACHABLE, &packet(&headers(1), &[0; 9])),
         "invented"
     );
     let again = token(&BEGIN).unwrap();
@@ -128,7 +128,7 @@ fn only_what_was_sent_counts() {
 #[test]
 fn what_is_down_must_be_on_the_path() {
     let (tokens, _used) = sending();
-    let sent = packet(&route(1), &BEGIN);
+    let sent = packet(&headers(1), &BEGIN);
     let down = |isd_as: IsdAsn, interface| {
         let error = ScmpError::ExternalInterfaceDown { isd_as, interface };
         counts(&tokens, error, &sent)
@@ -152,7 +152,7 @@ fn what_is_down_must_be_on_the_path() {
 #[test]
 fn no_path_takes_less_than_its_users_need() {
     let (tokens, _used) = sending();
-    let sent = packet(&route(1), &BEGIN);
+    let sent = packet(&headers(1), &BEGIN);
     let least = u16::try_from(sent.len()).unwrap();
     let too_big = |mtu| counts(&tokens, ScmpError::PacketTooBig { mtu }, &sent);
     assert!(too_big(least));
@@ -168,15 +168,15 @@ fn a_refreshed_path_is_known_for_a_while() {
         code: 52,
         pointer: 0,
     };
-    let [old, new] = [1, 2].map(|time| packet(&route(time), &BEGIN));
+    let [old, new] = [1, 2].map(|time| packet(&headers(time), &BEGIN));
     assert!(counts(&tokens, refused, &old));
-    used.flow.refresh(route(2), 2);
+    used.flow.refresh(headers(2), 2);
     // A refresh that brings nothing new pushes nothing out.
-    used.flow.refresh(route(2), 2);
+    used.flow.refresh(headers(2), 2);
     assert!(counts(&tokens, UNREACHABLE, &old) && counts(&tokens, UNREACHABLE, &new));
     assert!(!counts(&tokens, refused, &old), "it is not in use any more");
     assert!(counts(&tokens, refused, &new));
-    used.flow.refresh(route(3), 3);
+    used.flow.refresh(headers(3), 3);
     assert!(!counts(&tokens, UNREACHABLE, &old));
 }
 
@@ -185,7 +185,7 @@ proptest! {
     fn any_bytes_are_no_packet_of_ours(begins in prop::collection::vec(any::<u8>(), 0..40)) {
         let (tokens, _used) = sending();
         let known = token(&begins) == token(&BEGIN);
-        let quoted = packet(&route(1), &begins);
+        let quoted = packet(&headers(1), &begins);
         prop_assert!(known || !counts(&tokens, UNREACHABLE, &quoted));
     }
 }

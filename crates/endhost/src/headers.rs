@@ -1,4 +1,4 @@
-//! A path to a peer, ready for packets.
+//! The headers of packets to one remote over one path.
 
 use std::net::SocketAddr;
 
@@ -10,21 +10,21 @@ use thiserror::Error;
 
 use crate::path::Path;
 
-/// The headers of packets from this host to one peer over one path, and the underlay address they
+/// The headers of packets from this host to one remote over one path, and the underlay address they
 /// are sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
-    peer: ScionAddr,
+pub struct Headers {
+    remote: ScionAddr,
     next_hop: SocketAddr,
     template: Template,
 }
 
-/// Why a peer cannot be sent to.
+/// Why a remote cannot be sent to.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum RouteError {
+pub enum HeadersError {
     /// The path begins or ends in another AS.
-    #[error("the path leads from {src} to {dst}, not from {local} to {peer}")]
+    #[error("the path leads from {src} to {dst}, not from {local} to {remote}")]
     OtherEnds {
         /// Where the path begins.
         src: IsdAsn,
@@ -32,100 +32,100 @@ pub enum RouteError {
         dst: IsdAsn,
         /// This host.
         local: ScionAddr,
-        /// The peer.
-        peer: ScionAddr,
+        /// The remote.
+        remote: ScionAddr,
     },
     /// The first hop has an address of the other family.
     #[error(
         "{next_hop} cannot be sent to from {local}, which is of another family: \
-         say which address to send from"
+         name the address to send from"
     )]
     Family {
-        /// The router, or the peer itself inside one AS.
+        /// The router, or the remote itself inside one AS.
         next_hop: SocketAddr,
         /// This host.
         local: ScionAddr,
     },
     /// The path is too long for a SCION header (1020 bytes).
-    #[error("the path to {peer} makes a header of {bytes} bytes: at most {MAX_HEADER} fit")]
+    #[error("the path to {remote} makes a header of {bytes} bytes: at most {MAX_HEADER} fit")]
     HeaderTooLong {
-        /// The peer.
-        peer: ScionAddr,
+        /// The remote.
+        remote: ScionAddr,
         /// How long the header would be.
         bytes: usize,
     },
     /// A packet cannot be answered over its own path.
-    #[error("cannot answer {peer}: {reason}")]
-    NoWayBack {
+    #[error("cannot answer {remote}: {reason}")]
+    NoReply {
         /// The packet's sender.
-        peer: ScionAddr,
+        remote: ScionAddr,
         /// Why.
         reason: String,
     },
 }
 
-impl Route {
-    /// The route from `local` to `peer` over `path`.
+impl Headers {
+    /// The headers from `local` to `remote` over `path`.
     ///
     /// # Errors
-    /// [`RouteError`] when the path has other ends, is too long, or begins at a router of another
+    /// [`HeadersError`] when the path has other ends, is too long, or begins at a router of another
     /// address family than `local`.
-    pub fn new(local: ScionAddr, peer: ScionAddr, path: &Path) -> Result<Self, RouteError> {
+    pub fn new(local: ScionAddr, remote: ScionAddr, path: &Path) -> Result<Self, HeadersError> {
         let (src, dst) = (path.info().src, path.info().dst);
-        if src != local.isd_as || dst != peer.isd_as {
-            return Err(RouteError::OtherEnds {
+        if src != local.isd_as || dst != remote.isd_as {
+            return Err(HeadersError::OtherEnds {
                 src,
                 dst,
                 local,
-                peer,
+                remote,
             });
         }
-        let next_hop = path.next_hop().unwrap_or(peer.host);
+        let next_hop = path.next_hop().unwrap_or(remote.host);
         if next_hop.is_ipv4() != local.host.is_ipv4() {
-            return Err(RouteError::Family { next_hop, local });
+            return Err(HeadersError::Family { next_hop, local });
         }
-        Self::over(local, peer, path.raw(), next_hop)
+        Self::over(local, remote, path.raw(), next_hop)
     }
 
-    /// The route back to the sender of `packet`, whose port is `port`, through `next_hop`.
+    /// The headers of an answer to the sender of `packet`, whose port is `port`, through `next_hop`.
     ///
     /// # Errors
-    /// [`RouteError::NoWayBack`] when the packet's path cannot be reversed.
-    pub fn back(
+    /// [`HeadersError::NoReply`] when the packet's path cannot be reversed.
+    pub fn reply(
         local: ScionAddr,
         packet: &Packet<'_>,
         port: u16,
         next_hop: SocketAddr,
-    ) -> Result<Self, RouteError> {
+    ) -> Result<Self, HeadersError> {
         let host = packet.src_host().unwrap_or(next_hop.ip());
-        let peer = ScionAddr::new(packet.src_as(), SocketAddr::new(host, port));
-        let no_way_back = |reason: String| RouteError::NoWayBack { peer, reason };
+        let remote = ScionAddr::new(packet.src_as(), SocketAddr::new(host, port));
+        let no_reply = |reason: String| HeadersError::NoReply { remote, reason };
         packet
             .src_host()
-            .map_err(|error| no_way_back(error.to_string()))?;
+            .map_err(|error| no_reply(error.to_string()))?;
         let path = packet.reversed_path();
-        let path = path.map_err(|error| no_way_back(error.to_string()))?;
-        Self::over(local, peer, &path, next_hop)
+        let path = path.map_err(|error| no_reply(error.to_string()))?;
+        Self::over(local, remote, &path, next_hop)
     }
 
     fn over(
         local: ScionAddr,
-        peer: ScionAddr,
+        remote: ScionAddr,
         path: &[u8],
         next_hop: SocketAddr,
-    ) -> Result<Self, RouteError> {
-        let template = Template::new(local, peer, path)
-            .map_err(|HeaderLength(bytes)| RouteError::HeaderTooLong { peer, bytes })?;
+    ) -> Result<Self, HeadersError> {
+        let template = Template::new(local, remote, path)
+            .map_err(|HeaderLength(bytes)| HeadersError::HeaderTooLong { remote, bytes })?;
         Ok(Self {
-            peer,
+            remote,
             next_hop,
             template,
         })
     }
 
     /// The address at the end of the path.
-    pub fn peer(&self) -> ScionAddr {
-        self.peer
+    pub fn remote(&self) -> ScionAddr {
+        self.remote
     }
 
     /// The underlay address packets are sent to.
@@ -138,15 +138,15 @@ impl Route {
         self.template.path()
     }
 
-    /// The path in a packet that [`Route::scmp`] made.
+    /// The path in a packet that [`Headers::scmp`] made.
     pub(crate) fn path_in<'a>(&self, packet: &'a mut [u8]) -> &'a mut [u8] {
         self.template.path_in(packet)
     }
 
-    /// Whether the packet that `quote` is of went to this route's peer and over the very path of
-    /// this route, not over an older or newer one with the same interfaces.
-    pub fn leads(&self, quote: &Quote<'_>) -> bool {
-        quote.dst == self.peer && same_path(self.path(), quote.path())
+    /// Whether the packet that `quote` is of went to this remote and over this very path, not over
+    /// an older or newer one with the same interfaces.
+    pub fn quoted_by(&self, quote: &Quote<'_>) -> bool {
+        quote.dst == self.remote && same_path(self.path(), quote.path())
     }
 
     /// Bytes each packet has before its payload: SCION and UDP headers.

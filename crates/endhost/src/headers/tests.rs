@@ -42,24 +42,24 @@ fn a_router_of_another_family_is_refused() {
         addr("1-ff00:0:1,[fd00::9]:1"),
         addr("1-ff00:0:2,10.0.0.2:2"),
     );
-    let error = Route::new(local, peer, &path(local, peer, "10.0.0.1:30042")).unwrap_err();
-    assert!(matches!(error, RouteError::Family { .. }), "{error}");
-    assert!(Route::new(local, peer, &path(local, peer, "[fd00::1]:30042")).is_ok());
+    let error = Headers::new(local, peer, &path(local, peer, "10.0.0.1:30042")).unwrap_err();
+    assert!(matches!(error, HeadersError::Family { .. }), "{error}");
+    assert!(Headers::new(local, peer, &path(local, peer, "[fd00::1]:30042")).is_ok());
 }
 
 #[test]
 fn a_packet_can_be_answered() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:2,10.0.0.2:2"));
-    let route = Route::new(local, peer, &path(local, peer, "10.0.0.9:30042")).unwrap();
+    let headers = Headers::new(local, peer, &path(local, peer, "10.0.0.9:30042")).unwrap();
     let mut bytes = vec![];
-    route.write(b"question", 0, &mut bytes);
-    let path_at = route.overhead() - 8 - route.path().len();
+    headers.write(b"question", 0, &mut bytes);
+    let path_at = headers.overhead() - 8 - headers.path().len();
     let router = "10.0.9.1:30042".parse().unwrap();
     // As it arrives: at the last hop.
     bytes[path_at] = 1;
     let packet = Packet::parse(&bytes).unwrap();
-    let back = Route::back(peer, &packet, 1, router).unwrap();
-    assert_eq!((back.peer(), back.next_hop()), (local, router));
+    let back = Headers::reply(peer, &packet, 1, router).unwrap();
+    assert_eq!((back.remote(), back.next_hop()), (local, router));
     let mut answer = vec![];
     back.write(b"answer", 0, &mut answer);
     let answer = Packet::parse(&answer).unwrap();
@@ -70,41 +70,41 @@ fn a_packet_can_be_answered() {
     assert_eq!(answer.udp().unwrap().payload, b"answer");
     // At no hop of its path.
     bytes[path_at] = 2;
-    let error = Route::back(peer, &Packet::parse(&bytes).unwrap(), 1, router).unwrap_err();
-    assert!(matches!(error, RouteError::NoWayBack { .. }), "{error}");
+    let error = Headers::reply(peer, &Packet::parse(&bytes).unwrap(), 1, router).unwrap_err();
+    assert!(matches!(error, HeadersError::NoReply { .. }), "{error}");
 }
 
 #[test]
-fn the_path_of_a_quote_is_compared_with_that_of_a_route() {
+fn remote_and_path_of_a_quote_are_compared() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:2,10.0.0.2:2"));
     let other = addr("1-ff00:0:2,10.0.0.2:3");
     let path = path(local, peer, "10.0.0.9:30042");
-    let route = |peer| Route::new(local, peer, &path).unwrap();
+    let headers = |peer| Headers::new(local, peer, &path).unwrap();
     let mut sent = vec![];
-    route(peer).write(&[3; 100], 2, &mut sent);
-    let leads = |route: Route, sent: &[u8]| route.leads(&Quote::parse(sent).unwrap());
-    assert!(leads(route(peer), &sent));
-    assert!(!leads(route(other), &sent));
+    headers(peer).write(&[3; 100], 2, &mut sent);
+    let quoted = |headers: Headers, sent: &[u8]| headers.quoted_by(&Quote::parse(sent).unwrap());
+    assert!(quoted(headers(peer), &sent));
+    assert!(!quoted(headers(other), &sent));
     // Another MAC: an older or newer path.
-    let last = route(peer).overhead() - 9;
+    let last = headers(peer).overhead() - 9;
     sent[last] ^= 1;
-    assert!(!leads(route(peer), &sent));
+    assert!(!quoted(headers(peer), &sent));
 }
 
 #[test]
 fn within_one_as_packets_go_straight_to_the_host() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
-    let route = Route::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap();
-    assert_eq!(route.next_hop(), peer.host);
+    let headers = Headers::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap();
+    assert_eq!(headers.next_hop(), peer.host);
 }
 
 #[test]
-fn a_route_needs_a_path_between_its_ends() {
+fn the_path_leads_from_here_to_the_remote() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:2,10.0.0.2:2"));
-    let error = Route::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap_err();
-    assert!(matches!(error, RouteError::OtherEnds { .. }));
+    let error = Headers::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap_err();
+    assert!(matches!(error, HeadersError::OtherEnds { .. }));
     let other = addr("1-ff00:0:3,10.0.0.2:2");
-    let error = Route::new(local, other, &path(local, peer, "10.0.0.9:1")).unwrap_err();
+    let error = Headers::new(local, other, &path(local, peer, "10.0.0.9:1")).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the path leads from 1-ff00:0:1 to 1-ff00:0:2, \

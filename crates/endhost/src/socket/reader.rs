@@ -1,0 +1,101 @@
+//! Which packets are for a socket, and how many are not.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use hawser_packet::{Malformed, Packet, Quote, ScionAddr, Scmp, ScmpError};
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use super::arrival::{Arrival, Datagram, Report};
+use super::drops::Drops;
+
+/// Reads the packets of one socket.
+#[derive(Debug)]
+pub(super) struct Reader {
+    pub(super) local: ScionAddr,
+    pub(super) drops: Drops,
+}
+
+impl Reader {
+    pub(super) fn new(local: ScionAddr) -> Self {
+        Self {
+            local,
+            drops: Drops::default(),
+        }
+    }
+
+    /// Reads a packet; `None` when it is not for the socket or malformed, which is counted.
+    #[inline]
+    pub(super) fn accept<'a>(&self, bytes: &'a [u8], from: SocketAddr) -> Option<Arrival<'a>> {
+        match self.read(bytes, from) {
+            Ok(arrival) => arrival,
+            Err(why) => {
+                self.drops.malformed(why);
+                None
+            }
+        }
+    }
+
+    /// Counts `error` as one that quotes no packet sent from here.
+    pub(super) fn reject(&self, error: &ScmpError) {
+        self.drops.invented.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(local = %self.local, %error, "an SCMP error quotes no packet sent from here");
+    }
+
+    /// An SCMP error from the AS `sender`, if it may be about a packet of this socket.
+    fn report<'a>(
+        &self,
+        error: ScmpError,
+        quote: Option<Quote<'a>>,
+        sender: IsdAsn,
+    ) -> Option<Report<'a>> {
+        let Some(quote) = quote else {
+            self.reject(&error);
+            return None;
+        };
+        if quote.src != self.local {
+            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        let report = Report { error, quote };
+        if !report.is_consistent(sender) {
+            self.reject(&report.error);
+            return None;
+        }
+        Some(report)
+    }
+
+    #[inline]
+    fn read<'a>(
+        &self,
+        bytes: &'a [u8],
+        from: SocketAddr,
+    ) -> Result<Option<Arrival<'a>>, Malformed> {
+        let packet = Packet::parse(bytes)?;
+        let local = self.local;
+        let for_us = packet.dst_as() == local.isd_as && packet.dst_host()? == local.host.ip();
+        if !for_us {
+            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            return Ok(None);
+        }
+        if packet.is_scmp() {
+            return Ok(match Scmp::parse(&packet)? {
+                Scmp::Error { error, quote } => self
+                    .report(error, quote, packet.src_as())
+                    .map(Arrival::Report),
+                other => Some(Arrival::Scmp(packet, other)),
+            });
+        }
+        let udp = packet.udp()?;
+        if udp.dst_port != local.host.port() {
+            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            return Ok(None);
+        }
+        Ok(Some(Arrival::Datagram(Datagram {
+            packet,
+            from,
+            port: udp.src_port,
+            payload: udp.payload,
+        })))
+    }
+}
