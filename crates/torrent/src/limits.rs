@@ -1,12 +1,12 @@
-//! How long a download goes on seeding once it has everything.
+//! How long a download seeds once it is complete.
 
 use std::time::Duration;
 
-/// When seeding ends; by whichever limit is reached first, or only when stopped if there is none.
+/// When seeding ends: at the first limit reached, or only when stopped if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct SeedLimits {
-    /// Bytes of blocks sent since the download began, by bytes of the torrent.
+    /// Bytes of blocks sent since the download began, divided by the bytes of the torrent.
     pub ratio: Option<f64>,
     /// Time since the last piece was verified.
     pub time: Option<Duration>,
@@ -18,7 +18,7 @@ impl SeedLimits {
         Self::default()
     }
 
-    /// Ends once `ratio` times the bytes of the torrent were sent; 0 at once.
+    /// Ends once `ratio` times the bytes of the torrent were sent; with 0 at once.
     pub fn with_ratio(mut self, ratio: f64) -> Self {
         self.ratio = Some(ratio);
         self
@@ -30,8 +30,8 @@ impl SeedLimits {
         self
     }
 
-    /// The limit that is reached `elapsed` after the last piece of `total` bytes was verified, when
-    /// `uploaded` bytes of blocks were sent.
+    /// The limit that is reached when `uploaded` of `total` bytes were sent and `elapsed` has passed
+    /// since the last piece was verified.
     pub(crate) fn reached(&self, uploaded: u64, total: u64, elapsed: Duration) -> Option<SeedEnd> {
         if self
             .ratio
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(both.reached(49, 100, second / 2), None);
         assert_eq!(both.reached(50, 100, second / 2), Some(SeedEnd::Ratio));
         assert_eq!(both.reached(49, 100, second), Some(SeedEnd::Time));
-        // Nobody can fetch anything of an empty torrent.
+        // There is nothing to send of an empty torrent.
         assert_eq!(both.reached(0, 0, second / 2), Some(SeedEnd::Ratio));
         assert_eq!(none.with_time(second).reached(0, 0, second / 2), None);
     }

@@ -1,32 +1,31 @@
 //! How many blocks to keep asked for on a connection: rate × delay, never a fixed number.
 //!
-//! Pure: the caller passes the time. A connection must never wait for our next request, so what is
-//! asked for has to cover the round trip and then some; but what is asked for on a slow path is
-//! late for the whole when the end is near, so no connection holds more than it can deliver by the
-//! time the others are through.
+//! Pure: the caller passes the time. A connection must never wait for the next request, so what is
+//! asked for covers more than a round trip. Near the end, blocks asked for on a slow path would
+//! delay the whole, so no connection has more than it can deliver by the time the others are done.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::wire::BLOCK;
 
-/// What is asked for beyond the round trip covers this much time: pauses of the peer's disk and
-/// scheduler, and the time until the next look.
+/// Time that is covered beyond the round trip: pauses of the peer's disk and scheduler, and the
+/// interval at which requests are topped up.
 pub(crate) const SLACK: Duration = Duration::from_millis(200);
 
-/// The same for IP peers: other programs may answer in turns. Transmission has one each half
-/// second; with less than two of them asked for, a rate that is low for once stays low.
+/// The same for IP peers: other programs may answer in bursts, Transmission every half second. With
+/// less than two bursts asked for, a rate that is low once would stay low.
 pub(crate) const IP_SLACK: Duration = Duration::from_millis(1500);
 
 /// Blocks asked for before anything has arrived: 1 MiB, what slow start sends in its first seven
 /// round trips.
-const START: usize = 64;
+const INITIAL_DEPTH: usize = 64;
 
 /// Fewest blocks asked for on a connection that delivers: one arriving, one behind it.
-const LEAST: usize = 2;
+const MIN_DEPTH: usize = 2;
 
-/// Rates are measured over this window, in bins, so that a path that falls silent loses its rate
-/// within half a second.
+/// Rates are measured over this window, in bins: a path that falls silent has no rate half a second
+/// later.
 const WINDOW: Duration = Duration::from_millis(500);
 const BIN: Duration = Duration::from_millis(25);
 
@@ -59,7 +58,7 @@ impl Meter {
         }
     }
 
-    /// Starts anew: what was measured before a pause says nothing about what follows.
+    /// Starts again: rates before a pause say nothing about those after it.
     pub fn restart(&mut self, now: Instant) {
         self.bins.clear();
         self.since = now;
@@ -70,8 +69,8 @@ impl Meter {
         self.over(now, WINDOW)
     }
 
-    /// The highest average over the last fifth, half and whole of the window: what a growing rate
-    /// has grown to.
+    /// The highest of the averages over the last fifth, the last half and all of the window, to follow
+    /// a growing rate.
     pub fn peak(&self, now: Instant) -> f64 {
         [WINDOW / 5, WINDOW / 2, WINDOW]
             .map(|window| self.over(now, window))
@@ -92,9 +91,9 @@ impl Meter {
     }
 }
 
-/// What the plan knows of one connection.
+/// What one connection delivers, and is asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Lane {
+pub(crate) struct Subflow {
     /// Bytes per second; `None` while nothing has arrived yet.
     pub rate: Option<f64>,
     /// Round-trip time.
@@ -103,51 +102,50 @@ pub(crate) struct Lane {
     pub asked: usize,
 }
 
-impl Lane {
-    /// When, in seconds from now, the block at `place` in its queue will be here.
+impl Subflow {
+    /// In how many seconds the block at `place` in its queue arrives.
     pub fn arrival(&self, place: usize, assumed_rate: f64) -> f64 {
         let rate = self.rate.unwrap_or(assumed_rate).max(1.0);
         ((place + 1) as f64 * f64::from(BLOCK) / rate).max(self.rtt.as_secs_f64() / 2.0)
     }
 
-    /// When a block asked for now would be here.
+    /// In how many seconds a block asked for now arrives.
     fn next_arrival(&self, assumed_rate: f64) -> f64 {
         self.arrival(self.asked, assumed_rate)
             .max(self.rtt.as_secs_f64())
     }
 }
 
-/// Blocks to keep asked for on a connection that delivers `peak` bytes per second, when nothing
-/// else limits it; `slack` is [`SLACK`] or [`IP_SLACK`], `limit` what the peer is willing to queue.
+/// Blocks to keep asked for on a connection that delivers `peak` bytes per second, if nothing else
+/// limits it; `slack` is [`SLACK`] or [`IP_SLACK`], `limit` the blocks that the peer queues.
 ///
-/// Twice the round trip lets a rate that doubles per round trip (slow start) double.
+/// Twice the round trip, so that a rate can double per round trip (slow start).
 pub(crate) fn depth(peak: Option<f64>, rtt: Duration, slack: Duration, limit: usize) -> usize {
     let Some(peak) = peak else {
-        return START.min(limit);
+        return INITIAL_DEPTH.min(limit);
     };
     let time = rtt + rtt.max(slack);
     let blocks = (peak * time.as_secs_f64() / f64::from(BLOCK)).ceil() as usize;
-    blocks.max(LEAST).min(limit.max(1))
+    blocks.max(MIN_DEPTH).min(limit.max(1))
 }
 
-/// All connections that deliver, and what is left to do: tells who may take how much of the rest.
+/// Shares out the blocks that are left among all connections that deliver.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The rate assumed of a connection that has not shown one, in bytes per second; infinite when
-    /// none has.
+    /// Bytes per second assumed of a connection without a measured rate; infinite if none has one.
     assumed_rate: f64,
-    /// Seconds until everything is here if all work to the end.
+    /// Seconds until everything has arrived if all connections deliver to the end.
     finish: f64,
     unmeasured: usize,
 }
 
 impl Plan {
-    /// For these connections and so many blocks not here yet, asked for or not.
-    pub fn new(lanes: &[Lane], blocks_left: u64) -> Self {
-        let rates = || lanes.iter().filter_map(|lane| lane.rate);
+    /// For these connections, with `blocks_left` blocks not received yet, asked for or not.
+    pub fn new(subflows: &[Subflow], blocks_left: u64) -> Self {
+        let rates = || subflows.iter().filter_map(|subflow| subflow.rate);
         let measured = rates().count();
         let sum: f64 = rates().sum();
-        let unmeasured = lanes.len() - measured;
+        let unmeasured = subflows.len() - measured;
         let assumed_rate = if measured > 0 {
             sum / measured as f64
         } else {
@@ -155,11 +153,11 @@ impl Plan {
         };
         let total = sum + assumed_rate.min(f64::MAX) * unmeasured as f64;
         let together = blocks_left as f64 * f64::from(BLOCK) / total.max(1.0);
-        // Whoever can have one more block soonest is always allowed to, so the rest always gets
-        // done.
-        let soonest = lanes
+        // The connection that delivers one more block soonest may always ask for it: so the rest
+        // always gets done.
+        let soonest = subflows
             .iter()
-            .map(|lane| lane.next_arrival(assumed_rate))
+            .map(|subflow| subflow.next_arrival(assumed_rate))
             .fold(f64::INFINITY, f64::min);
         Self {
             assumed_rate,
@@ -168,31 +166,30 @@ impl Plan {
         }
     }
 
-    /// How many more blocks a connection may ask for out of `free` ones, of the `depth` it could
-    /// use.
-    pub fn share(&self, lane: &Lane, depth: usize, free: u64) -> usize {
-        let room = depth.saturating_sub(lane.asked);
-        match lane.rate {
-            // Nothing is known yet: an equal part each, so that a small torrent is not all asked
-            // for over the first connection.
+    /// How many of the `free` blocks a connection may ask for, up to `depth` in all.
+    pub fn share(&self, subflow: &Subflow, depth: usize, free: u64) -> usize {
+        let room = depth.saturating_sub(subflow.asked);
+        match subflow.rate {
+            // Without rates, equal parts: or else all of a small torrent would be asked for over the
+            // first connection.
             None => {
                 let part = free.div_ceil(self.unmeasured.max(1) as u64);
                 room.min(usize::try_from(part).unwrap_or(usize::MAX))
             }
             Some(rate) => {
-                if lane.rtt.as_secs_f64() > self.finish {
+                if subflow.rtt.as_secs_f64() > self.finish {
                     return 0;
                 }
                 let by_finish = (rate * self.finish / f64::from(BLOCK)).ceil() as usize;
-                room.min(by_finish.max(1).saturating_sub(lane.asked))
+                room.min(by_finish.max(1).saturating_sub(subflow.asked))
             }
         }
     }
 
-    /// What asking `lane` too for a block that stands at `place` in the queue of `holder` gains, in
-    /// seconds; `None` unless it comes clearly sooner.
-    pub fn gain(&self, lane: &Lane, holder: &Lane, place: usize) -> Option<f64> {
-        let here = lane.next_arrival(self.assumed_rate);
+    /// Seconds gained by asking for a block at `place` in the queue of `holder` over `subflow` too;
+    /// `None` unless it arrives clearly sooner.
+    pub fn gain(&self, subflow: &Subflow, holder: &Subflow, place: usize) -> Option<f64> {
+        let here = subflow.next_arrival(self.assumed_rate);
         let there = holder.arrival(place, self.assumed_rate);
         (here * 1.25 + 0.005 < there).then_some(there - here)
     }
@@ -206,8 +203,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn lane(mbit: f64, rtt: Duration, asked: usize) -> Lane {
-        Lane {
+    fn subflow(mbit: f64, rtt: Duration, asked: usize) -> Subflow {
+        Subflow {
             rate: Some(mbit * 125_000.0),
             rtt,
             asked,
@@ -246,13 +243,13 @@ mod tests {
 
     #[test]
     fn depth_covers_rate_times_delay_and_keeps_to_the_limit() {
-        assert_eq!(depth(None, 10 * MS, SLACK, 2000), START);
+        assert_eq!(depth(None, 10 * MS, SLACK, 2000), INITIAL_DEPTH);
         assert_eq!(depth(None, 10 * MS, SLACK, 10), 10);
         // 1 Gbit/s at 100 ms: 12.5 MB are under way.
         let deep = depth(Some(125e6), 100 * MS, SLACK, 1 << 20);
         assert!(deep as f64 * f64::from(BLOCK) >= 2.0 * 12.5e6);
         assert_eq!(depth(Some(125e6), 100 * MS, SLACK, 500), 500);
-        assert_eq!(depth(Some(0.0), 10 * MS, SLACK, 500), LEAST);
+        assert_eq!(depth(Some(0.0), 10 * MS, SLACK, 500), MIN_DEPTH);
     }
 
     #[test]
@@ -269,8 +266,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limited_by_turns_of_half_a_second_grows() {
-        // All that is asked for comes within one turn.
+    fn a_rate_limited_by_bursts_of_half_a_second_grows() {
+        // All that is asked for comes in one burst.
         let asked = 2;
         let seen = f64::from(BLOCK) * f64::from(asked) / 0.5;
         assert!(depth(Some(seen), MS, IP_SLACK, usize::MAX) >= 2 * asked as usize);
@@ -278,7 +275,7 @@ mod tests {
 
     #[test]
     fn near_the_end_a_slow_path_gets_its_share_only() {
-        let (slow, fast) = (lane(10.0, 20 * MS, 0), lane(20.0, 20 * MS, 0));
+        let (slow, fast) = (subflow(10.0, 20 * MS, 0), subflow(20.0, 20 * MS, 0));
         let plan = Plan::new(&[slow, fast], 30);
         let to_slow = plan.share(&slow, 100, 30);
         let to_fast = plan.share(&fast, 100, 30);
@@ -288,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_path_too_long_for_what_is_left_gets_nothing() {
-        let (far, near) = (lane(10.0, 900 * MS, 0), lane(20.0, 10 * MS, 0));
+        let (far, near) = (subflow(10.0, 900 * MS, 0), subflow(20.0, 10 * MS, 0));
         let plan = Plan::new(&[far, near], 5);
         assert_eq!(plan.share(&far, 100, 5), 0);
         assert!(plan.share(&near, 100, 5) > 0);
@@ -296,34 +293,34 @@ mod tests {
 
     #[test]
     fn a_small_torrent_is_parted_before_rates_are_known() {
-        let new = Lane {
+        let new = Subflow {
             rate: None,
             rtt: 10 * MS,
             asked: 0,
         };
         let plan = Plan::new(&[new, new], 20);
-        assert_eq!(plan.share(&new, START, 20), 10);
+        assert_eq!(plan.share(&new, INITIAL_DEPTH, 20), 10);
     }
 
     #[test]
     fn a_duplicate_pays_only_where_it_comes_sooner() {
-        let (slow, fast) = (lane(1.0, 20 * MS, 10), lane(20.0, 20 * MS, 0));
+        let (slow, fast) = (subflow(1.0, 20 * MS, 10), subflow(20.0, 20 * MS, 0));
         let plan = Plan::new(&[slow, fast], 10);
         assert!(plan.gain(&fast, &slow, 9).is_some());
         assert!(plan.gain(&slow, &fast, 0).is_none());
         // About to arrive anyway.
-        let medium = lane(10.0, 20 * MS, 1);
+        let medium = subflow(10.0, 20 * MS, 1);
         assert!(plan.gain(&fast, &medium, 0).is_none());
-        let silent = Lane {
+        let silent = Subflow {
             rate: Some(0.0),
             ..medium
         };
         assert!(plan.gain(&fast, &silent, 0).is_some());
     }
 
-    fn any_lane() -> impl Strategy<Value = Lane> {
+    fn any_subflow() -> impl Strategy<Value = Subflow> {
         (proptest::option::of(0.0..1e9f64), 0u64..2000, 0usize..50).prop_map(|(rate, ms, asked)| {
-            Lane {
+            Subflow {
                 rate,
                 rtt: Duration::from_millis(ms),
                 asked,
@@ -332,15 +329,15 @@ mod tests {
     }
 
     proptest! {
-        /// The end comes: while something is left and nothing is asked for, somebody may ask.
+        /// The end comes: while something is left and nothing is asked for, some connection may ask.
         #[test]
-        fn somebody_always_may(
-            mut lanes in proptest::collection::vec(any_lane(), 1..6),
+        fn some_connection_may_always_ask(
+            mut subflows in proptest::collection::vec(any_subflow(), 1..6),
             left in 1u64..1000,
         ) {
-            lanes.iter_mut().for_each(|lane| lane.asked = 0);
-            let plan = Plan::new(&lanes, left);
-            let most = lanes.iter().map(|lane| plan.share(lane, depth(lane.rate, lane.rtt, SLACK, 500), left)).max();
+            subflows.iter_mut().for_each(|subflow| subflow.asked = 0);
+            let plan = Plan::new(&subflows, left);
+            let most = subflows.iter().map(|subflow| plan.share(subflow, depth(subflow.rate, subflow.rtt, SLACK, 500), left)).max();
             prop_assert!(most > Some(0));
         }
     }

@@ -1,4 +1,4 @@
-//! What a download or a seeder tells of itself, about ten times a second.
+//! What a download or a seeder reports, about ten times a second.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -14,19 +14,19 @@ use crate::reason::Decision;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// Hashing what is on disk already.
+    /// Hashing what is already on disk.
     Checking,
     /// Fetching pieces, or waiting for a peer.
     Downloading,
-    /// Every piece is on disk and verified, and others go on being served.
+    /// Every piece is verified; peers are still served.
     Seeding,
-    /// Every piece is on disk and verified, and nobody is served any more.
+    /// Every piece is verified; peers are no longer served.
     Done,
     /// Stopped before the end, by [`crate::Download::stop`] or an error.
     Stopped,
 }
 
-/// How far a download is.
+/// The state of a download.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -42,7 +42,7 @@ pub struct Progress {
     pub resumed_bytes: u64,
     /// Bytes of blocks received since the start, duplicates and bad pieces included.
     pub fetched_bytes: u64,
-    /// Bytes of blocks thrown away: duplicates of the end game, and pieces that failed their hash.
+    /// Bytes of blocks dropped: duplicates of the endgame, and pieces with a wrong hash.
     pub wasted_bytes: u64,
     /// All paths together, in bits of blocks per second, averaged over about a second.
     pub rate: u64,
@@ -50,13 +50,13 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Since [`Phase::Seeding`] began; `None` before.
     pub seeding: Option<Duration>,
-    /// What others fetch from here, in all phases.
+    /// What peers fetch from here, in all phases.
     pub uploads: SeedProgress,
-    /// Every path that is offered to every peer, taken or left, and every path in use. Grouped by
-    /// peer in the order given to [`crate::Download::start`], then taken before left.
+    /// Every path offered to a peer, taken or left, and every path in use. Grouped by peer in the
+    /// order given to [`crate::Download::start`]; of each peer, those taken before those left.
     pub paths: Vec<PathProgress>,
-    /// Peers to which no path is known, banned peers, and others without a line in `paths`: each
-    /// with the reason.
+    /// Peers without an entry in `paths`, each with the reason: no path to it is known, it is banned,
+    /// and so on.
     pub idle_peers: Vec<(PeerAddr, String)>,
 }
 
@@ -81,7 +81,7 @@ impl Progress {
     }
 }
 
-/// How one path-level peer is doing.
+/// The state of one path-level peer.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PathProgress {
@@ -89,8 +89,8 @@ pub struct PathProgress {
     pub peer: PeerAddr,
     /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
-    /// ASes on the path, both ends included; 0 on a connection the peer opened, where neither the
-    /// daemon nor the peer told.
+    /// ASes on the path, both ends included; 0 on a connection opened by the peer if neither the
+    /// daemon nor the peer has reported them.
     pub hops: usize,
     /// What the connection over it is doing.
     pub state: PathState,
@@ -100,9 +100,9 @@ pub struct PathProgress {
     pub rate: u64,
     /// Smoothed round-trip time as QUIC or TCP measures it; `None` while not connected.
     pub rtt: Option<Duration>,
-    /// Why the path was taken or left, as the uploader told where it chose; `None` for a path that
-    /// cannot be connected (then `last_error` tells why) or is no longer offered, and for a
-    /// connection the peer opened without a reason.
+    /// Why the path was taken or left, from the uploader if it chose; `None` for a path that cannot
+    /// be dialed (`last_error` says why) or is no longer offered, and for a connection that the peer
+    /// opened without a reason.
     pub decision: Option<Decision>,
     /// Why the last connection or attempt over it ended, if one did.
     pub last_error: Option<String>,
@@ -116,15 +116,15 @@ pub enum PathState {
     Left,
     /// Being dialed.
     Dialing,
-    /// Connected; the peer sends no blocks because it chokes us or has nothing we lack, because the
-    /// path waits, as its decision then says, or because it has carried its share for now.
+    /// Connected, but no block is asked for: the peer chokes this side or has no piece that is
+    /// missing, or the path waits (as its decision says) or has carried its share for now.
     Idle,
     /// Connected and asked for blocks.
     Active,
-    /// Connected, but nothing came for long although blocks were asked for; those are asked for
-    /// elsewhere.
+    /// Connected, but blocks asked for have not come for a long time; they are asked for over other
+    /// paths.
     Stalled,
-    /// Taken, but not connected; dialed again after a pause.
+    /// Taken, but not connected; dialed again after a backoff.
     Waiting,
 }
 
@@ -149,7 +149,7 @@ pub struct Summary {
     pub fetched_bytes: u64,
     /// Bytes that were on disk before and not fetched.
     pub resumed_bytes: u64,
-    /// Bytes of blocks thrown away: duplicates of the end game, and pieces that failed their hash.
+    /// Bytes of blocks dropped: duplicates of the endgame, and pieces with a wrong hash.
     pub wasted_bytes: u64,
     /// From the end of checking what was on disk to the last verified piece: path lookup, dialing
     /// and handshakes included.
@@ -160,7 +160,7 @@ pub struct Summary {
     pub paths: Vec<PathSummary>,
     /// Bytes sent to others in blocks.
     pub uploaded_bytes: u64,
-    /// How seeding afterwards ended; `None` without, and before.
+    /// How seeding afterwards ended; `None` before, and without seeding.
     pub seeded: Option<Seeded>,
 }
 
@@ -172,36 +172,35 @@ pub struct PathSummary {
     pub peer: PeerAddr,
     /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
-    /// ASes on the path, both ends included; 0 on connections the peer opened, where neither the
-    /// daemon nor the peer told.
+    /// ASes on the path, both ends included; 0 on connections opened by the peer if neither the daemon
+    /// nor the peer has reported them.
     pub hops: usize,
-    /// The interfaces on the way from the peer to here, as the peer told; empty where it told
-    /// nothing. Nothing of it is checked.
+    /// The interfaces from the peer to here, as the peer reported them, unchecked; empty if it did
+    /// not.
     pub interfaces: Vec<Interface>,
     /// Bytes of blocks received over it.
     pub bytes: u64,
 }
 
-/// How a seeder is doing.
+/// The state of a seeder.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SeedProgress {
-    /// Bytes sent in blocks since the start, to everyone.
+    /// Bytes of blocks sent since the start, to all peers.
     pub uploaded_bytes: u64,
     /// All peers together, in bits of blocks per second, averaged over about a second.
     pub rate: u64,
     /// The path-level peers connected now.
     pub peers: Vec<SeedPeer>,
-    /// The paths that are not used, though known here, to peers that leave the choice to this side.
+    /// Known but unused paths to peers that leave the choice to this side.
     pub left: Vec<LeftPath>,
-    /// Files that are not what was verified at the start any more, or are so again: each as last
-    /// found.
+    /// Files that changed since they were verified, or are right again: each as last found.
     pub changed: Vec<ChangedFile>,
     /// Connections since the start.
     pub connections: u64,
 }
 
-/// A file that is not, or not wholly, what the torrent describes, or is so again.
+/// A file under a seeder that has changed, or is right again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangedFile {
@@ -247,7 +246,7 @@ impl fmt::Display for ChangedFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftPath {
-    /// Whom it leads to.
+    /// The peer that it leads to.
     pub peer: PeerAddr,
     /// The path, as seen from here.
     pub fingerprint: Fingerprint,
@@ -259,12 +258,12 @@ pub struct LeftPath {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SeedPeer {
-    /// Where it speaks from.
+    /// Its address.
     pub peer: PeerAddr,
     /// The path, as seen from here.
     pub fingerprint: Fingerprint,
-    /// The key of its certificate, the same for all path-level peers of one peer; of an IP peer a
-    /// hash of its address.
+    /// The key of its certificate, which all path-level peers of one peer share; of an IP peer, a hash
+    /// of its address.
     pub key: [u8; 32],
     /// Bytes sent to it in blocks.
     pub bytes: u64,
@@ -272,7 +271,6 @@ pub struct SeedPeer {
     pub rate: u64,
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,
-    /// Why the path is used or waits, where it is chosen here; `None` where the peer chooses, and
-    /// on a path that is not known here.
+    /// Why the path is used or waits; `None` if the peer chooses, or the path is not known here.
     pub decision: Option<Decision>,
 }

@@ -11,7 +11,7 @@ use super::remotes::Dialed;
 use super::uploads::{DialedBack, Serving};
 use crate::peer::{Counts, Outgoing};
 use crate::picker::GroupId;
-use crate::pipeline::{self, Lane, Meter};
+use crate::pipeline::{self, Meter, Subflow};
 use crate::transport::Connection;
 use crate::wire::{Message, encode};
 
@@ -212,8 +212,8 @@ impl<C: Connection> Conn<C> {
     }
 
     /// As the plan sees it.
-    pub fn lane(&self, asked: usize, now: Instant) -> Lane {
-        Lane {
+    pub fn subflow(&self, asked: usize, now: Instant) -> Subflow {
+        Subflow {
             rate: self.rate(now),
             rtt: self.connection.rtt(),
             asked,

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::Swarm;
 use crate::picker::ConnId;
-use crate::pipeline::{Lane, Plan};
+use crate::pipeline::{Plan, Subflow};
 use crate::transport::Transport;
 use crate::wire::{BLOCK, Message, Request};
 
@@ -71,7 +71,7 @@ impl<T: Transport> Swarm<T> {
     /// Near the end: everybody gets what it can deliver by the time all are through, and who has
     /// nothing left to ask for helps out where that comes sooner.
     fn fill_by_plan(&mut self, now: Instant) -> usize {
-        let mut lanes: HashMap<ConnId, Lane> = HashMap::new();
+        let mut subflows: HashMap<ConnId, Subflow> = HashMap::new();
         let ids: Vec<ConnId> = self.conns.keys().copied().collect();
         for id in ids {
             let asked = self.picker.asked(id);
@@ -81,35 +81,39 @@ impl<T: Transport> Swarm<T> {
             if self.is_usable(id)
                 && let Some(conn) = self.conns.get(&id)
             {
-                lanes.insert(id, conn.lane(asked, now));
+                subflows.insert(id, conn.subflow(asked, now));
             }
         }
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
         // Who may not have any more cannot help to finish.
-        let open = lanes
+        let open = subflows
             .iter()
             .filter(|(id, _)| blocks(self.room(**id).new) > 0);
-        let all: Vec<Lane> = open.map(|(_, lane)| *lane).collect();
+        let all: Vec<Subflow> = open.map(|(_, subflow)| *subflow).collect();
         let plan = Plan::new(&all, left);
-        let rate = |lane: &Lane| lane.rate.unwrap_or(f64::INFINITY);
-        let mut order: Vec<ConnId> = lanes.keys().copied().collect();
-        order.sort_by(|a, b| rate(&lanes[b]).total_cmp(&rate(&lanes[a])).then(a.cmp(b)));
+        let rate = |subflow: &Subflow| subflow.rate.unwrap_or(f64::INFINITY);
+        let mut order: Vec<ConnId> = subflows.keys().copied().collect();
+        order.sort_by(|a, b| {
+            rate(&subflows[b])
+                .total_cmp(&rate(&subflows[a]))
+                .then(a.cmp(b))
+        });
         let free = self.picker.free_blocks();
         let mut sum = 0;
         for id in order {
             let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
-            let share = plan.share(&lanes[&id], depth, free);
+            let share = plan.share(&subflows[&id], depth, free);
             let mut requests = self.picker.pick(id, share.min(blocks(self.room(id).new)));
-            let mut asked = lanes[&id].asked + requests.len();
+            let mut asked = subflows[&id].asked + requests.len();
             let most = depth.min(asked.saturating_add(blocks(self.room(id).again)));
             while self.picker.free_blocks() == 0 && asked < most {
-                let lane = Lane {
+                let subflow = Subflow {
                     asked,
-                    ..lanes[&id]
+                    ..subflows[&id]
                 };
                 let gain = |holder: ConnId, place: usize| {
-                    let holder = lanes.get(&holder)?;
-                    plan.gain(&lane, holder, place)
+                    let holder = subflows.get(&holder)?;
+                    plan.gain(&subflow, holder, place)
                 };
                 let Some(request) = self.picker.duplicate(id, gain) else {
                     break;
