@@ -1,6 +1,6 @@
 //! How long a download seeds once it is complete.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// When seeding ends: at the first limit reached, or only when stopped if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -64,6 +64,21 @@ pub struct Seeded {
     pub time: Duration,
     /// What ended it.
     pub end: SeedEnd,
+}
+
+/// Serving others once everything is verified.
+#[derive(Debug)]
+pub(crate) struct Seeding {
+    pub limits: SeedLimits,
+    pub since: Instant,
+    /// The limit that was reached.
+    pub end: Option<SeedEnd>,
+}
+
+impl Seeding {
+    pub fn elapsed(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
 }
 
 #[cfg(test)]

@@ -3,43 +3,51 @@
 //! Connections, disk threads, dials and path watches report to it through one channel; it alone
 //! decides what is asked for over which connection, who is dialed and who is dropped.
 
+mod ban;
 mod blame;
 mod conn;
+mod connections;
 mod content;
+mod error;
+mod event;
 mod fill;
 mod goal;
 mod hear;
+mod net;
 mod path;
 mod policy;
 mod remotes;
 mod report;
 mod seeding;
+mod state;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod uploads;
 
-use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_store::{Disk, DiskEvent, Hash, StoreError};
+use hawser_store::{Disk, StoreError};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use self::blame::Suspect;
+use self::blame::Blame;
 use self::conn::{Conn, Origin};
+use self::connections::Connections;
+pub(crate) use self::error::SwarmError;
+use self::event::Event;
 pub(crate) use self::goal::Goal;
-use self::remotes::{Dialed, Offered, RemoteId, Remotes};
-pub(crate) use self::report::{Reporter, Tally};
-use self::seeding::Seeding;
-use self::uploads::{DialedBack, Downloader, Serving, Uploads};
+use self::net::Net;
+use self::remotes::Remotes;
+pub(crate) use self::state::Swarm;
+pub(crate) use self::tally::{Reporter, Tally};
+use self::uploads::{Serving, Uploads};
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::metainfo::Metainfo;
-use crate::peer::{self, Counts, Gone, Inputs, Session, Shared, Side};
-use crate::picker::{ConnId, GroupId, Picker};
+use crate::peer::{self, Counts, Inputs, Session, Shared};
+use crate::picker::{ConnId, Picker};
 use crate::progress::Phase;
 use crate::transport::{Connection, Transport};
 use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
@@ -55,90 +63,6 @@ const AT_ONCE: usize = 32;
 
 /// Most connections that peers may open to us.
 const MOST_ACCEPTED: usize = 500;
-
-/// What happens.
-enum Event<T: Transport> {
-    Offers {
-        remote: RemoteId,
-        paths: Offered<T::Path>,
-        trouble: Option<String>,
-    },
-    Incoming(T::Connection),
-    Dialed {
-        dialed: Dialed,
-        result: Result<Session<T::Connection>, DialError>,
-    },
-    /// What is offered to a downloader.
-    OffersBack {
-        downloader: Downloader,
-        paths: Offered<T::Path>,
-    },
-    DialedBack {
-        dialed: DialedBack,
-        result: Result<Session<T::Connection>, DialError>,
-    },
-    Accepted(Result<Session<T::Connection>, (PeerAddr, Gone)>),
-    Heard(ConnId, Inputs),
-    Gone(ConnId, Gone),
-    Disk(DiskEvent<Hash<Metainfo>>),
-    NoMoreIncoming,
-}
-
-/// Why dialing came to nothing.
-enum DialError {
-    NotConnected(String),
-    Handshake(Gone),
-}
-
-/// Why a torrent's owner ended without having everything.
-#[derive(Debug)]
-pub(crate) enum SwarmError {
-    Stopped,
-    Store(StoreError),
-    /// No connection and no progress for too long; each peer with the last reason.
-    NoPeer(Duration, Vec<(PeerAddr, String)>),
-    /// Nobody who is connected sends anything, or has what is missing, for too long.
-    NoProgress(Duration, Vec<(PeerAddr, String)>),
-    /// No peer is left that may be spoken to.
-    AllDropped(Vec<(PeerAddr, String)>),
-    /// No path to any peer.
-    NoPath(Vec<(PeerAddr, String)>),
-    EndpointClosed,
-}
-
-/// The state of a torrent at work.
-pub(crate) struct Swarm<T: Transport> {
-    transport: T,
-    metainfo: Arc<Metainfo>,
-    shared: Arc<Shared>,
-    goal: Goal,
-    picker: Picker,
-    disk: Disk,
-    remotes: Remotes<T::Path>,
-    conns: HashMap<ConnId, Conn<T::Connection>>,
-    /// The peers that download over paths chosen here.
-    uploads: Uploads<T::Path>,
-    groups: HashMap<[u8; 32], GroupId>,
-    banned: HashSet<[u8; 32]>,
-    /// Hosts of IP peers that sent wrong data: they would connect again from another port.
-    banned_hosts: HashSet<IpAddr>,
-    suspects: HashMap<u32, Suspect>,
-    /// Connections that may have room for requests.
-    touched: HashSet<ConnId>,
-    events: mpsc::Sender<Event<T>>,
-    inbox: mpsc::Receiver<Event<T>>,
-    /// Everything spawned, so that it ends with the owner.
-    tasks: JoinSet<()>,
-    next_id: u64,
-    reporter: Reporter,
-    tally: Tally,
-    /// Since everything is verified, where others go on being served.
-    seeding: Option<Seeding>,
-    /// When there last was progress, or reason to wait for it.
-    alive_at: Instant,
-    accepted: usize,
-    endpoint_closed: bool,
-}
 
 impl<T: Transport> Swarm<T> {
     /// An owner that offers what `shared` does and dials `peers`.
@@ -169,28 +93,20 @@ impl<T: Transport> Swarm<T> {
         let uploads = Uploads::new(&goal, now);
         let mut swarm = Self {
             picker: Picker::new(metainfo.pieces(), verified, rand::random()),
-            transport,
+            net: Net::new(transport, Arc::clone(&shared), events),
             metainfo,
             shared,
             goal,
             disk,
             remotes,
-            conns: HashMap::new(),
+            conns: Connections::new(),
             uploads,
-            groups: HashMap::new(),
-            banned: HashSet::new(),
-            banned_hosts: HashSet::new(),
-            suspects: HashMap::new(),
-            touched: HashSet::new(),
-            events,
+            blame: Blame::default(),
             inbox,
-            tasks: JoinSet::new(),
-            next_id: 0,
             reporter,
             tally,
             seeding: None,
             alive_at: now,
-            accepted: 0,
             endpoint_closed: false,
         };
         swarm.watch_all();
@@ -229,10 +145,10 @@ impl<T: Transport> Swarm<T> {
         let Self {
             disk,
             mut inbox,
-            mut tasks,
+            net,
             ..
         } = self;
-        tasks.abort_all();
+        net.end();
         // Disk threads that wait for room to report must not wait for ever.
         inbox.close();
         drop(inbox);
@@ -291,11 +207,11 @@ impl<T: Transport> Swarm<T> {
             }
             Event::DialedBack { dialed, result } => self.dialed_back(dialed, result, now)?,
             Event::Accepted(Ok(session)) => {
-                self.accepted -= 1;
+                self.conns.handshaking -= 1;
                 self.join(session, Origin::Accepted, now)?;
             }
             Event::Accepted(Err((peer, gone))) => {
-                self.accepted -= 1;
+                self.conns.handshaking -= 1;
                 tracing::debug!(%peer, %gone, "a connection came to nothing");
             }
             Event::Heard(conn, Inputs { inputs, room }) => {
@@ -310,7 +226,7 @@ impl<T: Transport> Swarm<T> {
                     for input in inputs {
                         self.hear(conn, input, room.as_ref(), now)?;
                     }
-                    self.touched.insert(conn);
+                    self.conns.touch(conn);
                 }
             }
             Event::Gone(conn, gone) => self.gone(conn, &gone, now)?,
@@ -321,10 +237,10 @@ impl<T: Transport> Swarm<T> {
     }
 
     fn tick(&mut self, now: Instant) -> Result<(), SwarmError> {
-        while self.tasks.try_join_next().is_some() {}
+        self.net.reap();
         let mut silent = Vec::new();
         let mut recovered = Vec::new();
-        for (id, conn) in &mut self.conns {
+        for (id, conn) in self.conns.iter_mut() {
             let heard = conn.listen(now);
             if heard && conn.is_busy() {
                 self.alive_at = now;
@@ -372,8 +288,8 @@ impl<T: Transport> Swarm<T> {
     ) -> Result<Option<ConnId>, SwarmError> {
         let key = session.connection.key();
         let from = session.connection.peer();
-        let from_banned = origin == Origin::Accepted && self.is_host_banned(from);
-        if self.banned.contains(&key) || from_banned || self.remotes.is_banned(from) {
+        let from_banned = origin == Origin::Accepted && self.blame.is_host_banned(from);
+        if self.blame.is_banned(&key) || from_banned || self.remotes.is_banned(from) {
             session.connection.close(CloseCode::Banned, "banned");
             if let Origin::Dialed(dialed) = origin {
                 self.ban_remote(dialed.remote, "it has the key of a peer that was dropped")?;
@@ -387,9 +303,7 @@ impl<T: Transport> Swarm<T> {
                 .close(CloseCode::Withdrawn, content::WITHDRAWN);
             return Ok(None);
         }
-        let next_group = self.groups.len() as GroupId;
-        let group = *self.groups.entry(key).or_insert(next_group);
-        let id = self.new_id();
+        let group = self.conns.group(key);
         let connection = Arc::clone(&session.connection);
         let counts = Arc::new(Counts::default());
         let (messages, outbox) = mpsc::unbounded_channel();
@@ -409,18 +323,11 @@ impl<T: Transport> Swarm<T> {
         // What was verified between our greeting and now.
         let news = offered.iter().filter(|piece| !session.offered.has(*piece));
         conn.send(news.map(Message::Have));
+        let id = self.conns.add(conn);
         self.picker.add_conn(id, group);
-        self.conns.insert(id, conn);
         self.greet(id, now);
         self.tally.connections += 1;
-        let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
-        self.tasks.spawn(async move {
-            let heard = events.clone();
-            let wrap = move |inputs| Event::Heard(id, inputs);
-            let gone = peer::run(session, shared, counts, asked, outbox, heard, wrap).await;
-            // The owner is gone: nobody wants to know.
-            let _ = events.send(Event::Gone(id, gone)).await;
-        });
+        self.net.run(id, session, counts, asked, outbox);
         Ok(Some(id))
     }
 
@@ -429,7 +336,7 @@ impl<T: Transport> Swarm<T> {
         let ours = ExtendedHandshake {
             client: Some(concat!("hawser/", env!("CARGO_PKG_VERSION")).into()),
             request_queue: Some(peer::QUEUE as u32),
-            port: self.transport.port(peer),
+            port: self.net.transport.port(peer),
             multipath: self.is_multipath(peer).then_some(MULTIPATH),
             upload_only: !self.shared.fetches(),
         };
@@ -437,11 +344,6 @@ impl<T: Transport> Swarm<T> {
             id: EXTENDED_HANDSHAKE,
             payload: ours.encode().into(),
         }
-    }
-
-    fn new_id(&mut self) -> u64 {
-        self.next_id += 1;
-        self.next_id
     }
 
     fn incoming(&mut self, connection: T::Connection) {
@@ -453,18 +355,12 @@ impl<T: Transport> Swarm<T> {
         }
         let accepted = self.conns.values();
         let accepted = accepted.filter(|conn| conn.origin == Origin::Accepted);
-        if accepted.count() + self.accepted >= MOST_ACCEPTED {
+        if accepted.count() + self.conns.handshaking >= MOST_ACCEPTED {
             connection.close(CloseCode::TooMany, "too many connections");
             return;
         }
-        self.accepted += 1;
-        let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
-        let from = connection.peer();
-        let introduction = self.introduction(from);
-        self.tasks.spawn(async move {
-            let session = peer::establish(connection, Side::Accepted, &introduction, &shared).await;
-            let result = session.map_err(|gone| (from, gone));
-            let _ = events.send(Event::Accepted(result)).await;
-        });
+        self.conns.handshaking += 1;
+        let introduction = self.introduction(connection.peer());
+        self.net.greet(connection, introduction);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hawser_store::{Stamps, Watch};
 
-use super::Swarm;
+use super::state::Swarm;
 use crate::close::CloseCode;
 use crate::picker::ConnId;
 use crate::progress::ChangedFile;
@@ -25,7 +25,7 @@ impl<T: Transport> Swarm<T> {
         let (files, metainfo) = (Arc::clone(&self.shared.files), Arc::clone(&self.metainfo));
         let content = Watch::new(files, metainfo, stamps);
         let content = Arc::clone(self.shared.content.get_or_init(|| Arc::new(content)));
-        self.tasks.spawn(async move {
+        self.net.spawn(async move {
             loop {
                 tokio::time::sleep(SCAN).await;
                 let content = Arc::clone(&content);
@@ -58,7 +58,7 @@ impl<T: Transport> Swarm<T> {
             .into_iter()
             .for_each(|id| self.drop_conn(id, CloseCode::Withdrawn, WITHDRAWN));
         let offered = self.shared.offered();
-        for (id, conn) in &self.conns {
+        for (id, conn) in self.conns.iter() {
             let restored = news.restored.iter().copied();
             let restored = restored.filter(|p| offered.has(*p) && !self.picker.has(*id, *p));
             conn.send(restored.map(Message::Have));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use super::Swarm;
+use super::state::Swarm;
 use crate::picker::ConnId;
 use crate::pipeline::{Plan, Subflow};
 use crate::transport::Transport;
@@ -18,14 +18,14 @@ impl<T: Transport> Swarm<T> {
     /// `all`.
     pub(super) fn fill(&mut self, now: Instant, all: bool) {
         if self.is_complete() {
-            self.touched.clear();
+            self.conns.take_touched();
             return;
         }
         let shared = self.any_shares();
         let all = all || shared;
         // What is asked for over a path with a share gives room to the others.
         while self.fill_once(now, all) > 0 && shared {}
-        self.touched.clear();
+        self.conns.take_touched();
     }
 
     /// Returns how many blocks were asked for.
@@ -37,7 +37,7 @@ impl<T: Transport> Swarm<T> {
             let ids: Vec<ConnId> = if all {
                 self.conns.keys().copied().collect()
             } else {
-                self.touched.drain().collect()
+                self.conns.take_touched()
             };
             ids.into_iter().map(|id| self.fill_one(id, now)).sum()
         } else {

@@ -6,8 +6,9 @@ use std::time::Instant;
 use hawser_store::{DiskEvent, Hash, Reservation};
 
 use super::conn::Origin;
+use super::error::SwarmError;
 use super::remotes::Dialed;
-use super::{Swarm, SwarmError};
+use super::state::Swarm;
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Input};
 use crate::picker::{Arrival, ConnId};
@@ -54,7 +55,7 @@ impl<T: Transport> Swarm<T> {
                 if taken_back > 0 {
                     let released = self.picker.release_missing(conn);
                     known.send(released.into_iter().map(Message::Cancel));
-                    self.touched.extend(self.conns.keys());
+                    self.conns.touch_all();
                 }
                 self.show_interest(conn);
             }
@@ -106,7 +107,7 @@ impl<T: Transport> Swarm<T> {
                 for (other, request) in cancel {
                     if let Some(other_conn) = self.conns.get_mut(&other) {
                         other_conn.send([Message::Cancel(request)]);
-                        self.touched.insert(other);
+                        self.conns.touch(other);
                     }
                 }
                 if let Some(room) = room.cloned() {
@@ -164,7 +165,7 @@ impl<T: Transport> Swarm<T> {
         }
         self.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.piece_size(piece));
-        if self.suspects.contains_key(&piece) {
+        if self.blame.is_suspect(piece) {
             self.disk.digest(piece, u64::from(BLOCK));
         }
         // Who has it already need not know.

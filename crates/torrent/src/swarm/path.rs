@@ -1,6 +1,5 @@
 //! Obeying the path manager: dialing, holding, closing the subflows to the peers that are dialed.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -8,18 +7,17 @@ use hawser_manager::{Action, Carried, Cause, Failure, Order, Room, SubflowId};
 use hawser_path::Reason;
 
 use super::conn::Origin;
+use super::error::SwarmError;
+use super::event::{DialError, Event};
+use super::net::DialResult;
 use super::remotes::{Dialed, Offered, Remote, RemoteId, Subflow};
-use super::{DialError, Event, Swarm, SwarmError};
+use super::state::Swarm;
 use crate::address::PeerAddr;
-use crate::close::{CloseCode, Closed};
-use crate::peer::{self, Gone, Session, Shared, Side};
+use crate::close::CloseCode;
+use crate::peer::Gone;
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
 use crate::wire::{BLOCK, Message};
-
-/// Connecting and the handshake together may take this long; a dial that hangs must end, so that
-/// the path is tried again.
-const DIAL_TIME: Duration = Duration::from_secs(15);
 
 /// A connection this old has seen the peer's bitfield, and whether it may be asked for blocks: one
 /// that ends sooner time and again is no reason to wait.
@@ -31,38 +29,15 @@ pub(super) const UNUSED: &str = "the path is not used any more";
 impl<T: Transport> Swarm<T> {
     /// Starts to follow what is offered to every remote, and to accept connections.
     pub(super) fn watch_all(&mut self) {
-        let peers: Vec<_> = self.remotes.iter().map(|(id, r)| (id, r.addr)).collect();
-        for (remote, peer) in peers {
-            let (transport, events) = (self.transport.clone(), self.events.clone());
-            self.tasks.spawn(async move {
-                let mut offers = transport.offers(peer);
-                let mut trouble = transport.lookup(peer).await.err();
-                loop {
-                    let paths = Arc::clone(&offers.borrow_and_update());
-                    let empty = paths.is_empty();
-                    if empty && trouble.is_none() {
-                        trouble = transport.lookup(peer).await.err();
-                    }
-                    let event = Event::Offers {
-                        remote,
-                        paths,
-                        trouble: trouble.take().filter(|_| empty),
-                    };
-                    if events.send(event).await.is_err() || offers.changed().await.is_err() {
-                        return;
-                    }
-                }
-            });
+        for (remote, known) in self.remotes.iter() {
+            self.net
+                .watch(known.addr, move |paths, trouble| Event::Offers {
+                    remote,
+                    paths,
+                    trouble,
+                });
         }
-        let (transport, events) = (self.transport.clone(), self.events.clone());
-        self.tasks.spawn(async move {
-            while let Some(connection) = transport.accept().await {
-                if events.send(Event::Incoming(connection)).await.is_err() {
-                    return;
-                }
-            }
-            let _ = events.send(Event::NoMoreIncoming).await;
-        });
+        self.net.accept();
     }
 
     /// The set of paths to a remote changed.
@@ -74,7 +49,7 @@ impl<T: Transport> Swarm<T> {
         now: Instant,
     ) -> Result<(), SwarmError> {
         if let Some(known) = self.remotes.get_mut(remote) {
-            let (transport, peer) = (&self.transport, known.addr);
+            let (transport, peer) = (&self.net.transport, known.addr);
             known.offer(paths, trouble, |path| transport.fits(peer, path), now);
         }
         // Nothing to wait for: refuse at once.
@@ -120,12 +95,9 @@ impl<T: Transport> Swarm<T> {
             return;
         };
         tracing::debug!(%peer, path = %order.path, cause = %order.cause, "dialing");
-        let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
-        let (events, introduction) = (self.events.clone(), self.introduction(peer));
-        let task = self.tasks.spawn(async move {
-            let result = connect(transport, peer, path, &introduction, &shared).await;
-            let _ = events.send(Event::Dialed { dialed, result }).await;
-        });
+        let introduction = self.introduction(peer);
+        let event = move |result| Event::Dialed { dialed, result };
+        let task = self.net.dial(peer, path, introduction, event);
         if let Some(known) = self.remotes.get_mut(remote) {
             known.subflows.insert(order.subflow, Subflow::Dialing(task));
         }
@@ -149,7 +121,7 @@ impl<T: Transport> Swarm<T> {
             // What such a path still owes would be late: others fetch it.
             _ => drop(self.picker.release(id)),
         }
-        self.touched.extend(self.conns.keys());
+        self.conns.touch_all();
     }
 
     fn resume(&mut self, remote: RemoteId, subflow: SubflowId) {
@@ -158,7 +130,7 @@ impl<T: Transport> Swarm<T> {
             && let Some(conn) = self.conns.get_mut(&id)
         {
             conn.held = false;
-            self.touched.extend(self.conns.keys());
+            self.conns.touch_all();
         }
     }
 
@@ -198,7 +170,7 @@ impl<T: Transport> Swarm<T> {
     pub(super) fn dialed(
         &mut self,
         dialed: Dialed,
-        result: Result<Session<T::Connection>, DialError>,
+        result: DialResult<T>,
         now: Instant,
     ) -> Result<(), SwarmError> {
         let known = self.remotes.get_mut(dialed.remote);
@@ -270,7 +242,6 @@ impl<T: Transport> Swarm<T> {
     /// Closes a connection and forgets it; what was asked for over it is free for others.
     pub(super) fn drop_conn(&mut self, id: ConnId, code: CloseCode, text: &str) {
         self.picker.remove_conn(id);
-        self.touched.remove(&id);
         let Some(conn) = self.conns.remove(&id) else {
             return;
         };
@@ -323,7 +294,7 @@ impl<T: Transport> Swarm<T> {
             return;
         }
         conn.stalled = None;
-        self.touched.insert(id);
+        self.conns.touch(id);
         if let Some(Origin::Dialed(Dialed {
             remote, subflow, ..
         })) = self.origin(id)
@@ -415,7 +386,7 @@ impl<T: Transport> Swarm<T> {
     /// is free again, and one that may have been forgotten is asked for once more where nothing
     /// else comes.
     pub(super) fn ask_again(&mut self, now: Instant) {
-        for (id, conn) in &mut self.conns {
+        for (id, conn) in self.conns.iter_mut() {
             if let Some(before) = conn.overtaken_by(now) {
                 let forgotten = self.picker.release_passed(*id, before);
                 if !forgotten.is_empty() {
@@ -442,39 +413,4 @@ impl<T: Transport> Swarm<T> {
                 }
         })
     }
-}
-
-impl DialError {
-    /// What the path manager is told, and a text for people.
-    pub(super) fn failure(self) -> (Failure, String) {
-        match self {
-            Self::NotConnected(reason) => (Failure::Failed, reason),
-            Self::Handshake(Gone::Closed(Closed { code, text })) => match code {
-                CloseCode::PathRefused => (Failure::Refused, text),
-                _ => (Failure::Failed, text),
-            },
-            Self::Handshake(gone) => (Failure::Rejected, gone.to_string()),
-        }
-    }
-}
-
-/// Connects to a peer over a path and greets it; gives up after [`DIAL_TIME`].
-pub(super) async fn connect<T: Transport>(
-    transport: T,
-    peer: PeerAddr,
-    path: T::Path,
-    introduction: &Message,
-    shared: &Shared,
-) -> Result<Session<T::Connection>, DialError> {
-    let connect = async {
-        let connection = transport.dial(peer, path).await;
-        let connection = connection.map_err(DialError::NotConnected)?;
-        let session = peer::establish(connection, Side::Dialed, introduction, shared).await;
-        session.map_err(DialError::Handshake)
-    };
-    let result = tokio::time::timeout(DIAL_TIME, connect).await;
-    result.unwrap_or_else(|_| {
-        let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
-        Err(DialError::NotConnected(reason))
-    })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hawser_path::{Fingerprint, Judged, Metadata, Path, Policy, Reason};
 
-use super::Swarm;
+use super::state::Swarm;
 use crate::address::PeerAddr;
 use crate::transport::{Connection, Transport};
 
@@ -54,7 +54,7 @@ impl<T: Transport> Swarm<T> {
             return denied.remove(&fingerprint).map_or(Ok(()), Err);
         }
         // Who accepts a connection looked them up for it.
-        let offers = self.transport.offers(peer.into());
+        let offers = self.net.transport.offers(peer.into());
         let offers = Arc::clone(&offers.borrow());
         if let Some(reason) = denied(Some(policy), &offers).remove(&fingerprint) {
             return Err(reason);

@@ -2,138 +2,26 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hawser_manager::PathStatus;
-use tokio::sync::watch;
 
-use super::Swarm;
-use super::conn::{Conn, smooth};
+use super::conn::Conn;
 use super::remotes::Remote;
-use crate::bitfield::Bitfield;
+use super::state::Swarm;
+use super::tally::{Reporter, Tally, accepted_summary};
 use crate::picker::ConnId;
-use crate::pieces::Pieces;
 use crate::progress::{
-    ChangedFile, LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer,
-    SeedProgress,
+    LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
 };
 use crate::transport::{Connection, Transport};
-
-/// How often progress is told.
-const EVERY: Duration = Duration::from_millis(95);
-
-/// To whom progress is told.
-#[derive(Debug)]
-pub(crate) enum Reporter {
-    Download(watch::Sender<Progress>),
-    Seed(watch::Sender<SeedProgress>),
-}
-
-/// The sums over everything so far.
-#[derive(Debug, Clone)]
-pub(crate) struct Tally {
-    pub total_bytes: u64,
-    pub resumed_bytes: u64,
-    pub verified_bytes: u64,
-    pub fetched_bytes: u64,
-    pub wasted_bytes: u64,
-    /// Connections since the start.
-    pub connections: u64,
-    /// What each path carried, over connections that are gone.
-    pub paths: Vec<PathSummary>,
-    /// Files that changed under a seeder, as last found.
-    pub changed: Vec<ChangedFile>,
-    started: Instant,
-    ended: Option<Instant>,
-    shown_at: Instant,
-    shown_fetched: u64,
-    down: f64,
-    /// Bytes of blocks sent, over connections that are gone.
-    pub uploaded_bytes: u64,
-}
-
-impl Tally {
-    pub(super) fn new(pieces: Pieces, verified: &Bitfield, now: Instant) -> Self {
-        let bytes = verified.iter().map(|piece| u64::from(pieces.size(piece)));
-        let resumed_bytes = bytes.sum();
-        Self {
-            total_bytes: pieces.total(),
-            resumed_bytes,
-            verified_bytes: resumed_bytes,
-            fetched_bytes: 0,
-            wasted_bytes: 0,
-            connections: 0,
-            paths: Vec::new(),
-            changed: Vec::new(),
-            started: now,
-            ended: None,
-            shown_at: now,
-            shown_fetched: 0,
-            down: 0.0,
-            uploaded_bytes: 0,
-        }
-    }
-
-    /// Bytes of blocks per second, all connections together, averaged over about a second.
-    pub(super) fn total_rate(&self) -> f64 {
-        self.down
-    }
-
-    /// From the start to the last verified piece or the end, or to `now`.
-    pub fn elapsed(&self, now: Instant) -> Duration {
-        let end = self.ended.unwrap_or(now);
-        end.saturating_duration_since(self.started)
-    }
-
-    /// Everything is verified, or nothing more will be.
-    pub(super) fn end(&mut self, now: Instant) {
-        self.ended = Some(now);
-    }
-
-    /// A connection is gone.
-    pub(super) fn leave<C: Connection>(&mut self, conn: &Conn<C>) {
-        self.uploaded_bytes += conn.counts.uploaded.load(Ordering::Relaxed);
-        if !conn.is_of_remote() && conn.bytes > 0 {
-            self.carried(accepted_summary(conn));
-        }
-    }
-
-    fn carried(&mut self, summary: PathSummary) {
-        let mut known = self.paths.iter_mut();
-        match known.find(|p| p.peer == summary.peer && p.fingerprint == summary.fingerprint) {
-            Some(known) => {
-                known.bytes += summary.bytes;
-                known.hops = known.hops.max(summary.hops);
-                if known.interfaces.is_empty() {
-                    known.interfaces = summary.interfaces;
-                }
-            }
-            None => self.paths.push(summary),
-        }
-    }
-}
-
-fn accepted_summary<C: Connection>(conn: &Conn<C>) -> PathSummary {
-    PathSummary {
-        peer: conn.connection.peer(),
-        fingerprint: conn.connection.fingerprint(),
-        hops: conn.serving.hops().unwrap_or(0),
-        interfaces: conn.serving.interfaces(),
-        bytes: conn.bytes,
-    }
-}
 
 impl<T: Transport> Swarm<T> {
     /// Tells how it goes: if it is time again, or at once where a new phase begins.
     pub(super) fn report(&mut self, now: Instant, begins: Option<Phase>) {
-        let elapsed = now.saturating_duration_since(self.tally.shown_at);
-        if elapsed < EVERY && begins.is_none() {
+        let Some(elapsed) = self.tally.show(now, begins.is_some()) else {
             return;
-        }
-        self.tally.shown_at = now;
-        let new = self.tally.fetched_bytes - self.tally.shown_fetched;
-        self.tally.shown_fetched = self.tally.fetched_bytes;
-        smooth(&mut self.tally.down, new, elapsed);
+        };
         self.conns.values_mut().for_each(|conn| conn.show(elapsed));
         match &self.reporter {
             Reporter::Download(sender) => {
@@ -232,7 +120,7 @@ impl<T: Transport> Swarm<T> {
             resumed_bytes: tally.resumed_bytes,
             fetched_bytes: tally.fetched_bytes,
             wasted_bytes: tally.wasted_bytes,
-            rate: bits(tally.down),
+            rate: bits(tally.total_rate()),
             elapsed: tally.elapsed(now),
             seeding: self.seeding.as_ref().map(|seeding| seeding.elapsed(now)),
             uploads: self.seed_progress(),

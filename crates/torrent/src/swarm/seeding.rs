@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 use hawser_store::Stamps;
 
 use super::conn::Origin;
-use super::{Event, Swarm, SwarmError};
+use super::error::SwarmError;
+use super::event::Event;
+use super::state::Swarm;
 use crate::close::CloseCode;
-use crate::limits::{SeedEnd, SeedLimits};
+use crate::limits::{SeedEnd, SeedLimits, Seeding};
 use crate::picker::ConnId;
 use crate::progress::Phase;
 use crate::transport::{Connection, Transport};
@@ -21,21 +23,6 @@ const BOTH_COMPLETE: &str = "both sides have everything";
 
 /// Why peers are left at a limit.
 const LIMIT: &str = "seeding has reached its limit";
-
-/// Serving others once everything is verified.
-#[derive(Debug)]
-pub(super) struct Seeding {
-    limits: SeedLimits,
-    since: Instant,
-    /// The limit that was reached.
-    pub end: Option<SeedEnd>,
-}
-
-impl Seeding {
-    pub fn elapsed(&self, now: Instant) -> Duration {
-        now.saturating_duration_since(self.since)
-    }
-}
 
 impl<T: Transport> Swarm<T> {
     /// Serves others, once everything is verified, until a limit is reached or `stop` is done. At a

@@ -1,5 +1,7 @@
 //! Paths that go down, freeze, and come back.
 
+use std::collections::HashSet;
+
 use tokio::sync::watch;
 
 use super::*;

@@ -1,6 +1,5 @@
 //! Finding out which side of a connection chooses the paths.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hawser_endhost::ScionAddr;
@@ -10,7 +9,8 @@ use super::{Announcement, Downloader};
 use crate::address::PeerAddr;
 use crate::picker::{ConnId, GroupId};
 use crate::swarm::conn::Origin;
-use crate::swarm::{Event, Swarm};
+use crate::swarm::event::Event;
+use crate::swarm::state::Swarm;
 use crate::transport::{Connection, Transport};
 use crate::wire::Multipath;
 
@@ -86,7 +86,7 @@ impl<T: Transport> Swarm<T> {
         if siblings.any(|conn| conn.serving.offered) {
             return;
         }
-        let (addr, paths) = (self.transport.local(), self.goal.paths);
+        let (addr, paths) = (self.net.transport.local(), self.goal.paths);
         if let Some(addr) = addr
             && let Some(conn) = self.conns.get_mut(&id)
         {
@@ -132,21 +132,11 @@ impl<T: Transport> Swarm<T> {
             return;
         }
         let addr: ScionAddr = downloader.addr;
-        let (transport, events) = (self.transport.clone(), self.events.clone());
-        let watch = self.tasks.spawn(async move {
-            let mut offers = transport.offers(addr.into());
-            loop {
-                let paths = Arc::clone(&offers.borrow_and_update());
-                if paths.is_empty()
-                    && let Err(why) = transport.lookup(addr.into()).await
-                {
-                    tracing::info!(peer = %addr, why, "no path to a downloader");
-                }
-                let event = Event::OffersBack { downloader, paths };
-                if events.send(event).await.is_err() || offers.changed().await.is_err() {
-                    return;
-                }
+        let watch = self.net.watch(addr.into(), move |paths, trouble| {
+            if let Some(why) = trouble {
+                tracing::info!(peer = %addr, why, "no path to a downloader");
             }
+            Event::OffersBack { downloader, paths }
         });
         let conns = self.conns.iter();
         let conns = conns.filter(|(_, conn)| conn.group == downloader.group);

@@ -1,6 +1,5 @@
 //! Doing what the path manager orders for downloaders.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -8,10 +7,13 @@ use hawser_manager::{Action, Failure, Order};
 
 use super::{DialedBack, Downloader};
 use crate::close::CloseCode;
-use crate::peer::Session;
 use crate::swarm::conn::Origin;
+use crate::swarm::error::SwarmError;
+use crate::swarm::event::Event;
+use crate::swarm::net::DialResult;
+use crate::swarm::path;
 use crate::swarm::remotes::Offered;
-use crate::swarm::{DialError, Event, Swarm, SwarmError, path};
+use crate::swarm::state::Swarm;
 use crate::transport::{Connection, Transport};
 
 impl<T: Transport> Swarm<T> {
@@ -22,7 +24,7 @@ impl<T: Transport> Swarm<T> {
         paths: &Offered<T::Path>,
         now: Instant,
     ) {
-        let (transport, to) = (&self.transport, downloader.addr.into());
+        let (transport, to) = (&self.net.transport, downloader.addr.into());
         let fits = |path: &T::Path| transport.fits(to, path);
         self.uploads.offer(downloader, paths, fits);
         self.settle(now);
@@ -76,13 +78,9 @@ impl<T: Transport> Swarm<T> {
             subflow: order.subflow,
             path: order.path,
         };
-        let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
-        let (events, introduction) = (self.events.clone(), self.introduction(to.addr.into()));
-        let task = self.tasks.spawn(async move {
-            let peer = to.addr.into();
-            let result = path::connect(transport, peer, path, &introduction, &shared).await;
-            let _ = events.send(Event::DialedBack { dialed, result }).await;
-        });
+        let introduction = self.introduction(to.addr.into());
+        let event = move |result| Event::DialedBack { dialed, result };
+        let task = self.net.dial(to.addr.into(), path, introduction, event);
         self.uploads.dialing(dialed, task);
     }
 
@@ -90,7 +88,7 @@ impl<T: Transport> Swarm<T> {
     pub(in crate::swarm) fn dialed_back(
         &mut self,
         dialed: DialedBack,
-        result: Result<Session<T::Connection>, DialError>,
+        result: DialResult<T>,
         now: Instant,
     ) -> Result<(), SwarmError> {
         if !self.uploads.dialed(dialed) {
@@ -101,7 +99,9 @@ impl<T: Transport> Swarm<T> {
             return Ok(());
         }
         let (failure, why) = match result {
-            Ok(session) if self.groups.get(&session.connection.key()) == Some(&dialed.to.group) => {
+            Ok(session)
+                if self.conns.known_group(&session.connection.key()) == Some(dialed.to.group) =>
+            {
                 if self.join(session, Origin::Back(dialed), now)?.is_some() {
                     return Ok(());
                 }

@@ -1,0 +1,151 @@
+//! The tasks that reach peers and speak with them; what happens is reported to the owner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::event::{DialError, Event};
+use super::remotes::Offered;
+use crate::address::PeerAddr;
+use crate::peer::{self, Counts, Outgoing, Session, Shared, Side, Uploads};
+use crate::picker::ConnId;
+use crate::transport::{Connection, Transport};
+use crate::wire::Message;
+
+/// Connecting and the handshake together may take this long; a dial that hangs must end, so that
+/// the path is tried again.
+const DIAL_TIME: Duration = Duration::from_secs(15);
+
+/// What a dial comes to.
+pub(super) type DialResult<T> = Result<Session<<T as Transport>::Connection>, DialError>;
+
+/// The tasks of a torrent. They end with it.
+pub(super) struct Net<T: Transport> {
+    pub transport: T,
+    shared: Arc<Shared>,
+    events: mpsc::Sender<Event<T>>,
+    tasks: JoinSet<()>,
+}
+
+impl<T: Transport> Net<T> {
+    /// Without tasks, which will report to `events`.
+    pub fn new(transport: T, shared: Arc<Shared>, events: mpsc::Sender<Event<T>>) -> Self {
+        Self {
+            transport,
+            shared,
+            events,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Reports the paths that are offered to a peer, now and whenever they change, and why there
+    /// are none, if so.
+    pub fn watch(
+        &mut self,
+        peer: PeerAddr,
+        event: impl Fn(Offered<T::Path>, Option<String>) -> Event<T> + Send + 'static,
+    ) -> AbortHandle {
+        let (transport, events) = (self.transport.clone(), self.events.clone());
+        self.tasks.spawn(async move {
+            let mut offers = transport.offers(peer);
+            let mut trouble = transport.lookup(peer).await.err();
+            loop {
+                let paths = Arc::clone(&offers.borrow_and_update());
+                let empty = paths.is_empty();
+                if empty && trouble.is_none() {
+                    trouble = transport.lookup(peer).await.err();
+                }
+                let event = event(paths, trouble.take().filter(|_| empty));
+                if events.send(event).await.is_err() || offers.changed().await.is_err() {
+                    return;
+                }
+            }
+        })
+    }
+
+    /// Reports the connections that peers open.
+    pub fn accept(&mut self) {
+        let (transport, events) = (self.transport.clone(), self.events.clone());
+        self.tasks.spawn(async move {
+            while let Some(connection) = transport.accept().await {
+                if events.send(Event::Incoming(connection)).await.is_err() {
+                    return;
+                }
+            }
+            let _ = events.send(Event::NoMoreIncoming).await;
+        });
+    }
+
+    /// Connects to a peer over a path and says the handshakes, ours with `introduction`.
+    pub fn dial(
+        &mut self,
+        peer: PeerAddr,
+        path: T::Path,
+        introduction: Message,
+        event: impl FnOnce(DialResult<T>) -> Event<T> + Send + 'static,
+    ) -> AbortHandle {
+        let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
+        let events = self.events.clone();
+        self.tasks.spawn(async move {
+            let connect = async {
+                let connection = transport.dial(peer, path).await;
+                let connection = connection.map_err(DialError::NotConnected)?;
+                let session = peer::establish(connection, Side::Dialed, &introduction, &shared);
+                session.await.map_err(DialError::Handshake)
+            };
+            let result = tokio::time::timeout(DIAL_TIME, connect).await;
+            let result = result.unwrap_or_else(|_| {
+                let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
+                Err(DialError::NotConnected(reason))
+            });
+            let _ = events.send(event(result)).await;
+        })
+    }
+
+    /// Says the handshakes over a connection that a peer opened, ours with `introduction`.
+    pub fn greet(&mut self, connection: T::Connection, introduction: Message) {
+        let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
+        self.tasks.spawn(async move {
+            let from = connection.peer();
+            let session = peer::establish(connection, Side::Accepted, &introduction, &shared).await;
+            let result = session.map_err(|gone| (from, gone));
+            let _ = events.send(Event::Accepted(result)).await;
+        });
+    }
+
+    /// Reads and writes over a connection until it ends.
+    pub fn run(
+        &mut self,
+        id: ConnId,
+        session: Session<T::Connection>,
+        counts: Arc<Counts>,
+        requested: Arc<Uploads>,
+        outbox: mpsc::UnboundedReceiver<Outgoing>,
+    ) {
+        let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
+        self.tasks.spawn(async move {
+            let heard = events.clone();
+            let wrap = move |inputs| Event::Heard(id, inputs);
+            let gone = peer::run(session, shared, counts, requested, outbox, heard, wrap).await;
+            // The owner is gone: nobody wants to know.
+            let _ = events.send(Event::Gone(id, gone)).await;
+        });
+    }
+
+    /// Runs something else until the torrent ends.
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    /// Forgets the tasks that are done.
+    pub fn reap(&mut self) {
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    /// Ends all tasks.
+    pub fn end(mut self) {
+        self.tasks.abort_all();
+    }
+}
