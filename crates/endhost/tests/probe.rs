@@ -100,12 +100,14 @@ fn answer(
     };
     let local = ScionAddr::new(alerted, router);
     let headers = Headers::reply(local, packet, id, router).unwrap();
-    let mut message = vec![131, 0, 0, 0];
-    message.extend_from_slice(&id.to_be_bytes());
-    message.extend_from_slice(&sequence.to_be_bytes());
-    message.extend_from_slice(&alerted.to_be_bytes());
-    message.extend_from_slice(&u64::from(interface).to_be_bytes());
-    Some(headers.scmp(&message))
+    let reply = Scmp::Traceroute {
+        reply: true,
+        id,
+        sequence,
+        isd_as: alerted,
+        interface,
+    };
+    Some(headers.scmp(&reply.to_bytes()))
 }
 
 /// A's daemon, with paths to B that leave by these interfaces.

@@ -1,4 +1,4 @@
-//! SCION socket addresses.
+//! SCION socket addresses as text.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered(text in "\\PC*") {
+        fn any_text_is_parsed_or_refused(text in "\\PC*") {
             let _ = text.parse::<ScionAddr>();
         }
 

@@ -9,7 +9,7 @@ impl Checksum {
     /// Adds `bytes`, which must begin at an even offset of what is summed; an odd last byte is padded
     /// with zero.
     #[inline]
-    pub fn add(mut self, bytes: &[u8]) -> Self {
+    pub fn add_bytes(mut self, bytes: &[u8]) -> Self {
         // 32-bit words into 64 bits: no carry can be lost below 2^32 words, and the compiler makes
         // vector instructions of it.
         let mut words = bytes.chunks_exact(4);
@@ -74,30 +74,30 @@ mod tests {
         fn agrees_with_sciparse(bytes: Vec<u8>, length: u16, protocol: u8) {
             let mut digest = ChecksumDigest::new();
             digest.add_slice(&bytes).add_u16(length).add_u16(u16::from(protocol));
-            let ours = Checksum::default().add(&bytes).add_upper(length, protocol).finish();
+            let ours = Checksum::default().add_bytes(&bytes).add_upper(length, protocol).finish();
             let theirs = digest.checksum().to_be_bytes();
             // They leave a zero sum as it is.
             prop_assert_eq!(ours, if theirs == [0, 0] { [0xff, 0xff] } else { theirs });
         }
 
         #[test]
-        fn holds_with_its_own_checksum(mut bytes in prop::collection::vec(any::<u8>(), 2..3000)) {
+        fn is_valid_with_its_own_checksum(mut bytes in prop::collection::vec(any::<u8>(), 2..3000)) {
             bytes[..2].fill(0);
-            let checksum = Checksum::default().add(&bytes).finish();
+            let checksum = Checksum::default().add_bytes(&bytes).finish();
             bytes[..2].copy_from_slice(&checksum);
-            prop_assert!(Checksum::default().add(&bytes).is_valid());
+            prop_assert!(Checksum::default().add_bytes(&bytes).is_valid());
         }
 
         #[test]
-        fn notices_a_changed_bit(
+        fn detects_a_changed_bit(
             mut bytes in prop::collection::vec(any::<u8>(), 3..200), at: prop::sample::Index, bit in 0u8..8,
         ) {
             bytes[..2].fill(0);
-            let checksum = Checksum::default().add(&bytes).finish();
+            let checksum = Checksum::default().add_bytes(&bytes).finish();
             bytes[..2].copy_from_slice(&checksum);
             let at = at.index(bytes.len());
             bytes[at] ^= 1u8 << bit;
-            prop_assert!(!Checksum::default().add(&bytes).is_valid());
+            prop_assert!(!Checksum::default().add_bytes(&bytes).is_valid());
         }
     }
 }

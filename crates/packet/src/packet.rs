@@ -172,9 +172,9 @@ impl<'a> Packet<'a> {
     #[inline]
     pub fn checksum_is_valid(&self) -> bool {
         Checksum::default()
-            .add(self.addresses())
+            .add_bytes(self.addresses())
             .add_upper(self.header.payload_len as u16, self.next_header())
-            .add(self.payload())
+            .add_bytes(self.payload())
             .is_valid()
     }
 

@@ -152,9 +152,9 @@ pub fn finish(packet: &mut [u8], path_at: usize, message_at: usize) {
     let checksum = message_at + 2..message_at + 4;
     packet[checksum.clone()].fill(0);
     let sum = Checksum::default()
-        .add(&packet[COMMON_HEADER..path_at])
+        .add_bytes(&packet[COMMON_HEADER..path_at])
         .add_upper(length, next_header::SCMP)
-        .add(&packet[message_at..]);
+        .add_bytes(&packet[message_at..]);
     packet[checksum].copy_from_slice(&sum.finish());
 }
 

@@ -49,7 +49,7 @@ impl Template {
         headers.extend_from_slice(&peer.host.port().to_be_bytes());
         headers.extend_from_slice(&[0; 4]);
         let base = Checksum::default()
-            .add(&headers[COMMON_HEADER..path_at])
+            .add_bytes(&headers[COMMON_HEADER..path_at])
             .add_upper(0, next_header::UDP)
             .add_u16(local.host.port())
             .add_u16(peer.host.port());
@@ -92,7 +92,7 @@ impl Template {
             .base
             .add_u16(length)
             .add_u16(length)
-            .add(payload)
+            .add_bytes(payload)
             .finish();
         out.extend_from_slice(&self.headers);
         out[at + 1] |= (ecn & 0b11) << 4;

@@ -9,20 +9,20 @@ use divan::{Bencher, black_box};
 use hawser_packet::path::{HopField, InfoField};
 use hawser_router::{HopKey, Verdict};
 
-use self::common::{NOW, Stop, World, route, udp};
+use self::common::{NOW, Stop, World, path_case, udp};
 
 fn main() {
     divan::main();
 }
 
-/// The packet of the longest route as it reaches router number `stop`.
+/// The packet of the longest path as it reaches router number `stop`.
 fn arrival(world: &World, stop: usize) -> Stop {
-    let (_, src, dst, path, _) = route("up, core, down");
+    let (_, src, dst, path, _) = path_case("up, core, down");
     world.send(src, udp(src, dst, path, 1200)).stops[stop].clone()
 }
 
-/// One MAC going out of the first AS, through the second; two at the change from one segment to the
-/// next; then the last AS, up to the port.
+/// One MAC out of the first AS and through the second; two at the change from one segment to the
+/// next; then the delivery in the last AS.
 #[divan::bench(args = [("out of the AS", 0), ("through", 1), ("from segment to segment", 2), ("into the AS", 5)])]
 fn process(bencher: Bencher, (_, stop): (&str, usize)) {
     let world = World::new();
@@ -34,7 +34,7 @@ fn process(bencher: Bencher, (_, stop): (&str, usize)) {
     let router = &world.routers[&at];
     let mut buffer = packet.clone();
     bencher.bench_local(|| {
-        // The path's headers are as they came, the payload is never touched.
+        // The headers are as they arrived; the payload is never touched.
         buffer[..200].copy_from_slice(&packet[..200]);
         let verdict = router.process(black_box(u64::from(NOW)), ingress, black_box(&mut buffer));
         assert!(matches!(

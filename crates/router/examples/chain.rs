@@ -3,8 +3,8 @@
 //!
 //! `cargo run --release -p hawser-router --example chain [SECONDS]`
 //!
-//! The sender keeps a window of packets on their way, so that what is counted arrives and nothing
-//! is sent to be dropped. CPU is that of each forwarding thread.
+//! The sender keeps a window of packets under way, so that what is counted arrives and nothing is
+//! sent to be dropped. CPU is that of each forwarding thread.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -24,7 +24,7 @@ use noq_udp::{RecvMeta, Transmit, UdpSocketState};
 use self::common::net::{Net, burst};
 use self::common::{DST_PORT, SRC_PORT};
 
-/// Packets on their way.
+/// Packets under way.
 const WINDOW: u64 = 512;
 
 fn main() {
@@ -180,7 +180,7 @@ fn measure(
         if now != last.0 {
             last = (now, Instant::now());
         } else if last.1.elapsed() > Duration::from_millis(50) {
-            // Lost: what is on its way is counted anew.
+            // Lost: start a new window.
             sent = now;
         }
         if sent + packets.len() as u64 > now + WINDOW {

@@ -1,4 +1,4 @@
-//! Routers that watch each other, over loopback addresses, in threads.
+//! BFD between routers, over loopback addresses, in threads.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -29,7 +29,7 @@ const QUICK: Bfd = Bfd {
     required_min_rx: Duration::from_millis(10),
 };
 
-/// Two routers that have found each other.
+/// Two routers whose session is up.
 fn up() -> Net {
     let mut net = Net::with_bfd(QUICK);
     net.start(1);
@@ -67,7 +67,7 @@ fn packets_pass_a_link_that_is_up_and_bfd_does_not_count() {
 }
 
 #[test]
-fn a_neighbour_that_ends_is_noticed_and_told_of() {
+fn a_neighbour_that_ends_is_detected_and_reported() {
     let mut net = up();
     let one = net.host(1, SRC_PORT);
     let (near, far) = (net.dir(1).router_socket(), net.dir(2).router_socket());
@@ -94,7 +94,7 @@ fn a_neighbour_that_ends_is_noticed_and_told_of() {
 }
 
 #[test]
-fn a_link_taken_down_at_one_end_is_noticed_at_the_other() {
+fn a_link_taken_down_at_one_end_is_down_at_the_other() {
     let net = up();
     let far = net.dir(2).router_socket();
     let down = LinkState { up: false, ..PLAIN };
@@ -139,11 +139,10 @@ impl Played {
         Self { socket, router }
     }
 
-    /// Answers the router until it says that its session is up, as a neighbour does that addresses
-    /// it by what `your_discriminator` makes of its discriminator. Returns the router's last
-    /// packet.
+    /// Answers the router until its session is up, as a neighbour whose Your Discriminator is what
+    /// `your_discriminator` makes of the router's. Returns the router's last packet.
     fn bring_up(&self, your_discriminator: impl Fn(u32) -> u32) -> Vec<u8> {
-        let patience = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             let packet = receive(&self.socket);
             let bfd = &packet[packet.len() - 24..];
@@ -156,11 +155,11 @@ impl Played {
             if bfd[1] >> 6 == UP {
                 return packet;
             }
-            assert!(Instant::now() < patience, "the session does not come up");
+            assert!(Instant::now() < deadline, "the session does not come up");
         }
     }
 
-    /// Sends what the router has sent, the other way round.
+    /// Sends the router's packet back with source and destination exchanged.
     fn answer(&self, packet: &[u8], state: u8, your_discriminator: u32) {
         let mut answer = packet.to_vec();
         // Destination and source: ISD-AS, then the IPv4 address.
@@ -178,9 +177,9 @@ impl Played {
     }
 }
 
-/// As scionproto's router does while it hears anything at all.
+/// As scionproto's router does while it receives anything at all.
 #[test]
-fn a_neighbour_that_addresses_the_router_before_this_one_comes_up() {
+fn a_neighbour_that_addresses_the_previous_session_comes_up() {
     let mut net = Net::with_bfd(QUICK);
     let neighbour = Played::new(&net);
     net.start(1);
@@ -194,9 +193,9 @@ fn bfd_packets_for_another_session_do_not_keep_a_link_up() {
     let neighbour = Played::new(&net);
     net.start(1);
     let packet = neighbour.bring_up(|discriminator| discriminator);
-    let patience = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while net.counters(1).bfd["1"] {
-        assert!(Instant::now() < patience, "the link stays up");
+        assert!(Instant::now() < deadline, "the link stays up");
         neighbour.answer(&packet, UP, 12345);
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -285,7 +284,7 @@ fn two_routers_of_an_as_hand_packets_to_each_other() {
 }
 
 #[test]
-fn links_of_another_router_are_not_this_ones() {
+fn links_of_another_router_cannot_be_set() {
     let mut net = Net::new();
     with_second_router(&mut net);
     let down = LinkState { up: false, ..PLAIN };

@@ -32,9 +32,9 @@ fn parameter(code: u8, pointer: u16) -> ScmpError {
     ScmpError::ParameterProblem { code, pointer }
 }
 
-/// Sends a packet over the route and returns where and why it was refused.
-fn refusal(world: &World, route: Route) -> (u16, Reason, ScmpError) {
-    let (_, src, dst, path, _) = route;
+/// Sends a packet over the path and returns where and why it was refused.
+fn refusal(world: &World, case: PathCase) -> (u16, Reason, ScmpError) {
+    let (_, src, dst, path, _) = case;
     let end = world.send(src, udp(src, dst, path, 100));
     match end.verdict {
         Verdict::Refuse { reason, error } => (end.at, reason, error),
@@ -42,23 +42,23 @@ fn refusal(world: &World, route: Route) -> (u16, Reason, ScmpError) {
     }
 }
 
-/// The route `name` with `change` made to its path.
-fn changed(name: &str, change: impl FnOnce(&mut StandardPath)) -> Route {
-    let mut route = route(name);
-    change(&mut route.3);
-    route
+/// The path case `name` with `change` made to its path.
+fn changed(name: &str, change: impl FnOnce(&mut StandardPath)) -> PathCase {
+    let mut case = path_case(name);
+    change(&mut case.3);
+    case
 }
 
 #[test]
 fn every_kind_of_path_is_followed_there_and_back() {
     let world = World::new();
-    for (name, src, dst, path, way) in routes() {
+    for (name, src, dst, path, egresses) in path_cases() {
         let there = world.send(src, udp(src, dst, path, 100));
         let to = at(dst, DST_PORT);
         assert_eq!(there.verdict, Verdict::Deliver { to }, "{name}");
-        assert_eq!((there.at, &there.way[..]), (dst, way), "{name}");
+        assert_eq!((there.at, &there.egresses[..]), (dst, egresses), "{name}");
 
-        // The receiver turns the path it got around.
+        // The receiver reverses the path.
         let (got, _) = ScionRawPacket::try_from_slice(&there.packet).unwrap();
         let DpPath::Standard(mut path) = got.header.path else {
             panic!("{name}")
@@ -67,8 +67,12 @@ fn every_kind_of_path_is_followed_there_and_back() {
         let back = world.send(dst, udp(dst, src, path, 100));
         let to = at(src, DST_PORT);
         assert_eq!(back.verdict, Verdict::Deliver { to }, "{name}");
-        let expected: Vec<_> = way.iter().rev().map(|end| world.across(*end)).collect();
-        assert_eq!(back.way, expected, "{name}");
+        let expected: Vec<_> = egresses
+            .iter()
+            .rev()
+            .map(|end| world.across(*end))
+            .collect();
+        assert_eq!(back.egresses, expected, "{name}");
     }
 }
 
@@ -76,7 +80,7 @@ fn every_kind_of_path_is_followed_there_and_back() {
 fn a_wrong_mac_is_refused_where_it_is_used() {
     let world = World::new();
     let mut refused = 0;
-    for (name, src, dst, path, _) in routes() {
+    for (name, src, dst, path, _) in path_cases() {
         let hops: usize = path.iter_hop_fields().count();
         for hop in 0..hops {
             let mut path = path.clone();
@@ -100,7 +104,7 @@ fn a_wrong_mac_is_refused_where_it_is_used() {
 #[test]
 fn a_hop_is_valid_from_the_timestamp_until_it_expires() {
     let world = World::new();
-    let (_, src, dst, path, _) = route("up, core, down");
+    let (_, src, dst, path, _) = path_case("up, core, down");
     let start = u64::from(NOW) - 60;
     // 256 units of 337.5 s.
     let end = start + 24 * 3600;
@@ -130,7 +134,7 @@ fn a_hop_is_valid_from_the_timestamp_until_it_expires() {
 #[test]
 fn the_shortest_hop_lives_337_and_a_half_seconds() {
     let world = World::new();
-    let mut path = route("core").3;
+    let mut path = path_case("core").3;
     let hop = &mut path.segments[0].hop_fields[0];
     hop.expiration_units = 0;
     *hop = (*hop).with_calculated_mac(0, NOW - 60, &key(1));
@@ -149,11 +153,11 @@ fn the_shortest_hop_lives_337_and_a_half_seconds() {
 fn both_hops_of_a_segment_change_must_be_valid() {
     let world = World::new();
     for (segment, router, hop) in [(1, 1, 3), (2, 2, 5)] {
-        let route = changed("up, core, down", |path| {
+        let case = changed("up, core, down", |path| {
             path.segments[segment].info_field.timestamp = NOW - 100_000;
         });
         assert_eq!(
-            refusal(&world, route),
+            refusal(&world, case),
             (router, Reason::ExpiredHop, parameter(52, hop_at(3, hop)))
         );
     }
@@ -162,7 +166,7 @@ fn both_hops_of_a_segment_change_must_be_valid() {
 #[test]
 fn the_ingress_interface_must_be_the_hops() {
     let world = World::new();
-    let end = world.send(5, udp(5, 8, route("up, core, down").3, 10));
+    let end = world.send(5, udp(5, 8, path_case("up, core, down").3, 10));
     // In construction direction, and against it.
     for (stop, wrong, code, hop) in [(1, 3, 50, 1), (4, 2, 49, 6)] {
         let stop = &end.stops[stop];
@@ -189,25 +193,25 @@ fn the_egress_interface_must_exist() {
     );
 }
 
-/// A route through a router whose links are `ingress` and `egress`, crossing from one segment to
+/// The verdict of a router whose links are `ingress` and `egress`, crossing from one segment to
 /// another there or not.
 fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
-    let face = |link_to| ExternalInterface {
+    let interface = |link_to| ExternalInterface {
         neighbour: ia(9),
         link_to,
         mtu: MTU,
         up: true,
     };
     let router = hawser_router::Forwarder::new(ia(1), &key(1), router_host(1))
-        .with_interface(1, face(ingress))
-        .with_interface(2, face(egress));
+        .with_interface(1, interface(ingress))
+        .with_interface(2, interface(egress));
     let path = if crossing {
         segments(8, 9, &[(8, 0, 9), (1, 1, 7)], &[], &[(1, 6, 2), (9, 9, 0)])
     } else {
         segments(8, 9, &[], &[(8, 0, 9), (1, 1, 2), (9, 9, 0)], &[])
     };
     let mut packet = udp(8, 9, path, 10);
-    // As the router before would have left it.
+    // As the previous router would have left it.
     let hops = if crossing { 2 } else { 1 };
     let first = usize::from(hop_at(hops, 0));
     let mac = [packet[first + 6], packet[first + 7]];
@@ -264,7 +268,7 @@ fn links_must_fit_together() {
 #[test]
 fn source_and_destination_must_be_possible() {
     let world = World::new();
-    let (_, src, dst, path, _) = route("up, core, down");
+    let (_, src, dst, path, _) = path_case("up, core, down");
     let source = parameter(33, 12 + 8);
     let destination = parameter(34, 12);
     let at = |number: u16, from: u16, to: u16| {
@@ -291,7 +295,7 @@ fn source_and_destination_must_be_possible() {
 #[test]
 fn only_the_start_of_a_path_comes_from_inside() {
     let world = World::new();
-    let end = world.send(5, udp(5, 8, route("up, core, down").3, 10));
+    let end = world.send(5, udp(5, 8, path_case("up, core, down").3, 10));
     let mut packet = end.stops[1].packet.clone();
     assert_eq!(
         world.routers[&3].process(NOW.into(), 0, &mut packet),
@@ -314,7 +318,7 @@ fn the_start_of_a_path_does_not_come_from_outside() {
 #[test]
 fn a_neighbour_does_not_change_segments_for_this_as() {
     let world = World::new();
-    let end = world.send(5, udp(5, 6, route("shortcut").3, 10));
+    let end = world.send(5, udp(5, 6, path_case("shortcut").3, 10));
     let mut packet = end.stops[1].packet.clone();
     // The second of the two hops at 1-3, in by its parent.
     packet[usize::from(PATH)] = 1 << 6 | 2;
@@ -325,9 +329,9 @@ fn a_neighbour_does_not_change_segments_for_this_as() {
 }
 
 #[test]
-fn what_is_down_or_too_small_is_told() {
+fn links_that_are_down_or_too_small_are_reported() {
     let mut world = World::new();
-    let (name, src, dst, path, way) = route("up, core, down");
+    let (name, src, dst, path, egresses) = path_case("up, core, down");
     let fits = usize::from(MTU) - udp(src, dst, path.clone(), 0).len();
     let end = world.send(src, udp(src, dst, path.clone(), fits));
     assert_eq!(end.at, dst, "{name}");
@@ -339,7 +343,7 @@ fn what_is_down_or_too_small_is_told() {
         (src, Verdict::Refuse { reason, error })
     );
 
-    for (number, id) in way {
+    for (number, id) in egresses {
         assert!(world.routers.get_mut(number).unwrap().set_up(*id, false));
         let end = world.send(src, udp(src, dst, path.clone(), 10));
         let reason = Reason::InterfaceDown;
@@ -357,9 +361,9 @@ fn what_is_down_or_too_small_is_told() {
 }
 
 #[test]
-fn the_header_must_be_of_one_piece() {
+fn the_header_must_be_consistent() {
     let world = World::new();
-    let packet = udp(5, 8, route("up, core, down").3, 10);
+    let packet = udp(5, 8, path_case("up, core, down").3, 10);
     let process = |packet: &[u8]| world.routers[&5].process(NOW.into(), 0, &mut packet.to_vec());
     assert!(matches!(process(&packet), Verdict::Forward { .. }));
     for length in 0..packet.len() {
@@ -431,7 +435,7 @@ fn the_header_must_be_of_one_piece() {
 #[test]
 fn a_single_hop_is_a_segment_only_at_a_peering_link() {
     let world = World::new();
-    let end = world.send(3, udp(3, 7, route("short peering").3, 10));
+    let end = world.send(3, udp(3, 7, path_case("short peering").3, 10));
     assert_eq!(end.at, 7);
     let path = changed("short peering", |path| {
         for segment in &mut path.segments {
@@ -475,7 +479,7 @@ fn only_one_host_can_be_delivered_to() {
     ] {
         let ip: IpAddr = ip.parse().unwrap();
         let dst = ScionAddr::new(ia(2), ip.into());
-        let packet = udp_between(addr(1), dst, DST_PORT, route("core").3, 10);
+        let packet = udp_between(addr(1), dst, DST_PORT, path_case("core").3, 10);
         let end = world.send(1, packet);
         let reason = Reason::InvalidDestination;
         let error = parameter(34, 12 + 16);

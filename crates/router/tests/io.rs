@@ -99,7 +99,7 @@ fn a_burst_crosses_both_routers_in_order() {
 }
 
 #[test]
-fn a_mixed_burst_is_taken_apart() {
+fn a_mixed_burst_is_split() {
     let net = Net::up();
     let one = net.host(1, SRC_PORT);
     let (two, other) = (net.host(2, DST_PORT), net.host(2, DST_PORT + 1));
@@ -171,7 +171,7 @@ fn delay_holds_packets_and_keeps_their_order() {
             .unwrap();
     }
     assert_eq!(next(&two).0, 0);
-    // Never earlier; how much later is the machine's affair.
+    // Never earlier; how much later depends on the machine.
     assert!(start.elapsed() >= delay - jitter);
     for number in 1..100 {
         assert_eq!(next(&two).0, number);
@@ -218,7 +218,7 @@ fn a_rate_caps_what_leaves_at_once() {
 }
 
 #[test]
-fn a_link_that_loses_everything_passes_nothing_until_it_is_mended() {
+fn a_link_that_loses_everything_passes_nothing_until_it_changes() {
     let net = Net::up();
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
     net.set_link(
@@ -245,7 +245,7 @@ fn a_link_that_loses_everything_passes_nothing_until_it_is_mended() {
 }
 
 #[test]
-fn a_link_that_is_down_is_told_and_comes_back() {
+fn a_link_that_is_down_is_reported_and_comes_back() {
     let net = Net::up();
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
     let down = LinkState {
@@ -261,7 +261,7 @@ fn a_link_that_is_down_is_told_and_comes_back() {
     let expected = ScmpExternalInterfaceDown::new(ia(1), 1, packet);
     assert_eq!(raw.try_into_scmp().unwrap().payload, expected.into());
 
-    // What the neighbour still sends is not taken either.
+    // Packets that the neighbour still sends are dropped too.
     net.set_link(1, PLAIN);
     net.set_link(2, down);
     one.send_to(&net.packet(2, DST_PORT, 100), net.router(1))
@@ -302,7 +302,7 @@ fn a_flood_of_errors_is_limited() {
 }
 
 #[test]
-fn a_neighbour_that_is_not_there_yet_is_no_reason_to_stop() {
+fn a_router_starts_before_its_neighbour() {
     let mut net = Net::new();
     net.start(1);
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
@@ -341,8 +341,8 @@ fn one_router_serves_a_folder() {
     assert!(second.to_string().contains("already"), "{second}");
 
     assert_eq!(net.call(1, &Request::Stop), Reply::Done);
-    let patience = Instant::now() + Duration::from_secs(10);
-    while net.dir(1).router_socket().exists() && Instant::now() < patience {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while net.dir(1).router_socket().exists() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
     let gone = live::call(&net.dir(1).router_socket(), &Request::Counters);
@@ -361,7 +361,7 @@ fn the_socket_of_a_killed_router_is_taken_over() {
 }
 
 #[test]
-fn requests_that_make_no_sense_are_answered_with_an_error() {
+fn invalid_requests_are_answered_with_an_error() {
     use std::io::{BufRead as _, BufReader, Write as _};
     let net = Net::up();
     let request = Request::SetLink {

@@ -1,4 +1,4 @@
-//! What holds for every packet.
+//! Properties of the forwarding of any packet.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -39,7 +39,7 @@ fn fields() -> impl Strategy<Value = Fields> {
     })
 }
 
-/// Has `packet` processed, and answered if it must be; nothing may panic.
+/// Processes `packet`, and answers it if it must be answered; nothing may panic.
 fn process_and_answer(router: &Forwarder, origin: Origin, packet: &mut [u8]) -> Verdict {
     let verdict = router.process(NOW.into(), origin, packet);
     let mut out = Vec::new();
@@ -94,7 +94,7 @@ proptest! {
         origin in prop::option::of(origin()),
     ) {
         let world = World::new();
-        let (_, src, dst, path, _) = route(name);
+        let (_, src, dst, path, _) = path_case(name);
         let mut stop = stop.get(&world.send(src, udp(src, dst, path, 60)).stops).clone();
         for (at, value) in changes {
             // Mostly in the headers.
@@ -118,18 +118,18 @@ proptest! {
     #[test]
     fn every_valid_path_is_followed(name in name(), fields in fields()) {
         let world = World::new();
-        let (_, src, dst, path, way) = route_with(name, &fields);
+        let (_, src, dst, path, egresses) = path_case_with(name, &fields);
         let end = world.send(src, udp(src, dst, path, 20));
         let to = at(dst, DST_PORT);
         prop_assert_eq!(end.verdict, Verdict::Deliver { to });
-        prop_assert_eq!(end.way, way);
+        prop_assert_eq!(end.egresses, egresses);
     }
 
-    /// Two routers of an AS do together what one does, and their errors find the same way back.
+    /// Two routers of an AS do together what one does, and their errors take the same path back.
     #[test]
     fn an_as_of_two_routers_is_like_one_of_one(name in name(), fields in fields()) {
         let world = World::new();
-        let (_, src, dst, path, _) = route_with(name, &fields);
+        let (_, src, dst, path, _) = path_case_with(name, &fields);
         for stop in world.send(src, udp(src, dst, path, 20)).stops {
             let whole = &world.routers[&stop.at];
             let mut expected = stop.packet.clone();
@@ -169,12 +169,12 @@ proptest! {
         }
     }
 
-    /// Segment identifier, timestamp, expiry, interfaces and MAC, of each hop field that a router
-    /// uses: one bit changed, and the packet ends there.
+    /// A changed bit of the segment identifier, timestamp, expiry, interfaces or MAC of a hop field
+    /// that a router uses makes it drop the packet.
     #[test]
     fn an_altered_packet_is_never_forwarded(name in name(), fields in fields()) {
         let world = World::new();
-        let (_, src, dst, path, _) = route_with(name, &fields);
+        let (_, src, dst, path, _) = path_case_with(name, &fields);
         let segments: Vec<_> = path.segments.iter().map(|s| s.hop_fields.len()).collect();
         let peering = name.contains("peering");
         let end = world.send(src, udp(src, dst, path, 20));
@@ -199,7 +199,7 @@ proptest! {
                         packet[byte] ^= 1 << bit;
                         let router = &world.routers[&stop.at];
                         let verdict = router.process(NOW.into(), stop.ingress, &mut packet);
-let ended = matches!(verdict, Verdict::Refuse { .. } | Verdict::Drop(_));
+                        let ended = matches!(verdict, Verdict::Refuse { .. } | Verdict::Drop(_));
                         prop_assert!(ended, "{:?}: byte {}, bit {}", verdict, byte, bit);
                     }
                 }
@@ -214,7 +214,7 @@ let ended = matches!(verdict, Verdict::Refuse { .. } | Verdict::Drop(_));
         fields in fields(),
     ) {
         let world = World::new();
-        let (_, src, dst, path, _) = route_with(name, &fields);
+        let (_, src, dst, path, _) = path_case_with(name, &fields);
         let end = world.send(src, udp(src, dst, path, 20));
         for stop in &end.stops {
             let mut ours = stop.packet.clone();

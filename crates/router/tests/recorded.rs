@@ -1,5 +1,5 @@
-//! The forwarding step beside scionproto's router: the same packets in, the same bytes out. Where
-//! they were recorded says `recorded/scionproto.txt`.
+//! Forwarding compared with scionproto's router: the same packets in, the same bytes out.
+//! `recorded/scionproto.txt` says where they were recorded.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -38,7 +38,7 @@ fn at(v6: bool, v4: &str, rest: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-fn face(number: u16, link_to: LinkTo) -> ExternalInterface {
+fn interface(number: u16, link_to: LinkTo) -> ExternalInterface {
     ExternalInterface {
         neighbour: isd_as(number),
         link_to,
@@ -75,11 +75,14 @@ fn core_addresses(v6: bool) -> [SocketAddr; 2] {
 /// A and B of AS 110: interface 1 leads to 111, interface 2 to 112.
 fn core(v6: bool) -> [Forwarder; 2] {
     let addresses = core_addresses(v6);
-    let faces = [(1, face(111, LinkTo::Child)), (2, face(112, LinkTo::Child))];
+    let interfaces = [
+        (1, interface(111, LinkTo::Child)),
+        (2, interface(112, LinkTo::Child)),
+    ];
     [0, 1].map(|own| {
         Forwarder::new(isd_as(110), &hop_key(110), addresses[own].ip())
-            .with_interface(faces[own].0, faces[own].1)
-            .with_sibling(addresses[1 - own], [faces[1 - own]])
+            .with_interface(interfaces[own].0, interfaces[own].1)
+            .with_sibling(addresses[1 - own], [interfaces[1 - own]])
             .with_service(
                 Service::Control,
                 [at(v6, "10.0.1.2:30252", "[fd00:0:1::2]:30252")],
@@ -91,10 +94,10 @@ fn core(v6: bool) -> [Forwarder; 2] {
 fn child(v6: bool) -> Forwarder {
     let host = at(v6, "10.0.2.254:30042", "[fd00:0:2::fe]:30042");
     Forwarder::new(isd_as(111), &hop_key(111), host.ip())
-        .with_interface(1, face(110, LinkTo::Parent))
+        .with_interface(1, interface(110, LinkTo::Parent))
 }
 
-/// When the packet's first segment was begun, and a little.
+/// A little after the timestamp of the packet's first segment.
 fn time(packet: &[u8]) -> u64 {
     let hosts = |kind: u8| usize::from(kind & 3) * 4 + 4;
     let path = 28 + hosts(packet[9] >> 4) + hosts(packet[9]);
@@ -103,7 +106,7 @@ fn time(packet: &[u8]) -> u64 {
     u64::from(u32::from_be_bytes(stamp)) + 30
 }
 
-/// What a router makes of a packet from `origin`: the verdict and the packet.
+/// Processes a packet from `origin`: the verdict, and the packet afterwards.
 fn step(router: &Forwarder, origin: impl Into<Origin>, packet: &[u8]) -> (Verdict, Vec<u8>) {
     let mut packet = packet.to_vec();
     let verdict = router.process(time(&packet), origin, &mut packet);
@@ -135,20 +138,20 @@ fn transit_through_two_routers_of_an_as() {
 }
 
 #[test]
-fn what_a_host_passes_off_as_transit_is_dropped() {
+fn forged_transit_packets_are_dropped() {
     let recorded = Recorded::load();
     let [a, b] = core(false);
     let drop = Verdict::Drop(Reason::TransitFromInside);
     let between = recorded.get(false, "there.between");
     assert_eq!(step(&b, 0, &between), (drop, between.clone()));
-    // Nor may a router send on what came in by the other's own interface.
+    // A router cannot send on what came in by an interface of the receiving one.
     let back = recorded.get(false, "back.between");
     assert_eq!(step(&b, Origin::Sibling(0), &back), (drop, back.clone()));
     assert_eq!(
         step(&a, Origin::Sibling(0), &between),
         (drop, between.clone())
     );
-    // And from inside it must come to the right router.
+    // A host must send to the egress router.
     let mut from_host = recorded.get(false, "there.in");
     from_host[20..28].copy_from_slice(&isd_as(110).to_u64().to_be_bytes());
     assert!(matches!(step(&a, 0, &from_host).0, Verdict::Drop(_)));
@@ -169,7 +172,7 @@ fn one_hop_paths_are_completed() {
 }
 
 #[test]
-fn one_hop_paths_that_are_none_are_dropped() {
+fn invalid_one_hop_paths_are_dropped() {
     let sent = Recorded::load().get(false, "one-hop.sent");
     let path = 36;
     let drops = [
@@ -200,7 +203,7 @@ fn one_hop_paths_that_are_none_are_dropped() {
     assert_eq!(verdict, Verdict::Drop(Reason::NoService));
 }
 
-/// The verdict on a packet that is not passed on, and the message that tells its sender.
+/// The verdict on a packet that is not passed on, and the message to its sender.
 fn error(router: &Forwarder, origin: Origin, packet: &[u8]) -> (Verdict, Vec<u8>) {
     let (verdict, _) = step(router, origin, packet);
     let mut out = Vec::new();
@@ -214,7 +217,7 @@ fn error(router: &Forwarder, origin: Origin, packet: &[u8]) -> (Verdict, Vec<u8>
 }
 
 #[test]
-fn a_router_out_of_reach_is_told_of() {
+fn an_unreachable_router_is_reported() {
     let recorded = Recorded::load();
     for v6 in [false, true] {
         let [mut a, _] = core(v6);
@@ -243,7 +246,7 @@ fn a_router_out_of_reach_is_told_of() {
 }
 
 #[test]
-fn the_router_behind_tells_of_its_link() {
+fn the_egress_router_reports_its_link() {
     let recorded = Recorded::load();
     for v6 in [false, true] {
         let get = |name| recorded.get(v6, name);

@@ -1,4 +1,4 @@
-//! SCMP messages: what the router sends, and whom it delivers them to.
+//! SCMP messages: those the router sends, and where it delivers others.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -48,7 +48,8 @@ fn delivered_to(end: &End) -> SocketAddr {
     }
 }
 
-/// The error that `packet` of 1-5 or another host meets, brought back to it.
+/// The error that `packet` from a host in AS `src` causes, carried back to it, and the packet as the
+/// reporting router received it.
 fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>) {
     let end = world.send(src, packet);
     let Verdict::Refuse { error, .. } = end.verdict else {
@@ -63,7 +64,7 @@ fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>)
     assert_eq!(
         parsed.header.address.src_ia,
         ia(end.at),
-        "the router speaks for itself"
+        "the router is the source"
     );
     assert_eq!(
         parsed.src_scion_addr().unwrap().host().ip(),
@@ -72,9 +73,9 @@ fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>)
     if let Some(back) = world.send_back(&end, message) {
         assert_eq!(delivered_to(&back), at(src, SRC_PORT));
         // The router itself takes the first step back.
-        let steps = end.way.iter().rev().skip(1);
+        let steps = end.egresses.iter().rev().skip(1);
         let expected: Vec<_> = steps.map(|hop| world.across(*hop)).collect();
-        assert_eq!(back.way, expected);
+        assert_eq!(back.egresses, expected);
         assert_eq!(back.at, src);
     }
     (parsed, end.packet)
@@ -82,8 +83,8 @@ fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>)
 
 #[test]
 fn an_interface_down_anywhere_reaches_the_source() {
-    for (name, src, dst, path, way) in routes() {
-        for (number, id) in way {
+    for (name, src, dst, path, egresses) in path_cases() {
+        for (number, id) in egresses {
             let mut world = World::new();
             world.routers.get_mut(number).unwrap().set_up(*id, false);
             let (message, quoted) = error(&world, src, udp(src, dst, path.clone(), 100));
@@ -96,7 +97,7 @@ fn an_interface_down_anywhere_reaches_the_source() {
 #[test]
 fn every_refusal_of_the_path_reaches_the_source() {
     let world = World::new();
-    for (name, src, dst, path, _) in routes() {
+    for (name, src, dst, path, _) in path_cases() {
         for hop in 0..path.iter_hop_fields().count() {
             let mut path = path.clone();
             path.segments
@@ -128,7 +129,7 @@ fn every_refusal_of_the_path_reaches_the_source() {
 fn a_long_packet_is_quoted_up_to_1232_bytes() {
     let mut world = World::new();
     world.routers.get_mut(&1).unwrap().set_up(1, false);
-    let (_, src, dst, path, _) = route("up, core, down");
+    let (_, src, dst, path, _) = path_case("up, core, down");
     let packet = udp(src, dst, path, 1200);
     let (message, quoted) = error(&world, src, packet);
     assert_eq!(message.try_encode_to_vec().unwrap().len(), 1232);
@@ -142,7 +143,7 @@ fn a_long_packet_is_quoted_up_to_1232_bytes() {
 #[test]
 fn too_big_names_the_mtu() {
     let world = World::new();
-    let (_, src, dst, path, _) = route("core");
+    let (_, src, dst, path, _) = path_case("core");
     let (message, _) = error(&world, src, udp(src, dst, path, 1472));
     let ScmpMessage::PacketTooBig(too_big) = message.payload else {
         panic!()
@@ -153,7 +154,7 @@ fn too_big_names_the_mtu() {
 #[test]
 fn a_host_of_another_kind_and_an_unknown_service_are_unreachable() {
     let world = World::new();
-    let (_, src, dst, path, _) = route("up, core, down");
+    let (_, src, dst, path, _) = path_case("up, core, down");
     let v6: IpAddr = "fd00::1".parse().unwrap();
     for host in [v6.into(), "DS".parse().unwrap(), "CS".parse().unwrap()] {
         let to = ScionAddr::new(ia(dst), host);
@@ -178,16 +179,16 @@ fn the_control_service_is_found_by_its_name() {
         .routers
         .insert(2, router.with_service(Service::Control, [control]));
     let to = ScionAddr::new(ia(2), "CS".parse().unwrap());
-    let end = world.send(1, udp_between(addr(1), to, 1, route("core").3, 10));
+    let end = world.send(1, udp_between(addr(1), to, 1, path_case("core").3, 10));
     assert_eq!(delivered_to(&end), control);
 }
 
 #[test]
-fn what_must_not_be_answered_is_not() {
+fn errors_and_impossible_sources_are_not_answered() {
     let mut world = World::new();
     world.routers.get_mut(&1).unwrap().set_up(1, false);
     let router = &world.routers[&1];
-    let path = || route("core").3;
+    let path = || path_case("core").3;
     let mut out = Vec::new();
     let down = ScmpError::ExternalInterfaceDown {
         isd_as: ia(1),
@@ -216,7 +217,7 @@ fn what_must_not_be_answered_is_not() {
     }
 }
 
-/// Sets the alert for the `n`th interface of the way, counted along it.
+/// Sets the alert of hop field `hop`, for its egress or ingress interface in direction of travel.
 fn alert(path: &mut StandardPath, hop: usize, egress: bool) {
     let mut seen = 0;
     for segment in &mut path.segments {
@@ -251,7 +252,7 @@ fn traceroute_is_answered_by_every_interface() {
         (7, false, 8, 1),
     ];
     for (hop, egress, number, id) in stops {
-        let (_, src, dst, mut path, _) = route("up, core, down");
+        let (_, src, dst, mut path, _) = path_case("up, core, down");
         alert(&mut path, hop, egress);
         let request = ScmpTracerouteRequest::new(SRC_PORT, 3);
         let end = world.send(src, scmp(src, addr(dst), path, request.into()));
@@ -270,9 +271,9 @@ fn traceroute_is_answered_by_every_interface() {
 }
 
 #[test]
-fn an_alert_for_anything_else_is_passed_by() {
+fn alerts_do_not_stop_other_packets() {
     let world = World::new();
-    let (_, src, dst, mut path, _) = route("up, core, down");
+    let (_, src, dst, mut path, _) = path_case("up, core, down");
     alert(&mut path, 1, true);
     alert(&mut path, 4, false);
     let end = world.send(src, udp(src, dst, path, 10));
@@ -282,7 +283,7 @@ fn an_alert_for_anything_else_is_passed_by() {
 #[test]
 fn the_router_answers_echo_requests_to_itself() {
     let world = World::new();
-    for (name, src, dst, path, _) in routes() {
+    for (name, src, dst, path, _) in path_cases() {
         let router = ScionAddr::new(ia(dst), router_host(dst).into());
         let data = b"are you there?".to_vec();
         let request = ScmpEchoRequest::new(SRC_PORT, 7, data.clone());
@@ -333,10 +334,10 @@ fn a_host_may_ping_its_own_router_without_a_path() {
 }
 
 #[test]
-fn scmp_goes_to_who_is_concerned() {
+fn scmp_goes_to_the_program_it_is_about() {
     let world = World::new();
     let to = |message: ScmpMessage| {
-        let end = world.send(1, scmp(1, addr(2), route("core").3, message));
+        let end = world.send(1, scmp(1, addr(2), path_case("core").3, message));
         match end.verdict {
             Verdict::Deliver { to } => Some(to.port()),
             Verdict::Drop(Reason::UnknownPort) => None,
@@ -363,7 +364,7 @@ fn scmp_goes_to_who_is_concerned() {
         "outside the dispatched range"
     );
     let error = |quote: Vec<u8>| ScmpExternalInterfaceDown::new(ia(3), 1, quote).into();
-    let path = || route("core").3;
+    let path = || path_case("core").3;
     assert_eq!(to(error(udp(2, 1, path(), 100))), Some(SRC_PORT));
     let mut cut = udp(2, 1, path(), 100);
     let headers = usize::from(cut[5]) * 4;
@@ -397,10 +398,10 @@ fn udp_goes_to_its_port_within_the_dispatched_range() {
         (32_768, ENDHOST_PORT),
         (53, ENDHOST_PORT),
     ] {
-        let packet = udp_between(addr(1), addr(2), port, route("core").3, 10);
+        let packet = udp_between(addr(1), addr(2), port, path_case("core").3, 10);
         assert_eq!(delivered_to(&world.send(1, packet)), at(2, expected));
     }
-    let mut cut = udp(1, 2, route("core").3, 0);
+    let mut cut = udp(1, 2, path_case("core").3, 0);
     cut.pop();
     let length = u16::from_be_bytes([cut[6], cut[7]]) - 1;
     cut[6..8].copy_from_slice(&length.to_be_bytes());
@@ -411,9 +412,9 @@ fn udp_goes_to_its_port_within_the_dispatched_range() {
 }
 
 #[test]
-fn extensions_are_looked_past() {
+fn extensions_are_skipped() {
     let world = World::new();
-    let packet = udp(1, 2, route("core").3, 10);
+    let packet = udp(1, 2, path_case("core").3, 10);
     let headers = usize::from(packet[5]) * 4;
     // Hop-by-hop of one line, then end-to-end of two, then UDP.
     let with = |kinds: [u8; 3], extensions: &[u8]| {

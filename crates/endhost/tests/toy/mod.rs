@@ -14,7 +14,7 @@ use connectrpc::{
     ServiceResult,
 };
 use hawser_endhost::{Daemon, Endhost, Headers, IsdAsn, ScionAddr};
-use hawser_packet::Packet;
+use hawser_packet::{Packet, ScmpError};
 use scion_protobuf::buffa::MessageField;
 use scion_protobuf::buffa_types::google::protobuf::{Empty, Timestamp};
 use scion_protobuf::proto::daemon::v1 as pb;
@@ -498,10 +498,9 @@ pub fn interface_down(
     down: (IsdAsn, u16),
     router: SocketAddr,
 ) -> Option<Vec<u8>> {
-    let mut message = vec![5, 0, 0, 0];
-    message.extend_from_slice(&down.0.to_be_bytes());
-    message.extend_from_slice(&u64::from(down.1).to_be_bytes());
-    error(packet, down.0, router, message)
+    let (isd_as, interface) = down;
+    let down = ScmpError::ExternalInterfaceDown { isd_as, interface };
+    error(packet, isd_as, router, down)
 }
 
 /// What a router of the AS says about a packet that is larger than its link takes.
@@ -511,9 +510,7 @@ pub fn too_big(
     mtu: u16,
     router: SocketAddr,
 ) -> Option<Vec<u8>> {
-    let mut message = vec![2, 0, 0, 0, 0, 0];
-    message.extend_from_slice(&mtu.to_be_bytes());
-    error(packet, isd_as, router, message)
+    error(packet, isd_as, router, ScmpError::PacketTooBig { mtu })
 }
 
 /// An SCMP error to the sender of `packet`, which it quotes.
@@ -521,11 +518,13 @@ fn error(
     packet: &Packet<'_>,
     isd_as: IsdAsn,
     router: SocketAddr,
-    mut message: Vec<u8>,
+    error: ScmpError,
 ) -> Option<Vec<u8>> {
     let port = packet.udp().map_or(0, |udp| udp.src_port);
     let local = ScionAddr::new(isd_as, router);
     let headers = Headers::reply(local, packet, port, router).ok()?;
+    let mut message = Vec::new();
+    error.write(&mut message);
     message.extend_from_slice(&packet.bytes()[..packet.bytes().len().min(1000)]);
     Some(headers.scmp(&message))
 }

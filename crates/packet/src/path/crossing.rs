@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_answered(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let ids = interface_ids(&bytes);
             for crossing in crossings(&bytes).unwrap_or_default() {
                 crossing.set_alert(&mut bytes);

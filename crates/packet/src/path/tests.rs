@@ -52,25 +52,25 @@ fn the_first_hop_field_to_expire_counts() {
 }
 
 #[test]
-fn the_way_back_leads_over_the_same_interfaces() {
+fn the_reverse_path_leads_over_the_same_interfaces() {
     let mut both = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
     let there = both.clone();
     // Arrived: at the last hop of the last segment.
     both[0] = 1 << 6 | 3;
     both = reverse(&both).unwrap();
-    assert_eq!(both[0], 0, "back at the beginning");
+    assert_eq!(both[0], 0, "at the first hop");
     assert_eq!(interface_ids(&both), Ok(vec![4, 3, 2, 1]));
-    assert!(!same_path(&there, &both), "the other way round");
+    assert!(!same_path(&there, &both), "reversed");
     both[0] = 1 << 6 | 3;
     both = reverse(&both).unwrap();
     assert!(same_path(&there, &both));
 }
 
 #[test]
-fn a_path_is_known_again_by_what_routers_do_not_change() {
+fn paths_are_the_same_but_for_what_routers_change() {
     let sent = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
     let (infos, hops) = (4, 4 + 2 * 8);
-    let changes_on_the_way = |byte: usize, bit: u8| match byte {
+    let may_change = |byte: usize, bit: u8| match byte {
         0 => true,
         byte if (infos..hops).contains(&byte) => (2..4).contains(&((byte - infos) % 8)),
         byte if byte >= hops => (byte - hops) % 12 == 0 && bit < 2,
@@ -80,7 +80,7 @@ fn a_path_is_known_again_by_what_routers_do_not_change() {
         for bit in 0..8 {
             let mut seen = sent.clone();
             seen[byte] ^= 1 << bit;
-            let same = changes_on_the_way(byte, bit);
+            let same = may_change(byte, bit);
             assert_eq!(same_path(&sent, &seen), same, "byte {byte}, bit {bit}");
         }
     }
@@ -90,7 +90,7 @@ fn a_path_is_known_again_by_what_routers_do_not_change() {
 }
 
 #[test]
-fn what_is_no_path_is_refused() {
+fn invalid_paths_are_refused() {
     let whole = path(&[(DOWN, &[(0, 1), (2, 0)])]);
     for length in 0..whole.len() {
         assert!(interface_ids(&whole[..length]).is_err(), "{length} bytes");
@@ -110,7 +110,7 @@ fn what_is_no_path_is_refused() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_answered(raw in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn any_bytes_are_read_or_refused(raw in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = interface_ids(&raw);
         let _ = expiry(&raw);
         let _ = same_path(&raw, &raw);
@@ -119,7 +119,7 @@ proptest! {
 
     /// Of the right length, with lengths of segments that need not make sense.
     #[test]
-    fn any_fields_are_answered(
+    fn any_fields_are_read_and_reversed_as_sciparse_does(
         meta: u32, lengths in prop::array::uniform3(0u32..8), fields in prop::collection::vec(any::<u8>(), 400),
     ) {
         let [a, b, c] = lengths;

@@ -27,11 +27,11 @@ fn request() -> Vec<u8> {
     template().scmp(&echo.to_bytes())
 }
 
-/// The bits of a byte that may change on the way, of a packet with such a path.
-fn changes_on_the_way(byte: usize) -> u8 {
+/// The bits of a byte that routers may change, of a packet with such a path.
+fn may_change(byte: usize) -> u8 {
     const SEGMENT_ID: std::ops::Range<usize> = PATH_AT + 6..PATH_AT + 8;
     match byte {
-        // The traffic class; the reserved half-word is nobody's.
+        // The traffic class and the reserved bytes.
         0 => 0x0f,
         1 => 0xf0,
         10 | 11 | PATH_AT => 0xff,
@@ -47,20 +47,20 @@ fn is_of(quoted: &[u8], sent: &[u8]) -> bool {
 }
 
 #[test]
-fn a_request_is_known_by_each_bit_that_stays_as_it_was() {
+fn a_request_is_recognised_by_every_bit_that_routers_keep() {
     let sent = request();
     for byte in 0..sent.len() {
         for bit in 0..8 {
             let mut quoted = sent.clone();
             quoted[byte] ^= 1 << bit;
-            let same = changes_on_the_way(byte) & 1 << bit != 0;
+            let same = may_change(byte) & 1 << bit != 0;
             assert_eq!(is_of(&quoted, &sent), same, "byte {byte}, bit {bit}");
         }
     }
 }
 
 #[test]
-fn a_request_cut_short_is_known_by_its_sequence_number() {
+fn a_quote_must_reach_the_sequence_number_of_the_request() {
     let sent = request();
     for length in 0..=sent.len() {
         let enough = length >= PAYLOAD_AT + REQUEST;
@@ -94,7 +94,7 @@ fn the_path_of_a_quote_is_compared_with_the_one_sent_on() {
     assert_eq!((quote.src, quote.dst), (addr(US), addr(PEER)));
     assert_eq!((quote.payload, quote.request), (&[3; 100][..], None));
     assert_eq!(quote.packet_len(), sent.len());
-    // Of 100 bytes too: a router quotes what fits.
+    // A router quotes what fits.
     sent.truncate(PAYLOAD_AT + 8 + 9);
     let quote = Quote::parse(&sent).unwrap();
     assert_eq!(
@@ -106,23 +106,19 @@ fn the_path_of_a_quote_is_compared_with_the_one_sent_on() {
     for byte in destination.chain(peer_host).chain(PATH_AT..PAYLOAD_AT) {
         let mut other = sent.clone();
         other[byte] ^= 0x80;
-        assert_eq!(
-            leads(&other),
-            changes_on_the_way(byte) & 0x80 != 0,
-            "byte {byte}"
-        );
+        assert_eq!(leads(&other), may_change(byte) & 0x80 != 0, "byte {byte}");
     }
 }
 
 proptest! {
     #[test]
-    fn any_bytes_are_no_quote(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_are_not_a_quote(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         prop_assert!(!is_of(&bytes, &request()));
     }
 
-    /// Changed, cut short, or both: never taken for what was sent, unless routers may have done it.
+    /// Changed, cut short, or both: recognised only if routers may have changed it so.
     #[test]
-    fn a_changed_quote_is_no_quote(
+    fn a_changed_quote_is_not_recognised(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         length in any::<prop::sample::Index>(),
     ) {
@@ -136,7 +132,7 @@ proptest! {
             }
         }
         let by_routers = (0..quoted.len())
-            .all(|at| (quoted[at] ^ sent[at]) & !changes_on_the_way(at) == 0);
+            .all(|at| (quoted[at] ^ sent[at]) & !may_change(at) == 0);
         let enough = quoted.len() >= PAYLOAD_AT + REQUEST;
         prop_assert_eq!(is_of(&quoted, &sent), by_routers && enough);
     }

@@ -22,14 +22,14 @@ fn template(from: &str, to: &str) -> Template {
     Template::new(addr(from), addr(to), &[]).unwrap()
 }
 
-/// A packet of ours, as a router quotes it.
+/// A packet sent from `US`, as a router quotes it.
 fn ours() -> Vec<u8> {
     let mut packet = vec![];
     template(US, PEER).write(&[7; 500], 0, &mut packet);
     packet
 }
 
-/// What is read of a message another implementation wrote.
+/// Reads a message that sciparse wrote.
 fn read(message: impl Into<ScmpMessage>) -> (ScmpError, Option<ScionAddr>, Option<ScionAddr>) {
     let (message, host) = (message.into(), |text| {
         let addr = addr(text);
@@ -62,7 +62,7 @@ fn read(message: impl Into<ScmpMessage>) -> (ScmpError, Option<ScionAddr>, Optio
 }
 
 #[test]
-fn errors_are_read_with_the_packet_they_are_about() {
+fn errors_are_read_with_the_packet_they_quote() {
     let isd_as = addr(US).isd_as;
     let (src, dst) = (Some(addr(US)), Some(addr(PEER)));
     let unreachable =
@@ -104,7 +104,7 @@ fn a_quote_cut_short_after_its_headers_is_enough() {
 }
 
 #[test]
-fn our_requests_are_known_again() {
+fn quoted_requests_are_recognised() {
     let echo = |reply| Scmp::Echo {
         reply,
         id: 31000,
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn any_message_is_answered(mut bytes in prop::collection::vec(any::<u8>(), 4..200)) {
+    fn any_message_is_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 4..200)) {
         for kind in 0..=255 {
             bytes[0] = kind;
             let packet = template(PEER, US).scmp(&bytes);

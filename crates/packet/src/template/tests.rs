@@ -32,7 +32,7 @@ fn any_addr() -> impl Strategy<Value = ScionAddr> {
 
 proptest! {
     #[test]
-    fn writes_what_sciparse_reads(
+    fn sciparse_reads_what_is_written(
         local in any_addr(), peer in any_addr(),
         payload in prop::collection::vec(any::<u8>(), 0..2000), ecn in 0u8..4,
     ) {
@@ -73,7 +73,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_can_be_answered(
+    fn written_packets_can_be_answered(
         local in any_addr(), peer in any_addr(), payload in prop::collection::vec(any::<u8>(), 0..100),
     ) {
         prop_assume!(local.isd_as != peer.isd_as);
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_bit_is_noticed(
+    fn a_changed_bit_is_detected(
         payload in prop::collection::vec(any::<u8>(), 1..100), at: prop::sample::Index, bit in 0u8..8,
     ) {
         let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
@@ -116,13 +116,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         read_all(&bytes);
     }
 
     /// Bytes that get past the first checks.
     #[test]
-    fn any_fields_are_answered(
+    fn any_fields_are_read_or_refused(
         kinds in prop::sample::select(vec![0u8, 3, 0x30, 0x33, 4, 0x40]), path_type in 0u8..3,
         header in 0u8..60, next in prop::sample::select(vec![17u8, 202]),
         body in prop::collection::vec(any::<u8>(), 0..400),
@@ -135,7 +135,7 @@ proptest! {
     }
 }
 
-/// Everything that can be asked about bytes from outside.
+/// Reads everything there is in bytes from outside.
 fn read_all(bytes: &[u8]) {
     for packet in [Packet::parse(bytes), Packet::parse_quoted(bytes)]
         .into_iter()

@@ -76,10 +76,10 @@ pub fn addr(number: u16) -> ScionAddr {
 pub struct World {
     pub routers: BTreeMap<u16, Forwarder>,
     links: BTreeMap<(u16, u16), (u16, u16)>,
-    faces: BTreeMap<(u16, u16), ExternalInterface>,
+    interfaces: BTreeMap<(u16, u16), ExternalInterface>,
 }
 
-/// How a packet's way ended.
+/// Where a packet ended.
 #[derive(Debug)]
 pub struct End {
     /// The AS of the router that decided.
@@ -88,9 +88,9 @@ pub struct End {
     pub ingress: u16,
     pub verdict: Verdict,
     pub packet: Vec<u8>,
-    /// Interfaces it left by: AS and number.
-    pub way: Vec<(u16, u16)>,
-    /// The packet at each router, as it came.
+    /// The interfaces it left by: AS and number.
+    pub egresses: Vec<(u16, u16)>,
+    /// The packet at each router, as it arrived.
     pub stops: Vec<Stop>,
 }
 
@@ -105,7 +105,7 @@ pub struct Stop {
 impl World {
     pub fn new() -> Self {
         let mut links = BTreeMap::new();
-        let mut faces = BTreeMap::new();
+        let mut interfaces = BTreeMap::new();
         let mut routers: BTreeMap<u16, Forwarder> = (1..=8)
             .map(|n| (n, Forwarder::new(ia(n), &key(n), router_host(n))))
             .collect();
@@ -114,14 +114,14 @@ impl World {
             links.insert(b, a);
             for ((number, id), link_to, far) in [(a, to_b, b), (b, to_a, a)] {
                 let router = routers.remove(&number).unwrap();
-                let face = ExternalInterface {
+                let interface = ExternalInterface {
                     neighbour: ia(far.0),
                     link_to,
                     mtu: MTU,
                     up: true,
                 };
-                faces.insert((number, id), face);
-                routers.insert(number, router.with_interface(id, face));
+                interfaces.insert((number, id), interface);
+                routers.insert(number, router.with_interface(id, interface));
             }
         };
         for (a, b, to_b) in LINKS {
@@ -136,22 +136,22 @@ impl World {
         Self {
             routers,
             links,
-            faces,
+            interfaces,
         }
     }
 
     /// AS `number` with two routers: the first has interface `first`, the other all others. Each is
     /// the other's sibling 0.
     pub fn split(&self, number: u16, first: u16) -> [Forwarder; 2] {
-        let faces = self.faces.iter().filter(|((at, _), _)| *at == number);
-        let (one, others): (Vec<_>, Vec<_>) = faces
-            .map(|((_, id), face)| (*id, *face))
+        let interfaces = self.interfaces.iter().filter(|((at, _), _)| *at == number);
+        let (one, others): (Vec<_>, Vec<_>) = interfaces
+            .map(|((_, id), interface)| (*id, *interface))
             .partition(|(id, _)| *id == first);
         [(&one, &others), (&others, &one)].map(|(own, sibling)| {
             let router = Forwarder::new(ia(number), &key(number), router_host(number));
             own.iter()
-                .fold(router, |router, (id, face)| {
-                    router.with_interface(*id, *face)
+                .fold(router, |router, (id, interface)| {
+                    router.with_interface(*id, *interface)
                 })
                 .with_sibling(at(number, 30042), sibling.iter().copied())
         })
@@ -170,7 +170,7 @@ impl World {
     /// Takes `packet`, arriving at `at` by `ingress`, through routers until one does not forward
     /// it.
     pub fn carry(&self, mut at: u16, mut ingress: u16, mut packet: Vec<u8>) -> End {
-        let mut way = Vec::new();
+        let mut egresses = Vec::new();
         let mut stops = Vec::new();
         loop {
             stops.push(Stop {
@@ -180,7 +180,7 @@ impl World {
             });
             let verdict = self.routers[&at].process(NOW.into(), ingress, &mut packet);
             if let Verdict::Forward { egress } = verdict {
-                way.push((at, egress));
+                egresses.push((at, egress));
                 (at, ingress) = self.across((at, egress));
                 continue;
             }
@@ -196,7 +196,7 @@ impl World {
                 ingress,
                 verdict,
                 packet,
-                way,
+                egresses,
                 stops,
             };
         }
@@ -292,11 +292,11 @@ pub fn short_peering() -> StandardPath {
     path
 }
 
-/// Name, source, destination, path and the interfaces it leaves by.
-pub type Route = (&'static str, u16, u16, StandardPath, &'static [(u16, u16)]);
+/// Name, source, destination, path and the interfaces that packets leave by.
+pub type PathCase = (&'static str, u16, u16, StandardPath, &'static [(u16, u16)]);
 
-/// Every kind of path there is.
-pub fn routes() -> Vec<Route> {
+/// Every kind of path.
+pub fn path_cases() -> Vec<PathCase> {
     let up: Hops = &[(5, 0, 1), (3, 2, 1), (1, 2, 0)];
     let down: Hops = &[(2, 0, 2), (7, 1, 2), (8, 1, 0)];
     vec![
@@ -341,12 +341,15 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// The route named `name`.
-pub fn route(name: &str) -> Route {
-    routes().into_iter().find(|route| route.0 == name).unwrap()
+/// The path case `name`.
+pub fn path_case(name: &str) -> PathCase {
+    path_cases()
+        .into_iter()
+        .find(|case| case.0 == name)
+        .unwrap()
 }
 
-/// The AS of each hop field of the route named `name`.
+/// The AS of each hop field of the path case `name`.
 fn hop_fields(name: &str) -> &'static [u16] {
     match name {
         "core" => &[1, 2],
@@ -357,26 +360,26 @@ fn hop_fields(name: &str) -> &'static [u16] {
         "shortcut" => &[5, 3, 3, 6],
         "peering" => &[5, 3, 7, 8],
         "short peering" => &[3, 7],
-        other => panic!("no route {other}"),
+        other => panic!("no path case {other}"),
     }
 }
 
 /// What may differ between paths over the same interfaces.
 #[derive(Debug, Clone)]
 pub struct Fields {
-    /// By segment, in order of travel: the identifier it was begun with.
+    /// The initial identifier of each segment, in order of travel.
     pub segment_ids: [u16; 3],
-    /// By segment: seconds since it was begun.
+    /// The age of each segment, in seconds.
     pub ages: [u32; 3],
-    /// By hop field.
+    /// The expiry of each hop field.
     pub exp_times: [u8; 8],
 }
 
-/// The route `name` as another beacon would have made it.
-pub fn route_with(name: &str, fields: &Fields) -> Route {
-    let mut route = route(name);
+/// The path case `name` as another beacon would have made it.
+pub fn path_case_with(name: &str, fields: &Fields) -> PathCase {
+    let mut case = path_case(name);
     let mut at = 0;
-    for (number, segment) in route.3.segments.iter_mut().enumerate() {
+    for (number, segment) in case.3.segments.iter_mut().enumerate() {
         let info = &mut segment.info_field;
         let peering = info.flags.contains(InfoFieldFlags::PEERING);
         info.timestamp = NOW - fields.ages[number];
@@ -403,7 +406,7 @@ pub fn route_with(name: &str, fields: &Fields) -> Route {
         }
         at += count;
     }
-    route
+    case
 }
 
 pub fn udp(src: u16, dst: u16, path: StandardPath, payload: usize) -> Vec<u8> {

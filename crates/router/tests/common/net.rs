@@ -26,13 +26,13 @@ pub struct Net {
     folder: TempDir,
     /// The first three bytes of all addresses, unlike those of any other test.
     block: [u8; 3],
-    /// How the link is watched: not at all, unless the test says so.
+    /// BFD on the link; disabled unless the test enables it.
     bfd: Bfd,
-    /// Where each router answers, and its thread.
+    /// The control socket of each router, and its thread.
     running: Vec<(PathBuf, JoinHandle<Result<(), RouterError>>)>,
 }
 
-/// What a link that is up and does nothing to packets is like.
+/// A link that is up and has no delay, jitter, loss or rate.
 pub const PLAIN: LinkState = LinkState {
     up: true,
     shape: SHAPE,
@@ -54,7 +54,7 @@ impl Net {
         })
     }
 
-    /// Writes both ASes' folders, the link watched as `bfd` says.
+    /// Writes both ASes' folders, with `bfd` on the link.
     pub fn with_bfd(bfd: Bfd) -> Self {
         static NEXT: AtomicU8 = AtomicU8::new(0);
         let process = std::process::id();
@@ -78,7 +78,7 @@ impl Net {
         net
     }
 
-    /// Both routers running, links as they are.
+    /// Both routers, running.
     pub fn up() -> Self {
         let mut net = Self::new();
         net.start(1);
@@ -97,14 +97,14 @@ impl Net {
         self.run(number, router, self.dir(number).router_socket_of(name));
     }
 
-    /// In a thread whose name says of which AS it is.
+    /// Runs `router` in a thread with the number of its AS in its name.
     fn run(&mut self, number: u8, router: Router, socket: PathBuf) {
         let thread = std::thread::Builder::new().name(format!("router-{number}"));
         self.running
             .push((socket, thread.spawn(|| router.run()).unwrap()));
     }
 
-    /// Stops the router that answers at `socket`, and waits for its end.
+    /// Stops the router with the control socket `socket`, and waits for its end.
     pub fn stop(&mut self, socket: &Path) {
         let at = self.running.iter().position(|running| running.0 == socket);
         let (socket, thread) = self.running.remove(at.unwrap());
@@ -207,13 +207,13 @@ impl Net {
         counters_at(&self.dir(number).router_socket())
     }
 
-    /// The counters once router `number` has received `packets` at interface `id`: what it has done
-    /// with them it has counted too.
+    /// The counters once router `number` has received `packets` at interface `id`, and counted what it
+    /// did with them.
     pub fn counters_after(&self, number: u8, id: u16, packets: u64) -> Counters {
-        let patience = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(10);
         loop {
             let counters = self.counters(number);
-            if counters.interfaces[&id].rx_packets >= packets || Instant::now() > patience {
+            if counters.interfaces[&id].rx_packets >= packets || Instant::now() > deadline {
                 return counters;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -224,7 +224,7 @@ impl Net {
 impl Drop for Net {
     fn drop(&mut self) {
         for (socket, router) in self.running.drain(..) {
-            // One that the test has stopped itself does not answer.
+            // A router that the test stopped does not answer.
             let _ = live::call(&socket, &Request::Stop);
             let ended = router.join();
             if !std::thread::panicking() {
@@ -234,7 +234,7 @@ impl Drop for Net {
     }
 }
 
-/// The counters of the router that answers at `socket`.
+/// The counters of the router with the control socket `socket`.
 pub fn counters_at(socket: &Path) -> Counters {
     match live::call(socket, &Request::Counters).unwrap() {
         Reply::Counters(counters) => counters,
@@ -244,9 +244,9 @@ pub fn counters_at(socket: &Path) -> Counters {
 
 /// Waits until the router at `socket` finds `neighbour` up, or down.
 pub fn wait_for(socket: &Path, neighbour: &str, up: bool) {
-    let patience = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     while counters_at(socket).bfd[neighbour] != up {
-        assert!(Instant::now() < patience, "{neighbour} is not up: {up}");
+        assert!(Instant::now() < deadline, "{neighbour} is not up: {up}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -9,7 +9,7 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Two neighbours and the way between them.
+/// Two neighbours and the link between them.
 struct Pair {
     ends: [Session; 2],
     now: Instant,
@@ -51,14 +51,14 @@ impl Pair {
 }
 
 #[test]
-fn both_ends_come_up_as_soon_as_they_hear_each_other() {
+fn both_ends_come_up_as_soon_as_they_receive_packets() {
     let mut pair = Pair::new();
     pair.run(5 * MS);
     assert_eq!(pair.up(), [true, true]);
 }
 
 #[test]
-fn a_cut_in_either_direction_is_noticed_by_both() {
+fn a_cut_in_either_direction_is_detected_by_both() {
     for passes in [[false, false], [true, false], [false, true]] {
         let mut pair = Pair::new();
         pair.run(1000 * MS);
@@ -73,7 +73,7 @@ fn a_cut_in_either_direction_is_noticed_by_both() {
 }
 
 #[test]
-fn a_neighbour_that_restarts_is_heard_again() {
+fn a_neighbour_that_restarts_comes_up_again() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
     pair.ends[1] = Session::new(Bfd::default(), 77, pair.now);
@@ -82,7 +82,7 @@ fn a_neighbour_that_restarts_is_heard_again() {
 }
 
 #[test]
-fn nothing_is_sent_oftener_than_the_neighbour_can_take() {
+fn nothing_is_sent_more_often_than_the_neighbour_accepts() {
     let mut pair = Pair::new();
     pair.ends[1].config.required_min_rx = 500 * MS;
     pair.run(1000 * MS);
@@ -98,7 +98,7 @@ fn nothing_is_sent_oftener_than_the_neighbour_can_take() {
 }
 
 #[test]
-fn other_packets_are_a_sign_of_life() {
+fn other_packets_keep_the_session_up() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
     let session = &mut pair.ends[0];
@@ -118,12 +118,15 @@ fn a_neighbour_that_is_taken_down_is_down() {
     packet.state = State::AdminDown;
     assert!(pair.ends[0].receive(&packet, pair.now));
     assert!(!pair.ends[0].is_up());
-    let said = pair.ends[0].take(pair.now).unwrap();
-    assert_eq!((said.state, said.diagnostic), (State::Down, NEIGHBOUR_DOWN));
+    let packet = pair.ends[0].take(pair.now).unwrap();
+    assert_eq!(
+        (packet.state, packet.diagnostic),
+        (State::Down, NEIGHBOUR_DOWN)
+    );
 }
 
 #[test]
-fn what_is_meant_for_another_session_is_ignored() {
+fn packets_for_another_session_are_ignored() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
     let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
@@ -151,7 +154,7 @@ fn a_neighbour_that_no_longer_asks_for_silence_gets_packets() {
 }
 
 #[test]
-fn no_neighbour_is_waited_for_for_days() {
+fn the_detection_time_is_bounded() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
     let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
@@ -176,14 +179,14 @@ fn a_poll_is_answered_at_once_and_once() {
 }
 
 proptest! {
-    /// Whatever is said, and whenever: it is never idle, and never floods.
+    /// Whatever arrives, and whenever: it is never idle, and never floods.
     #[test]
-    fn it_always_speaks_again(
-        heard in proptest::collection::vec((any::<[u8; 24]>(), 0u64..1000), 0..50),
+    fn it_always_sends_again(
+        packets in proptest::collection::vec((any::<[u8; 24]>(), 0u64..1000), 0..50),
     ) {
         let mut now = Instant::now();
         let mut session = Session::new(Bfd::default(), 3, now);
-        for (bytes, pause) in heard {
+        for (bytes, pause) in packets {
             if let Some(packet) = Control::parse(&bytes) {
                 session.receive(&packet, now);
             }

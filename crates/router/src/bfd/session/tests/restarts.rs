@@ -74,11 +74,11 @@ struct Link {
     now: Instant,
     random: fastrand::Rng,
     delay: Duration,
-    /// None where the router has ended.
+    /// `None` where the router has ended.
     ends: [Option<Router>; 2],
-    /// What is on its way to each end, and when it arrives.
+    /// The packets under way to each end, and when they arrive.
     queues: [VecDeque<(Instant, Control)>; 2],
-    /// How many of a hundred packets to each end are lost.
+    /// The percentage of packets to each end that is lost.
     loss: [u8; 2],
 }
 
@@ -190,10 +190,10 @@ fn a_router_that_takes_over_within_the_detection_time_comes_up() {
     }
 }
 
-/// scionproto's router starts its interval anew when it leaves Down: up to two intervals pass
+/// scionproto's router restarts its interval when it leaves Down: up to two intervals pass
 /// between its packets.
 #[test]
-fn a_neighbour_with_a_multiplier_of_one_is_not_found_silent_for_ever() {
+fn a_neighbour_with_a_multiplier_of_one_stays_up() {
     let config = Bfd {
         detect_mult: 1,
         ..Bfd::default()
@@ -209,10 +209,10 @@ fn a_neighbour_with_a_multiplier_of_one_is_not_found_silent_for_ever() {
     assert_eq!(link.run_until(SETTLED, |link| !link.is_up()), SETTLED);
 }
 
-/// The neighbour has heard the router before, and not this one: that link carries packets in one
-/// direction only.
+/// The neighbour received packets of the previous router, but none of this one: the link carries
+/// packets in one direction only.
 #[test]
-fn a_neighbour_that_heard_only_the_router_before_does_not_bring_the_link_up() {
+fn a_neighbour_that_received_only_the_previous_router_does_not_bring_the_link_up() {
     for kept in [100 * MS, 1200 * MS, 3000 * MS] {
         let mut link = Link::new(10 * MS, 2);
         link.start(0, Kind::Reference, Bfd::default());
@@ -234,9 +234,9 @@ fn a_neighbour_that_heard_only_the_router_before_does_not_bring_the_link_up() {
 enum Event {
     /// The router at an end ends, if there is one, and the next one starts after a pause.
     Replace(usize, Kind, Duration, Bfd),
-    /// From now on packets to an end are lost, so many of a hundred.
+    /// From now on this percentage of the packets to an end is lost.
     Lose(usize, u8),
-    /// A packet of someone else arrives at an end.
+    /// A forged packet arrives at an end.
     Forge(usize, Control),
 }
 
@@ -310,7 +310,7 @@ proptest! {
             }
         }
         // Two of scionproto's are not this crate's concern: with a detection multiplier of 1 they
-        // may interrupt each other for ever.
+        // may interrupt each other again and again.
         if link.ends.iter().flatten().all(|end| matches!(end, Router::Reference(_))) {
             return Ok(());
         }
