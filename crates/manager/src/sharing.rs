@@ -244,8 +244,8 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         std::mem::take(&mut self.orders)
     }
 
-    /// What a downloader is to be told about its paths: of each that is connected the decision, if
-    /// it differs from what this returned for it before, or if a connection over it is new.
+    /// What is decided about the offered paths, where it differs from what this returned for a path
+    /// before, or where a connection over it is new: that is what the downloaders are to be told.
     pub fn changes(&mut self) -> Vec<(K, Fingerprint, Decision)> {
         let mut changes = Vec::new();
         if !std::mem::take(&mut self.has_changes) {
@@ -253,9 +253,6 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
         for (key, known) in &mut self.downloaders {
             for (path, state) in &mut known.paths {
-                if !state.is_up() {
-                    continue;
-                }
                 let decision = state.decision(|| self.assignment.decision(*key, *path));
                 if let Some(decision) = decision
                     && state.told.as_ref() != Some(&decision)

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use hawser_path::{Decision, Verdict};
+use hawser_path::{Decision, Fingerprint, Verdict};
 
 pub(crate) use self::downloader::Downloaders;
 pub(crate) use self::uploader::Uploaders;
@@ -65,6 +65,24 @@ pub(crate) struct Orders {
     pub waits: u64,
     /// Choking periods in which an uploader gave somebody a turn.
     pub turns: u64,
+    /// The decisions themselves, if they are wanted.
+    pub log: Option<Vec<Decided>>,
+}
+
+/// A decision of a simulation about a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Decided {
+    /// Virtual time since the beginning.
+    pub time: Duration,
+    /// The number of the host that sends over the path; seeders come first.
+    pub uploader: usize,
+    /// The number of the host that receives over it.
+    pub leecher: usize,
+    /// The path, in the direction from the host that chooses.
+    pub path: Fingerprint,
+    /// What was decided.
+    pub decision: Decision,
 }
 
 impl Orders {
@@ -73,5 +91,18 @@ impl Orders {
         let kind = kind::of(&decision.reason);
         let name = format!("{}: {kind}", decision.verdict);
         *self.decisions.entry(name).or_default() += 1;
+    }
+
+    /// Keeps a decision, if decisions are wanted.
+    fn log(&mut self, pair: Pair, path: Fingerprint, decision: Decision, now: Now) {
+        if let Some(log) = &mut self.log {
+            log.push(Decided {
+                time: now.since,
+                uploader: pair.from as usize,
+                leecher: pair.to as usize,
+                path,
+                decision,
+            });
+        }
     }
 }

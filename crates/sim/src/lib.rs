@@ -37,8 +37,9 @@ mod tests;
 
 pub use hawser_manager::SelectBy;
 
+pub use self::choose::Decided;
 pub use self::fair::max_min;
 pub use self::generate::{MAX_ASES, generate};
 pub use self::options::{Options, SimulateError};
 pub use self::outcome::{Completion, Goodput, Outcome, Shared};
-pub use self::simulate::{Progress, STEP, simulate};
+pub use self::simulate::{Progress, STEP, decisions, simulate};

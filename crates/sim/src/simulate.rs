@@ -5,6 +5,7 @@ use std::time::Duration;
 use hawser_manager::SelectBy;
 use hawser_topology::Network;
 
+use crate::choose::Decided;
 use crate::options::{Options, SimulateError};
 use crate::outcome::Outcome;
 use crate::swarm::Swarm;
@@ -35,6 +36,31 @@ pub fn simulate(
 ) -> Result<Outcome, SimulateError> {
     options.check()?;
     let mut swarm = Swarm::new(network, options, by)?;
+    run(&mut swarm, options, &mut progress)?;
+    Ok(Outcome::of(&swarm, by))
+}
+
+/// Every decision about a path, in the course of the same simulation.
+///
+/// # Errors
+/// When the options do not fit the network, as [`SimulateError`] says.
+pub fn decisions(
+    network: &Network,
+    options: &Options,
+    by: SelectBy,
+) -> Result<Vec<Decided>, SimulateError> {
+    options.check()?;
+    let mut swarm = Swarm::new(network, options, by)?;
+    swarm.orders.log = Some(Vec::new());
+    run(&mut swarm, options, &mut |_| {})?;
+    Ok(swarm.orders.log.unwrap_or_default())
+}
+
+fn run(
+    swarm: &mut Swarm,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), SimulateError> {
     while swarm.now() < options.duration {
         let finished = swarm.leechers().iter().filter(|one| one.finished.is_some());
         let finished = finished.count();
@@ -49,5 +75,5 @@ pub fn simulate(
         }
         swarm.step()?;
     }
-    Ok(Outcome::of(&swarm, by))
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! Whole transfers: seeder and leecher as programs in a network.
 
+mod alike;
 mod choice;
 mod faults;
 mod forged;
@@ -11,7 +12,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 

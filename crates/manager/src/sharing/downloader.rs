@@ -39,7 +39,7 @@ pub(super) struct PathState<P> {
     /// How it failed last.
     trouble: String,
     pub subflows: Vec<Subflow>,
-    /// What the downloader was last told about it.
+    /// What was last returned as a change.
     pub told: Option<Decision>,
 }
 

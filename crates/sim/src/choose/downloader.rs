@@ -120,8 +120,9 @@ impl Peer {
                 Action::Close { .. } => drop(self.subflows.remove(&order.subflow)),
             }
         }
-        for (_, decision) in self.set.changes() {
+        for (path, decision) in self.set.changes() {
             orders.count(&decision);
+            orders.log(pair, path, decision, now);
         }
     }
 }

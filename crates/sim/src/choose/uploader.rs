@@ -93,6 +93,15 @@ impl Chooser for Uploaders {
                 uploader.obey(leecher, pair, &order, orders);
             }
             orders.turns += uploader.sharing.turns() - turns;
+            if orders.log.is_some() {
+                for (leecher, path, decision) in uploader.sharing.changes() {
+                    let pair = Pair {
+                        from: *from,
+                        to: leecher.0,
+                    };
+                    orders.log(pair, path, decision, now);
+                }
+            }
         }
         self.uploaders
             .retain(|_, uploader| !uploader.paths.is_empty());

@@ -222,14 +222,15 @@ impl<P: AsRef<Path> + Clone> Uploads<P> {
     fn changes(&mut self) -> Vec<(ConnId, Vec<Interface>, Decision)> {
         let mut changes = Vec::new();
         for (downloader, path, decision) in self.sharing.changes() {
+            tracing::debug!(peer = %downloader, %path, %decision, "path weighed");
             let conns = self.known.get(&downloader.group);
             let conns = conns.into_iter().flat_map(|known| &known.conns);
-            let interfaces = self.sharing.path(downloader, path);
-            let Some(interfaces) = interfaces.map(|path| &path.as_ref().interfaces) else {
+            let Some(offered) = self.sharing.path(downloader, path) else {
                 continue;
             };
             for (conn, _) in conns.filter(|(_, (_, of))| *of == path) {
-                changes.push((*conn, interfaces.clone(), decision.clone()));
+                let interfaces = offered.as_ref().interfaces.clone();
+                changes.push((*conn, interfaces, decision.clone()));
             }
         }
         changes

@@ -1,0 +1,207 @@
+//! A download and the simulator decide alike about every path of the same network.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use hawser_sim::{Decided, Options, SelectBy, decisions};
+use hawser_topology::Network;
+
+use super::*;
+use crate::support::topology;
+
+/// Where a seeder and leechers are in a network.
+struct Scene<'a> {
+    network: Network,
+    /// As `lab up` takes it.
+    topology: &'a str,
+    name: &'a str,
+    seeder: &'a str,
+    leechers: &'a [&'a str],
+    paths: usize,
+}
+
+/// By leecher and path, in the direction from the seeder: what was decided, and why.
+type Decisions = BTreeMap<(usize, String), String>;
+
+impl Scene<'_> {
+    /// What the simulator decides before sensing tries anything.
+    fn simulated(&self) -> Decisions {
+        let options = Options {
+            leechers: self.leechers.len(),
+            size: 100 << 20,
+            arrive: Duration::ZERO,
+            duration: Duration::from_secs(3),
+            paths: self.paths,
+            known: 100,
+            peers: 0,
+            seeders_in: vec![self.seeder.parse().unwrap()],
+            leechers_in: self
+                .leechers
+                .iter()
+                .map(|one| one.parse().unwrap())
+                .collect(),
+            ..Options::default()
+        };
+        let decided = decisions(&self.network, &options, SelectBy::Uploader).unwrap();
+        let is_sensed = |one: &Decided| one.decision.reason.to_string().contains("tried");
+        let mut all = Decisions::new();
+        for one in decided.iter().take_while(|one| !is_sensed(one)) {
+            let mut text = one.decision.to_string();
+            for leecher in 0..self.leechers.len() {
+                // Hosts are numbered from the seeder on.
+                text = text.replace(&format!("host {}", leecher + 1), &name(leecher));
+            }
+            all.insert((one.leecher - 1, one.path.to_string()), text);
+        }
+        all
+    }
+
+    /// Waits until a seeder in a lab has decided the same, and fails where it never does.
+    fn check(&self) {
+        let expected = self.simulated();
+        assert!(!expected.is_empty());
+        let Some(lab) = As::default().up(self.topology, self.name) else {
+            return;
+        };
+        let files = Files::new(&[("data", 100 << 20)]);
+        let (torrent, content) = (files.torrent(), files.content());
+        let args = [
+            "seed",
+            torrent.to_str().unwrap(),
+            content.to_str().unwrap(),
+            "--json",
+        ];
+        let log = ["RUST_LOG=hawser_torrent::swarm::uploads=debug"];
+        let mut seeder = Running::start_with(&lab, self.seeder, &log, &args.map(str::to_owned));
+        let mut line = String::new();
+        let out = seeder.0.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        let ready: Value = serde_json::from_str(&line).unwrap();
+        let peer = ready["listening"].as_str().unwrap().to_owned();
+        let decided = Arc::new(Mutex::new(Vec::new()));
+        let (stderr, lines) = (seeder.0.stderr.take().unwrap(), Arc::clone(&decided));
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines() {
+                lines.lock().unwrap().extend(weighed(&line.unwrap()));
+            }
+        });
+        let mut running = Vec::new();
+        for (number, isd_as) in self.leechers.iter().enumerate() {
+            let into = files.folder.path().join(number.to_string());
+            let mut args = files.get_args(&peer);
+            args[3] = into.to_str().unwrap().to_owned();
+            args.extend(["--paths".to_owned(), self.paths.to_string()]);
+            running.push(Running::start(&lab, isd_as, &args));
+            // They come in this order, as in the simulation.
+            eventually("the seeder decides about a leecher", || {
+                peers(&decided.lock().unwrap()).len() > number
+            });
+        }
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let is_alike = || states(&decided.lock().unwrap()).contains(&expected);
+        while !is_alike() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        drop((running, seeder));
+        reader.join().unwrap();
+        let states = states(&decided.lock().unwrap());
+        assert!(
+            states.contains(&expected),
+            "{expected:#?} is none of {states:#?}"
+        );
+    }
+}
+
+/// What leechers are called in both.
+fn name(leecher: usize) -> String {
+    format!("leecher {leecher}")
+}
+
+/// The peer, the path and the decision of a line of a seeder's log.
+fn weighed(line: &str) -> Option<[String; 3]> {
+    let (_, fields) = line.split_once("path weighed ")?;
+    let (peer, fields) = fields.strip_prefix("peer=")?.split_once(" path=")?;
+    let (path, decision) = fields.split_once(" decision=")?;
+    Some([peer, path, decision].map(str::to_owned))
+}
+
+/// The leechers in the order in which they came.
+fn peers(decided: &[[String; 3]]) -> Vec<String> {
+    let mut peers: Vec<String> = Vec::new();
+    for [peer, ..] in decided {
+        if !peers.contains(peer) {
+            peers.push(peer.clone());
+        }
+    }
+    peers
+}
+
+/// What was decided in all after each decision, before sensing tries anything. A link that fails
+/// later changes no state that was before.
+fn states(decided: &[[String; 3]]) -> Vec<Decisions> {
+    let peers = peers(decided);
+    let decided = decided
+        .iter()
+        .take_while(|[.., text]| !text.contains("tried"));
+    let states = decided.scan(Decisions::new(), |state, [peer, path, text]| {
+        let leecher = peers.iter().position(|one| one == peer)?;
+        let mut text = text.clone();
+        for (at, peer) in peers.iter().enumerate() {
+            text = text.replace(peer.as_str(), &name(at));
+        }
+        state.insert((leecher, path.clone()), text);
+        Some(state.clone())
+    });
+    states.collect()
+}
+
+#[test]
+fn an_uploader_and_the_simulator_decide_alike_on_fig7a() {
+    let scene = Scene {
+        network: Network::ready("fig7a").unwrap(),
+        topology: "fig7a",
+        name: "alike-7a",
+        seeder: "1-ff00:0:4",
+        leechers: &["1-ff00:0:1"],
+        paths: 4,
+    };
+    scene.check();
+}
+
+#[test]
+fn an_uploader_and_the_simulator_decide_alike_on_fig9() {
+    let scene = Scene {
+        network: Network::ready("fig9").unwrap(),
+        topology: "fig9",
+        name: "alike-9",
+        seeder: "1-ff00:0:5",
+        leechers: &["1-ff00:0:1", "1-ff00:0:4"],
+        paths: 4,
+    };
+    scene.check();
+}
+
+/// The largest network of the experiment `unequal`.
+const UNEQUAL: &str = r#"
+ASes:
+  "1-ff00:0:110": {core: true}
+  "1-ff00:0:111": {core: true}
+links:
+  - {a: "1-ff00:0:110#1", b: "1-ff00:0:111#1", linkAtoB: CORE, rate: 20mbit, delay: 5ms}
+  - {a: "1-ff00:0:110#2", b: "1-ff00:0:111#2", linkAtoB: CORE, rate: 2mbit, delay: 100ms}
+  - {a: "1-ff00:0:110#3", b: "1-ff00:0:111#3", linkAtoB: CORE, rate: 500kbit, delay: 300ms, loss: 10%}
+"#;
+
+#[test]
+fn an_uploader_and_the_simulator_decide_alike_on_unequal_links() {
+    let folder = tempfile::tempdir().unwrap();
+    let scene = Scene {
+        network: Network::parse(UNEQUAL).unwrap(),
+        topology: &topology(folder.path(), UNEQUAL),
+        name: "alike-unequal",
+        seeder: B,
+        leechers: &[A],
+        paths: 3,
+    };
+    scene.check();
+}
