@@ -61,7 +61,7 @@ impl fmt::Display for PeerAddr {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PeerAddrError {
-    /// It has an AS, but is no SCION address.
+    /// It has an AS, but is not a SCION address.
     #[error(transparent)]
     Scion(#[from] AddrError),
     /// It is an IP address without a port.
@@ -69,7 +69,7 @@ pub enum PeerAddrError {
     NoPort(String),
     /// It is not an IP address of one host with a port from 1 to 65535.
     #[error(
-        "`{0}` is no peer: write ISD-AS,IP:PORT for a SCION peer, as in 1-ff00:0:110,10.0.0.1:6881, \
+        "`{0}` is not a peer: write ISD-AS,IP:PORT for a SCION peer, as in 1-ff00:0:110,10.0.0.1:6881, \
          or IP:PORT for an IP peer"
     )]
     Ip(String),
@@ -131,9 +131,9 @@ mod tests {
             ("10.0.0.1", "10.0.0.1:6881"),
             ("::1", "[::1]:6881"),
             ("[::1]", "[::1]:6881"),
-            ("10.0.0.1:0", "`10.0.0.1:0` is no peer"),
-            ("0.0.0.0:6881", "`0.0.0.0:6881` is no peer"),
-            ("nonsense", "`nonsense` is no peer"),
+            ("10.0.0.1:0", "`10.0.0.1:0` is not a peer"),
+            ("0.0.0.0:6881", "`0.0.0.0:6881` is not a peer"),
+            ("nonsense", "`nonsense` is not a peer"),
             ("1-ff00:0:110", "1-ff00:0:110,10.0.0.1:6881"),
             ("1-ff00:0:110,10.0.0.1", "HOST:PORT"),
         ] {

@@ -30,11 +30,11 @@ pub struct Download {
 }
 
 impl Download {
-    /// Starts to fetch the torrent into `dir`, which is created if it is not there, from `peers`
-    /// and from who connects to `network`. What is on disk already is checked first and not fetched
-    /// again. Errors come out of [`Download::wait`].
+    /// Starts to fetch the torrent into `dir`, which is created if it does not exist, from `peers` and
+    /// from peers that connect to `network`. What is already on disk is verified first and not fetched
+    /// again. [`Download::wait`] returns errors.
     ///
-    /// `network` serves this one torrent, and its connections are the download's to accept.
+    /// `network` is for this torrent alone: the download accepts all its connections.
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -79,13 +79,13 @@ impl Download {
         }
     }
 
-    /// How it is doing, about ten times a second.
+    /// Its state, about ten times a second.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.clone()
     }
 
-    /// Waits until everything is verified, and tells how that went; `None` when the download ends
-    /// before: [`Download::wait`] then tells why. Also `None` when asked again.
+    /// Waits until everything is verified, and returns what it took; `None` if the download ends
+    /// before that ([`Download::wait`] returns why), and when called again.
     pub async fn completed(&mut self) -> Option<Summary> {
         if self.completed.is_terminated() {
             return None;
@@ -96,7 +96,7 @@ impl Download {
     /// Waits for the end, that of seeding afterwards included.
     ///
     /// # Errors
-    /// What kept it from finishing.
+    /// Why it did not finish.
     pub async fn wait(self) -> Result<Summary, DownloadError> {
         let Self { stop, task, .. } = self;
         let result = task.await;

@@ -1,8 +1,8 @@
-//! What a `.torrent` file says (BEP 3): the files, their order, the hash of every piece.
+//! `.torrent` files (BEP 3): the files of a torrent, their order, the hash of every piece.
 //!
-//! Torrents are read as they are in the world, as libtorrent reads them: keys in any order, bytes
-//! after the end, names that no file can have, several files of one name. The info-hash is always
-//! that of the bytes as they stand.
+//! They are read as tolerantly as libtorrent reads them: keys in any order, bytes after the end,
+//! names that no file can have, several files of one name. The info-hash is always that of the bytes
+//! in the file, unchanged.
 
 pub(crate) mod bencode;
 mod bounds;

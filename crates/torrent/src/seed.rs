@@ -1,4 +1,4 @@
-//! Serving a torrent to whoever connects.
+//! Serving a torrent.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use crate::transport::Transport;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SeedOptions {
-    /// Whether paths to peers that let the uploader choose are chosen here.
+    /// Whether this side chooses paths to peers that let the uploader choose.
     pub select_by: SelectBy,
-    /// Which of the paths to such a peer come first. Only what ranks counts: what is taken is what
-    /// is apart from the paths given to all other peers.
+    /// Which of the paths to such a peer come first. Only its ranking counts: taken are paths that
+    /// share nothing with those assigned to other peers.
     pub select: Select,
-    /// Which paths may be used at all, those that peers connect over included.
+    /// Which paths may be used at all, also by peers that connect.
     pub policy: Option<Policy>,
-    /// Whether paths that share interfaces with those given out are tried, and kept if the others
-    /// lose nothing (001, section VIII).
+    /// Whether paths that share interfaces with assigned ones are tried, and kept if those lose
+    /// nothing (001, section VIII).
     pub sensing: bool,
 }
 
@@ -54,7 +54,7 @@ impl SeedOptions {
         Self::default()
     }
 
-    /// Who chooses: with [`SelectBy::Downloader`] nobody is connected back to.
+    /// The side that chooses: with [`SelectBy::Downloader`] no peer is connected back to.
     pub fn with_select_by(mut self, select_by: SelectBy) -> Self {
         self.select_by = select_by;
         self
@@ -72,7 +72,7 @@ impl SeedOptions {
         self
     }
 
-    /// Whether to try paths that share interfaces with those given out. Unless said, yes.
+    /// Whether to try paths that share interfaces with assigned ones; by default yes.
     pub fn with_sensing(mut self, sensing: bool) -> Self {
         self.sensing = sensing;
         self
@@ -117,13 +117,13 @@ pub enum SeedError {
 }
 
 impl Seed {
-    /// Verifies `content` (the file, or the folder of a torrent of several files, by whatever name;
-    /// or the folder that holds it by its own name) against the torrent, calling `checked` with
-    /// bytes hashed and bytes in all, then serves every peer that connects to `network`, and
-    /// connects back to those that let it choose paths.
+    /// Verifies `content` against the torrent, calling `checked` with the bytes hashed so far and in
+    /// all. Then serves every peer that connects to `network`, and connects back to those that let it
+    /// choose paths. `content` is the file, or the folder of a torrent of several files, under any
+    /// name; or the folder that has it in it under the torrent's name.
     ///
     /// # Errors
-    /// When the content is not there or does not match the torrent.
+    /// If the content does not exist or does not match the torrent.
     pub async fn start(
         metainfo: Metainfo,
         content: PathBuf,
@@ -174,7 +174,7 @@ impl Seed {
             match ended {
                 Ok(_) => Ok(()),
                 Err(SwarmError::Store(error)) => Err(SeedError::Store(error)),
-                // The other ends are those of downloads.
+                // Only downloads end for other reasons.
                 Err(_) => Err(SeedError::EndpointClosed),
             }
         });
@@ -185,7 +185,7 @@ impl Seed {
         })
     }
 
-    /// How it is doing, about ten times a second.
+    /// Its state, about ten times a second.
     pub fn progress(&self) -> watch::Receiver<SeedProgress> {
         self.progress.clone()
     }
@@ -193,7 +193,7 @@ impl Seed {
     /// Closes all connections and ends; the endpoint stays open.
     ///
     /// # Errors
-    /// What had ended it before.
+    /// Why it had ended before.
     pub async fn stop(self) -> Result<(), SeedError> {
         self.stop.send_replace(true);
         self.wait().await
@@ -202,7 +202,7 @@ impl Seed {
     /// Waits until the endpoint closes.
     ///
     /// # Errors
-    /// What ended it.
+    /// Why it ended.
     pub async fn wait(self) -> Result<(), SeedError> {
         let Self { stop, task, .. } = self;
         let result = task.await;
@@ -211,7 +211,7 @@ impl Seed {
     }
 }
 
-/// Opens the content and hashes all of it; returns the state of each file before that.
+/// Opens the content and hashes all of it; returns the states of the files before that.
 fn verify(
     metainfo: &Metainfo,
     content: &Path,
@@ -220,7 +220,7 @@ fn verify(
     let content = locate(metainfo, content);
     let (root, layout) = layout::at_content(metainfo, &content);
     let files = Files::read_only(root, layout);
-    // Before they are hashed: what changes meanwhile is hashed again.
+    // Taken before hashing: files that change meanwhile are hashed again.
     let stamps = files.complete()?;
     let (mut done, mut wrong, mut first) = (0, 0, u32::MAX);
     let each = |piece, is_right: bool| {
@@ -245,8 +245,8 @@ fn verify(
     Ok((files, stamps))
 }
 
-/// The content itself: `path`, or what in it has the torrent's name when `path` is the folder that
-/// a download went to.
+/// The path of the content: `path`, or what in it has the torrent's name if `path` is a download
+/// folder.
 fn locate(metainfo: &Metainfo, path: &Path) -> PathBuf {
     let inside = metainfo.content_path(path);
     let is_it = |path: &Path| path.is_dir() == metainfo.is_multi_file();

@@ -17,7 +17,7 @@ pub enum DownloadError {
     #[error("the download was stopped; what was verified is kept")]
     Stopped,
     /// No peers were given.
-    #[error("there is nobody to fetch from: name at least one peer")]
+    #[error("there is no peer to download from: name at least one")]
     NoPeers,
     /// The download folder or a file in it cannot be used, or the disk is full.
     #[error(transparent)]
@@ -28,7 +28,7 @@ pub enum DownloadError {
         /// Each peer with the reason.
         peers: Vec<(PeerAddr, String)>,
     },
-    /// No peer could be reached for too long.
+    /// No peer could be reached for too long a time.
     #[error("no peer could be reached for {} s; what was verified is kept: {}", .after.as_secs(), listed(.peers))]
     NoPeer {
         /// How long.
@@ -36,7 +36,7 @@ pub enum DownloadError {
         /// Each peer with the last reason.
         peers: Vec<(PeerAddr, String)>,
     },
-    /// Peers are connected, but none sends anything, or has what is missing, for too long.
+    /// Peers are connected, but for too long a time none has sent a block or had a missing piece.
     #[error("gave up after {} s without progress; what was verified is kept: {}", .after.as_secs(), listed(.peers))]
     NoProgress {
         /// How long.

@@ -26,13 +26,13 @@ pub struct DownloadOptions {
     /// Whether paths that share interfaces with those used are tried, and kept if the others lose
     /// nothing (001, section VIII).
     pub sensing: bool,
-    /// Give up after this long without progress, and without a peer that may bring it.
+    /// Time without progress, and without a peer that may bring it, after which it gives up.
     pub give_up_after: Duration,
     /// Whether files in the download folder that are not the torrent's are overwritten instead of
     /// refused.
     pub overwrite: bool,
-    /// Whether to go on serving others, over the same connections, once everything is verified, and
-    /// for how long.
+    /// Whether, and for how long, to go on serving peers over the same connections once everything is
+    /// verified.
     pub seed: Option<SeedLimits>,
 }
 
@@ -70,7 +70,7 @@ impl DownloadOptions {
         self
     }
 
-    /// Who chooses among paths.
+    /// Which side chooses among paths.
     pub fn with_select_by(mut self, select_by: SelectBy) -> Self {
         self.select_by = select_by;
         self
@@ -83,38 +83,38 @@ impl DownloadOptions {
     }
 
     /// A path waits when it carries less than this share of what the best one to the same peer
-    /// carries: 0 (never) to 1. Unless said, 0.01.
+    /// carries: 0 (never) to 1. By default 0.01.
     pub fn with_min_weight(mut self, share: f64) -> Self {
         self.slots.min_weight = share;
         self
     }
 
-    /// How often paths are weighed. Unless said, every second.
+    /// How often paths are weighed. By default every second.
     pub fn with_time_slot(mut self, time_slot: Duration) -> Self {
         self.slots.time_slot = time_slot;
         self
     }
 
-    /// Whether to try paths that share interfaces with those used. Unless said, yes.
+    /// Whether to try paths that share interfaces with those used. By default yes.
     pub fn with_sensing(mut self, sensing: bool) -> Self {
         self.sensing = sensing;
         self
     }
 
     /// Whether to overwrite files in the download folder that are not the torrent's: too long, or
-    /// without a piece of it. Unless said, they are refused.
+    /// without a piece of it. By default they are refused.
     pub fn with_overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
         self
     }
 
-    /// How long to go on without any connection and without progress.
+    /// How long to wait without progress, and without a peer that may bring it. By default 60 s.
     pub fn with_give_up_after(mut self, timeout: Duration) -> Self {
         self.give_up_after = timeout;
         self
     }
 
-    /// Go on serving others once everything is verified, until a limit is reached. Unless said, the
+    /// Goes on serving peers once everything is verified, until a limit is reached. By default the
     /// download ends then.
     pub fn with_seed(mut self, limits: SeedLimits) -> Self {
         self.seed = Some(limits);

@@ -1,5 +1,5 @@
-//! Bencode (BEP 3), read in two ways: strictly, in its one canonical form, and tolerantly, as
-//! torrents in the world are written.
+//! Bencode (BEP 3), read strictly, in its one canonical form, or tolerantly, as many programs write
+//! it.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub enum BencodeError {
     #[error("it ends at byte {0}, in the middle of a value: the file is cut short")]
     CutShort(usize),
     /// A byte that cannot be there.
-    #[error("byte {0} does not belong there: this is no bencode")]
+    #[error("byte {0} does not belong there: this is not bencode")]
     Unexpected(usize),
     /// An integer that is not in canonical form or does not fit 64 bits.
     #[error("the number at byte {0} is malformed or too large")]
@@ -50,7 +50,7 @@ pub enum Value<'a> {
     Dict(Dict<'a>),
 }
 
-/// A dictionary, its entries in the order in which they stand.
+/// A dictionary, its entries in the order of the input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dict<'a> {
     entries: Vec<Entry<'a>>,
@@ -69,7 +69,7 @@ impl<'a> Dict<'a> {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// Where in the input the value under `key` stands, first byte to past the last.
+    /// The bytes of the input that are the value under `key`.
     pub fn span(&self, key: &str) -> Option<Range<usize>> {
         self.entry(key).map(|entry| entry.span.0..entry.span.1)
     }

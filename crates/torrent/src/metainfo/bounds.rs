@@ -1,4 +1,4 @@
-//! Bounds of what is read and made.
+//! Bounds on `.torrent` files, read and made.
 
 /// Largest `.torrent` read, in bytes.
 pub const MAX_METAINFO_BYTES: usize = 16 << 20;

@@ -1,4 +1,4 @@
-//! Making a `.torrent` file from what is on disk.
+//! Making a `.torrent` file of content on disk.
 
 use std::collections::HashSet;
 use std::fs;
@@ -94,7 +94,7 @@ pub enum CreateError {
         /// The file or folder.
         path: PathBuf,
     },
-    /// A symbolic link that nobody else could follow.
+    /// A symbolic link that does not work on other hosts.
     #[error(
         "{path} is a symbolic link that leads out of the folder or to nothing: put the file itself there, or leave it out"
     )]
@@ -183,7 +183,7 @@ pub(super) fn auto_length(total: u64) -> u32 {
     length
 }
 
-/// The SHA-1 of every piece, one behind the other.
+/// The SHA-1 of every piece, one after another.
 fn hash_all(
     files: &Files,
     pieces: Pieces,
@@ -408,7 +408,7 @@ fn link_target(root: &Path, inner: &Path, path: &Path) -> Option<PathBuf> {
             _ => return None,
         }
     }
-    // Where other links are on the way, `..` may have meant another folder.
+    // If it passes other links, `..` may have meant another folder.
     let same = root.join(&target).canonicalize().ok()? == path.canonicalize().ok()?;
     (same && target != Path::new("")).then_some(target)
 }

@@ -18,15 +18,15 @@ pub enum MetainfoError {
         "not a torrent file: {0} bytes are more than the {MAX_METAINFO_BYTES} a torrent file may have"
     )]
     TooLarge(usize),
-    /// Bencode, but no dictionary.
-    #[error("not a torrent file: it is no dictionary")]
+    /// Bencode, but not a dictionary.
+    #[error("not a torrent file: it is not a dictionary")]
     NoDictionary,
     /// A key that must be there is not, or holds another kind of value.
     #[error("the torrent's `{key}` is missing or is not {expected}")]
     Field {
         /// The key, with its parents: `info.piece length`.
         key: &'static str,
-        /// What should stand there.
+        /// What it should be.
         expected: &'static str,
     },
     /// A BEP 52 torrent without version 1 pieces.

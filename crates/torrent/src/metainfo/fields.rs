@@ -48,8 +48,8 @@ pub(super) fn length(
     u64::try_from(length).map_err(|_| MetainfoError::FileLength { file: file() })
 }
 
-/// An optional text, from `key` with `.utf-8` after it where that is there. What is no UTF-8 is
-/// shown as well as it can be.
+/// An optional text, from `key` with `.utf-8` after it if that exists. Bytes that are not UTF-8 are
+/// replaced.
 pub(super) fn text(from: &Dict<'_>, key: &str) -> Option<String> {
     let utf8 = from.find(&format!("{key}.utf-8"));
     let bytes = utf8.or_else(|| from.find(key))?.as_bytes()?;

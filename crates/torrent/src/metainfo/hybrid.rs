@@ -1,6 +1,5 @@
-//! The version 2 part of a hybrid torrent (BEP 52), which must describe the same files as the
-//! version 1 part: clients that go by one would else fetch something else than those that go by the
-//! other.
+//! The version 2 part of a hybrid torrent (BEP 52). It must describe the same files as the version 1
+//! part, so that clients fetch the same content whichever part they use.
 
 use super::bencode::{self, Dict, Value};
 use super::error::MetainfoError;
@@ -21,9 +20,9 @@ struct Leaf {
     length: u64,
 }
 
-/// What version 1 says.
+/// The version 1 part.
 pub(super) struct VersionOne<'a> {
-    /// The name, as it stands.
+    /// The name, unchanged.
     pub name: &'a [u8],
     pub piece_length: u32,
     /// The files in order, padding among them.
@@ -105,7 +104,7 @@ fn compare(one: &VersionOne<'_>, two: &[Leaf]) -> Result<(), MetainfoError> {
     if let Some(other) = two.next() {
         return contradiction(format!("version 1 lacks the file {}", other.path.join("/")));
     }
-    // Padding behind the last file is there or not.
+    // There may be padding after the last file.
     if at != end && at != end.next_multiple_of(piece) {
         return contradiction(format!(
             "version 1 goes on for {} bytes after the last file",
@@ -124,7 +123,7 @@ fn walk(
     let malformed = |why: String| Err(MetainfoError::Hybrid { why });
     for (key, value) in folder.iter() {
         let Some(inner) = value.as_dict() else {
-            return malformed(format!("{} is no dictionary", name::printable(key)));
+            return malformed(format!("{} is not a dictionary", name::printable(key)));
         };
         if key.is_empty() {
             return malformed("a file of its tree has no name".to_owned());
@@ -134,10 +133,10 @@ fn walk(
         }
         path.push(name::sanitize_or_blank(key));
         match inner.find("") {
-            // What describes a file stands under an empty name.
+            // The description of a file has an empty name.
             Some(file) if inner.iter().count() == 1 => {
                 let Some(file) = file.as_dict() else {
-                    return malformed(format!("{} is no dictionary", name::printable(key)));
+                    return malformed(format!("{} is not a dictionary", name::printable(key)));
                 };
                 files.push(Leaf {
                     path: path.clone(),

@@ -1,8 +1,8 @@
-//! What names a torrent.
+//! The name of a torrent on the wire.
 
 use std::fmt;
 
-/// The SHA-1 of the info dictionary: what names a torrent on the wire. Displayed as hex.
+/// The SHA-1 of the info dictionary, which identifies a torrent on the wire. Displayed as hex.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct InfoHash(pub [u8; 20]);
 

@@ -1,4 +1,4 @@
-//! The files that a torrent lists (BEP 3, BEP 47), as it lists them.
+//! The list of files in a torrent (BEP 3, BEP 47).
 
 use super::bencode::{Dict, Value};
 use super::error::MetainfoError;
@@ -13,9 +13,9 @@ const BITCOMET_PADDING: &str = "_____padding_file_";
 pub(super) struct Listed {
     /// From the torrent's folder on, each element made safe. Not empty but for padding.
     pub path: Vec<String>,
-    /// The path as it stands, where it was changed.
+    /// The path before it was made safe, if that changed it.
     pub original: Option<String>,
-    /// Bytes; none for a link.
+    /// Bytes; 0 for a link.
     pub length: u64,
     pub kind: Kind,
 }
@@ -130,7 +130,7 @@ pub(super) fn safe_path(
     Ok((path, (!same).then(|| shown(elements))))
 }
 
-/// A path as it stands in the torrent.
+/// A path as it is in the torrent.
 fn shown(elements: &[&[u8]]) -> String {
     let elements = elements.iter().map(|name| String::from_utf8_lossy(name));
     elements.collect::<Vec<_>>().join("/")

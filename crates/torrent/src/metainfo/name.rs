@@ -1,8 +1,8 @@
-//! File names made of what a stranger's torrent calls its files.
+//! Safe file names, made of the names in a torrent.
 //!
 //! The rules are those of libtorrent, so that content which another client fetched is found under
-//! the same names, but for these: letter case tells names apart, as it does on Linux; a name that a
-//! file system takes is never shortened; of bytes that are no UTF-8 the characters after them stay.
+//! the same names, with these exceptions: names that differ in letter case differ, as on Linux; a
+//! name that a file system takes is never shortened; characters after bytes that are not UTF-8 stay.
 
 /// Longest file name of the file systems in use, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -21,7 +21,7 @@ pub(super) const MAX_PATH_BYTES: usize = 3072;
 pub(super) const MAX_PATH_DEPTH: usize = 100;
 
 /// A path element as a file name: separators, NUL and characters that reverse the direction of text
-/// are left out, what is no UTF-8 and control characters are replaced by `_`, and what is too long
+/// are left out, bytes that are not UTF-8 and control characters become `_`, and what is too long
 /// is cut before its extension. `None` when nothing is left but dots that name no file.
 pub(super) fn sanitize(element: &[u8]) -> Option<String> {
     if element.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn sanitize_or_blank(element: &[u8]) -> String {
     sanitize(element).unwrap_or_else(|| "_".to_owned())
 }
 
-/// `name` as text, if it can stand in a torrent as it is: readers change nothing of it.
+/// `name` as text, if readers of a torrent would not change it.
 pub(super) fn kept(name: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(name).ok()?;
     (sanitize(name)? == text).then_some(text)

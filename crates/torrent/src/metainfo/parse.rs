@@ -20,7 +20,7 @@ impl Metainfo {
     /// Reads the bytes of a `.torrent` file.
     ///
     /// # Errors
-    /// [`MetainfoError`] when they are no bencode, cut short, or contradict themselves.
+    /// If they are not bencode, cut short, or contradict themselves.
     pub fn parse(bytes: &[u8]) -> Result<Self, MetainfoError> {
         if bytes.len() > MAX_METAINFO_BYTES {
             return Err(MetainfoError::TooLarge(bytes.len()));

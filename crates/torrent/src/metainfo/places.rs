@@ -1,10 +1,10 @@
-//! A place of its own for each file of a torrent, and where its symbolic links lead.
+//! A path of its own for each file of a torrent, and the targets of its symbolic links.
 
 use std::collections::HashMap;
 
 use super::name::Numbered;
 
-/// Most links passed on the way to one target, as on Linux (path_resolution(7)).
+/// Most links followed to one target, as on Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
 /// The folder of the torrent.
@@ -278,7 +278,7 @@ mod tests {
                 &["a.txt", "a.txt", "a.txt"][..],
                 &["a.txt", "a.1.txt", "a.2.txt"][..],
             ),
-            // A name that somebody has is not given away.
+            // A name that is taken stays with its file.
             (&["a", "a", "a.1"], &["a", "a.2", "a.1"]),
             // Folders come first, wherever they stand.
             (&["a", "a/b"], &["a.1", "a/b"]),

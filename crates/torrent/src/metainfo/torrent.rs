@@ -8,11 +8,11 @@ use crate::pieces::Pieces;
 /// One file of a torrent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Where it goes, relative to the download folder. It begins with the torrent's name and has
-    /// only plain components: no `..`, no root, nothing that leaves the folder.
+    /// Its path relative to the download folder. It begins with the torrent's name and has only plain
+    /// components: no `..`, no root, nothing that leaves the folder.
     pub path: PathBuf,
-    /// The path as the torrent lists it below its name, where a file cannot have it: it is made
-    /// safe, or another file has that name.
+    /// The path in the torrent, without the torrent's name, if it differs from `path`: no file can
+    /// have it, or another file has it.
     pub original: Option<String>,
     /// Length in bytes.
     pub length: u64,
@@ -23,24 +23,24 @@ pub struct File {
 /// A symbolic link of a torrent (BEP 47).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Where it goes, as of a [`File`].
+    /// Its path, as of a [`File`].
     pub path: PathBuf,
-    /// Where it leads, relative to the folder that it is in: to a file or folder of the torrent.
-    /// `None` where the torrent says another target: such a link is not made.
+    /// Its target, a file or folder of the torrent, relative to the folder that the link is in. `None`
+    /// if its target is not in the torrent: such a link is not made.
     pub target: Option<PathBuf>,
 }
 
 /// A checked `.torrent` file.
 ///
-/// [`Metainfo::parse`] is the only way to one, so every value of this type has a sane piece length,
-/// the right number of piece hashes and files that stay inside the download folder.
+/// Only [`Metainfo::parse`] makes one: it has a valid piece length, the right number of piece hashes,
+/// and files that stay inside the download folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metainfo {
     pub(super) info_hash: InfoHash,
     pub(super) info_hash_v2: Option<[u8; 32]>,
     pub(super) name: String,
     pub(super) pieces: Pieces,
-    /// The SHA-1 of every piece, one behind the other.
+    /// The SHA-1 of every piece, one after another.
     pub(super) piece_hashes: Vec<u8>,
     pub(super) files: Vec<File>,
     pub(super) links: Vec<Link>,
@@ -55,7 +55,7 @@ pub struct Metainfo {
 }
 
 impl Metainfo {
-    /// SHA-1 over the info dictionary exactly as it stood in the file (BEP 3).
+    /// SHA-1 over the bytes of the info dictionary as they are in the file (BEP 3).
     pub fn info_hash(&self) -> InfoHash {
         self.info_hash
     }
@@ -65,7 +65,7 @@ impl Metainfo {
         self.info_hash_v2
     }
 
-    /// The name of the file, or of the folder when there are several files, made safe.
+    /// The name of the file, or of the folder of several files, made safe.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -100,7 +100,7 @@ impl Metainfo {
         self.multi_file
     }
 
-    /// The free text its maker left.
+    /// A free text.
     pub fn comment(&self) -> Option<&str> {
         self.comment.as_deref()
     }
@@ -151,7 +151,7 @@ impl Metainfo {
         self.pieces
     }
 
-    /// Where the content stands inside a download folder: the file or the folder of this name.
+    /// The path of the content in a download folder: the file or the folder of this name.
     pub fn content_path(&self, dir: &Path) -> PathBuf {
         dir.join(&self.name)
     }

@@ -8,18 +8,18 @@ use crate::bitfield::Bitfield;
 /// Marks a piece that is in no bucket.
 const NOWHERE: u32 = u32::MAX;
 
-/// Pieces in buckets by availability, so that a change moves one piece and a pick looks at the
-/// rarest first. Peers that have everything are not counted: they change no order.
+/// Pieces in buckets by availability: a change moves one piece, and a pick looks at the rarest first.
+/// Peers that have every piece are not counted, as they do not change the order.
 #[derive(Debug)]
 pub(super) struct Rarity {
     availability: Vec<u32>,
-    /// Where in its bucket each piece stands.
+    /// The position of each piece in its bucket.
     place: Vec<u32>,
     buckets: Vec<Vec<u32>>,
 }
 
 impl Rarity {
-    /// All pieces of `0..count` that are not in `done`, nobody having any.
+    /// All pieces of `0..count` that are not in `done`, of which no peer has any.
     pub fn new(count: u32, done: &Bitfield) -> Self {
         let mut rarity = Self {
             availability: vec![0; count as usize],
@@ -39,7 +39,7 @@ impl Rarity {
             .is_some_and(|place| *place != NOWHERE)
     }
 
-    /// How many of those counted have `piece`.
+    /// How many counted peers have `piece`.
     #[cfg(test)]
     pub fn availability(&self, piece: u32) -> u32 {
         self.availability[piece as usize]
@@ -81,8 +81,8 @@ impl Rarity {
         })
     }
 
-    /// Any piece among those in `has`, at random: before the first piece is whole, what is soonest
-    /// had counts more than what is rare (BEP 3 practice: random first piece).
+    /// Any piece among those in `has`, at random: until the first piece is complete, speed counts more
+    /// than rarity (random first piece, as is common practice with BEP 3).
     pub fn any(&self, has: &Bitfield, rng: &mut StdRng) -> Option<u32> {
         let count = self.place.len() as u32;
         let start = rng.random_range(0..count.max(1));

@@ -16,18 +16,18 @@ pub(crate) enum WireError {
     NotThisTorrent,
     #[error("it sent a message of {length} bytes where at most {limit} are allowed")]
     Oversize { length: u32, limit: u32 },
-    #[error("it sent message {id} with {length} bytes, which is not how long that is")]
+    #[error("it sent message {id} with {length} bytes, a length that this message cannot have")]
     WrongLength { id: u8, length: u32 },
     #[error("it sent a message of unknown kind {0}")]
     UnknownMessage(u8),
     #[error("it sent a bitfield that does not fit {pieces} pieces")]
     BadBitfield { pieces: u32 },
-    #[error("it took back more pieces than it can ever have had")]
+    #[error("it took back more pieces than it can have had")]
     TakesBack,
     #[error("it named piece {piece} of {pieces}")]
     NoSuchPiece { piece: u32, pieces: u32 },
     #[error(
-        "it asked for {length} bytes at {begin} of piece {piece}, which are not there or too many"
+        "it asked for {length} bytes at {begin} of piece {piece}, which is too many or past its end"
     )]
     BadRequest { piece: u32, begin: u32, length: u32 },
     #[error("it asked for piece {0}, which was never offered")]
@@ -40,14 +40,14 @@ pub(crate) enum WireError {
     Unrequested { piece: u32, begin: u32, length: u32 },
     #[error("its extended handshake is malformed: {0}")]
     BadExtended(BencodeError),
-    #[error("its extended handshake is no dictionary")]
+    #[error("its extended handshake is not a dictionary")]
     ExtendedNoDict,
     #[error("its scion_multipath message is malformed: {0}")]
     BadMultipath(BencodeError),
-    #[error("its scion_multipath message is no dictionary")]
+    #[error("its scion_multipath message is not a dictionary")]
     MultipathNoDict,
     #[error("its scion_multipath message has no SCION address of 14 or 26 bytes")]
     MultipathAddress,
-    #[error("its scion_multipath message names interfaces that are no path")]
+    #[error("its scion_multipath message names interfaces that are not a path")]
     MultipathInterfaces,
 }

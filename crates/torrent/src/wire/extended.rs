@@ -10,23 +10,23 @@ pub(crate) const EXTENDED_HANDSHAKE: u8 = 0;
 /// Longest client name kept, in bytes.
 const MAX_NAME: usize = 128;
 
-/// What each side says of itself in its first extended message.
+/// What each side announces in its first extended message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ExtendedHandshake {
     /// The client's name and version (`v`).
     pub client: Option<String>,
-    /// How many requests it keeps waiting before it drops some (`reqq`).
+    /// Requests that it queues before it drops some (`reqq`).
     pub request_queue: Option<u32>,
     /// The port it listens on (`p`).
     pub port: Option<u16>,
-    /// The id under which it takes `scion_multipath` messages; `None` when it takes none.
+    /// The id under which it takes `scion_multipath` messages; `None` if it takes none.
     pub multipath: Option<u8>,
-    /// It downloads nothing, so what it lacks now it will lack later (`upload_only`, BEP 21).
+    /// It downloads nothing, so it will not get the pieces it lacks (`upload_only`, BEP 21).
     pub upload_only: bool,
 }
 
 impl ExtendedHandshake {
-    /// As sent.
+    /// Encodes it.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.dict(|top| {
@@ -51,10 +51,10 @@ impl ExtendedHandshake {
         writer.finish()
     }
 
-    /// As received; what is unknown or of another kind is passed over (BEP 10).
+    /// Decodes a handshake; what is unknown or of another type is ignored (BEP 10).
     ///
     /// # Errors
-    /// When it is no bencoded dictionary.
+    /// If it is not a bencoded dictionary.
     pub fn decode(payload: &[u8]) -> Result<Self, WireError> {
         let document = bencode::parse(payload).map_err(WireError::BadExtended)?;
         let top = document.as_dict().ok_or(WireError::ExtendedNoDict)?;
@@ -64,7 +64,7 @@ impl ExtendedHandshake {
             String::from_utf8_lossy(bytes).escape_debug().to_string()
         });
         let messages = top.find("m").and_then(Value::as_dict);
-        // An id of 0 takes an extension back (BEP 10).
+        // An id of 0 switches an extension off (BEP 10).
         let multipath = messages
             .and_then(|m| m.find(MULTIPATH_NAME))
             .and_then(Value::as_int)

@@ -1,24 +1,23 @@
-//! The first 68 bytes each way (BEP 3).
+//! The handshake: the first 68 bytes in each direction (BEP 3).
 
 use rand::RngExt;
 
 use super::error::WireError;
 use crate::metainfo::InfoHash;
 
-/// How long a handshake is.
+/// Bytes of a handshake.
 pub(crate) const HANDSHAKE_BYTES: usize = 68;
 
 const PROTOCOL: &[u8; 20] = b"\x13BitTorrent protocol";
 
-/// Where in the reserved bytes, and which bit, says that extended messages are understood (BEP 10).
+/// The reserved byte and its bit that stand for extended messages (BEP 10).
 const EXTENDED: (usize, u8) = (5, 0x10);
 
-/// Stands in place of an info-hash in the answer to a handshake for a torrent that is not here. The
-/// peer learns that its own is not served (BEP 3: both sides end the connection when the values
-/// differ), and not what is.
+/// The info-hash in the answer to a handshake for a torrent that is not served here. The peer learns
+/// that (BEP 3: both sides end the connection if the values differ), but not what is served.
 const NO_TORRENT: InfoHash = InfoHash([0; 20]);
 
-/// What a program calls itself, new for every torrent.
+/// The name of a running program, new for every torrent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct PeerId(pub [u8; 20]);
 
@@ -31,7 +30,7 @@ impl PeerId {
     }
 }
 
-/// The first thing each side says.
+/// The first message of each side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handshake {
     pub info_hash: InfoHash,
@@ -41,7 +40,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// The answer to a peer that asked for another torrent.
+    /// The answer to a peer that asks for another torrent.
     pub fn refusal(&self) -> Self {
         Self {
             info_hash: NO_TORRENT,
@@ -49,7 +48,7 @@ impl Handshake {
         }
     }
 
-    /// As sent.
+    /// Encodes it.
     pub fn encode(&self) -> [u8; HANDSHAKE_BYTES] {
         let mut out = [0; HANDSHAKE_BYTES];
         out[..20].copy_from_slice(PROTOCOL);
@@ -61,10 +60,10 @@ impl Handshake {
         out
     }
 
-    /// As received.
+    /// Decodes a handshake.
     ///
     /// # Errors
-    /// When it is no BitTorrent, or another torrent than `expected`.
+    /// If it is not BitTorrent, or for another torrent than `expected`.
     pub fn decode(bytes: &[u8; HANDSHAKE_BYTES], expected: InfoHash) -> Result<Self, WireError> {
         if &bytes[..20] != PROTOCOL {
             return Err(WireError::NotBitTorrent);

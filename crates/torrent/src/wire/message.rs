@@ -5,7 +5,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::error::WireError;
 use crate::bitfield::Bitfield;
 
-/// Bytes of a block as everybody asks for them (BEP 3: 2^14); only a piece's last block is shorter.
+/// Bytes of a block, as all clients ask for them (BEP 3: 2^14); only the last block of a piece may be
+/// shorter.
 pub(crate) const BLOCK: u32 = 16 << 10;
 
 /// Most bytes of a block that a peer may ask of us: what common clients allow at most.
@@ -90,7 +91,7 @@ pub(crate) fn encode(message: &Message, out: &mut Vec<u8>) {
     }
 }
 
-/// What stands before the data of a block, so that the data can be read from disk in its place.
+/// The header before the data of a block, so that the data can be read from disk right behind it.
 pub(crate) fn encode_piece_header(request: Request) -> [u8; PIECE_HEADER] {
     let mut out = [0; PIECE_HEADER];
     out[..4].copy_from_slice(&(9 + request.length).to_be_bytes());
@@ -125,8 +126,8 @@ impl Request {
     }
 }
 
-/// Cuts a stream of bytes into messages. Its buffer never holds more than one message and what was
-/// read in one go.
+/// Cuts a stream of bytes into messages. Its buffer never holds more than one message and the bytes
+/// of one read.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     buffer: BytesMut,
@@ -134,7 +135,7 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// For a torrent of so many pieces.
+    /// For a torrent of `pieces` pieces.
     pub fn new(pieces: u32) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -142,7 +143,7 @@ impl Decoder {
         }
     }
 
-    /// Where to read to, with room for at least `room` bytes.
+    /// The buffer to read into, with space for about `room` bytes.
     pub fn buffer(&mut self, room: usize) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < room / 4 {
             self.buffer.reserve(room);
@@ -150,16 +151,16 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// Whether what was read filled the buffer: more was likely waiting.
+    /// Whether the last read filled the buffer, so that more was probably waiting.
     pub fn is_filled(&self) -> bool {
         self.buffer.len() == self.buffer.capacity()
     }
 
-    /// The next whole message, if there is one. Lengths are judged as soon as they are known, so
-    /// that nothing oversized is ever waited for.
+    /// The next complete message, if there is one. Lengths are checked as soon as they are known:
+    /// nothing oversized is buffered.
     ///
     /// # Errors
-    /// When the peer breaks the protocol; the stream is of no use after that.
+    /// If the peer breaks the protocol; the stream is of no use after that.
     pub fn next(&mut self) -> Result<Option<Message>, WireError> {
         let Some(head) = self.buffer.first_chunk::<4>() else {
             return Ok(None);

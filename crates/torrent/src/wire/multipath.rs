@@ -1,8 +1,8 @@
-//! The extension message `scion_multipath` (BEP 10): who downloads offers itself to be connected
-//! back to, and who uploads tells over which path it connected and why (001, section VI).
+//! The extension message `scion_multipath` (BEP 10): a downloader offers to be connected back to, and
+//! an uploader reports over which path it connected and why (001, section VI).
 //!
 //! Both are bencoded dictionaries. The offer has `addr` (ISD-AS 8 bytes, IP 4 or 16 bytes, port 2
-//! bytes, all big-endian) and `paths` (how many paths it takes). What is told has `interfaces` (as
+//! bytes, all big-endian) and `paths` (the number of paths it takes). The report has `interfaces` (as
 //! text, in the order in which blocks cross them) and `reason` (a line for people).
 
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::metainfo::bencode::{self, Value, Writer};
 /// The extension's name in the extended handshake.
 pub(crate) const MULTIPATH_NAME: &str = "scion_multipath";
 
-/// The id under which we take it.
+/// The id under which this program takes it.
 pub(crate) const MULTIPATH: u8 = 1;
 
 /// Largest such message read, in bytes.
@@ -32,20 +32,20 @@ const MAX_REASON: usize = 200;
 /// Most paths that may be asked for, as many as the program takes.
 const MAX_PATHS: i64 = 64;
 
-/// What the extension says.
+/// A message of the extension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Multipath {
-    /// Who downloads listens at `addr` and takes up to `paths` paths, at least 1.
+    /// The downloader listens at `addr` and takes up to `paths` paths, at least 1.
     Offer { addr: ScionAddr, paths: usize },
-    /// The path this connection is over, as seen by who uploads, and why it is used or waits.
-    Told {
+    /// The path of this connection, as seen by the uploader, and why it is used or waits.
+    Report {
         interfaces: Vec<Interface>,
         reason: String,
     },
 }
 
 impl Multipath {
-    /// As sent.
+    /// Encodes it.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.dict(|top| match self {
@@ -54,7 +54,7 @@ impl Multipath {
                 let paths = i64::try_from(*paths).unwrap_or(MAX_PATHS);
                 top.bytes(b"paths").int(paths.clamp(1, MAX_PATHS));
             }
-            Self::Told { interfaces, reason } => {
+            Self::Report { interfaces, reason } => {
                 let mut text = String::new();
                 for interface in interfaces.iter().take(MAX_INTERFACES) {
                     let space = if text.is_empty() { "" } else { " " };
@@ -68,10 +68,10 @@ impl Multipath {
         writer.finish()
     }
 
-    /// As received; `None` when it is of a kind we do not know (BEP 10: passed over).
+    /// Decodes a message; `None` if its kind is unknown (BEP 10: to be ignored).
     ///
     /// # Errors
-    /// When it is too long, no bencoded dictionary, or not what the extension says.
+    /// If it is too long, not a bencoded dictionary, or malformed.
     pub fn decode(payload: &[u8]) -> Result<Option<Self>, WireError> {
         if payload.len() > MAX_BYTES {
             return Err(WireError::Oversize {
@@ -94,7 +94,7 @@ impl Multipath {
         let interfaces = interfaces(text).ok_or(WireError::MultipathInterfaces)?;
         let reason = String::from_utf8_lossy(bytes("reason").unwrap_or_default());
         let reason = cut(&reason.escape_debug().to_string()).to_owned();
-        Ok(Some(Self::Told { interfaces, reason }))
+        Ok(Some(Self::Report { interfaces, reason }))
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         prop_oneof![
             (addr, 1..=MAX_PATHS as usize)
                 .prop_map(|(addr, paths)| Multipath::Offer { addr, paths }),
-            (links, "[a-z0-9 :#-]{0,200}").prop_map(|(links, reason)| Multipath::Told {
+            (links, "[a-z0-9 :#-]{0,200}").prop_map(|(links, reason)| Multipath::Report {
                 interfaces: links.concat(),
                 reason,
             }),
@@ -184,7 +184,7 @@ mod tests {
                 top.bytes(b"interfaces").bytes(b"").bytes(b"reason").bytes(&text);
             });
             match Multipath::decode(&writer.finish()) {
-                Ok(Some(Multipath::Told { reason, .. })) => {
+                Ok(Some(Multipath::Report { reason, .. })) => {
                     prop_assert!(reason.len() <= MAX_REASON);
                     prop_assert!(!reason.contains(char::is_control));
                 }
@@ -195,20 +195,20 @@ mod tests {
 
     #[test]
     fn what_is_too_long_or_of_another_form_is_refused() {
-        let told = |text: &str| {
+        let report = |text: &str| {
             let mut writer = Writer::default();
             writer.dict(|top| {
                 top.bytes(b"interfaces").bytes(text.as_bytes());
             });
             Multipath::decode(&writer.finish())
         };
-        assert!(told("1-ff00:0:5#1 1-ff00:0:2#3").is_ok());
-        assert_eq!(told("1-ff00:0:5#1"), Err(WireError::MultipathInterfaces));
-        assert_eq!(told("\u{1b}[2J"), Err(WireError::MultipathInterfaces));
+        assert!(report("1-ff00:0:5#1 1-ff00:0:2#3").is_ok());
+        assert_eq!(report("1-ff00:0:5#1"), Err(WireError::MultipathInterfaces));
+        assert_eq!(report("\u{1b}[2J"), Err(WireError::MultipathInterfaces));
         let many = "1-0#1 ".repeat(MAX_INTERFACES + 2);
-        assert_eq!(told(&many), Err(WireError::MultipathInterfaces));
+        assert_eq!(report(&many), Err(WireError::MultipathInterfaces));
         assert!(matches!(
-            told(&"1-0#1 ".repeat(1000)),
+            report(&"1-0#1 ".repeat(1000)),
             Err(WireError::Oversize { .. })
         ));
         assert_eq!(Multipath::decode(b"de"), Ok(None));

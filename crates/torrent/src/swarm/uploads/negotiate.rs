@@ -107,7 +107,7 @@ impl<T: Transport> Swarm<T> {
             return;
         };
         match message {
-            Multipath::Told { interfaces, reason } => {
+            Multipath::Report { interfaces, reason } => {
                 conn.serving.announced = Some(Announcement { interfaces, reason });
             }
             Multipath::Offer { addr, paths } if ours => {

@@ -109,7 +109,7 @@ impl<C: Connection> Conn<C> {
             return;
         }
         self.serving.announced_reason = Some(reason.clone());
-        self.send_multipath(&Multipath::Told { interfaces, reason });
+        self.send_multipath(&Multipath::Report { interfaces, reason });
     }
 
     /// Sends a message about paths, if the peer understands them.
