@@ -46,6 +46,9 @@ pub struct PathUse {
     pub hops: usize,
     /// Bytes of blocks received over it.
     pub bytes: u64,
+    /// The interfaces that it crosses.
+    #[serde(skip)]
+    pub interfaces: Vec<String>,
 }
 
 impl DemoReport {
@@ -69,6 +72,7 @@ impl DemoRun {
             fingerprint: path.fingerprint.clone(),
             hops: path.hops,
             bytes: path.bytes,
+            interfaces: path.interfaces.clone(),
         });
         Self {
             select: variant.name.clone(),

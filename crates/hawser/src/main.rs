@@ -8,6 +8,7 @@ mod cli;
 mod cmd;
 mod failure;
 mod format;
+mod map;
 mod out;
 mod output;
 mod paint;

@@ -24,6 +24,12 @@ pub struct DemoArgs {
     /// Measure plain TCP with iperf3 too, over one link of the same network: with --topology fig4
     #[arg(long)]
     pub iperf3: bool,
+    /// Draw the network, the runs and the paper's bars: an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Replace the picture if the file exists
+    #[arg(long, requires = "plot")]
+    pub force: bool,
     /// Print one JSON object at the end
     #[arg(long)]
     pub json: bool,

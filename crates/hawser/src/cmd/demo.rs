@@ -1,5 +1,7 @@
 //! `hawser demo`: a network, a seeder and downloads in one go.
 
+mod picture;
+
 use std::path::Path;
 
 use hawser_experiments::{DemoReport, Event, Experiment, Options, demo};
@@ -9,6 +11,7 @@ use crate::cli::DemoArgs;
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, outwrapped};
+use crate::output::Output;
 
 /// Runs `hawser demo`; everything is taken down whatever happens.
 pub fn run(args: DemoArgs) -> Result<(), Failure> {
@@ -16,6 +19,11 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
     if let Some(file) = &args.file {
         check_file(file)?;
     }
+    // Before the demo, which takes a minute.
+    let plot = args.plot.as_deref();
+    let plot = plot
+        .map(|file| Output::check("--plot", file, args.force, &[]))
+        .transpose()?;
     let options = Options::new(process::program()?)
         .with_file(args.file)
         .with_downloads_shown()
@@ -25,6 +33,9 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
     match args.json {
         true => print::json(&report)?,
         false => print_table(&demo, &report),
+    }
+    if let Some(file) = plot {
+        file.write(picture::draw(&demo, &report).as_bytes())?;
     }
     match report.sha256_ok {
         true => Ok(()),

@@ -6,8 +6,8 @@ use hawser_topology::LinkKind;
 
 use super::drawing::{Drawing, LINE, TEXT_SIZE, lines, shown_note, text_width, tip_text};
 use super::geometry::{Curve, Point, Rect};
+use super::graph::{Edge, Graph, Node};
 use super::labels::{self, Labelled, Places};
-use super::{Edge, Graph, Node};
 
 const MARGIN: f64 = 34.0;
 const TITLE: f64 = 44.0;
@@ -33,14 +33,55 @@ const STYLE: &str = "
   .head { fill: #8a98a4; }
 ";
 
-/// Draws the map.
+/// A picture without its title and legend, to be placed in a document.
+pub struct Picture {
+    /// Its width, in pixels.
+    pub width: f64,
+    /// Its height, in pixels.
+    pub height: f64,
+    /// Its elements, which need [`Picture::STYLE`].
+    pub body: String,
+}
+
+impl Picture {
+    /// The style sheet of its elements.
+    pub const STYLE: &'static str = STYLE;
+
+    /// The map of a network, below and to the right of `corner`. `paths` are drawn along the links
+    /// whose indices they give, in the style of the classes `use0`, `use1` and so on.
+    pub fn of(graph: &Graph, paths: &[Vec<usize>], corner: (f64, f64)) -> Self {
+        let drawing = Drawing::of(graph, Point::new(corner.0, corner.1));
+        let mut svg = Svg(String::new());
+        for (index, path) in paths.iter().enumerate() {
+            let links = path.iter().filter_map(|&link| drawing.links.get(link));
+            links.for_each(|link| svg.line_of_path(index, &link.curve));
+        }
+        for (link, drawn) in graph.links.iter().zip(&drawing.links) {
+            svg.link(link, &drawn.curve, &drawing.boxes[link.b.node]);
+        }
+        for (node, rect) in graph.ases.iter().zip(&drawing.boxes) {
+            svg.node(node, *rect);
+        }
+        let drawn = drawing.links.iter().zip(&drawing.places);
+        for (link, (drawn, places)) in graph.links.iter().zip(drawn) {
+            svg.texts(link, places, drawn);
+        }
+        Self {
+            width: drawing.size.x,
+            height: drawing.size.y,
+            body: svg.0,
+        }
+    }
+}
+
+/// Draws the map as an SVG document.
 pub fn draw(graph: &Graph) -> String {
-    let drawing = Drawing::of(graph, Point::new(MARGIN, TITLE + MARGIN / 2.0));
+    let map = Picture::of(graph, &[], (MARGIN, TITLE + MARGIN / 2.0));
     let legend = legend(graph);
-    let width = (drawing.size.x + 2.0 * MARGIN)
+    let width = (map.width + 2.0 * MARGIN)
         .max(legend.0)
         .max(text_width(&graph.title(), 14.0) + 2.0 * MARGIN);
-    let height = drawing.size.y + TITLE + MARGIN + LEGEND;
+    let height = map.height + TITLE + MARGIN + LEGEND;
     let mut svg = Svg(String::new());
     svg.line(format_args!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}">"#
@@ -50,16 +91,7 @@ pub fn draw(graph: &Graph) -> String {
         r##"<rect width="100%" height="100%" fill="#ffffff"/>"##
     ));
     svg.text("title", Point::new(MARGIN, 28.0), &graph.title());
-    for (link, drawn) in graph.links.iter().zip(&drawing.links) {
-        svg.link(link, &drawn.curve, &drawing.boxes[link.b.node]);
-    }
-    for (node, rect) in graph.ases.iter().zip(&drawing.boxes) {
-        svg.node(node, *rect);
-    }
-    let drawn = drawing.links.iter().zip(&drawing.places);
-    for (link, (drawn, places)) in graph.links.iter().zip(drawn) {
-        svg.texts(link, places, drawn);
-    }
+    svg.0 += &map.body;
     svg.line(format_args!(
         r#"<g transform="translate({MARGIN:.0} {:.1})">{}</g>"#,
         height - LEGEND / 2.0 - 6.0,
@@ -69,7 +101,7 @@ pub fn draw(graph: &Graph) -> String {
     svg.0
 }
 
-/// What the signs mean, of those that are there, with its width.
+/// The legend of the signs that the map has, with its width.
 fn legend(graph: &Graph) -> (f64, String) {
     let links = |is: fn(&Edge) -> bool| graph.links.iter().any(is);
     let mut signs = Vec::new();
@@ -155,6 +187,15 @@ impl Svg {
         }
     }
 
+    /// A path along a link.
+    fn line_of_path(&mut self, index: usize, curve: &Curve) {
+        let Curve { from, bend, to } = curve;
+        self.line(format_args!(
+            r#"<path class="use use{index}" d="M{:.1},{:.1} Q{:.1},{:.1} {:.1},{:.1}"/>"#,
+            from.x, from.y, bend.x, bend.y, to.x, to.y,
+        ));
+    }
+
     fn node(&mut self, node: &Node, rect: Rect) {
         let place = rect.centre();
         let core = if node.core { " core" } else { "" };
@@ -210,8 +251,8 @@ impl Svg {
     }
 }
 
-/// Text as XML has it; characters that XML has none for are left out.
-fn escaped(text: &str) -> String {
+/// Text as XML has it; characters that XML does not allow are left out.
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -227,8 +268,8 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing;
     use super::*;
+    use crate::map::graph::testing;
 
     #[test]
     fn every_as_and_interface_is_drawn() {

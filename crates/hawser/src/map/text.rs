@@ -2,7 +2,7 @@
 
 use hawser_topology::LinkKind;
 
-use super::{Edge, Graph, Tip};
+use super::graph::{Edge, Graph, Tip};
 use crate::out::plain;
 use crate::paint::Paint;
 
@@ -84,12 +84,12 @@ mod tests {
 
     use hawser_topology::Network;
 
-    use super::super::testing;
     use super::*;
+    use crate::map::graph::testing;
 
     #[test]
     fn each_as_has_its_links_with_state_and_rate() {
-        let mut graph = testing::graph(&Network::ready("fig9").unwrap());
+        let mut graph = Graph::planned("test", &Network::ready("fig9").unwrap());
         graph.links[2].state = "down";
         graph.links[2].shape.delay = Duration::from_millis(20);
         graph.links[2].shape.jitter = Duration::from_millis(2);

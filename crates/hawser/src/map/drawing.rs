@@ -1,8 +1,9 @@
 //! The map laid out on a page: boxes, lines, and where texts stand.
 
 use super::geometry::{Curve, Point, Rect};
+use super::graph::{Edge, Graph};
 use super::labels::{self, Labelled, Places};
-use super::{Edge, Graph, layout};
+use super::layout;
 
 /// Heights of letters, in pixels.
 const NAME_SIZE: f64 = 12.0;
@@ -196,8 +197,8 @@ fn moved(curve: Curve, by: Point) -> Curve {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing;
     use super::*;
+    use crate::map::graph::testing;
 
     /// The boxes and texts of a map.
     fn rects(drawing: &Drawing) -> Vec<Rect> {

@@ -1,0 +1,232 @@
+//! A demo as a picture: the network with the paths of each run, and the paper's bars beside ours.
+
+use std::fmt::Write;
+
+use hawser_experiments::{DemoReport, DemoRun, Experiment, PathUse, Variant};
+use hawser_path::Interface;
+
+use crate::format;
+use crate::map::{Graph, Picture, escaped};
+
+/// Width of the part that one run has, in pixels.
+const COLUMN: f64 = 480.0;
+const MARGIN: f64 = 24.0;
+/// Where the maps begin.
+const MAPS: f64 = 92.0;
+/// Height of a line of text.
+const ROW: f64 = 20.0;
+/// Height of a bar.
+const BAR: f64 = 22.0;
+/// Where bars begin in a column, and how long the longest is.
+const BARS: (f64, f64) = (64.0, 290.0);
+
+const STYLE: &str = "
+  .use { fill: none; stroke-linecap: round; stroke-opacity: 0.55; }
+  .use0, .key0 { stroke: #0072b2; stroke-width: 13; }
+  .use1, .key1 { stroke: #e69f00; stroke-width: 7; }
+  .head1 { font-size: 18px; font-weight: bold; }
+  .head2 { font-size: 15px; font-weight: bold; }
+  .small { font-size: 12.5px; fill: #3b4853; }
+  .ours { fill: #009e73; }
+  .paper { fill: #b8c2cb; }
+  .ceiling { stroke: #24303a; stroke-width: 1.5; stroke-dasharray: 4 3; }
+";
+
+/// Draws a demo; returns an SVG document.
+pub fn draw(demo: &Experiment, report: &DemoReport) -> String {
+    let paper = |variant: &Variant| variant.paper_mbit.unwrap_or_default();
+    let runs = || report.runs.iter().zip(&demo.variants);
+    let values = runs().flat_map(|(run, variant)| {
+        [
+            run.goodput_mbit,
+            run.ceiling_mbit.unwrap_or_default(),
+            paper(variant),
+        ]
+    });
+    let scale = BARS.1 / values.fold(1e-9, f64::max);
+    let (mut columns, mut height) = (String::new(), 0.0_f64);
+    for (index, (run, variant)) in runs().enumerate() {
+        let (column, bottom) = column(run, variant, scale);
+        let left = MARGIN + index as f64 * COLUMN;
+        columns += &format!("<g transform=\"translate({left:.0} 0)\">\n{column}</g>\n");
+        height = height.max(bottom);
+    }
+    let width = 2.0 * MARGIN + COLUMN * report.runs.len() as f64;
+    let height = height + 2.0 * ROW;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
+         viewBox=\"0 0 {width:.0} {height:.0}\">\n<style>{}{STYLE}</style>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+        Picture::STYLE
+    );
+    text(&mut svg, "head1", MARGIN, 32.0, &heading(demo, report));
+    svg += &columns;
+    let source = format!("paper: {}", demo.about);
+    text(&mut svg, "small", MARGIN, height - 14.0, &source);
+    svg + "</svg>\n"
+}
+
+/// `32.0 MiB from 1-ff00:0:4 to 1-ff00:0:1; disjoint / shortest: 2.86 (paper: 3.25)`.
+fn heading(demo: &Experiment, report: &DemoReport) -> String {
+    let variant = demo.variants.first();
+    let ends = variant.and_then(|v| Some((v.seeders.first()?, v.downloads.first()?)));
+    let mut heading = format::bytes(report.bytes);
+    if let Some((from, to)) = ends {
+        heading += &format!(" from {} to {}", from.isd_as, to.isd_as);
+    }
+    if let ([first, second], Some(paper)) = (&report.runs[..], demo.paper_ratio) {
+        heading += &format!(
+            "; {} / {}: {:.2} (paper: {paper:.2})",
+            second.select,
+            first.select,
+            second.goodput_mbit / first.goodput_mbit
+        );
+    }
+    heading
+}
+
+/// The part of one run, from the top of the document, and where it ends.
+fn column(run: &DemoRun, variant: &Variant, scale: f64) -> (String, f64) {
+    let graph = Graph::planned(&run.select, &variant.network);
+    let links: Vec<Vec<usize>> = run.paths.iter().map(|path| links(path, variant)).collect();
+    let map = Picture::of(&graph, &links, (0.0, 0.0));
+    let zoom = ((COLUMN - MARGIN) / map.width).min(1.0);
+    let mut svg = String::new();
+    let title = format!("--select {}: {:.1} s", run.select, run.seconds);
+    text(&mut svg, "head2", 0.0, MAPS - 24.0, &title);
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        svg,
+        "<g transform=\"translate(0 {MAPS}) scale({zoom:.3})\">\n{}</g>",
+        map.body
+    );
+    let mut y = MAPS + map.height * zoom + ROW;
+    for (index, path) in run.paths.iter().enumerate() {
+        let _ = writeln!(
+            svg,
+            "<path class=\"use key{index}\" d=\"M8,{:.1}h28\"/>",
+            y - 4.0
+        );
+        let carried = format!("{}, {}", format::hops(path.hops), format::bytes(path.bytes));
+        text(&mut svg, "small", BARS.0, y, &carried);
+        y += ROW;
+    }
+    y += ROW / 2.0;
+    let top = y - 4.0;
+    for (class, mbit) in [
+        ("ours", Some(run.goodput_mbit)),
+        ("paper", variant.paper_mbit),
+    ] {
+        let Some(mbit) = mbit else {
+            continue;
+        };
+        let name = if class == "ours" { "hawser" } else { "paper" };
+        text(&mut svg, "small", 0.0, y + BAR - 7.0, name);
+        let length = mbit * scale;
+        let _ = writeln!(
+            svg,
+            "<rect class=\"{class}\" x=\"{:.0}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR}\"/>",
+            BARS.0
+        );
+        let at = BARS.0 + length + 8.0;
+        text(
+            &mut svg,
+            "small",
+            at,
+            y + BAR - 7.0,
+            &format::rate(mbit * 1e6),
+        );
+        y += BAR + 5.0;
+    }
+    if let Some(ceiling) = run.ceiling_mbit {
+        let x = BARS.0 + ceiling * scale;
+        let _ = writeln!(
+            svg,
+            "<path class=\"ceiling\" d=\"M{x:.1},{top:.1}V{:.1}\"/>",
+            y + 2.0
+        );
+        let words = format!("limits less headers: {}", format::rate(ceiling * 1e6));
+        text(&mut svg, "small", BARS.0, y + 14.0, &words);
+        y += ROW;
+    }
+    (svg, y)
+}
+
+/// The indices of the links that a path crosses.
+fn links(path: &PathUse, variant: &Variant) -> Vec<usize> {
+    let interfaces = path.interfaces.iter().filter_map(|text| text.parse().ok());
+    let crossed = interfaces.filter_map(|interface: Interface| {
+        let link = variant.network.link_at(interface.isd_as, interface.id);
+        link.map(|(index, _)| index)
+    });
+    let mut crossed: Vec<usize> = crossed.collect();
+    // Both ends of a link name it.
+    crossed.dedup();
+    crossed
+}
+
+fn text(svg: &mut String, class: &str, x: f64, y: f64, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        svg,
+        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+        escaped(text)
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use hawser_experiments::demo;
+
+    use super::*;
+
+    #[test]
+    fn the_network_the_paths_and_all_bars_are_drawn() {
+        let demo = demo("fig7a").unwrap();
+        let path = |interfaces: &[&str]| PathUse {
+            fingerprint: "ab".repeat(32),
+            hops: interfaces.len() / 2 + 1,
+            bytes: 1 << 20,
+            interfaces: interfaces.iter().map(|one| (*one).to_owned()).collect(),
+        };
+        let direct = [
+            "1-ff00:0:1#1",
+            "1-ff00:0:2#1",
+            "1-ff00:0:2#2",
+            "1-ff00:0:4#1",
+        ];
+        let run = |select: &str, goodput_mbit, paths| DemoRun {
+            select: select.to_owned(),
+            seconds: 10.0,
+            goodput_mbit,
+            ceiling_mbit: Some(goodput_mbit * 1.1),
+            paths,
+        };
+        let report = DemoReport {
+            topology: "fig7a",
+            bytes: 32 << 20,
+            sha256_ok: true,
+            runs: vec![
+                run("shortest", 8.5, vec![path(&direct), path(&direct[..2])]),
+                run("disjoint", 25.5, vec![path(&direct)]),
+            ],
+            iperf3_tcp_mbit: None,
+        };
+        let svg = draw(&demo, &report);
+        let count = |what: &str| svg.matches(what).count();
+        assert_eq!(count("class=\"use use0\""), 4);
+        assert_eq!(count("class=\"use use1\""), 1);
+        assert_eq!(count("class=\"name\""), 14);
+        assert_eq!((count("class=\"ours\""), count("class=\"paper\"")), (2, 2));
+        for words in [
+            "8.5 Mbit/s",
+            "26.0 Mbit/s",
+            "disjoint / shortest: 3.00",
+            "3.25",
+            "Fig. 8",
+        ] {
+            assert!(svg.contains(words), "{words}");
+        }
+        assert!(!svg.contains("NaN"));
+    }
+}

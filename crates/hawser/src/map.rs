@@ -1,0 +1,13 @@
+//! Maps of networks, as text and as pictures.
+
+mod drawing;
+mod geometry;
+mod graph;
+mod labels;
+mod layout;
+mod svg;
+mod text;
+
+pub use self::graph::{Edge, Graph, Node, Tip};
+pub use self::svg::{Picture, draw, escaped};
+pub use self::text::map as text;

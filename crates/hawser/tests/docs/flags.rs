@@ -1,0 +1,90 @@
+//! Flags in `docs/` and in `--help` are the same.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::page::Page;
+
+/// Commands whose every flag has its place on a page.
+const DOCUMENTED: [&[&str]; 9] = [
+    &["get"],
+    &["seed"],
+    &["torrent", "create"],
+    &["paths"],
+    &["ping"],
+    &["demo"],
+    &["bench"],
+    &["simulate"],
+    &["lab", "up"],
+];
+
+/// Flags of other programs on the pages.
+const FOREIGN: [&str; 4] = ["--listen-port", "--config", "--release", "--workspace"];
+
+fn help(command: &[&str]) -> BTreeSet<String> {
+    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
+    let output = hawser.args(command).arg("--help").output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    // What begins a line of the list, not what texts mention.
+    let lines = text.lines().map(str::trim_start);
+    let lines = lines.filter(|line| line.starts_with('-'));
+    lines.flat_map(flags).collect()
+}
+
+/// Every `--flag` in a text.
+fn flags(text: &str) -> Vec<String> {
+    let of = |(at, _): (usize, &str)| {
+        let before = text[..at].chars().next_back();
+        let name: String = text[at + 2..]
+            .chars()
+            .take_while(|c| c.is_ascii_lowercase() || *c == '-' || c.is_ascii_digit())
+            .collect();
+        let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+        let apart = before.is_none_or(|c| !c.is_alphanumeric() && c != '-');
+        (begins && apart).then(|| format!("--{}", name.trim_end_matches('-')))
+    };
+    text.match_indices("--").filter_map(of).collect()
+}
+
+#[test]
+fn pages_and_help_have_the_same_flags() {
+    let written: BTreeSet<String> = Page::all().iter().flat_map(|p| flags(&p.text)).collect();
+    for command in DOCUMENTED {
+        for flag in help(command) {
+            let general = ["--help", "--version"].contains(&flag.as_str());
+            assert!(general || written.contains(&flag), "{command:?} {flag}");
+        }
+    }
+    let others: [&[&str]; 12] = [
+        &["traceroute"],
+        &["lab", "status"],
+        &["lab", "capture"],
+        &["lab", "graph"],
+        &["lab", "logs"],
+        &["lab", "save"],
+        &["lab", "link", "set"],
+        &["lab", "exec"],
+        &["router", "run"],
+        &["control", "run"],
+        &["man"],
+        &["torrent", "show"],
+    ];
+    let known: BTreeSet<String> = DOCUMENTED
+        .iter()
+        .chain(&others)
+        .flat_map(|c| help(c))
+        .collect();
+    for flag in written {
+        let foreign = FOREIGN.contains(&flag.as_str()) || flag == "--epic";
+        assert!(foreign || known.contains(&flag), "{flag} is on a page only");
+    }
+}
+
+#[test]
+fn flags_are_found_in_texts() {
+    assert_eq!(
+        flags("`-n N`, `--paths N` --a-b2, x--y ---"),
+        ["--paths", "--a-b2"]
+    );
+}

@@ -1,0 +1,103 @@
+//! A shell into which commands are pasted.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
+
+/// A shell in a folder of its own, with labs of its own.
+pub struct Shell {
+    folder: TempDir,
+}
+
+/// How a script ended.
+pub enum Ended {
+    /// Every command worked.
+    Done,
+    /// This machine lets nobody make the namespaces of a lab.
+    NoNamespaces(String),
+    /// A command failed.
+    Failed {
+        /// Its block.
+        at: String,
+        /// All output.
+        output: String,
+    },
+}
+
+impl Shell {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("work")).unwrap();
+        std::fs::create_dir(folder.path().join("run")).unwrap();
+        Self { folder }
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let hawser = Path::new(env!("CARGO_BIN_EXE_hawser")).parent().unwrap();
+        let path = format!("{}:{}", hawser.display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.folder.path().join("work"))
+            .env("PATH", path)
+            // Labs of the same names outside are none of ours.
+            .env("XDG_RUNTIME_DIR", self.folder.path().join("run"))
+            .env_remove("SCION_DAEMON")
+            .env_remove("SCION_DAEMON_ADDRESS")
+            .env_remove("SCION_LOCAL_ADDR");
+        command
+    }
+
+    /// Runs a script until a command fails; what it started in the background is ended then.
+    pub fn paste(&self, script: &str) -> Ended {
+        let file = self.folder.path().join("output");
+        let output = File::create(&file).unwrap();
+        let mut shell = self.command("bash");
+        let commands = self.folder.path().join("commands");
+        std::fs::write(&commands, script).unwrap();
+        shell
+            .args(["-e", "-o", "pipefail"])
+            .arg(commands)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .process_group(0);
+        let mut shell = shell.spawn().unwrap();
+        let status = shell.wait().unwrap();
+        if let Some(group) = Pid::from_raw(shell.id() as i32) {
+            // Nothing may be left in it.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let output = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        if status.success() {
+            return Ended::Done;
+        }
+        let refused = "user namespaces are not allowed here";
+        if let Some(line) = output.lines().find(|line| line.contains(refused)) {
+            return Ended::NoNamespaces(line.to_owned());
+        }
+        let blocks = output.lines().filter_map(|line| line.strip_prefix('@'));
+        Ended::Failed {
+            at: blocks.last().unwrap_or("the shell").to_owned(),
+            output,
+        }
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        // Whatever a page left up.
+        let list = self.command("hawser").args(["lab", "list"]).output();
+        let names = list.map(|list| String::from_utf8_lossy(&list.stdout).into_owned());
+        for line in names.unwrap_or_default().lines() {
+            let name = line.split_whitespace().next().unwrap_or_default();
+            let _ = self
+                .command("hawser")
+                .args(["lab", "down", "--name", name])
+                .output();
+        }
+    }
+}
