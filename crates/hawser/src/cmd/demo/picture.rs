@@ -92,7 +92,7 @@ fn column(run: &DemoRun, variant: &Variant, scale: f64) -> (String, f64) {
     let map = Picture::of(&graph, &links, (0.0, 0.0));
     let zoom = ((COLUMN - MARGIN) / map.width).min(1.0);
     let mut svg = String::new();
-    let title = format!("--select {}: {:.1} s", run.select, run.seconds);
+    let title = format!("{}: {:.1} s", run.select, run.seconds);
     text(&mut svg, "head2", 0.0, MAPS - 24.0, &title);
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -128,7 +128,9 @@ fn column(run: &DemoRun, variant: &Variant, scale: f64) -> (String, f64) {
             "<rect class=\"{class}\" x=\"{:.0}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR}\"/>",
             BARS.0
         );
-        let at = BARS.0 + length + 8.0;
+        // Beside the line of the ceiling too.
+        let reach = run.ceiling_mbit.unwrap_or_default().max(mbit);
+        let at = BARS.0 + reach * scale + 8.0;
         text(
             &mut svg,
             "small",
