@@ -1,4 +1,4 @@
-//! What a QUIC endpoint can be told.
+//! The settings of an endpoint.
 
 use std::time::Duration;
 
@@ -36,29 +36,30 @@ impl Config {
         self
     }
 
-    /// How long a connection may hear nothing before it counts as dead; 10 s unless set. The
-    /// shorter of both sides' settings counts.
+    /// How long a connection stays open without a packet from the peer; 10 s unless set. The shorter
+    /// of both sides' settings counts.
     pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
         self
     }
 
-    /// How long setting a connection up may take; 5 s unless set.
+    /// Longest time for setting a connection up; 5 s unless set.
     pub fn with_handshake_timeout(mut self, timeout: Duration) -> Self {
         self.handshake_timeout = timeout;
         self
     }
 
-    /// How long to be silent before sending a sign of life; 250 ms unless set, `None` for never.
+    /// After which time without other packets to send one to keep the connection alive; 250 ms unless
+    /// set, `None` for never.
     ///
-    /// A router tells of a dead link only when a packet wants over it, so this bounds how long a
-    /// side that only receives goes without noticing.
+    /// A router reports a dead link only in answer to a packet, so this bounds how long a side that
+    /// only receives does not notice one.
     pub fn with_keep_alive(mut self, interval: Option<Duration>) -> Self {
         self.keep_alive = interval;
         self
     }
 
-    /// How many streams the peer may have open at a time; 100 unless set.
+    /// Most streams the peer may have open at a time; 100 unless set.
     pub fn with_max_streams(mut self, streams: u32) -> Self {
         self.max_streams = streams;
         self

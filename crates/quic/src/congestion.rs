@@ -10,6 +10,7 @@
 //!   adaptive backoff of H-TCP, draft-leith-tcp-htcp-06, 3.2). CUBIC's 0.7 idles a link whose queue
 //!   is shorter than 0.43 of the round trip.
 
+mod announced;
 mod cubic;
 mod curve;
 mod round;
@@ -19,61 +20,29 @@ mod tests;
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use hawser_endhost::Path;
 use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
 use noq_proto::RttEstimator;
 
+use self::announced::Announced;
 use self::cubic::Cubic;
 use crate::progress::Progress;
-
-/// Bytes around a SCION packet between two routers: UDP, IPv4.
-const UNDERLAY: u128 = 28;
-
-/// What is announced of a path.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Congestion {
-    /// What the path is announced to carry of a sender's packets, in bytes of QUIC packets per
-    /// second.
-    pub(crate) announced: Option<u64>,
-    /// The round trip that is announced.
-    pub(crate) rtt: Option<Duration>,
-}
-
-impl Congestion {
-    /// What is known of `path`, whose packets have room for `mtu` bytes of QUIC.
-    pub(crate) fn of(path: &Path, mtu: u16) -> Self {
-        let info = path.info();
-        Self {
-            announced: carried(&info.metadata.bandwidth, info.metadata.mtu, mtu),
-            rtt: info.latency().map(|latency| latency * 2),
-        }
-    }
-}
-
-/// Bytes of QUIC packets per second through parts that announce `bandwidth` in bit/s, if any does.
-/// One that announces nothing may be narrower; then slow start ends as it always does.
-fn carried(bandwidth: &[Option<u64>], scion_mtu: u16, mtu: u16) -> Option<u64> {
-    let narrowest = bandwidth.iter().copied().flatten().min()?;
-    let packet = u128::from(scion_mtu) + UNDERLAY;
-    let bytes = u128::from(narrowest / 8) * u128::from(mtu) / packet;
-    u64::try_from(bytes).ok()
-}
 
 /// Makes the controller for a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Factory {
-    pub(crate) congestion: Congestion,
-    /// Where acknowledgements are written down.
+    pub(crate) announced: Announced,
+    /// Where acknowledgements are recorded.
     pub(crate) progress: Progress,
 }
 
 impl Factory {
-    /// For a connection over `path`, whose packets have room for `mtu` bytes of QUIC.
+    /// For a connection over `path`, which takes QUIC packets of `mtu` bytes.
     pub(crate) fn of(path: &Path, mtu: u16) -> Self {
         Self {
-            congestion: Congestion::of(path, mtu),
+            announced: Announced::of(path, mtu),
             progress: Progress::default(),
         }
     }
@@ -82,18 +51,18 @@ impl Factory {
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, _now: Instant, mtu: u16) -> Box<dyn Controller> {
         Box::new(Control {
-            cubic: Cubic::new(mtu, self.congestion),
+            cubic: Cubic::new(mtu, self.announced),
             before: None,
             progress: self.progress.clone(),
         })
     }
 }
 
-/// The controller, as noq wants it.
+/// The controller for noq.
 #[derive(Debug, Clone)]
 struct Control {
     cubic: Cubic,
-    /// As it was before the last loss, in case nothing was lost after all.
+    /// As it was before the last loss, in case that turns out to be spurious.
     before: Option<Cubic>,
     progress: Progress,
 }
@@ -127,7 +96,7 @@ impl Controller for Control {
         }
         let (from, to) = (before.window(), self.cubic.window());
         tracing::debug!(from, to, is_persistent_congestion, "the window is cut");
-        // What is marked has been marked; what was lost may turn up.
+        // Only a loss can turn out to be spurious, not a congestion mark.
         self.before = (!is_ecn).then_some(before);
     }
 

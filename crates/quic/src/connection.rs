@@ -64,7 +64,7 @@ impl Connection {
     ///
     /// A peer that connects shows the interface ids of its path, not the ASes between. Where the
     /// daemon knows the path, this is its fingerprint all the same; where not, it is made of the
-    /// ids and the ASes at both ends, and matches no fingerprint of the daemon's.
+    /// ids and the ASes at both ends, and is the fingerprint of no other path.
     pub fn fingerprint(&self) -> Fingerprint {
         self.0.fingerprint
     }
@@ -86,7 +86,7 @@ impl Connection {
         self.0.key
     }
 
-    /// Opens a stream in both directions. The peer hears of it with the first byte.
+    /// Opens a stream in both directions. The peer accepts it once the first byte arrives.
     ///
     /// # Errors
     /// [`OpenStreamError`] when the connection is closed.
@@ -136,9 +136,9 @@ impl Connection {
         self.0.watched.close(CloseReason::Local { code, reason });
     }
 
-    /// Waits until the connection is closed, and says why: within some round trips (at least a
-    /// quarter of a second) when a router reports the path down, after the idle timeout when nobody
-    /// says anything.
+    /// Waits until the connection is closed, and returns why: within some round trips (at least a
+    /// quarter of a second) when a router reports the path down, after the idle timeout when no
+    /// packet arrives.
     pub async fn closed(&self) -> CloseReason {
         let error = self.0.quic.closed().await;
         self.0.reason(&error)

@@ -17,20 +17,20 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 
 use self::shared::{Shared, server_config};
+use crate::accept_task::AcceptTask;
 use crate::close::{CloseReason, ENDPOINT_CLOSED, NO_CODE};
 use crate::config::Config;
 use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::socket::QuicSocket;
-use crate::tasks::Tasks;
 use crate::tls::{Identity, PeerKey, SERVER_NAME};
 use crate::transport::{MIN_MTU, Mtu, transport};
 use crate::{address, connection_id};
 
 /// How long closing waits for the last packets to leave.
-const FAREWELL: Duration = Duration::from_secs(1);
-/// QUIC's limit, and what a receive buffer of it holds: everything the kernel hands over in one
-/// piece.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Size of QUIC's receive buffers, and the largest that it allows: whatever the kernel hands over in
+/// one piece fits.
 const MAX_PAYLOAD: u16 = 65527;
 
 /// One socket, many connections, in and out. Cloning shares it.
@@ -40,25 +40,25 @@ pub struct Endpoint(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     accepted: tokio::sync::Mutex<mpsc::Receiver<Connection>>,
-    tasks: Arc<Tasks>,
+    task: Arc<AcceptTask>,
 }
 
 /// Why an endpoint could not be bound.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// There is no socket.
+    /// The socket could not be bound.
     #[error(transparent)]
     Socket(#[from] socket::BindError),
-    /// No certificate could be made.
+    /// The endpoint's certificate could not be made.
     #[error("cannot make a certificate: {0}")]
     Certificate(String),
-    /// QUIC does not start.
+    /// QUIC could not be started.
     #[error("cannot start QUIC at {addr}: {source}")]
     Start {
         /// The socket's address.
         addr: ScionAddr,
-        /// What is wrong.
+        /// The error.
         source: io::Error,
     },
 }
@@ -75,27 +75,27 @@ pub enum ConnectError {
         "the path to {peer} takes SCION packets of {mtu} bytes: QUIC needs {needed} ({MIN_MTU} after headers)"
     )]
     MtuTooSmall {
-        /// Who was to be reached.
+        /// The peer's address.
         peer: ScionAddr,
         /// The path's MTU, in bytes.
         mtu: u16,
         /// What QUIC needs on this path, in bytes.
         needed: usize,
     },
-    /// Nobody answered.
+    /// The peer did not answer.
     #[error("no answer from {peer} within {timeout:?}")]
     TimedOut {
-        /// Who was to be reached.
+        /// The peer's address.
         peer: ScionAddr,
-        /// How long was waited.
+        /// The time it had.
         timeout: Duration,
     },
     /// The connection ended before it was set up.
     #[error("cannot connect to {peer}: {reason}")]
     Closed {
-        /// Who was to be reached.
+        /// The peer's address.
         peer: ScionAddr,
-        /// Why.
+        /// Why it ended.
         reason: CloseReason,
     },
     /// The endpoint is closed.
@@ -104,7 +104,7 @@ pub enum ConnectError {
 }
 
 impl Endpoint {
-    /// Binds a socket, at a free dispatched port of this host's address unless `listen` says where.
+    /// Binds a socket at `listen`, or at a free dispatched port of this host's address.
     /// Must be called inside a tokio runtime.
     ///
     /// # Errors
@@ -123,8 +123,8 @@ impl Endpoint {
         quic_config
             .max_udp_payload_size(MAX_PAYLOAD)
             .map_err(|error| start(io::Error::other(error)))?
-            // noq's own ids are part random only, and SCMP errors are told from invented ones by
-            // them.
+            // noq's own ids are only partly random, and SCMP errors are told from invented ones
+            // by them.
             .cid_generator(Arc::new(|| {
                 Box::new(RandomConnectionIdGenerator::new(TOKEN))
             }));
@@ -143,18 +143,18 @@ impl Endpoint {
             identity,
             config,
         });
-        let tasks = Arc::new(Tasks::default());
+        let task = Arc::new(AcceptTask::default());
         let (sender, accepted) = mpsc::channel(accept::WAITING);
-        let weak = Arc::downgrade(&tasks);
-        tasks.spawn(accept::run(Arc::clone(&shared), weak, sender));
+        let weak = Arc::downgrade(&task);
+        task.spawn(accept::run(Arc::clone(&shared), weak, sender));
         Ok(Self(Arc::new(Inner {
             shared,
             accepted: tokio::sync::Mutex::new(accepted),
-            tasks,
+            task,
         })))
     }
 
-    /// Where peers reach this endpoint.
+    /// The address of this endpoint.
     pub fn local_addr(&self) -> ScionAddr {
         self.0.shared.lanes.socket().local_addr()
     }
@@ -164,21 +164,21 @@ impl Endpoint {
         self.0.shared.identity.key
     }
 
-    /// How many packets that arrived were dropped before QUIC saw them, by reason.
+    /// The number of packets that arrived and were dropped before QUIC saw them, by reason.
     pub fn drops(&self) -> DropCounters {
         self.0.shared.lanes.socket().drops()
     }
 
-    /// Whether a connection to `peer` over `path` can be tried at all: whether the path leads there
-    /// and takes packets as large as QUIC needs, 1200 bytes after all headers (RFC 9000, 14.1).
+    /// Checks that `path` leads to `peer` and takes packets as large as QUIC needs, 1200 bytes after
+    /// all headers (RFC 9000, 14.1).
     ///
     /// # Errors
-    /// [`ConnectError::Headers`] and [`ConnectError::MtuTooSmall`], as [`Endpoint::connect`] would.
+    /// [`ConnectError::Headers`] and [`ConnectError::MtuTooSmall`], as from [`Endpoint::connect`].
     pub fn fits(&self, peer: ScionAddr, path: &Path) -> Result<(), ConnectError> {
         self.mtu(peer, path).map(drop)
     }
 
-    /// What packets to `peer` over `path` leave to QUIC, in bytes.
+    /// The largest QUIC packet to `peer` over `path`, in bytes.
     fn mtu(&self, peer: ScionAddr, path: &Path) -> Result<u16, ConnectError> {
         let headers = Headers::new(self.local_addr(), peer, path)?;
         match headers.max_payload(path.mtu()) {
@@ -195,7 +195,7 @@ impl Endpoint {
     /// as they are offered, well before it expires.
     ///
     /// # Errors
-    /// [`ConnectError`] when the path does not fit, nobody answers, or the path is down.
+    /// [`ConnectError`] when the path does not fit or is down, or the peer does not answer.
     pub async fn connect(&self, peer: ScionAddr, path: Path) -> Result<Connection, ConnectError> {
         let shared = &self.0.shared;
         let mtu = self.mtu(peer, &path)?;
@@ -223,8 +223,8 @@ impl Endpoint {
             end = lane.ended() => return Err(closed(end.into())),
             () = tokio::time::sleep(timeout) => return Err(timed_out),
         };
-        let tasks = Arc::clone(&self.0.tasks);
-        let connection = shared.connection(quic, lane, progress, tasks, began);
+        let task = Arc::clone(&self.0.task);
+        let connection = shared.connection(quic, lane, progress, task, began);
         connection.map_err(closed)
     }
 
@@ -233,12 +233,11 @@ impl Endpoint {
         self.0.accepted.lock().await.recv().await
     }
 
-    /// Closes all connections, and waits until peers were told.
+    /// Closes all connections, and waits up to a second until their peers are informed.
     pub async fn close(&self) {
         let quic = &self.0.shared.quic;
         quic.close(NO_CODE.into(), ENDPOINT_CLOSED.as_bytes());
-        // What does not leave within this time will not leave at all.
-        let _ = tokio::time::timeout(FAREWELL, quic.wait_all_draining()).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, quic.wait_all_draining()).await;
     }
 }
 

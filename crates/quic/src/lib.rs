@@ -1,13 +1,14 @@
 //! QUIC connections, each pinned to one SCION path.
 //!
 //! An [`Endpoint`] is one UDP socket of a host in a SCION AS. A [`Connection`] leads to one peer
-//! over one path and never leaves it: who wants two paths opens two connections. When a router says
-//! that the path is down and nothing gets through, the connection closes with the reason, long
-//! before the idle timeout.
+//! over one path and never leaves it; to use two paths, open two connections. When a router reports
+//! the path down and nothing gets through, the connection closes with the reason, long before the
+//! idle timeout.
 //!
 //! Congestion is controlled per connection, so per path, by CUBIC (RFC 9438) with HyStart++ (RFC
-//! 9406); slow start heeds the bandwidth that the ASes on the path announce.
+//! 9406); slow start takes the bandwidth into account that the ASes on the path announce.
 
+mod accept_task;
 mod address;
 mod close;
 mod config;
@@ -19,7 +20,6 @@ mod endpoint;
 mod progress;
 mod socket;
 mod stream;
-mod tasks;
 mod tls;
 mod transport;
 

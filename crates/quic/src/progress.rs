@@ -1,4 +1,4 @@
-//! Whether what is sent over a connection arrives.
+//! Whether packets sent over a connection are acknowledged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_before_proves_nothing() {
+    fn only_packets_sent_later_count() {
         let (progress, t0) = (Progress::default(), Instant::now());
         let at = |ms| t0 + Duration::from_millis(ms);
         assert!(!progress.is_after(t0));

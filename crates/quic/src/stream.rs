@@ -43,8 +43,8 @@ pub enum WriteError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The peer broke the stream off.
-    #[error("the peer broke the stream off")]
+    /// The peer reset the stream.
+    #[error("the peer reset the stream")]
     Reset,
     /// The stream was stopped here.
     #[error("the stream was stopped here before")]
@@ -54,7 +54,7 @@ pub enum ReadError {
     Closed(CloseReason),
 }
 
-/// Why a stream could not be finished: it was before.
+/// A stream could not be finished because it was finished before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("the stream was finished here before")]
 pub struct FinishError;
@@ -82,10 +82,10 @@ impl SendStream {
         result.map_err(|error| self.error(error))
     }
 
-    /// Says that no more bytes follow; those written are still delivered.
+    /// Ends the stream; bytes written before are still delivered.
     ///
     /// # Errors
-    /// [`FinishError`] when that was said before.
+    /// [`FinishError`] when it was finished before.
     pub fn finish(&mut self) -> Result<(), FinishError> {
         self.stream.finish().map_err(|_| FinishError)
     }
@@ -126,7 +126,7 @@ impl RecvStream {
     /// The next bytes in order, at most `max`, without copying them; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError`] when the peer broke the stream off, or the connection is closed.
+    /// [`ReadError`] when the peer reset the stream, or the connection is closed.
     pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
         let result = self.stream.read_chunk(max).await;
         result.map_err(|error| self.error(error))
@@ -135,7 +135,7 @@ impl RecvStream {
     /// The next bytes in order, as many as are there and fit; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError`] when the peer broke the stream off, or the connection is closed.
+    /// [`ReadError`] when the peer reset the stream, or the connection is closed.
     pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
         let result = self.stream.read(buf).await;
         result.map_err(|error| self.error(error))
@@ -174,7 +174,7 @@ impl AsyncWrite for SendStream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // What is written is sent as soon as the network takes it.
+        // Bytes are sent as soon as congestion control allows.
         Poll::Ready(Ok(()))
     }
 

@@ -1,8 +1,8 @@
-//! Who an endpoint is: a key pair of its own, in a certificate nobody has to know beforehand.
+//! The identity of an endpoint: a key pair of its own in a self-signed certificate.
 //!
-//! Any certificate is accepted, on both sides: what content is right, its info-hash says. What TLS
-//! proves here is that the peer holds the certificate's key, so that connections of one peer can be
-//! told to belong together.
+//! Any certificate is accepted, on both sides: content is checked by its info-hash, not by its
+//! sender. TLS proves here only that the peer holds the certificate's key, which tells which
+//! connections belong to one peer.
 
 use std::fmt;
 use std::sync::Arc;

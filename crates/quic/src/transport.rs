@@ -1,4 +1,4 @@
-//! QUIC's settings.
+//! The transport parameters of connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use noq::{MtuDiscoveryConfig, TransportConfig, VarInt};
 use crate::config::Config;
 use crate::congestion::Factory;
 
-/// The smallest packet QUIC is made for (RFC 9000, 14).
+/// The smallest packet size that QUIC works with, in bytes (RFC 9000, 14).
 pub(crate) const MIN_MTU: u16 = 1200;
-/// Full packets a peer may send ahead on one stream. noq 1.4.0 keeps 1024 pieces of a stream that
-/// are not read yet, never joins those of full packets, and ends the connection when there are
-/// more: because one packet is missing, or because nobody reads for a while. Some are left for
-/// pieces of other sizes.
+/// Flow-control window of one stream, in full packets. noq 1.4.0 keeps 1024 unread pieces of a
+/// stream, never joins those of full packets, and ends the connection when there are more, as when
+/// one packet is missing or the application does not read for a while. The rest is for pieces of
+/// other sizes.
 const STREAM_PACKETS: u32 = 960;
-/// What a peer may send ahead on all streams of a connection: what a connection costs in memory.
+/// Flow-control window of a connection, in bytes: the memory that it may cost.
 const CONNECTION_WINDOW: u32 = 8 << 20;
-/// How long a round trip is taken to be before one was seen. Three times that passes before the
-/// first packet is sent again; on a path that is longer, once too often.
+/// The round-trip time assumed until one is measured. The first packet is sent again after three
+/// times that; on a longer path, once more than needed.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
 /// How large packets may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mtu {
-    /// The path's announced MTU leaves so many bytes to QUIC.
+    /// The QUIC packet size that the path's announced MTU allows, in bytes.
     Known(u16),
-    /// The path is unknown here: to be found out, up to so many bytes.
+    /// The path is unknown here: the size is searched for, up to this one, in bytes.
     UpTo(u16),
 }
 
@@ -46,10 +46,10 @@ pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<T
         .send_window(CONNECTION_WINDOW.into())
         .datagram_receive_buffer_size(None)
         // Fewer acknowledgements would save work, but noq 1.4.0 writes the frame that asks for them
-        // without looking whether it fits: a lost handshake packet then ends in a panic.
+        // without checking that it fits: after a lost handshake packet it panics.
         .ack_frequency_config(None);
     match mtu {
-        // Announced by those who know: neither searched for nor ever given up.
+        // Announced by the ASes on the path: neither searched for nor reduced.
         Mtu::Known(mtu) => transport
             .initial_mtu(mtu)
             .min_mtu(mtu)
@@ -63,7 +63,7 @@ pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<T
     Arc::new(transport)
 }
 
-/// What a peer may send ahead on one stream, in bytes.
+/// The flow-control window of one stream, in bytes.
 fn stream_window(mtu: Mtu) -> u32 {
     let packet = match mtu {
         Mtu::Known(mtu) => mtu,

@@ -2,31 +2,31 @@
 
 use std::time::Instant;
 
-use super::Congestion;
+use super::announced::Announced;
 use super::curve::Curve;
 use super::round::Rounds;
 use super::start::{SlowStart, Step};
 
-/// What a loss leaves of the window, at least: CUBIC's share (RFC 9438, 4.6).
+/// Smallest part of the window that a loss leaves: CUBIC's (RFC 9438, 4.6).
 const LEAST_KEPT: f64 = 0.7;
-/// At most: H-TCP's (draft-leith-tcp-htcp-06, 3.2), so that flows that share a link go on to even
-/// out.
+/// Largest part: H-TCP's (draft-leith-tcp-htcp-06, 3.2), so that flows over one link still converge.
 const MOST_KEPT: f64 = 0.8;
-/// What the loss that ends slow start leaves, at least: all of the last doubling may be too much.
+/// Smallest part that the loss at the end of slow start leaves: the last doubling may be too much.
 const START_KEPT: f64 = 0.5;
-/// Packets to begin with, and bytes (RFC 9002, 7.2).
+/// The initial window in packets, and in bytes (RFC 9002, 7.2).
 const INITIAL: (u64, u64) = (10, 14_720);
-/// At first a part of what the path is announced to hold may be sent: that by this. noq spreads it
-/// over a round trip, so it takes that part of the path's rate.
+/// Divides the announced bandwidth-delay product into the first window. noq paces it over a round
+/// trip, so it takes that part of the path's rate.
 const INITIAL_SHARE: f64 = 4.0;
-/// But never more packets than this, whatever is announced.
+/// Largest first window, in packets.
 const INITIAL_MOST: u64 = 64;
 
-/// Bytes to begin with: what is always allowed, or part of what the path is announced to hold.
-fn initial_window(mtu: u16, known: Congestion) -> u64 {
+/// The first window, in bytes: what is always allowed, or part of the announced bandwidth-delay
+/// product.
+fn initial_window(mtu: u16, known: Announced) -> u64 {
     let mtu = u64::from(mtu);
     let always = INITIAL.1.max(2 * mtu).min(INITIAL.0 * mtu);
-    let holds = match (known.announced, known.rtt) {
+    let holds = match (known.bandwidth, known.rtt) {
         (Some(rate), Some(rtt)) => rate as f64 * rtt.as_secs_f64(),
         _ => 0.0,
     };
@@ -37,13 +37,13 @@ fn initial_window(mtu: u16, known: Congestion) -> u64 {
 #[derive(Debug, Clone)]
 pub(super) struct Cubic {
     mtu: u16,
-    known: Congestion,
+    known: Announced,
     window: f64,
-    /// The window where the last loss came (W_max); none before the first.
+    /// The window at the last loss (W_max); `None` before the first.
     plateau: Option<f64>,
     phase: Phase,
     rounds: Rounds,
-    /// What was sent until then tells nothing of the window since.
+    /// Losses of packets sent until then belong to the last cut of the window.
     recovery: Option<Instant>,
 }
 
@@ -54,8 +54,8 @@ enum Phase {
 }
 
 impl Cubic {
-    /// The first window, for packets of `mtu` bytes over a path of which this is `known`.
-    pub(super) fn new(mtu: u16, known: Congestion) -> Self {
+    /// The first window, for packets of `mtu` bytes over a path of which `known` is announced.
+    pub(super) fn new(mtu: u16, known: Announced) -> Self {
         Self {
             mtu,
             known,
@@ -67,7 +67,7 @@ impl Cubic {
         }
     }
 
-    /// Bytes to begin with.
+    /// The first window, in bytes.
     pub(super) fn initial_window(&self) -> u64 {
         initial_window(self.mtu, self.known)
     }
@@ -77,7 +77,7 @@ impl Cubic {
         self.window = self.window.max(self.least());
     }
 
-    /// Bytes that may be under way.
+    /// Bytes that may be in flight.
     pub(super) fn window(&self) -> u64 {
         self.window as u64
     }
@@ -90,8 +90,8 @@ impl Cubic {
         }
     }
 
-    /// A packet of `bytes` sent at `sent` has arrived. `app_limited`: the sender had nothing more
-    /// to send.
+    /// A packet of `bytes` sent at `sent` is acknowledged. `app_limited`: the application had no
+    /// more to send.
     pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool) {
         let new_round = self.rounds.acked(now, sent, bytes);
         if self.recovery.is_some_and(|recovery| sent <= recovery) {
@@ -101,7 +101,7 @@ impl Cubic {
         match &mut self.phase {
             Phase::SlowStart(_) if app_limited => {}
             Phase::SlowStart(start) => {
-                let announced = self.known.announced;
+                let announced = self.known.bandwidth;
                 match start.step(&self.rounds, new_round, self.window, bytes, announced) {
                     Step::Grow(more) => self.window += more,
                     Step::Over => {
@@ -119,8 +119,8 @@ impl Cubic {
         }
     }
 
-    /// Packets are lost, the last of them sent at `sent`; `persistent` when nothing has arrived for
-    /// long (RFC 9002, 7.6). Says whether the window was cut: once for all that was under way.
+    /// Packets are lost, the last of them sent at `sent`; `persistent` in persistent congestion (RFC
+    /// 9002, 7.6). Returns whether the window was cut: once for all packets in flight.
     pub(super) fn lost(&mut self, now: Instant, sent: Instant, persistent: bool) -> bool {
         if self.recovery.is_some_and(|recovery| sent <= recovery) {
             return false;
@@ -133,7 +133,7 @@ impl Cubic {
         let window = window.max(self.least());
         self.recovery = Some(now);
         if persistent {
-            // Slowly again, but no longer slowly than it went well (RFC 9438, 4.8).
+            // Slow start again, up to the window that a loss would leave (RFC 9438, 4.8).
             self.window = self.least();
             self.plateau = None;
             self.phase = Phase::SlowStart(SlowStart::up_to(window));
@@ -146,8 +146,8 @@ impl Cubic {
         true
     }
 
-    /// Window and plateau after the loss that ends slow start. What arrived in the last round is
-    /// what the link carries; the window may be twice that.
+    /// Window and plateau after the loss that ends slow start. The link carries what was acknowledged
+    /// in the last round; the window may be twice that.
     fn after_start(&self) -> (f64, f64) {
         let rounds = &self.rounds;
         let (Some(rate), Some(min), Some(rtt)) = (rounds.rate(), rounds.min(), rounds.smoothed())
@@ -168,7 +168,7 @@ impl Cubic {
             _ => LEAST_KEPT,
         };
         let kept = empty.clamp(LEAST_KEPT, MOST_KEPT);
-        // Room for newcomers: whoever lost earlier than last time stops lower (RFC 9438, 4.7).
+        // Fast convergence: a loss below the last plateau makes room for new flows (RFC 9438, 4.7).
         let plateau = match self.plateau {
             Some(last) if self.window < last => self.window * (1.0 + kept) / 2.0,
             _ => self.window,
@@ -176,7 +176,7 @@ impl Cubic {
         (self.window * kept, plateau)
     }
 
-    /// RFC 9002, 7.2.
+    /// The minimum window (RFC 9002, 7.2).
     fn least(&self) -> f64 {
         2.0 * f64::from(self.mtu)
     }

@@ -15,11 +15,11 @@ pub(super) struct Curve {
     plateau: f64,
     /// Seconds until the plateau (K).
     k: f64,
-    /// What Reno would have by now (W_est).
+    /// The window of Reno at this time (W_est).
     reno: f64,
     /// The window before the loss (cwnd_prior).
     prior: f64,
-    /// Reno's packets a round trip that make it as fast as one that halves.
+    /// Packets that Reno adds per round trip to be as fast as one that halves its window.
     gain: f64,
 }
 
@@ -38,7 +38,7 @@ impl Curve {
         }
     }
 
-    /// The window after `bytes` more arrived.
+    /// The window after `bytes` more are acknowledged.
     pub(super) fn grow(
         &mut self,
         now: Instant,
@@ -63,7 +63,7 @@ impl Curve {
         (window + (target - window) * bytes / window).max(self.reno.min(window + bytes))
     }
 
-    /// The sender has nothing to send: the curve waits (RFC 9438, 5.8).
+    /// The application has nothing to send: the curve pauses (RFC 9438, 5.8).
     pub(super) fn idle(&mut self, now: Instant) {
         self.idle_since.get_or_insert(now);
     }

@@ -1,8 +1,8 @@
-//! What acknowledgements tell of the path, round trip by round trip.
+//! Round-trip times and delivery rate of the path, round by round.
 
 use std::time::{Duration, Instant};
 
-/// Samples that make a round's shortest round trip believable (RFC 9406, `N_RTT_SAMPLE`).
+/// Samples after which a round's shortest round trip counts (RFC 9406, `N_RTT_SAMPLE`).
 const SAMPLES: u32 = 8;
 
 /// Round trips and the rate at which packets arrive.
@@ -12,7 +12,7 @@ pub(super) struct Rounds {
     min: Option<Duration>,
     /// Smoothed as RFC 9002, 5.3 does, acknowledgement delay included.
     smoothed: Option<Duration>,
-    /// Packets sent from here on make the present round; acknowledging one of them ends it.
+    /// When the present round began: the acknowledgement of a packet sent since ends it.
     began: Option<Instant>,
     present: Round,
     last: Round,
@@ -24,12 +24,12 @@ struct Round {
     min: Option<Duration>,
     samples: u32,
     bytes: u64,
-    /// Bytes per second that arrived; 0 until the round is over.
+    /// Bytes acknowledged per second; 0 until the round is over.
     rate: f64,
 }
 
 impl Rounds {
-    /// Takes in one acknowledged packet; says whether a new round begins with it.
+    /// Records an acknowledged packet; returns whether a new round begins with it.
     pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64) -> bool {
         let rtt = now.saturating_duration_since(sent);
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
@@ -61,7 +61,7 @@ impl Rounds {
         self.smoothed
     }
 
-    /// The shortest round trip of this round, once there are samples enough.
+    /// The shortest round trip of this round, once there are enough samples.
     pub(super) fn present(&self) -> Option<Duration> {
         self.present.min.filter(|_| self.present.samples >= SAMPLES)
     }
@@ -71,7 +71,7 @@ impl Rounds {
         self.last.min.filter(|_| self.last.samples >= SAMPLES)
     }
 
-    /// Bytes per second that arrived in the last whole round.
+    /// Bytes acknowledged per second in the last whole round.
     pub(super) fn rate(&self) -> Option<f64> {
         Some(self.last.rate).filter(|rate| *rate > 0.0)
     }

@@ -1,4 +1,4 @@
-//! Slow start: HyStart++ (RFC 9406), and more gently beyond what a path is announced to carry.
+//! Slow start: HyStart++ (RFC 9406), with slower growth beyond the announced bandwidth of a path.
 
 use std::time::Duration;
 
@@ -10,26 +10,26 @@ const MAX_GROWN: Duration = Duration::from_millis(16);
 const GROWN: u32 = 8;
 /// Gentle growth is a quarter of slow start's (RFC 9406, 4.3), which overshoots a queue by little.
 const GENTLE: f64 = 4.0;
-/// Past what is announced a quarter would still overshoot the short queue of a long path: what it
-/// does to the queue shows a round trip later.
+/// Beyond the announced bandwidth a quarter would still overshoot the short queue of a long path,
+/// because its effect on the queue shows a round trip later.
 const BEYOND: f64 = 8.0;
 /// Gentle rounds until slow start is over (RFC 9406, 4.3).
 const ROUNDS: u32 = 5;
 
-/// How far slow start is.
+/// The state of slow start.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SlowStart {
     gentle: Option<Gentle>,
-    /// The window holds what is announced.
+    /// The window has reached the announced bandwidth-delay product.
     beyond: bool,
     /// It ends at this window in any case.
     end: Option<f64>,
 }
 
-/// Gentle growth, while it is not sure that the queue is filling.
+/// Gentle growth, while it is uncertain whether the queue is filling.
 #[derive(Debug, Clone)]
 struct Gentle {
-    /// The shortest round trip when it began: if it gets shorter, nothing was filling.
+    /// The shortest round trip when it began: if it gets shorter, the queue was not filling.
     baseline: Duration,
     rounds: u32,
 }
@@ -37,7 +37,7 @@ struct Gentle {
 /// What slow start makes of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Step {
-    /// The window grows by so many bytes.
+    /// The window grows by this, in bytes.
     Grow(f64),
     /// Slow start is over.
     Over,
@@ -52,8 +52,8 @@ impl SlowStart {
         }
     }
 
-    /// Takes in `bytes` that arrived, of a `window`, where a new round may begin. `announced` is
-    /// what the path is said to carry, in bytes per second.
+    /// The step after `bytes` of `window` are acknowledged; `new_round` if a round begins with them.
+    /// `announced` is the path's announced bandwidth, in bytes per second.
     pub(super) fn step(
         &mut self,
         rounds: &Rounds,

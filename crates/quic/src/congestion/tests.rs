@@ -45,9 +45,9 @@ impl Shown {
     }
 }
 
-fn told(announced: Option<u64>) -> Congestion {
-    Congestion {
-        announced,
+fn announcing(announced: Option<u64>) -> Announced {
+    Announced {
+        bandwidth: announced,
         rtt: None,
     }
 }
@@ -55,7 +55,7 @@ fn told(announced: Option<u64>) -> Congestion {
 fn one(link: Link, announced: Option<u64>, seconds: u64) -> Shown {
     run(
         link,
-        vec![Sender::new(Duration::ZERO, told(announced))],
+        vec![Sender::new(Duration::ZERO, announcing(announced))],
         seconds,
     )
 }
@@ -83,7 +83,15 @@ fn who_knows_that_a_path_holds_much_begins_with_more() {
     let begins = |rate, rtt: u32| {
         let announced = Some(rate);
         let rtt = Some(rtt * MS);
-        Cubic::new(MTU, Congestion { announced, rtt }).window() / u64::from(MTU)
+        Cubic::new(
+            MTU,
+            Announced {
+                bandwidth: announced,
+                rtt,
+            },
+        )
+        .window()
+            / u64::from(MTU)
     };
     assert_eq!(begins(2_250_000, 10), 10);
     assert_eq!(begins(500_000, 200), 19);
@@ -91,7 +99,13 @@ fn who_knows_that_a_path_holds_much_begins_with_more() {
     assert_eq!(begins(u64::MAX, u32::MAX), 64);
     let sender = |rtt| {
         let announced = Some(2_250_000);
-        Sender::new(Duration::ZERO, Congestion { announced, rtt })
+        Sender::new(
+            Duration::ZERO,
+            Announced {
+                bandwidth: announced,
+                rtt,
+            },
+        )
     };
     let knows = run(FAR, vec![sender(Some(FAR.rtt))], 3);
     let not = run(FAR, vec![sender(None)], 3);
@@ -128,7 +142,7 @@ fn links_of_all_kinds_are_full_and_shared() {
             queue: queue * MS,
             ..FAR
         };
-        let senders = (0..3).map(|at| Sender::new(at * 5000 * MS, told(None)));
+        let senders = (0..3).map(|at| Sender::new(at * 5000 * MS, announcing(None)));
         let shown = run(link, senders.collect(), 80);
         let shares: Vec<f64> = (0..3).map(|at| shown.share(link, at, 40, 79)).collect();
         let sum: f64 = shares.iter().sum();
@@ -140,20 +154,10 @@ fn links_of_all_kinds_are_full_and_shared() {
     }
 }
 
-#[test]
-fn the_narrowest_part_counts_less_its_headers() {
-    assert_eq!(carried(&[], 1472, 1300), None);
-    assert_eq!(carried(&[None, None], 1472, 1300), None);
-    let parts = [Some(80_000_000), None, Some(12_000_000)];
-    assert_eq!(carried(&parts, 1472, 1300), Some(1_300_000));
-    assert_eq!(carried(&[Some(u64::MAX)], 0, u16::MAX), None);
-    assert_eq!(carried(&[Some(0)], 1472, 1300), Some(0));
-}
-
 /// A window that has left slow start with a loss, and when that was.
 fn cut() -> (Cubic, Instant) {
     let start = Instant::now();
-    let mut cubic = Cubic::new(MTU, told(None));
+    let mut cubic = Cubic::new(MTU, announcing(None));
     for at in 0..100 {
         let sent = start + at * MS;
         cubic.acked(sent + 20 * MS, sent, MTU.into(), false);
@@ -232,7 +236,7 @@ proptest! {
         events in proptest::collection::vec((0..5u8, 0..2_000_000u64, 0..2_000_000u64, any::<u16>()), 0..300),
     ) {
         let mut now = Instant::now();
-        let mut cubic = Cubic::new(MTU, Congestion { announced, rtt: rtt.map(Duration::from_micros) });
+        let mut cubic = Cubic::new(MTU, Announced { bandwidth: announced, rtt: rtt.map(Duration::from_micros) });
         for (kind, wait, ago, bytes) in events {
             now += Duration::from_micros(wait);
             let sent = now.checked_sub(Duration::from_micros(ago)).unwrap_or(now);

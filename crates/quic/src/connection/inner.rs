@@ -8,10 +8,10 @@ use hawser_path::Fingerprint;
 use noq::ConnectionError;
 use rustls::pki_types::CertificateDer;
 
+use crate::accept_task::AcceptTask;
 use crate::close::CloseReason;
 use crate::doubt::Watched;
 use crate::progress::Progress;
-use crate::tasks::Tasks;
 use crate::tls::{self, PeerKey};
 
 pub(crate) struct Inner {
@@ -22,7 +22,7 @@ pub(crate) struct Inner {
     pub(super) key: PeerKey,
     idle_timeout: Duration,
     /// What accepts connections lives as long as any of them does.
-    _tasks: Arc<Tasks>,
+    _task: Arc<AcceptTask>,
 }
 
 impl Inner {
@@ -32,7 +32,7 @@ impl Inner {
         lane: Lane,
         progress: Progress,
         idle_timeout: Duration,
-        tasks: Arc<Tasks>,
+        task: Arc<AcceptTask>,
     ) -> Result<Self, CloseReason> {
         let key = peer_key(&quic).map_err(CloseReason::Protocol)?;
         let watched = Arc::new(Watched::new(&quic, progress));
@@ -47,7 +47,7 @@ impl Inner {
             watched,
             key,
             idle_timeout,
-            _tasks: tasks,
+            _task: task,
         })
     }
 

@@ -7,35 +7,35 @@ use hawser_endhost::lanes::Lane;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::shared::{HANDSHAKES, Shared, server_config};
+use crate::accept_task::AcceptTask;
 use crate::address;
 use crate::congestion::Factory;
 use crate::connection::Connection;
-use crate::tasks::Tasks;
 use crate::transport::{MIN_MTU, Mtu};
 
-/// With more than this being set up, a peer first has to show that it is where it says (RFC 9000,
-/// 8.1.2), which costs it a round trip.
+/// While more connections than this are being set up, peers first have to validate their addresses
+/// (RFC 9000, 8.1.2), which costs a round trip.
 const BUSY: usize = 32;
-/// Connections set up that nobody has taken yet.
+/// Most connections set up that [`Endpoint::accept`](super::Endpoint::accept) has not returned yet.
 pub(super) const WAITING: usize = 64;
 
-/// Sets connections up that peers ask for, as long as the endpoint is open.
+/// Sets up the connections of peers, as long as the endpoint is open.
 pub(super) async fn run(
     shared: Arc<Shared>,
-    tasks: Weak<Tasks>,
+    task: Weak<AcceptTask>,
     accepted: mpsc::Sender<Connection>,
 ) {
     let places = Arc::new(Semaphore::new(HANDSHAKES));
     while let Some(incoming) = shared.quic.accept().await {
         let flow = address::flow(incoming.remote_address());
         let Some(lane) = flow.and_then(|flow| shared.lanes.accept(flow)) else {
-            // Pushed out by others meanwhile; the peer tries again.
+            // Its flow was forgotten because of many others; the peer tries again.
             incoming.ignore();
             continue;
         };
         let busy = HANDSHAKES - places.available_permits() > BUSY;
         if busy && !incoming.remote_address_validated() && incoming.may_retry() {
-            // It can only fail for those that may not retry.
+            // It fails only where no retry is allowed.
             let _ = incoming.retry();
             continue;
         }
@@ -46,12 +46,12 @@ pub(super) async fn run(
             incoming.refuse();
             continue;
         };
-        let (shared, tasks) = (Arc::clone(&shared), tasks.clone());
+        let (shared, task) = (Arc::clone(&shared), task.clone());
         let accepted = accepted.clone();
         tokio::spawn(async move {
             let peer = lane.remote();
-            match set_up(&shared, tasks, incoming, lane, place).await {
-                // Nobody there to take it any more: it closes.
+            match set_up(&shared, task, incoming, lane, place).await {
+                // If the endpoint is gone the connection closes.
                 Ok(connection) => drop(accepted.send(connection).await),
                 Err(error) => tracing::debug!(%peer, error, "connection not set up"),
             }
@@ -61,7 +61,7 @@ pub(super) async fn run(
 
 async fn set_up(
     shared: &Shared,
-    tasks: Weak<Tasks>,
+    task: Weak<AcceptTask>,
     incoming: noq::Incoming,
     lane: Lane,
     _place: OwnedSemaphorePermit,
@@ -85,10 +85,10 @@ async fn set_up(
         quic = connecting => quic.map_err(|error| error.to_string())?,
         end = lane.ended() => return Err(end.to_string()),
         () = tokio::time::sleep(shared.config.handshake_timeout) => {
-            return Err("the peer does not go on".into());
+            return Err("the peer stopped answering".into());
         }
     };
-    let tasks = tasks.upgrade().ok_or("the endpoint is gone")?;
-    let connection = shared.connection(quic, lane, progress, tasks, began);
+    let task = task.upgrade().ok_or("the endpoint is gone")?;
+    let connection = shared.connection(quic, lane, progress, task, began);
     connection.map_err(|reason| reason.to_string())
 }

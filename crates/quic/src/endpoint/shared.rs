@@ -6,19 +6,19 @@ use std::time::Instant;
 use hawser_endhost::lanes::{Lane, Lanes};
 use noq::ServerConfig;
 
+use crate::accept_task::AcceptTask;
 use crate::close::CloseReason;
 use crate::config::Config;
 use crate::congestion::Factory;
 use crate::connection::Connection;
 use crate::connection::inner::Inner;
 use crate::progress::Progress;
-use crate::tasks::Tasks;
 use crate::tls::Identity;
 use crate::transport::{Mtu, transport};
 
-/// Connections set up at the same time; more have to wait until they are tried again.
+/// Most connections being set up at the same time; peers of more have to try again.
 pub(super) const HANDSHAKES: usize = 256;
-/// Bytes kept of what a peer sends before it is let in.
+/// Bytes kept of what a peer sends before its connection is accepted.
 const EARLY: u64 = 16 << 10;
 
 pub(super) struct Shared {
@@ -35,12 +35,12 @@ impl Shared {
         quic: noq::Connection,
         lane: Lane,
         progress: Progress,
-        tasks: Arc<Tasks>,
+        task: Arc<AcceptTask>,
         began: Instant,
     ) -> Result<Connection, CloseReason> {
-        // Both sides have answered each other.
+        // Packets got through both ways.
         lane.report_alive(began);
-        let inner = Inner::new(quic, lane, progress, self.config.idle_timeout, tasks)?;
+        let inner = Inner::new(quic, lane, progress, self.config.idle_timeout, task)?;
         Ok(Connection::new(inner))
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn server_config(
     server.transport_config(transport(config, mtu, congestion));
     // A connection stays on its path.
     server.migration(false);
-    // What peers send before they are let in is theirs to send again.
+    // Peers send again what does not fit before their connections are accepted.
     server
         .max_incoming(HANDSHAKES * 2)
         .incoming_buffer_size(EARLY)

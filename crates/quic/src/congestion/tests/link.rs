@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::super::Congestion;
+use super::super::announced::Announced;
 use super::super::cubic::Cubic;
 
 /// Bytes of a packet.
@@ -45,7 +45,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(begins: Duration, known: Congestion) -> Self {
+    pub(super) fn new(begins: Duration, known: Announced) -> Self {
         Self {
             cubic: Cubic::new(MTU, known),
             begins,
