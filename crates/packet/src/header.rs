@@ -130,6 +130,7 @@ impl Header {
 
     /// Number and offset of the upper-layer header in `packet`, after at most one hop-by-hop and
     /// one end-to-end extension, in this order. `None` where the extensions are cut short.
+    #[inline]
     pub fn upper_layer(&self, packet: &[u8]) -> Option<(u8, usize)> {
         let (mut next, mut at) = (self.next_header, self.len);
         for extension in [HOP_BY_HOP, END_TO_END] {
@@ -214,4 +215,60 @@ pub fn set_payload_len(packet: &mut [u8], header_len: usize) -> u16 {
     let length = (packet.len() - header_len) as u16;
     packet[6..8].copy_from_slice(&length.to_be_bytes());
     length
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_host() -> impl Strategy<Value = (IsdAsn, IpAddr)> {
+        any::<(u64, IpAddr)>().prop_map(|(isd_as, ip)| (IsdAsn(isd_as), ip))
+    }
+
+    proptest! {
+        #[test]
+        fn headers_are_read_as_they_were_written(
+            first_line in 0u32..1 << 28, next_header: u8, path_type: u8,
+            (dst, src) in (any_host(), any_host()),
+            path in prop::collection::vec(any::<[u8; 4]>(), 0..200), payload in 0usize..2000,
+        ) {
+            let mut packet = vec![0xff; 3];
+            NewHeader { first_line, next_header, path_type, dst, src }.write(&mut packet);
+            let path_at = packet.len();
+            packet.extend(path.concat());
+            let header_len = end_header(&mut packet).unwrap();
+            packet.resize(header_len + payload, 0);
+            prop_assert_eq!(usize::from(set_payload_len(&mut packet, header_len)), payload);
+            let header = Header::parse(&packet).unwrap();
+            prop_assert_eq!((header.path, header.len), (path_at, header_len));
+            prop_assert_eq!((header.path_type, header.next_header), (path_type, next_header));
+            prop_assert_eq!(header.payload_len, payload);
+            prop_assert_eq!((header.dst_as, header.dst_host(&packet)), (dst.0, Ok(Host::Ip(dst.1))));
+            prop_assert_eq!((header.src_as, header.src_host(&packet)), (src.0, Ok(Host::Ip(src.1))));
+            for length in 0..header_len {
+                prop_assert!(Header::parse(&packet[..length]).is_err());
+            }
+        }
+
+        /// Whatever extensions there are, and wherever they are cut short.
+        #[test]
+        fn the_upper_layer_is_inside_the_packet(
+            mut packet in prop::collection::vec(any::<u8>(), 36..300),
+            extensions in prop::collection::vec(prop::sample::select(vec![HOP_BY_HOP, END_TO_END, 17]), 3),
+        ) {
+            (packet[0], packet[4], packet[5], packet[9]) = (0, extensions[0], 9, 0);
+            for (at, next) in [36, 40].into_iter().zip(&extensions[1..]) {
+                if let Some([kind, length]) = packet.get_mut(at..at + 2) {
+                    (*kind, *length) = (*next, *length % 4);
+                }
+            }
+            let header = Header::parse(&packet).unwrap();
+            if let Some((next, at)) = header.upper_layer(&packet) {
+                prop_assert!(header.len <= at && at <= packet.len());
+                prop_assert!(![HOP_BY_HOP, END_TO_END].contains(&next));
+            }
+        }
+    }
 }

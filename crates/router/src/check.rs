@@ -11,7 +11,7 @@ use hawser_topology::LinkTo;
 use crate::forwarder::Forwarder;
 use crate::interface::InterfaceEntry;
 use crate::reason::Reason;
-use crate::verdict::{Origin, Step, Verdict, parameter_problem, refuse};
+use crate::verdict::{Origin, Step, Verdict, refuse_field};
 
 /// How far in the future a segment's timestamp may be, in seconds: ASes' clocks differ, and a hop's
 /// expiry is counted in units of 337.5 s.
@@ -68,10 +68,7 @@ impl Forwarder {
         } else {
             parameter::UNKNOWN_CONS_EGRESS
         };
-        refuse(
-            Reason::WrongIngress,
-            parameter_problem(code, path.hop_at(path.current_hop)),
-        )
+        refuse_field(Reason::WrongIngress, code, path.hop_at(path.current_hop))
     }
 
     /// Checks that the packet is as long as its header says.
@@ -80,10 +77,7 @@ impl Forwarder {
         if packet.len() == header.len + header.payload_len {
             return Ok(());
         }
-        refuse(
-            Reason::PacketSize,
-            parameter_problem(parameter::INVALID_PACKET_SIZE, 0),
-        )
+        refuse_field(Reason::PacketSize, parameter::INVALID_PACKET_SIZE, 0)
     }
 
     /// Checks source and destination. A packet from inside at the start of its path is from this
@@ -106,10 +100,7 @@ impl Forwarder {
             !from_here
         };
         if !possible {
-            return refuse(
-                Reason::InvalidSource,
-                parameter_problem(parameter::INVALID_SOURCE, SRC_AS),
-            );
+            return refuse_field(Reason::InvalidSource, parameter::INVALID_SOURCE, SRC_AS);
         }
         let last = path.current_hop + 1 == path.hops;
         let destined = if ingress == 0 {
@@ -118,9 +109,10 @@ impl Forwarder {
             to_here == last
         };
         if !destined {
-            return refuse(
+            return refuse_field(
                 Reason::InvalidDestination,
-                parameter_problem(parameter::INVALID_DESTINATION, DST_AS),
+                parameter::INVALID_DESTINATION,
+                DST_AS,
             );
         }
         if from_here {
@@ -129,9 +121,10 @@ impl Forwarder {
                 Ok(_) => return Ok(()),
                 Err(_) => {}
             }
-            return refuse(
+            return refuse_field(
                 Reason::InvalidSource,
-                parameter_problem(parameter::INVALID_SOURCE, header.src_host_at()),
+                parameter::INVALID_SOURCE,
+                header.src_host_at(),
             );
         }
         Ok(())
@@ -149,10 +142,7 @@ impl Forwarder {
         if self.key.mac(&hop.mac_input(info)) == hop.mac {
             return Ok(());
         }
-        refuse(
-            Reason::InvalidMac,
-            parameter_problem(parameter::INVALID_MAC, path.hop_at(at)),
-        )
+        refuse_field(Reason::InvalidMac, parameter::INVALID_MAC, path.hop_at(at))
     }
 
     /// Checks that the egress interface exists, and that the links at both interfaces may follow
@@ -177,10 +167,7 @@ impl Forwarder {
             } else {
                 parameter::UNKNOWN_CONS_INGRESS
             };
-            return refuse(
-                Reason::UnknownEgress,
-                parameter_problem(code, path.hop_at(hop)),
-            );
+            return refuse_field(Reason::UnknownEgress, code, path.hop_at(hop));
         };
         let from = match ingress {
             0 => None,
@@ -190,12 +177,10 @@ impl Forwarder {
         if crossing {
             return match links {
                 (Some(Core), Child) | (Some(Child), Core | Child) => Ok(entry),
-                _ => refuse(
+                _ => refuse_field(
                     Reason::InvalidSegmentChange,
-                    parameter_problem(
-                        parameter::INVALID_SEGMENT_CHANGE,
-                        path.info_at(path.info_of(hop)),
-                    ),
+                    parameter::INVALID_SEGMENT_CHANGE,
+                    path.info_at(path.info_of(hop)),
                 ),
             };
         }
@@ -204,9 +189,10 @@ impl Forwarder {
             | (Some(Core), Core)
             | (Some(Child), Parent | Peer)
             | (Some(Parent | Peer), Child) => Ok(entry),
-            _ => refuse(
+            _ => refuse_field(
                 Reason::InvalidPath,
-                parameter_problem(parameter::INVALID_PATH, path.hop_at(hop)),
+                parameter::INVALID_PATH,
+                path.hop_at(hop),
             ),
         }
     }
@@ -243,11 +229,14 @@ pub(crate) fn check_time(
     let Err(reason) = check_age(now, info, hop) else {
         return Ok(());
     };
-    let problem = match reason {
-        Reason::ExpiredHop => parameter_problem(parameter::PATH_EXPIRED, path.hop_at(at)),
-        _ => parameter_problem(parameter::INVALID_PATH, path.info_at(path.info_of(at))),
-    };
-    refuse(reason, problem)
+    match reason {
+        Reason::ExpiredHop => refuse_field(reason, parameter::PATH_EXPIRED, path.hop_at(at)),
+        _ => refuse_field(
+            reason,
+            parameter::INVALID_PATH,
+            path.info_at(path.info_of(at)),
+        ),
+    }
 }
 
 /// Whether a hop field has neither expired at `now` nor a timestamp in the future.

@@ -11,7 +11,7 @@ use hawser_packet::{Header, Host, ScmpError};
 use crate::forwarder::Forwarder;
 use crate::reason::Reason;
 use crate::scmp;
-use crate::verdict::{Answer, Step, Verdict, parameter_problem, refuse};
+use crate::verdict::{Answer, Step, Verdict, refuse, refuse_field};
 
 /// The port of a host's dispatcher, which receives what has no port in the dispatched range
 /// (scionproto `topology.EndhostPort`).
@@ -51,9 +51,10 @@ pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Ste
                 Ok(SocketAddr::new(ip, ENDHOST_PORT))
             }
         }
-        _ => refuse(
+        _ => refuse_field(
             Reason::InvalidDestination,
-            parameter_problem(parameter::INVALID_DESTINATION, DST_HOST),
+            parameter::INVALID_DESTINATION,
+            DST_HOST,
         ),
     }
 }

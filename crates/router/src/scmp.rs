@@ -45,12 +45,6 @@ pub(crate) fn is_single_host(ip: IpAddr) -> bool {
     }
 }
 
-/// The headers of an SCMP message under way, and where its parts begin.
-struct Begun {
-    path_at: usize,
-    message_at: usize,
-}
-
 impl Forwarder {
     /// Writes into `out` the message that reports `error` to the source of `packet`, which came
     /// from `origin`. It must be sent there.
@@ -73,11 +67,11 @@ impl Forwarder {
             }
             _ => {}
         }
-        let begun = self.begin(origin.into(), packet, &header, out)?;
+        let (path_at, message_at) = self.begin(origin.into(), packet, &header, out)?;
         error.write(out);
         let quote = packet.len().min(MAX_ERROR.saturating_sub(out.len()));
         out.extend_from_slice(&packet[..quote]);
-        scmp::finish(out, begun.path_at, begun.message_at);
+        scmp::finish(out, path_at, message_at);
         Ok(())
     }
 
@@ -103,7 +97,7 @@ impl Forwarder {
             return Err(Reason::ScmpNotAnswered);
         };
         let (id, sequence) = (u16::from_be_bytes(id), u16::from_be_bytes([s0, s1]));
-        let begun = self.begin(origin.into(), packet, &header, out)?;
+        let (path_at, message_at) = self.begin(origin.into(), packet, &header, out)?;
         let reply = match answer {
             Answer::Echo => Scmp::Echo {
                 reply: true,
@@ -120,18 +114,19 @@ impl Forwarder {
             },
         };
         reply.write(out);
-        scmp::finish(out, begun.path_at, begun.message_at);
+        scmp::finish(out, path_at, message_at);
         Ok(())
     }
 
-    /// Begins a packet to the source of `packet`: all headers but the payload length.
+    /// Begins a packet to the source of `packet`: all headers but the payload length. Returns the
+    /// offsets of its path and its payload.
     fn begin(
         &self,
         origin: Origin,
         packet: &[u8],
         header: &Header,
         out: &mut Vec<u8>,
-    ) -> Result<Begun, Reason> {
+    ) -> Result<(usize, usize), Reason> {
         let (Ok(Host::Ip(src)), Some(first_line)) = (header.src_host(packet), packet.first_chunk())
         else {
             return Err(Reason::ScmpNotAnswered);
@@ -158,10 +153,7 @@ impl Forwarder {
             _ => return Err(Reason::ScmpNotAnswered),
         }
         let message_at = end_header(out).map_err(|_| Reason::ScmpNotAnswered)?;
-        Ok(Begun {
-            path_at,
-            message_at,
-        })
+        Ok((path_at, message_at))
     }
 }
 

@@ -199,31 +199,21 @@ fn choose<'a>(
     topology: &'a AsTopology,
     folder: &Path,
     name: Option<&str>,
-) -> Result<(&'a str, &'a BorderRouter), RouterError> {
-    let mut routers = topology.border_routers.iter();
-    let names = || topology.border_routers.keys().cloned().collect();
-    let found = match (name, routers.next(), routers.next()) {
-        (_, None, _) => {
-            return Err(RouterError::NoRouter {
-                folder: folder.to_owned(),
-            });
+) -> Result<(&'a String, &'a BorderRouter), RouterError> {
+    let routers = &topology.border_routers;
+    let (folder, names) = (folder.to_owned(), routers.keys().cloned().collect());
+    match (name, routers.first_key_value()) {
+        (_, None) => Err(RouterError::NoRouter { folder }),
+        (None, Some(only)) if routers.len() == 1 => Ok(only),
+        (None, _) => Err(RouterError::Unnamed { folder, names }),
+        (Some(name), _) => {
+            let unknown = || RouterError::UnknownRouter {
+                folder,
+                name: name.to_owned(),
+                names,
+            };
+            routers.get_key_value(name).ok_or_else(unknown)
         }
-        (None, Some(only), None) => Some(only),
-        (None, ..) => {
-            return Err(RouterError::Unnamed {
-                folder: folder.to_owned(),
-                names: names(),
-            });
-        }
-        (Some(name), ..) => topology.border_routers.get_key_value(name),
-    };
-    match found {
-        Some((name, router)) => Ok((name, router)),
-        None => Err(RouterError::UnknownRouter {
-            folder: folder.to_owned(),
-            name: name.unwrap_or_default().to_owned(),
-            names: names(),
-        }),
     }
 }
 

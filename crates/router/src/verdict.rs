@@ -96,11 +96,9 @@ pub(crate) fn refuse<T>(reason: Reason, error: ScmpError) -> Step<T> {
     Err(Verdict::Refuse { reason, error })
 }
 
-/// A parameter problem at an offset within the headers, which are at most 1020 bytes long.
+/// Refuses a packet for the header field at `offset`; headers are at most 1020 bytes long.
 #[inline]
-pub(crate) fn parameter_problem(code: u8, offset: usize) -> ScmpError {
-    ScmpError::ParameterProblem {
-        code,
-        pointer: offset as u16,
-    }
+pub(crate) fn refuse_field<T>(reason: Reason, code: u8, offset: usize) -> Step<T> {
+    let pointer = offset as u16;
+    refuse(reason, ScmpError::ParameterProblem { code, pointer })
 }
