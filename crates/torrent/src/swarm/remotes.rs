@@ -202,13 +202,14 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
     /// Logs what was decided since this was last called.
     pub fn log_decisions(&mut self) {
         let peer = self.addr;
-        for (path, Decision { verdict, reason }) in self.paths.changes() {
-            let why = &reason;
-            match reason {
-                Reason::Policy { .. } | Reason::Unfit { .. } if verdict == Verdict::Left => {
+        for (path, decision) in self.paths.changes() {
+            match &decision.reason {
+                why @ (Reason::Policy { .. } | Reason::Unfit { .. })
+                    if decision.verdict == Verdict::Left =>
+                {
                     tracing::info!(%peer, %path, %why, "path left");
                 }
-                _ => tracing::debug!(%peer, %path, %verdict, %why, "path weighed"),
+                _ => tracing::debug!(%peer, %path, %decision, "path weighed"),
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 
 use hawser_sim::{Decided, Options, SelectBy, decisions};
 use hawser_topology::Network;
@@ -9,8 +10,9 @@ use hawser_topology::Network;
 use super::*;
 use crate::support::topology;
 
-/// Where a seeder and leechers are in a network.
+/// Where a seeder and leechers are in a network, and which side chooses the paths.
 struct Scene<'a> {
+    by: SelectBy,
     network: Network,
     /// As `lab up` takes it.
     topology: &'a str,
@@ -20,7 +22,7 @@ struct Scene<'a> {
     paths: usize,
 }
 
-/// By leecher and path, in the direction from the seeder: what was decided, and why.
+/// By leecher and path, in the direction from the side that chooses: what was decided, and why.
 type Decisions = BTreeMap<(usize, String), String>;
 
 impl Scene<'_> {
@@ -42,7 +44,7 @@ impl Scene<'_> {
                 .collect(),
             ..Options::default()
         };
-        let decided = decisions(&self.network, &options, SelectBy::Uploader).unwrap();
+        let decided = decisions(&self.network, &options, self.by).unwrap();
         let is_sensed = |one: &Decided| one.decision.reason.to_string().contains("tried");
         let mut all = Decisions::new();
         for one in decided.iter().take_while(|one| !is_sensed(one)) {
@@ -56,7 +58,7 @@ impl Scene<'_> {
         all
     }
 
-    /// Waits until a seeder in a lab has decided the same, and fails where it never does.
+    /// Waits until those that choose in a lab have decided the same, and fails where they never do.
     fn check(&self) {
         let expected = self.simulated();
         assert!(!expected.is_empty());
@@ -71,44 +73,71 @@ impl Scene<'_> {
             content.to_str().unwrap(),
             "--json",
         ];
-        let log = ["RUST_LOG=hawser_torrent::swarm::uploads=debug"];
+        let log = ["RUST_LOG=hawser_torrent::swarm=debug"];
         let mut seeder = Running::start_with(&lab, self.seeder, &log, &args.map(str::to_owned));
         let mut line = String::new();
         let out = seeder.0.stdout.take().unwrap();
         BufReader::new(out).read_line(&mut line).unwrap();
         let ready: Value = serde_json::from_str(&line).unwrap();
         let peer = ready["listening"].as_str().unwrap().to_owned();
-        let decided = Arc::new(Mutex::new(Vec::new()));
-        let (stderr, lines) = (seeder.0.stderr.take().unwrap(), Arc::clone(&decided));
-        let reader = std::thread::spawn(move || {
-            for line in BufReader::new(stderr).lines() {
-                lines.lock().unwrap().extend(weighed(&line.unwrap()));
-            }
-        });
+        let decided = Log::default();
+        let mut readers = Vec::new();
+        if self.by == SelectBy::Uploader {
+            readers.push(decided.follow(&mut seeder, None));
+        }
         let mut running = Vec::new();
         for (number, isd_as) in self.leechers.iter().enumerate() {
             let into = files.folder.path().join(number.to_string());
             let mut args = files.get_args(&peer);
             args[3] = into.to_str().unwrap().to_owned();
             args.extend(["--paths".to_owned(), self.paths.to_string()]);
-            running.push(Running::start(&lab, isd_as, &args));
+            args.extend(["--select-by".to_owned(), self.by.to_string()]);
+            let mut leecher = Running::start_with(&lab, isd_as, &log, &args);
+            if self.by == SelectBy::Downloader {
+                readers.push(decided.follow(&mut leecher, Some(name(number))));
+            }
+            running.push(leecher);
             // They come in this order, as in the simulation.
-            eventually("the seeder decides about a leecher", || {
-                peers(&decided.lock().unwrap()).len() > number
+            eventually("something is decided about a leecher", || {
+                peers(&decided.lines()).len() > number
             });
         }
         let deadline = Instant::now() + Duration::from_secs(60);
-        let is_alike = || states(&decided.lock().unwrap()).contains(&expected);
+        let is_alike = || states(&decided.lines()).contains(&expected);
         while !is_alike() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
         }
         drop((running, seeder));
-        reader.join().unwrap();
-        let states = states(&decided.lock().unwrap());
+        readers
+            .into_iter()
+            .for_each(|reader| reader.join().unwrap());
+        let states = states(&decided.lines());
         assert!(
             states.contains(&expected),
             "{expected:#?} is none of {states:#?}"
         );
+    }
+}
+
+/// The decisions that programs log: peer, path and decision of each.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<[String; 3]>>>);
+
+impl Log {
+    fn lines(&self) -> Vec<[String; 3]> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Reads what a program logs. With a `name` this is the peer of all decisions.
+    fn follow(&self, program: &mut Running, name: Option<String>) -> JoinHandle<()> {
+        let (stderr, log) = (program.0.stderr.take().unwrap(), self.clone());
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines() {
+                let decided = weighed(&line.unwrap())
+                    .map(|[peer, path, decision]| [name.clone().unwrap_or(peer), path, decision]);
+                log.0.lock().unwrap().extend(decided);
+            }
+        })
     }
 }
 
@@ -117,7 +146,7 @@ fn name(leecher: usize) -> String {
     format!("leecher {leecher}")
 }
 
-/// The peer, the path and the decision of a line of a seeder's log.
+/// The peer, the path and the decision of a line of a log.
 fn weighed(line: &str) -> Option<[String; 3]> {
     let (_, fields) = line.split_once("path weighed ")?;
     let (peer, fields) = fields.strip_prefix("peer=")?.split_once(" path=")?;
@@ -157,10 +186,20 @@ fn states(decided: &[[String; 3]]) -> Vec<Decisions> {
 
 #[test]
 fn an_uploader_and_the_simulator_decide_alike_on_fig7a() {
+    fig7a(SelectBy::Uploader, "alike-7a");
+}
+
+#[test]
+fn a_downloader_and_the_simulator_decide_alike_on_fig7a() {
+    fig7a(SelectBy::Downloader, "alike-7a-down");
+}
+
+fn fig7a(by: SelectBy, name: &str) {
     let scene = Scene {
+        by,
         network: Network::ready("fig7a").unwrap(),
         topology: "fig7a",
-        name: "alike-7a",
+        name,
         seeder: "1-ff00:0:4",
         leechers: &["1-ff00:0:1"],
         paths: 4,
@@ -170,10 +209,20 @@ fn an_uploader_and_the_simulator_decide_alike_on_fig7a() {
 
 #[test]
 fn an_uploader_and_the_simulator_decide_alike_on_fig9() {
+    fig9(SelectBy::Uploader, "alike-9");
+}
+
+#[test]
+fn downloaders_and_the_simulator_decide_alike_on_fig9() {
+    fig9(SelectBy::Downloader, "alike-9-down");
+}
+
+fn fig9(by: SelectBy, name: &str) {
     let scene = Scene {
+        by,
         network: Network::ready("fig9").unwrap(),
         topology: "fig9",
-        name: "alike-9",
+        name,
         seeder: "1-ff00:0:5",
         leechers: &["1-ff00:0:1", "1-ff00:0:4"],
         paths: 4,
@@ -194,11 +243,21 @@ links:
 
 #[test]
 fn an_uploader_and_the_simulator_decide_alike_on_unequal_links() {
+    unequal(SelectBy::Uploader, "alike-unequal");
+}
+
+#[test]
+fn a_downloader_and_the_simulator_decide_alike_on_unequal_links() {
+    unequal(SelectBy::Downloader, "alike-unequal-down");
+}
+
+fn unequal(by: SelectBy, name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let scene = Scene {
+        by,
         network: Network::parse(UNEQUAL).unwrap(),
         topology: &topology(folder.path(), UNEQUAL),
-        name: "alike-unequal",
+        name,
         seeder: B,
         leechers: &[A],
         paths: 3,
