@@ -32,8 +32,8 @@ where
 
 /// Verifies every range for which `is_wanted` and that is not a hole (a part of a file that was
 /// never written), and calls `each` with the range and whether it has the expected hash, on this
-/// thread and in no particular order. The others are passed as wrong without being read. Ends
-/// early when `each` returns `false`.
+/// thread and in no particular order. The others are passed as wrong without being read. Ends early
+/// when `each` returns `false`.
 ///
 /// # Errors
 /// If a file cannot be read.

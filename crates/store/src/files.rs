@@ -53,8 +53,8 @@ impl Files {
     /// Files to be written below `root`, which is created if it does not exist. Nothing in it is
     /// changed before the first byte is written or [`Files::create_all`] is called.
     ///
-    /// Refuses what is in the way of a file: longer files (unless they are to be cut:
-    /// `overwrite`), what is not a file, and symbolic links that lead out of `root`.
+    /// Refuses what is in the way of a file: longer files (unless they are to be cut: `overwrite`),
+    /// what is not a file, and symbolic links that lead out of `root`.
     pub(crate) fn writable(
         root: PathBuf,
         layout: Layout,

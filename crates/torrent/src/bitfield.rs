@@ -1,5 +1,5 @@
-//! Sets of pieces, one bit each, in the order of the wire (BEP 3): the high bit of the first byte is
-//! piece 0.
+//! Sets of pieces, one bit each, in the order of the wire (BEP 3): the high bit of the first byte
+//! is piece 0.
 
 /// A set of pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -30,9 +30,9 @@ pub struct Download {
 }
 
 impl Download {
-    /// Starts to fetch the torrent into `dir`, which is created if it does not exist, from `peers` and
-    /// from peers that connect to `network`. What is already on disk is verified first and not fetched
-    /// again. [`Download::wait`] returns errors.
+    /// Starts to fetch the torrent into `dir`, which is created if it does not exist, from `peers`
+    /// and from peers that connect to `network`. What is already on disk is verified first and not
+    /// fetched again. [`Download::wait`] returns errors.
     ///
     /// `network` is for this torrent alone: the download accepts all its connections.
     ///

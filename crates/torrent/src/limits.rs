@@ -30,8 +30,8 @@ impl SeedLimits {
         self
     }
 
-    /// The limit that is reached when `uploaded` of `total` bytes were sent and `elapsed` has passed
-    /// since the last piece was verified.
+    /// The limit that is reached when `uploaded` of `total` bytes were sent and `elapsed` has
+    /// passed since the last piece was verified.
     pub(crate) fn reached(&self, uploaded: u64, total: u64, elapsed: Duration) -> Option<SeedEnd> {
         if self
             .ratio

@@ -1,8 +1,8 @@
 //! `.torrent` files (BEP 3): the files of a torrent, their order, the hash of every piece.
 //!
 //! They are read as tolerantly as libtorrent reads them: keys in any order, bytes after the end,
-//! names that no file can have, several files of one name. The info-hash is always that of the bytes
-//! in the file, unchanged.
+//! names that no file can have, several files of one name. The info-hash is always that of the
+//! bytes in the file, unchanged.
 
 pub(crate) mod bencode;
 mod bounds;

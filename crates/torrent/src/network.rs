@@ -1,17 +1,14 @@
 //! How peers are reached: SCION peers over QUIC, each path a connection of its own; IP peers over
 //! plain TCP.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hawser_endhost::{self as endhost, Endhost, IsdAsn, ScionAddr};
 use hawser_path::{Fingerprint, Metadata};
 use hawser_quic::{self as quic, Endpoint};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
+use tokio_util::either::Either;
 
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
@@ -27,8 +24,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Reaches SCION peers through `endpoint`, over the paths that `host` knows, and IP peers. SCION
-    /// peers can connect.
+    /// Reaches SCION peers through `endpoint`, over the paths that `host` knows, and IP peers.
+    /// SCION peers can connect.
     pub fn scion(endpoint: Endpoint, host: Endhost) -> Self {
         Self {
             scion: Some((endpoint, host)),
@@ -192,31 +189,19 @@ pub(crate) enum AnyConnection {
     Tcp(TcpConnection),
 }
 
-/// What an [`AnyConnection`] is read from.
-pub(crate) enum Read {
-    Quic(quic::RecvStream),
-    Tcp(Half),
-}
-
-/// What an [`AnyConnection`] is written to.
-pub(crate) enum Write {
-    Quic(quic::SendStream),
-    Tcp(Half),
-}
-
 impl Connection for AnyConnection {
-    type Read = Read;
-    type Write = Write;
+    type Read = Either<quic::RecvStream, Half>;
+    type Write = Either<quic::SendStream, Half>;
 
-    async fn stream(&self) -> Result<(Read, Write), String> {
+    async fn stream(&self) -> Result<(Self::Read, Self::Write), String> {
         Ok(match self {
             Self::Quic(connection) => {
                 let (read, write) = connection.stream().await?;
-                (Read::Quic(read), Write::Quic(write))
+                (Either::Left(read), Either::Left(write))
             }
             Self::Tcp(connection) => {
                 let (read, write) = connection.stream().await?;
-                (Read::Tcp(read), Write::Tcp(write))
+                (Either::Right(read), Either::Right(write))
             }
         })
     }
@@ -243,33 +228,5 @@ impl Connection for AnyConnection {
 
     fn close_reason(&self) -> Option<Closed> {
         on_either!(self, connection => connection.close_reason())
-    }
-}
-
-impl AsyncRead for Read {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        on_either!(self.get_mut(), stream => AsyncRead::poll_read(Pin::new(stream), cx, buffer))
-    }
-}
-
-impl AsyncWrite for Write {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        on_either!(self.get_mut(), stream => AsyncWrite::poll_write(Pin::new(stream), cx, bytes))
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_either!(self.get_mut(), stream => AsyncWrite::poll_flush(Pin::new(stream), cx))
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        on_either!(self.get_mut(), stream => AsyncWrite::poll_shutdown(Pin::new(stream), cx))
     }
 }

@@ -216,9 +216,9 @@ impl Picker {
         picked
     }
 
-    /// Chooses a block asked for over another connection and counts it as asked for over `conn` too:
-    /// of each other connection the last one in its queue, and of these the one with the greatest
-    /// `gain(connection, place in its queue)`; none for which that is `None`.
+    /// Chooses a block asked for over another connection and counts it as asked for over `conn`
+    /// too: of each other connection the last one in its queue, and of these the one with the
+    /// greatest `gain(connection, place in its queue)`; none for which that is `None`.
     pub fn duplicate(
         &mut self,
         conn: ConnId,
@@ -302,8 +302,8 @@ impl Picker {
         self.release_where(conn, |has, asked| !has.has(asked.block.0))
     }
 
-    /// The same for blocks that were overtaken at `before` or earlier by blocks asked for after them:
-    /// the peer has dropped them.
+    /// The same for blocks that were overtaken at `before` or earlier by blocks asked for after
+    /// them: the peer has dropped them.
     pub fn release_passed(&mut self, conn: ConnId, before: Instant) -> Vec<Request> {
         let overdue = |asked: &Asked| asked.passed.is_some_and(|passed| passed <= before);
         let first = self.conns.get(&conn).and_then(|c| c.asked.front());
@@ -352,8 +352,8 @@ impl Picker {
         }
     }
 
-    /// The hash of a piece is wrong: it is fetched again, from one peer. Returns the peer that sent each
-    /// block.
+    /// The hash of a piece is wrong: it is fetched again, from one peer. Returns the peer that sent
+    /// each block.
     pub fn fail(&mut self, piece: u32) -> Vec<GroupId> {
         let senders = self.begun.senders(piece);
         self.begun.restart(piece);

@@ -69,8 +69,8 @@ impl Meter {
         self.over(now, WINDOW)
     }
 
-    /// The highest of the averages over the last fifth, the last half and all of the window, to follow
-    /// a growing rate.
+    /// The highest of the averages over the last fifth, the last half and all of the window, to
+    /// follow a growing rate.
     pub fn peak(&self, now: Instant) -> f64 {
         [WINDOW / 5, WINDOW / 2, WINDOW]
             .map(|window| self.over(now, window))
@@ -170,8 +170,8 @@ impl Plan {
     pub fn share(&self, subflow: &Subflow, depth: usize, free: u64) -> usize {
         let room = depth.saturating_sub(subflow.asked);
         match subflow.rate {
-            // Without rates, equal parts: or else all of a small torrent would be asked for over the
-            // first connection.
+            // Without rates, equal parts: or else all of a small torrent would be asked for over
+            // the first connection.
             None => {
                 let part = free.div_ceil(self.unmeasured.max(1) as u64);
                 room.min(usize::try_from(part).unwrap_or(usize::MAX))
@@ -329,7 +329,8 @@ mod tests {
     }
 
     proptest! {
-        /// The end comes: while something is left and nothing is asked for, some connection may ask.
+        /// The end comes: while something is left and nothing is asked for, some connection may
+        /// ask.
         #[test]
         fn some_connection_may_always_ask(
             mut subflows in proptest::collection::vec(any_subflow(), 1..6),

@@ -55,8 +55,8 @@ pub struct Progress {
     /// Every path offered to a peer, taken or left, and every path in use. Grouped by peer in the
     /// order given to [`crate::Download::start`]; of each peer, those taken before those left.
     pub paths: Vec<PathProgress>,
-    /// Peers without an entry in `paths`, each with the reason: no path to it is known, it is banned,
-    /// and so on.
+    /// Peers without an entry in `paths`, each with the reason: no path to it is known, it is
+    /// banned, and so on.
     pub idle_peers: Vec<(PeerAddr, String)>,
 }
 
@@ -101,8 +101,8 @@ pub struct PathProgress {
     /// Smoothed round-trip time as QUIC or TCP measures it; `None` while not connected.
     pub rtt: Option<Duration>,
     /// Why the path was taken or left, from the uploader if it chose; `None` for a path that cannot
-    /// be dialed (`last_error` says why) or is no longer offered, and for a connection that the peer
-    /// opened without a reason.
+    /// be dialed (`last_error` says why) or is no longer offered, and for a connection that the
+    /// peer opened without a reason.
     pub decision: Option<Decision>,
     /// Why the last connection or attempt over it ended, if one did.
     pub last_error: Option<String>,
@@ -172,8 +172,8 @@ pub struct PathSummary {
     pub peer: PeerAddr,
     /// The path; the same for every IP peer.
     pub fingerprint: Fingerprint,
-    /// ASes on the path, both ends included; 0 on connections opened by the peer if neither the daemon
-    /// nor the peer has reported them.
+    /// ASes on the path, both ends included; 0 on connections opened by the peer if neither the
+    /// daemon nor the peer has reported them.
     pub hops: usize,
     /// The interfaces from the peer to here, as the peer reported them, unchecked; empty if it did
     /// not.
@@ -262,8 +262,8 @@ pub struct SeedPeer {
     pub peer: PeerAddr,
     /// The path, as seen from here.
     pub fingerprint: Fingerprint,
-    /// The key of its certificate, which all path-level peers of one peer share; of an IP peer, a hash
-    /// of its address.
+    /// The key of its certificate, which all path-level peers of one peer share; of an IP peer, a
+    /// hash of its address.
     pub key: [u8; 32],
     /// Bytes sent to it in blocks.
     pub bytes: u64,

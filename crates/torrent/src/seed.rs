@@ -117,10 +117,10 @@ pub enum SeedError {
 }
 
 impl Seed {
-    /// Verifies `content` against the torrent, calling `checked` with the bytes hashed so far and in
-    /// all. Then serves every peer that connects to `network`, and connects back to those that let it
-    /// choose paths. `content` is the file, or the folder of a torrent of several files, under any
-    /// name; or the folder that has it in it under the torrent's name.
+    /// Verifies `content` against the torrent, calling `checked` with the bytes hashed so far and
+    /// in all. Then serves every peer that connects to `network`, and connects back to those that
+    /// let it choose paths. `content` is the file, or the folder of a torrent of several files,
+    /// under any name; or the folder that has it in it under the torrent's name.
     ///
     /// # Errors
     /// If the content does not exist or does not match the torrent.

@@ -137,8 +137,8 @@ impl Connection for TcpConnection {
         Fingerprint::local(IsdAsn(0))
     }
 
-    /// A hash of the address, as an IP peer has no certificate. The text that is hashed cannot be that
-    /// of a certificate.
+    /// A hash of the address, as an IP peer has no certificate. The text that is hashed cannot be
+    /// that of a certificate.
     fn key(&self) -> [u8; 32] {
         Sha256::digest(format!("hawser IP peer {}", self.peer)).into()
     }

@@ -62,7 +62,8 @@ pub(crate) trait Connection: Send + Sync + 'static {
     type Read: AsyncRead + Send + Unpin;
     type Write: AsyncWrite + Send + Unpin;
 
-    /// The stream for BitTorrent: opened by the side that dialed, accepted by the other. Called once.
+    /// The stream for BitTorrent: opened by the side that dialed, accepted by the other. Called
+    /// once.
     ///
     /// # Errors
     /// Why the connection has none.

@@ -31,8 +31,8 @@ pub struct DownloadOptions {
     /// Whether files in the download folder that are not the torrent's are overwritten instead of
     /// refused.
     pub overwrite: bool,
-    /// Whether, and for how long, to go on serving peers over the same connections once everything is
-    /// verified.
+    /// Whether, and for how long, to go on serving peers over the same connections once everything
+    /// is verified.
     pub seed: Option<SeedLimits>,
 }
 

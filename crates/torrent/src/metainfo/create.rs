@@ -164,7 +164,8 @@ pub fn create(
     let files = Files::read_only(content.root.clone(), layout);
     let pieces = Pieces::new(piece_length, total);
     let pieces = hash_all(&files, pieces, |done| progress(done, total))?;
-    content.unchanged()?;
+    // A file that grew while it was hashed would make a torrent of a mixture.
+    files.complete()?;
 
     let torrent = content.write(options, piece_length, &pieces);
     if torrent.len() > MAX_CREATED_BYTES {
@@ -254,24 +255,6 @@ impl Content {
             root: path.to_owned(),
             files,
         })
-    }
-
-    /// A file that grew while it was hashed would make a torrent of a mixture.
-    fn unchanged(&self) -> Result<(), StoreError> {
-        for file in self.files.iter().filter(|file| file.target.is_none()) {
-            let path = self.root.join(&file.path);
-            let found = fs::metadata(&path)
-                .map_err(|error| StoreError::io("look at", &path, error))?
-                .len();
-            if found != file.length {
-                return Err(StoreError::WrongLength {
-                    path,
-                    found,
-                    expected: file.length,
-                });
-            }
-        }
-        Ok(())
     }
 
     fn write(&self, options: &CreateOptions, piece_length: u32, pieces: &[u8]) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! The version 2 part of a hybrid torrent (BEP 52). It must describe the same files as the version 1
-//! part, so that clients fetch the same content whichever part they use.
+//! The version 2 part of a hybrid torrent (BEP 52). It must describe the same files as the version
+//! 1 part, so that clients fetch the same content whichever part they use.
 
 use super::bencode::{self, Dict, Value};
 use super::error::MetainfoError;

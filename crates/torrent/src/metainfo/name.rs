@@ -2,7 +2,8 @@
 //!
 //! The rules are those of libtorrent, so that content which another client fetched is found under
 //! the same names, with these exceptions: names that differ in letter case differ, as on Linux; a
-//! name that a file system takes is never shortened; characters after bytes that are not UTF-8 stay.
+//! name that a file system takes is never shortened; characters after bytes that are not UTF-8
+//! stay.
 
 /// Longest file name of the file systems in use, in bytes.
 const MAX_NAME_BYTES: usize = 255;

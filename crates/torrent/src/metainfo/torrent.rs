@@ -8,8 +8,8 @@ use crate::pieces::Pieces;
 /// One file of a torrent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its path relative to the download folder. It begins with the torrent's name and has only plain
-    /// components: no `..`, no root, nothing that leaves the folder.
+    /// Its path relative to the download folder. It begins with the torrent's name and has only
+    /// plain components: no `..`, no root, nothing that leaves the folder.
     pub path: PathBuf,
     /// The path in the torrent, without the torrent's name, if it differs from `path`: no file can
     /// have it, or another file has it.
@@ -25,15 +25,15 @@ pub struct File {
 pub struct Link {
     /// Its path, as of a [`File`].
     pub path: PathBuf,
-    /// Its target, a file or folder of the torrent, relative to the folder that the link is in. `None`
-    /// if its target is not in the torrent: such a link is not made.
+    /// Its target, a file or folder of the torrent, relative to the folder that the link is in.
+    /// `None` if its target is not in the torrent: such a link is not made.
     pub target: Option<PathBuf>,
 }
 
 /// A checked `.torrent` file.
 ///
-/// Only [`Metainfo::parse`] makes one: it has a valid piece length, the right number of piece hashes,
-/// and files that stay inside the download folder.
+/// Only [`Metainfo::parse`] makes one: it has a valid piece length, the right number of piece
+/// hashes, and files that stay inside the download folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metainfo {
     pub(super) info_hash: InfoHash,

@@ -112,8 +112,8 @@ async fn handshakes<C: Connection>(
     })
 }
 
-/// Answers a peer that asks for another torrent that it is not served here, and waits until the peer
-/// ends the connection: closing it at once might discard the answer.
+/// Answers a peer that asks for another torrent that it is not served here, and waits until the
+/// peer ends the connection: closing it at once might discard the answer.
 async fn refuse(
     read: &mut (impl AsyncRead + Unpin),
     write: &mut (impl AsyncWrite + Unpin),

@@ -19,7 +19,8 @@ use crate::wire::{
 /// little; many blocks when more is waiting, so that the owner is woken once for all of them.
 const READ: std::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 
-/// Reads until the stream ends, the peer breaks the protocol, or the receiver of `events` is dropped.
+/// Reads until the stream ends, the peer breaks the protocol, or the receiver of `events` is
+/// dropped.
 pub(super) async fn run<E: Send>(
     mut stream: impl AsyncRead + Unpin,
     shared: &Shared,
@@ -100,8 +101,8 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Judged,
         Message::Unchoke => Input::Unchoke,
         Message::Have(piece) if piece < pieces => Input::Have(piece),
         Message::Have(piece) => return Err(WireError::NoSuchPiece { piece, pieces }),
-        // BEP 3 allows it right after the handshake only, but aria2 sends it instead of many `have`,
-        // and other clients accept it at any time.
+        // BEP 3 allows it right after the handshake only, but aria2 sends it instead of many
+        // `have`, and other clients accept it at any time.
         Message::Bitfield(bits) => Input::Bitfield(
             Bitfield::from_wire(&bits, pieces).ok_or(WireError::BadBitfield { pieces })?,
         ),

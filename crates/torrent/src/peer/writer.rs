@@ -123,8 +123,8 @@ async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Optio
     }))
 }
 
-/// Reads from files that may have changed since they were verified: blocks that are right no more are
-/// left out.
+/// Reads from files that may have changed since they were verified: blocks that are right no more
+/// are left out.
 fn read_watched(
     files: &Files,
     content: &Watch<Metainfo>,

@@ -8,8 +8,8 @@ use crate::bitfield::Bitfield;
 /// Marks a piece that is in no bucket.
 const NOWHERE: u32 = u32::MAX;
 
-/// Pieces in buckets by availability: a change moves one piece, and a pick looks at the rarest first.
-/// Peers that have every piece are not counted, as they do not change the order.
+/// Pieces in buckets by availability: a change moves one piece, and a pick looks at the rarest
+/// first. Peers that have every piece are not counted, as they do not change the order.
 #[derive(Debug)]
 pub(super) struct Rarity {
     availability: Vec<u32>,
@@ -81,8 +81,8 @@ impl Rarity {
         })
     }
 
-    /// Any piece among those in `has`, at random: until the first piece is complete, speed counts more
-    /// than rarity (random first piece, as is common practice with BEP 3).
+    /// Any piece among those in `has`, at random: until the first piece is complete, speed counts
+    /// more than rarity (random first piece, as is common practice with BEP 3).
     pub fn any(&self, has: &Bitfield, rng: &mut StdRng) -> Option<u32> {
         let count = self.place.len() as u32;
         let start = rng.random_range(0..count.max(1));

@@ -13,8 +13,8 @@ const PROTOCOL: &[u8; 20] = b"\x13BitTorrent protocol";
 /// The reserved byte and its bit that stand for extended messages (BEP 10).
 const EXTENDED: (usize, u8) = (5, 0x10);
 
-/// The info-hash in the answer to a handshake for a torrent that is not served here. The peer learns
-/// that (BEP 3: both sides end the connection if the values differ), but not what is served.
+/// The info-hash in the answer to a handshake for a torrent that is not served here. The peer
+/// learns that (BEP 3: both sides end the connection if the values differ), but not what is served.
 const NO_TORRENT: InfoHash = InfoHash([0; 20]);
 
 /// The name of a running program, new for every torrent.

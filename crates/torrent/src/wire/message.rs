@@ -5,8 +5,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::error::WireError;
 use crate::bitfield::Bitfield;
 
-/// Bytes of a block, as all clients ask for them (BEP 3: 2^14); only the last block of a piece may be
-/// shorter.
+/// Bytes of a block, as all clients ask for them (BEP 3: 2^14); only the last block of a piece may
+/// be shorter.
 pub(crate) const BLOCK: u32 = 16 << 10;
 
 /// Most bytes of a block that a peer may ask of us: what common clients allow at most.

@@ -1,9 +1,9 @@
-//! The extension message `scion_multipath` (BEP 10): a downloader offers to be connected back to, and
-//! an uploader reports over which path it connected and why (001, section VI).
+//! The extension message `scion_multipath` (BEP 10): a downloader offers to be connected back to,
+//! and an uploader reports over which path it connected and why (001, section VI).
 //!
 //! Both are bencoded dictionaries. The offer has `addr` (ISD-AS 8 bytes, IP 4 or 16 bytes, port 2
-//! bytes, all big-endian) and `paths` (the number of paths it takes). The report has `interfaces` (as
-//! text, in the order in which blocks cross them) and `reason` (a line for people).
+//! bytes, all big-endian) and `paths` (the number of paths it takes). The report has `interfaces`
+//! (as text, in the order in which blocks cross them) and `reason` (a line for people).
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
