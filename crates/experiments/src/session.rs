@@ -155,8 +155,8 @@ impl<'a> Session<'a> {
     /// Makes the files and hashes them. Blocks until that is done.
     ///
     /// # Errors
-    /// [`ExperimentError::Request`] if the user's file is empty, [`ExperimentError::Step`] if a file
-    /// cannot be read or written.
+    /// [`ExperimentError::Request`] if the user's file is empty, [`ExperimentError::Step`] if a
+    /// file cannot be read or written.
     pub fn prepare(
         experiment: &'a Experiment,
         options: &'a Options,

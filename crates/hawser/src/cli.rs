@@ -58,7 +58,7 @@ pub enum Command {
     Paths(PathsArgs),
     /// Send SCMP echo requests to a host
     Ping(PingArgs),
-    /// Ask the border routers on a path who they are
+    /// Show the border routers on a path, and the round-trip time to each
     Traceroute(TracerouteArgs),
     /// Make and show .torrent files
     Torrent(TorrentArgs),
@@ -82,7 +82,7 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write one for each command
     Man(ManArgs),
-    /// What hawser starts for itself
+    /// Processes that hawser starts for itself
     #[command(hide = true)]
     Internal(InternalArgs),
 }

@@ -11,7 +11,7 @@ pub enum Failure {
     /// The job failed: exit code 1.
     Job(String),
     /// There is nothing to report on, in a command named after one of `scion`'s: exit code 2, as
-    /// there, where 1 is kept for what the report says.
+    /// there; 1 is for a bad report.
     NoReport(String),
 }
 

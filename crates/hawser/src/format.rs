@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use console::{measure_text_width, truncate_str};
 
-/// Shortest bar that is worth the room.
+/// Shortest bar that is drawn.
 const SHORTEST_BAR: usize = 8;
 
 /// Bytes with a binary unit: `32.0 MiB`.
@@ -33,7 +33,7 @@ pub fn rate(bits: f64) -> String {
     }
 }
 
-/// The ASes on a path: `1 hop`, `4 hops`; nothing where they are not known.
+/// The ASes on a path: `1 hop`, `4 hops`; empty if unknown.
 pub fn hops(count: usize) -> String {
     match count {
         0 => String::new(),
@@ -42,7 +42,7 @@ pub fn hops(count: usize) -> String {
     }
 }
 
-/// How much of the whole is there: ` 45 %  14.4 of 32.0 MiB`.
+/// The share that is done: ` 45 %  14.4 of 32.0 MiB`.
 pub fn share(done: u64, total: u64) -> String {
     // Rounded down, so that 100 % means all.
     let percent = (u128::from(done) * 100).checked_div(u128::from(total));
@@ -66,8 +66,8 @@ pub fn left(time: Duration) -> String {
     }
 }
 
-/// A name, a bar where there is room for one, and what is to be said besides, one column less than
-/// there are.
+/// A name, a bar if there is room for one, and the text after it, one column narrower than
+/// `columns`.
 pub fn bar(name: &str, done: u64, total: u64, tail: &str, columns: usize) -> String {
     let name = truncate_str(name, columns / 4, "…");
     let words = measure_text_width(&name) + measure_text_width(tail) + 5;
@@ -128,14 +128,14 @@ pub fn exact_millis(time: Duration) -> String {
     format!("{:.3}ms", time.as_secs_f64() * 1e3)
 }
 
-/// A time in milliseconds as reports for programs have it, to the microsecond.
+/// A time in milliseconds as in reports for programs, to the microsecond.
 pub fn rounded_millis(time: Duration) -> f64 {
     ((time.as_nanos() + 500) / 1000) as f64 / 1e3
 }
 
 /// A time as Go writes it, and so scionproto's programs: `0s`, `1.5ms`, `5h59m57s`.
 pub fn go_duration(time: Duration) -> String {
-    /// So many of a unit, with its decimal fraction.
+    /// A number of units, with its decimal fraction.
     fn of(nanos: u128, digits: u32, unit: &str) -> String {
         let scale = 10u128.pow(digits);
         let (whole, rest) = (nanos / scale, nanos % scale);

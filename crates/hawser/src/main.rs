@@ -1,8 +1,9 @@
 //! `hawser`: the command line.
 //!
-//! Thin: it reads arguments, calls the crates, and shows what they say. Exit codes: 0 done, 1 the
-//! job failed, 2 wrong use. Commands named after one of `scion`'s have its codes: 1 when what they
-//! report is bad, 2 when they cannot report at all.
+//! Thin: it reads arguments, calls the crates, and prints what they return.
+//!
+//! Exit codes: 0 done, 1 the job failed, 2 wrong use. Commands named after one of `scion`'s have its
+//! codes: 1 when the report is bad, 2 when they cannot report.
 
 mod cli;
 mod cmd;

@@ -1,4 +1,4 @@
-//! Printing, where the reader may have gone away and text may be a stranger's.
+//! Printing: the reader may have closed the pipe, and text may be a peer's.
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
@@ -7,14 +7,13 @@ use console::Term;
 
 use crate::{format, screen};
 
-/// Prints a line on standard output, as `println!`; when nobody reads it any more, as behind
-/// `head`, the program ends quietly.
+/// Prints a line on standard output, as `println!`; when its reader closed it, such as
+/// `head`, the program ends without a message.
 macro_rules! outln {
     ($($arg:tt)*) => { $crate::out::out(format_args!("{}\n", format_args!($($arg)*))) };
 }
 
-/// Prints a line on standard error, as `eprintln!`; where that is closed, the line is lost and
-/// nothing else.
+/// Prints a line on standard error, as `eprintln!`; if that is closed, the line is lost.
 macro_rules! errln {
     ($($arg:tt)*) => { $crate::out::err(format_args!("{}\n", format_args!($($arg)*))) };
 }
@@ -48,12 +47,12 @@ pub fn outwrapped(line: &str, indent: usize) {
 
 /// Writes to standard error, above what is shown live.
 pub fn err(text: fmt::Arguments<'_>) {
-    // There is nowhere to tell that it failed.
+    // There is nowhere to report that it failed.
     let _ = screen::above(|| std::io::stderr().write_fmt(text));
 }
 
-/// Text of a stranger, such as a file's name in a torrent, with what would move a terminal's cursor
-/// or change its colours written as escapes.
+/// Text of a peer or a torrent, such as a file's name, with control characters, which move a
+/// terminal's cursor or change its colours, written as escapes.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_stranger_reaches_the_terminal_raw() {
+    fn control_characters_do_not_reach_the_terminal() {
         assert_eq!(plain("a\x1b[31mx\n"), "a\\u{1b}[31mx\\n");
         assert_eq!(plain("Übung 1.txt"), "Übung 1.txt");
     }

@@ -1,5 +1,5 @@
 //! Files that commands write for the user: checked before the work, never in the place of an input,
-//! in the place of another file only on request, and whole or not at all.
+//! in the place of another file only on request, and complete or not written.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
@@ -44,7 +44,7 @@ impl Output {
         };
         let place = place(path, force, inputs).map_err(refuse)?;
         if let Place::New(file) | Place::Replaced(file) = &place {
-            // Nothing but an attempt tells whether a file can be made there.
+            // Only an attempt shows whether a file can be made there.
             beside(file).map_err(|error| {
                 let folder = folder(file).display();
                 refuse(match error.kind() {
@@ -66,8 +66,8 @@ impl Output {
         &self.shown
     }
 
-    /// Writes the file: beside its place first, then renamed, so that nobody ever finds a part of
-    /// it, and what is replaced is there until then.
+    /// Writes the file: beside its place first, then renamed, so that no reader ever finds a part
+    /// of it, and a replaced file stays complete until then.
     ///
     /// # Errors
     /// When it cannot be written, or another file came to its place since the check.
@@ -95,8 +95,8 @@ impl Output {
             None => file.persist_noclobber(path),
         }
         .map_err(|error| error.error)?;
-        // The file is whole either way. A folder that cannot be synced, as some file systems have
-        // them, may lose its name if the system crashes now.
+        // The file is complete in any case. If the folder cannot be synced, as on some file
+        // systems, a crash of the system now may lose its name.
         if let Ok(folder) = File::open(folder(path)) {
             let _ = folder.sync_all();
         }
@@ -180,13 +180,13 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// A file in the same folder, which goes again unless it is renamed.
+/// A file in the same folder, which is removed unless it is renamed.
 fn beside(file: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".hawser-")
         // What others may do is up to the umask, as for any new file.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder(file))
-        // tempfile's own text names the path that it made up.
+        // tempfile's own text names its temporary path.
         .map_err(|error| error.kind().into())
 }

@@ -1,4 +1,4 @@
-//! Colours, where it is a terminal that shows the text.
+//! Colours, if a terminal shows the text.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -45,7 +45,7 @@ impl Paint {
         self.wrap(96, text)
     }
 
-    /// A sign between two ASes.
+    /// The sign of a link between two ASes.
     pub fn link(self, text: impl fmt::Display) -> String {
         self.wrap(95, text)
     }
@@ -65,7 +65,7 @@ impl Paint {
         self.wrap(31, text)
     }
 
-    /// What matters less than the rest.
+    /// Less important text.
     pub fn faint(self, text: impl fmt::Display) -> String {
         self.wrap(2, text)
     }

@@ -62,7 +62,7 @@ impl Drop for Live {
     }
 }
 
-/// Takes away the lines that are shown.
+/// Removes the lines that are shown.
 pub fn clear() {
     let mut drawn = drawn();
     if !drawn.is_empty() {

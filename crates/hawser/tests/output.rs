@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -28,12 +30,8 @@ impl Folder {
 
     /// Runs the program in this folder.
     fn hawser(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_hawser"))
-            .args(args)
-            .current_dir(self.0.path())
-            .env("SCION_DAEMON", "127.0.0.1:1")
-            .output()
-            .unwrap()
+        let mut command = common::command(args);
+        command.current_dir(self.0.path()).output().unwrap()
     }
 
     fn done(&self, args: &[&str]) {
@@ -43,17 +41,7 @@ impl Folder {
 
     /// Asserts wrong use, explained in one line with these words, before anything is printed.
     fn wrong(&self, args: &[&str], words: &[&str]) {
-        let output = self.hawser(args);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
-        for word in words {
-            assert!(
-                error.contains(word),
-                "{args:?}: {word:?} is not in: {error}"
-            );
-        }
-        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
-        assert!(output.stdout.is_empty(), "{output:?}");
+        common::refused(&self.hawser(args), 2, words);
     }
 
     /// The names in it, sorted.

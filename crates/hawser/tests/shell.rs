@@ -2,23 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
-fn hawser(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(args)
-        .output()
-        .unwrap()
-}
+use self::common::{hawser, printed};
 
-fn printed(args: &[&str]) -> String {
-    let output = hawser(args);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// Runs a program that may not be there, and says so then.
+/// Checks a file with a program; skipped, with a message, if that is not installed.
 fn checked(program: &str, args: &[&str], file: &Path) {
     match Command::new(program).args(args).arg(file).output() {
         Ok(output) => {

@@ -27,8 +27,8 @@ pub(super) fn fig8() -> Result<Experiment, ExperimentError> {
     })
 }
 
-/// Two leechers, one path each. When leechers choose, both take the best path, which is the same for
-/// both: over B, since links to C have a little more delay.
+/// Two leechers, one path each. When leechers choose, both take the best path, which is the same
+/// for both: over B, since links to C have a little more delay.
 pub(super) fn fig10() -> Result<Experiment, ExperimentError> {
     let uploader = || ["--select-by", "uploader", "--paths", "1"].map(str::to_owned);
     Ok(Experiment {

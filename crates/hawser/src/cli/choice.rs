@@ -17,7 +17,7 @@ pub struct ChoiceArgs {
     /// Ask which path to use
     #[arg(long, short)]
     pub interactive: bool,
-    /// Let new paths be looked for
+    /// Look paths up anew
     #[arg(long)]
     pub refresh: bool,
     #[command(flatten)]

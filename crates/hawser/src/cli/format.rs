@@ -11,7 +11,7 @@ pub struct FormatArgs {
     /// Short for --format json
     #[arg(long, short)]
     json: bool,
-    /// Print no colours; there are none anyway where it is no terminal that reads
+    /// Print no colours; there are none anyway unless the output is a terminal
     #[arg(long)]
     pub no_color: bool,
 }

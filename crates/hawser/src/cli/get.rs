@@ -45,20 +45,20 @@ pub struct GetArgs {
     /// downloaders, or downloader [default: uploader, or downloader with --select]
     #[arg(long, value_name = "SIDE")]
     pub select_by: Option<SelectBy>,
-    /// Tell of every path why it is used or not, also of those that are not
+    /// Report the reason for every path, also for those that are not used
     #[arg(long, short)]
     pub verbose: bool,
-    /// Let a path wait when it carries less than this percentage of what the best one carries; not
+    /// Let a path wait if it carries less than this percentage of what the best one carries; not
     /// with spread
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
     pub min_weight: f64,
-    /// Weigh paths every so many milliseconds
+    /// Compare the paths' rates every MS milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
     pub time_slot: u64,
     /// Do not try paths that share links with those in use
     #[arg(long)]
     pub no_sensing: bool,
-    /// Say in the JSON object how it went, about ten times a second
+    /// Add the progress to the JSON object, about ten times a second
     #[arg(long, requires = "json")]
     pub samples: bool,
     /// Print one JSON object at the end; with --seed one when done, and one when seeding has ended

@@ -33,7 +33,7 @@ pub enum LabCommand {
         /// AS; may be given several times
         #[arg(long, value_name = "AS", value_parser = some_as)]
         no_router: Vec<SomeAs>,
-        /// Leave the control service and daemon of this AS to be run by hand, likewise
+        /// Leave the control service and daemon of this AS to be run by hand, as --no-router does
         #[arg(long, value_name = "AS", value_parser = some_as)]
         no_control: Vec<SomeAs>,
         /// How long path segments live, 2s to 24h; 6h when not given
@@ -48,7 +48,7 @@ pub enum LabCommand {
         #[command(flatten)]
         lab: LabName,
     },
-    /// Show what runs
+    /// Show the processes and links of a network
     Status {
         /// Print JSON
         #[arg(long)]
@@ -77,7 +77,7 @@ pub enum LabCommand {
     },
     /// Print the logs of the routers and control services, in the order of time
     Logs(LogsArgs),
-    /// Write what crosses a link, both ways, to a file that Wireshark reads
+    /// Record what crosses a link, in both directions, in a file for Wireshark
     Capture(CaptureArgs),
     /// Draw the map of the network with rates and state
     Graph(GraphArgs),
@@ -86,7 +86,7 @@ pub enum LabCommand {
         /// The file; `-` for standard output
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Overwrite a file that is there
+        /// Overwrite an existing file
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -136,7 +136,7 @@ pub struct LogsArgs {
     /// Of this AS only, for example 1-ff00:0:110
     #[arg(value_name = "AS", value_parser = one_as)]
     pub isd_as: Option<IsdAsn>,
-    /// Go on printing what comes, until the lab is taken down
+    /// Print new lines until the lab is taken down
     #[arg(long, short)]
     pub follow: bool,
     /// Only the last LINES lines of each log
@@ -167,7 +167,7 @@ pub struct CaptureArgs {
     /// End after this time, for example 10s
     #[arg(long, short = 'G', value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
-    /// Overwrite a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -179,7 +179,7 @@ pub struct GraphArgs {
     /// Draw it into this SVG file; `-` for standard output
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub svg: Option<PathBuf>,
-    /// Overwrite a file that is there
+    /// Overwrite an existing file
     #[arg(long, requires = "svg")]
     pub force: bool,
     /// Print JSON
@@ -191,7 +191,7 @@ pub struct GraphArgs {
 
 #[derive(Subcommand)]
 pub enum LinkCommand {
-    /// Change what a link behaves like, in both directions
+    /// Change the properties of a link, in both directions
     Set {
         /// One end of the link, for example 1-ff00:0:110#1
         #[arg(value_name = "A#IF")]
@@ -202,7 +202,7 @@ pub enum LinkCommand {
         /// One-way delay, for example 20ms
         #[arg(long, value_parser = duration)]
         delay: Option<Duration>,
-        /// How far the delay of a packet may lie from it, for example 2ms
+        /// Largest difference of a packet's delay from that, for example 2ms
         #[arg(long, value_parser = duration)]
         jitter: Option<Duration>,
         /// Share of packets lost, for example 0.1%

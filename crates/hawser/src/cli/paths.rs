@@ -20,8 +20,7 @@ pub struct PathsArgs {
     pub destination: IsdAsn,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Tell which of them the flags of a download choose, in which order, and why the others are
-    /// left
+    /// Show which paths the flags of a download choose, in which order, and why the others are left
     #[arg(long)]
     pub explain: bool,
     #[command(flatten)]
@@ -29,10 +28,10 @@ pub struct PathsArgs {
     /// Show at most this many; 0 for all [default: 10, or all with --explain]
     #[arg(long, short, value_name = "N")]
     pub maxpaths: Option<usize>,
-    /// Let new paths be looked for
+    /// Look paths up anew
     #[arg(long, short)]
     pub refresh: bool,
-    /// Do not find out which paths are alive
+    /// Do not probe which paths are alive
     #[arg(long)]
     pub no_probe: bool,
     /// Print everything known of each path

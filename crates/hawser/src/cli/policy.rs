@@ -1,9 +1,9 @@
-//! Which paths may be used at all.
+//! Which paths may be used.
 
 use clap::Args;
 use hawser_path::{AclEntry, Sequence};
 
-/// Which paths may be used at all, as seen from this host.
+/// Which paths may be used, as seen from this host.
 #[derive(Args)]
 pub struct PolicyArgs {
     /// Use only paths that a policy keeps: a YAML or JSON file, and the name of one of several in
@@ -18,8 +18,8 @@ pub struct PolicyArgs {
         conflicts_with = "policy"
     )]
     pub acl: Vec<AclEntry>,
-    /// Use only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*', besides what
-    /// --policy or --acl says
+    /// Use only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*', in addition to
+    /// --policy or --acl
     #[arg(long, value_name = "SEQUENCE")]
     pub sequence: Option<Sequence>,
 }

@@ -23,7 +23,7 @@ pub struct SeedArgs {
     pub listen: Option<Listen>,
     /// Serve IP peers too, by plain TCP at this address, for example 0.0.0.0:6881; port 0 is any
     /// that is free. Where no SCION network is found, IP peers are served alone, unless a flag that
-    /// speaks of SCION is given
+    /// concerns SCION is given
     #[arg(long, value_name = "IP:PORT", value_parser = tcp)]
     pub tcp: Option<SocketAddr>,
     /// Serve IP peers alone: do not look for a SCION network
@@ -40,19 +40,19 @@ pub struct SeedArgs {
         help = strategies::ranking_help()
     )]
     pub select: Option<Select>,
-    /// Grams of CO2 per GB, for the strategy carbon: a file as `hawser get --help` tells
+    /// Grams of CO2 per GB, for the strategy carbon: a file as `hawser get --help` describes it
     #[arg(long, value_name = "FILE")]
     pub carbon: Option<PathBuf>,
     #[command(flatten)]
     pub policy: PolicyArgs,
-    /// Do not try paths that share links with those given out
+    /// Do not try paths that share links with those assigned
     #[arg(long)]
     pub no_sensing: bool,
-    /// Tell of every path why it is used or not, also of those that are not
+    /// Report the reason for every path, also for those that are not used
     #[arg(long, short)]
     pub verbose: bool,
-    /// Print JSON: one object when listening, and with --verbose one whenever what becomes of a
-    /// path changes
+    /// Print JSON: one object when listening, and with --verbose one whenever the decision on
+    /// a path changes
     #[arg(long)]
     pub json: bool,
     #[command(flatten, next_help_heading = "This host")]

@@ -1,4 +1,4 @@
-//! The arguments of a download that goes on seeding.
+//! The arguments of a download that seeds when it is done.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use hawser_torrent::SeedLimits;
 
 use super::quantity::long_duration;
 
-/// How long a download goes on seeding once it is done.
+/// How long a download seeds when it is done.
 #[derive(Args)]
 pub struct SeedingArgs {
     /// Go on seeding when done, until interrupted

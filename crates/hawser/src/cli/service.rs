@@ -16,7 +16,7 @@ pub struct RouterArgs {
 
 #[derive(Subcommand)]
 pub enum RouterCommand {
-    /// Run until told to stop
+    /// Run until SIGINT or SIGTERM
     Run {
         /// The AS's folder, with topology.json, keys/ and links.json
         dir: PathBuf,
@@ -34,14 +34,14 @@ pub struct ControlArgs {
 
 #[derive(Subcommand)]
 pub enum ControlCommand {
-    /// Run until told to stop
+    /// Run until SIGINT or SIGTERM
     Run {
         /// The AS's folder, inside the folder of its network
         dir: PathBuf,
         /// Do not answer SCMP echo requests to this host (UDP 30041)
         #[arg(long)]
         no_echo: bool,
-        /// How long path segments live, 2s to 24h; 6h when not given
+        /// Lifetime of path segments, 2s to 24h; 6h when not given
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         segment_lifetime: Option<Duration>,
     },

@@ -13,10 +13,10 @@ pub struct CompletionsArgs {
 
 #[derive(Args)]
 pub struct ManArgs {
-    /// Write hawser.1, hawser-get.1 and so on into this folder, which is made where there is none
+    /// Write hawser.1, hawser-get.1 and so on into this folder, which is made if it does not exist
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Overwrite pages that are there
+    /// Overwrite existing pages
     #[arg(long, requires = "output")]
     pub force: bool,
 }

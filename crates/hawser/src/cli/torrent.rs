@@ -16,7 +16,7 @@ pub struct TorrentArgs {
 pub enum TorrentCommand {
     /// Make a .torrent file of a file or folder
     Create(TorrentCreateArgs),
-    /// Show what a .torrent file holds
+    /// Show the content of a .torrent file
     Show {
         /// The .torrent file
         file: PathBuf,

@@ -9,8 +9,8 @@ use crate::out::{errln, outln, plain};
 pub struct Changes(Vec<ChangedFile>);
 
 impl Changes {
-    /// Reports the files of `changed` that were not reported so before: as JSON objects on standard
-    /// output, or as lines on standard error.
+    /// Reports the files of `changed` whose change was not reported before: as JSON objects on
+    /// standard output, or as lines on standard error.
     pub fn report(&mut self, changed: &[ChangedFile], json: bool) {
         for file in changed.iter().filter(|file| !self.0.contains(file)) {
             if json {

@@ -12,10 +12,10 @@ use crate::failure::Failure;
 use crate::out::{err, errln};
 use crate::paint::Paint;
 
-/// How long probes may take before a path counts as dead, as `scion ping` has it.
+/// Longest time of a probe before a path counts as dead, as of `scion ping`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The path to `dst` that the arguments name, the shortest where they leave a choice.
+/// The path to `dst` that the arguments name, the shortest if several match.
 pub async fn path(
     host: &Endhost,
     dst: IsdAsn,

@@ -69,8 +69,8 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     })
 }
 
-/// The sockets of a download, and the paths to its SCION peers. With IP peers alone nobody asks for
-/// a SCION network, unless it is to listen there.
+/// The sockets of a download, and the paths to its SCION peers. With IP peers alone no SCION
+/// network is looked for, unless `--listen` is given.
 async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
     let mut offered = OfferedPaths::default();
     let mut host = None;
@@ -84,7 +84,7 @@ async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
     Ok((sockets, offered))
 }
 
-/// Says what is missing where nobody is named to fetch from.
+/// Refuses a download without a peer to fetch from.
 fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
     if !args.peer.is_empty() {
         return Ok(());
@@ -102,7 +102,7 @@ fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
     )))
 }
 
-/// A download never goes over what this command reads, `--force` or not.
+/// Refuses to overwrite the files that this command reads, even with `--force`.
 fn refuse_own_inputs(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
     let carbon = args.select.carbon.as_deref();
     let inputs = [

@@ -5,7 +5,11 @@ use hawser_path::Sequence;
 
 use crate::failure::Failure;
 
-/// The paths to `dst` that follow `sequence`, in the order they are offered.
+/// The paths to `dst` that follow `sequence`, in the order in which they are offered; none if no
+/// path exists or all are down.
+///
+/// # Errors
+/// When paths cannot be looked up.
 pub async fn paths(
     host: &Endhost,
     dst: IsdAsn,

@@ -24,13 +24,13 @@ use crate::out::{errln, outln};
 
 /// Runs `hawser lab`.
 pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
-    // Those that enter an AS must be quick, and have one thread.
+    // Commands that enter an AS must be quick, and have one thread.
     let enters = matches!(
         args.command,
         LabCommand::Exec { .. } | LabCommand::Shell { .. } | LabCommand::Capture(_)
     );
     if !enters {
-        // What commands left that were killed.
+        // What killed commands left.
         Lab::sweep().map_err(Failure::job)?;
         hawser_experiments::sweep();
     }
@@ -94,8 +94,8 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a shell says of a command it cannot run: 127 when there is none of that name, 126 when it
-/// may not be run, so that scripts see through `lab exec`.
+/// The exit codes of a shell for a command that it cannot run: 127 if there is none of that name,
+/// 126 if it may not be run.
 fn not_run(error: EnterError) -> Result<ExitCode, Failure> {
     let code = match &error {
         EnterError::Run { source, .. } if source.kind() == ErrorKind::NotFound => 127,
@@ -106,7 +106,7 @@ fn not_run(error: EnterError) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(code))
 }
 
-/// The ASes that are meant.
+/// The named ASes.
 fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
     if named.contains(&SomeAs::All) {
         return network.ases.iter().map(|a| a.isd_as).collect();

@@ -55,8 +55,7 @@ impl From<TorrentError> for Failure {
 /// # Errors
 /// [`TorrentError`], which says what is wrong with it.
 pub fn read(file: &Path) -> Result<Metainfo, TorrentError> {
-    // One byte more tells a file that is too large from one that just fits, whatever size a device
-    // or a pipe claims to have.
+    // One byte more shows that a file is too large, whatever size a device or a pipe reports.
     let limit = MAX_METAINFO_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     let read = std::fs::File::open(file).and_then(|f| f.take(limit).read_to_end(&mut bytes));

@@ -26,7 +26,7 @@ pub struct Sockets {
     pub network: Network,
     /// That of SCION peers; `None` without a SCION network.
     pub endpoint: Option<Endpoint>,
-    /// Where IP peers connect; `None` where they cannot.
+    /// Where IP peers connect; `None` if they cannot.
     pub tcp: Option<SocketAddr>,
 }
 
@@ -66,7 +66,7 @@ impl Sockets {
         }
     }
 
-    /// Closes those of SCION peers, and waits until these were told.
+    /// Closes those of SCION peers, and waits until they are notified.
     pub async fn close(&self) {
         if let Some(endpoint) = &self.endpoint {
             endpoint.close().await;
@@ -84,7 +84,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Whether nobody can connect.
+    /// Whether no peer can connect.
     pub fn is_none(&self) -> bool {
         self.scion.is_none() && self.tcp.is_none()
     }
@@ -118,14 +118,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_told_by_who_connects_there() {
+    fn addresses_are_named_by_kind_of_peer() {
         let scion = "1-ff00:0:4,10.0.4.1:31000".parse().ok();
         let tcp = "[::1]:6881".parse().ok();
-        let told = |scion, tcp| Addresses { scion, tcp }.to_string();
+        let text = |scion, tcp| Addresses { scion, tcp }.to_string();
         let both = "at 1-ff00:0:4,10.0.4.1:31000, and to IP peers at [::1]:6881";
-        assert_eq!(told(scion, tcp), both);
-        assert_eq!(told(scion, None), "at 1-ff00:0:4,10.0.4.1:31000");
-        assert_eq!(told(None, tcp), "to IP peers at [::1]:6881");
-        assert_eq!(told(None, None), "to peers that are connected already");
+        assert_eq!(text(scion, tcp), both);
+        assert_eq!(text(scion, None), "at 1-ff00:0:4,10.0.4.1:31000");
+        assert_eq!(text(None, tcp), "to IP peers at [::1]:6881");
+        assert_eq!(text(None, None), "to peers that are connected already");
     }
 }

@@ -1,4 +1,4 @@
-//! Paths as people read them: what `scion showpaths` prints, with the fingerprints.
+//! Paths for people: what `scion showpaths` prints, with the fingerprints.
 
 mod details;
 
@@ -12,8 +12,8 @@ use crate::paint::Paint;
 /// With more entries than these, each has a line of its own.
 const ON_ONE_LINE: usize = 7;
 
-/// The paths grouped by length, a line or paragraph each; where it is known what becomes of them,
-/// as they are given, with that below each.
+/// The paths grouped by length, a line or paragraph each; if they have verdicts, in the given
+/// order, with the verdict below each.
 pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) -> Vec<String> {
     let width = paths.len().saturating_sub(1).to_string().len();
     let mut lines = Vec::new();
@@ -46,9 +46,11 @@ pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) 
             false => " ".to_owned(),
         };
         lines.push(format!("[{index:width$}] {}", parts.join(&between)));
-        let told = entry.explanation.iter();
-        let told = told.flat_map(|one| explanation(one, paint));
-        lines.extend(told.map(|(key, value)| format!("{}{key}: {value}", " ".repeat(width + 3))));
+        let explained = entry.explanation.iter();
+        let explained = explained.flat_map(|one| explanation(one, paint));
+        lines.extend(
+            explained.map(|(key, value)| format!("{}{key}: {value}", " ".repeat(width + 3))),
+        );
     }
     lines
 }
@@ -96,7 +98,7 @@ pub fn line(path: &Path, paint: Paint) -> String {
     .join(" ")
 }
 
-/// What becomes of one path: keys and values.
+/// The verdict on one path: keys and values.
 fn explanation(explanation: &Explanation, paint: Paint) -> Vec<(String, String)> {
     let verdict = match explanation.verdict {
         Verdict::Taken => paint.good("Taken"),
@@ -173,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_it_stands_below_it() {
+    fn the_verdict_stands_below_the_path() {
         let path = path(Metadata::default());
         let select: hawser_path::Select = "latency,spread:40%".parse().unwrap();
         let denied = hawser_path::Policy::new().with_acl("- 1-ff00:0:2#3; +".parse().unwrap());
-        for (policy, told) in [
+        for (policy, expected) in [
             (
                 None,
                 &[
@@ -198,7 +200,7 @@ mod tests {
             entry.explanation = Some(explained.explanations[0].clone());
             let lines = listing(&paths, &[entry], false, Paint::none());
             assert!(lines[0].starts_with("[0] Hops: ["), "{lines:?}");
-            assert_eq!(lines[1..], *told);
+            assert_eq!(lines[1..], *expected);
         }
     }
 

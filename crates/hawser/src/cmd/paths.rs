@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::out::{errln, outln};
 use crate::paint::Paint;
 
-/// How many paths are listed when nothing is said, as `scion showpaths` has it.
+/// Paths listed by default, as of `scion showpaths`.
 const SHOWN: usize = 10;
 
 /// Runs `hawser paths`. Exit code 1 when the report for people has no path alive.
@@ -66,7 +66,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             known::sort(&mut paths);
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        // Nothing is sent over a path that the policy leaves.
+        // No packet is sent over a path that the policy forbids.
         let allowed: Vec<bool> = (0..paths.len())
             .map(|at| explanations.get(at).is_none_or(|one| !explain::is_refused(one)))
             .collect();
@@ -117,7 +117,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Keeps the paths that `policy` keeps. Returns how many it left, and why the first of them.
+/// Keeps the paths that `policy` allows. Returns how many it refused, and why the first of them.
 fn keep(paths: &mut Vec<Path>, policy: &Policy) -> Option<(usize, Reason)> {
     let judged = policy.filter(paths);
     let mut kept = judged.iter().map(|one| matches!(one, Judged::Kept { .. }));
@@ -130,8 +130,8 @@ fn keep(paths: &mut Vec<Path>, policy: &Policy) -> Option<(usize, Reason)> {
     Some((1 + left.count(), first))
 }
 
-/// Paths with what probes found of those that are allowed, if there were any, and what becomes of
-/// each, if that is known.
+/// The report's paths: with the results of probes of those that are allowed, and with verdicts, if
+/// there are any.
 fn entries(
     paths: &[Path],
     allowed: &[bool],

@@ -20,7 +20,7 @@ use crate::format;
 use crate::out::{errln, outln};
 use crate::paint::Paint;
 
-/// Replies that come later than the timeout, but while pinging goes on, are told as late.
+/// How long after the timeout a reply is still reported, as a late one.
 const LATE: Duration = Duration::from_secs(10);
 
 /// Runs `hawser ping`; exit code 1 if nothing answered.
@@ -93,7 +93,7 @@ fn payload_size(args: &PingArgs, pinger: &Pinger, path: &Path) -> Result<usize, 
     })
 }
 
-/// Echoes under way and come back.
+/// The requests that were sent and their replies.
 struct Run {
     pinger: Arc<Pinger>,
     target: HostAddr,
@@ -107,7 +107,7 @@ struct Run {
 }
 
 impl Run {
-    /// Sends and receives until all is sent and answered, or not in time.
+    /// Sends all requests and receives replies until the last is answered or timed out.
     async fn echo(&mut self, args: &PingArgs) {
         let mut tick = tokio::time::interval(args.interval);
         let mut asked = JoinSet::new();
@@ -130,7 +130,7 @@ impl Run {
                         end = Some(tokio::time::Instant::now() + args.timeout);
                     }
                 }
-                // A task ends only by itself: nobody aborts it and it does not panic.
+                // A task is never aborted and does not panic.
                 Some(Ok((number, reply))) = asked.join_next() => self.take(number, reply, args.timeout),
                 () = over => return,
             }
@@ -169,7 +169,7 @@ impl Run {
         self.answers.push(Answer::new(&reply, from, number, state));
     }
 
-    /// The error, with what a user may have overlooked.
+    /// The error, with its probable cause.
     fn explained(&self, error: &PingError) -> String {
         let (HostAddr { isd_as, ip }, local) = (self.target, self.pinger.local_addr().host.ip());
         match error {

@@ -9,7 +9,10 @@ use super::files;
 use crate::cli::PolicyArgs;
 use crate::failure::Failure;
 
-/// Reads the policy; none when the arguments name none.
+/// Reads the policy; `None` if the arguments name none.
+///
+/// # Errors
+/// Wrong use, if it cannot be read or is invalid.
 pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
     let policy = match args.acl.is_empty() {
         true => in_file(args)?,

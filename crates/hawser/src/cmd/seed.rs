@@ -75,7 +75,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         }
 
         let mut lines = Lines::new(args.verbose);
-        let told = args.verbose && (args.json || !std::io::stderr().is_terminal());
+        let reported = args.verbose && (args.json || !std::io::stderr().is_terminal());
         let mut news = News::default();
         let mut changes = Changes::default();
         let mut progress = seed.progress();
@@ -83,8 +83,8 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             while progress.changed().await.is_ok() {
                 let progress = progress.borrow_and_update();
                 changes.report(&progress.changed, args.json);
-                if told {
-                    tell(&mut news, &progress, args.json);
+                if reported {
+                    report(&mut news, &progress, args.json);
                 }
                 lines.show(&progress);
             }
@@ -101,9 +101,8 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
     })
 }
 
-/// This host in its SCION network, or why it is in none where IP peers are served without. What was
-/// named must work, and what is there must: only where nothing tells of a SCION network there is
-/// none.
+/// This host in its SCION network, or the reason why IP peers are served alone. A way into the
+/// network that was named or is there must work; otherwise there is no SCION network.
 async fn scion(args: &SeedArgs) -> Result<Result<Endhost, String>, Failure> {
     if args.no_scion {
         return Ok(Err("left out by --no-scion".to_owned()));
@@ -128,8 +127,8 @@ async fn scion(args: &SeedArgs) -> Result<Result<Endhost, String>, Failure> {
     }))
 }
 
-/// Tells of each path of which there is news.
-fn tell(news: &mut News, progress: &SeedProgress, json: bool) {
+/// Prints the decision on each path whose decision is new.
+fn report(news: &mut News, progress: &SeedProgress, json: bool) {
     let used = progress.peers.iter();
     let used = used.filter_map(|one| Some((one.peer, one.fingerprint, one.decision.as_ref()?)));
     let left = progress.left.iter();

@@ -9,12 +9,18 @@ use crate::cli::SelectArgs;
 use crate::failure::Failure;
 
 /// The strategies, with the carbon table if there is one.
+///
+/// # Errors
+/// Wrong use, if the table cannot be read or nothing is chosen by it.
 pub fn read(args: &SelectArgs) -> Result<Select, Failure> {
     let select = args.select.clone().unwrap_or_else(Select::disjoint);
     with_carbon(select, args.carbon.as_deref())
 }
 
-/// The same, from a file if there is one.
+/// Adds the carbon table of a file, if there is one.
+///
+/// # Errors
+/// As [`read`].
 pub fn with_carbon(select: Select, file: Option<&Path>) -> Result<Select, Failure> {
     let Some(file) = file else {
         return Ok(select);

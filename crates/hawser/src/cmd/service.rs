@@ -1,4 +1,4 @@
-//! The long-running services of an AS, and what a lab starts for itself.
+//! The services of an AS, and the processes that hawser starts for itself.
 
 mod startup;
 
@@ -60,7 +60,7 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
         if no_echo {
             return served.await.map_err(Failure::job);
         }
-        // The port is fixed by the data plane: routers deliver echoes there.
+        // The data plane fixes the port: routers deliver echoes there.
         let echoes = responder::run((host, responder::PORT).into());
         tokio::select! {
             ended = served => ended.map_err(Failure::job),
@@ -86,7 +86,7 @@ pub fn internal(args: InternalArgs) -> ExitCode {
     match args.command {
         InternalCommand::LabSupervisor { dir } => {
             let code = hawser_lab::supervise(&dir);
-            // Of the demo or experiment that the lab has ended with, if it was killed.
+            // The folders of the session that the lab ended with, if it was killed.
             hawser_experiments::sweep();
             code
         }

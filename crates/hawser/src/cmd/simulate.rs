@@ -86,7 +86,7 @@ fn options(args: &SimulateArgs) -> Options {
     }
 }
 
-/// Runs one variant, with a line on a terminal about how far it is.
+/// Runs one variant, with its progress in a line on a terminal.
 fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Failure> {
     let mut live = Live::start();
     let outcome = simulate(network, options, by, |progress| {
@@ -124,7 +124,7 @@ fn write(output: Option<Output>, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// What a row says of a variant.
+/// The text of a variant in a row.
 type Cell = fn(&Outcome) -> String;
 
 /// The rows of the table.

@@ -24,7 +24,7 @@ pub fn run(args: TorrentArgs) -> Result<(), Failure> {
 
 fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     let path = &args.path;
-    // What is missing is said before what is in the way.
+    // A missing input is reported before an existing output.
     files::check_input(path)?;
     let output = match &args.output {
         Some(output) => Output::check("-o", output, args.force, &[path])?,
@@ -39,7 +39,7 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
         .with_source(args.source)
         .with_web_seeds(args.web_seed);
     let bytes = hashed(path, &options)?;
-    // Read back what is written: a file that `get` refuses is no use.
+    // Read it back: a file that `get` refuses is useless.
     let metainfo = Metainfo::parse(&bytes).doing(path.display())?;
     output.write(&bytes)?;
     outln!(

@@ -1,4 +1,4 @@
-//! `hawser traceroute`: the border routers on a path, and how far away they are.
+//! `hawser traceroute`: the border routers on a path, and the round-trip time to each.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::format;
 use crate::out::{errln, outln};
 use crate::paint::Paint;
 
-/// Questions to each router, as `scion traceroute` asks.
+/// Probes of each router, as of `scion traceroute`.
 const PROBES: usize = 3;
 
 /// What `hawser traceroute` prints for programs, with the field names of `scion traceroute`.
@@ -80,7 +80,7 @@ pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Asks one router; none for each question without an answer.
+/// Probes one router; `None` for each probe without an answer.
 async fn ask(
     tracer: &Tracer,
     args: &TracerouteArgs,
@@ -105,7 +105,7 @@ async fn ask(
 
 /// `1-ff00:0:110,10.0.1.254 IfID=1 0.150ms * 0.035ms`.
 fn line(answers: &[Option<Router>]) -> String {
-    let who = match answers.iter().flatten().next() {
+    let router = match answers.iter().flatten().next() {
         Some(router) => format!("{},{} IfID={}", router.isd_as, router.ip, router.interface),
         None => "??".to_owned(),
     };
@@ -114,7 +114,7 @@ fn line(answers: &[Option<Router>]) -> String {
         None => "*".to_owned(),
     });
     let times: Vec<String> = times.collect();
-    format!("{who} {}", times.join(" "))
+    format!("{router} {}", times.join(" "))
 }
 
 fn hop(path: &Path, index: usize, answers: &[Option<Router>]) -> Hop {

@@ -1,11 +1,11 @@
-//! A bar for work on this machine, such as hashing.
+//! A progress bar for work on this machine, such as hashing.
 
 use std::time::Instant;
 
 use crate::format;
 use crate::screen::Live;
 
-/// Shows how far it is, where there is a terminal.
+/// Shows the progress, if there is a terminal.
 #[derive(Debug)]
 pub struct Work {
     name: &'static str,
@@ -14,7 +14,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Work of that name, which begins now and whose bar goes when this is dropped.
+    /// Work of that name, which begins now; its bar is removed when this is dropped.
     pub fn begin(name: &'static str) -> Self {
         Self {
             name,

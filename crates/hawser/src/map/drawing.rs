@@ -32,7 +32,7 @@ pub struct Drawing {
     pub links: Vec<Labelled>,
     /// Of each link, where its texts are centred.
     pub places: Vec<Places>,
-    /// Width and height of it all.
+    /// Width and height of the drawing.
     pub size: Point,
 }
 

@@ -1,6 +1,6 @@
 //! Points, boxes and lines on a page; y grows downwards.
 
-/// A place, or a way to go.
+/// A place, or a vector.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
     pub x: f64,
@@ -28,7 +28,7 @@ impl Point {
         self.x.hypot(self.y)
     }
 
-    /// The same way, one long; of no way at all, to the right.
+    /// The vector of length one in the same direction; to the right for a zero vector.
     pub fn unit(self) -> Self {
         match self.length() {
             l if l > 1e-9 => self.times(1.0 / l),
@@ -107,19 +107,19 @@ impl Rect {
 
     /// How much of a segment, as a share, is inside (Liang and Barsky).
     pub fn covers(self, a: Point, b: Point) -> f64 {
-        let way = b.sub(a);
+        let line = b.sub(a);
         let (mut from, mut to) = (0.0f64, 1.0f64);
-        for (way, low, high) in [
-            (way.x, self.left - a.x, self.right - a.x),
-            (way.y, self.top - a.y, self.bottom - a.y),
+        for (length, low, high) in [
+            (line.x, self.left - a.x, self.right - a.x),
+            (line.y, self.top - a.y, self.bottom - a.y),
         ] {
-            if way.abs() < 1e-9 {
+            if length.abs() < 1e-9 {
                 if low > 0.0 || high < 0.0 {
                     return 0.0;
                 }
                 continue;
             }
-            let (one, other) = (low / way, high / way);
+            let (one, other) = (low / length, high / length);
             from = from.max(one.min(other));
             to = to.min(one.max(other));
         }
@@ -136,14 +136,14 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The place at a share of the way.
+    /// The place at a share of the curve, 0 to 1.
     pub fn at(&self, t: f64) -> Point {
         let one = self.from.times((1.0 - t).powi(2));
         let two = self.bend.times(2.0 * t * (1.0 - t));
         one.add(two).add(self.to.times(t.powi(2)))
     }
 
-    /// The share of the way at which it leaves the box that it begins in.
+    /// The share of the curve at which it leaves the box that it begins in.
     pub fn leaves(&self, from: Rect) -> f64 {
         let steps = 200;
         let inside =

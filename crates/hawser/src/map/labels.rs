@@ -42,11 +42,11 @@ pub fn place(links: &[Labelled], boxes: &[Rect], ends: &[(usize, usize)]) -> (Ve
     let mut places = vec![Places::default(); links.len()];
     let mut covering = 0;
     for (at, link) in links.iter().enumerate() {
-        let ways = [
+        let sides = [
             (link.curve, ends[at].0),
             (link.curve.reversed(), ends[at].1),
         ];
-        for (side, (curve, home)) in ways.into_iter().enumerate() {
+        for (side, (curve, home)) in sides.into_iter().enumerate() {
             let start = curve.leaves(boxes[home]);
             let length = curve.to.sub(curve.from).length().max(1.0);
             let candidates = TIP_PLACES

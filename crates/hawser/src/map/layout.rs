@@ -76,7 +76,7 @@ fn distances(count: usize, links: &[(usize, usize)]) -> Vec<f64> {
         neighbours[a].push(b);
         neighbours[b].push(a);
     }
-    // What is not joined at all stands a little apart.
+    // Parts that no link joins stand a little apart.
     let mut distances = vec![f64::NAN; count * count];
     for from in 0..count {
         let row = &mut distances[from * count..(from + 1) * count];
@@ -118,16 +118,16 @@ fn descend(distances: &[f64], count: usize, rng: &mut Rng) -> Vec<Point> {
         for &(i, j) in &pairs {
             let distance = distances[i * count + j];
             let part = (rate / distance.powi(2)).min(1.0);
-            let way = places[i].sub(places[j]);
-            let move_ = way.unit().times(part * (way.length() - distance) / 2.0);
-            places[i] = places[i].sub(move_);
-            places[j] = places[j].add(move_);
+            let apart = places[i].sub(places[j]);
+            let shift = apart.unit().times(part * (apart.length() - distance) / 2.0);
+            places[i] = places[i].sub(shift);
+            places[j] = places[j].add(shift);
         }
     }
     places
 }
 
-/// A page on which links are so long, if they go straight across or down it.
+/// The length of links that go straight across or down the page.
 struct Page<'a> {
     network: &'a Network<'a>,
     across: f64,
@@ -196,14 +196,14 @@ impl Page<'_> {
         }
         for (i, &(a, b)) in own.iter().enumerate() {
             let (from, to) = (places[a], places[b]);
-            let way = to.sub(from);
+            let line = to.sub(from);
             // Near the length that it should have.
-            let length = (way.x / self.across).hypot(way.y / self.down);
+            let length = (line.x / self.across).hypot(line.y / self.down);
             cost += 0.6 * (length - 1.0).powi(2);
             // With room for what is written at it.
             let covered = self.rect(from).covers(from, to) + self.rect(to).covers(from, to);
-            let free = way.length() * (1.0 - covered);
-            let unit = way.unit();
+            let free = line.length() * (1.0 - covered);
+            let unit = line.unit();
             let (ux, uy) = (unit.x.abs(), unit.y.abs());
             let needed = TIPS + self.network.label.0 * ux + self.network.label.1 * uy;
             cost += 4.0 * (1.0 - free / needed).max(0.0);

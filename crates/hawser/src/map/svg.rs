@@ -177,8 +177,8 @@ impl Svg {
             let back = curve.reversed();
             let t = back.leaves(*child);
             let tip = back.at(t);
-            let way = tip.sub(back.at(t + 0.03)).unit();
-            let (foot, aside) = (tip.sub(way.times(8.0)), way.turned().times(3.5));
+            let direction = tip.sub(back.at(t + 0.03)).unit();
+            let (foot, aside) = (tip.sub(direction.times(8.0)), direction.turned().times(3.5));
             let [one, other] = [foot.add(aside), foot.sub(aside)];
             self.line(format_args!(
                 r#"<path class="head" d="M{:.1},{:.1}L{:.1},{:.1}L{:.1},{:.1}z"/>"#,

@@ -1,8 +1,8 @@
 //! Flags in `docs/` and in `--help` are the same.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
+use crate::common::printed;
 use crate::page::Page;
 
 /// Commands whose every flag has its place on a page.
@@ -22,10 +22,7 @@ const DOCUMENTED: [&[&str]; 9] = [
 const FOREIGN: [&str; 4] = ["--listen-port", "--config", "--release", "--workspace"];
 
 fn help(command: &[&str]) -> BTreeSet<String> {
-    let mut hawser = Command::new(env!("CARGO_BIN_EXE_hawser"));
-    let output = hawser.args(command).arg("--help").output().unwrap();
-    assert!(output.status.success(), "{command:?}: {output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = printed(&[command, &["--help"]].concat());
     // What begins a line of the list, not what texts mention.
     let lines = text.lines().map(str::trim_start);
     let lines = lines.filter(|line| line.starts_with('-'));

@@ -2,31 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod labs;
 mod torrents;
 
 use std::path::Path;
-use std::process::{Command, Output};
 
-fn hawser(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hawser"))
-        .args(args)
-        // Port 1 of the loopback: nobody listens there.
-        .env("SCION_DAEMON", "127.0.0.1:1")
-        .output()
-        .unwrap()
-}
-
-/// Asserts a failure with the exit code, told in one line with these words.
-fn refused(output: &Output, code: i32, words: &[&str]) {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{error}");
-    for word in words {
-        assert!(error.contains(word), "{word:?} is not in: {error}");
-    }
-    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
-    assert!(output.stdout.is_empty());
-}
+use self::common::{hawser, refused, wrong};
 
 /// Makes a torrent of some bytes and returns its path.
 fn torrent(folder: &Path) -> String {
@@ -66,20 +49,6 @@ fn a_daemon_or_folder_that_is_named_must_be_there() {
         let output = hawser(&[&["paths", "1-ff00:0:110"], &args[..]].concat());
         refused(&output, 2, &[name]);
     }
-}
-
-/// Asserts wrong use, told with these words.
-fn wrong(args: &[&str], words: &[&str]) {
-    let output = hawser(args);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
-    for word in words {
-        assert!(
-            error.contains(word),
-            "{args:?}: {word:?} is not in: {error}"
-        );
-    }
-    assert!(output.stdout.is_empty());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a terminal shows of a download: a bar for the whole, and a line for each path-level peer.
+//! The display of a download: a bar for the whole, and a line for each path-level peer.
 
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -12,19 +12,20 @@ use crate::out::{errln, plain};
 use crate::paint::Paint;
 use crate::screen::Live;
 
-/// How often a line is printed where there is no terminal.
+/// Time between lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The same while seeding, which may go on for days.
 const SEEDING_LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// Shows a download on standard error: in place on a terminal, now and then a line elsewhere.
+/// Shows a download on standard error: in place on a terminal, otherwise in a line every few
+/// seconds.
 pub struct Bars {
     name: String,
     paint: Paint,
     live: RefCell<Option<Live>>,
     line_due: Cell<Instant>,
-    /// Paths that are not used are shown too.
+    /// Whether unused paths are shown too.
     verbose: bool,
     news: RefCell<News>,
 }
@@ -42,7 +43,7 @@ impl Bars {
         }
     }
 
-    /// Shows how it is doing.
+    /// Shows the progress.
     pub fn show(&self, progress: &Progress) {
         if let Some(live) = &mut *self.live.borrow_mut() {
             return live.draw(|columns| self.lines(progress, columns));
@@ -120,7 +121,7 @@ impl Bars {
         }
     }
 
-    /// Takes the bars away.
+    /// Removes the bars.
     pub fn clear(&self) {
         self.live.take();
     }
@@ -134,7 +135,7 @@ fn scion_peers(progress: &Progress) -> usize {
     peers.len()
 }
 
-/// Why nothing comes: what is wrong with each path and peer.
+/// Why nothing is received: the error of each path and peer.
 fn idle_reasons(progress: &Progress) -> Vec<String> {
     let paths = progress.paths.iter().filter_map(|path| {
         let error = path.last_error.as_ref()?;
@@ -154,7 +155,7 @@ fn idle_reasons(progress: &Progress) -> Vec<String> {
 
 /// One line of a path-level peer; with the peer's address where there are `several` SCION peers.
 fn describe(path: &PathProgress, several: bool, paint: Paint) -> String {
-    let way = match path.peer {
+    let place = match path.peer {
         PeerAddr::Scion(peer) => {
             let peer = match several {
                 true => format!("{peer}  "),
@@ -172,7 +173,7 @@ fn describe(path: &PathProgress, several: bool, paint: Paint) -> String {
         _ => paint.faint(state),
     };
     let mut text = format!(
-        "  {way}  {state} {:>12}  {:>9}",
+        "  {place}  {state} {:>12}  {:>9}",
         format::rate(path.rate as f64),
         format::bytes(path.bytes),
     );

@@ -51,7 +51,7 @@ pub struct Report {
 pub struct Sample {
     /// Since the download began, path lookup and handshakes included.
     pub seconds: f64,
-    /// Bytes of blocks received until then, those thrown away not counted.
+    /// Bytes of blocks received until then, without those thrown away.
     pub bytes: u64,
     /// Bytes of blocks received until then over each path, by fingerprint.
     pub paths: BTreeMap<String, u64>,

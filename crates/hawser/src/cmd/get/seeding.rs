@@ -1,4 +1,4 @@
-//! How seeding goes on after a download.
+//! Seeding after a download.
 
 use hawser_torrent::{Progress, SeedEnd, Summary};
 use serde::Serialize;
@@ -67,7 +67,7 @@ fn ratio(uploaded: u64, total: u64) -> f64 {
     }
 }
 
-/// How it goes, in a few words.
+/// The state in a few words.
 pub fn state(progress: &Progress) -> String {
     format!(
         "seeding, ratio {:.2}, {}",

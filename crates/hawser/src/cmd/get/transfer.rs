@@ -1,4 +1,4 @@
-//! A download as it goes on, then seeding.
+//! The course of a download, then of seeding.
 
 use std::pin::pin;
 
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
 
-/// Shows a download and prints the report; then does the same for seeding, if that was asked for.
+/// Shows a download and prints the report; then does the same for seeding, if requested.
 pub async fn run(job: &Job, download: Download, offered: OfferedPaths) -> Result<(), Failure> {
     let mut view = View {
         progress: download.progress(),
@@ -43,7 +43,7 @@ async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<()
         }
         () = view.show() => None,
     };
-    // A short download may be over before its first progress was seen.
+    // A short download may be done before its first progress was seen.
     view.offered.update();
     let seeding = job.args.seeding.limits().is_some();
     let ended = match completed.filter(|_| seeding) {
@@ -81,7 +81,7 @@ async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<()
 }
 
 impl Job {
-    /// Prints how the download went.
+    /// Prints the report.
     fn print(&self, summary: &Summary, view: &View) -> Result<(), Failure> {
         let mut report = Report::new(self, summary, &view.offered);
         report.samples = view.samples.clone().unwrap_or_default();
@@ -93,7 +93,7 @@ impl Job {
         Ok(())
     }
 
-    /// Says that seeding goes on, and where peers connect.
+    /// Prints that the torrent is seeded now, and where peers connect.
     fn print_seeding(&self) {
         if !self.args.json {
             let (name, size) = (plain(&self.name), format::bytes(self.bytes));
@@ -105,11 +105,11 @@ impl Job {
     }
 }
 
-/// How a download is shown.
+/// What shows a download.
 struct View {
     progress: watch::Receiver<Progress>,
     offered: OfferedPaths,
-    /// Where it is to be told how it went.
+    /// The progress so far, with `--samples`.
     samples: Option<Vec<Sample>>,
     bars: Bars,
     changes: Changes,
@@ -117,7 +117,7 @@ struct View {
 }
 
 impl View {
-    /// Shows it until it is over.
+    /// Shows it until it ends.
     async fn show(&mut self) {
         while self.progress.changed().await.is_ok() {
             self.offered.update();

@@ -89,7 +89,7 @@ fn end(args: &CaptureArgs, written: std::io::Result<()>) -> Result<(), Failure> 
     }
 }
 
-/// The end of a socket that closes at a signal, or after so long.
+/// The end of a socket that closes at a signal, or after a time.
 fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
     let (stop, stopper) = UnixStream::pair().doing("starting")?;
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -9,7 +9,7 @@ use crate::failure::{Doing, Failure};
 use crate::format;
 use crate::out::outln;
 
-/// Prints how a lab goes; exit code 1 if not all of it runs.
+/// Prints the state of a lab; exit code 1 if not all of it runs.
 pub fn print(lab: &Lab, json: bool) -> Result<ExitCode, Failure> {
     let status = lab.status().map_err(Failure::job)?;
     if json {
@@ -27,7 +27,7 @@ pub fn print(lab: &Lab, json: bool) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Whether a lab runs, and what to do if not.
+/// Whether a lab runs, and the remedy if not.
 pub fn word(running: bool, name: &str) -> String {
     if running {
         "up".to_owned()
@@ -113,8 +113,8 @@ fn process(process: &ProcessStatus) -> String {
     }
 }
 
-/// A link that is up and not heard on is one whose far router is not there, or that something else
-/// than the lab broke.
+/// The state of a link: `mute` if it is up but nothing is received over it, because the far router
+/// does not run or something outside the lab broke it.
 pub fn state(link: &LinkStatus) -> &'static str {
     match (link.up, link.a.hears, link.b.hears) {
         (false, ..) => "down",

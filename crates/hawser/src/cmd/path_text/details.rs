@@ -98,24 +98,24 @@ fn link_types(metadata: &Metadata) -> String {
 fn internal_hops(path: &Path) -> String {
     let info = path.info();
     let hops = info.metadata.internal_hops.iter().enumerate();
-    let told = hops
+    let known = hops
         .filter(|(_, hops)| **hops != 0)
         .filter_map(|(index, hops)| {
             let entered = info.interfaces.get(2 * index + 1)?;
             Some(format!("{}: {hops}", entered.isd_as))
         });
-    listed(told.collect())
+    listed(known.collect())
 }
 
 fn notes(path: &Path) -> String {
     let info = path.info();
     let notes = info.metadata.notes.iter().enumerate();
-    let told = notes.filter_map(|(index, note)| {
+    let known = notes.filter_map(|(index, note)| {
         let note = plain(note);
         let interface = info.interfaces.get((2 * index).saturating_sub(1))?;
         (!note.is_empty()).then(|| format!("{}: \"{note}\"", interface.isd_as))
     });
-    listed(told.collect())
+    listed(known.collect())
 }
 
 fn listed(parts: Vec<String>) -> String {
@@ -142,7 +142,7 @@ fn discovery(metadata: &Metadata) -> String {
     }
 }
 
-/// What an AS says of itself, on one line, without quotes and what would move the cursor.
+/// Text of an AS on one line, without quotes and control characters.
 fn plain(text: &str) -> String {
     let text = text.trim().replace('\n', ", ");
     text.chars()

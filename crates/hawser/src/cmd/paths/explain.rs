@@ -1,4 +1,4 @@
-//! `hawser paths --explain`: what becomes of each path, and why.
+//! `hawser paths --explain`: the verdict on each path, and its reason.
 
 use hawser_endhost::Path;
 use hawser_path::show::Chosen;
@@ -6,7 +6,7 @@ use hawser_path::{Explanation, Interface, Policy, Reason, Select, explain};
 
 use crate::cmd::known;
 
-/// Puts all paths in the order in which they are picked, and tells what becomes of each.
+/// Sorts all paths in the order in which they are picked, and returns the verdict on each.
 pub fn order(
     paths: &mut Vec<Path>,
     policy: Option<&Policy>,

@@ -1,4 +1,4 @@
-//! What pinging found, with the field names of `scion ping --format json`.
+//! The report of `hawser ping`, with the field names of `scion ping --format json`.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub struct Answer {
     state: State,
 }
 
-/// How a reply came.
+/// When a reply came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -43,7 +43,7 @@ pub enum State {
 }
 
 impl State {
-    /// What people are told of it, after a reply.
+    /// The remark after a reply, in the report for people.
     pub fn remark(self) -> &'static str {
         match self {
             Self::Success => "",

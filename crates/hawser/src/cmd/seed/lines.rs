@@ -1,4 +1,4 @@
-//! What a terminal shows of a seeder: a line for the whole, and one for each path-level peer.
+//! The display of a seeder: a line for the whole, and one for each path-level peer.
 
 use hawser_torrent::SeedProgress;
 
@@ -10,14 +10,14 @@ use crate::screen::Live;
 /// Lines on standard error, where that is a terminal.
 #[derive(Debug)]
 pub struct Lines {
-    /// Paths that are not used have lines too.
+    /// Whether unused paths have lines too.
     verbose: bool,
     paint: Paint,
     live: Option<Live>,
 }
 
 impl Lines {
-    /// Lines that go when this is dropped; `verbose` for all paths.
+    /// Lines that are removed when this is dropped; `verbose` for all paths.
     pub fn new(verbose: bool) -> Self {
         Self {
             verbose,
@@ -26,7 +26,7 @@ impl Lines {
         }
     }
 
-    /// Shows how it is doing.
+    /// Shows the progress.
     pub fn show(&mut self, progress: &SeedProgress) {
         let (verbose, paint) = (self.verbose, self.paint);
         if let Some(live) = &mut self.live {
