@@ -1,10 +1,12 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::assignment::{Offer, Offered};
+use super::stuck::Stuck;
 use super::*;
-use crate::Interface;
 use crate::testing::path;
+use crate::{Interface, Path, Reason, Verdict};
 
 #[derive(Debug, Clone)]
 enum Step {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Instant;
 
-use super::{Assignment, Change, Offered};
+use super::assignment::{Assignment, Change, Offered};
 use crate::{Decision, Fingerprint, Path, Sense, SenseAction, SenseOptions, Verdict};
 
 /// Most paths that are considered for a trial at a time; more would not be tried for minutes.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::testing::{path, paths};
+use crate::{Fingerprint, Path};
 
 /// The fingerprint of a path so printed.
 fn named(text: &str) -> Fingerprint {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Assignment;
+use super::assignment::{Assignment, Offer};
 use super::table::Item;
 use crate::{Decision, Fingerprint, Interface, Reason, Verdict};
 
@@ -71,7 +71,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         (interface, self.offer(other).fingerprint, peer)
     }
 
-    fn offer(&self, item: Item) -> &super::Offer {
+    fn offer(&self, item: Item) -> &Offer {
         let seat = self.table.items[item].seat;
         let rank = item - self.table.seats[seat].items.start;
         &self.peers[&self.keys[seat]].offers[rank]

@@ -1,28 +1,26 @@
-//! Written policies with what they extend put into them.
+//! Policies of a document, with what they extend filled in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use super::document::{PolicyError, Written};
-use super::{Acl, Choice, Policy, RemoteRule};
+use super::acl::Acl;
+use super::error::{MOST_DEPTH, MOST_RULES, PolicyError};
+use super::rules::{Choice, Policy, RemoteRule};
+use super::written::Written;
 
-/// Most steps from a policy over what it extends and over its options.
-pub(super) const MOST_DEPTH: usize = 32;
-
-/// Most rules of a policy with those of its options. Options of options multiply what a short
-/// document says.
-pub(super) const MOST_RULES: usize = 10_000;
-
-/// The policies of a document, whole.
+/// The policies of a document, each with what it extends.
+///
+/// # Errors
+/// What is wrong with one of them.
 pub(super) fn resolve(
     written: &BTreeMap<String, Written>,
 ) -> Result<BTreeMap<String, Policy>, PolicyError> {
     let mut resolver = Resolver {
         written,
         whole: BTreeMap::new(),
-        under_way: Vec::new(),
+        pending: Vec::new(),
     };
     for (name, policy) in written {
         resolver.named(name, policy, 1)?;
@@ -36,8 +34,8 @@ pub(super) fn resolve(
 struct Resolver<'a> {
     written: &'a BTreeMap<String, Written>,
     whole: BTreeMap<&'a str, Whole>,
-    /// The policies that wait for one another.
-    under_way: Vec<&'a str>,
+    /// The policies being resolved, each extended by the one before.
+    pending: Vec<&'a str>,
 }
 
 /// A policy with everything it extends.
@@ -47,7 +45,7 @@ struct Whole {
     /// Its own rules, those of its options left out.
     rules: usize,
     option_rules: usize,
-    /// The longest way over what it extends and its options.
+    /// The most steps over what it extends and its options.
     depth: usize,
 }
 
@@ -61,16 +59,16 @@ impl<'a> Resolver<'a> {
         if let Some(whole) = self.whole.get(name) {
             return Ok(whole.clone());
         }
-        if let Some(at) = self.under_way.iter().position(|other| *other == name) {
-            let way = self.under_way[at + 1..].iter().chain([&name]);
+        if let Some(at) = self.pending.iter().position(|other| *other == name) {
+            let through = self.pending[at + 1..].iter().chain([&name]);
             return Err(PolicyError::Cycle {
                 policy: name.to_owned(),
-                way: way.map(|&name| name.to_owned()).collect(),
+                through: through.map(|&name| name.to_owned()).collect(),
             });
         }
-        self.under_way.push(name);
+        self.pending.push(name);
         let whole = self.whole(name, written, depth)?;
-        self.under_way.pop();
+        self.pending.pop();
         self.whole.insert(name, whole.clone());
         Ok(whole)
     }
@@ -168,7 +166,7 @@ fn own(within: &str, written: &Written) -> Result<Whole, PolicyError> {
     };
     let mut policy = Policy::new();
     if let Some(entries) = &written.acl {
-        let entries = entries.iter().map(|entry| entry.parse());
+        let entries = entries.iter().map(|entry| entry.0.parse());
         let acl = entries.collect::<Result<_, _>>().and_then(Acl::new);
         policy = policy.with_acl(acl.map_err(|source| PolicyError::Acl {
             policy: within.to_owned(),

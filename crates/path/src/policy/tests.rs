@@ -4,8 +4,13 @@ mod acl;
 mod document;
 mod network;
 
+use std::sync::Arc;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
 use self::network::paths;
 use super::*;
+use crate::Path;
 
 /// The only policy of a document.
 fn policy(document: &str) -> Policy {

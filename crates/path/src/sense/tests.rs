@@ -1,4 +1,8 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
 use super::*;
+use crate::{Reason, Sensed};
 
 /// Paths over links: what a path carries is its fair share of the narrowest, as with greedy senders
 /// under fair congestion control.

@@ -2,7 +2,7 @@
 
 use sciparse::identifier::asn::Asn;
 
-use super::{Hop, Interfaces};
+use super::hop::{Hop, Interfaces};
 
 /// More parts than any path has use for; keeps what is nested from growing deep.
 const MOST_TOKENS: usize = 1000;

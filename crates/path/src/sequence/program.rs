@@ -1,7 +1,7 @@
 //! A sequence as steps, so that matching takes time that grows with the path and the sequence only.
 
+use super::hop::{Crossing, Hop};
 use super::parse::Pattern;
-use super::{Crossing, Hop};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program(Vec<Step>);
@@ -71,7 +71,8 @@ impl Program {
         let mut places = self.reach([0]);
         for crossing in path {
             let crossed = self.0.iter().enumerate().filter_map(|(at, step)| {
-                matches!(step, Step::Cross(hop) if places[at] && hop.is(crossing)).then_some(at + 1)
+                matches!(step, Step::Cross(hop) if places[at] && hop.matches(crossing))
+                    .then_some(at + 1)
             });
             places = self.reach(crossed);
         }

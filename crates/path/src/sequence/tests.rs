@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use sciparse::identifier::isd_asn::IsdAsn;
+
 use super::*;
 use crate::Metadata;
 

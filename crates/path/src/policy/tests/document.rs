@@ -154,17 +154,14 @@ fn what_cannot_be_extended_is_refused() {
         "policy \"a\" extends \"nowhere\", which is not in the document: there is \"a\", \"t\""
     );
     for (document, message) in [
-        (
-            "t: {extends: [t]}",
-            "policy \"t\" extends itself: by way of t",
-        ),
+        ("t: {extends: [t]}", "policy \"t\" extends itself through t"),
         (
             "a: {extends: [b]}\nb: {extends: [a]}",
-            "policy \"a\" extends itself: by way of b, a",
+            "policy \"a\" extends itself through b, a",
         ),
         (
             "z: {extends: [a]}\na: {options: [{policy: {extends: [a]}}]}",
-            "policy \"a\" extends itself: by way of a",
+            "policy \"a\" extends itself through a",
         ),
     ] {
         assert_eq!(error(document).to_string(), message);
@@ -200,18 +197,18 @@ fn errors_are_one_line_that_names_the_thing() {
         ("", &["no policy"][..]),
         ("{}", &["no policy in it"]),
         ("[]", &["no policy in it"]),
-        ("p: [", &["no policy document"]),
+        ("p: [", &["not a policy document"]),
         ("p: {acls: []}", &["acls"]),
         ("p: {mtu: 1000}", &["mtu"]),
         ("p: {options: [{wieght: 1, policy: {}}]}", &["wieght"]),
         ("p: {options: [{weight: 1}]}", &["policy"]),
         (
             "p: {options: [{weight: x, policy: {}}]}",
-            &["no policy document"],
+            &["not a policy document"],
         ),
         (
             "p: {options: [{weight: 9223372036854775808, policy: {}}]}",
-            &["no policy document"],
+            &["not a policy document"],
         ),
         ("p: {remote_isd_ases: [{isdas: 1-0}]}", &["isdas"]),
         ("p: {acl: []}", &["\"p\"", "no default"]),
@@ -228,7 +225,7 @@ fn errors_are_one_line_that_names_the_thing() {
         ("p: {remote_isd_ases: [{isd_as: 1}]}", &["\"p\"", "\"1\""]),
         ("p: {}\np: {}", &["p"]),
         ("[{p: {}}, {p: {}}]", &["two policies are called \"p\""]),
-        ("just text", &["no policy document"]),
+        ("just text", &["not a policy document"]),
     ] {
         let error = error(document).to_string();
         for part in parts {

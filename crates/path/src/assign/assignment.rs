@@ -1,0 +1,335 @@
+//! The downloaders of an uploader, the paths to them, and what changes when one comes or goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use super::links::Links;
+use super::stuck::{Class, Stuck};
+use super::table::{Item, Table};
+use super::unavoidable::Unavoidable;
+use crate::{Decision, Fingerprint, Path};
+
+/// The paths an uploader gives to all its downloaders (001, section VI).
+///
+/// The uploader alone knows all its downloaders and the paths to them, so it shares them out: no
+/// two paths in use cross the same interface, whomever they lead to, because they may share a
+/// bottleneck there. What that leaves possible is shared out evenly: those with the fewest come
+/// first, each with its best ranked free path, and a peer that has more gives one up for a peer
+/// that has less, or takes another instead. A peer that comes with alternatives uses these.
+///
+/// Even means: nobody could have one path more, its `n`th, unless somebody who has at least `n` were
+/// left with fewer than `n`. So
+/// - nobody is made to wait by those who join, leave or have more to choose from, only by a turn
+///   (or when paths begin to be in each other's way: a link counts from now on, or is forbidden);
+/// - shares are the evenest there are (leximin) where each path is in the way of at most one other,
+///   but not always elsewhere: a peer does not lose its only path so that another has two;
+/// - small networks, of some twenty paths, are searched through. In larger intertwined ones the
+///   search is bounded, to some milliseconds for each change and to chains of twelve paths, and
+///   shares may be less even than that; later changes go on where the search ended.
+///
+/// What is in use moves only if that makes shares more even: setting the same paths again changes
+/// nothing, unless the search had ended before all was even.
+///
+/// Two things are not counted as sharing: the link out of the uploader's AS when all paths of all
+/// peers leave by it, and the link into a peer's AS when all paths into that AS arrive by it: no
+/// choice could avoid them.
+///
+/// Where even one path for each peer is too much, the others wait, and [`Assignment::turn`] says
+/// when it is their turn.
+///
+/// `K` names a peer, and is printed in reasons. Outcomes depend on nothing but the calls made.
+#[derive(Debug, Clone)]
+pub struct Assignment<K> {
+    pub(super) peers: BTreeMap<K, Peer>,
+    /// What may be shared, each pair both ways round.
+    pub(super) allowed: BTreeMap<Offered<K>, BTreeSet<Offered<K>>>,
+    /// Peers that were given a path in the last turn: nobody takes it before the next.
+    pub(super) turns: BTreeSet<K>,
+    /// How many calls changed anything.
+    pub(super) clock: u64,
+    pub(super) links: Links,
+    pub(super) unavoidable: Unavoidable,
+    pub(super) stuck: Stuck,
+    /// Numbers of peers that left, below the greatest.
+    pub(super) free: Vec<usize>,
+    /// The outcome.
+    pub(super) table: Table,
+    /// By seat in the table: whose it is.
+    pub(super) keys: Vec<K>,
+}
+
+/// A path of a peer. Two peers in one AS have paths of the same fingerprint.
+pub(super) type Offered<K> = (K, Fingerprint);
+
+/// A path that is used from now on, or no longer, or whose use has a new reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change<K> {
+    /// Whom it leads to.
+    pub peer: K,
+    /// The path.
+    pub path: Fingerprint,
+    /// [`Verdict::Taken`] if it is used from now on; [`Verdict::Left`] or [`Verdict::Waiting`] if
+    /// it no longer is.
+    pub decision: Decision,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    /// Its number, which is a small one.
+    pub number: usize,
+    pub class: Class,
+    /// Best first.
+    pub offers: Vec<Offer>,
+    pub most: usize,
+    /// The clock when it came.
+    pub joined: u64,
+    /// The clock when it got its first path or lost its last.
+    pub since: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Offer {
+    pub path: Path,
+    pub fingerprint: Fingerprint,
+    /// The numbers of its interfaces.
+    pub links: Vec<u32>,
+    pub taken: bool,
+}
+
+impl<K: Copy + Ord + fmt::Display> Default for Assignment<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Copy + Ord + fmt::Display> Assignment<K> {
+    /// Of an uploader without downloaders.
+    pub fn new() -> Self {
+        Self {
+            peers: BTreeMap::new(),
+            allowed: BTreeMap::new(),
+            turns: BTreeSet::new(),
+            clock: 0,
+            links: Links::default(),
+            unavoidable: Unavoidable::default(),
+            stuck: Stuck::default(),
+            free: Vec::new(),
+            table: Table::default(),
+            keys: Vec::new(),
+        }
+    }
+
+    /// A peer joined, or its paths or its wish changed. `paths` are all paths to it that may be
+    /// used, as seen from the uploader, best first; of copies only the first counts. `most` is how
+    /// many it takes at once; 0 counts as 1. Returns what changed, for this and for other peers.
+    pub fn set_peer(&mut self, peer: K, paths: Vec<Path>, most: usize) -> Vec<Change<K>> {
+        let before = self.in_use();
+        let joined = self.clock + 1;
+        let mut seen = BTreeSet::new();
+        let mut offers = Vec::with_capacity(paths.len());
+        let mut class = Sha256::new();
+        let mut others_count = false;
+        for path in paths {
+            let fingerprint = path.fingerprint();
+            if seen.insert(fingerprint) {
+                class.update(fingerprint.as_bytes());
+                others_count |= self.unavoidable.add(&path);
+                offers.push(Offer {
+                    links: self.links.number(&path.interfaces),
+                    taken: before.contains(&(peer, fingerprint)),
+                    path,
+                    fingerprint,
+                });
+            }
+        }
+        let next = self.peers.len();
+        let entry = self.peers.entry(peer).or_insert_with(|| Peer {
+            number: self.free.pop().unwrap_or(next),
+            class: Class::default(),
+            offers: Vec::new(),
+            most: 1,
+            joined,
+            since: joined,
+        });
+        entry.most = most.max(1);
+        entry.class = class.finalize().into();
+        self.stuck.peer_changed(entry.number);
+        let gone = std::mem::replace(&mut entry.offers, offers);
+        self.withdraw(peer, &gone);
+        if others_count {
+            self.stuck.clear();
+        }
+        self.settle(&before)
+    }
+
+    /// A peer left. Returns what changed for it and for those who get what it had.
+    pub fn remove_peer(&mut self, peer: K) -> Vec<Change<K>> {
+        let before = self.in_use();
+        let Some(gone) = self.peers.remove(&peer) else {
+            return Vec::new();
+        };
+        self.turns.remove(&peer);
+        self.stuck.peer_changed(gone.number);
+        self.free.push(gone.number);
+        self.withdraw(peer, &gone.offers);
+        self.settle(&before)
+    }
+
+    /// It is the next ones' turn: peers that wait for a path take over from those who have had
+    /// theirs longest, and keep it at least until the next turn. For the owner to call every
+    /// choking period (10 s, BEP 3). The peer that has waited longest always gets a path, so each
+    /// waits for at most as many turns as there are peers.
+    pub fn turn(&mut self) -> Vec<Change<K>> {
+        let before = self.in_use();
+        self.turns.clear();
+        let mut table = std::mem::take(&mut self.table);
+        for (seat, peer) in table.seats.iter_mut().zip(self.peers.values()) {
+            seat.turn = false;
+            // The last change came after the table was laid out.
+            seat.order = (peer.since, peer.joined);
+        }
+        let mut waiting = table.in_order();
+        // Not those who give up their path now: their turn comes.
+        waiting.retain(|&seat| table.seats[seat].count == 0);
+        for seat in waiting {
+            if let Some(item) = Self::take_over(&table, seat) {
+                for blocker in table.blockers(item) {
+                    table.drop(blocker);
+                    table.changed(blocker, &mut self.stuck);
+                }
+                table.take(item);
+                table.changed(item, &mut self.stuck);
+                table.seats[seat].turn = true;
+                self.turns.insert(self.keys[seat]);
+            }
+        }
+        for (peer, seat) in self.peers.values_mut().zip(&table.seats) {
+            for (offer, item) in peer.offers.iter_mut().zip(seat.items.clone()) {
+                offer.taken = table.taken[item];
+            }
+        }
+        self.settle(&before)
+    }
+
+    /// Sensing found that these two paths do not slow each other: they may be used together
+    /// although they share interfaces. Nothing happens when either is not on offer; it is forgotten
+    /// when either no longer is.
+    pub fn allow(&mut self, one: (K, Fingerprint), other: (K, Fingerprint)) -> Vec<Change<K>> {
+        if one == other || !self.offers(one) || !self.offers(other) {
+            return Vec::new();
+        }
+        let before = self.in_use();
+        self.allowed.entry(one).or_default().insert(other);
+        self.allowed.entry(other).or_default().insert(one);
+        self.pair_changed(one, other);
+        self.settle(&before)
+    }
+
+    /// Sensing found that these two paths slow each other after all: takes an
+    /// [`allow`](Self::allow) back.
+    pub fn forbid(&mut self, one: (K, Fingerprint), other: (K, Fingerprint)) -> Vec<Change<K>> {
+        let mut known = false;
+        for (one, other) in [(one, other), (other, one)] {
+            if let Some(others) = self.allowed.get_mut(&one) {
+                known |= others.remove(&other);
+            }
+        }
+        if !known {
+            return Vec::new();
+        }
+        let before = self.in_use();
+        self.pair_changed(one, other);
+        self.settle(&before)
+    }
+
+    /// The paths in use, to this peer or others, that share an interface with one of a peer's
+    /// paths, whether or not they may; without those interfaces that do not count. In order.
+    pub fn sharing(&self, peer: K, path: Fingerprint) -> Vec<(K, Fingerprint)> {
+        let Some(item) = self.item_in(&self.table, (peer, path)) else {
+            return Vec::new();
+        };
+        let mut sharing: Vec<Item> = self.table.sharing(item).collect();
+        sharing.sort_unstable();
+        sharing.dedup();
+        let named = |one: Item| {
+            let seat = self.table.items[one].seat;
+            let rank = one - self.table.seats[seat].items.start;
+            let peer = self.keys[seat];
+            (peer, self.peers[&peer].offers[rank].fingerprint)
+        };
+        sharing.into_iter().map(named).collect()
+    }
+
+    /// The paths that a peer uses, best first.
+    pub fn assigned(&self, peer: K) -> Vec<Fingerprint> {
+        let offers = self.peers.get(&peer).into_iter().flat_map(|it| &it.offers);
+        offers
+            .filter(|offer| offer.taken)
+            .map(|offer| offer.fingerprint)
+            .collect()
+    }
+
+    /// What was decided about one of a peer's paths; `None` for one that is not on offer.
+    pub fn decision(&self, peer: K, path: Fingerprint) -> Option<Decision> {
+        let item = self.item_in(&self.table, (peer, path))?;
+        Some(self.decision_on(item))
+    }
+
+    /// What was decided about each of a peer's paths, best first.
+    pub fn decisions(&self, peer: K) -> Vec<(Fingerprint, Decision)> {
+        let Ok(seat) = self.keys.binary_search(&peer) else {
+            return Vec::new();
+        };
+        let items = self.table.seats[seat].items.clone();
+        let offers = self.peers[&peer].offers.iter();
+        offers
+            .zip(items)
+            .map(|(offer, item)| (offer.fingerprint, self.decision_on(item)))
+            .collect()
+    }
+
+    /// Only who looked at what one of the two peers could have saw this pair.
+    fn pair_changed(&mut self, one: Offered<K>, other: Offered<K>) {
+        for offered in [one, other] {
+            if let Some(peer) = self.peers.get(&offered.0) {
+                self.stuck.peer_changed(peer.number);
+            }
+        }
+    }
+
+    pub(super) fn offers(&self, (peer, fingerprint): Offered<K>) -> bool {
+        self.peers.get(&peer).is_some_and(|it| {
+            let mut offers = it.offers.iter();
+            offers.any(|offer| offer.fingerprint == fingerprint)
+        })
+    }
+
+    /// Forgets what hung on paths that may now be gone.
+    fn withdraw(&mut self, peer: K, gone: &[Offer]) {
+        let mut others_count = false;
+        for offer in gone {
+            others_count |= self.unavoidable.remove(&offer.path);
+            if offer.taken {
+                for &link in &offer.links {
+                    self.stuck.link_changed(link);
+                }
+            }
+            self.links.release(&offer.path.interfaces);
+            let one = (peer, offer.fingerprint);
+            if self.offers(one) {
+                continue;
+            }
+            for other in self.allowed.remove(&one).unwrap_or_default() {
+                if let Some(others) = self.allowed.get_mut(&other) {
+                    others.remove(&one);
+                }
+            }
+        }
+        if others_count {
+            self.stuck.clear();
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What a policy consists of, and how it judges paths.
+
+use std::sync::Arc;
+
+use sciparse::identifier::isd_asn::IsdAsn;
+
+use super::acl::Acl;
+use crate::{Path, Reason, Sequence};
+
+/// What a path must be like to be used. One with nothing set keeps every path.
+///
+/// Everything that is set must hold: the ACL, the sequences, the ISD-ASes at both ends. Of what
+/// then remains, options keep a part: that of those with the greatest weight that keep any path.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Policy {
+    pub(super) acl: Option<Arc<Acl>>,
+    pub(super) sequences: Vec<Arc<Sequence>>,
+    pub(super) local: Option<Arc<[IsdAsn]>>,
+    pub(super) remote: Option<Arc<[RemoteRule]>>,
+    /// By falling weight.
+    pub(super) options: Arc<[Choice]>,
+}
+
+/// Whether paths may end in some ASes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RemoteRule {
+    /// 0 stands for any ISD, and for any AS.
+    pub isd_as: IsdAsn,
+    pub reject: bool,
+}
+
+/// One of a policy's options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub weight: i64,
+    pub policy: Arc<Policy>,
+}
+
+/// What a policy says of one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    /// It may be used.
+    Kept {
+        /// The weight of the option that keeps it; none where the policy has no options.
+        weight: Option<i64>,
+    },
+    /// It may not, for this reason: a [`Reason::Policy`].
+    Left(Reason),
+}
+
+impl Policy {
+    /// A policy that keeps every path.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps only paths whose interfaces `acl` allows, all of them.
+    pub fn with_acl(mut self, acl: Acl) -> Self {
+        self.acl = Some(Arc::new(acl));
+        self
+    }
+
+    /// Keeps only paths that follow `sequence`, and those given before.
+    pub fn with_sequence(mut self, sequence: Sequence) -> Self {
+        self.sequences.push(Arc::new(sequence));
+        self
+    }
+
+    /// Judges all paths to a destination: one answer for each, in their order.
+    ///
+    /// They are judged together, since an option counts only where those of greater weight keep
+    /// none of them.
+    pub fn filter<P: AsRef<Path>>(&self, paths: &[P]) -> Vec<Judged> {
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        let judged = self.judge(&paths).into_iter().map(|one| match one {
+            Ok(weight) => Judged::Kept { weight },
+            Err(why) => Judged::Left(Reason::Policy { why }),
+        });
+        judged.collect()
+    }
+
+    /// For each path the weight of the option that keeps it, or why it is left.
+    fn judge(&self, paths: &[&Path]) -> Vec<Result<Option<i64>, String>> {
+        let mut judged: Vec<_> = paths
+            .iter()
+            .map(|path| self.holds_for(path).map(|()| None))
+            .collect();
+        let open: Vec<usize> = (0..paths.len()).filter(|&at| judged[at].is_ok()).collect();
+        if !self.options.is_empty() && !open.is_empty() {
+            let candidates: Vec<&Path> = open.iter().map(|&at| paths[at]).collect();
+            for (at, outcome) in open.into_iter().zip(self.choose(&candidates)) {
+                judged[at] = outcome.map(Some);
+            }
+        }
+        judged
+    }
+
+    /// Everything but the options: what can be said of a path alone.
+    fn holds_for(&self, path: &Path) -> Result<(), String> {
+        let inside = path.interfaces.is_empty();
+        if let Some(local) = &self.local
+            && (inside || !local.contains(&path.src))
+        {
+            return Err(match inside {
+                true => format!("it stays inside {}", path.src),
+                false => format!("{} is none of the local ISD-ASes", path.src),
+            });
+        }
+        if let Some(remote) = &self.remote {
+            if inside {
+                return Err(format!("it stays inside {}", path.src));
+            }
+            let rule = remote.iter().find(|rule| rule.isd_as.matches(path.dst));
+            match rule {
+                Some(rule) if !rule.reject => {}
+                Some(rule) => {
+                    return Err(format!("remote ISD-AS {} is rejected", rule.isd_as));
+                }
+                None => return Err(format!("{} is none of the remote ISD-ASes", path.dst)),
+            }
+        }
+        if let Some((entry, interface)) = self.acl.as_ref().and_then(|acl| acl.denies(path)) {
+            return Err(format!("acl entry \"{entry}\" at {interface}"));
+        }
+        let mut sequences = self.sequences.iter();
+        if let Some(sequence) = sequences.find(|sequence| !sequence.matches(path)) {
+            return Err(format!("does not follow the sequence '{sequence}'"));
+        }
+        Ok(())
+    }
+
+    /// For each path the weight of the option that keeps it, or why none does.
+    fn choose(&self, paths: &[&Path]) -> Vec<Result<i64, String>> {
+        let mut outcomes: Vec<Result<i64, String>> = vec![Err(String::new()); paths.len()];
+        let mut found: Option<i64> = None;
+        for option in self.options.iter() {
+            if let Some(weight) = found.filter(|&weight| option.weight < weight) {
+                // Those left now might have been kept by what is not tried any more.
+                for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_err()) {
+                    *outcome = Err(format!("an option of weight {weight} has paths"));
+                }
+                break;
+            }
+            let weight = option.weight;
+            let judged = option.policy.judge(paths);
+            for (outcome, judged) in outcomes.iter_mut().zip(judged) {
+                match judged {
+                    Ok(_) => {
+                        found = Some(weight);
+                        *outcome = Ok(weight);
+                    }
+                    Err(why) if outcome.is_err() => {
+                        *outcome = Err(format!("in the option of weight {weight}: {why}"));
+                    }
+                    Err(_) => {}
+                }
+            }
+        }
+        outcomes
+    }
+}
