@@ -21,20 +21,20 @@ pub struct Carbon {
     interfaces: BTreeMap<Interface, f64>,
 }
 
-/// A text is no [`Carbon`] table.
+/// A text is not a [`Carbon`] table.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CarbonError {
-    /// It is no map from texts to numbers.
-    #[error("no table of carbon values: {0}; write lines such as '1-ff00:0:110: 12.5'")]
+    /// It is not a map from texts to numbers.
+    #[error("not a table of carbon values: {0}; write lines such as '1-ff00:0:110: 12.5'")]
     Form(String),
     /// A key is neither an AS nor an interface.
-    #[error("'{0}' is no AS and no interface: write 1-ff00:0:110 or 1-ff00:0:110#2")]
+    #[error("'{0}' is neither an AS nor an interface: write 1-ff00:0:110 or 1-ff00:0:110#2")]
     Key(String),
-    /// A value is no amount.
-    #[error("{value} g/GB of '{key}' is no amount: write a number from 0 to 1000000")]
+    /// A value is out of range.
+    #[error("{value} g/GB of '{key}' is not an amount: write a number from 0 to 1000000")]
     Value {
-        /// Whose value it is.
+        /// The AS or interface.
         key: String,
         /// The value.
         value: String,
@@ -46,7 +46,7 @@ impl FromStr for Carbon {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let form = |why: String| {
-            // The first line says what is wrong, the others draw the place.
+            // The first line says what is wrong, the others show where.
             CarbonError::Form(why.lines().next().unwrap_or_default().to_owned())
         };
         let read: BTreeMap<String, f64> =

@@ -1,4 +1,4 @@
-//! What becomes of every path to a destination, and why.
+//! Which of the paths to a destination are taken, and why.
 
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ pub struct Explained {
     pub ignored: Vec<Interface>,
 }
 
-/// What becomes of one path, and why.
+/// The decision about one path, and what it was compared by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
     /// Whether it is taken or left.
@@ -33,8 +33,8 @@ pub struct Explanation {
     pub share: Option<f64>,
 }
 
-/// Tells of each path to a destination what [`select()`] does with it after the policies, one after
-/// the other, have left out what they do not keep.
+/// Explains for each path to a destination whether it is taken: by the policies, applied one after
+/// another, and then by [`select()`].
 pub fn explain<P: AsRef<Path>>(
     paths: &[P],
     policies: &[Policy],
@@ -49,7 +49,7 @@ pub fn explain<P: AsRef<Path>>(
         values: Vec::new(),
         share: None,
     };
-    // What none of the steps below touches is a copy of what they do.
+    // Paths that no step below decides about are copies of others.
     let mut explanations = vec![unranked(Decision::left(Reason::Copy)); paths.len()];
     let mut kept: Vec<usize> = (0..paths.len()).collect();
     for policy in policies {

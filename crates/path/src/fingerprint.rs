@@ -91,9 +91,9 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// A text is no fingerprint.
+/// A text is not a fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no path fingerprint: it has 64 hex digits, as `hawser paths` prints them")]
+#[error("'{0}' is not a path fingerprint: it has 64 hex digits, as `hawser paths` prints them")]
 pub struct FingerprintParseError(String);
 
 impl FromStr for Fingerprint {

@@ -12,8 +12,8 @@ pub use self::sensed::Sensed;
 use crate::rate::Rate;
 use crate::{Fingerprint, Interface};
 
-/// Why a path was taken, left or is waiting. Printed as a short line for people; serde uses that
-/// line too.
+/// Why a path was taken, left or is waiting. Printed, and in serde, as a short line for people. A
+/// transfer with reasons of its own wraps this type in one of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -31,7 +31,7 @@ pub enum Reason {
     },
     /// Left: overlaps with a path that was taken.
     Shares {
-        /// The first interface on the way that both cross.
+        /// The first interface on this path that both cross.
         interface: Interface,
         /// The path that was taken.
         with: Fingerprint,
@@ -96,7 +96,7 @@ pub enum Reason {
     SharesFewest {
         /// How many of its interfaces those paths cross too.
         count: usize,
-        /// The first of them on the way.
+        /// The first of them on this path.
         interface: Interface,
         /// The path with which it shares most.
         with: Fingerprint,
@@ -105,7 +105,7 @@ pub enum Reason {
     SharesMore {
         /// How many of its interfaces those paths cross too.
         count: usize,
-        /// The first of them on the way.
+        /// The first of them on this path.
         interface: Interface,
         /// The path with which it shares most.
         with: Fingerprint,
@@ -134,26 +134,26 @@ pub enum Reason {
     },
     /// Taken: crosses no interface that a path in use to any peer crosses.
     Apart {
-        /// Whether that leaves out the only way out of the uploader's AS, or into the peer's, which
+        /// Whether that leaves out the only link out of the uploader's AS, or into the peer's, which
         /// no path could avoid.
         but_only_way: bool,
     },
     /// Taken: sensing found that it does not slow the path it shares an interface with.
     SharesAtNoCost {
-        /// The first interface on the way that both cross.
+        /// The first interface on this path that both cross.
         interface: Interface,
         /// The other path.
         with: Fingerprint,
-        /// Whom that leads to.
+        /// The peer that the other path leads to.
         peer: String,
     },
     /// Left: overlaps with a path in use, to the same peer or another.
     SharesWithPeer {
-        /// The first interface on the way that both cross.
+        /// The first interface on this path that both cross.
         interface: Interface,
         /// The path in use.
         with: Fingerprint,
-        /// Whom that leads to.
+        /// The peer that the other path leads to.
         peer: String,
     },
     /// Left: the peer uses as many paths as it takes.

@@ -39,7 +39,7 @@ pub fn select_measured<P: AsRef<Path>>(
     select: &Select,
     max: usize,
 ) -> Selection {
-    // What is not among the candidates is a copy of what is.
+    // Paths that are not among the candidates are copies of those that are.
     let mut decisions = vec![Decision::left(Reason::Copy); paths.len()];
     let mut candidates = distinct(paths, measured);
     candidates.retain(|candidate| {
@@ -89,7 +89,7 @@ pub fn select_measured<P: AsRef<Path>>(
             ..Pick::default()
         },
     };
-    // That there is a shorter path everybody sees; other values have to be told.
+    // Hops are shown with each path; other values belong in the reason.
     let by_hops = by.is_none_or(|by| by.ranks_by_hops());
     for candidate in &candidates {
         let reason = match by_hops {

@@ -31,7 +31,7 @@ use crate::Path;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
     text: String,
-    /// None lets everything pass.
+    /// `None` lets every path pass.
     program: Option<Program>,
 }
 

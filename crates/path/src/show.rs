@@ -24,7 +24,7 @@ pub struct Listing {
     /// The paths, in the order in which they are to be shown; absent when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Entry>,
-    /// How they were chosen among; absent where nobody asked.
+    /// How they were chosen among; absent unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<Chosen>,
 }
@@ -46,7 +46,7 @@ pub struct Entry {
     /// The first 16 hex digits of the path's [`Fingerprint`](crate::Fingerprint), `local` inside an
     /// AS.
     pub fingerprint: String,
-    /// Every interface on the way.
+    /// Every interface on the path.
     pub hops: Vec<Hop>,
     /// As [`Path::sequence`].
     pub sequence: String,
@@ -81,7 +81,7 @@ pub struct Entry {
     /// The local address the probe was sent from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_ip: Option<IpAddr>,
-    /// Whether it would be used, and why; absent where nobody asked.
+    /// Whether it would be used, and why; absent unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
 }
@@ -91,7 +91,7 @@ pub struct Entry {
 pub struct Used {
     /// All 64 hex digits of the path's [`Fingerprint`](crate::Fingerprint).
     pub fingerprint: String,
-    /// Every interface on the way.
+    /// Every interface on the path.
     pub hops: Vec<Hop>,
     /// As [`Path::sequence`].
     pub sequence: String,
@@ -121,7 +121,7 @@ pub enum Status {
     Timeout,
     /// A router answered with an SCMP error.
     Scmp,
-    /// It could not be told.
+    /// It could not be found out.
     Unknown,
 }
 

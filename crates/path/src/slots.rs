@@ -1,5 +1,5 @@
-//! Which of the connected paths are used: the race of handshakes, then slot by slot (000, section
-//! 3.3.2).
+//! Which of the connected paths are used: first by their handshakes, then slot by slot (000,
+//! section 3.3.2).
 //!
 //! Where the thesis closes a connection, the path waits here: it stays connected, nothing is asked
 //! for over it, and it is used for a slot again now and then to see whether it got better.
@@ -12,8 +12,8 @@ use crate::{Decision, Fingerprint, Reason};
 /// How long a time slot is where nothing else is set (000, section 3.3.2).
 pub const TIME_SLOT: Duration = Duration::from_secs(1);
 
-/// The race ends this long after its first handshake, whoever is missing.
-const RACE: Duration = Duration::from_secs(1);
+/// Handshakes are compared this long after the first one, even if others are still missing.
+const HANDSHAKES: Duration = Duration::from_secs(1);
 
 /// Most slots a waiting path waits before it is probed.
 const MOST_SLOTS: u32 = 32;
@@ -21,18 +21,18 @@ const MOST_SLOTS: u32 = 32;
 /// A round trip counts as no longer than this, so that a path cannot put off being weighed.
 const MOST_RTT: Duration = Duration::from_secs(2);
 
-/// So many slots in a row a path that has carried enough is too light before it waits: rates differ
-/// from slot to slot.
+/// A path that has carried enough waits only after this many light slots in a row: rates differ from
+/// slot to slot.
 const LIGHT_SLOTS: u32 = 3;
 
-/// After so many slots without being too light, a path that waited is trusted as if it never had.
+/// After this many slots of enough weight, a path that waited is trusted as if it never had.
 const TRUSTED_SLOTS: u32 = MOST_SLOTS;
 
 /// A slot in which even the best path carries less than this share of what was carried before says
 /// nothing: there is little to send.
 const IDLE: f64 = 0.1;
 
-/// By so much what was carried before counts less with each slot.
+/// The factor by which the peak of earlier slots fades with each slot.
 const FADES: f64 = 0.9;
 
 /// How paths are weighed.
@@ -64,7 +64,7 @@ impl Default for SlotOptions {
 pub struct Slots {
     options: SlotOptions,
     paths: BTreeMap<Fingerprint, State>,
-    race: Race,
+    handshakes: Handshakes,
     /// When the slot that runs began; `None` while nothing is connected.
     begun: Option<Instant>,
     /// What the best path carried lately, in bits per second.
@@ -72,10 +72,10 @@ pub struct Slots {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Race {
-    /// So many handshakes are expected; when the first was done.
+enum Handshakes {
+    /// How many handshakes are expected, and when the first was done.
     On(usize, Option<Instant>),
-    Over,
+    Compared,
 }
 
 #[derive(Debug)]
@@ -90,9 +90,9 @@ struct State {
     patience: u32,
     /// Whether it has carried enough since it is used.
     proved: bool,
-    /// So many slots in a row it was too light.
+    /// How many slots in a row it was too light.
     light: u32,
-    /// So many slots in a row it was not.
+    /// How many slots in a row it was not.
     enough: u32,
     decision: Option<Decision>,
 }
@@ -103,7 +103,7 @@ enum Use {
     Active(Instant),
     /// Used again to be weighed, since when.
     Probed(Instant),
-    /// So many slots more.
+    /// For this many more slots.
     Waiting(u32),
 }
 
@@ -122,16 +122,16 @@ impl Slots {
                 probe_every: options.probe_every.clamp(1, MOST_SLOTS),
             },
             paths: BTreeMap::new(),
-            race: Race::On(usize::MAX, None),
+            handshakes: Handshakes::On(usize::MAX, None),
             begun: None,
             peak: 0.0,
         }
     }
 
-    /// So many handshakes take part in the race. It ends when they are done, or 1 s after the
-    /// first. Without this it always takes that second.
+    /// How many handshakes are compared. That happens when they are done, or 1 s after the first;
+    /// without this call always after that second.
     pub fn expect(&mut self, handshakes: usize) {
-        if let Race::On(expected, _) = &mut self.race {
+        if let Handshakes::On(expected, _) = &mut self.handshakes {
             *expected = handshakes;
         }
     }
@@ -140,7 +140,7 @@ impl Slots {
     /// after a slot and two round trips.
     pub fn connected(&mut self, path: Fingerprint, handshake: Duration, now: Instant) {
         self.begun.get_or_insert(now);
-        if let Race::On(_, first) = &mut self.race {
+        if let Handshakes::On(_, first) = &mut self.handshakes {
             first.get_or_insert(now);
         }
         self.paths.insert(
@@ -171,22 +171,22 @@ impl Slots {
 
     /// Whether [`slot`](Self::slot) is to be called.
     pub fn due(&self, now: Instant) -> bool {
-        self.is_race_over(now) || self.is_slot_over(now)
+        self.is_comparison_due(now) || self.is_slot_over(now)
     }
 
     /// When [`slot`](Self::slot) is to be called next; `None` while nothing is connected.
     pub fn next_due(&self) -> Option<Instant> {
-        let race = match self.race {
-            Race::On(_, first) => first.map(|first| first + RACE),
-            Race::Over => None,
+        let handshakes = match self.handshakes {
+            Handshakes::On(_, first) => first.map(|first| first + HANDSHAKES),
+            Handshakes::Compared => None,
         };
         let slot = self.begun.map(|begun| begun + self.options.time_slot);
-        [race, slot].into_iter().flatten().min()
+        [handshakes, slot].into_iter().flatten().min()
     }
 
-    /// Ends the race or the slot, if that is due, and says what changed.
+    /// Compares the handshakes or ends the slot, if that is due, and returns what changed.
     ///
-    /// `read` tells how many bytes were read over a path in all; `None` if it could not be used for
+    /// `read` returns how many bytes were read over a path in all; `None` if it could not be used for
     /// all of the slot, being choked or having nothing we lack. Then it is not weighed: the thesis
     /// names that as the condition of a true weight. Neither is any path in a slot in which the
     /// best carries less than a tenth of what it did lately: there is little to send.
@@ -196,9 +196,9 @@ impl Slots {
         now: Instant,
     ) -> Vec<(Fingerprint, Decision)> {
         let mut changes = Vec::new();
-        if self.is_race_over(now) {
-            self.race = Race::Over;
-            self.end_race(&mut changes);
+        if self.is_comparison_due(now) {
+            self.handshakes = Handshakes::Compared;
+            self.compare_handshakes(&mut changes);
         }
         if self.is_slot_over(now) {
             self.end_slot(read, now, &mut changes);
@@ -217,12 +217,12 @@ impl Slots {
         self.paths.get(&path)?.decision.clone()
     }
 
-    fn is_race_over(&self, now: Instant) -> bool {
-        match self.race {
-            Race::On(expected, Some(first)) => {
-                self.paths.len() >= expected || now.saturating_duration_since(first) >= RACE
+    fn is_comparison_due(&self, now: Instant) -> bool {
+        match self.handshakes {
+            Handshakes::On(expected, Some(first)) => {
+                self.paths.len() >= expected || now.saturating_duration_since(first) >= HANDSHAKES
             }
-            Race::On(_, None) | Race::Over => false,
+            Handshakes::On(_, None) | Handshakes::Compared => false,
         }
     }
 
@@ -232,7 +232,7 @@ impl Slots {
     }
 
     /// 000, Alg. 2: the weight of a handshake is one over its length.
-    fn end_race(&mut self, changes: &mut Vec<(Fingerprint, Decision)>) {
+    fn compare_handshakes(&mut self, changes: &mut Vec<(Fingerprint, Decision)>) {
         let Some(best) = self.paths.values().map(|state| state.handshake).min() else {
             return;
         };
@@ -302,7 +302,7 @@ impl Slots {
                 changes.push((*path, decision));
             }
         }
-        // Whoever is in use delivers nothing, be it choked or broken.
+        // The paths in use deliver nothing, whether choked or broken.
         if best == 0.0 && !unknown {
             changes.extend(self.take_over(None, now));
         }

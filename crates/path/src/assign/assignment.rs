@@ -13,39 +13,40 @@ use crate::{Decision, Fingerprint, Path};
 
 /// The paths an uploader gives to all its downloaders (001, section VI).
 ///
-/// The uploader alone knows all its downloaders and the paths to them, so it shares them out: no
-/// two paths in use cross the same interface, whomever they lead to, because they may share a
-/// bottleneck there. What that leaves possible is shared out evenly: those with the fewest come
-/// first, each with its best ranked free path, and a peer that has more gives one up for a peer
-/// that has less, or takes another instead. A peer that comes with alternatives uses these.
+/// The uploader alone knows all its downloaders and the paths to them, so it assigns them: no two
+/// paths in use cross the same interface, whichever peers they lead to, because they may share a
+/// bottleneck there. Within that limit shares are even: peers with the fewest paths come first, each
+/// with its best ranked free path, and a peer with more paths gives one up for a peer with fewer, or
+/// takes another instead. A new peer first uses paths that no other peer uses.
 ///
-/// Even means: nobody could have one path more, its `n`th, unless somebody who has at least `n` were
-/// left with fewer than `n`. So
-/// - nobody is made to wait by those who join, leave or have more to choose from, only by a turn
-///   (or when paths begin to be in each other's way: a link counts from now on, or is forbidden);
-/// - shares are the evenest there are (leximin) where each path is in the way of at most one other,
+/// Even means: no peer could have one more path, its `n`th, unless a peer that has at least `n` were
+/// left with fewer than `n`. It follows that
+/// - a peer never has to wait because others join, leave or have more paths to choose from. Only a
+///   turn makes it wait, or paths that begin to conflict: a link counts from now on, or sharing it
+///   is forbidden;
+/// - shares are the most even possible (leximin) where each path conflicts with at most one other,
 ///   but not always elsewhere: a peer does not lose its only path so that another has two;
-/// - small networks, of some twenty paths, are searched through. In larger intertwined ones the
-///   search is bounded, to some milliseconds for each change and to chains of twelve paths, and
-///   shares may be less even than that; later changes go on where the search ended.
+/// - the search is exhaustive in networks of up to about twenty paths. In larger ones with many
+///   conflicts it is bounded, to some milliseconds for each change and to chains of twelve paths,
+///   and shares may be less even; later changes continue where the search ended.
 ///
 /// What is in use moves only if that makes shares more even: setting the same paths again changes
 /// nothing, unless the search had ended before all was even.
 ///
-/// Two things are not counted as sharing: the link out of the uploader's AS when all paths of all
-/// peers leave by it, and the link into a peer's AS when all paths into that AS arrive by it: no
-/// choice could avoid them.
+/// Two links do not count as shared, since no choice could avoid them: the link out of the uploader's
+/// AS when all paths of all peers leave by it, and the link into a peer's AS when all paths into
+/// that AS arrive by it.
 ///
-/// Where even one path for each peer is too much, the others wait, and [`Assignment::turn`] says
-/// when it is their turn.
+/// Where there is not even one path for each peer, the others wait until [`Assignment::turn`] gives
+/// them a turn.
 ///
 /// `K` names a peer, and is printed in reasons. Outcomes depend on nothing but the calls made.
 #[derive(Debug, Clone)]
 pub struct Assignment<K> {
     pub(super) peers: BTreeMap<K, Peer>,
-    /// What may be shared, each pair both ways round.
+    /// Pairs of paths that may share interfaces, each pair in both orders.
     pub(super) allowed: BTreeMap<Offered<K>, BTreeSet<Offered<K>>>,
-    /// Peers that were given a path in the last turn: nobody takes it before the next.
+    /// Peers that got a path in the last turn: they keep it until the next.
     pub(super) turns: BTreeSet<K>,
     /// How many calls changed anything.
     pub(super) clock: u64,
@@ -56,7 +57,7 @@ pub struct Assignment<K> {
     pub(super) free: Vec<usize>,
     /// The outcome.
     pub(super) table: Table,
-    /// By seat in the table: whose it is.
+    /// The peer at each seat of the table.
     pub(super) keys: Vec<K>,
 }
 
@@ -67,7 +68,7 @@ pub(super) type Offered<K> = (K, Fingerprint);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change<K> {
-    /// Whom it leads to.
+    /// The peer it leads to.
     pub peer: K,
     /// The path.
     pub path: Fingerprint,
@@ -84,7 +85,7 @@ pub(super) struct Peer {
     /// Best first.
     pub offers: Vec<Offer>,
     pub most: usize,
-    /// The clock when it came.
+    /// The clock when it joined.
     pub joined: u64,
     /// The clock when it got its first path or lost its last.
     pub since: u64,
@@ -165,7 +166,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.settle(&before)
     }
 
-    /// A peer left. Returns what changed for it and for those who get what it had.
+    /// A peer left. Returns what changed for it and for the peers that get its paths.
     pub fn remove_peer(&mut self, peer: K) -> Vec<Change<K>> {
         let before = self.in_use();
         let Some(gone) = self.peers.remove(&peer) else {
@@ -178,10 +179,10 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.settle(&before)
     }
 
-    /// It is the next ones' turn: peers that wait for a path take over from those who have had
-    /// theirs longest, and keep it at least until the next turn. For the owner to call every
-    /// choking period (10 s, BEP 3). The peer that has waited longest always gets a path, so each
-    /// waits for at most as many turns as there are peers.
+    /// Starts the next turn: peers that wait for a path take over from the peers that have had
+    /// theirs longest, and keep it at least until the turn after. To be called once per period, such
+    /// as the choking period of BEP 3 (10 s). The peer that has waited longest always gets a path,
+    /// so none waits for more turns than there are peers.
     pub fn turn(&mut self) -> Vec<Change<K>> {
         let before = self.in_use();
         self.turns.clear();
@@ -192,7 +193,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             seat.order = (peer.since, peer.joined);
         }
         let mut waiting = table.in_order();
-        // Not those who give up their path now: their turn comes.
+        // Peers that give up their path now wait for the next turn.
         waiting.retain(|&seat| table.seats[seat].count == 0);
         for seat in waiting {
             if let Some(item) = Self::take_over(&table, seat) {
@@ -291,7 +292,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             .collect()
     }
 
-    /// Only who looked at what one of the two peers could have saw this pair.
+    /// Only searches that looked at the paths of one of the two peers depend on this pair.
     fn pair_changed(&mut self, one: Offered<K>, other: Offered<K>) {
         for offered in [one, other] {
             if let Some(peer) = self.peers.get(&offered.0) {
@@ -307,7 +308,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         })
     }
 
-    /// Forgets what hung on paths that may now be gone.
+    /// Forgets what depended on paths that may now be gone.
     fn withdraw(&mut self, peer: K, gone: &[Offer]) {
         let mut others_count = false;
         for offer in gone {

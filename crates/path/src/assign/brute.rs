@@ -1,10 +1,10 @@
-//! All ways to share out, tried one after another, as a measure for what is found by chains.
+//! All possible assignments, tried one after another, to compare chains with.
 
 use std::collections::BTreeSet;
 
 use super::table::Table;
 
-/// How many paths each peer may have, every way in which some are used together, however unevenly.
+/// How many paths each peer has in every possible assignment, however uneven.
 pub(super) fn all_counts(table: &Table) -> BTreeSet<Vec<usize>> {
     let mut empty = table.clone();
     for item in 0..empty.items.len() {
@@ -30,8 +30,8 @@ fn go_on(table: &mut Table, item: usize, found: &mut BTreeSet<Vec<usize>>) {
     }
 }
 
-/// A way to share out in which some peer has its `n`th path and nobody has fewer than `n` for it
-/// who has as many now.
+/// An assignment in which some peer has its `n`th path, and no peer that has `n` now is left with
+/// fewer.
 pub(super) fn fairer(table: &Table) -> Option<Vec<usize>> {
     let now: Vec<usize> = table.seats.iter().map(|seat| seat.count).collect();
     all_counts(table).into_iter().find(|other| {

@@ -8,8 +8,8 @@ use super::table::{Item, Table};
 /// from there.
 const STEPS: u32 = 1 << 13;
 
-/// How many of them are tried to make sure for one peer that there is no chain. Small networks are
-/// searched through with that.
+/// How many of them are tried to make sure for one peer that there is no chain: enough for an
+/// exhaustive search of a small network.
 const THOROUGH: u32 = 128;
 
 /// How many paths a chain gives to peers, each but the first instead of another.
@@ -25,8 +25,8 @@ impl Default for Budget {
     }
 }
 
-/// Makes the shares more even, chain by chain, until no chain helps. Never makes them less so: a
-/// chain gives one peer its `n`th path, and nobody has fewer than `n` for it who had as many.
+/// Makes the shares more even, chain by chain, until no chain helps. Never makes them less even: a
+/// chain gives one peer its `n`th path, and no peer that had `n` is left with fewer.
 pub(super) fn even_out(table: &mut Table, order: &[usize], stuck: &mut Stuck, budget: &mut Budget) {
     let mut search = Search::new(table.items.len());
     loop {
@@ -48,8 +48,8 @@ pub(super) fn even_out(table: &mut Table, order: &[usize], stuck: &mut Stuck, bu
     }
 }
 
-/// What no chain can go beyond. For a chain that gives a peer its `n`th path, there must be room
-/// for more paths, when of each peer only the first `n` are counted.
+/// A limit for all chains: one that gives a peer its `n`th path needs room for one more path, where
+/// only the first `n` paths of each peer are counted.
 struct Bound {
     /// How many paths may be in use together at most.
     most: usize,
@@ -147,13 +147,13 @@ struct Search {
     taken: Vec<u32>,
     /// The paths tried.
     looked_at: Vec<Item>,
-    /// Whose paths were in the way.
+    /// The peers whose paths conflicted.
     owners: Vec<usize>,
     /// What was done, each `true` for taken.
     moves: Vec<(Item, bool)>,
-    /// Who is to have how many paths in the end: the first peer, and all who gave one up.
+    /// How many paths peers are to have in the end: the first peer, and all that gave one up.
     due: Vec<(usize, usize)>,
-    /// What is in the way of the paths of the chain so far, one after another.
+    /// The paths that conflict with those of the chain so far, one after another.
     blockers: Vec<Item>,
 }
 
@@ -175,14 +175,14 @@ impl Search {
 
 struct Chain<'a> {
     table: &'a mut Table,
-    /// What the first peer has in the end. Who has that much needs nothing in return.
+    /// How many paths the first peer has in the end. A peer with as many needs none in return.
     level: usize,
     search: &'a mut Search,
     budget: &'a mut Budget,
 }
 
 impl Chain<'_> {
-    /// Gives a peer one more path; whether that worked. If not, nothing is different.
+    /// Gives a peer one more path; whether that worked. If not, nothing has changed.
     fn find(&mut self, seat: usize) -> bool {
         self.search.looked_at.clear();
         self.search.owners.clear();
@@ -190,7 +190,7 @@ impl Chain<'_> {
         self.begin(seat, false)
     }
 
-    /// The same, and small networks are searched through.
+    /// The same, by an exhaustive search within [`THOROUGH`].
     fn find_thoroughly(&mut self, seat: usize) -> bool {
         let thorough = self.budget.0.min(THOROUGH);
         let rest = self.budget.0 - thorough;
@@ -208,7 +208,7 @@ impl Chain<'_> {
         self.go_on(DEPTH)
     }
 
-    /// Gives all their due, in up to so many steps.
+    /// Gives every peer the number of paths it is due, in at most `depth` steps.
     fn go_on(&mut self, depth: u32) -> bool {
         let short = |&&(seat, due): &&(usize, usize)| self.table.seats[seat].count < due;
         let Some(&(seat, _)) = self.search.due.iter().find(short) else {
@@ -241,15 +241,15 @@ impl Chain<'_> {
         false
     }
 
-    /// Uses this path, and makes good to all what they lose by it. If that does not work, nothing
-    /// is different.
+    /// Uses this path, and gives other paths to the peers that lose one by it. If that fails,
+    /// nothing has changed.
     fn exchange(&mut self, item: Item, depth: u32) -> bool {
         let from = self.search.blockers.len();
         self.table.blockers_into(item, &mut self.search.blockers);
         let now = self.search.now;
         let new = |one: &Item| self.search.taken[*one] == now;
         if self.search.blockers[from..].iter().any(new) {
-            // Beside another path of the chain it may do.
+            // Beside other paths of the chain it may be possible.
             self.search.tried[item] = 0;
             return false;
         }

@@ -1,4 +1,4 @@
-//! An assignment that gives out paths in each other's way where that costs nothing.
+//! An assignment that lets paths share interfaces where that costs nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,8 +54,8 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
 
     /// A time slot is over, a second for example: tries one more path, keeps it or gives it up.
     ///
-    /// `rates`, in bits per second, tells what each path in use carried in the slot; one that was
-    /// not used for all of it is left out.
+    /// `rates` has the rate of each path in use during the slot, in bits per second, without those
+    /// that were not used for all of it.
     pub fn slot(
         &mut self,
         rates: &BTreeMap<(K, Fingerprint), f64>,
@@ -75,7 +75,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         for action in actions {
             self.act(action, &mut changes);
         }
-        // Sensing forgets without a word what is no longer on offer.
+        // Sensing forgets paths that are no longer on offer, without an action.
         let ended = |given: &&Offered<K>| !used.contains(given) && paused != Some(**given);
         let ended: Vec<Offered<K>> = self.beside.keys().filter(ended).copied().collect();
         for given in ended {
@@ -149,7 +149,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         let told = changes[before..].iter();
         let mut told = told.map(|change| (change.peer, change.path));
         let assigned = || self.assignment.assigned(peer).contains(&path);
-        // Given up and still assigned: nothing is in its way any more.
+        // Given up and still assigned: it conflicts with no path any more.
         if verdict != Verdict::Left && !told.any(|one| one == given) && assigned() {
             changes.push(Change {
                 peer,
@@ -176,8 +176,8 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         self.found.retain(|given, _| assignment.offers(*given));
     }
 
-    /// The paths that are left for others, and those used all the same: to those who have the
-    /// fewest first, each with the paths that it shares interfaces with.
+    /// The paths left since they conflict with others, and those used in spite of that, each with
+    /// the paths it shares interfaces with: peers with the fewest paths first.
     fn candidates(&self) -> Vec<(Offered<K>, Vec<Offered<K>>)> {
         let mut open = Vec::new();
         for (key, peer) in &self.assignment.peers {

@@ -85,7 +85,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         table
     }
 
-    /// Where a path stands in a table of what is on offer.
+    /// The place of a path in a table of the paths on offer.
     pub(super) fn item_in(&self, table: &Table, (peer, fingerprint): Offered<K>) -> Option<Item> {
         let seat = self.keys.binary_search(&peer).ok()?;
         let mut offers = self.peers.get(&peer)?.offers.iter();
@@ -116,7 +116,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
     fn changes(&self, before: &BTreeSet<Offered<K>>) -> Vec<Change<K>> {
         let after = self.in_use();
         let mut changes = Vec::new();
-        // What is no longer used comes first, so that who follows the list never has too much.
+        // Paths given up come first, so that a peer never has too many while the list is applied.
         for &(peer, path) in before.difference(&after) {
             let peer_name = peer.to_string();
             let gone = Decision::left(Reason::Withdrawn { peer: peer_name });

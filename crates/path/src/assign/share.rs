@@ -27,7 +27,7 @@ pub(super) fn share_out(table: &mut Table, stuck: &mut Stuck) {
     }
 }
 
-/// Uses again what was in use, if it still may be. Where paths are now in each other's way, the
+/// Uses again what was in use, if it still may be. Where paths now conflict, the
 /// peer that has more loses its last.
 fn keep(table: &mut Table, order: &[usize]) {
     let mut held: Vec<(usize, usize, Item)> = Vec::new();
@@ -48,7 +48,7 @@ fn keep(table: &mut Table, order: &[usize]) {
 /// given.
 fn fill(table: &mut Table, order: &[usize]) -> Vec<Item> {
     let mut filled = Vec::new();
-    // Who finds nothing free finds nothing later: nothing is given up meanwhile.
+    // A peer that finds no free path now finds none later: no path is given up meanwhile.
     let mut open: Vec<usize> = order.to_vec();
     let mut level = 0;
     while !open.is_empty() {

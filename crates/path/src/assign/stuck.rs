@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 /// What the paths of a peer are, so that peers with the same paths are known as such.
 pub(super) type Class = [u8; 32];
 
-/// The peers for which the last search for a chain found none, and what these searches looked at. A
-/// search looks at nothing else, so until some of that changes it would find none again.
+/// The peers for which the last search found no chain, and what these searches looked at. Until some
+/// of that changes, another search would find no chain either.
 ///
-/// Peers are named by numbers that stay theirs, and are free again when they leave.
+/// Peers have numbers, which are reused once they leave.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stuck {
     stuck: Bits,
@@ -16,7 +16,7 @@ pub(super) struct Stuck {
     by_link: Vec<Bits>,
     /// By peer: the peers whose search looked at how many paths it has and which it could have.
     by_peer: Vec<Bits>,
-    /// One of the peers that are stuck with these paths and none in use.
+    /// For each set of paths, a peer that has it, uses none of it, and is stuck.
     leaders: BTreeMap<Class, usize>,
 }
 
@@ -56,12 +56,12 @@ impl Stuck {
         }
     }
 
-    /// One of the peers that were stuck with these paths and none in use.
+    /// A peer that was found stuck with these paths on offer and none in use.
     pub fn leader(&self, class: &Class) -> Option<usize> {
         self.leaders.get(class).copied()
     }
 
-    /// A peer is stuck with these paths and none in use.
+    /// A peer is stuck with these paths on offer and none in use.
     pub fn lead(&mut self, class: Class, peer: usize) {
         self.leaders.insert(class, peer);
     }
@@ -71,7 +71,7 @@ impl Stuck {
         *self = Self::default();
     }
 
-    /// Forgets who was stuck with paths that nobody has now.
+    /// Forgets leaders whose set of paths no peer has any more.
     pub fn forget_leaders(&mut self, known: impl Fn(&Class) -> bool) {
         self.leaders.retain(|class, _| known(class));
     }
@@ -107,7 +107,7 @@ impl Bits {
         self.0[bit / 64] |= 1 << (bit % 64);
     }
 
-    /// Takes these out, of which none is left.
+    /// Removes these, and empties `others`.
     fn take_out(&mut self, others: &mut Self) {
         for (word, others) in self.0.iter_mut().zip(&others.0) {
             *word &= !others;

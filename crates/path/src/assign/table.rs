@@ -1,4 +1,4 @@
-//! All paths of all peers, which are in use, and which are in the way of which.
+//! All paths of all peers, which are in use, and which conflict.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -41,7 +41,8 @@ pub(super) struct Entry {
 pub(super) struct Seat {
     /// Its number, which stays the same.
     pub peer: usize,
-    /// What its paths are; `None` if some of them may share interfaces, as others may not.
+    /// Its set of paths; `None` if some of them may share interfaces, which sets it apart from peers
+    /// with the same paths.
     pub class: Option<Class>,
     /// Its paths, best first.
     pub items: Range<Item>,
@@ -51,7 +52,7 @@ pub(super) struct Seat {
     pub count: usize,
     /// Whether it is its turn, so that it has a path before all others.
     pub turn: bool,
-    /// Who comes first where several have the same right.
+    /// The order among peers that have the same right.
     pub order: (u64, u64),
 }
 
@@ -102,7 +103,7 @@ impl Table {
         !self.allowed.is_empty() && self.allowed.contains(&(one.min(other), one.max(other)))
     }
 
-    /// The paths in use that share a link with this one, as often as they do so, in its order.
+    /// The paths in use that share a link with this one, once for each such link, in its order.
     pub fn sharing(&self, item: Item) -> impl Iterator<Item = Item> {
         self.links(item)
             .iter()
@@ -202,7 +203,7 @@ impl Table {
         score
     }
 
-    /// The places of the peers, those with the first right first.
+    /// The seats of the peers: first those whose turn it is, then by their order.
     pub fn in_order(&self) -> Vec<usize> {
         let mut order: Vec<_> = (0..self.seats.len()).collect();
         order.sort_by_key(|&seat| (!self.seats[seat].turn, self.seats[seat].order));

@@ -7,7 +7,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::{Interface, Path};
 
-/// Links that do not count as shared, because there is no other way (001, section VI).
+/// Links that do not count as shared, because no path avoids them (001, section VI).
 ///
 /// As in [`select`](crate::select()), the whole link is meant, not only the end of it that the
 /// paper names: counted, the other end would let every path overlap with every other all the same.

@@ -1,4 +1,4 @@
-//! What is said about each path.
+//! The decision about each path.
 
 use std::fmt;
 
@@ -54,8 +54,8 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         Decision { verdict, reason }
     }
 
-    /// What a path shares with another: the first interface on its way that both cross, and which
-    /// path of which peer the other is.
+    /// What a path shares with another: its first interface that both cross, and which path of
+    /// which peer the other is.
     fn shared(&self, item: Item, other: Item) -> (Interface, Fingerprint, String) {
         let table = &self.table;
         let links = table.links(item);

@@ -27,17 +27,17 @@ pub struct Acl(Vec<AclEntry>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AclEntry {
     allow: bool,
-    /// None is any.
+    /// `None` is any.
     predicate: Option<Predicate>,
 }
 
-/// A list is no [`Acl`].
+/// A list is not an [`Acl`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AclError {
-    /// One of its entries is none.
+    /// An entry cannot be read.
     #[error(
-        "{text:?} is no ACL entry: {why}; write for example \"+ 1-ff00:0:110#1\", \"- 2\" or \"+\""
+        "{text:?} is not an ACL entry: {why}; write for example \"+ 1-ff00:0:110#1\", \"- 2\" or \"+\""
     )]
     Entry {
         /// The text.
@@ -45,7 +45,7 @@ pub enum AclError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Nothing says what holds for all other interfaces.
+    /// No entry decides about all other interfaces.
     #[error("the ACL has no default: end it with \"+\" or \"-\"")]
     NoDefault,
     /// There are entries that decide nothing.
@@ -70,7 +70,7 @@ impl Acl {
     /// An ACL of these entries.
     ///
     /// # Errors
-    /// When the last is no default, or another one is, or there are more than 10,000.
+    /// When the last entry is not a default, another one is, or there are more than 10,000.
     pub fn new(entries: Vec<AclEntry>) -> Result<Self, AclError> {
         if entries.len() > MOST_ENTRIES {
             let entries = entries.len();

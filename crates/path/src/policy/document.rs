@@ -25,8 +25,8 @@ impl Policies {
     ///   one in the list says, or the one before.
     ///
     /// # Errors
-    /// What is wrong, in one line; unknown keys are. At most 256 KiB are read, and a policy leads
-    /// over at most 32 steps and has at most 10,000 rules with those of its options.
+    /// What is wrong, in one line. Unknown keys are errors, as are more than 256 KiB, more than 32
+    /// steps of `extends` and `options`, and more than 10,000 rules in a policy with its options.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         if text.len() > MOST_BYTES {
             let bytes = text.len();

@@ -102,7 +102,7 @@ impl<'a> Resolver<'a> {
         }
         options.sort_by_key(|option| std::cmp::Reverse(option.weight));
         whole.policy.options = options.into();
-        // The last has precedence: what it says, none before it says any more.
+        // The last has precedence over those before it.
         for name in written.extends.iter().rev() {
             let Some((name, written)) = self.written.get_key_value(name) else {
                 return Err(PolicyError::Extends {

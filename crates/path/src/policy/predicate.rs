@@ -1,4 +1,4 @@
-//! What an interface on a path can be told by.
+//! Hop predicates of an ACL.
 
 use std::fmt;
 use std::str::FromStr;

@@ -41,7 +41,7 @@ pub(super) struct Choice {
 pub enum Judged {
     /// It may be used.
     Kept {
-        /// The weight of the option that keeps it; none where the policy has no options.
+        /// The weight of the option that keeps it; `None` where the policy has no options.
         weight: Option<i64>,
     },
     /// It may not, for this reason: a [`Reason::Policy`].
@@ -103,7 +103,7 @@ impl Policy {
         {
             return Err(match inside {
                 true => format!("it stays inside {}", path.src),
-                false => format!("{} is none of the local ISD-ASes", path.src),
+                false => format!("{} is not among the local ISD-ASes", path.src),
             });
         }
         if let Some(remote) = &self.remote {
@@ -116,7 +116,7 @@ impl Policy {
                 Some(rule) => {
                     return Err(format!("remote ISD-AS {} is rejected", rule.isd_as));
                 }
-                None => return Err(format!("{} is none of the remote ISD-ASes", path.dst)),
+                None => return Err(format!("{} is not among the remote ISD-ASes", path.dst)),
             }
         }
         if let Some((entry, interface)) = self.acl.as_ref().and_then(|acl| acl.denies(path)) {

@@ -116,7 +116,7 @@ fn reasons_name_what_leaves_a_path() {
         (
             "p: {local_isd_ases: [1-1]}",
             &to_211,
-            &["policy: 2-ff00:0:212 is none of the local ISD-ASes"; 2],
+            &["policy: 2-ff00:0:212 is not among the local ISD-ASes"; 2],
         ),
         (
             "p: {local_isd_ases: ['2-ff00:0:212']}",
@@ -131,7 +131,7 @@ fn reasons_name_what_leaves_a_path() {
         (
             "p: {remote_isd_ases: [{isd_as: 1-0}]}",
             &to_211,
-            &["policy: 2-ff00:0:211 is none of the remote ISD-ASes"; 2],
+            &["policy: 2-ff00:0:211 is not among the remote ISD-ASes"; 2],
         ),
         (
             "p: {remote_isd_ases: [{isd_as: 2-0, reject: true}]}",

@@ -34,7 +34,7 @@ pub enum Sensed {
         has: u64,
         /// What it carries itself.
         own: u64,
-        /// It is not tried again for so long.
+        /// How long it is not tried again.
         again: Duration,
     },
     /// No path in use lost, but all together did not gain.
@@ -43,12 +43,12 @@ pub enum Sensed {
         before: u64,
         /// What they and it carried together.
         after: u64,
-        /// It is not tried again for so long.
+        /// How long it is not tried again.
         again: Duration,
     },
     /// Nothing could be measured during the trial.
     Unmeasured {
-        /// It is not tried again for so long.
+        /// How long it is not tried again.
         again: Duration,
     },
     /// The paths it shares with changed during the trial.
@@ -66,7 +66,7 @@ pub enum Sensed {
         has: u64,
         /// What that carried while it was paused.
         without: u64,
-        /// It is not tried again for so long.
+        /// How long it is not tried again.
         again: Duration,
     },
     /// With this one paused, the other path carried no more: that has another cause.

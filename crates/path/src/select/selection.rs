@@ -47,7 +47,7 @@ pub struct Value {
     pub amount: Option<f64>,
     /// The unit of `amount`: `hops`, `ms`, `bit/s`, `g/GB`.
     pub unit: &'static str,
-    /// What `amount` is the sum of; absent where that is not told.
+    /// The parts that `amount` is the sum of; absent where it is not a sum.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
 }

@@ -1,5 +1,5 @@
-//! The strategies. To add one: a file in this folder, its `mod` line and its entry in [`STRATEGIES`].
-//! Parsing, error texts and the program's help follow from that.
+//! The strategies. To add one: a file in this folder, its `mod` line, and its entry in
+//! [`STRATEGIES`]. Parsing, error texts and the help of the program follow from that.
 
 mod bandwidth;
 mod carbon;

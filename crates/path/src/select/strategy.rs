@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::cost::Cost;
 use crate::{Carbon, Fingerprint, Interface, Path, Reason};
 
-/// One way to choose among paths. Those that are given together are a [`Select`](super::Select).
+/// A rule to choose among paths. Several together are a [`Select`](super::Select).
 ///
 /// First every strategy may refuse single paths, then each ranks what is left, the first named
 /// before all others, then at most one picks a set. A strategy does one of the three and leaves the
@@ -37,7 +37,7 @@ pub trait Strategy: fmt::Debug + Send + Sync {
         "best"
     }
 
-    /// Whether it ranks by hops. They count in any case, last, and everybody sees them.
+    /// Whether it ranks by hops, which always count, after all else. A reason does not repeat them.
     fn ranks_by_hops(&self) -> bool {
         false
     }
@@ -77,8 +77,8 @@ pub struct Measured {
 pub struct Rank {
     /// Whether all that counts is known; where it is not, the path comes after all others.
     pub known: bool,
-    /// The lower, the better. What it means is the strategy's affair, but the costs of a set of
-    /// paths are added up.
+    /// The lower, the better. Its unit is the strategy's own; the costs of a set of paths are added
+    /// up.
     pub cost: u64,
     /// It in words, with where it comes from: `12 ms announced`.
     pub value: String,
@@ -86,18 +86,18 @@ pub struct Rank {
     pub amount: Option<f64>,
     /// The unit of `amount`: `hops`, `ms`, `bit/s`, `g/GB`.
     pub unit: &'static str,
-    /// What `amount` is the sum of, where that is worth telling.
+    /// The parts that `amount` is the sum of; empty where it is not a sum.
     pub parts: Vec<Part>,
 }
 
 /// A part of what a path ranks by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
-    /// Whose part it is.
+    /// The AS.
     pub isd_as: IsdAsn,
     /// The part; `None` where it is not known.
     pub amount: Option<f64>,
-    /// Where it comes from: `file` or `note`; `None` where it is not known.
+    /// Its source: `file` or `note`; `None` where the amount is not known.
     pub source: Option<&'static str>,
 }
 

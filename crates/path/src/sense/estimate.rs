@@ -1,4 +1,4 @@
-//! What a path carries, as far as some slots tell.
+//! What a path carries, estimated from some slots.
 
 /// What a path carries, in bits per second, and how far off that may be.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -15,7 +15,7 @@ pub(super) const LONGEST: usize = 5;
 /// nothing: there is little to send.
 const IDLE: f64 = 0.1;
 
-/// By so much what was carried before counts less with each slot.
+/// The factor by which the peak of earlier slots fades with each slot.
 const FADES: f64 = 0.9;
 
 /// What is to be done with a path, and why.
@@ -113,7 +113,7 @@ impl<K: Copy + Ord> Sense<K> {
 
     /// A time slot is over. To be called once for each.
     ///
-    /// `rates`, in bits per second, tells what each path in use carried in it; a path that was not
+    /// `rates` has what each path in use carried in it, in bits per second; a path that was not
     /// used for all of the slot is left out, and one that carried nothing counts as such: it may be
     /// that nothing was to be sent. `candidates` are the paths that may be added and those that
     /// were, the most wanted first, each with the paths in use it shares interfaces with. Set
@@ -192,7 +192,8 @@ impl<K: Copy + Ord> Sense<K> {
         self.settling = true;
     }
 
-    /// What a path carries, once enough slots are known; its rate is known to spread so much.
+    /// What a path carries, once enough slots are known; its rate is known to spread at least this
+    /// much.
     pub(super) fn estimate(&self, path: K, spread: f64) -> Option<Estimate> {
         let known = self.rates.get(&path)?;
         let rates: Vec<f64> = known.iter().copied().collect();
@@ -201,7 +202,7 @@ impl<K: Copy + Ord> Sense<K> {
             .flatten()
     }
 
-    /// Whether more slots would hardly tell more of what a path carries.
+    /// Whether more slots would hardly improve the estimate of what a path carries.
     pub(super) fn is_steady(&self, path: K, estimate: &Estimate) -> bool {
         let slots = self.options.slots;
         let known = self.rates.get(&path).map_or(0, VecDeque::len);
@@ -253,7 +254,7 @@ impl<K: Copy + Ord> Sense<K> {
 pub(super) enum Differs {
     Yes,
     No,
-    /// More slots may tell; until then, what is likelier.
+    /// Not known before more slots; until then, what is likelier.
     Unclear(bool),
 }
 

@@ -4,16 +4,16 @@ use sciparse::identifier::asn::Asn;
 
 use super::hop::{Hop, Interfaces};
 
-/// More parts than any path has use for; keeps what is nested from growing deep.
+/// More parts than any path needs; also bounds how deep parentheses nest.
 const MOST_TOKENS: usize = 1000;
 
-/// A text is no sequence.
+/// A text is not a sequence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SequenceError {
     /// Something stands where it cannot.
     #[error(
-        "'{text}' is no sequence: at byte {at}: {why}; write for example '0* 1-ff00:0:110#2 0*'"
+        "'{text}' is not a sequence: at byte {at}: {why}; write for example '0* 1-ff00:0:110#2 0*'"
     )]
     Syntax {
         /// The whole text.
@@ -31,7 +31,7 @@ pub enum SequenceError {
     },
 }
 
-/// What a sequence says.
+/// A sequence as a tree.
 pub(super) enum Pattern {
     Hop(Hop),
     /// One after the other.
@@ -203,7 +203,7 @@ impl<'a> Parser<'a> {
         Ok(hop)
     }
 
-    /// A number up to 65535; none for 0.
+    /// A number up to 65535; `None` for 0.
     fn number(&mut self, what: &str) -> Result<Option<u16>, SequenceError> {
         let Some(Token::Number(number)) = self.peek() else {
             return Err(self.wrong_here(format!("the number of {what} is missing")));

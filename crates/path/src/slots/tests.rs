@@ -69,7 +69,7 @@ fn strict() -> SlotOptions {
 
 // 000, Alg. 2.
 #[test]
-fn slow_handshakes_lose_the_race() {
+fn paths_with_slow_handshakes_wait() {
     let mut run = Run::new(strict());
     run.slots.expect(3);
     run.connect(1, 8);

@@ -194,7 +194,7 @@ fn a_short_document_does_not_make_a_huge_policy() {
 #[test]
 fn errors_are_one_line_that_names_the_thing() {
     for (document, parts) in [
-        ("", &["no policy"][..]),
+        ("", &["not a policy document"][..]),
         ("{}", &["no policy in it"]),
         ("[]", &["no policy in it"]),
         ("p: [", &["not a policy document"]),

@@ -1,4 +1,4 @@
-//! `bandwidth`: the highest rate, measured if it was, else the lowest announced along the path.
+//! `bandwidth`: the highest rate, measured or else the lowest announced on the path.
 
 use crate::select::kind::{self, Kind};
 use crate::select::strategy::{Candidate, Rank, Strategy};
@@ -18,7 +18,7 @@ impl Strategy for Bandwidth {
     }
 
     fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
-        // The more, the less it costs.
+        // A higher rate costs less.
         let rank = |known, rate: u64, value| {
             Some(Rank {
                 known,
@@ -38,7 +38,7 @@ impl Strategy for Bandwidth {
         match announced().min() {
             None => rank(false, 0, "bandwidth not announced".to_owned()),
             Some(rate) if count == parts => rank(true, rate, format!("{} announced", bits(rate))),
-            // A part that says nothing may be the narrow one, so who says nothing gains nothing.
+            // A part without an announcement may be the narrow one: not announcing gains nothing.
             Some(rate) => rank(
                 false,
                 rate,

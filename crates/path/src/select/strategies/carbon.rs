@@ -1,4 +1,4 @@
-//! `carbon`: the lowest sum of what a gigabyte costs in each AS on the way, in grams of CO2.
+//! `carbon`: the lowest sum of what a gigabyte costs in each AS on the path, in grams of CO2.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind::ranking(
     kind::plain::<LowestCarbon>,
 );
 
-/// Ranks by a [`Carbon`] table, and where it says nothing by what ASes announce of themselves.
+/// Ranks by a [`Carbon`] table, and by the notes of ASes that are not in it.
 #[derive(Debug, Default)]
 struct LowestCarbon(Carbon);
 
@@ -94,8 +94,8 @@ fn ases(path: &Path) -> Vec<IsdAsn> {
         .collect()
 }
 
-/// The number behind `carbon=` in a note, in which words are parted by blanks, commas or
-/// semicolons. Of what is no amount nothing is believed.
+/// The number after `carbon=` in a note, whose words are separated by blanks, commas or semicolons;
+/// `None` if it is not an amount.
 fn noted(note: &str) -> Option<f64> {
     let mut words = note.split([' ', '\t', '\n', '\r', ',', ';']);
     let text = words.find_map(|word| word.strip_prefix("carbon="))?;

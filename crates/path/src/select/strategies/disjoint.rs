@@ -35,7 +35,7 @@ pub(super) const KIND: Kind = Kind {
 /// The paper takes the shortest path, discards what overlaps with it, and so on. That can block two
 /// paths with one, so here the largest set is searched for, of these the one that ranks best in
 /// sum, of these the one that ranks first; with hundreds of intertwined paths the search ends
-/// early, but never with fewer paths than the paper's way finds.
+/// early, but never with fewer paths than the paper's algorithm finds.
 #[derive(Debug)]
 pub(in crate::select) struct Disjoint {
     /// Most interfaces a further path may share with those taken; `usize::MAX` for any number.

@@ -1,4 +1,4 @@
-//! `latency`: the lowest one-way delay, measured if it was, else as announced.
+//! `latency`: the lowest one-way delay, measured or else announced.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Strategy for Latency {
 
     fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
         let nanos = |delay: Duration| u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-        // Half the round trip: the way back may differ, but nothing tells by how much.
+        // Half the round trip: the return path may differ, but by how much is unknown.
         let measured = path.measured.rtt.map(|rtt| (rtt / 2, "measured"));
         let announced = || path.path.latency().map(|delay| (delay, "announced"));
         Some(match measured.or_else(announced) {

@@ -31,13 +31,13 @@ pub(super) const KIND: Kind = Kind {
     },
 };
 
-/// How many sets of paths are tried: those of 13 paths are fewer, and of 20 the sets of up to 4.
+/// How many sets of paths are tried: all sets of 13 paths, or those of up to 4 of 20 paths.
 const TRIES: usize = 1 << 13;
 
-/// Paths beyond so many, the last in rank, are not looked at.
+/// Paths beyond this many, the last in rank, are not looked at.
 const MOST_PATHS: usize = 64;
 
-/// Shares are floats: what they may be beside the true value.
+/// Shares are floats: the largest difference that counts as equal.
 const PRECISION: f64 = 1e-9;
 
 /// Takes the fewest paths that can keep the limit, as every further one shows bytes to further
@@ -219,8 +219,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes away the paths that carry least until no more than may be are left: where there was no
-    /// time to try all sets.
+    /// Removes the paths that carry least until at most `max` are left: for when not all sets could
+    /// be tried.
     fn reduce(&self, mut set: Shared) -> Shared {
         set = without_idle(set);
         while set.members.len() > self.max {

@@ -185,8 +185,8 @@ fn carbon_tables_are_checked() {
     let json: Carbon = r#"{"1-ff00:0:1": 10, "1-ff00:0:1#2": 0.5}"#.parse().unwrap();
     assert_eq!(Ok(json), "1-ff00:0:1: 10\n1-ff00:0:1#2: 0.5".parse());
     for (text, hint) in [
-        ("[1]", "no table of carbon values"),
-        ("1-ff00:0:1: much", "no table of carbon values"),
+        ("[1]", "not a table of carbon values"),
+        ("1-ff00:0:1: much", "not a table of carbon values"),
         ("1-ff00:0:1: -1", "'1-ff00:0:1'"),
         ("1-ff00:0:1: .nan", "'1-ff00:0:1'"),
         ("nowhere: 1", "'nowhere'"),

@@ -54,8 +54,8 @@ pub(super) fn largest_disjoint(ranked: &[Open], max: usize) -> Vec<usize> {
     best
 }
 
-/// Branch and bound. Its first way down takes the best path, then the best that is apart from it,
-/// and so on, as the paper does (001, section VI); all else improves on that.
+/// Branch and bound. Its first descent takes the best path, then the best that is apart from it, and
+/// so on, as the paper does (001, section VI); further descents improve on that.
 struct Search {
     paths: Vec<Node>,
     max: usize,
@@ -133,7 +133,7 @@ impl Search {
 
     /// Whether adding paths of `open` can give a set that beats the best so far.
     fn can_improve(&self, open: &Set) -> bool {
-        let room = (self.max - self.chosen.len()).min(self.ways(open));
+        let room = (self.max - self.chosen.len()).min(self.most_apart(open));
         let most = self.chosen.len() + room;
         if most != self.best.len() {
             return most > self.best.len();
@@ -145,7 +145,7 @@ impl Search {
 
     /// An upper bound for how many of `open` can be chosen together: of the paths with the same
     /// first interface one, of those with the same last interface one.
-    fn ways(&self, open: &Set) -> usize {
+    fn most_apart(&self, open: &Set) -> usize {
         let distinct = |group: fn(&Node) -> usize| {
             let mut seen = Set::default();
             open.iter()
