@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use hawser_path::{Interface, Path};
+use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::edge::{Edge, Kind, Placed, Vertex, edges};
-use crate::path;
+use crate::path::{self, Candidate, Combined};
 use crate::segment::Segment;
 
-/// Bound on the work of one call, counted in lookups: what strangers send must not keep a host busy
-/// for long. It is some ten times what a core of a hundred ASes needs.
+/// Bound on the work of one call, counted in lookups, so that segments from outside cannot keep a
+/// host busy for long. It is about ten times what a core of a hundred ASes needs.
 const MAX_WORK: usize = 1 << 22;
 
 /// The work of looking at one combination of segments, counted in lookups.
@@ -30,22 +30,12 @@ pub struct Segments {
     pub down: Vec<Segment>,
 }
 
-/// A path, ready to be used.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Combined {
-    /// The interfaces crossed, and all that is announced about them. The packet leaves the source
-    /// by the first of the interfaces.
-    pub path: Path,
-    /// The data-plane path, as it stands in a packet's header.
-    pub raw: Vec<u8>,
-}
-
 /// The paths from `src` to `dst` that can be made of `segments`: the `limit` first, by the links
 /// they cross, then by the number and the names of their segments, as scionproto's `combinator`
-/// orders them. No AS is crossed twice. Of several ways to the same interfaces the one that expires
-/// last is taken.
+/// orders them. No AS is crossed twice. Of several combinations that cross the same interfaces the
+/// one that expires last is taken.
 ///
-/// Nothing when `src` is `dst`: the path inside an AS needs no segments.
+/// Empty when `src` is `dst`: the path inside an AS needs no segments.
 ///
 /// Of an enormous number of segments (thousands that can all be joined) only the shortest
 /// combinations are looked at.
@@ -57,7 +47,7 @@ pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> V
     let mut work = MAX_WORK;
     let mut found = Vec::new();
     for links in 1..=graph.most_links {
-        // What crosses the same interfaces crosses as many links, so copies of one path are found
+        // Paths over the same interfaces cross equally many links, so copies of one path are found
         // in the same round.
         let round = graph.round(links, &mut work);
         for candidate in without_copies(round) {
@@ -70,16 +60,7 @@ pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> V
     found
 }
 
-/// One way to make a path.
-#[derive(Debug)]
-pub(crate) struct Candidate<'a> {
-    pub edges: Vec<Edge<'a>>,
-    pub interfaces: Vec<Interface>,
-    /// Half seconds of Unix time.
-    pub expiry: u64,
-}
-
-/// Edges of as many links, by where they lead or come from.
+/// Edges by where they lead or come from, then by their number of links.
 type Groups<'a, K> = BTreeMap<(K, usize), Vec<Edge<'a>>>;
 
 /// The edges that can be of use between two ASes.
@@ -126,7 +107,7 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// The candidates that cross so many links, until `work` is used up.
+    /// The candidates of this many links, until `work` is used up.
     fn round(&self, links: usize, work: &mut usize) -> Vec<Candidate<'a>> {
         let mut found = Vec::new();
         for (&((kind, via), near), first) in self.first.range(..) {
@@ -156,7 +137,7 @@ impl<'a> Graph<'a> {
         found
     }
 
-    /// The edges of so many links from `via` to the destination that may come after one of `kind`.
+    /// The edges of this many links from `via` to the destination that may follow one of `kind`.
     fn last(&self, via: Vertex, kind: Kind, links: usize) -> impl Iterator<Item = &Vec<Edge<'a>>> {
         let groups = self.last.get(&via);
         let after = [Kind::Core, Kind::Down].into_iter();
@@ -189,7 +170,7 @@ fn join<'a>(groups: &[&Vec<Edge<'a>>], work: &mut usize, found: &mut Vec<Candida
     }
 }
 
-/// Nothing when an AS is crossed twice, or a packet has no room for the path.
+/// `None` when an AS is crossed twice, or a packet has no room for the path.
 fn candidate(edges: Vec<Edge<'_>>) -> Option<Candidate<'_>> {
     let fields = edges.iter().map(|edge| edge.used().count()).sum::<usize>();
     if fields > MAX_HOP_FIELDS {
@@ -201,7 +182,7 @@ fn candidate(edges: Vec<Edge<'_>>) -> Option<Candidate<'_>> {
     }
     let mut ases: Vec<_> = interfaces.iter().map(|i| i.isd_as).collect();
     ases.sort_unstable();
-    // An AS on the way has two interfaces, those at the ends have one.
+    // An AS between the ends has two interfaces, those at the ends have one.
     if ases.windows(3).any(|three| three[0] == three[2]) {
         return None;
     }
@@ -212,7 +193,7 @@ fn candidate(edges: Vec<Edge<'_>>) -> Option<Candidate<'_>> {
     })
 }
 
-/// In order, and of those over the same interfaces only the one that expires last.
+/// The candidates in order; of those over the same interfaces only the one that expires last.
 fn without_copies(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     candidates.sort_by_cached_key(|candidate| {
         let edges = &candidate.edges;

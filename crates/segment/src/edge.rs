@@ -120,7 +120,7 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// The links crossed; a peering link counts where it is entered by.
+    /// The links crossed; a peering link counts on the side that it leads to.
     pub fn links(&self) -> usize {
         let peering = self.peer.is_some() && self.kind == Kind::Down;
         self.segment.entries.len() - 1 - self.cut + usize::from(peering)

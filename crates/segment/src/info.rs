@@ -75,7 +75,7 @@ impl<'a> Known<'a> {
     fn add(&mut self, entry: &Entry, info: &'a StaticInfo, far: &HashMap<Interface, Interface>) {
         let isd_as = entry.isd_as;
         let own = |id| Interface { isd_as, id };
-        // A beacon that ends in the AS has no egress, and says nothing of ways through it.
+        // A beacon that ends in the AS has no egress, and announces no hops through it.
         let egress = Some(entry.hop.egress).filter(|&id| id != 0).map(own);
         let through = |id: u16| Some(between(egress?, own(id)));
         let over = |id: u16| Some(between(own(id), *far.get(&own(id))?));
@@ -105,7 +105,7 @@ impl<'a> Known<'a> {
             }
         }
         for (id, geo) in &info.geo {
-            // All zero is how the daemon's messages say that none is announced.
+            // In the daemon's messages all zero means that none is announced.
             if *geo != Geo::default() {
                 self.geo.insert(own(*id), geo.clone());
             }
@@ -127,11 +127,11 @@ impl<'a> Known<'a> {
             control_services,
             discovery_services,
         } = &entry.discovery;
-        for (known, said) in [
+        for (known, announced) in [
             (&mut known.control_services, control_services),
             (&mut known.discovery_services, discovery_services),
         ] {
-            for address in said {
+            for address in announced {
                 if !known.contains(address) {
                     known.push(*address);
                 }

@@ -5,8 +5,7 @@
 //! scionproto's `segment` and `combinator` packages do: of the same segments come the same paths,
 //! in the same order, with the same MTU, expiry and metadata.
 //!
-//! Nothing here asks anybody or knows the time, and nothing is verified: signatures are
-//! `hawser-trust`'s.
+//! No I/O and no clock. Signatures are not verified here but in `hawser-trust`.
 
 mod combine;
 mod discovery;
@@ -18,6 +17,7 @@ mod segment;
 #[cfg(test)]
 mod testing;
 
-pub use self::combine::{Combined, Segments, combine};
+pub use self::combine::{Segments, combine};
 pub use self::message::{EntryError, SegmentError};
+pub use self::path::Combined;
 pub use self::segment::Segment;

@@ -20,11 +20,11 @@ use crate::segment::{Entry, Hop, Peer, Segment, StaticInfo};
 /// has 6 bits).
 const MAX_ENTRIES: usize = 63;
 
-/// Why a message is no segment.
+/// Why a message is not a segment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentError {
-    /// The segment information is no message.
+    /// The segment information cannot be decoded.
     #[error("a segment whose information cannot be read: {0}")]
     Info(String),
     /// The timestamp does not fit a path.
@@ -33,27 +33,27 @@ pub enum SegmentError {
     /// The segment ID does not fit a path.
     #[error("a segment with ID {0}: IDs go from 0 to 65535")]
     Id(u32),
-    /// There is no AS in it.
+    /// It has no AS.
     #[error("a segment without AS entries")]
     Empty,
-    /// There are more ASes in it than a path can cross.
+    /// It has more ASes than a path can cross.
     #[error("a segment of {0} AS entries: a path crosses at most {MAX_ENTRIES} with one segment")]
     TooLong(usize),
-    /// An AS entry is not right.
+    /// An AS entry is wrong.
     #[error("a segment whose AS entry {at} has {reason}")]
     Entry {
         /// Its place, from 0.
         at: usize,
-        /// What is not right.
+        /// What is wrong.
         reason: EntryError,
     },
 }
 
-/// What is not right with an AS entry of a segment.
+/// What is wrong with an AS entry of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EntryError {
-    /// A part of it is no message.
+    /// A part of it cannot be decoded.
     #[error("a {part} that cannot be read: {reason}")]
     Unreadable {
         /// The part.
@@ -64,7 +64,7 @@ pub enum EntryError {
     /// A part of it is missing.
     #[error("no {0}")]
     Missing(&'static str),
-    /// An AS is not named in full.
+    /// An AS is a wildcard.
     #[error("{1} as its {0}, which is not one AS")]
     Wildcard(&'static str, IsdAsn),
     /// It does not name the AS that comes after it.
@@ -72,10 +72,10 @@ pub enum EntryError {
     Next {
         /// The AS it names; `0-0` says that it is the last.
         named: IsdAsn,
-        /// The AS that follows; `0-0` when none does.
+        /// The AS that follows; `0-0` for the last.
         follows: IsdAsn,
     },
-    /// An interface where there is none to be, or none where there must be.
+    /// An interface where none is allowed, or none where one is required.
     #[error("{0} {1}: an interface has 1 to 65535, the first ingress and the last egress are 0")]
     Interface(&'static str, u64),
     /// A peering hop field leaves the AS by another interface than the beacon.
@@ -84,17 +84,16 @@ pub enum EntryError {
     /// The life of a hop field is too long.
     #[error("an expiration of {0} units: a hop field has at most 255")]
     ExpTime(u32),
-    /// A MAC has not 6 bytes.
+    /// A MAC does not have 6 bytes.
     #[error("a MAC of {0} bytes: it has 6")]
     Mac(usize),
 }
 
 impl Segment {
-    /// Reads a segment as a control service hands it out. It may come from anybody: every field is
-    /// checked, whatever does not fit is refused.
+    /// Reads a segment as a control service sends it. Every field is checked.
     ///
-    /// Signatures are not verified, and the static information is taken for what it says; of that,
-    /// what names no interface, no kind of link, no place on Earth or no address is left out.
+    /// Signatures are not verified, and static information is believed as announced, but left out
+    /// where its interface, kind of link, place on Earth or address is not one.
     ///
     /// # Errors
     /// When the message is not a segment, as [`SegmentError`] says.

@@ -1,17 +1,35 @@
 //! A combination of segments, written out.
 
-use hawser_path::{Metadata, Path};
+use hawser_path::{Interface, Metadata, Path};
 use sciparse::core::encode::WireEncode;
 use sciparse::dataplane_path::standard::model::{HopField, InfoField, Segment, StandardPath};
 use sciparse::dataplane_path::standard::types::{HopFieldFlags, HopFieldMac, InfoFieldFlags};
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::combine::{Candidate, Combined};
 use crate::edge::{Edge, Kind};
 use crate::info;
 use crate::segment::Entry;
 
-/// The path of a combination. Nothing when its parts do not fit together, which the checks on
+/// A path, ready to be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Combined {
+    /// The interfaces crossed, and all that is announced about them. The packet leaves the source
+    /// by the first of the interfaces.
+    pub path: Path,
+    /// The data-plane path, as it stands in a packet's header.
+    pub raw: Vec<u8>,
+}
+
+/// A combination of edges that makes a path.
+#[derive(Debug)]
+pub(crate) struct Candidate<'a> {
+    pub edges: Vec<Edge<'a>>,
+    pub interfaces: Vec<Interface>,
+    /// Half seconds of Unix time.
+    pub expiry: u64,
+}
+
+/// The path of a combination. `None` when its parts do not fit together, which the checks on
 /// segments and combinations rule out.
 pub(crate) fn build(src: IsdAsn, dst: IsdAsn, candidate: &Candidate<'_>) -> Option<Combined> {
     let mut wire = StandardPath::new_empty();

@@ -5,11 +5,11 @@ use std::time::Duration;
 use hawser_path::{Discovery, Geo, LinkType};
 use sciparse::identifier::isd_asn::IsdAsn;
 
-/// One path segment: what each AS that a beacon passed said of itself and of the way through it, in
-/// the direction of beaconing.
+/// One path segment: what each AS that a beacon crossed announced of itself and of the hops through
+/// it, in the direction of beaconing.
 ///
-/// It comes from [`Segment::from_message`] and is then known to be whole: it has between 1 and 63
-/// ASes, each names the next, and no interface is missing.
+/// It comes from [`Segment::from_message`], which checks that it is complete: it has between 1 and
+/// 63 ASes, each names the next, and no interface is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
     pub(crate) timestamp: u32,
@@ -20,13 +20,13 @@ pub struct Segment {
     pub(crate) betas: Vec<u16>,
 }
 
-/// What one AS said.
+/// The announcement of one AS.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub isd_as: IsdAsn,
     /// Bytes of the largest packet inside the AS.
     pub mtu: u16,
-    /// Bytes of the largest packet on the link the beacon came by, 0 if unsaid.
+    /// Bytes of the largest packet on the link the beacon arrived by, 0 if not announced.
     pub ingress_mtu: u16,
     pub hop: Hop,
     pub peers: Vec<Peer>,
@@ -73,8 +73,8 @@ pub(crate) struct StaticInfo {
 }
 
 impl Hop {
-    /// Half seconds for which the hop field holds: a unit of its life is the 256th part of a day
-    /// (SCION data plane, hop field, `ExpTime`).
+    /// Lifetime of the hop field in half seconds: one unit of it is the 256th part of a day (SCION
+    /// data plane, hop field, `ExpTime`).
     pub fn life(&self) -> u64 {
         (u64::from(self.exp_time) + 1) * 675
     }
