@@ -1,7 +1,7 @@
 //! The file that is transferred.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -52,19 +52,17 @@ impl Content {
     }
 }
 
-/// Writes bytes that do not compress (xorshift64*, Vigna 2014).
+/// Writes bytes that do not compress.
 fn write_random(path: &Path, bytes: u64) -> io::Result<()> {
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut out = File::create(path)?;
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut buffer = vec![0; 1 << 20];
     let mut left = bytes;
     while left > 0 {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        let word = state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
-        let take = left.min(8) as usize;
-        out.write_all(&word[..take])?;
-        left -= take as u64;
+        let part = &mut buffer[..left.min(1 << 20) as usize];
+        random.fill(part);
+        out.write_all(part)?;
+        left -= part.len() as u64;
     }
     out.flush()
 }

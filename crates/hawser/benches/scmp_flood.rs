@@ -185,14 +185,9 @@ fn links(report: &Value) -> Vec<u16> {
 
 /// Bytes no two pieces of which are alike.
 fn make_content(path: &Path, size: u64) {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let bytes = (0..size / 8).flat_map(|_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    });
-    fs::write(path, bytes.collect::<Vec<u8>>()).unwrap();
+    let mut bytes = vec![0; size as usize];
+    fastrand::Rng::with_seed(1).fill(&mut bytes);
+    fs::write(path, bytes).unwrap();
 }
 
 /// Starts a seeder, and returns its address once it listens.

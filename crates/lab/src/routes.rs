@@ -76,14 +76,11 @@ fn ways(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<NextHop> {
     found.into_iter().flatten().collect()
 }
 
-/// One hop, plus a fraction that differs from link to link and whose sums differ too: 31 bits of
-/// SplitMix64's output. The fractions of the longest possible way, 2^15 hops, stay below one hop,
-/// and its sum below 2^64.
+/// One hop, plus a fraction that differs from link to link and whose sums differ too: 31 random
+/// bits. The fractions of the longest possible path, 2^15 hops, stay below one hop, and its sum
+/// below 2^64.
 fn weight(link: usize) -> u64 {
-    let mut z = (link as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (1 << 47) + ((z ^ (z >> 31)) >> 33)
+    (1 << 47) + (fastrand::Rng::with_seed(link as u64).u64(..) >> 33)
 }
 
 #[cfg(test)]

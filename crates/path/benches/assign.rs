@@ -20,23 +20,10 @@ const SWARMS: [(usize, usize, u16); 5] = [
     (2000, 4, 16),
 ];
 
-/// Numbers that look random and are the same every time (SplitMix64).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ (mixed >> 31)) % end as u64) as usize
-    }
-}
-
 /// A network of 100 ASes: the uploader's, 24 in two rows of core ASes, and 75 at the edge, each of
 /// which has three providers in the second row.
 struct Network {
-    dice: Dice,
+    dice: fastrand::Rng,
     ways_out: u16,
 }
 
@@ -46,7 +33,7 @@ const EDGE: usize = 75;
 impl Network {
     fn new(ways_out: u16) -> Self {
         Self {
-            dice: Dice(7),
+            dice: fastrand::Rng::with_seed(7),
             ways_out,
         }
     }
@@ -54,8 +41,8 @@ impl Network {
     /// A way to an AS at the edge, over some way out, some core ASes and some of its providers.
     fn path(&mut self, edge: usize) -> Path {
         let isd_as = |row: u64, n: usize| IsdAsn(0x0001_ff00_0000_0000 + (row << 16) + n as u64);
-        let out = self.dice.below(self.ways_out.into());
-        let (first, into) = (out % CORE, self.dice.below(3));
+        let out = self.dice.usize(..usize::from(self.ways_out));
+        let (first, into) = (out % CORE, self.dice.usize(..3));
         let second = (edge * 5 + into * 3) % CORE;
         let end = |isd_as, id: usize| Interface {
             isd_as,
@@ -63,9 +50,9 @@ impl Network {
         };
         let mut interfaces = vec![end(isd_as(0, 0), out), end(isd_as(1, first), out)];
         // Straight on, or round over one more AS of the second row.
-        let over = match self.dice.below(2) {
+        let over = match self.dice.usize(..2) {
             0 => second,
-            _ => (second + 1 + self.dice.below(CORE - 1)) % CORE,
+            _ => (second + 1 + self.dice.usize(..CORE - 1)) % CORE,
         };
         interfaces.extend([
             end(isd_as(1, first), 100 + over),

@@ -34,14 +34,8 @@ pub(crate) fn paths(texts: &[&str]) -> Vec<Path> {
     texts.iter().map(|text| path(text)).collect()
 }
 
-/// A number from -1 to 1 that looks random and is always the same for the same arguments
-/// (SplitMix64).
+/// A number from -1 to 1 that looks random and is always the same for the same arguments.
 pub(crate) fn noise(seed: u64, at: u64) -> f64 {
-    let mut mixed = seed
-        .wrapping_mul(0x2545_f491_4f6c_dd1d)
-        .wrapping_add(at + 1);
-    mixed = mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (mixed ^ (mixed >> 31)) as f64 / (u64::MAX as f64 / 2.0) - 1.0
+    let mixed = fastrand::Rng::with_seed(seed).u64(..) ^ at;
+    fastrand::Rng::with_seed(mixed).f64() * 2.0 - 1.0
 }

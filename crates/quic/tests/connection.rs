@@ -41,15 +41,8 @@ async fn connect(a: &Endhost, b: &Endhost, config: Config) -> Pair {
 
 /// Bytes that do not repeat within any packet or window.
 fn pattern(length: usize) -> Vec<u8> {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
+    let mut bytes = vec![0; length];
+    fastrand::Rng::with_seed(1).fill(&mut bytes);
     bytes
 }
 

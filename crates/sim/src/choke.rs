@@ -1,21 +1,19 @@
 //! Whom a leecher serves (BEP 3).
 
 use crate::host::HostId;
-use crate::rng::Rng;
 
 /// How many a leecher serves at once.
 pub(crate) const UNCHOKED: usize = 4;
 
 /// The ones to serve: of those interested, each with the bytes that came from it in the last
 /// choking period, the best three and one more by chance.
-pub(crate) fn unchoke(interested: &[(HostId, u64)], rng: &mut Rng) -> Vec<HostId> {
+pub(crate) fn unchoke(interested: &[(HostId, u64)], rng: &mut fastrand::Rng) -> Vec<HostId> {
     let mut ranked: Vec<(HostId, u64)> = interested.to_vec();
     // From those who gave nothing whoever is drawn.
-    let count = ranked.len();
-    rng.draw(&mut ranked, count);
+    rng.shuffle(&mut ranked);
     ranked.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let best = ranked.len().min(UNCHOKED - 1);
-    rng.draw(&mut ranked[best..], 1);
+    rng.shuffle(&mut ranked[best..]);
     ranked.truncate(UNCHOKED);
     ranked.into_iter().map(|(host, _)| host).collect()
 }
@@ -29,7 +27,7 @@ mod tests {
     #[test]
     fn three_are_served_for_what_they_give_and_one_by_chance() {
         let interested = [(1, 5), (2, 0), (3, 9), (4, 1), (5, 7), (6, 0)];
-        let mut rng = Rng::new(1, 1);
+        let mut rng = fastrand::Rng::with_seed(1);
         let mut by_chance = BTreeSet::new();
         for _ in 0..100 {
             let mut served = unchoke(&interested, &mut rng);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::rng::Rng;
+use crate::random::generator;
 
 /// Most ASes that [`generate`] makes.
 pub const MAX_ASES: usize = 2000;
@@ -24,7 +24,7 @@ const MAX_CORES: usize = 6;
 pub fn generate(ases: usize, seed: u64) -> String {
     let ases = ases.clamp(1, MAX_ASES);
     let mut maker = Maker {
-        rng: Rng::new(seed, 0x746f_706f),
+        rng: generator(seed, 0x746f_706f),
         ases: String::new(),
         links: String::new(),
     };
@@ -79,7 +79,7 @@ struct Isd {
 }
 
 struct Maker {
-    rng: Rng,
+    rng: fastrand::Rng,
     ases: String,
     links: String,
 }
@@ -111,7 +111,7 @@ impl Maker {
             self.below(core, provider, 2, &PROVIDER);
         }
         for customer in customers {
-            let parents = [1, 2, 2, 3][self.rng.below(4)];
+            let parents = [1, 2, 2, 3][self.rng.usize(..4)];
             let over = if providers.len() < 2 { core } else { providers };
             self.below(over, customer, parents, &CUSTOMER);
         }
@@ -124,7 +124,7 @@ impl Maker {
     /// Links from `count` of these, as far as there are so many, down to an AS.
     fn below(&mut self, parents: &[String], child: &str, count: usize, kind: &Kind) {
         let mut parents: Vec<&String> = parents.iter().collect();
-        self.rng.draw(&mut parents, count);
+        self.rng.shuffle(&mut parents);
         for parent in parents.into_iter().take(count) {
             self.link(parent, child, "CHILD", kind);
         }
@@ -132,17 +132,17 @@ impl Maker {
 
     /// A link between one of these and another of those.
     fn between(&mut self, these: &[String], those: &[String], is: &str, kind: &Kind) {
-        let one = self.rng.pick(these).cloned();
-        let other = self.rng.pick(those).cloned();
+        let one = self.rng.choice(these).cloned();
+        let other = self.rng.choice(those).cloned();
         if let Some((one, other)) = one.zip(other).filter(|(one, other)| one != other) {
             self.link(&one, &other, is, kind);
         }
     }
 
     fn link(&mut self, a: &str, b: &str, is: &str, kind: &Kind) {
-        let rate = kind.rates[self.rng.below(kind.rates.len())];
+        let rate = kind.rates[self.rng.usize(..kind.rates.len())];
         let (least, most) = kind.delay;
-        let delay = least + self.rng.below(most - least + 1);
+        let delay = self.rng.usize(least..=most);
         let _ = writeln!(
             self.links,
             "  - {{a: \"{a}\", b: \"{b}\", linkAtoB: {is}, rate: {rate}mbit, delay: {delay}ms}}"

@@ -7,7 +7,7 @@ use hawser_topology::{IsdAsn, LinkKind, Network};
 
 use crate::options::{Options, SimulateError};
 use crate::pieces::{Cut, Pieces};
-use crate::rng::Rng;
+use crate::random::generator;
 
 /// A host's place in the swarm: seeders come first.
 pub(crate) type HostId = u32;
@@ -44,7 +44,7 @@ pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, S
         options.seed,
         2,
     )?;
-    let mut rng = Rng::new(options.seed, 3);
+    let mut rng = generator(options.seed, 3);
     let host = |isd_as, arrives, pieces| Host {
         isd_as,
         arrives,
@@ -62,7 +62,7 @@ pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, S
         })
         .collect();
     for (at, isd_as) in leechers.into_iter().enumerate() {
-        let arrives = options.arrive.mul_f64(rng.unit());
+        let arrives = options.arrive.mul_f64(rng.f64());
         hosts.push(host(isd_as, arrives, Pieces::none(cut, at as u64)));
     }
     Ok(hosts)
@@ -93,7 +93,7 @@ fn places(
     if open.is_empty() {
         open = network.ases.iter().map(|one| one.isd_as).collect();
     }
-    let mut rng = Rng::new(seed, purpose);
-    let draw = (0..count).filter_map(|_| rng.pick(&open).copied());
+    let mut rng = generator(seed, purpose);
+    let draw = (0..count).filter_map(|_| rng.choice(&open).copied());
     Ok(draw.collect())
 }

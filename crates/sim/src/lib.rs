@@ -29,7 +29,7 @@ mod host;
 mod options;
 mod outcome;
 mod pieces;
-mod rng;
+mod random;
 mod simulate;
 mod swarm;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a host has of the content, piece by piece, and which piece is next.
 
-use crate::rng::mix;
+use crate::random::mix;
 
 /// The content is cut into so many pieces, unless they would be smaller than [`LEAST_PIECE`].
 const PIECES: u64 = 128;

@@ -14,7 +14,7 @@ use crate::choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders};
 use crate::flow::{Carried, Flow, FlowKey};
 use crate::host::{self, Host, HostId};
 use crate::options::{Options, SimulateError};
-use crate::rng::Rng;
+use crate::random::generator;
 use crate::simulate::STEP;
 
 /// Round trips until the first byte: connect, get to know each other, ask.
@@ -35,7 +35,7 @@ pub(crate) struct Swarm {
     serves: BTreeSet<Pair>,
     /// By pair of leechers: bytes in this choking period.
     period: BTreeMap<Pair, u64>,
-    rng: Rng,
+    rng: fastrand::Rng,
     base: Instant,
     steps: u64,
     /// Whether rates have to be shared out again.
@@ -109,7 +109,7 @@ impl Swarm {
             copies: vec![options.seeders as u32; pieces],
             serves: BTreeSet::new(),
             period: BTreeMap::new(),
-            rng: Rng::new(options.seed, 4),
+            rng: generator(options.seed, 4),
             base: Instant::now(),
             steps: 0,
             changed: false,

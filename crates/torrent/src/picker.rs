@@ -17,9 +17,6 @@ mod tests;
 use std::collections::HashMap;
 use std::time::Instant;
 
-use rand::SeedableRng;
-use rand::rngs::StdRng;
-
 use self::begun::Begun;
 use self::conn::{Asked, Conn};
 pub(crate) use self::id::{ConnId, GroupId};
@@ -40,7 +37,7 @@ pub(crate) struct Picker {
     untouched: u64,
     begun: Begun,
     conns: HashMap<ConnId, Conn>,
-    rng: StdRng,
+    rng: fastrand::Rng,
 }
 
 /// What to do with a block that arrived.
@@ -73,7 +70,7 @@ impl Picker {
             untouched,
             begun: Begun::default(),
             conns: HashMap::new(),
-            rng: StdRng::seed_from_u64(seed),
+            rng: fastrand::Rng::with_seed(seed),
         }
     }
 

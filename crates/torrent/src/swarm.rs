@@ -92,7 +92,7 @@ impl<T: Transport> Swarm<T> {
         }
         let uploads = Uploads::new(&goal, now);
         let mut swarm = Self {
-            picker: Picker::new(metainfo.pieces(), verified, rand::random()),
+            picker: Picker::new(metainfo.pieces(), verified, fastrand::u64(..)),
             net: Net::new(transport, Arc::clone(&shared), events),
             metainfo,
             shared,

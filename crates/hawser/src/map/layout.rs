@@ -40,7 +40,8 @@ pub fn place(network: &Network<'_>) -> Vec<Point> {
     let distances = distances(count, network.links);
     let pairs = count * count / 2 + 1;
     let starts = (200_000 / pairs).clamp(1, 24);
-    let mut rng = Rng(0x6861_7773_6572);
+    // A map must not change by itself.
+    let mut rng = fastrand::Rng::with_seed(0x6861_7773_6572);
     // Many links take more room than their own length.
     let crowd = (network.links.len() as f64 / count.max(1) as f64 - 1.2).clamp(0.0, 2.0);
     let stretch = 1.0 + 0.25 * crowd;
@@ -101,10 +102,10 @@ fn distances(count: usize, links: &[(usize, usize)]) -> Vec<f64> {
 }
 
 /// Places in units of a link, by descent from a random beginning.
-fn descend(distances: &[f64], count: usize, rng: &mut Rng) -> Vec<Point> {
+fn descend(distances: &[f64], count: usize, rng: &mut fastrand::Rng) -> Vec<Point> {
     let spread = (count as f64).sqrt();
     let mut places: Vec<Point> = (0..count)
-        .map(|_| Point::new(rng.unit() * spread, rng.unit() * spread))
+        .map(|_| Point::new(rng.f64() * spread, rng.f64() * spread))
         .collect();
     let mut pairs: Vec<(usize, usize)> = (0..count)
         .flat_map(|i| (i + 1..count).map(move |j| (i, j)))
@@ -241,7 +242,7 @@ impl Page<'_> {
     }
 
     /// Moves one AS after the other to where it is better, in smaller and smaller steps.
-    fn refine(&self, places: &mut [Point], rng: &mut Rng) {
+    fn refine(&self, places: &mut [Point], rng: &mut fastrand::Rng) {
         let work = places.len() * self.network.links.len().max(1);
         let rounds = (3_000_000 / work.max(1)).clamp(6, 250);
         for round in 0..rounds {
@@ -249,39 +250,14 @@ impl Page<'_> {
             for node in 0..places.len() {
                 let (was, before) = (places[node], self.cost_of(node, places));
                 let step = Point::new(
-                    (rng.unit() - 0.5) * 2.0 * reach * self.across,
-                    (rng.unit() - 0.5) * 2.0 * reach * self.down,
+                    (rng.f64() - 0.5) * 2.0 * reach * self.across,
+                    (rng.f64() - 0.5) * 2.0 * reach * self.down,
                 );
                 places[node] = was.add(step);
                 if self.cost_of(node, places) >= before {
                     places[node] = was;
                 }
             }
-        }
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014): a map must not change by itself.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// From 0 to below 1.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn shuffle<T>(&mut self, all: &mut [T]) {
-        for i in (1..all.len()).rev() {
-            let other = (self.next() % (i as u64 + 1)) as usize;
-            all.swap(i, other);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::bed::{Bed, Chance};
+use self::bed::Bed;
 use crate::support::{eventually, kill, runs};
 
 /// What is killed.
@@ -48,7 +48,7 @@ fn number(variable: &str) -> Option<u64> {
 fn what_is_killed_at_random_loses_nothing_and_leaves_nothing() {
     let seed = number("HAWSER_KILL_SEED").unwrap_or_else(|| std::process::id().into());
     let rounds = number("HAWSER_KILL_ROUNDS");
-    let mut chance = Chance::new(seed);
+    let mut chance = fastrand::Rng::with_seed(seed);
     let Some(mut bed) = Bed::make() else {
         return;
     };
@@ -56,9 +56,9 @@ fn what_is_killed_at_random_loses_nothing_and_leaves_nothing() {
         // Each kind once where nothing else is asked for.
         let victim = match rounds {
             None => VICTIMS[round as usize],
-            Some(_) => VICTIMS[chance.below(VICTIMS.len() as u64) as usize],
+            Some(_) => VICTIMS[chance.usize(..VICTIMS.len())],
         };
-        let after = Duration::from_millis(chance.below(1200));
+        let after = Duration::from_millis(chance.u64(..1200));
         eprintln!("HAWSER_KILL_SEED={seed} round {round}: {victim:?} after {after:?}");
         match victim {
             Victim::Demo => show(
@@ -87,7 +87,7 @@ fn what_is_killed_at_random_loses_nothing_and_leaves_nothing() {
                 let get = bed.get();
                 std::thread::sleep(after);
                 let status = bed.status();
-                let at = chance.below(2) as usize;
+                let at = chance.usize(..2);
                 let service = match victim {
                     Victim::Router => &status["ases"][at]["routers"][0],
                     _ => &status["ases"][at]["control"],

@@ -121,15 +121,8 @@ impl Files {
             let path = folder.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             // No two pieces alike, so that a block at a wrong place shows.
-            let mut state = seed * 0x9e37_79b9;
-            let bytes: Vec<u8> = std::iter::repeat_with(|| {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                (state >> 56) as u8
-            })
-            .take(*size)
-            .collect();
+            let mut bytes = vec![0; *size];
+            fastrand::Rng::with_seed(seed).fill(&mut bytes);
             fs::write(path, bytes).unwrap();
         }
         let files = Self { folder };

@@ -37,7 +37,7 @@ impl Swarm {
             .who(|other| other.here && other.finished.is_none())
             .filter(|other| *other != host && !known.contains(other))
             .collect();
-        self.rng.draw(&mut others, missing);
+        self.rng.shuffle(&mut others);
         others.truncate(missing);
         for other in &others {
             self.hosts[*other as usize].peers.insert(host);
@@ -93,7 +93,7 @@ impl Swarm {
                 let mut open = interested;
                 open.retain(|(to, _)| !serves.contains(to));
                 let count = choke::UNCHOKED - serves.len();
-                self.rng.draw(&mut open, count);
+                self.rng.shuffle(&mut open);
                 open.into_iter().take(count).map(|(to, _)| to).collect()
             };
             for to in chosen.into_iter().filter(|to| !serves.contains(to)) {

@@ -1,8 +1,5 @@
 //! Pieces not begun yet, ordered by how many peers have them.
 
-use rand::RngExt;
-use rand::rngs::StdRng;
-
 use crate::bitfield::Bitfield;
 
 /// Marks a piece that is in no bucket.
@@ -69,11 +66,11 @@ impl Rarity {
     }
 
     /// One of the rarest pieces among those in `has`, at random.
-    pub fn rarest(&self, has: &Bitfield, rng: &mut StdRng) -> Option<u32> {
+    pub fn rarest(&self, has: &Bitfield, rng: &mut fastrand::Rng) -> Option<u32> {
         self.buckets.iter().find_map(|bucket| {
             let start = match bucket.len() {
                 0 => return None,
-                len => rng.random_range(0..len),
+                len => rng.usize(..len),
             };
             let (before, after) = bucket.split_at(start);
             let mut around = after.iter().chain(before);
@@ -83,9 +80,9 @@ impl Rarity {
 
     /// Any piece among those in `has`, at random: until the first piece is complete, speed counts
     /// more than rarity (random first piece, as is common practice with BEP 3).
-    pub fn any(&self, has: &Bitfield, rng: &mut StdRng) -> Option<u32> {
+    pub fn any(&self, has: &Bitfield, rng: &mut fastrand::Rng) -> Option<u32> {
         let count = self.place.len() as u32;
-        let start = rng.random_range(0..count.max(1));
+        let start = rng.u32(..count.max(1));
         (start..count)
             .chain(0..start)
             .find(|piece| self.contains(*piece) && has.has(*piece))

@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rand::RngExt;
 use tempfile::TempDir;
 
 mod clients;
@@ -35,7 +34,9 @@ struct Stage {
 
 impl Stage {
     fn new(files: &[(&str, usize)], piece_length: u32) -> Self {
-        Self::filled(files, piece_length, |bytes| rand::rng().fill(bytes))
+        Self::filled(files, piece_length, |bytes| {
+            fastrand::Rng::new().fill(bytes)
+        })
     }
 
     fn zeros(length: usize, piece_length: u32) -> Self {
@@ -230,7 +231,7 @@ async fn several_gigabytes_over_a_pipe() {
     let mut block = vec![0u8; 1 << 20];
     let mut file = fs::File::create(&content).unwrap();
     for _ in 0..size >> 20 {
-        rand::rng().fill(&mut block[..]);
+        fastrand::Rng::new().fill(&mut block[..]);
         std::io::Write::write_all(&mut file, &block).unwrap();
     }
     let begun = Instant::now();

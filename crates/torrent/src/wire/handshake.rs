@@ -1,7 +1,5 @@
 //! The handshake: the first 68 bytes in each direction (BEP 3).
 
-use rand::RngExt;
-
 use super::error::WireError;
 use crate::metainfo::InfoHash;
 
@@ -25,7 +23,7 @@ impl PeerId {
     /// A new one: `-HW` and the version, then random bytes (BEP 20).
     pub fn random() -> Self {
         let mut id = *b"-HW0100-............";
-        rand::rng().fill(&mut id[8..]);
+        fastrand::Rng::new().fill(&mut id[8..]);
         Self(id)
     }
 }

@@ -8,7 +8,6 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hawser_torrent::{CreateOptions, Metainfo, create};
-use rand::RngExt;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -98,7 +97,7 @@ impl Shared {
             let path = dir.path().join("seeded").join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             let mut bytes = vec![0u8; *length];
-            rand::rng().fill(&mut bytes[..]);
+            fastrand::Rng::new().fill(&mut bytes[..]);
             fs::write(path, bytes).unwrap();
         }
         let top = Path::new(files[0].0).components().next().unwrap();

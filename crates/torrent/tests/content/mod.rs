@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hawser_torrent::{CreateOptions, Download, DownloadError, Metainfo, Summary, create};
-use rand::RngExt;
 use tempfile::TempDir;
 
 /// Longest wait for something that must come: far beyond what it takes.
@@ -21,7 +20,7 @@ impl Content {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file.bin");
         let mut bytes = vec![0u8; length];
-        rand::rng().fill(&mut bytes[..]);
+        fastrand::Rng::new().fill(&mut bytes[..]);
         std::fs::write(&file, bytes).unwrap();
         let torrent = create(&file, options, |_, _| {}).unwrap();
         let metainfo = Metainfo::parse(&torrent).unwrap();

@@ -19,23 +19,6 @@ const BYTES: usize = 12 << 20;
 /// In the environment of every process, so that none is overlooked.
 const MARK: &str = "HAWSER_TEST_MARK";
 
-/// Numbers that a seed decides (SplitMix64, Steele and others 2014).
-pub struct Chance(u64);
-
-impl Chance {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-}
-
 /// The processes that run with a mark.
 pub fn marked(mark: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
