@@ -206,6 +206,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         };
         entry.remove(subflow);
         entry.error = Some(error);
+        self.news = true;
         let before = entry.backoff.is_replaced();
         entry.backoff.fail(failure, at_least, now);
         if entry.backoff.is_replaced() != before {

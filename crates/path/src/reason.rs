@@ -170,6 +170,13 @@ pub enum Reason {
         /// The peer.
         peer: String,
     },
+    /// Left: it fails, and while it is tried again another path is used in its place.
+    Fails {
+        /// Why it last failed, in one line.
+        why: String,
+    },
+    /// Left: the path is not offered any more.
+    NotOffered,
     /// Left: the remote chooses among the paths, and another one is enough to reach it.
     RemoteChooses,
 }
@@ -185,7 +192,7 @@ impl fmt::Display for Reason {
             }
             Self::Limit { max } => write!(f, "limit of {max} path{} reached", plural(*max)),
             Self::Copy => f.write_str("another copy of this path is preferred"),
-            Self::Unfit { why } => f.write_str(why),
+            Self::Unfit { why } | Self::Fails { why } => f.write_str(why),
             Self::SlowHandshake {
                 handshake,
                 share_ppm,
@@ -281,6 +288,7 @@ impl fmt::Display for Reason {
             }
             Self::NextTurn => f.write_str("nothing is free, next turn"),
             Self::Withdrawn { peer } => write!(f, "no longer offered to {peer}"),
+            Self::NotOffered => f.write_str("not offered any more"),
             Self::RemoteChooses => f.write_str("not chosen by the remote"),
         }
     }

@@ -125,19 +125,20 @@ impl<P: AsRef<Path>> Entry<P> {
 
     /// What is decided about it, and why.
     pub fn decision(&self) -> Decision {
-        let unfit = |why: &str| Decision::left(Reason::Unfit { why: why.into() });
         if let Some(reason) = self.unusable() {
             return Decision::left(reason.clone());
         }
         if !self.offered {
-            return unfit("not offered any more");
+            return Decision::left(Reason::NotOffered);
         }
         // What was weighed counts as long as the selection does not contradict it.
         let weighed = self.weighed.as_ref();
         let weighed = weighed.filter(|one| (one.verdict != Verdict::Left) == self.is_used());
         let decided = weighed.or(self.selected.as_ref());
-        decided
-            .cloned()
-            .unwrap_or_else(|| unfit("another path is used while it fails"))
+        decided.cloned().unwrap_or_else(|| {
+            let error = self.open.is_none().then(|| self.error.clone()).flatten();
+            let why = error.unwrap_or_else(|| "nothing comes over it".into());
+            Decision::left(Reason::Fails { why })
+        })
     }
 }

@@ -10,7 +10,9 @@ use crate::out::{errln, plain};
 pub fn why(path: &PathProgress) -> Option<String> {
     let decision = path.decision.as_ref().map(ToString::to_string);
     let down = matches!(path.state, PathState::Waiting | PathState::Left);
+    let said = |error: &String| decision.as_ref().is_some_and(|it| it.ends_with(error));
     let error = path.last_error.clone().filter(|_| down);
+    let error = error.filter(|error| !said(error));
     let parts: Vec<String> = decision.into_iter().chain(error).collect();
     (!parts.is_empty()).then(|| plain(&parts.join("; ")))
 }
