@@ -10,37 +10,39 @@ use base64::prelude::BASE64_STANDARD;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{AsTopology, Shape};
+use crate::IsdAsn;
+use crate::as_topology::AsTopology;
+use crate::network::Shape;
 
 /// The folder of one AS, as scionproto lays it out: `topology.json`, `keys/master0.key`, the trust
 /// root configurations of `certs/`, the AS's own keys and certificates in `crypto/`; and
-/// `links.json`, what its links are to behave like.
+/// `links.json`, the wanted state of its links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsDir(PathBuf);
 
-/// What a border router makes of an external interface.
+/// The wanted state of an external interface.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LinkState {
-    /// Whether packets pass at all.
+    /// Whether packets pass.
     pub up: bool,
     /// Rate, delay, jitter and loss.
     #[serde(flatten)]
     pub shape: Shape,
 }
 
-/// A file of an AS's folder that cannot be used.
+/// A file of an AS's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AsDirError {
-    /// Cannot be read or written.
+    /// It cannot be read or written.
     #[error("cannot use {path}: {source}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Not what it should be.
+    /// Its content is not valid.
     #[error("{path} is not valid: {reason}", path = path.display())]
     Format {
         /// The file.
@@ -61,32 +63,47 @@ impl AsDir {
         Self(path.into())
     }
 
-    /// Where the folder is.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
     /// Reads `topology.json`.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not valid.
     pub fn topology(&self) -> Result<AsTopology, AsDirError> {
         read_json(&self.0.join("topology.json"))
     }
 
     /// Writes `topology.json`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn write_topology(&self, topology: &AsTopology) -> Result<(), AsDirError> {
         write_json(&self.0.join("topology.json"), topology)
     }
 
     /// Reads `links.json`: the state of each external interface.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is not valid.
     pub fn links(&self) -> Result<BTreeMap<u16, LinkState>, AsDirError> {
         read_json(&self.0.join("links.json"))
     }
 
     /// Writes `links.json`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn write_links(&self, links: &BTreeMap<u16, LinkState>) -> Result<(), AsDirError> {
         write_json(&self.0.join("links.json"), links)
     }
 
     /// The key of the AS's hop-field MACs, derived from `keys/master0.key`.
+    ///
+    /// # Errors
+    /// When that file cannot be read, or has no key of 16 bytes in base64.
     pub fn hop_key(&self) -> Result<[u8; 16], AsDirError> {
         let path = self.master_key_path();
         let text = std::fs::read_to_string(&path).map_err(io(&path))?;
@@ -106,12 +123,18 @@ impl AsDir {
     }
 
     /// Writes `keys/master0.key`, readable by its owner only.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn write_master_key(&self, key: &[u8; 16]) -> Result<(), AsDirError> {
         write_key(&self.master_key_path(), key)
     }
 
-    /// Writes `keys/master1.key`, which scionproto's programs do not start without: the key that is
-    /// to follow the first.
+    /// Writes `keys/master1.key`, the key that is to follow the first. scionproto's programs do not
+    /// start without it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn write_next_master_key(&self, key: &[u8; 16]) -> Result<(), AsDirError> {
         write_key(&self.0.join("keys").join("master1.key"), key)
     }
@@ -125,7 +148,7 @@ impl AsDir {
         self.0.join("router.sock")
     }
 
-    /// The same of the border router of that name, where the AS has several.
+    /// The Unix socket of the border router `name`, where the AS has several.
     pub fn router_socket_of(&self, name: &str) -> PathBuf {
         self.0.join(format!("{name}.sock"))
     }
@@ -134,6 +157,11 @@ impl AsDir {
     pub fn control_socket(&self) -> PathBuf {
         self.0.join("control.sock")
     }
+}
+
+/// The name of an AS's folder: the ISD-AS with `_` for `:`, as in scionproto's file names.
+pub fn as_folder(isd_as: IsdAsn) -> String {
+    isd_as.to_string().replace(':', "_")
 }
 
 fn write_key(path: &Path, key: &[u8; 16]) -> Result<(), AsDirError> {
@@ -169,7 +197,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, AsDirError> {
     })
 }
 
-/// Writes beside and renames, so that a reader never sees half a file.
+/// Writes to another file and renames it, so that a reader never sees half a file.
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), AsDirError> {
     let bytes = serde_json::to_vec_pretty(value).map_err(|e| AsDirError::Format {
         path: path.to_owned(),
@@ -183,7 +211,7 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), AsDirError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bfd, BorderRouter, Interface, LinkTo};
+    use crate::as_topology::{Bfd, BorderRouter, Interface, LinkTo};
 
     fn folder() -> (tempfile::TempDir, AsDir) {
         let folder = tempfile::tempdir().unwrap();
@@ -286,5 +314,13 @@ mod tests {
         .into();
         dir.write_links(&links).unwrap();
         assert_eq!(dir.links().unwrap(), links);
+    }
+
+    #[test]
+    fn as_folders_have_no_colons() {
+        let isd_as: IsdAsn = "1-ff00:0:110".parse().unwrap();
+        assert_eq!(as_folder(isd_as), "1-ff00_0_110");
+        let bgp: IsdAsn = "64-559".parse().unwrap();
+        assert_eq!(as_folder(bgp), "64-559");
     }
 }

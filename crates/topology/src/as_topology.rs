@@ -1,23 +1,16 @@
-//! `topology.json`: one AS as its own services see it, in scionproto's layout.
+//! One AS, as its own services see it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::IsdAsn;
-
-mod address;
-mod duration;
-mod file;
 
 /// One AS: its services, its border routers and their interfaces.
 ///
-/// Every `topology.json` of scionproto can be read. Keys that are not used here (hidden segments,
-/// gateways, time stamps) are passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "file::File", into = "file::File")]
+/// Its JSON form is scionproto's `topology.json`. Keys that are not used here (hidden segments,
+/// gateways, time stamps) are ignored.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsTopology {
     /// The AS.
     pub isd_as: IsdAsn,
@@ -25,8 +18,8 @@ pub struct AsTopology {
     pub mtu: u16,
     /// Whether it is a core AS.
     pub core: bool,
-    /// First and last UDP port that routers deliver to directly; `(0, 0)`: none, all goes to the
-    /// shim dispatcher.
+    /// First and last UDP port that routers deliver to directly; `(0, 0)` where they deliver
+    /// everything to the shim dispatcher.
     pub dispatched_ports: (u16, u16),
     /// Control services by name.
     pub control_service: BTreeMap<String, SocketAddr>,
@@ -39,7 +32,7 @@ pub struct AsTopology {
 /// A border router.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BorderRouter {
-    /// Where the AS's hosts send their packets.
+    /// The address that the AS's hosts send their packets to.
     pub internal_addr: SocketAddr,
     /// Its interfaces by number.
     pub interfaces: BTreeMap<u16, Interface>,
@@ -50,32 +43,32 @@ pub struct BorderRouter {
 pub struct Interface {
     /// Underlay address of this end. An unspecified one leaves the address to the system.
     pub local: SocketAddr,
-    /// Underlay address of the neighbour's end; unspecified where the file leaves it out, as it may
-    /// for everybody but the router itself.
+    /// Underlay address of the neighbour's end; unspecified where the file leaves it out, which only
+    /// the router itself needs.
     pub remote: SocketAddr,
     /// The neighbour AS.
     pub isd_as: IsdAsn,
-    /// The interface's number in the neighbour AS; 0 where the file leaves it out, as it may for
-    /// links other than peering ones.
+    /// The interface's number in the neighbour AS; 0 where the file leaves it out, which only
+    /// peering links need.
     pub remote_id: u16,
-    /// What the neighbour is to this AS.
+    /// The neighbour's role towards this AS.
     pub link_to: LinkTo,
     /// Largest SCION packet on the link, in bytes.
     pub mtu: u16,
-    /// How the link is watched.
+    /// How the link is monitored.
     pub bfd: Bfd,
 }
 
-/// How the routers at a link's ends watch it (BFD, RFC 5880).
+/// How the routers at a link's ends monitor it (BFD, RFC 5880).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bfd {
-    /// Whether the link is not watched at all, and always counts as up.
+    /// Whether the link is not monitored, and always counts as up.
     pub disable: bool,
     /// The link counts as down when this many packets in a row are missing; at least 1.
     pub detect_mult: u8,
-    /// How often this end wants to send.
+    /// Shortest interval at which this end sends.
     pub desired_min_tx: Duration,
-    /// How often this end can receive.
+    /// Shortest interval at which this end can receive.
     pub required_min_rx: Duration,
 }
 
@@ -91,7 +84,7 @@ impl Default for Bfd {
     }
 }
 
-/// What a neighbour is to this AS.
+/// The role of a neighbour towards an AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkTo {
     /// Both are core ASes.
@@ -103,6 +96,3 @@ pub enum LinkTo {
     /// The neighbour is a peer.
     Peer,
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,27 +1,22 @@
-//! A SCION network: ASes, links, and what each link behaves like.
+//! A SCION network: ASes, links, and the rate, delay, jitter and loss of each.
 
 use std::fmt;
-use std::io::Read;
-use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{IsdAsn, TopologyError, isd_as_text, isd_as_text_option, ready, topo};
+use crate::{IsdAsn, isd_as_text};
 
-/// Bytes of a SCION packet, from the common header on, that a link carries when nothing else is
-/// said: an Ethernet frame of 1500 bytes less the IPv4 and UDP headers of the underlay.
+/// Default MTU in bytes of a SCION packet, from the common header on: an Ethernet frame of 1500
+/// bytes less the IPv4 and UDP headers of the underlay.
 pub(crate) const DEFAULT_MTU: u16 = 1472;
 
-/// UDP ports that border routers deliver to directly when nothing else is said, as in scionproto's
-/// topology generator.
+/// Default range of UDP ports that border routers deliver to directly, that of scionproto's topology
+/// generator.
 pub(crate) const DEFAULT_DISPATCHED_PORTS: (u16, u16) = (31000, 32767);
 
-/// Bytes of a `.topo` file that are read at most: some 100,000 links.
-const LARGEST_FILE: u64 = 16 << 20;
-
-/// Time a full queue at a link's limit takes to drain when nothing else is said.
+/// Default time that a full queue at a link's limit takes to drain.
 const DEFAULT_QUEUE: Duration = Duration::from_millis(50);
 
 /// A whole SCION network.
@@ -43,25 +38,25 @@ pub struct As {
     pub core: bool,
     /// Whether it votes on updates of its ISD's trust root configuration.
     pub voting: bool,
-    /// Whether it has the newest trust root configuration at all times.
+    /// Whether it always has the newest trust root configuration.
     pub authoritative: bool,
     /// Whether it is a certificate authority of its ISD.
     pub issuing: bool,
     /// The AS that issues its certificate, where the file names one.
-    #[serde(with = "isd_as_text_option")]
+    #[serde(with = "isd_as_text::option")]
     pub cert_issuer: Option<IsdAsn>,
-    /// What its hosts and border routers speak among themselves.
+    /// The underlay between its hosts and border routers.
     pub underlay: Underlay,
-    /// First and last UDP port that its border routers deliver to directly; `(0, 0)` where all that
-    /// comes in goes to a dispatcher.
+    /// First and last UDP port that its border routers deliver to directly; `(0, 0)` where they
+    /// deliver everything to a dispatcher.
     pub dispatched_ports: (u16, u16),
     /// Largest SCION packet inside the AS, in bytes.
     pub mtu: u16,
-    /// What the AS says of itself in path metadata.
+    /// The note of the AS in path metadata.
     pub note: Option<String>,
 }
 
-/// What carries SCION packets from one router or host to the next.
+/// The protocols that carry SCION packets from one router or host to the next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Underlay {
     /// UDP over IPv4.
@@ -74,7 +69,7 @@ pub enum Underlay {
 }
 
 impl Underlay {
-    /// Bytes that its IP and UDP headers take, which no MTU of SCION counts.
+    /// Length of its IP and UDP headers in bytes, which MTUs of SCION do not count.
     pub fn headers(self) -> u16 {
         match self {
             Self::Ipv4 => 20 + 8,
@@ -107,13 +102,13 @@ impl fmt::Display for Underlay {
 /// A link between two ASes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Link {
-    /// One end; of a [`LinkKind::Child`] link the parent's.
+    /// One end; that of the parent if the link is [`LinkKind::Child`].
     pub a: End,
-    /// The other end; of a [`LinkKind::Child`] link the child's.
+    /// The other end; that of the child if the link is [`LinkKind::Child`].
     pub b: End,
-    /// What the link is in SCION's routing.
+    /// Its kind in SCION's routing.
     pub kind: LinkKind,
-    /// What its two border routers speak over it.
+    /// The underlay between its two border routers.
     pub underlay: Underlay,
     /// Largest SCION packet on the link, in bytes.
     pub mtu: u16,
@@ -128,9 +123,9 @@ pub struct End {
     #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
     /// The border router that has the interface, as the topology file names it (`A` in
-    /// `1-ff00:0:110-A#1`); empty where it names none. All ends of an AS that name none are at one
-    /// router. (scionproto's generator makes a router of its own for each of them. The paths are
-    /// the same, and networks stay small.)
+    /// `1-ff00:0:110-A#1`); empty where it names none. All ends of an AS without a name are at one
+    /// router. (scionproto's generator gives each of them a router. The paths are the same, and
+    /// networks stay small.)
     #[serde(default)]
     pub router: String,
     /// The interface's number in the AS, never 0.
@@ -147,7 +142,7 @@ impl fmt::Display for End {
     }
 }
 
-/// What a link is in SCION's routing.
+/// The kind of a link in SCION's routing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum LinkKind {
@@ -188,15 +183,15 @@ impl Link {
     }
 }
 
-/// What a link behaves like, in each direction.
+/// Rate, delay, jitter and loss of a link, in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Limit in bit/s of Ethernet frames; none means as fast as the machine.
+    /// Limit in bit/s of Ethernet frames; `None` for no limit.
     pub rate: Option<u64>,
     /// Added one-way delay.
     #[serde(rename = "delay_us", with = "micros")]
     pub delay: Duration,
-    /// How far the delay of a packet may lie from `delay`, either way.
+    /// Largest difference of a packet's delay from `delay`, in either direction.
     #[serde(rename = "jitter_us", with = "micros")]
     pub jitter: Duration,
     /// Share of packets lost, 0 to 1.
@@ -234,70 +229,6 @@ mod micros {
 }
 
 impl Network {
-    /// Reads a topology in scionproto's `.topo` format.
-    ///
-    /// Accepted beyond it: the link keys `rate`, `delay`, `jitter`, `loss` and `queue`, and the AS
-    /// key `note`. Of its keys `bw`, `control_servers` and `test_dispatcher` change nothing: its
-    /// generator does not heed the first two either, and the third is about its containers. Unknown
-    /// keys are refused. Ends without an interface number (`1-ff00:0:110`) get the lowest one of
-    /// their AS that is free, in the order of the file.
-    pub fn parse(topo: &str) -> Result<Self, TopologyError> {
-        topo::parse(topo)
-    }
-
-    /// Reads a `.topo` file.
-    pub fn load(path: &Path) -> Result<Self, TopologyError> {
-        let failed = |reason: String| TopologyError::File {
-            path: path.to_owned(),
-            reason,
-        };
-        let file = std::fs::File::open(path).map_err(|e| failed(e.to_string()))?;
-        let mut text = String::new();
-        file.take(LARGEST_FILE + 1)
-            .read_to_string(&mut text)
-            .map_err(|e| failed(e.to_string()))?;
-        if text.len() as u64 > LARGEST_FILE {
-            return Err(failed(format!("it has more than {LARGEST_FILE} bytes")));
-        }
-        Self::parse(&text)
-    }
-
-    /// Writes the network in the `.topo` format, so that [`Network::parse`] reads the same one
-    /// back.
-    pub fn to_topo(&self) -> String {
-        topo::write(self)
-    }
-
-    /// A topology that comes with hawser: `fig4`, `fig7a` or `fig9` (001).
-    pub fn ready(name: &str) -> Option<Self> {
-        ready::text(name).and_then(|text| Self::parse(text).ok())
-    }
-
-    /// The names that [`Network::ready`] knows.
-    pub fn ready_names() -> impl Iterator<Item = &'static str> {
-        ready::names()
-    }
-
-    /// Reads what [`Network::write_json`] wrote.
-    pub fn read_json(path: &Path) -> Result<Self, TopologyError> {
-        let failed = |reason: String| TopologyError::File {
-            path: path.to_owned(),
-            reason,
-        };
-        let bytes = std::fs::read(path).map_err(|e| failed(e.to_string()))?;
-        serde_json::from_slice(&bytes).map_err(|e| failed(e.to_string()))
-    }
-
-    /// Writes the network as JSON.
-    pub fn write_json(&self, path: &Path) -> Result<(), TopologyError> {
-        let failed = |reason: String| TopologyError::File {
-            path: path.to_owned(),
-            reason,
-        };
-        let bytes = serde_json::to_vec_pretty(self).map_err(|e| failed(e.to_string()))?;
-        std::fs::write(path, bytes).map_err(|e| failed(e.to_string()))
-    }
-
     /// The AS of that number.
     pub fn find(&self, isd_as: IsdAsn) -> Option<&As> {
         self.ases.iter().find(|a| a.isd_as == isd_as)

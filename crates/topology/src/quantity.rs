@@ -1,8 +1,8 @@
-//! Rates, times and losses as `tc` and `ip` users write them.
+//! Rates, times and losses, as in `tc` and `ip`.
 
 use std::time::Duration;
 
-/// A text that is no rate, time or loss.
+/// A text that is not a rate, time or loss.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
@@ -30,7 +30,10 @@ fn split(text: &str) -> Option<(f64, String)> {
 }
 
 /// Reads a rate in bit/s: `10mbit`, `2.5gbit`, `800kbit`, `1000bit`, or a bare number of bit/s.
-/// Units are decimal, as in `tc`. Zero is refused.
+/// Units are decimal, as in `tc`.
+///
+/// # Errors
+/// When it is not a rate, or not between 8 bit/s and 1 Pbit/s.
 pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
     let wrong = || QuantityError::Rate(text.to_owned());
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -44,15 +47,18 @@ pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
         _ => return Err(wrong()),
     };
     let rate = number * scale;
-    // A limit below one byte a second cannot be told from no link at all.
+    // Below one byte a second a link is as good as down.
     if !(8.0..=1e15).contains(&rate) {
         return Err(wrong());
     }
     Ok(rate.round() as u64)
 }
 
-/// Reads a time: `20ms`, `500us`, `1s`. A bare number is refused, since `tc` and `ip` differ on its
-/// unit; `0` is accepted.
+/// Reads a time: `20ms`, `500us`, `1s`, `0`.
+///
+/// # Errors
+/// When it is not a time, or longer than an hour. A number without a unit is refused, since `tc` and
+/// `ip` differ on its unit.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     let wrong = || QuantityError::Duration(text.to_owned());
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -64,14 +70,17 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
         _ => return Err(wrong()),
     };
     let seconds = number * scale;
-    // One hour: far above any link, far below any overflow.
+    // An hour is far above the delay of any link, and far below any overflow.
     if seconds > 3600.0 {
         return Err(wrong());
     }
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
-/// Reads a loss as a share between 0 and 1: `0.1%`, `100%`, or a bare `0`.
+/// Reads a loss as a share between 0 and 1: `0.1%`, `100%`, or `0`.
+///
+/// # Errors
+/// When it is not a loss.
 pub fn parse_loss(text: &str) -> Result<f64, QuantityError> {
     let wrong = || QuantityError::Loss(text.to_owned());
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -110,10 +119,10 @@ pub fn format_duration(time: Duration) -> String {
     }
 }
 
-/// Writes a loss with as few digits as [`parse_loss`] needs to read it back.
+/// Writes a loss with the fewest digits from which [`parse_loss`] reads the same.
 pub fn format_loss(loss: f64) -> String {
     let percent = loss * 100.0;
-    // A share is a percentage divided by 100: times 100 it may be off by a bit.
+    // A share times 100 may be off by a bit.
     (0..=17)
         .map(|digits| format!("{percent:.digits$}%"))
         .find(|text| parse_loss(text) == Ok(loss))

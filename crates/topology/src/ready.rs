@@ -21,7 +21,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::Network;
+    use crate::network::Network;
 
     #[test]
     fn every_ready_topology_parses() {

@@ -1,131 +1,19 @@
-//! The `.topo` format: scionproto's YAML with what a link behaves like added.
+//! The `.topo` format: scionproto's YAML, with the rate, delay, jitter, loss and queue of links
+//! added.
 
 mod end;
 mod file;
 mod write;
 
-use std::path::PathBuf;
-
 use self::end::{Numbers, RawEnd};
 use self::file::{TopoAs, TopoFile, TopoLink};
 pub use self::write::write;
+use crate::error::{MIN_MTU, TopologyError};
 use crate::network::{
     As, DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU, End, Link, LinkKind, Network, Shape, Underlay,
 };
-use crate::{IsdAsn, QuantityError, parse_duration, parse_loss, parse_rate};
-
-/// Why a topology was refused.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TopologyError {
-    /// The file cannot be read or written.
-    #[error("cannot use topology file {path}: {reason}", path = path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system or the JSON reader said.
-        reason: String,
-    },
-    /// Not YAML, a key missing, of the wrong type, or unknown.
-    #[error("topology is not valid: {0}")]
-    Format(String),
-    /// A key of `ASes` is no ISD-AS.
-    #[error("topology: {0:?} is not an ISD-AS: write for example 1-ff00:0:110")]
-    IsdAs(String),
-    /// An end of a link is no interface.
-    #[error("topology: {0:?} is not an interface: write for example 1-ff00:0:110#1")]
-    End(String),
-    /// More links end in an AS than there are interface numbers.
-    #[error("topology: {0} has no interface number left for its next link")]
-    NoNumberLeft(IsdAsn),
-    /// An AS that is to issue a certificate is not there, or in another ISD.
-    #[error(
-        "topology: {isd_as} names the certificate issuer {issuer}, which is not an AS of its ISD: name one that is"
-    )]
-    Issuer {
-        /// The AS.
-        isd_as: IsdAsn,
-        /// Its issuer.
-        issuer: IsdAsn,
-    },
-    /// An underlay that is none.
-    #[error("topology: the underlay {underlay:?} of {thing} is none: write UDP/IPv4 or UDP/IPv6")]
-    Underlay {
-        /// What has the underlay.
-        thing: String,
-        /// What was written.
-        underlay: String,
-    },
-    /// A range of ports that is none.
-    #[error(
-        "topology: the dispatched_ports {ports:?} of {thing} are none: write all, a range such as 31000-32767, or - for no port"
-    )]
-    Ports {
-        /// What has the ports.
-        thing: String,
-        /// What was written.
-        ports: String,
-    },
-    /// A link names an AS that `ASes` does not list.
-    #[error(
-        "topology: link {link} names the AS {isd_as}, which is not under ASes: add it there or mend the link"
-    )]
-    UnknownAs {
-        /// The link, as `a - b`.
-        link: String,
-        /// The AS it names.
-        isd_as: IsdAsn,
-    },
-    /// Two links use the same interface.
-    #[error("topology: interface {0} is used by two links: give one of them another number")]
-    InterfaceTwice(String),
-    /// Both ends of a link are in one AS.
-    #[error("topology: link {0} joins an AS to itself")]
-    SelfLink(String),
-    /// A core link touches an AS that is not core.
-    #[error(
-        "topology: link {link} is CORE, but {isd_as} is not a core AS: set `core: true` or make it a CHILD link"
-    )]
-    NotCore {
-        /// The link, as `a - b`.
-        link: String,
-        /// The AS that is not core.
-        isd_as: IsdAsn,
-    },
-    /// A child link leads to a core AS.
-    #[error(
-        "topology: link {link} makes the core AS {isd_as} a child: core ASes are joined by CORE links"
-    )]
-    CoreChild {
-        /// The link, as `a - b`.
-        link: String,
-        /// The core AS.
-        isd_as: IsdAsn,
-    },
-    /// An MTU too small for a SCION packet with a path.
-    #[error("topology: mtu {mtu} of {thing} is too small: at least {MIN_MTU} bytes are needed")]
-    Mtu {
-        /// What has the MTU.
-        thing: String,
-        /// The MTU.
-        mtu: u16,
-    },
-    /// A rate, time or loss that is none.
-    #[error("topology: link {link}: {source}")]
-    Quantity {
-        /// The link, as `a - b`.
-        link: String,
-        /// What is wrong with it.
-        source: QuantityError,
-    },
-    /// No AS at all.
-    #[error("topology: it lists no ASes")]
-    Empty,
-}
-
-/// Smallest accepted MTU in bytes: scionproto's routers and QUIC's 1200-byte datagrams both stop
-/// working below the IPv6 minimum.
-const MIN_MTU: u16 = 1280;
+use crate::quantity::{parse_duration, parse_loss, parse_rate};
+use crate::{IsdAsn, ports};
 
 /// Reads a topology.
 pub fn parse(text: &str) -> Result<Network, TopologyError> {
@@ -183,7 +71,7 @@ pub fn parse(text: &str) -> Result<Network, TopologyError> {
     Ok(Network { ases, links })
 }
 
-/// What holds for ASes and links that say nothing of it.
+/// The values of ASes and links that set none.
 struct Defaults {
     mtu: u16,
     ports: (u16, u16),
@@ -301,18 +189,8 @@ fn read_underlay(
     })
 }
 
-/// Reads what scionproto takes in `topology.json`.
 fn read_ports(text: &str, thing: impl FnOnce() -> String) -> Result<(u16, u16), TopologyError> {
-    match text {
-        "" | "-" => return Ok((0, 0)),
-        "all" | "ALL" => return Ok((1, u16::MAX)),
-        _ => {}
-    }
-    let range = text.split_once('-').and_then(|(first, last)| {
-        let range: (u16, u16) = (first.parse().ok()?, last.parse().ok()?);
-        (range.0 > 0 && range.0 <= range.1).then_some(range)
-    });
-    range.ok_or_else(|| TopologyError::Ports {
+    ports::parse(text).ok_or_else(|| TopologyError::Ports {
         thing: thing(),
         ports: text.to_owned(),
     })
@@ -328,7 +206,7 @@ fn check_mtu(mtu: u16, thing: impl FnOnce() -> String) -> Result<u16, TopologyEr
     Ok(mtu)
 }
 
-/// The first line of a reader's message: the rest is a drawing of the place.
+/// The first line of the reader's message; the others show the place in the file.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }

@@ -14,7 +14,7 @@ pub struct Chain {
     isd_as: IsdAsn,
 }
 
-/// Why something is no certificate chain.
+/// Not a certificate chain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
@@ -24,7 +24,7 @@ pub enum ChainError {
     /// A certificate cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// The certificates do not make a chain.
+    /// The certificates are not a chain.
     #[error("not a chain of an AS certificate and a CA certificate: {0}")]
     Rule(&'static str),
 }
@@ -33,7 +33,7 @@ impl Chain {
     /// The chain of two certificates in DER: the AS's, then the authority's.
     ///
     /// # Errors
-    /// When one is none, or they do not make a chain.
+    /// When one is not a certificate, or they are not a chain.
     pub fn from_der(r#as: &[u8], ca: &[u8]) -> Result<Self, ChainError> {
         Self::new(Certificate::from_der(r#as)?, Certificate::from_der(ca)?)
     }
@@ -41,7 +41,7 @@ impl Chain {
     /// The chain of a file such as `ISD1-ASff00_0_110.pem`.
     ///
     /// # Errors
-    /// When it does not have exactly two certificates that make a chain.
+    /// When it does not have exactly two certificates that are a chain.
     pub fn from_pem(text: &[u8]) -> Result<Self, ChainError> {
         let blocks = pem::blocks(text).map_err(ChainError::Pem)?;
         match blocks.as_slice() {
@@ -61,7 +61,7 @@ impl Chain {
             return rule("the second certificate is not a CA's");
         }
         if !ca.validity().covers(&r#as.validity()) {
-            return rule("the CA's certificate does not hold as long as the AS's");
+            return rule("the CA's certificate is not valid as long as the AS's");
         }
         if !r#as.is_issued_by(&ca) {
             return rule("the second certificate's key did not sign the first");
@@ -72,7 +72,7 @@ impl Chain {
         }
     }
 
-    /// Whose it is.
+    /// The AS.
     pub fn isd_as(&self) -> IsdAsn {
         self.isd_as
     }
@@ -87,19 +87,19 @@ impl Chain {
         &self.ca
     }
 
-    /// When it holds: as long as the AS's certificate.
+    /// The time during which it is valid: that of the AS's certificate.
     pub fn validity(&self) -> Validity {
         self.r#as.validity()
     }
 
-    /// Whether both its certificates hold at a Unix second.
+    /// Whether both its certificates are valid at a Unix second.
     pub fn holds(&self, at: u64) -> bool {
-        // Chain::new: the authority's holds when the AS's does.
+        // Chain::new has checked that the authority's covers the AS's.
         self.validity().contains(at)
     }
 
-    /// Whether a root of the TRC issued the authority's certificate. The roots of a TRC hold as
-    /// long as the TRC.
+    /// Whether a root of the TRC issued the authority's certificate. The roots of a TRC are valid
+    /// as long as the TRC.
     pub fn is_rooted_in(&self, trc: &Trc) -> bool {
         trc.isd() == self.isd_as.isd().to_u16()
             && trc

@@ -1,8 +1,8 @@
-//! SCION's control-plane PKI: TRCs, certificates, and what they sign.
+//! SCION's control-plane PKI: TRCs, certificates and signatures.
 //!
-//! The roots of trust of an ISD stand in its TRC, which the voting ASes sign; an AS has a
-//! certificate from a certification authority, and that one from a root in the TRC. Formats and
-//! rules are those of the "SCION Control-Plane PKI" documents and of scionproto.
+//! The roots of trust of an ISD are in its TRC, which the voting ASes sign; an AS has a certificate
+//! from a certification authority, and the authority one from a root in the TRC. Formats and rules
+//! are those of the "SCION Control-Plane PKI" documents and of scionproto.
 
 mod certificate;
 mod chain;
@@ -14,10 +14,12 @@ mod message;
 mod oid;
 mod payload;
 mod pem;
+mod query;
 mod segment;
 mod signer;
 mod store;
 mod trc;
+mod trc_verify;
 mod write;
 
 pub use self::certificate::{Certificate, CertificateError, Kind, Validity};
@@ -26,8 +28,10 @@ pub use self::cms::SignedError;
 pub use self::issue::SignError;
 pub use self::key::KeyError;
 pub use self::message::MessageError;
-pub use self::segment::{ChainQuery, SegmentVerifyError};
+pub use self::query::ChainQuery;
+pub use self::segment::SegmentVerifyError;
 pub use self::signer::Signer;
 pub use self::store::{LoadError, Store};
-pub use self::trc::{Trc, TrcError, TrcId, TrcVerifyError};
+pub use self::trc::{Trc, TrcError, TrcId};
+pub use self::trc_verify::TrcVerifyError;
 pub use self::write::{AsRole, WriteError, write};

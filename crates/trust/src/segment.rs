@@ -1,4 +1,4 @@
-//! Whether a path segment is what its ASes signed.
+//! Verifying the signatures of a path segment.
 
 use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::{
@@ -7,35 +7,22 @@ use scion_protobuf::proto::control_plane::v1::{
 use sciparse::dataplane_path::standard::types::exp_time_to_duration;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::certificate::Validity;
 use crate::message::{self, MessageError, Opened};
+use crate::query::ChainQuery;
 use crate::store::Store;
 use crate::trc::TrcId;
 
-/// The certificate chains that a signature can be checked with.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChainQuery {
-    /// Whose.
-    pub isd_as: IsdAsn,
-    /// The identifier of the key.
-    pub subject_key_id: Vec<u8>,
-    /// The first second at which they must hold.
-    pub since: u64,
-    /// The last.
-    pub until: u64,
-}
-
-/// Why a segment is not to be believed.
+/// A segment that cannot be verified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentVerifyError {
     /// It cannot be read.
     #[error("the segment cannot be read: {0}")]
     Format(String),
-    /// A signed message in it cannot be read or believed.
+    /// A signed message in it cannot be read, or its signature is wrong.
     #[error("entry {at} of the segment: {source}")]
     Message {
-        /// The place of the entry, from 0.
+        /// The index of the entry.
         at: usize,
         /// What is wrong.
         source: MessageError,
@@ -48,27 +35,26 @@ pub enum SegmentVerifyError {
         /// The AS that signed it.
         signed: IsdAsn,
     },
-    /// There is no TRC to trust that holds.
-    #[error("no TRC of ISD {0} that holds now: put it into the folder certs")]
+    /// There is no trusted TRC that is valid.
+    #[error("no TRC of ISD {0} is valid now: put the newest into the folder certs")]
     NoTrc(u16),
     /// The signer knows a newer TRC, or one of another base.
-    #[error("{isd_as} signed with {wanted} in mind, but the newest known is {known}: get {wanted}")]
+    #[error("{isd_as} signed under {wanted}, but the newest known TRC is {known}: get {wanted}")]
     OtherTrc {
         /// The signer.
         isd_as: IsdAsn,
         /// The TRC that the signature names.
         wanted: TrcId,
-        /// The newest TRC at hand.
+        /// The newest known TRC.
         known: TrcId,
     },
-    /// The certificate chain is not at hand.
-    #[error("no certificate chain of AS {} that holds and is rooted in a TRC: ask a control service for it", .0.isd_as)]
+    /// The certificate chain is not known.
+    #[error("no certificate chain of AS {} is valid and rooted in a TRC: ask a control service for one", .0.isd_as)]
     NoChain(ChainQuery),
 }
 
-/// What a signature of the segment's entry at a place covers besides the entry: the segment's
-/// information and all entries before, with their signatures (SCION control plane, section "AS
-/// entry signature").
+/// The associated data of the signature of entry `at`: the segment's information and all entries
+/// before, with their signatures (SCION control plane, section "AS entry signature").
 pub(crate) fn associated(segment: &PathSegment, at: usize) -> Vec<u8> {
     let mut bytes = segment.segment_info.clone();
     for entry in &segment.as_entries[..at] {
@@ -78,7 +64,7 @@ pub(crate) fn associated(segment: &PathSegment, at: usize) -> Vec<u8> {
     bytes
 }
 
-/// An entry of a segment taken apart.
+/// The parts of a segment's entry.
 struct Entry {
     opened: Opened,
     isd_as: IsdAsn,
@@ -121,8 +107,8 @@ fn entries(segment: &PathSegment) -> Result<Vec<Entry>, SegmentVerifyError> {
 }
 
 impl Store {
-    /// The chains that [`Store::verify_segment`] would need and that are not here: to be asked of a
-    /// control service and given to [`Store::add_chain`].
+    /// The chains that [`Store::verify_segment`] needs and the store does not have: to be requested
+    /// from a control service and passed to [`Store::add_chain`].
     ///
     /// # Errors
     /// When the segment cannot be read.
@@ -142,11 +128,11 @@ impl Store {
     }
 
     /// Checks that each AS of a segment signed its entry and all before it, with a key whose
-    /// certificate holds as long as its hop field and is rooted in a TRC here that holds at `now`
-    /// (Unix seconds). As scionproto `segverifier.VerifySegment`.
+    /// certificate is valid as long as its hop field and is rooted in a TRC of the store that is
+    /// valid at `now` (Unix seconds). As scionproto `segverifier.VerifySegment`.
     ///
     /// # Errors
-    /// When one did not, or it cannot be told for want of a chain or a TRC.
+    /// When a signature is wrong, or the chain or the TRC to check it with is missing.
     pub fn verify_segment(
         &self,
         segment: &PathSegment,
@@ -182,9 +168,4 @@ impl Store {
         }
         Ok(())
     }
-}
-
-/// Whether a chain holds all the time that a query asks for.
-pub(crate) fn holds(validity: Validity, query: &ChainQuery) -> bool {
-    validity.contains(query.since) && validity.contains(query.until)
 }

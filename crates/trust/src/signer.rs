@@ -14,7 +14,7 @@ use crate::message;
 use crate::segment::associated;
 use crate::store::{LoadError, Store, read};
 
-/// Signs what an AS says, with the key of its certificate.
+/// Signs messages of an AS with the key of its certificate.
 pub struct Signer {
     key: Key,
     key_id: VerificationKeyID,
@@ -23,7 +23,7 @@ pub struct Signer {
 
 impl Signer {
     /// The signer of the AS whose folder is `dir`: the key and the chain in `crypto/as` that belong
-    /// together (of several, that which holds longest). Its signatures name the newest TRC of its
+    /// together (of several, the one that is valid longest). Its signatures name the newest TRC of its
     /// ISD in `trcs`.
     ///
     /// # Errors
@@ -60,15 +60,16 @@ impl Signer {
         self.chain.isd_as()
     }
 
-    /// The chain that its signatures are checked with.
+    /// The chain to check its signatures with.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }
 
-    /// Signs a body together with data that the message does not carry, at a Unix second.
+    /// Signs a body together with associated data, which the message does not carry, at a Unix
+    /// second.
     ///
     /// # Errors
-    /// When the AS's certificate does not hold then, or the key fails.
+    /// When the AS's certificate is not valid then, or the key fails.
     pub fn sign(
         &self,
         body: Vec<u8>,
@@ -83,11 +84,11 @@ impl Signer {
         message::sign(&self.key, &self.key_id, body, associated, at)
     }
 
-    /// Adds the AS's entry to a segment, an encoded `ASEntrySignedBody`, signed at a Unix second
-    /// together with all that the segment has already.
+    /// Adds the AS's entry, an encoded `ASEntrySignedBody`, to a segment, signed at a Unix second
+    /// together with everything before it in the segment.
     ///
     /// # Errors
-    /// When the AS's certificate does not hold then, or the key fails.
+    /// When the AS's certificate is not valid then, or the key fails.
     pub fn add_entry(
         &self,
         segment: &mut PathSegment,
@@ -104,7 +105,7 @@ impl Signer {
     }
 }
 
-/// Keys have no place in a log.
+/// Without the key, which must not appear in logs.
 impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Signer").field(&self.isd_as()).finish()

@@ -1,4 +1,4 @@
-//! TRCs and certificate chains at hand.
+//! Known TRCs and certificate chains.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,11 @@ use std::{fs, io};
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::chain::Chain;
-use crate::segment::{ChainQuery, holds};
-use crate::trc::{Trc, TrcId, TrcVerifyError};
+use crate::query::ChainQuery;
+use crate::trc::{Trc, TrcId};
+use crate::trc_verify::TrcVerifyError;
 
-/// Why keys, certificates or TRCs cannot be loaded.
+/// Keys, certificates or TRCs cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -20,10 +21,10 @@ pub enum LoadError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is not what its name says.
+    /// A file does not have the content that its name promises.
     #[error("{path} cannot be used: {reason}", path = path.display())]
     File {
         /// The file.
@@ -37,7 +38,7 @@ pub enum LoadError {
         /// The folder.
         folder: PathBuf,
     },
-    /// No TRC goes with a signer.
+    /// No TRC has the root of a signer's certificate.
     #[error(
         "no TRC of its ISD has the root of the certificate of {isd_as}: put the newest (*.trc) into the folder certs"
     )]
@@ -49,9 +50,8 @@ pub enum LoadError {
 
 /// TRCs that are trusted, and certificate chains.
 ///
-/// TRCs of a folder are trusted as they are, as scionproto trusts them: that they are there says
-/// that somebody checked them. Later ones must be updates of those ([`Store::add_trc`]). Chains may
-/// come from anywhere; they are kept only where a trusted TRC has their root.
+/// TRCs of a folder are trusted as they are, as by scionproto: putting them there means to trust them. Later ones must be updates of those ([`Store::add_trc`]). Chains may come from anywhere;
+/// only those with their root in a trusted TRC are kept.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
     trcs: BTreeMap<TrcId, Trc>,
@@ -69,7 +69,7 @@ impl Store {
     /// Reads the TRCs (`*.trc`) of a folder such as `certs` of an AS, and trusts them.
     ///
     /// # Errors
-    /// When the folder or a file in it cannot be read, or is no TRC.
+    /// When the folder or a file in it cannot be read, or a file is not a TRC.
     pub fn load(certs: &Path) -> Result<Self, LoadError> {
         let trcs = read(certs, "trc", Trc::parse)?;
         Ok(Self {
@@ -104,7 +104,7 @@ impl Store {
     /// Adds the update of the newest TRC of its ISD.
     ///
     /// # Errors
-    /// When it is none, or not signed as it must be.
+    /// When it is not that update, or its signatures do not suffice.
     pub fn add_trc(&mut self, trc: Trc) -> Result<(), TrcVerifyError> {
         let before = self.newest(trc.isd()).ok_or(TrcVerifyError::Order {
             id: trc.id(),
@@ -120,7 +120,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds a chain. Returns whether it was kept: it is not when no TRC here has its root.
+    /// Adds a chain, unless no TRC of the store has its root. Returns whether it was added.
     pub fn add_chain(&mut self, chain: Chain) -> bool {
         let key = (chain.isd_as(), chain.r#as().subject_key_id().to_vec());
         let mut known = self.chains.get(&key).into_iter().flatten();
@@ -137,7 +137,7 @@ impl Store {
         kept
     }
 
-    /// The chains that a query asks for, whether or not they hold now.
+    /// The chains that fit a query, whether or not they are valid now.
     pub fn chains(&self, query: &ChainQuery) -> impl Iterator<Item = &Chain> {
         self.rooted(query).map(|rooted| &rooted.chain)
     }
@@ -145,10 +145,10 @@ impl Store {
     fn rooted(&self, query: &ChainQuery) -> impl Iterator<Item = &Rooted> {
         let key = (query.isd_as, query.subject_key_id.clone());
         let known = self.chains.get(&key).into_iter().flatten();
-        known.filter(|rooted| holds(rooted.chain.validity(), query))
+        known.filter(|rooted| query.fits(rooted.chain.validity()))
     }
 
-    /// Those of [`Store::chains`] that are to be believed at `now`.
+    /// Those of [`Store::chains`] that are valid and rooted in a valid TRC at `now`.
     pub(crate) fn active_chains(
         &self,
         query: &ChainQuery,
@@ -162,8 +162,8 @@ impl Store {
             .map(|rooted| &rooted.chain)
     }
 
-    /// The TRCs of an ISD that count at `now`: the newest, if it holds, and in its grace period the
-    /// one before.
+    /// The TRCs of an ISD that are active at `now`: the newest, if it is valid, and in its grace
+    /// period the one before.
     fn active(&self, isd: u16, now: u64) -> Vec<TrcId> {
         let Some(newest) = self.newest(isd).filter(|trc| trc.validity().contains(now)) else {
             return Vec::new();

@@ -1,7 +1,5 @@
 //! Trust root configurations.
 
-mod update;
-
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -11,13 +9,12 @@ use der::{Decode, Encode};
 use sciparse::identifier::isd::Isd;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-pub use self::update::TrcVerifyError;
 use crate::certificate::{Certificate, CertificateError, Kind, Validity};
 use crate::cms::{Signed, SignedError};
 use crate::payload::{Payload, as_numbers};
 use crate::pem;
 
-/// Which TRC it is. A base TRC has equal numbers; each update adds one to the serial number.
+/// The identifier of a TRC. A base TRC has equal numbers; each update adds one to the serial number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrcId {
     /// The ISD.
@@ -34,7 +31,7 @@ impl fmt::Display for TrcId {
     }
 }
 
-/// Why something is not a TRC.
+/// Not a TRC.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrcError {
@@ -44,13 +41,13 @@ pub enum TrcError {
     /// Not signed data in CMS.
     #[error("not a signed TRC: {0}")]
     Signed(#[from] SignedError),
-    /// What is signed is no TRC.
+    /// The signed data is not a TRC.
     #[error("not the payload of a TRC: {0}")]
     Payload(String),
     /// A certificate in it cannot be used.
     #[error("the TRC's certificate {at}: {source}")]
     Certificate {
-        /// Its place, from 0.
+        /// Its index.
         at: usize,
         /// What is wrong.
         source: CertificateError,
@@ -60,42 +57,44 @@ pub enum TrcError {
     Rule(&'static str),
 }
 
-/// A TRC that keeps the rules that can be checked of it alone. Nothing says yet that its signatures
-/// are good: see [`Trc::verify_base`] and [`Trc::verify_update`].
+/// A TRC that keeps all rules that can be checked without another one. Its signatures are checked
+/// by [`Trc::verify_base`] and [`Trc::verify_update`].
 #[derive(Debug, Clone)]
 pub struct Trc {
     raw: Vec<u8>,
-    signed: Signed,
-    id: TrcId,
+    pub(crate) signed: Signed,
+    pub(crate) id: TrcId,
     validity: Validity,
     grace: Duration,
-    votes: Vec<usize>,
-    quorum: usize,
-    core: Vec<IsdAsn>,
-    authoritative: Vec<IsdAsn>,
+    pub(crate) votes: Vec<usize>,
+    pub(crate) quorum: usize,
+    pub(crate) core: Vec<IsdAsn>,
+    pub(crate) authoritative: Vec<IsdAsn>,
     description: String,
-    certificates: Vec<Certificate>,
+    pub(crate) certificates: Vec<Certificate>,
 }
 
 impl Trc {
     /// Reads a file such as `ISD1-B1-S1.trc`: PEM or DER.
     ///
     /// # Errors
-    /// When it is no TRC, or breaks a rule.
+    /// When it is not a TRC, or breaks a rule.
     pub fn parse(file: &[u8]) -> Result<Self, TrcError> {
         if !file.trim_ascii_start().starts_with(b"-----BEGIN") {
             return Self::from_der(file);
         }
         match pem::blocks(file).map_err(TrcError::Pem)?.as_slice() {
             [(label, der)] if label == "TRC" => Self::from_der(der),
-            _ => Err(TrcError::Pem("it has not one block labelled TRC".into())),
+            _ => Err(TrcError::Pem(
+                "it does not have one block labelled TRC".into(),
+            )),
         }
     }
 
     /// Reads DER.
     ///
     /// # Errors
-    /// When it is no TRC, or breaks a rule.
+    /// When it is not a TRC, or breaks a rule.
     pub fn from_der(raw: &[u8]) -> Result<Self, TrcError> {
         let signed = Signed::from_der(raw)?;
         let payload = Payload::from_der(&signed.content);
@@ -107,7 +106,7 @@ impl Trc {
         let isd = u16::try_from(payload.id.isd).ok().filter(|&isd| isd != 0);
         let isd = isd.ok_or(rule("its ISD is not between 1 and 65535"))?;
         let ases = |texts: &[Any]| -> Result<Vec<IsdAsn>, TrcError> {
-            let numbers = as_numbers(texts).ok_or(rule("an AS number is none"))?;
+            let numbers = as_numbers(texts).ok_or(rule("a text is not an AS number"))?;
             let ases = numbers.into_iter();
             Ok(ases.map(|asn| IsdAsn::new(Isd::new(isd), asn)).collect())
         };
@@ -163,7 +162,7 @@ impl Trc {
         for ases in [&self.core, &self.authoritative] {
             let distinct: BTreeSet<_> = ases.iter().collect();
             if ases.is_empty() || distinct.len() < ases.len() {
-                return broken("its core or authoritative ASes are none, or one is named twice");
+                return broken("it has no core or no authoritative ASes, or names one twice");
             }
         }
         for kind in [Kind::SensitiveVoting, Kind::RegularVoting] {
@@ -180,14 +179,14 @@ impl Trc {
                 return broken("it has a certificate of another ISD");
             }
             if !certificate.validity().covers(&self.validity) {
-                return broken("a certificate does not hold as long as the TRC");
+                return broken("a certificate is not valid as long as the TRC");
             }
             for other in &self.certificates[at + 1..] {
                 let (a, b) = (certificate.tbs(), other.tbs());
                 let serial = a.issuer == b.issuer && a.serial_number == b.serial_number;
                 let subject = a.subject == b.subject && certificate.kind() == other.kind();
                 if serial || subject {
-                    return broken("it has two certificates of one name or number");
+                    return broken("two of its certificates have the same name or number");
                 }
             }
         }
@@ -199,7 +198,7 @@ impl Trc {
         &self.raw
     }
 
-    /// Which TRC it is.
+    /// Its identifier.
     pub fn id(&self) -> TrcId {
         self.id
     }
@@ -214,12 +213,12 @@ impl Trc {
         self.id.base == self.id.serial
     }
 
-    /// When it holds.
+    /// The time during which it is valid.
     pub fn validity(&self) -> Validity {
         self.validity
     }
 
-    /// How long the TRC before it holds beside it, from its beginning on.
+    /// The time, from its beginning on, during which the TRC before it is valid too.
     pub fn grace_period(&self) -> Duration {
         self.grace
     }
@@ -234,17 +233,17 @@ impl Trc {
         &self.authoritative
     }
 
-    /// What it says of itself.
+    /// Its description.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// How many votes an update needs.
+    /// The number of votes that an update needs.
     pub fn quorum(&self) -> usize {
         self.quorum
     }
 
-    /// Its certificates of a kind, with their places.
+    /// Its certificates of a kind, with their indices.
     pub fn certificates_of(&self, kind: Kind) -> impl Iterator<Item = (usize, &Certificate)> {
         let all = self.certificates.iter().enumerate();
         all.filter(move |(_, certificate)| certificate.kind() == kind)

@@ -1,9 +1,9 @@
-//! The ends of links: how they are written and numbered.
+//! The ends of links, as text and with their interface numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::TopologyError;
 use crate::IsdAsn;
+use crate::error::TopologyError;
 use crate::network::End;
 
 /// An end of a link as it is written.
@@ -11,7 +11,7 @@ use crate::network::End;
 pub(super) struct RawEnd {
     pub isd_as: IsdAsn,
     pub router: String,
-    /// None where the file leaves the number to us; never 0.
+    /// Never 0; `None` where the file leaves it out.
     pub id: Option<u16>,
 }
 
@@ -47,13 +47,13 @@ pub(super) struct Numbers(BTreeMap<IsdAsn, AsNumbers>);
 #[derive(Default)]
 struct AsNumbers {
     used: BTreeSet<u16>,
-    /// Below it none is free.
+    /// No number below is free.
     next: u16,
 }
 
 impl Numbers {
-    /// Takes the number that an end is written with, if it is. All of these come before the first
-    /// that is chosen.
+    /// Takes the number that an end is written with, if any. To be called for all ends before
+    /// [`Numbers::number`] is for the first.
     pub fn reserve(&mut self, end: &RawEnd) -> Result<(), TopologyError> {
         let numbers = self.0.entry(end.isd_as).or_default();
         match end.id {

@@ -1,9 +1,9 @@
-//! The `.topo` file as it is written.
+//! The keys of a `.topo` file.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::LinkKind;
+use crate::network::LinkKind;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +42,7 @@ pub(super) struct TopoAs {
     // scionproto starts one control service whatever this says.
     #[serde(default, rename = "control_servers")]
     _control_servers: Option<u32>,
-    // Whether its containers run a dispatcher.
+    // Whether scionproto's containers run a dispatcher.
     #[serde(default, rename = "test_dispatcher")]
     _test_dispatcher: Option<bool>,
 }
@@ -66,7 +66,7 @@ pub(super) struct TopoLink {
     _bw: Option<u64>,
 }
 
-/// scionproto takes it in any case.
+/// In upper or lower case, as scionproto reads it.
 fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<LinkKind, D::Error> {
     let text = String::deserialize(from)?;
     match text.to_ascii_uppercase().as_str() {
@@ -74,12 +74,12 @@ fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<LinkKind, D::Error> {
         "CHILD" => Ok(LinkKind::Child),
         "PEER" => Ok(LinkKind::Peer),
         _ => Err(D::Error::custom(format!(
-            "linkAtoB is {text:?}, and may be CORE, CHILD or PEER"
+            "linkAtoB {text:?} is not a kind of link: write CORE, CHILD or PEER"
         ))),
     }
 }
 
-/// A mapping whose order is kept: it numbers the ASes.
+/// A mapping in the order of the file, which numbers the ASes.
 pub(super) struct Ordered<T>(pub Vec<(String, T)>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {

@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use crate::network::{DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU};
-use crate::{
-    As, Link, LinkKind, Network, Shape, Underlay, format_duration, format_loss, format_rate,
+use crate::network::{
+    As, DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU, Link, LinkKind, Network, Shape, Underlay,
 };
+use crate::quantity::{format_duration, format_loss, format_rate};
 
-/// Writes a network so that [`super::parse`] reads the same one back. What the format supplies by
-/// itself is left out.
+/// Writes a network so that reading it gives the same one. Default values are left out.
 pub fn write(network: &Network) -> String {
     let mut text = String::from("ASes:\n");
     for as_ in &network.ases {
@@ -79,17 +78,17 @@ fn mtu(mtu: u16) -> Option<String> {
 }
 
 fn shape(shape: &Shape) -> Vec<String> {
-    let usual = Shape::default();
+    let default = Shape::default();
     let time =
-        |key, time, usual| (time != usual).then(|| format!("{key}: {}", format_duration(time)));
+        |key, time, default| (time != default).then(|| format!("{key}: {}", format_duration(time)));
     [
         shape
             .rate
             .map(|rate| format!("rate: {}", format_rate(rate))),
-        time("delay", shape.delay, usual.delay),
-        time("jitter", shape.jitter, usual.jitter),
-        (shape.loss != usual.loss).then(|| format!("loss: {}", format_loss(shape.loss))),
-        time("queue", shape.queue, usual.queue),
+        time("delay", shape.delay, default.delay),
+        time("jitter", shape.jitter, default.jitter),
+        (shape.loss != default.loss).then(|| format!("loss: {}", format_loss(shape.loss))),
+        time("queue", shape.queue, default.queue),
     ]
     .into_iter()
     .flatten()

@@ -1,21 +1,21 @@
-//! Who must have signed a TRC.
+//! The signatures that a TRC must have.
 
-use super::{Trc, TrcId};
 use crate::certificate::{Certificate, Kind};
+use crate::trc::{Trc, TrcId};
 
-/// Why a TRC's signatures are not enough.
+/// A TRC whose signatures do not suffice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrcVerifyError {
-    /// Not a base TRC, or not the update of the one before.
+    /// Not a base TRC, or not the next update.
     #[error("{id} does not follow on {before}")]
     Order {
         /// The TRC.
         id: TrcId,
-        /// What it was to follow on.
+        /// The TRC that it should follow on.
         before: String,
     },
-    /// An update changes what it must not, or lacks votes.
+    /// An update breaks a rule, or lacks votes.
     #[error("{id} is not a valid update: {reason}")]
     Update {
         /// The TRC.
@@ -24,11 +24,11 @@ pub enum TrcVerifyError {
         reason: &'static str,
     },
     /// A signature is missing or wrong.
-    #[error("{id} lacks a good signature of {by}")]
+    #[error("{id} lacks a valid signature of {by}")]
     Signature {
         /// The TRC.
         id: TrcId,
-        /// Whose, as a distinguished name.
+        /// The signer, as a distinguished name.
         by: String,
     },
 }
@@ -36,8 +36,8 @@ pub enum TrcVerifyError {
 const VOTERS: [Kind; 2] = [Kind::SensitiveVoting, Kind::RegularVoting];
 
 impl Trc {
-    /// Checks that a base TRC is signed by all its voters. Whether the voters are to be trusted, it
-    /// cannot say: that is for whoever got the TRC.
+    /// Checks that a base TRC is signed by all its voters. Whether the voters can be trusted must be
+    /// decided by other means.
     ///
     /// # Errors
     /// When it is an update, or a signature is missing or wrong.
@@ -51,12 +51,13 @@ impl Trc {
             .try_for_each(|(_, voter)| self.signed_by(voter))
     }
 
-    /// Checks that the TRC is a valid update of `before`, which is trusted: in regular updates only
-    /// certificates are renewed, and those whose certificates they are agree; all others are
-    /// sensitive updates, which the sensitive voters agree to (SCION CP-PKI, section "TRC update").
+    /// Checks that the TRC is a valid update of `before`, which is trusted: a
+    /// regular update only renews certificates, with the consent of their holders; all others are
+    /// sensitive updates, with the consent of the sensitive voters (SCION CP-PKI, section "TRC
+    /// update").
     ///
     /// # Errors
-    /// When it is not the next one, breaks a rule, or a signature is missing or wrong.
+    /// When it is not the next update, breaks a rule, or a signature is missing or wrong.
     pub fn verify_update(&self, before: &Self) -> Result<(), TrcVerifyError> {
         let serial = self.id.serial.checked_sub(1);
         let previous = serial.map(|serial| TrcId { serial, ..self.id });

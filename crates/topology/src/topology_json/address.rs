@@ -15,24 +15,26 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
         .chars()
         .all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c))
     {
-        return Err(format!("{text:?} is no address with a port"));
+        return Err(format!("{text:?} is not an address with a port"));
     }
     let found = text
         .to_socket_addrs()
-        .map_err(|error| format!("{text:?} is no address with a port: {error}"))?
+        .map_err(|error| format!("{text:?} is not an address with a port: {error}"))?
         .next()
         .ok_or_else(|| format!("{text:?} has no address"))?;
     Ok(unmapped(found))
 }
 
-/// As [`parse`]; `:port` is that port at any address of the family of `remote`, and nothing at all
-/// is any address and port.
+/// As [`parse`]; `:port` stands for that port at any address of the family of `remote`, and an empty
+/// text for any address and port.
 pub(super) fn parse_local(text: &str, remote: SocketAddr) -> Result<SocketAddr, String> {
     match text.strip_prefix(':') {
         None if text.is_empty() => Ok(any(remote, 0)),
         None => parse(text),
         Some(port) => {
-            let port = port.parse().map_err(|_| format!("{text:?} is no port"))?;
+            let port = port
+                .parse()
+                .map_err(|_| format!("{text:?} is not a port"))?;
             Ok(any(remote, port))
         }
     }
@@ -54,8 +56,8 @@ fn unmapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// `[address%zone]:port`. The zone of a device that this machine does not have is left out: whoever
-/// binds the address then learns it from the system.
+/// `[address%zone]:port`. The zone of a device that this machine does not have is left out: binding
+/// the address then reports it.
 fn zoned(text: &str) -> Option<SocketAddr> {
     let (inside, port) = text.strip_prefix('[')?.rsplit_once("]:")?;
     let (ip, zone) = inside.split_once('%')?;
@@ -63,7 +65,7 @@ fn zoned(text: &str) -> Option<SocketAddr> {
     Some(SocketAddrV6::new(ip, port, 0, device(zone).unwrap_or(0)).into())
 }
 
-/// The number of a network device.
+/// The index of a network device.
 fn device(name: &str) -> Option<u32> {
     if name.contains('/') {
         return None;

@@ -1,15 +1,19 @@
-//! The JSON form of an AS.
+//! `topology.json`: the JSON form of an [`AsTopology`], in scionproto's layout.
+
+mod address;
+mod duration;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{AsTopology, Bfd, BorderRouter, Interface, LinkTo, address, duration};
-use crate::{IsdAsn, isd_as_text};
+use crate::as_topology::{AsTopology, Bfd, BorderRouter, Interface, LinkTo};
+use crate::{IsdAsn, isd_as_text, ports};
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct File {
+struct File {
     #[serde(default)]
     attributes: Vec<String>,
     #[serde(with = "isd_as_text")]
@@ -80,17 +84,28 @@ struct BfdFile {
     required_min_rx_interval: Option<String>,
 }
 
-impl TryFrom<File> for AsTopology {
-    type Error = String;
+impl<'de> Deserialize<'de> for AsTopology {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        File::deserialize(from)?.read().map_err(D::Error::custom)
+    }
+}
 
-    fn try_from(file: File) -> Result<Self, String> {
+impl Serialize for AsTopology {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        File::from(self.clone()).serialize(to)
+    }
+}
+
+impl File {
+    fn read(self) -> Result<AsTopology, String> {
+        let file = self;
         let mut seen = BTreeSet::new();
         let mut border_routers = BTreeMap::new();
         for (name, router) in file.border_routers {
             let router = read_router(router).map_err(|e| format!("border router {name}: {e}"))?;
             if let Some(id) = router.interfaces.keys().find(|id| !seen.insert(**id)) {
                 return Err(format!(
-                    "interface {id} is in border router {name} and in another: its number must be unlike any other of the AS"
+                    "interface {id} is in border router {name} and in another: give one of them another number"
                 ));
             }
             border_routers.insert(name, router);
@@ -99,26 +114,17 @@ impl TryFrom<File> for AsTopology {
             isd_as: file.isd_as,
             mtu: file.mtu,
             core: file.attributes.iter().any(|a| a == "core"),
-            dispatched_ports: read_ports(&file.dispatched_ports)?,
+            dispatched_ports: ports::parse(&file.dispatched_ports).ok_or_else(|| {
+                format!(
+                    "dispatched_ports {:?} is not a range of ports: write \"first-last\", \"all\" or \"-\"",
+                    file.dispatched_ports
+                )
+            })?,
             control_service: read_services(file.control_service)?,
             discovery_service: read_services(file.discovery_service)?,
             border_routers,
         })
     }
-}
-
-fn read_ports(text: &str) -> Result<(u16, u16), String> {
-    match text {
-        "" | "-" => return Ok((0, 0)),
-        "all" | "ALL" => return Ok((1, u16::MAX)),
-        _ => {}
-    }
-    text.split_once('-')
-        .and_then(|(first, last)| Some((first.trim().parse().ok()?, last.trim().parse().ok()?)))
-        .filter(|(first, last)| *first >= 1 && first <= last)
-        .ok_or_else(|| {
-            format!("dispatched_ports {text:?} is neither \"first-last\" nor \"all\" nor \"-\"")
-        })
 }
 
 fn read_services(
@@ -174,29 +180,29 @@ fn read_link(text: &str) -> Result<LinkTo, String> {
         "child" => Ok(LinkTo::Child),
         "peer" => Ok(LinkTo::Peer),
         _ => Err(format!(
-            "link_to {text:?} is none of CORE, PARENT, CHILD and PEER"
+            "{text:?} is not a link_to: write CORE, PARENT, CHILD or PEER"
         )),
     }
 }
 
-/// What is left out or 0 is the default, as in scionproto.
+/// Values that are missing or 0 are the defaults, as in scionproto.
 fn read_bfd(file: BfdFile) -> Result<Bfd, String> {
-    let usual = Bfd::default();
-    let time = |text: Option<String>, usual| match text {
-        None => Ok(usual),
+    let default = Bfd::default();
+    let time = |text: Option<String>, default| match text {
+        None => Ok(default),
         Some(text) => duration::parse(&text).map(|time| match time.is_zero() {
-            true => usual,
+            true => default,
             false => time,
         }),
     };
     Ok(Bfd {
-        disable: file.disable.unwrap_or(usual.disable),
+        disable: file.disable.unwrap_or(default.disable),
         detect_mult: file
             .detect_mult
             .filter(|mult| *mult > 0)
-            .unwrap_or(usual.detect_mult),
-        desired_min_tx: time(file.desired_min_tx_interval, usual.desired_min_tx)?,
-        required_min_rx: time(file.required_min_rx_interval, usual.required_min_rx)?,
+            .unwrap_or(default.detect_mult),
+        desired_min_tx: time(file.desired_min_tx_interval, default.desired_min_tx)?,
+        required_min_rx: time(file.required_min_rx_interval, default.required_min_rx)?,
     })
 }
 
@@ -276,3 +282,6 @@ fn write_bfd(bfd: Bfd) -> BfdFile {
         required_min_rx_interval: Some(duration::format(bfd.required_min_rx)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -120,7 +122,7 @@ fn mistakes_are_named() {
             "UNCLE",
             "border router br-a: interface 1: link_to \"UNCLE\"",
         ),
-        ("10ms", "10 ms", "\"10 ms\" is no duration"),
+        ("10ms", "10 ms", "\"10 ms\" is not a duration"),
         ("udpip", "carrier pigeon", "only udpip is"),
         ("127.0.0.67:30073", "127.0.0.67", "service cs-1"),
     ] {

@@ -18,7 +18,7 @@ const SECOND: u64 = 1_000_000_000;
 const DAY: u64 = 86_400 * SECOND;
 
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is no duration like \"200ms\"");
+    let wrong = || format!("{text:?} is not a duration such as \"200ms\"");
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().map_err(|_| wrong())?;
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// In the largest unit up to seconds that leaves a whole number; more than 584 years are cut.
+/// In the largest unit up to seconds that gives a whole number, and at most 584 years.
 pub(super) fn format(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let (unit, size) = [("s", SECOND), ("ms", 1_000_000), ("us", 1_000)]
