@@ -1,7 +1,5 @@
 //! The daemon API (`proto.daemon.v1.DaemonService`), as scionproto's daemon answers it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use connectrpc::{
     ConnectError, Encodable, RequestContext, Response, ServiceRequest, ServiceResult,
 };
@@ -15,29 +13,9 @@ use scion_protobuf::proto::daemon::v1::{
     ServicesRequest, ServicesResponse,
 };
 
-use crate::plane::LookupError;
+use crate::clock::now;
 use crate::shared::Shared;
 use crate::wire;
-
-/// Unix seconds.
-pub(crate) fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs())
-}
-
-impl From<LookupError> for ConnectError {
-    fn from(error: LookupError) -> Self {
-        let message = error.to_string();
-        match error {
-            LookupError::Unknown(_) => Self::not_found(message),
-            LookupError::Unsigned(_) | LookupError::NoNetwork(_) => Self::internal(message),
-            LookupError::Wildcard(_) | LookupError::Foreign { .. } => {
-                Self::invalid_argument(message)
-            }
-        }
-    }
-}
 
 /// The daemon API over the shared state.
 pub(crate) struct Daemon(pub Shared);

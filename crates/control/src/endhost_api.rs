@@ -12,9 +12,10 @@ use endhost_api_protobuf::proto::scion::endhost::v1::{
 use hawser_topology::IsdAsn;
 use scion_protobuf::proto::control_plane::v1::PathSegment;
 
-use crate::daemon::now;
-use crate::offer::Offer;
-use crate::plane::{LookupError, Plane};
+use crate::cache::CachedSegment;
+use crate::clock::now;
+use crate::error::LookupError;
+use crate::plane::Plane;
 use crate::shared::Shared;
 
 /// Segments of one page when nothing is said (`segments_service.proto`).
@@ -148,14 +149,14 @@ impl Page {
     fn of(
         &mut self,
         plane: &mut Plane,
-        list: &[Arc<Offer>],
+        list: &[Arc<CachedSegment>],
     ) -> Result<Vec<PathSegment>, LookupError> {
         let before = self.seen;
         self.seen += list.len();
         let places = list.iter().zip(before..);
         places
             .filter(|(_, place)| self.range.contains(place))
-            .map(|(offer, _)| plane.message(offer))
+            .map(|(segment, _)| plane.message(segment))
             .collect()
     }
 }

@@ -45,7 +45,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The folder of an AS in a lab's folder: its ISD-AS with `_` for `:`.
+/// The folder of an AS in a lab's folder.
 pub fn as_folder(lab: &Path, isd_as: IsdAsn) -> PathBuf {
-    lab.join(isd_as.to_string().replace(':', "_"))
+    lab.join(hawser_topology::as_folder(isd_as))
 }

@@ -20,14 +20,18 @@
 //! the first time; the control service also hands out the TRCs and certificates that the signatures
 //! are verified with (`proto.control_plane.v1.TrustMaterialService`).
 
+mod cache;
+mod clock;
 mod control;
 mod daemon;
 mod endhost_api;
+mod error;
+mod found;
 mod graph;
 mod keys;
 mod lookup;
 mod network_paths;
-mod offer;
+mod pki;
 mod plane;
 mod revoked;
 mod routes;
@@ -35,6 +39,7 @@ mod segment;
 mod serve;
 mod shared;
 mod signed;
+mod source;
 #[cfg(test)]
 mod testing;
 mod trust;
@@ -42,8 +47,9 @@ mod wire;
 
 pub mod live;
 
-pub use self::control::{Control, DAEMON_ADDRESS, OpenError};
+pub use self::control::{Control, DAEMON_ADDRESS};
 pub use self::keys::{Keys, as_folder};
 pub use self::network_paths::NetworkPaths;
 pub use self::segment::{MAX_LIFETIME, MIN_LIFETIME};
 pub use self::serve::{Bound, RunError};
+pub use self::source::OpenError;

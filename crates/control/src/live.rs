@@ -1,19 +1,17 @@
-//! Changes to a running control service: one JSON line each way over the Unix socket of the AS's
-//! folder.
+//! Requests to a running control service, over the Unix socket in the AS's folder.
 
-use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
+use hawser_kernel::rpc::{RpcError, Service};
 use hawser_topology::{IsdAsn, Shape};
 use serde::{Deserialize, Serialize};
 
-/// What a control service can be asked.
+/// A request to a control service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Take a link of the network down or up, and say what it behaves like.
+    /// Take a link of the network down or up, and set its rate and delay.
     SetLink {
         /// Either end of the link: an AS and its interface.
         a: (IsdAsn, u16),
@@ -23,18 +21,18 @@ pub enum Request {
         /// Rate and delay, which path metadata then announces.
         shape: Shape,
     },
-    /// Say how it goes.
+    /// Report addresses and links that are down.
     Status,
-    /// End.
+    /// End the control service.
     Stop,
 }
 
-/// What a control service answers.
+/// A control service's reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
     /// To [`Request::Status`].
     Status(Status),
-    /// The change was made.
+    /// The request was carried out.
     Done,
     /// The request was refused.
     Error {
@@ -43,7 +41,7 @@ pub enum Reply {
     },
 }
 
-/// How a control service goes.
+/// The state of a control service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// The AS it serves.
@@ -56,57 +54,15 @@ pub struct Status {
     pub down: Vec<(IsdAsn, u16)>,
 }
 
-/// Why a running control service could not be asked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LiveError {
-    /// Nothing listens, or it hung up.
-    #[error("no control service answers on {socket}: {source}; is the lab up?", socket = socket.display())]
-    Unreachable {
-        /// The socket.
-        socket: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// What came back is no reply.
-    #[error("what answers on {socket} is no control service: {reason}", socket = socket.display())]
-    Protocol {
-        /// The socket.
-        socket: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-}
-
-/// A service answers at once; this is for one that hangs.
-const TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Asks the control service that listens on `socket`, and waits for its reply, for 5 s at most.
+/// Asks the control service that listens on `socket`, and waits for its reply.
 ///
 /// # Errors
-/// When nothing answers, or what answers is no control service.
-pub fn call(socket: &Path, request: &Request) -> Result<Reply, LiveError> {
-    let protocol = |e: serde_json::Error| LiveError::Protocol {
-        socket: socket.to_owned(),
-        reason: e.to_string(),
+/// When none listens there, or it does not reply within 5 seconds.
+pub fn call(socket: &Path, request: &Request) -> Result<Reply, RpcError> {
+    const CONTROL: Service = Service {
+        name: "control service",
+        // It answers at once unless it is stopped.
+        timeout: Duration::from_secs(5),
     };
-    let mut line = serde_json::to_vec(request).map_err(protocol)?;
-    line.push(b'\n');
-    let answer = exchange(socket, &line).map_err(|source| LiveError::Unreachable {
-        socket: socket.to_owned(),
-        source,
-    })?;
-    serde_json::from_str(&answer).map_err(protocol)
-}
-
-fn exchange(socket: &Path, line: &[u8]) -> std::io::Result<String> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    stream.write_all(line)?;
-    let mut answer = String::new();
-    if BufReader::new(stream).read_line(&mut answer)? == 0 {
-        return Err(std::io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(answer)
+    CONTROL.call(socket, request)
 }

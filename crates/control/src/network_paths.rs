@@ -7,8 +7,8 @@ use hawser_path::Path;
 use hawser_segment::{Segments, combine};
 use hawser_topology::{IsdAsn, Network};
 
+use crate::cache::{CachedSegment, SegmentCache};
 use crate::graph::{Along, Graph};
-use crate::offer::{Offer, Offers};
 use crate::plane::{MAX_PATHS, SEGMENTS_PER_PAIR};
 use crate::routes::{distances, routes};
 use crate::segment::{MAX_LIFETIME, Stamp};
@@ -20,9 +20,9 @@ pub struct NetworkPaths {
     graph: Graph,
     keys: Vec<[u8; 16]>,
     stamp: Stamp,
-    offers: Offers,
+    cache: SegmentCache,
     /// From a core AS to another AS, made once.
-    segments: HashMap<(usize, usize, Along), Vec<Arc<Offer>>>,
+    segments: HashMap<(usize, usize, Along), Vec<Arc<CachedSegment>>>,
 }
 
 impl NetworkPaths {
@@ -32,7 +32,7 @@ impl NetworkPaths {
             graph: Graph::new(network.clone()),
             keys: vec![[0; 16]; network.ases.len()],
             stamp: Stamp::new(0, MAX_LIFETIME),
-            offers: Offers::default(),
+            cache: SegmentCache::default(),
             segments: HashMap::new(),
         }
     }
@@ -51,7 +51,9 @@ impl NetworkPaths {
                 core.extend(self.segments(far, near, Along::Core));
             }
         }
-        let read = |list: Vec<Arc<Offer>>| list.iter().map(|offer| offer.segment.clone()).collect();
+        let read = |list: Vec<Arc<CachedSegment>>| {
+            list.iter().map(|cached| cached.segment.clone()).collect()
+        };
         let segments = Segments {
             up: read(up),
             core: read(core),
@@ -62,7 +64,7 @@ impl NetworkPaths {
     }
 
     /// The segments that join an AS to core ASes, and those core ASes.
-    fn core_side(&mut self, at: usize) -> (Vec<Arc<Offer>>, Vec<usize>) {
+    fn core_side(&mut self, at: usize) -> (Vec<Arc<CachedSegment>>, Vec<usize>) {
         if self.graph.r#as(at).core {
             return (Vec::new(), vec![at]);
         }
@@ -80,7 +82,7 @@ impl NetworkPaths {
         (segments, core)
     }
 
-    fn segments(&mut self, from: usize, to: usize, along: Along) -> Vec<Arc<Offer>> {
+    fn segments(&mut self, from: usize, to: usize, along: Along) -> Vec<Arc<CachedSegment>> {
         if let Some(known) = self.segments.get(&(from, to, along)) {
             return known.clone();
         }
@@ -89,7 +91,7 @@ impl NetworkPaths {
         let (graph, keys, stamp) = (&self.graph, &self.keys, self.stamp);
         let found: Vec<_> = found
             .into_iter()
-            .filter_map(|route| self.offers.of(graph, keys, route, stamp, along))
+            .filter_map(|route| self.cache.of(graph, keys, route, stamp, along))
             .collect();
         self.segments.insert((from, to, along), found.clone());
         found

@@ -11,13 +11,14 @@ use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::PathSegment;
 use scion_protobuf::proto::daemon::v1::PathsResponse;
 
+use crate::cache::{CachedSegment, SegmentCache};
+use crate::error::LookupError;
+use crate::found::Found;
 use crate::graph::{Along, Graph};
-use crate::lookup::Found;
-use crate::offer::{Offer, Offers};
+use crate::pki::Pki;
 use crate::revoked::Revoked;
 use crate::routes::{distances, routes};
 use crate::segment::Stamp;
-use crate::trust::Pki;
 use crate::wire;
 
 /// Segments between two core ASes, and between a core AS and one below it.
@@ -42,7 +43,7 @@ pub(crate) struct Plane {
     /// Interfaces that hosts reported down.
     revoked: Revoked,
     /// Segments made with `stamp` over the links as they are.
-    offers: Offers,
+    cache: SegmentCache,
     /// Answers by destination, made of them.
     answers: HashMap<IsdAsn, Answer>,
     kept: usize,
@@ -52,21 +53,6 @@ pub(crate) struct Plane {
 
 /// The answer to a request for paths.
 pub(crate) type Answer = PreEncoded<PathsResponse>;
-
-/// Why there is no answer.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum LookupError {
-    #[error("{0} is not one AS: ask for an AS such as 1-ff00:0:110")]
-    Wildcard(IsdAsn),
-    #[error("no AS {0} in this network: see network.json for those there are")]
-    Unknown(IsdAsn),
-    #[error("paths and segments start in the AS of this service, {local}, not in {asked}")]
-    Foreign { local: IsdAsn, asked: IsdAsn },
-    #[error("segments cannot be signed: {0}")]
-    Unsigned(String),
-    #[error("the network cannot be read: {0}")]
-    NoNetwork(String),
-}
 
 /// What a segment lookup starts or ends at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +83,7 @@ impl Plane {
             // Due at once: the first request makes the first segments.
             stamp: Stamp::new(0, lifetime),
             revoked: Revoked::default(),
-            offers: Offers::default(),
+            cache: SegmentCache::default(),
             answers: HashMap::new(),
             kept: 0,
             generation: 0,
@@ -179,11 +165,11 @@ impl Plane {
     }
 
     /// The segments that join the ends to core ASes, and those core ASes.
-    fn core_side(&mut self, ends: &Ends) -> (Vec<Arc<Offer>>, Vec<usize>) {
+    fn core_side(&mut self, ends: &Ends) -> (Vec<Arc<CachedSegment>>, Vec<usize>) {
         match *ends {
             Ends::As(at) if !self.graph.r#as(at).core => {
                 let segments = self.below_core(at, None);
-                let firsts = segments.iter().map(|offer| offer.segment.first());
+                let firsts = segments.iter().map(|cached| cached.segment.first());
                 let mut core: Vec<_> = firsts.filter_map(|first| self.graph.find(first)).collect();
                 core.sort_unstable();
                 core.dedup();
@@ -204,7 +190,7 @@ impl Plane {
     }
 
     /// The segments down to an AS, from all core ASes or from those of `from`; none to a core AS.
-    fn below_core(&mut self, to: usize, from: Option<&[usize]>) -> Vec<Arc<Offer>> {
+    fn below_core(&mut self, to: usize, from: Option<&[usize]>) -> Vec<Arc<CachedSegment>> {
         if self.graph.r#as(to).core {
             return Vec::new();
         }
@@ -219,7 +205,7 @@ impl Plane {
     }
 
     /// The segments between core ASes, in beaconing direction from each of `from` to each of `to`.
-    fn between_core(&mut self, from: &[usize], to: &[usize]) -> Vec<Arc<Offer>> {
+    fn between_core(&mut self, from: &[usize], to: &[usize]) -> Vec<Arc<CachedSegment>> {
         let mut segments = Vec::new();
         for &to in to {
             let distance = distances(&self.graph, to, Along::Core);
@@ -236,17 +222,17 @@ impl Plane {
         to: usize,
         along: Along,
         distance: &[Option<u32>],
-    ) -> Vec<Arc<Offer>> {
-        let Self {
+    ) -> Vec<Arc<CachedSegment>> {
+        let Plane {
             graph,
             keys,
-            offers,
+            cache,
             stamp,
             ..
         } = self;
         routes(graph, from, to, along, distance, SEGMENTS_PER_PAIR)
             .into_iter()
-            .filter_map(|route| offers.of(graph, keys, route, *stamp, along))
+            .filter_map(|route| cache.of(graph, keys, route, *stamp, along))
             .collect()
     }
 
@@ -304,8 +290,8 @@ impl Plane {
     }
 
     /// A segment as hosts are sent it.
-    pub fn message(&mut self, offer: &Offer) -> Result<PathSegment, LookupError> {
-        let message = offer.message(self.pki.as_mut());
+    pub fn message(&mut self, segment: &CachedSegment) -> Result<PathSegment, LookupError> {
+        let message = segment.message(self.pki.as_mut());
         message.map_err(|reason| LookupError::Unsigned(reason.to_string()))
     }
 
@@ -352,7 +338,7 @@ impl Plane {
 
     fn forget(&mut self) {
         self.generation += 1;
-        self.offers.forget();
+        self.cache.clear();
         self.forget_answers();
     }
 

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use connectrpc::{CompressionRegistry, ConnectRpcService, Router, Server};
+use hawser_kernel::rpc::{self, Lines, SocketFile};
 use hawser_topology::IsdAsn;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -53,9 +54,6 @@ pub enum RunError {
     Server(String),
 }
 
-/// Requests on the live socket are one short line.
-const MAX_LIVE_LINE: u64 = 64 * 1024;
-
 /// Time that open requests have to end when the service stops.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -68,15 +66,6 @@ pub struct Bound {
     status: Status,
     /// Removed when this is dropped.
     socket: SocketFile,
-}
-
-struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        // It may be gone with its folder.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 impl Bound {
@@ -95,7 +84,19 @@ impl Bound {
             listeners.push(listener);
             control.push(at);
         }
-        let live = listen_unix(&socket).await?;
+        let listen = || {
+            let (live, file) = rpc::listen(&socket)?;
+            Ok((UnixListener::from_std(live)?, file))
+        };
+        let (live, file) = listen().map_err(|source: io::Error| match source.kind() {
+            io::ErrorKind::AddrInUse => RunError::Runs {
+                socket: socket.clone(),
+            },
+            _ => RunError::Socket {
+                socket: socket.clone(),
+                source,
+            },
+        })?;
         Ok(Self {
             shared,
             daemon,
@@ -107,7 +108,7 @@ impl Bound {
                 control,
                 down: Vec::new(),
             },
-            socket: SocketFile(socket),
+            socket: file,
         })
     }
 
@@ -182,26 +183,6 @@ async fn listen(
     Ok((listener, at))
 }
 
-/// Takes the live socket, also where one is left of a service that was killed.
-async fn listen_unix(socket: &Path) -> Result<UnixListener, RunError> {
-    let failed = |source| RunError::Socket {
-        socket: socket.to_owned(),
-        source,
-    };
-    match UnixStream::connect(socket).await {
-        Ok(_) => {
-            return Err(RunError::Runs {
-                socket: socket.to_owned(),
-            });
-        }
-        Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(socket).map_err(failed)?;
-        }
-        Err(_) => {}
-    }
-    UnixListener::bind(socket).map_err(failed)
-}
-
 async fn serve(
     listener: TcpListener,
     router: Router,
@@ -249,30 +230,28 @@ async fn serve_live(
 }
 
 /// Answers the requests of one connection. Returns whether to stop.
-async fn converse(stream: UnixStream, shared: &Shared, status: Status) -> io::Result<bool> {
-    let (read, mut write) = stream.into_split();
-    let mut read = BufReader::new(read.take(MAX_LIVE_LINE));
-    let mut line = Vec::new();
-    while read.read_until(b'\n', &mut line).await? > 0 {
-        let request = serde_json::from_slice(&line);
-        let stop = matches!(request, Ok(Request::Stop));
-        let reply = match request {
-            Ok(request) => answer(request, shared, &status),
-            Err(e) => Reply::Error {
-                message: format!("not a request: {e}"),
-            },
-        };
-        let mut bytes = serde_json::to_vec(&reply)?;
-        bytes.push(b'\n');
-        write.write_all(&bytes).await?;
-        // Where a line is too long, what follows is not a line of its own.
-        if stop || line.last() != Some(&b'\n') {
-            return Ok(stop);
+async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io::Result<bool> {
+    let mut lines = Lines::default();
+    let mut chunk = [0; 4096];
+    loop {
+        let read = stream.read(&mut chunk).await?;
+        lines.push(&chunk[..read]);
+        while let Some(line) = lines.next()? {
+            let mut stop = false;
+            let answer = |request| {
+                stop = matches!(request, Request::Stop);
+                answer(request, shared, &status)
+            };
+            let reply = rpc::answer(&line, answer, |message| Reply::Error { message })?;
+            stream.write_all(&reply).await?;
+            if stop {
+                return Ok(true);
+            }
         }
-        read.get_mut().set_limit(MAX_LIVE_LINE);
-        line.clear();
+        if read == 0 {
+            return Ok(false);
+        }
     }
-    Ok(false)
 }
 
 fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {

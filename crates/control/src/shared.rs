@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hawser_topology::{IsdAsn, Shape};
 
-use crate::control::Source;
-use crate::plane::{LookupError, Plane};
+use crate::error::LookupError;
+use crate::plane::Plane;
+use crate::source::Source;
 
 /// The state that the services share: made when it is first needed.
 #[derive(Clone)]

@@ -1,95 +1,20 @@
-//! The certificates and keys of the network's ASes: signing segments, and handing out what verifies
-//! them (`proto.control_plane.v1.TrustMaterialService`).
-
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+//! The TRCs and certificates that segments are verified with
+//! (`proto.control_plane.v1.TrustMaterialService`).
 
 use connectrpc::{
     ConnectError, Encodable, RequestContext, Response, ServiceRequest, ServiceResult,
 };
-use hawser_topology::{AsDir, IsdAsn};
-use hawser_trust::{LoadError, SignError, Signer, Store, TrcId, Validity};
+use hawser_topology::IsdAsn;
+use hawser_trust::Validity;
 use scion_protobuf::buffa_types::google::protobuf::Timestamp;
 use scion_protobuf::proto::control_plane::v1::{
-    Chain, ChainsRequest, ChainsResponse, PathSegment, TRCRequest, TRCResponse,
-    TrustMaterialService,
+    Chain, ChainsRequest, ChainsResponse, TRCRequest, TRCResponse, TrustMaterialService,
 };
 
-use crate::keys::as_folder;
 use crate::shared::Shared;
-use crate::signed::Plain;
 
-/// Why a segment cannot be signed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PkiError {
-    #[error(transparent)]
-    Load(#[from] LoadError),
-    #[error(transparent)]
-    Sign(#[from] SignError),
-    #[error("the certificate in the folder of {asked} is that of {found}")]
-    Foreign { asked: IsdAsn, found: IsdAsn },
-}
-
-/// The TRCs that the AS has, and the signer of every AS of the lab. Signers are loaded when they
-/// are first needed, so that a service of a large lab starts as quickly as one of a small lab.
-pub(crate) struct Pki {
-    lab: PathBuf,
-    trcs: Store,
-    signers: BTreeMap<IsdAsn, Signer>,
-}
-
-impl Pki {
-    /// The PKI of the lab in whose folder the AS's folder `dir` is.
-    pub fn open(lab: &Path, dir: &AsDir) -> Result<Self, LoadError> {
-        Ok(Self {
-            lab: lab.to_owned(),
-            trcs: Store::load(&dir.path().join("certs"))?,
-            signers: BTreeMap::new(),
-        })
-    }
-
-    fn signer(&mut self, isd_as: IsdAsn) -> Result<&Signer, PkiError> {
-        if !self.signers.contains_key(&isd_as) {
-            let signer = Signer::load(&as_folder(&self.lab, isd_as), &self.trcs)?;
-            let found = signer.isd_as();
-            if found != isd_as {
-                return Err(PkiError::Foreign {
-                    asked: isd_as,
-                    found,
-                });
-            }
-            self.signers.insert(isd_as, signer);
-        }
-        // It was put there just now, or before.
-        Ok(&self.signers[&isd_as])
-    }
-
-    /// The segment with each AS's entry signed by that AS.
-    pub fn sign(&mut self, plain: &Plain) -> Result<PathSegment, PkiError> {
-        let mut segment = PathSegment {
-            segment_info: plain.info.clone(),
-            ..PathSegment::default()
-        };
-        for (isd_as, body) in &plain.entries {
-            let signer = self.signer(*isd_as)?;
-            signer.add_entry(&mut segment, body.clone(), plain.made)?;
-        }
-        Ok(segment)
-    }
-
-    fn trc(&self, request: &TRCRequest) -> Option<Vec<u8>> {
-        let isd = u16::try_from(request.isd).ok()?;
-        // As scionproto: both 0 stand for the newest.
-        let trc = match (request.base, request.serial) {
-            (0, 0) => self.trcs.newest(isd),
-            (base, serial) => self.trcs.trc(TrcId { isd, base, serial }),
-        };
-        trc.map(|trc| trc.to_der().to_vec())
-    }
-}
-
-/// Which chains a request asks for, as scionproto reads it: by their key, and by the time at which
-/// they hold, if said.
+/// Whether a request asks for a chain, as scionproto reads it: by its key, and by its validity,
+/// where the request names them.
 fn fits(request: &ChainsRequest, key_id: &[u8], validity: Validity) -> bool {
     let seconds = |time: &Timestamp| u64::try_from(time.seconds).unwrap_or(0);
     let until = request.at_least_valid_until.as_option().map(seconds);

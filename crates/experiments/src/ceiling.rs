@@ -4,7 +4,7 @@
 //! program: the most file bits per second, the wire rate of every path being free, no link above
 //! its limit.
 
-use hawser_lab::ip_way;
+use hawser_lab::ip_route;
 use hawser_path::Interface;
 use hawser_topology::{IsdAsn, Network};
 
@@ -71,7 +71,7 @@ impl PathCost {
     /// The cost of plain TCP from one AS to another, over the links that IP takes in a lab; `None`
     /// if there are none.
     pub fn plain_tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Self> {
-        let links = ip_way(network, from, to)?;
+        let links = ip_route(network, from, to)?;
         let links = links.iter().filter_map(|&link| network.links.get(link));
         let mtu = links.clone().map(|link| link.mtu).min()?;
         let packet = f64::from(mtu) + UNDERLAY_MTU;

@@ -1,1 +1,15 @@
-//! The system calls that several crates need: netlink, network namespaces, RPC over Unix sockets.
+//! The system calls that several crates need, each written once: netlink round trips, network
+//! namespaces, socket options and error queues that rustix does not have, and RPC over Unix
+//! sockets.
+//!
+//! All calls block. Those that name no namespace act on the network namespace of the calling
+//! thread.
+
+pub mod control_message;
+pub mod error_queue;
+pub mod interface;
+pub mod namespace;
+pub mod netlink;
+pub mod rpc;
+pub mod socket;
+pub mod socket_address;

@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::{fmt, io};
 
+use hawser_kernel::namespace::NetNs;
 use hawser_limit::LinkLimit;
 use hawser_topology::{IsdAsn, Network, Shape, Side};
 
 use crate::netlink::{LOOPBACK, Netlink, VethEnd};
-use crate::netns::NetNs;
 use crate::plan::{AsPlan, LinkPlan, Plan, Route};
 use crate::protocol::Limit;
 
@@ -197,8 +197,9 @@ pub(crate) fn limit_of(shape: &Shape) -> Option<Limit> {
 
 #[cfg(test)]
 mod tests {
+    use hawser_kernel::namespace::is_privileged;
+
     use super::*;
-    use crate::netns::is_privileged;
 
     #[test]
     fn limits_are_set_on_both_ends_and_taken_off_again() {

@@ -4,11 +4,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::dir::{LabDir, State, StateError};
-use crate::netns;
+use hawser_kernel::namespace;
+
+use crate::dir::{LabDir, StateError};
 use crate::place::PlaceError;
 use crate::protocol::{self, Request};
 use crate::reap::{self, Certainty};
+use crate::state::State;
 
 /// How long the supervisor may take to end all it holds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -63,7 +65,7 @@ fn end(dir: &LabDir, state: &State) -> Result<(), DownError> {
         return Ok(());
     }
     let namespaces = state.namespaces();
-    if let Some(own) = netns::own().map_err(DownError::Process)?
+    if let Some(own) = namespace::own_net().map_err(DownError::Process)?
         && namespaces.contains(&own)
     {
         return Err(DownError::Inside);

@@ -6,12 +6,14 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use hawser_kernel::namespace;
 use hawser_topology::IsdAsn;
 use rustix::fd::{AsFd, OwnedFd};
 
-use crate::dir::{State, StateError};
+use crate::Lab;
+use crate::dir::StateError;
 use crate::protocol::{self, Reply, Request, SupervisorError};
-use crate::{Lab, netns};
+use crate::state::State;
 
 /// The variable by which SCION programs find the daemon, and its value.
 const DAEMON: (&str, &str) = ("SCION_DAEMON", "127.0.0.1:30255");
@@ -96,9 +98,9 @@ impl Lab {
         unsafe {
             command.pre_exec(move || {
                 if let Some(user) = &user {
-                    netns::enter_user(user.as_fd())?;
+                    namespace::enter_user(user.as_fd())?;
                 }
-                netns::enter_net(net.as_fd())
+                namespace::enter_net(net.as_fd())
             })
         };
         Ok(command)
@@ -108,8 +110,8 @@ impl Lab {
     /// demands that it has one thread.
     pub(crate) fn enter(&self, isd_as: IsdAsn) -> Result<(), EnterError> {
         let (net, user) = self.namespaces(isd_as)?;
-        user.map_or(Ok(()), |user| netns::enter_user(user.as_fd()))
-            .and_then(|()| netns::enter_net(net.as_fd()))
+        user.map_or(Ok(()), |user| namespace::enter_user(user.as_fd()))
+            .and_then(|()| namespace::enter_net(net.as_fd()))
             .map_err(|source| EnterError::Namespace { isd_as, source })
     }
 
@@ -120,10 +122,10 @@ impl Lab {
         let (reply, fds) = protocol::call(&self.dir.socket(), &request, PATIENCE)?;
         let mut fds = fds.into_iter();
         let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {
-            return Err(SupervisorError::Confused.into());
+            return Err(SupervisorError::Invalid.into());
         };
         // From a shell inside the lab: nobody can enter where they are.
-        let user = user.filter(|fd| !netns::is_own_user(fd.as_fd()));
+        let user = user.filter(|fd| !namespace::is_own_user(fd.as_fd()));
         Ok((net, user))
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hawser_topology::{IsdAsn, Network, TopologyError};
 
-use crate::dir::{IsdAsnText, LabDir, StateError};
+use crate::dir::{LabDir, StateError};
 use crate::down::{self, DownError};
 use crate::place::{PlaceError, Root};
 use crate::{Options, Up, UpError, sweep, up};
@@ -138,8 +138,8 @@ impl Lab {
     /// When they cannot be read.
     pub fn up_flags(&self) -> Result<Vec<String>, StateError> {
         let settings = self.dir.read_settings()?;
-        let some = |flag: &str, ases: &[IsdAsnText]| -> Vec<String> {
-            let flag = |isd_as: &IsdAsnText| format!("{flag} {}", isd_as.0);
+        let some = |flag: &str, ases: &[IsdAsn]| -> Vec<String> {
+            let flag = |isd_as: &IsdAsn| format!("{flag} {isd_as}");
             ases.iter().map(flag).collect()
         };
         let mut flags = some("--no-router", &settings.no_router);

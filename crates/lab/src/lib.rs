@@ -31,14 +31,14 @@ mod live;
 mod logs;
 mod name;
 mod netlink;
-mod netns;
 mod place;
 mod plan;
 mod process;
 mod protocol;
 mod reap;
 mod restart;
-mod routes;
+mod settings;
+mod state;
 mod status;
 mod supervisor;
 mod sweep;
@@ -55,10 +55,9 @@ pub use self::link::{LinkChange, LinkError};
 pub use self::logs::{BoundedLog, LOG_LIMIT, LogLine, LogSource, Logs};
 pub use self::name::{DEFAULT_NAME, NameError, check as check_name};
 pub use self::place::PlaceError;
-pub use self::plan::PlanError;
+pub use self::plan::{PlanError, ip_route};
 pub use self::protocol::{LimitState, SupervisorError};
 pub use self::restart::{RestartError, RestartOf};
-pub use self::routes::ip_way;
 pub use self::status::{
     AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status, StatusError,
 };

@@ -4,7 +4,9 @@ mod tell;
 
 use std::time::Duration;
 
-use hawser_topology::{AsDirError, IsdAsn, LinkState, Network, Shape, Side, TopologyError};
+use hawser_topology::{
+    AsDirError, IsdAsn, LinkState, Network, Shape, Side, TopologyError, as_folder,
+};
 
 use crate::Lab;
 use crate::build::limit_of;
@@ -112,10 +114,7 @@ impl Lab {
             return Err(unknown(&network, isd_as, id));
         };
         let link = &mut network.links[index];
-        let folder = |side: Side| {
-            self.dir
-                .as_dir(&crate::name::as_folder(link.end(side).isd_as))
-        };
+        let folder = |side: Side| self.dir.as_dir(&as_folder(link.end(side).isd_as));
         let was = folder(Side::A)
             .links()?
             .get(&link.a.id)

@@ -11,8 +11,9 @@ pub(crate) use self::bounded::LOG_FILE;
 pub use self::bounded::{BoundedLog, LOG_LIMIT};
 use self::tail::Tail;
 use crate::Lab;
-use crate::dir::{Service, StateError};
+use crate::dir::StateError;
 use crate::enter::EnterError;
+use crate::state::Service;
 
 /// One log of a lab.
 #[derive(Debug, Clone, PartialEq, Eq)]

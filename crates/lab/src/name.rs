@@ -1,7 +1,5 @@
 //! Names of labs and of the folders of their ASes.
 
-use hawser_topology::IsdAsn;
-
 /// The name a lab has when none is given.
 pub const DEFAULT_NAME: &str = "default";
 
@@ -35,11 +33,6 @@ pub fn check(name: &str) -> Result<(), NameError> {
     }
 }
 
-/// The name of an AS's folder: the ISD-AS with `_` for `:`, as scionproto writes it in file names.
-pub(crate) fn as_folder(isd_as: IsdAsn) -> String {
-    isd_as.to_string().replace(':', "_")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,13 +46,5 @@ mod tests {
         for wrong in ["", ".", "..", ".hidden", "-x", "a/b", "a b", "ä", &long] {
             assert!(check(wrong).is_err(), "{wrong:?} was accepted");
         }
-    }
-
-    #[test]
-    fn as_folders_have_no_colons() {
-        let isd_as: IsdAsn = "1-ff00:0:110".parse().unwrap();
-        assert_eq!(as_folder(isd_as), "1-ff00_0_110");
-        let bgp: IsdAsn = "64-559".parse().unwrap();
-        assert_eq!(as_folder(bgp), "64-559");
     }
 }

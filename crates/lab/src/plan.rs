@@ -4,15 +4,14 @@
 
 mod address;
 mod files;
+mod layout;
+mod routes;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hawser_topology::{AsTopology, IsdAsn, Link, LinkState, Network, Side, Underlay};
+use hawser_topology::{IsdAsn, Link, LinkState, Network, Side, Underlay, as_folder};
 
-use crate::name::as_folder;
-use crate::netlink::Mac;
-use crate::routes;
+pub(crate) use self::layout::{AsPlan, EndPlan, LinkPlan, Mac, Route, RouterPlan};
 
 /// Largest IP packet of a device, headers included.
 const LARGEST_PACKET: u16 = 65535;
@@ -63,93 +62,6 @@ pub enum PlanError {
 pub(crate) struct Plan {
     pub ases: Vec<AsPlan>,
     pub links: Vec<LinkPlan>,
-}
-
-/// One AS: a namespace.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AsPlan {
-    pub isd_as: IsdAsn,
-    /// Name of its folder inside the lab's.
-    pub folder: String,
-    /// The plain IPv4 address that every host has.
-    pub host: Ipv4Addr,
-    /// The address of its host where the AS speaks IPv6.
-    pub host6: Option<Ipv6Addr>,
-    /// Its border routers, at least one.
-    pub routers: Vec<RouterPlan>,
-    /// Contents of `topology.json`.
-    pub topology: AsTopology,
-    /// Contents of `links.json`.
-    pub links: BTreeMap<u16, LinkState>,
-    /// Plain-IP routes to the hosts of the other ASes.
-    pub routes: Vec<Route>,
-}
-
-/// A border router.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RouterPlan {
-    /// Its name in `topology.json`.
-    pub name: String,
-    /// Its address inside the AS; the control service has that of the first.
-    pub address: IpAddr,
-}
-
-impl AsPlan {
-    /// The host as SCION addresses it.
-    pub fn scion_host(&self) -> IpAddr {
-        self.host6.map_or(self.host.into(), IpAddr::from)
-    }
-}
-
-/// A way to another AS's host without SCION.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Route {
-    pub to: Ipv4Addr,
-    pub via: Ipv4Addr,
-    /// Index of the device, see [`EndPlan::index`].
-    pub index: u32,
-}
-
-/// One link: a veth pair.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LinkPlan {
-    pub a: EndPlan,
-    pub b: EndPlan,
-    /// MTU of the devices in bytes, headers of the underlay included.
-    pub mtu: u32,
-}
-
-/// One end of a link: a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EndPlan {
-    /// Which of [`Plan::ases`] it is in.
-    pub owner: usize,
-    /// Its name there.
-    pub device: String,
-    /// Its number there. Chosen by us so that nothing need be asked back.
-    pub index: u32,
-    /// For plain IP, and for SCION where the link speaks IPv4.
-    pub address: Ipv4Addr,
-    /// For SCION where the link speaks IPv6.
-    pub address6: Option<Ipv6Addr>,
-    /// Its Ethernet address, known to the other end from the start.
-    pub mac: Mac,
-}
-
-impl EndPlan {
-    /// The end as its border router addresses it.
-    pub fn underlay(&self) -> IpAddr {
-        self.address6.map_or(self.address.into(), IpAddr::from)
-    }
-}
-
-impl LinkPlan {
-    pub fn end(&self, side: Side) -> &EndPlan {
-        match side {
-            Side::A => &self.a,
-            Side::B => &self.b,
-        }
-    }
 }
 
 /// First device number used: above `lo` and the fallback tunnels that some kernels put into every
@@ -266,6 +178,22 @@ fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<Li
         b: end(Side::B)?,
         mtu: u32::from(link.mtu + link.underlay.headers()),
     })
+}
+
+/// The links, as indices into `network.links`, that plain IP takes from one AS to another in a lab
+/// of `network`; `None` when there is no route, or no lab can be made of the network.
+pub fn ip_route(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Vec<usize>> {
+    let plan = Plan::of(network).ok()?;
+    let number = |isd_as| network.ases.iter().position(|as_| as_.isd_as == isd_as);
+    let (mut at, to) = (number(from)?, number(to)?);
+    let hops = routes::next_hops(plan.ases.len(), &plan.links);
+    let mut route = Vec::new();
+    while at != to {
+        let hop = hops[at].iter().find(|hop| hop.to == to)?;
+        route.push(hop.link);
+        at = plan.links[hop.link].end(hop.side.other()).owner;
+    }
+    Some(route)
 }
 
 #[cfg(test)]

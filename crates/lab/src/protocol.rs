@@ -1,30 +1,17 @@
-//! What commands ask of a lab's supervisor.
+//! Requests of commands to a lab's supervisor, over the Unix socket `lab.sock`.
 //!
-//! Over the Unix stream socket `lab.sock`, one JSON value a line each way. To [`Request::Enter`]
-//! the namespaces come along as file descriptors (`SCM_RIGHTS` of unix(7)), which needs no `/proc`
-//! and cannot hit the wrong process.
+//! The reply to [`Request::Enter`] comes with the namespaces as file descriptors, which needs no
+//! `/proc` and cannot name the wrong process.
 
-use std::io::{self, IoSlice, IoSliceMut, Write};
-use std::mem::MaybeUninit;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use hawser_kernel::rpc::{self, RpcError};
 use hawser_limit::{Counters as LimitCounters, LinkLimit};
-use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
-};
+use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
-use crate::dir::Service;
-
-/// Longest line either way, in bytes: the counters of thousands of links.
-const MAX_LINE: usize = 4 << 20;
-/// Namespaces sent along with one reply: network and user.
-const MAX_FDS: usize = 2;
+use crate::state::Service;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
@@ -118,152 +105,56 @@ pub(crate) struct History {
     pub restart_in: Option<Duration>,
 }
 
-/// The supervisor cannot be asked.
+/// The supervisor did not carry out a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SupervisorError {
-    /// It is not there.
+    /// It sent no reply.
     #[error(
-        "the lab's supervisor does not answer ({0}): bring the lab up again with `hawser lab up`, or clear up with `hawser lab down --name NAME`"
+        "{0}; bring the lab up again with `hawser lab up`, or clear up with `hawser lab down --name NAME`"
     )]
-    Gone(io::Error),
-    /// It could not do it.
+    NoReply(#[from] RpcError),
+    /// It could not carry the request out.
     #[error("{0}")]
     Refused(String),
-    /// It said something else than was asked.
-    #[error("the lab's supervisor gave a wrong answer: is it of another version of hawser?")]
-    Confused,
+    /// Its reply does not fit the request.
+    #[error("the lab's supervisor sent an invalid reply: is it of another version of hawser?")]
+    Invalid,
 }
 
-/// Asks the supervisor at `socket`, and waits for its reply up to `patience`.
+/// Asks the supervisor at `socket`, and waits for its reply up to `timeout`.
 pub(crate) fn call(
     socket: &Path,
     request: &Request,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<(Reply, Vec<OwnedFd>), SupervisorError> {
-    let ask = || -> io::Result<_> {
-        let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(patience))?;
-        stream.set_write_timeout(Some(patience))?;
-        send(&mut stream, request, &[])?;
-        receive(&stream)
+    let supervisor = rpc::Service {
+        name: "lab supervisor",
+        timeout,
     };
-    match ask().map_err(SupervisorError::Gone)? {
+    match supervisor.call_for_fds(socket, request)? {
         (Reply::Error { message }, _) => Err(SupervisorError::Refused(message)),
         reply => Ok(reply),
     }
 }
 
-/// Sends one line, file descriptors along with its beginning.
-pub(crate) fn send<T: Serialize>(
-    stream: &mut UnixStream,
-    message: &T,
-    fds: &[BorrowedFd<'_>],
-) -> io::Result<()> {
-    let mut line = serde_json::to_vec(message)?;
-    line.push(b'\n');
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
-    let mut along = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() && !along.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(io::Error::other(
-            "too many file descriptors for one message",
-        ));
-    }
-    let parts = [IoSlice::new(&line)];
-    let sent = rustix::io::retry_on_intr(|| {
-        rustix::net::sendmsg(&*stream, &parts, &mut along, SendFlags::NOSIGNAL)
-    })?;
-    stream.write_all(&line[sent..])
-}
-
-/// Receives one line, and the file descriptors that came along.
-pub(crate) fn receive<T: for<'de> Deserialize<'de>>(
-    stream: &UnixStream,
-) -> io::Result<(T, Vec<OwnedFd>)> {
-    let mut line = Vec::new();
-    let mut fds = Vec::new();
-    let mut chunk = [0; 4096];
-    while line.last() != Some(&b'\n') {
-        if line.len() > MAX_LINE {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "line too long"));
-        }
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
-        let mut along = RecvAncillaryBuffer::new(&mut space);
-        let mut parts = [IoSliceMut::new(&mut chunk)];
-        let got =
-            match rustix::net::recvmsg(stream, &mut parts, &mut along, RecvFlags::CMSG_CLOEXEC) {
-                Err(Errno::INTR) => continue,
-                other => other?.bytes,
-            };
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        for message in along.drain() {
-            if let RecvAncillaryMessage::ScmRights(received) = message {
-                fds.extend(received);
-            }
-        }
-        line.extend_from_slice(&chunk[..got]);
-    }
-    Ok((serde_json::from_slice(&line)?, fds))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-    use std::os::fd::AsFd;
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
 
     use proptest::prelude::*;
 
     use super::*;
 
-    #[test]
-    fn descriptors_travel_with_the_reply() {
-        let (mut here, there) = UnixStream::pair().unwrap();
-        let (read, write) = rustix::pipe::pipe().unwrap();
-        send(&mut here, &Reply::Entered, &[write.as_fd()]).unwrap();
-        drop(write);
-        let (reply, fds): (Reply, _) = receive(&there).unwrap();
-        assert!(matches!(reply, Reply::Entered));
-        assert_eq!(fds.len(), 1);
-        rustix::io::write(&fds[0], b"x").unwrap();
-        drop(fds);
-        let mut bytes = Vec::new();
-        std::fs::File::from(read).read_to_end(&mut bytes).unwrap();
-        assert_eq!(bytes, b"x");
-    }
-
-    #[test]
-    fn long_replies_arrive_whole() {
-        let (mut here, there) = UnixStream::pair().unwrap();
-        let message = "x".repeat(1 << 20);
-        let expected = message.clone();
-        let sender = std::thread::spawn(move || {
-            send(&mut here, &Reply::Error { message }, &[]).unwrap();
-        });
-        let (reply, fds): (Reply, _) = receive(&there).unwrap();
-        sender.join().unwrap();
-        assert!(fds.is_empty());
-        assert!(matches!(reply, Reply::Error { message } if message == expected));
-    }
-
-    #[test]
-    fn half_a_line_is_refused() {
-        let (mut here, there) = UnixStream::pair().unwrap();
-        here.write_all(b"{\"Done\"").unwrap();
-        drop(here);
-        let error = receive::<Reply>(&there).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-    }
-
     proptest! {
         #[test]
-        fn any_bytes_are_survived(mut bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        fn any_request_is_survived(mut bytes in prop::collection::vec(any::<u8>(), 0..512)) {
             let (mut here, there) = UnixStream::pair().unwrap();
             bytes.push(b'\n');
             here.write_all(&bytes).unwrap();
             drop(here);
-            let _ = receive::<Request>(&there);
+            let _ = rpc::receive::<Request>(&there);
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use hawser_kernel::namespace::{self, Kind, NetNsId};
 use rustix::process::Signal;
 
-use crate::netns::{self, NetNsId};
 use crate::process::{self, Handle, ProcessId};
 
 /// How long a process has to end by itself after SIGTERM.
@@ -28,9 +28,9 @@ pub(crate) fn inside(namespaces: &[NetNsId], certainty: Certainty) -> io::Result
     let mut found = Vec::new();
     for pid in process::all()? {
         let is_inside = || {
-            let inode = netns::inode_of(pid, "net")?;
+            let inode = namespace::inode_of(pid, Kind::Net)?;
             let id = namespaces.iter().find(|id| id.inode == inode)?;
-            let sure = certainty == Certainty::Held || netns::cookie_of(pid)? == id.cookie;
+            let sure = certainty == Certainty::Held || namespace::cookie_of(pid)? == id.cookie;
             sure.then_some(())
         };
         // The handle first: what is then seen of the number is its process's.
@@ -97,8 +97,9 @@ pub(crate) fn clear(namespaces: &[NetNsId], certainty: Certainty) -> io::Result<
 mod tests {
     use std::process::Command;
 
+    use hawser_kernel::namespace::{NetNs, is_privileged};
+
     use super::*;
-    use crate::netns::{NetNs, is_privileged};
 
     #[test]
     fn a_process_that_ignores_sigterm_is_killed() {

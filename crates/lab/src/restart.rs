@@ -5,8 +5,9 @@ use std::time::Duration;
 use hawser_topology::IsdAsn;
 
 use crate::Lab;
-use crate::dir::{AsState, Service, StateError};
+use crate::dir::StateError;
 use crate::protocol::{self, Request, SupervisorError};
+use crate::state::{AsState, Service};
 
 /// How long the supervisor may take to end one service, which has two seconds to go by itself, and
 /// to see the new one ready.
@@ -135,15 +136,16 @@ mod tests {
     use hawser_topology::Network;
 
     use super::*;
-    use crate::dir::{IsdAsnText, RouterState, Settings, State};
     use crate::plan::Plan;
+    use crate::settings::Settings;
+    use crate::state::{RouterState, State};
 
     #[test]
     fn only_services_of_the_lab_are_meant() {
         let network = Network::ready("fig4").unwrap();
         let plan = Plan::of(&network).unwrap();
         let settings = Settings {
-            no_router: vec![IsdAsnText(network.ases[1].isd_as)],
+            no_router: vec![network.ases[1].isd_as],
             ..Settings::default()
         };
         let mut state = State::new(&plan, &settings, false).unwrap();

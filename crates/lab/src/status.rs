@@ -6,12 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_router::{Counters, InterfaceCounters};
-use hawser_topology::{AsDirError, IsdAsn, LinkKind, LinkState, Shape, Side, TopologyError};
+use hawser_topology::{
+    AsDirError, IsdAsn, LinkKind, LinkState, Shape, Side, TopologyError, isd_as_text,
+};
 use serde::Serialize;
 
-use crate::dir::{AsState, Device, Service, StateError, isd_as_text};
+use crate::dir::StateError;
 use crate::process::ProcessId;
 use crate::protocol::{self, History, LimitState, Reply, Request};
+use crate::state::{AsState, Device, Service};
 use crate::{Lab, live};
 
 /// How long the supervisor may take, which answers commands one by one.

@@ -14,6 +14,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use hawser_kernel::namespace::{self, NetNs};
+use hawser_kernel::rpc;
 use hawser_topology::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
@@ -25,13 +27,14 @@ use self::services::Services;
 pub(crate) use self::services::tail;
 use self::starter::Starter;
 use crate::build;
-use crate::dir::{LabDir, Settings, State};
-use crate::netns::{self, NetNs};
+use crate::dir::LabDir;
 use crate::place::Lock;
 use crate::plan::Plan;
 use crate::process::{Handle, ProcessId};
-use crate::protocol::{self, LimitState, Reply, Request};
+use crate::protocol::{LimitState, Reply, Request};
 use crate::reap::{self, Certainty};
+use crate::settings::Settings;
+use crate::state::State;
 
 /// How long a command may take to send its request: it holds up all others.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -188,15 +191,15 @@ impl Supervisor {
         let network = dir.read_network()?;
         let plan = Plan::of(&network)?;
         let settings = dir.read_settings()?;
-        let rootless = !netns::is_privileged();
+        let rootless = !namespace::is_privileged();
         let mut state = State::new(&plan, &settings, rootless)?;
         dir.write_state(&state)?;
         let mut user_ns = None;
         if rootless {
-            netns::become_root_of_own().map_err(|e| Report::NoUserNamespace {
+            namespace::become_root_of_own().map_err(|e| Report::NoUserNamespace {
                 reason: e.to_string(),
             })?;
-            user_ns = Some(netns::open_namespace("/proc/self/ns/user")?);
+            user_ns = Some(namespace::open_own_user()?);
         }
         raise_file_limit(&state);
 
@@ -308,11 +311,11 @@ impl Supervisor {
     }
 
     /// Answers one request; true when it was to stop.
-    fn converse(&mut self, mut stream: UnixStream) -> io::Result<bool> {
+    fn converse(&mut self, stream: UnixStream) -> io::Result<bool> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        let (request, _) = protocol::receive(&stream)?;
+        let (request, _) = rpc::receive(&stream)?;
         let stopping = matches!(request, Request::Stop);
         let reply = self.answer(request);
         let fds = match &reply {
@@ -328,7 +331,7 @@ impl Supervisor {
             Ok((reply, _)) => reply,
             Err(message) => Reply::Error { message },
         };
-        protocol::send(&mut stream, &reply, &fds).or_else(|e| match stopped {
+        rpc::send(&stream, &reply, &fds).or_else(|e| match stopped {
             true => Ok(()),
             false => Err(e),
         })?;

@@ -45,9 +45,10 @@ mod tests {
     use hawser_topology::Network;
 
     use super::*;
-    use crate::dir::{Settings, State};
     use crate::plan::Plan;
     use crate::process::ProcessId;
+    use crate::settings::Settings;
+    use crate::state::State;
 
     fn gone() -> ProcessId {
         let own = ProcessId::own().unwrap();

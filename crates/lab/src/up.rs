@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use hawser_topology::{As, AsDirError, IsdAsn, Network, TopologyError};
+use hawser_topology::{As, AsDirError, IsdAsn, Network, TopologyError, as_folder};
 use hawser_trust::{AsRole, WriteError};
 
-use crate::dir::{IsdAsnText, LabDir, Settings, StateError};
+use crate::dir::{LabDir, StateError};
 use crate::down::{self, DownError};
 use crate::logs::LOG_FILE;
 use crate::place::{Lock, PlaceError, Root, SOCKET_PATH_MAX};
 use crate::plan::{Plan, PlanError};
 use crate::process::ProcessId;
+use crate::settings::Settings;
 use crate::supervisor::{NotReady, PROGRAM, Report, tail};
 use crate::{Lab, name};
 
@@ -88,7 +89,6 @@ impl Options {
     }
 
     fn settings(&self) -> Result<Settings, UpError> {
-        let text = |ases: &[IsdAsn]| ases.iter().copied().map(IsdAsnText).collect();
         let owner = self.owner.map(|pid| {
             let process = i32::try_from(pid).ok().map(ProcessId::of);
             process
@@ -97,8 +97,8 @@ impl Options {
                 .ok_or(UpError::NoOwner(pid))
         });
         Ok(Settings {
-            no_router: text(&self.no_router),
-            no_control: text(&self.no_control),
+            no_router: self.no_router.clone(),
+            no_control: self.no_control.clone(),
             segment_lifetime: self.segment_lifetime,
             owner: owner.transpose()?,
         })
@@ -307,7 +307,7 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network, settings: &Settings) -> R
         as_dir.write_links(&as_.links)?;
     }
     let roles: Vec<AsRole> = network.ases.iter().map(role).collect();
-    let folder = |isd_as| dir.as_dir(&name::as_folder(isd_as)).path().to_owned();
+    let folder = |isd_as| dir.as_dir(&as_folder(isd_as)).path().to_owned();
     Ok(hawser_trust::write(&roles, folder)?)
 }
 

@@ -1,11 +1,11 @@
-//! What can go wrong.
+//! Errors.
 
 use std::io;
 use std::time::Duration;
 
-use crate::LinkLimit;
+use crate::limit::LinkLimit;
 
-/// A limit could not be set, removed or read.
+/// A limit cannot be set, removed or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitError {
@@ -24,22 +24,22 @@ pub enum LimitError {
     Rate {
         /// The link's name.
         link: String,
-        /// What was wanted, in bit/s.
+        /// The wanted rate in bit/s.
         rate: u64,
     },
-    /// The queue would be longer than the kernel can count.
+    /// The queue would hold more bytes than the kernel can count.
     #[error("cannot queue {queue:?} on {link}: at {rate} bit/s that is 4 GiB or more, shorten it")]
     Queue {
         /// The link's name.
         link: String,
-        /// What was wanted.
+        /// The wanted length.
         queue: Duration,
         /// The rate in bit/s.
         rate: u64,
     },
-    /// Somebody else has set a queueing discipline on the link.
+    /// The link has a queueing discipline that hawser did not set.
     #[error(
-        "{link} has a queueing discipline of somebody else ({kind} {:x}:): \
+        "{link} has a queueing discipline that hawser did not set ({kind} {:x}:): \
          remove it first (tc qdisc del dev {link} root)",
         handle >> 16
     )]
@@ -51,8 +51,8 @@ pub enum LimitError {
         /// The discipline's handle.
         handle: u32,
     },
-    /// Setting a limit was broken off, or somebody else took a part of it away.
-    #[error("the limit on {link} is not whole: set it again, or remove it")]
+    /// Setting a limit was interrupted, or another program removed a part of it.
+    #[error("the limit on {link} is incomplete: set it again, or remove it")]
     Incomplete {
         /// The link's name.
         link: String,
@@ -68,24 +68,24 @@ pub enum LimitError {
     Unsupported {
         /// What is missing.
         kind: &'static str,
-        /// The kernel module that brings it.
+        /// The kernel module that has it.
         module: &'static str,
     },
     /// The kernel refused for another reason.
-    #[error("cannot {action} {link}")]
+    #[error("cannot {action} {link}: {source}")]
     Refused {
-        /// What was tried.
+        /// The attempted change.
         action: &'static str,
         /// The link's name.
         link: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// The kernel could not be asked.
-    #[error("cannot talk to the kernel over netlink")]
+    /// The netlink socket failed.
+    #[error("cannot talk to the kernel over netlink: {0}")]
     Netlink(#[source] io::Error),
     /// The kernel's answer is not as documented.
-    #[error("cannot read what the kernel says about {link}: {what}")]
+    #[error("cannot read the kernel's answer about {link}: {what}")]
     Answer {
         /// The link's name.
         link: String,

@@ -2,16 +2,19 @@
 
 use std::io;
 
+use hawser_kernel::netlink::{Netlink, NetlinkError};
 use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, Nla};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
 
-use crate::htb::{self, Class};
-use crate::netlink::{Failure, Netlink};
-use crate::{Counters, LimitError};
+use rustix::io::Errno;
 
-/// Handles of our own, so that a limit is told from what others set on a link. `tc` prints them as
+use crate::error::LimitError;
+use crate::htb::{self, Class};
+use crate::limit::Counters;
+
+/// Handles of our own, by which a limit differs from what others set on a link. `tc` prints them as
 /// `4857:` (HW in ASCII), `4857:1` and `4858:`.
 const ROOT: TcHandle = TcHandle {
     major: 0x4857,
@@ -26,15 +29,18 @@ const QUEUE: TcHandle = TcHandle {
     minor: 0,
 };
 
+/// `IFNAMSIZ` of netdevice(7): bytes of a link's name, with the zero that ends it.
+const NAME_SIZE: usize = 16;
+
 const HTB: &str = "htb";
 const BFIFO: &str = "bfifo";
 
-/// The options of any queueing discipline or class. Those of `bfifo` are no nested attributes.
+/// The options of any queueing discipline or class. Those of `bfifo` are not nested attributes.
 const TCA_OPTIONS: u16 = 2;
 /// All packets in 64 bits; sent only when they do not fit into the 32 bits of the basic counters.
 const TCA_STATS_PKT64: u16 = 8;
 
-/// A link, with a way to ask the kernel about it.
+/// A link, with a socket to the kernel.
 pub(crate) struct Link {
     netlink: Netlink,
     pub name: String,
@@ -43,36 +49,36 @@ pub(crate) struct Link {
     pub mtu: u32,
 }
 
-/// What a link's packets go through first.
+/// The root queueing discipline of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Root {
-    /// What the kernel puts there by itself.
+    /// The kernel's default.
     Free,
     /// Our HTB.
     Limit,
-    /// What somebody else has put there.
+    /// One that hawser did not set.
     Foreign { kind: String, handle: u32 },
 }
 
 impl Link {
     pub fn open(name: &str) -> Result<Self, LimitError> {
-        let mut netlink = Netlink::open().map_err(LimitError::Netlink)?;
+        let mut netlink = Netlink::open().map_err(|error| LimitError::Netlink(error.into()))?;
         let no_link = || LimitError::NoLink {
             link: name.to_owned(),
         };
-        // Longer names cannot be, and the kernel's answer to them is less clear.
-        if name.is_empty() || name.len() >= libc::IFNAMSIZ {
+        // The kernel's answer to names that no link can have is less clear.
+        if name.is_empty() || name.len() >= NAME_SIZE {
             return Err(no_link());
         }
         let mut question = LinkMessage::default();
         question
             .attributes
             .push(LinkAttribute::IfName(name.to_owned()));
-        let answer = match netlink.request(RouteNetlinkMessage::GetLink(question), 0) {
-            Err(Failure::Refused(error)) if error.raw_os_error() == Some(libc::ENODEV) => {
+        let answer = match netlink.query(RouteNetlinkMessage::GetLink(question), 0) {
+            Err(error) if error.refusal() == Some(Errno::NODEV.raw_os_error()) => {
                 return Err(no_link());
             }
-            other => other.map_err(|failure| failed("look at", name, failure))?,
+            other => other.map_err(|error| failed("read", name, error))?,
         };
         let unreadable = |what: &str| LimitError::Answer {
             link: name.to_owned(),
@@ -103,7 +109,7 @@ impl Link {
         };
         let kind = kind(&root).unwrap_or_default().to_owned();
         Ok(match root.header.handle {
-            // The kernel's own defaults have no number.
+            // The kernel's defaults have no number.
             TcHandle { major: 0, .. } => Root::Free,
             ROOT if kind == HTB => Root::Limit,
             handle => Root::Foreign {
@@ -117,7 +123,7 @@ impl Link {
         let options = htb::qdisc_options(CLASS.minor);
         let attributes = vec![TcAttribute::Kind(HTB.to_owned()), nested(options)];
         let message = self.message(ROOT, TcHandle::ROOT, attributes);
-        // Exclusively: what somebody else has set since we looked stays.
+        // Exclusively: what another program has set meanwhile stays.
         self.change(
             "set up HTB on",
             RouteNetlinkMessage::NewQueueDiscipline(message),
@@ -142,7 +148,7 @@ impl Link {
         )
     }
 
-    /// The class below our HTB that everything goes through.
+    /// The class below our HTB, with its counters.
     pub fn class(&mut self) -> Result<Option<(Class, Counters)>, LimitError> {
         let question = self.message(TcHandle::UNSPEC, TcHandle::UNSPEC, Vec::new());
         let classes = self.dump(RouteNetlinkMessage::GetTrafficClass(question))?;
@@ -156,7 +162,7 @@ impl Link {
         }
     }
 
-    /// Sets the class up, or changes it without touching its queue.
+    /// Creates the class, or changes it without touching its queue.
     pub fn put_class(&mut self, class: &Class) -> Result<(), LimitError> {
         let attributes = vec![TcAttribute::Kind(HTB.to_owned()), nested(class.options())];
         let message = self.message(CLASS, TcHandle::ROOT, attributes);
@@ -171,7 +177,7 @@ impl Link {
         )
     }
 
-    /// How many bytes the queue below our class holds; `None` if there is none of ours.
+    /// The size in bytes of the queue below our class; `None` if it is not ours, or missing.
     pub fn queue(&mut self) -> Result<Option<u32>, LimitError> {
         let Some(queue) = self.qdisc(CLASS)? else {
             return Ok(None);
@@ -186,7 +192,7 @@ impl Link {
         }
     }
 
-    /// Sets the queue up, or changes its length without touching what waits in it.
+    /// Creates the queue, or changes its length without losing waiting packets.
     pub fn put_queue(&mut self, bytes: u32) -> Result<(), LimitError> {
         let options = DefaultNla::new(TCA_OPTIONS, bytes.to_ne_bytes().to_vec());
         let attributes = vec![
@@ -246,25 +252,25 @@ impl Link {
         Ok(all.into_iter().find(|one| one.header.parent == parent))
     }
 
-    /// Asks for all disciplines, or all classes, of this link. Kernels do not answer a question for
-    /// a single discipline, unless somebody listens to changes.
+    /// All disciplines, or all classes, of this link. Kernels answer a query for a single discipline
+    /// only while some process subscribes to changes.
     fn dump(&mut self, question: RouteNetlinkMessage) -> Result<Vec<TcMessage>, LimitError> {
         let answer = self
             .netlink
-            .request(question, NLM_F_DUMP)
-            .map_err(|failure| failed("look at", &self.name, failure))?;
+            .query(question, NLM_F_DUMP)
+            .map_err(|error| failed("read", &self.name, error))?;
         let of_this_link = answer.into_iter().filter_map(|message| match message {
             RouteNetlinkMessage::NewQueueDiscipline(found)
             | RouteNetlinkMessage::NewTrafficClass(found) => Some(found),
             _ => None,
         });
-        // Of disciplines the kernel lists those of all links.
+        // The kernel lists the disciplines of all links.
         Ok(of_this_link
             .filter(|found| found.header.index == self.index)
             .collect())
     }
 
-    /// Asks for a change; `missing` is what it means when the kernel does not find something.
+    /// Has the kernel change something; `missing` is the error when it finds no such object.
     fn change(
         &mut self,
         action: &'static str,
@@ -273,28 +279,26 @@ impl Link {
         missing: LimitError,
     ) -> Result<(), LimitError> {
         match self.netlink.request(message, flags) {
-            Ok(_) => Ok(()),
-            Err(Failure::Refused(error)) if error.raw_os_error() == Some(libc::ENOENT) => {
-                Err(missing)
-            }
-            Err(failure) => Err(failed(action, &self.name, failure)),
+            Ok(()) => Ok(()),
+            Err(error) if error.refusal() == Some(Errno::NOENT.raw_os_error()) => Err(missing),
+            Err(error) => Err(failed(action, &self.name, error)),
         }
     }
 }
 
-fn failed(action: &'static str, link: &str, failure: Failure) -> LimitError {
+fn failed(action: &'static str, link: &str, error: NetlinkError) -> LimitError {
     let link = link.to_owned();
-    match failure {
-        Failure::Socket(error) => LimitError::Netlink(error),
-        Failure::Refused(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+    match error {
+        NetlinkError::Refused(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             LimitError::Denied { link }
         }
-        Failure::Refused(source) => LimitError::Refused {
+        NetlinkError::Refused(source) => LimitError::Refused {
             action,
             link,
             source,
         },
-        Failure::Unreadable(what) => LimitError::Answer { link, what },
+        NetlinkError::Invalid(what) => LimitError::Answer { link, what },
+        other => LimitError::Netlink(other.into()),
     }
 }
 

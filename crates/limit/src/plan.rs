@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use crate::error::LimitError;
 use crate::htb::{self, Class};
+use crate::limit::LinkLimit;
 use crate::link::Link;
-use crate::{LimitError, LinkLimit};
 
-/// The Ethernet header, which is no part of a link's MTU but of what the limit counts.
+/// Length in bytes of the Ethernet header, which a link's MTU does not count and a limit does.
 const ETHERNET_HEADER: u64 = 14;
 
-/// How many bytes HTB lets one class send before it turns to the next. There is only one, so it
-/// decides nothing; left out, the kernel derives it from the rate and complains in its log about
-/// what it got.
+/// Bytes that HTB lets one class send before it turns to the next. There is only one, so it has no
+/// effect; without it, the kernel derives it from the rate and logs a warning about the result.
 const QUANTUM: u32 = 64 << 10;
 
 /// A limit in the kernel's units.
@@ -37,9 +37,9 @@ impl Plan {
         }
         let bytes_per_second = rate / 8;
         let millisecond = bytes_per_second / 1000;
-        // Senders hand over at most about a millisecond of the rate at once. A longer burst would
-        // let more than the limit through for a while after each pause, a shorter one would starve
-        // the link whenever the kernel's timer comes late.
+        // Senders send at most about a millisecond of the rate at once. A longer burst would let
+        // more than the limit through for a while after each pause, a shorter one would starve the
+        // link whenever the kernel's timer is late.
         let burst = htb::ticks(millisecond.max(2 * frame), bytes_per_second);
         let queue_bytes = u128::from(bytes_per_second) * queue.as_nanos() / 1_000_000_000;
         let queue_bytes = u64::try_from(queue_bytes).unwrap_or(u64::MAX);
@@ -60,7 +60,7 @@ impl Plan {
         })
     }
 
-    /// The limit in its own units again, the queue to the nearest microsecond.
+    /// The limit that this state amounts to, its queue to the nearest microsecond.
     pub fn limit(&self) -> LinkLimit {
         let rate = self.class.rate;
         let microseconds = u128::from(self.queue) * 1_000_000;
@@ -85,7 +85,7 @@ mod tests {
         Plan::for_frames(&LinkLimit { rate, queue }, FRAME, "b")
     }
 
-    /// The bytes that so many ticks of 64 ns stand for at a rate.
+    /// The bytes sent at a rate within ticks of 64 ns.
     fn bytes(ticks: u32, bytes_per_second: u64) -> u64 {
         (u128::from(ticks) * 64 * u128::from(bytes_per_second) / 1_000_000_000) as u64
     }

@@ -1,68 +1,48 @@
 //! Against the kernel, on the loopback device of a network namespace of each test's own.
 
-use std::io;
 use std::net::UdpSocket;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::Duration;
 
+use hawser_kernel::namespace::{NetNs, is_privileged};
+use hawser_kernel::netlink::Netlink;
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::*;
-use crate::netlink::Netlink;
 
 const INSIDE: &str = "HAWSER_LIMIT_TEST_INSIDE";
 
 /// Runs `body`, which is the test `name`, in a process of its own with a network namespace of its
-/// own. An ordinary user needs a user namespace for that; where none is to be had, says so.
+/// own, as root there. Says so where this user may not have one.
 fn in_own_network(name: &str, body: fn()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }
-    // SAFETY: neither call has preconditions.
-    let (uid, root) = unsafe { (libc::getuid(), libc::geteuid() == 0) };
-    let map = format!("0 {uid} 1");
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command
-        .args([&format!("tests::{name}"), "--exact", "--nocapture"])
-        .env(INSIDE, "1");
-    // SAFETY: between fork and exec, `enter` makes system calls only: no locks, no allocation.
-    unsafe { command.pre_exec(move || enter(root, map.as_bytes())) };
-    match command.output() {
-        Err(error) if !root => println!("{name}: skipped, no user namespace to be had: {error}"),
-        Err(error) => panic!("{name}: no network namespace: {error}"),
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            print!("{said}{}", String::from_utf8_lossy(&output.stderr));
-            assert!(output.status.success(), "{name}: see above");
-            assert!(said.contains("1 passed"), "{name}: did not run");
-        }
-    }
-}
-
-/// Enters new namespaces; an ordinary user becomes root there by the line `map`.
-fn enter(root: bool, map: &[u8]) -> io::Result<()> {
-    let check = |result: libc::c_int| match result {
-        -1 => Err(io::Error::last_os_error()),
-        fd => Ok(fd),
+    let isolated = ["--user", "--map-root-user", "--net"];
+    let isolated = match is_privileged() {
+        true => &isolated[2..],
+        false => &isolated[..],
     };
-    let user = if root { 0 } else { libc::CLONE_NEWUSER };
-    // SAFETY: the process has one thread, as it was just forked; `map` outlives the call that reads
-    // it.
-    unsafe {
-        check(libc::unshare(libc::CLONE_NEWNET | user))?;
-        if !root {
-            let file = check(libc::open(c"/proc/self/uid_map".as_ptr(), libc::O_WRONLY))?;
-            if libc::write(file, map.as_ptr().cast(), map.len()) != map.len() as isize {
-                return Err(io::Error::last_os_error());
-            }
-            check(libc::close(file))?;
-        }
+    let allowed = Command::new("unshare").args(isolated).arg("true").output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        println!("{name}: skipped, this user may not make a network namespace");
+        return;
     }
-    Ok(())
+    let output = Command::new("unshare")
+        .args(isolated)
+        .arg(std::env::current_exe().unwrap())
+        .args([&format!("tests::{name}"), "--exact", "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    print!("{printed}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{name}: see above");
+    assert!(printed.contains("1 passed"), "{name}: did not run");
 }
 
 /// Switches the loopback device on, with frames of 1514 bytes.
@@ -223,7 +203,7 @@ fn what_the_queue_does_not_hold_is_dropped_and_counted() {
     );
 }
 
-/// Puts a queue on the loopback device as somebody else would.
+/// Puts a queue on the loopback device as another program would.
 fn foreign_root() {
     let mut message = TcMessage::with_index(1);
     message.header.parent = TcHandle::ROOT;
@@ -251,7 +231,7 @@ fn leaves_alone_what_others_have_set() {
         let error = apply("lo", Some(&limit(10_000_000, 50))).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "lo has a queueing discipline of somebody else (pfifo 8001:): \
+            "lo has a queueing discipline that hawser did not set (pfifo 8001:): \
              remove it first (tc qdisc del dev lo root)"
         );
         assert_eq!(apply("lo", None).unwrap(), Change::Unchanged);
@@ -262,11 +242,11 @@ fn leaves_alone_what_others_have_set() {
 }
 
 #[test]
-fn finishes_or_removes_what_was_broken_off() {
-    in_own_network("finishes_or_removes_what_was_broken_off", || {
+fn finishes_or_removes_what_was_interrupted() {
+    in_own_network("finishes_or_removes_what_was_interrupted", || {
         loopback_up();
-        let broken_off = || Link::open("lo").unwrap().add_root().unwrap();
-        broken_off();
+        let interrupted = || Link::open("lo").unwrap().add_root().unwrap();
+        interrupted();
         let error = read("lo").unwrap_err();
         assert!(matches!(error, LimitError::Incomplete { .. }), "{error}");
         assert_eq!(set(10_000_000, 50), Change::Changed);
@@ -274,7 +254,7 @@ fn finishes_or_removes_what_was_broken_off() {
         assert_eq!(now, limit(10_000_000, 50));
         assert_eq!(apply("lo", None).unwrap(), Change::Removed);
 
-        broken_off();
+        interrupted();
         assert_eq!(apply("lo", None).unwrap(), Change::Removed);
         assert_eq!(read("lo").unwrap(), None);
     });
@@ -335,13 +315,11 @@ fn no_such_link() {
 #[test]
 fn acts_where_the_calling_thread_is() {
     in_own_network("acts_where_the_calling_thread_is", || {
-        let elsewhere = std::thread::spawn(|| {
-            // SAFETY: moves this thread alone.
-            assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0);
+        let elsewhere = NetNs::create().unwrap().run(|| {
             assert_eq!(set(10_000_000, 50), Change::Created);
             read("lo").unwrap().is_some()
         });
-        assert!(elsewhere.join().unwrap());
+        assert!(elsewhere.unwrap());
         assert_eq!(read("lo").unwrap(), None);
     });
 }
@@ -352,14 +330,12 @@ fn without_the_right_reading_works_and_setting_does_not() {
         "without_the_right_reading_works_and_setting_does_not",
         || {
             set(10_000_000, 50);
-            // struct __user_cap_header_struct of version 3 for this thread, and no capability at
-            // all.
-            let header = [0x2008_0522_u32, 0];
-            let none = [0_u32; 6];
-            // SAFETY: both are as capset(2) of that version wants them.
-            let dropped =
-                unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
-            assert_eq!(dropped, 0);
+            let none = CapabilitySets {
+                effective: CapabilitySet::empty(),
+                permitted: CapabilitySet::empty(),
+                inheritable: CapabilitySet::empty(),
+            };
+            set_capabilities(None, none).unwrap();
             assert_eq!(read("lo").unwrap().unwrap().0.rate, 10_000_000);
             assert_eq!(set(10_000_000, 50), Change::Unchanged);
             for wanted in [Some(&limit(20_000_000, 50)), None] {

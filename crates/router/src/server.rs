@@ -3,45 +3,37 @@
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use hawser_kernel::rpc::{self, Lines, SocketFile};
 
 use crate::io::Interest;
 use crate::live::{Reply, Request};
 
 /// Callers at once; more wait.
 const MAX_CALLERS: usize = 8;
-/// Longest request, in bytes.
-const MAX_REQUEST: usize = 1 << 16;
 
 /// The listening socket and its callers.
 pub(crate) struct Server {
     listener: UnixListener,
-    path: PathBuf,
+    _file: SocketFile,
     callers: Vec<Caller>,
 }
 
 struct Caller {
     stream: UnixStream,
-    incoming: Vec<u8>,
+    incoming: Lines,
     outgoing: Vec<u8>,
     gone: bool,
 }
 
 impl Server {
-    /// Listens at `path`. A socket that nobody listens at any more is replaced.
+    /// Listens at `path`. A socket that a killed router left is replaced.
     pub fn listen(path: &Path) -> std::io::Result<Self> {
-        if let Err(error) = UnixStream::connect(path) {
-            if error.kind() == ErrorKind::ConnectionRefused {
-                std::fs::remove_file(path)?;
-            }
-        } else {
-            return Err(ErrorKind::AddrInUse.into());
-        }
-        let listener = UnixListener::bind(path)?;
-        listener.set_nonblocking(true)?;
+        let (listener, file) = rpc::listen(path)?;
         Ok(Self {
             listener,
-            path: path.to_owned(),
+            _file: file,
             callers: Vec::new(),
         })
     }
@@ -70,7 +62,7 @@ impl Server {
             if stream.set_nonblocking(true).is_ok() {
                 self.callers.push(Caller {
                     stream,
-                    incoming: Vec::new(),
+                    incoming: Lines::default(),
                     outgoing: Vec::new(),
                     gone: false,
                 });
@@ -78,31 +70,28 @@ impl Server {
         }
         for caller in &mut self.callers {
             caller.write();
-            if caller.outgoing.is_empty() {
-                caller.read();
-                caller.answer(&mut answer);
-                caller.write();
-            }
+            caller.read(&mut answer);
+            caller.write();
         }
         self.callers
             .retain(|caller| !caller.gone || !caller.outgoing.is_empty());
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may be gone with its folder, which is as good.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
 impl Caller {
-    fn read(&mut self) {
+    /// Reads and answers requests until one has a reply, or nothing more has arrived.
+    fn read(&mut self, answer: &mut impl FnMut(Request) -> Reply) {
         let mut piece = [0; 4096];
-        while !self.gone && self.incoming.len() <= MAX_REQUEST {
+        while !self.gone && self.outgoing.is_empty() {
             match self.stream.read(&mut piece) {
                 Ok(0) => self.gone = true,
-                Ok(length) => self.incoming.extend_from_slice(&piece[..length]),
+                Ok(length) => {
+                    self.incoming.push(&piece[..length]);
+                    if let Err(error) = self.answer(answer) {
+                        tracing::debug!(%error, "closing a connection of the router's socket");
+                        self.gone = true;
+                    }
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.gone = true,
@@ -110,29 +99,13 @@ impl Caller {
         }
     }
 
-    fn answer(&mut self, answer: &mut impl FnMut(Request) -> Reply) {
-        while let Some(end) = self.incoming.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.incoming.drain(..=end).collect();
-            let reply = match serde_json::from_slice(&line) {
-                Ok(request) => answer(request),
-                Err(error) => Reply::Error {
-                    message: format!("not a request: {error}"),
-                },
-            };
-            match serde_json::to_vec(&reply) {
-                Ok(mut line) => {
-                    self.outgoing.append(&mut line);
-                    self.outgoing.push(b'\n');
-                }
-                Err(error) => {
-                    tracing::error!(%error, "cannot write a reply");
-                    self.gone = true;
-                }
-            }
+    fn answer(&mut self, answer: &mut impl FnMut(Request) -> Reply) -> std::io::Result<()> {
+        while let Some(line) = self.incoming.next()? {
+            let refuse = |message| Reply::Error { message };
+            self.outgoing
+                .append(&mut rpc::answer(&line, &mut *answer, refuse)?);
         }
-        if self.incoming.len() > MAX_REQUEST {
-            self.gone = true;
-        }
+        Ok(())
     }
 
     fn write(&mut self) {

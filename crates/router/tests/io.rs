@@ -9,6 +9,7 @@ use std::io::{ErrorKind, IoSliceMut};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
+use hawser_kernel::rpc::RpcError;
 use hawser_router::live::{self, Reply, Request};
 use hawser_router::{Router, RouterError};
 use hawser_topology::{LinkState, Shape};
@@ -346,7 +347,7 @@ fn one_router_serves_a_folder() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let gone = live::call(&net.dir(1).router_socket(), &Request::Counters);
-    assert!(matches!(gone, Err(live::LiveError::Connect { .. })));
+    assert!(matches!(gone, Err(RpcError::Connect { .. })));
     drop(Router::open(&net.dir(1), None).unwrap());
 }
 

@@ -110,7 +110,7 @@ impl File {
             }
             border_routers.insert(name, router);
         }
-        Ok(Self {
+        Ok(AsTopology {
             isd_as: file.isd_as,
             mtu: file.mtu,
             core: file.attributes.iter().any(|a| a == "core"),

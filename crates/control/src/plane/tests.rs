@@ -427,7 +427,7 @@ fn segments_are_made_once() {
     let first = lookup(NOW);
     assert!(Arc::ptr_eq(&first[0], &lookup(NOW + 60)[0]));
     let renewed = lookup(NOW + 24 * 3600);
-    let message = |offer: &Offer| offer.message(None).unwrap();
+    let message = |segment: &CachedSegment| segment.message(None).unwrap();
     assert_ne!(message(&first[0]), message(&renewed[0]));
     assert_eq!(first[0].segment.id(), renewed[0].segment.id());
 }

@@ -2,6 +2,7 @@
 
 use connectrpc::client::{ClientConfig, HttpClient};
 use connectrpc::{ErrorCode, Protocol};
+use hawser_kernel::rpc::RpcError;
 use hawser_topology::{AsDir, LinkState, Shape};
 use proptest::prelude::*;
 use scion_protobuf::buffa::Message;
@@ -14,10 +15,11 @@ use scion_protobuf::proto::daemon::v1::{
     InterfacesRequest, NotifyInterfaceDownRequest, Path as PathMessage, PathsRequest,
     ServicesRequest,
 };
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::live::{LiveError, call};
+use crate::live::call;
 use crate::testing::{Lab, ia};
 use crate::{Control, OpenError, as_folder};
 
@@ -66,7 +68,7 @@ impl Running {
         }
     }
 
-    async fn live(&self, request: Request) -> Result<Reply, LiveError> {
+    async fn live(&self, request: Request) -> Result<Reply, RpcError> {
         let socket = self.socket.clone();
         tokio::task::spawn_blocking(move || call(&socket, &request))
             .await
@@ -111,7 +113,7 @@ async fn fig7a_has_its_three_paths_both_ways() {
         let (src, dst) = (ia("1-ff00:0:1"), ia("1-ff00:0:4"));
         let read = sciparse::path::ScionPath::try_from_rpc(path, src, dst).unwrap();
         assert_eq!(read.next_hop(), Some("10.0.1.254:30042".parse().unwrap()));
-        assert!(read.is_expired(u32::try_from(crate::daemon::now()).unwrap()) == Some(false));
+        assert!(read.is_expired(u32::try_from(crate::clock::now()).unwrap()) == Some(false));
     }
 }
 
@@ -367,7 +369,7 @@ async fn replies(socket: &std::path::Path, bytes: &[u8]) -> Vec<Reply> {
 async fn a_line_too_long_is_refused_once() {
     let lab = Lab::ready("fig4");
     let running = run(&lab, "1-ff00:0:110").await;
-    let mut bytes = vec![b' '; usize::try_from(MAX_LIVE_LINE).unwrap()];
+    let mut bytes = vec![b' '; rpc::MAX_LINE];
     bytes.extend(b"\"Status\"\n\"Status\"\n");
     let refused = replies(&running.socket, &bytes).await;
     assert!(
@@ -413,7 +415,7 @@ async fn a_request_to_stop_ends_the_service_and_removes_the_socket() {
     assert!((&mut running.task).await.unwrap().is_ok());
     assert!(!running.socket.exists());
     let error = running.live(Request::Status).await.unwrap_err();
-    assert!(matches!(error, LiveError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, RpcError::Connect { .. }), "{error}");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use connectrpc::client::{ClientConfig, HttpClient};
 use connectrpc::{ErrorCode, Protocol};
-use hawser_trust::{ChainQuery, Trc};
+use hawser_trust::{ChainQuery, Store, Trc};
 use scion_protobuf::proto::control_plane::v1::{
     SegmentLookupServiceClient, SegmentsRequest, TrustMaterialServiceClient,
 };
@@ -84,7 +84,7 @@ async fn a_host_verifies_every_segment() {
     let found = clients.segments.segments(asked).await.unwrap().into_owned();
     // The host of another AS, with that AS's TRCs.
     let mut store = Store::load(&lab.dir(ia("2-ff00:0:212")).path().join("certs")).unwrap();
-    let now = crate::daemon::now();
+    let now = crate::clock::now();
     let mut seen = 0;
     for segment in found.segments.values().flat_map(|list| &list.segments) {
         for query in store.missing_chains(segment, now).unwrap() {

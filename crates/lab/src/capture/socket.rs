@@ -1,44 +1,37 @@
 //! A packet socket of packet(7) on one device.
 
-use std::ffi::CString;
 use std::time::Duration;
-use std::{io, mem, ptr};
+use std::{io, mem};
 
+use hawser_kernel::{control_message, socket};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use super::{Frame, SNAP_LENGTH};
 
-/// Bytes of frames that may wait for us; the kernel gives what it allows.
+/// Bytes of frames that may wait to be read; the kernel gives less where it must.
 const BUFFER: usize = 64 << 20;
 
-/// Room for the one control message that is asked for, and more.
+/// Room for the one control message that is asked for, in bytes, and more.
 const CONTROL: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct PacketSocket {
     fd: OwnedFd,
     buffer: Vec<u8>,
-    /// PACKET_STATISTICS starts again from zero whenever it is read.
+    /// The sum of what was read: reading PACKET_STATISTICS sets it to zero.
     dropped: u64,
 }
 
 impl PacketSocket {
     /// Listens at a device of the calling thread's network namespace.
     pub fn open(device: &str) -> io::Result<Self> {
-        let name = CString::new(device)?;
-        // SAFETY: the name ends with a zero byte and outlives the call.
-        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-        if index == 0 {
-            return Err(io::Error::last_os_error());
-        }
         // No protocol yet: nothing arrives before all is set.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-        if sockopt::set_socket_recv_buffer_size_force(&fd, BUFFER).is_err() {
-            sockopt::set_socket_recv_buffer_size(&fd, BUFFER)?;
-        }
-        set(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+        let index = netdevice::name_to_index(&fd, device)?;
+        socket::set_receive_buffer(&fd, BUFFER)?;
+        socket::set_option(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         // SAFETY: all zeros is a valid sockaddr_ll.
         let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
@@ -52,7 +45,9 @@ impl PacketSocket {
                 size_of::<libc::sockaddr_ll>() as libc::socklen_t,
             )
         };
-        check(bound)?;
+        if bound != 0 {
+            return Err(io::Error::last_os_error());
+        }
         Ok(Self {
             fd,
             buffer: vec![0; SNAP_LENGTH as usize],
@@ -60,7 +55,7 @@ impl PacketSocket {
         })
     }
 
-    /// The next frame, or none.
+    /// The next frame; `None` when none waits.
     pub fn receive(&mut self) -> io::Result<Option<Frame<'_>>> {
         let mut control = [0u64; CONTROL / 8];
         // SAFETY: all zeros is a valid sockaddr_ll.
@@ -87,7 +82,7 @@ impl PacketSocket {
             }
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
-                // The link went down: said once, and frames come again with it.
+                // The link went down: reported once, and frames arrive again once it is up.
                 Some(libc::EINTR | libc::ENETDOWN) => {}
                 _ if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 _ => return Err(error),
@@ -101,29 +96,17 @@ impl PacketSocket {
         }))
     }
 
-    /// Frames that found no room.
+    /// Frames dropped so far for want of room.
     pub fn dropped(&mut self) -> io::Result<u64> {
-        // SAFETY: all zeros is a valid tpacket_stats.
-        let mut statistics: libc::tpacket_stats = unsafe { mem::zeroed() };
-        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: the pointers are to a tpacket_stats and its size, which outlive the call.
-        let got = unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                (&raw mut statistics).cast(),
-                &raw mut length,
-            )
-        };
-        check(got)?;
-        self.dropped += u64::from(statistics.tp_drops);
+        // struct tpacket_stats: two numbers, of packets and of drops.
+        let statistics: [u8; 8] =
+            socket::option(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
+        let [_, _, _, _, drops @ ..] = statistics;
+        self.dropped += u64::from(u32::from_ne_bytes(drops));
         Ok(self.dropped)
     }
-}
 
-impl PacketSocket {
-    /// To wait for frames by.
+    /// The descriptor to wait for frames by.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
@@ -131,41 +114,9 @@ impl PacketSocket {
 
 /// When the kernel saw the frame.
 fn time_of(message: &libc::msghdr) -> Option<Duration> {
-    // SAFETY: recvmsg has filled the control messages in, and the macros stay inside them.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while !header.is_null() {
-            let (level, kind) = ((*header).cmsg_level, (*header).cmsg_type);
-            if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
-                let time: libc::timespec = ptr::read_unaligned(libc::CMSG_DATA(header).cast());
-                return Some(Duration::new(
-                    time.tv_sec.try_into().ok()?,
-                    time.tv_nsec.try_into().ok()?,
-                ));
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
-    }
-    None
-}
-
-fn set(fd: &OwnedFd, level: i32, option: i32, value: i32) -> io::Result<()> {
-    // SAFETY: the pointer is to an int, which outlives the call.
-    let done = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            (&raw const value).cast(),
-            size_of::<i32>() as libc::socklen_t,
-        )
-    };
-    check(done)
-}
-
-fn check(result: i32) -> io::Result<()> {
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    let (level, kind) = (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
+    // SAFETY: recvmsg has filled the message in; a timespec is integers only.
+    let time: libc::timespec = unsafe { control_message::find(message, level, kind) }?;
+    let seconds = time.tv_sec.try_into().ok()?;
+    Some(Duration::new(seconds, time.tv_nsec.try_into().ok()?))
 }

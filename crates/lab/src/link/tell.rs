@@ -8,7 +8,7 @@ use hawser_router::live::{Reply, Request, call};
 use hawser_topology::{End, Link, LinkState, Side};
 
 use crate::Lab;
-use crate::dir::{AsState, Service, State};
+use crate::state::{AsState, Service, State};
 
 /// How long two routers may take to hear each other again: RFC 5880 has them speak once a second
 /// until they do.

@@ -1,10 +1,10 @@
-//! Which address everything has.
+//! The addresses of a plan.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hawser_topology::{Side, Underlay};
 
-use crate::netlink::Mac;
+use super::layout::Mac;
 
 /// Last byte of a host's address.
 const HOST: u8 = 1;

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hawser_topology::{AsTopology, Bfd, BorderRouter, Interface, LinkKind, LinkTo, Network, Side};
+use hawser_topology::{
+    AsTopology, Bfd, BorderRouter, Interface, LinkKind, LinkTo, Network, Side, as_folder,
+};
 
-use super::{LinkPlan, RouterPlan};
-use crate::name::as_folder;
+use super::layout::{LinkPlan, RouterPlan};
 
 /// UDP port of every border router inside its AS.
 const ROUTER_PORT: u16 = 30042;

@@ -189,3 +189,21 @@ fn what_cannot_be_laid_out_is_refused() {
     let missing = "1-ff00:0:112".parse().unwrap();
     assert_eq!(Plan::of(&network), Err(PlanError::UnknownAs(missing)));
 }
+
+#[test]
+fn a_network_says_where_ip_goes() {
+    let network = Network::ready("fig7a").unwrap();
+    let [from, to, nowhere] =
+        ["1-ff00:0:4", "1-ff00:0:1", "1-ff00:0:9"].map(|text| text.parse().unwrap());
+    let ends: Vec<_> = ip_route(&network, from, to)
+        .unwrap()
+        .into_iter()
+        .map(|link| {
+            let link = &network.links[link];
+            (link.a.isd_as.to_string(), link.b.isd_as.to_string())
+        })
+        .collect();
+    assert_eq!(ends.len(), 2, "{ends:?}");
+    assert_eq!(ip_route(&network, from, from), Some(Vec::new()));
+    assert_eq!(ip_route(&network, from, nowhere), None);
+}

@@ -7,7 +7,8 @@ use hawser_router::live::{Reply, Request, call};
 use hawser_topology::{Network, Side};
 
 use super::starter::{Starter, StarterEnded};
-use crate::dir::{AsState, LabDir, State};
+use crate::dir::LabDir;
+use crate::state::{AsState, State};
 
 /// How long no further link may come up before the others are given up. RFC 5880,
 /// 6.8.3: a session that is not up sends once a second at most; in a large lab

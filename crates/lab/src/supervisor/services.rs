@@ -9,16 +9,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use hawser_kernel::namespace::{self, NetNs};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::backoff::Backoff;
 use super::starter::Starter;
 use super::{NotReady, PROGRAM, Report};
-use crate::dir::{LabDir, Service, Settings, State};
+use crate::dir::LabDir;
 use crate::logs::LOG_FILE;
-use crate::netns::{self, NetNs};
 use crate::process::{Handle, ProcessId};
 use crate::protocol::History;
+use crate::settings::Settings;
+use crate::state::{Service, State};
 use crate::{UpError, live, reap};
 
 /// How long all services together may take to answer.
@@ -321,7 +323,7 @@ fn start(mut command: Command, log: &Path, ns: &NetNs) -> io::Result<Child> {
     // SAFETY: between fork and exec it only makes system calls; nothing allocates or locks.
     unsafe {
         command.pre_exec(move || {
-            netns::enter_net(ns.as_fd())?;
+            namespace::enter_net(ns.as_fd())?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
             // The supervisor may have ended before that was set.
             match getppid() == Some(parent) {

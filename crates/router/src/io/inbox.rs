@@ -5,7 +5,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use super::{checked, from_raw};
+use hawser_kernel::control_message;
+use hawser_kernel::socket_address::from_raw;
+
+use super::checked;
 
 /// Most buffers filled in one call. Each holds up to 64 KiB of merged datagrams.
 const SLOTS: usize = 8;
@@ -134,19 +137,7 @@ impl Inbox {
 
 /// The length of the merged datagrams, if the kernel merged any.
 fn stride(head: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the kernel has written whole control messages into the buffer and their length into
-    // the header; the CMSG functions stay within it.
-    unsafe {
-        let mut message = libc::CMSG_FIRSTHDR(head);
-        while let Some(found) = message.as_ref() {
-            if found.cmsg_level == libc::SOL_UDP && found.cmsg_type == libc::UDP_GRO {
-                let size = libc::CMSG_DATA(found)
-                    .cast::<libc::c_int>()
-                    .read_unaligned();
-                return usize::try_from(size).ok();
-            }
-            message = libc::CMSG_NXTHDR(head, found);
-        }
-    }
-    None
+    // SAFETY: recvmmsg has filled the header in, and its control messages are still there.
+    let size: libc::c_int = unsafe { control_message::find(head, libc::SOL_UDP, libc::UDP_GRO) }?;
+    usize::try_from(size).ok()
 }

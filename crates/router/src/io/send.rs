@@ -4,7 +4,9 @@ use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use super::{checked, to_raw};
+use hawser_kernel::socket_address::to_raw;
+
+use super::checked;
 
 /// Room for one control message of two bytes.
 #[repr(C, align(8))]

@@ -2,13 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
 
-use super::checked;
+use hawser_kernel::socket::{option, set_option, set_receive_buffer, set_send_buffer};
 
 /// Size of the buffer in either direction: 50 ms at 1 Gbit/s, which is also what a link's queue takes
 /// from the send side before it drops.
-const BUFFER: libc::c_int = 8 << 20;
+const BUFFER: usize = 8 << 20;
 
 /// A non-blocking socket at `local`, connected to `remote` if there is one, that merges received
 /// datagrams and has large buffers.
@@ -32,17 +31,9 @@ pub(crate) fn open(
         }
     }
     socket.set_nonblocking(true)?;
-    set(&socket, libc::SOL_UDP, libc::UDP_GRO, 1)?;
-    for (force, plain) in [
-        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-    ] {
-        // Only with CAP_NET_ADMIN may a socket exceed the system's limit; without it the system
-        // gives as much as it allows.
-        if set(&socket, libc::SOL_SOCKET, force, BUFFER).is_err() {
-            set(&socket, libc::SOL_SOCKET, plain, BUFFER)?;
-        }
-    }
+    set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1)?;
+    set_receive_buffer(&socket, BUFFER)?;
+    set_send_buffer(&socket, BUFFER)?;
     Ok((socket, pending))
 }
 
@@ -55,45 +46,14 @@ pub(crate) fn has_no_route(error: &io::Error) -> bool {
     )
 }
 
-fn set(
-    socket: &UdpSocket,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    // SAFETY: the descriptor is open, and the kernel reads `value` during the call only, at its
-    // true length.
-    checked(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw const value).cast(),
-            size_of_val(&value) as libc::socklen_t,
-        )
-    })?;
-    Ok(())
-}
-
 /// The largest payload that the network takes in one piece from `socket` to the address it is
 /// connected to: the path MTU less the headers of IP and UDP.
 pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
-    let (level, option, headers) = match socket.local_addr()? {
+    let (level, name, headers) = match socket.local_addr()? {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_MTU, 40 + 8),
     };
-    let mut mtu: libc::c_int = 0;
-    let mut length = size_of_val(&mtu) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `mtu`.
-    checked(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            (&raw mut mtu).cast(),
-            &mut length,
-        )
-    })?;
+    let mtu = i32::from_ne_bytes(option(socket, level, name)?);
     Ok(usize::try_from(mtu).unwrap_or(0).saturating_sub(headers))
 }
 
@@ -101,17 +61,7 @@ pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
 pub(crate) fn dropped(socket: &UdpSocket) -> io::Result<u64> {
     // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of the values.
     const DROPS: usize = 8;
-    let mut info = [0u32; 16];
-    let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes into `info`.
-    checked(unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            info.as_mut_ptr().cast(),
-            &mut length,
-        )
-    })?;
-    Ok(u64::from(info[DROPS]))
+    let info: [u8; 64] = option(socket, libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+    let (values, _) = info.as_chunks();
+    Ok(u64::from(u32::from_ne_bytes(values[DROPS])))
 }

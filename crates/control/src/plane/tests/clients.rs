@@ -6,10 +6,10 @@ use super::*;
 fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
     let src = plane.isd_as();
     let found = plane.lookup(src, dst, NOW).unwrap();
-    let read = |list: &[Arc<Offer>]| -> Vec<_> {
+    let read = |list: &[Arc<CachedSegment>]| -> Vec<_> {
         list.iter()
-            .map(|offer| {
-                let bytes = offer.message(None).unwrap().encode_to_vec();
+            .map(|segment| {
+                let bytes = segment.message(None).unwrap().encode_to_vec();
                 let message = Message::decode_from_slice(&bytes).unwrap();
                 sciparse::segment::SignedPathSegment::try_from_rpc(message).unwrap()
             })

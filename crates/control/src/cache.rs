@@ -1,4 +1,4 @@
-//! Segments in the form in which they are handed out.
+//! Segments as hosts are sent them, each made once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -6,28 +6,28 @@ use std::sync::{Arc, OnceLock};
 use scion_protobuf::proto::control_plane::v1::PathSegment;
 
 use crate::graph::{Along, Graph};
+use crate::pki::{Pki, PkiError};
 use crate::routes::Route;
 use crate::segment::{Segment, Stamp};
 use crate::signed::Plain;
-use crate::trust::{Pki, PkiError};
 
-/// Segments kept for the next time they are asked for; about 2 KiB each.
+/// Most segments kept; about 2 KiB each.
 const MAX_KEPT: usize = 2048;
 
-/// A segment that is handed out.
+/// A segment in all its forms.
 #[derive(Debug)]
-pub(crate) struct Offer {
-    /// What its ASes announce.
+pub(crate) struct CachedSegment {
+    /// As its ASes announce it.
     plain: Plain,
-    /// What hosts, and the daemon here, read from it.
+    /// As hosts, and the daemon here, read it.
     pub segment: hawser_segment::Segment,
-    /// What hosts are sent, from the first time they ask for it on: signing costs much more than
-    /// all the rest, and the daemon does without.
+    /// As hosts are sent it; empty until the first asks for it: signing costs much more than all
+    /// the rest, and the daemon needs no signatures.
     signed: OnceLock<PathSegment>,
 }
 
-impl Offer {
-    /// What hosts are sent: signed, where the network has a PKI.
+impl CachedSegment {
+    /// The segment as hosts are sent it: signed, where the network has a PKI.
     pub fn message(&self, pki: Option<&mut Pki>) -> Result<PathSegment, PkiError> {
         let Some(pki) = pki else {
             return Ok(self.plain.unsigned());
@@ -40,11 +40,11 @@ impl Offer {
     }
 }
 
-/// Segments by the ways they were made for, so that one that is asked for often is made once.
+/// Segments by their routes.
 #[derive(Debug, Default)]
-pub(crate) struct Offers(HashMap<(Along, Route), Arc<Offer>>);
+pub(crate) struct SegmentCache(HashMap<(Along, Route), Arc<CachedSegment>>);
 
-impl Offers {
+impl SegmentCache {
     /// The segment over a route. Those along children carry peering entries.
     pub fn of(
         &mut self,
@@ -53,10 +53,10 @@ impl Offers {
         route: Route,
         stamp: Stamp,
         along: Along,
-    ) -> Option<Arc<Offer>> {
+    ) -> Option<Arc<CachedSegment>> {
         let name = (along, route);
-        if let Some(offer) = self.0.get(&name) {
-            return Some(offer.clone());
+        if let Some(cached) = self.0.get(&name) {
+            return Some(cached.clone());
         }
         let peering = along == Along::Children;
         let made = Segment::new(graph, keys, name.1.clone(), stamp, peering);
@@ -72,17 +72,17 @@ impl Offers {
         if self.0.len() >= MAX_KEPT {
             self.0.clear();
         }
-        let offer = Arc::new(Offer {
+        let cached = Arc::new(CachedSegment {
             plain,
             segment,
             signed: OnceLock::new(),
         });
-        self.0.insert(name, offer.clone());
-        Some(offer)
+        self.0.insert(name, cached.clone());
+        Some(cached)
     }
 
-    /// Drops all: they are to be made anew.
-    pub fn forget(&mut self) {
+    /// Drops all segments, so that they are made anew.
+    pub fn clear(&mut self) {
         self.0.clear();
     }
 }

@@ -1,21 +1,21 @@
 //! Plain-IP routes between the hosts of a lab.
 //!
-//! SCION programs need none of them. They are there so that a plain TCP transfer over the same
-//! links can be measured beside.
+//! SCION programs need none of them: plain TCP transfers over the same links are measured beside
+//! those over SCION.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use hawser_topology::{IsdAsn, Network, Side};
+use hawser_topology::Side;
 
-use crate::plan::{LinkPlan, Plan};
+use super::layout::LinkPlan;
 
-/// First hop of the way to another AS.
+/// The first hop of the route to another AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NextHop {
-    /// Which AS the way leads to.
+pub(in crate::plan) struct NextHop {
+    /// The AS that the route leads to.
     pub to: usize,
-    /// The link it begins with.
+    /// The link that it begins with.
     pub link: usize,
     /// The near side of that link.
     pub side: Side,
@@ -23,9 +23,10 @@ pub(crate) struct NextHop {
 
 /// For every AS the first hops to all others that it can reach.
 ///
-/// Ways have the fewest links. Where several do, a weight of each link decides, the same for
-/// everyone: so the way back is the way there, as kernels that filter by reverse path demand.
-pub(crate) fn next_hops(ases: usize, links: &[LinkPlan]) -> Vec<Vec<NextHop>> {
+/// Routes have the fewest links. Among several such routes the weights of the links decide, which
+/// are the same in both directions: so the route back is the route there, as kernels that filter by
+/// reverse path require.
+pub(in crate::plan) fn next_hops(ases: usize, links: &[LinkPlan]) -> Vec<Vec<NextHop>> {
     let mut neighbours: Vec<Vec<(usize, usize, Side)>> = vec![Vec::new(); ases];
     for (i, link) in links.iter().enumerate() {
         for side in [Side::A, Side::B] {
@@ -33,27 +34,13 @@ pub(crate) fn next_hops(ases: usize, links: &[LinkPlan]) -> Vec<Vec<NextHop>> {
             neighbours[link.end(side).owner].push((i, far, side));
         }
     }
-    (0..ases).map(|from| ways(from, &neighbours)).collect()
-}
-
-/// The links, by their place in the network, that plain IP takes from one AS to another in a lab of
-/// `network`; none when there is no way, or no lab can be made of it.
-pub fn ip_way(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Vec<usize>> {
-    let plan = Plan::of(network).ok()?;
-    let number = |isd_as| network.ases.iter().position(|as_| as_.isd_as == isd_as);
-    let (mut at, to) = (number(from)?, number(to)?);
-    let hops = next_hops(plan.ases.len(), &plan.links);
-    let mut way = Vec::new();
-    while at != to {
-        let hop = hops[at].iter().find(|hop| hop.to == to)?;
-        way.push(hop.link);
-        at = plan.links[hop.link].end(hop.side.other()).owner;
-    }
-    Some(way)
+    (0..ases)
+        .map(|from| first_hops(from, &neighbours))
+        .collect()
 }
 
 /// Dijkstra's algorithm, with the first hop carried along.
-fn ways(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<NextHop> {
+fn first_hops(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<NextHop> {
     let mut found: Vec<Option<NextHop>> = vec![None; neighbours.len()];
     let mut done = vec![false; neighbours.len()];
     let mut heap = BinaryHeap::from([(Reverse(0u64), from, None::<(usize, bool)>)]);
@@ -77,7 +64,7 @@ fn ways(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<NextHop> {
 }
 
 /// One hop, plus a fraction that differs from link to link and whose sums differ too: 31 random
-/// bits. The fractions of the longest possible path, 2^15 hops, stay below one hop, and its sum
+/// bits. The fractions of the longest possible route, 2^15 hops, stay below one hop, and its sum
 /// below 2^64.
 fn weight(link: usize) -> u64 {
     (1 << 47) + (fastrand::Rng::with_seed(link as u64).u64(..) >> 33)
@@ -90,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::plan::EndPlan;
+    use crate::plan::layout::EndPlan;
 
     fn link(a: usize, b: usize) -> LinkPlan {
         let end = |owner| EndPlan {
@@ -108,22 +95,22 @@ mod tests {
         }
     }
 
-    /// The ASes on the way, hop by hop as packets go; the links beside.
+    /// The links of a route, hop by hop as packets go.
     fn follow(hops: &[Vec<NextHop>], links: &[LinkPlan], from: usize, to: usize) -> Vec<usize> {
         let mut at = from;
-        let mut way = Vec::new();
+        let mut route = Vec::new();
         while at != to {
             let hop = hops[at].iter().find(|h| h.to == to).unwrap();
             assert_eq!(links[hop.link].end(hop.side).owner, at);
-            way.push(hop.link);
+            route.push(hop.link);
             at = links[hop.link].end(hop.side.other()).owner;
-            assert!(way.len() <= links.len(), "a loop from {from} to {to}");
+            assert!(route.len() <= links.len(), "a loop from {from} to {to}");
         }
-        way
+        route
     }
 
     #[test]
-    fn the_shortest_way_is_taken() {
+    fn the_shortest_route_is_taken() {
         // A square 0-1-2-3 and an island 4.
         let links = [link(0, 1), link(1, 2), link(2, 3), link(3, 0)];
         let hops = next_hops(5, &links);
@@ -133,27 +120,9 @@ mod tests {
         assert!(hops[4].is_empty());
     }
 
-    #[test]
-    fn a_network_says_where_ip_goes() {
-        let network = Network::ready("fig7a").unwrap();
-        let [from, to, nowhere] =
-            ["1-ff00:0:4", "1-ff00:0:1", "1-ff00:0:9"].map(|text| text.parse().unwrap());
-        let ends: Vec<_> = ip_way(&network, from, to)
-            .unwrap()
-            .into_iter()
-            .map(|link| {
-                let link = &network.links[link];
-                (link.a.isd_as.to_string(), link.b.isd_as.to_string())
-            })
-            .collect();
-        assert_eq!(ends.len(), 2, "{ends:?}");
-        assert_eq!(ip_way(&network, from, from), Some(Vec::new()));
-        assert_eq!(ip_way(&network, from, nowhere), None);
-    }
-
     proptest! {
         #[test]
-        fn the_way_back_is_the_way_there(
+        fn the_route_back_is_the_route_there(
             pairs in prop::collection::vec((0usize..8, 0usize..8), 1..24)
         ) {
             let links: Vec<LinkPlan> = pairs

@@ -1,0 +1,82 @@
+//! The certificates and keys of the network's ASes, and signing with them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hawser_topology::{AsDir, IsdAsn};
+use hawser_trust::{LoadError, SignError, Signer, Store, TrcId};
+use scion_protobuf::proto::control_plane::v1::{PathSegment, TRCRequest};
+
+use crate::keys::as_folder;
+use crate::signed::Plain;
+
+/// Why a segment cannot be signed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PkiError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    #[error("the certificate in the folder of {asked} is that of {found}")]
+    Foreign { asked: IsdAsn, found: IsdAsn },
+}
+
+/// The TRCs that the AS has, and the signer of every AS of the lab. Signers are loaded when they
+/// are first needed, so that a service of a large lab starts as quickly as one of a small lab.
+pub(crate) struct Pki {
+    lab: PathBuf,
+    trcs: Store,
+    signers: BTreeMap<IsdAsn, Signer>,
+}
+
+impl Pki {
+    /// The PKI of the lab whose folder contains the AS's folder `dir`.
+    pub fn open(lab: &Path, dir: &AsDir) -> Result<Self, LoadError> {
+        Ok(Self {
+            lab: lab.to_owned(),
+            trcs: Store::load(&dir.path().join("certs"))?,
+            signers: BTreeMap::new(),
+        })
+    }
+
+    /// The signer of an AS.
+    pub fn signer(&mut self, isd_as: IsdAsn) -> Result<&Signer, PkiError> {
+        if !self.signers.contains_key(&isd_as) {
+            let signer = Signer::load(&as_folder(&self.lab, isd_as), &self.trcs)?;
+            let found = signer.isd_as();
+            if found != isd_as {
+                return Err(PkiError::Foreign {
+                    asked: isd_as,
+                    found,
+                });
+            }
+            self.signers.insert(isd_as, signer);
+        }
+        // It was put there just now, or before.
+        Ok(&self.signers[&isd_as])
+    }
+
+    /// The segment with each AS's entry signed by that AS.
+    pub fn sign(&mut self, plain: &Plain) -> Result<PathSegment, PkiError> {
+        let mut segment = PathSegment {
+            segment_info: plain.info.clone(),
+            ..PathSegment::default()
+        };
+        for (isd_as, body) in &plain.entries {
+            let signer = self.signer(*isd_as)?;
+            signer.add_entry(&mut segment, body.clone(), plain.made)?;
+        }
+        Ok(segment)
+    }
+
+    /// The TRC that a request asks for, in DER.
+    pub fn trc(&self, request: &TRCRequest) -> Option<Vec<u8>> {
+        let isd = u16::try_from(request.isd).ok()?;
+        // As scionproto: both 0 stand for the newest.
+        let trc = match (request.base, request.serial) {
+            (0, 0) => self.trcs.newest(isd),
+            (base, serial) => self.trcs.trc(TrcId { isd, base, serial }),
+        };
+        trc.map(|trc| trc.to_der().to_vec())
+    }
+}

@@ -1,0 +1,287 @@
+//! Network and user namespaces (namespaces(7)): creating, entering and identifying them.
+
+use std::fmt::Display;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::process::{WaitOptions, waitpid};
+use rustix::thread::{
+    CapabilitySet, LinkNameSpaceType, UnshareFlags, capabilities, move_into_link_name_space,
+    unshare_unsafe,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::socket;
+
+/// A network namespace, kept alive by holding it open.
+#[derive(Debug)]
+pub struct NetNs(OwnedFd);
+
+/// The identity of a network namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetNsId {
+    /// Its number in `/proc/PID/ns/net`. The kernel soon reuses it once the namespace is gone.
+    pub inode: u64,
+    /// `SO_NETNS_COOKIE` of socket(7): unique from boot to boot.
+    pub cookie: u64,
+}
+
+/// A kind of namespace, as files in `/proc/PID/ns` are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A network namespace.
+    Net,
+    /// A user namespace.
+    User,
+}
+
+impl Kind {
+    /// The file of a process's namespace.
+    fn path(self, process: impl Display) -> String {
+        let kind = match self {
+            Self::Net => "net",
+            Self::User => "user",
+        };
+        format!("/proc/{process}/ns/{kind}")
+    }
+}
+
+impl NetNs {
+    /// Creates a namespace with nothing in it but `lo`, down.
+    ///
+    /// # Errors
+    /// Without `CAP_SYS_ADMIN` in the caller's user namespace.
+    pub fn create() -> io::Result<Self> {
+        on_own_thread(|| {
+            // SAFETY: CLONE_FILES is not asked for, so that file descriptors stay shared among all
+            // threads.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+            Ok(Self(open(&Kind::Net.path("thread-self"))?))
+        })?
+    }
+
+    /// Runs `job` inside the namespace, on a thread of its own.
+    ///
+    /// # Errors
+    /// Without the right to enter it, or when `job` panics.
+    pub fn run<T: Send>(&self, job: impl FnOnce() -> T + Send) -> io::Result<T> {
+        on_own_thread(|| {
+            enter_net(self.0.as_fd())?;
+            Ok(job())
+        })?
+    }
+
+    /// Its identity.
+    ///
+    /// # Errors
+    /// When the kernel does not tell it.
+    pub fn id(&self) -> io::Result<NetNsId> {
+        let inode = rustix::fs::fstat(&self.0)?.st_ino;
+        let cookie = self.run(cookie)??;
+        Ok(NetNsId { inode, cookie })
+    }
+}
+
+/// The descriptor for setns(2).
+impl AsFd for NetNs {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Runs `job` on a new thread: a thread cannot always return to the namespace that it came from.
+fn on_own_thread<T: Send>(job: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name("netns".to_owned())
+            .spawn_scoped(scope, job)?
+            .join()
+            .map_err(|_| io::Error::other("the thread inside the namespace panicked"))
+    })
+}
+
+fn open(path: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).map_err(|e| {
+        let e = io::Error::from(e);
+        io::Error::new(e.kind(), format!("{path}: {e}"))
+    })
+}
+
+/// Opens the user namespace of this process.
+///
+/// # Errors
+/// When `/proc` does not show it.
+pub fn open_own_user() -> io::Result<OwnedFd> {
+    open(&Kind::User.path("self"))
+}
+
+/// Moves the calling thread into a network namespace. Does not allocate, so that a process may call
+/// it between fork and exec.
+///
+/// # Errors
+/// Without `CAP_SYS_ADMIN` in the user namespaces of the process and of the network namespace.
+pub fn enter_net(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    let kind = Some(LinkNameSpaceType::Network);
+    Ok(move_into_link_name_space(namespace, kind)?)
+}
+
+/// Moves the calling process into a user namespace. Does not allocate, as [`enter_net`].
+///
+/// # Errors
+/// When the process has more than one thread, is in that namespace already, or may not enter it.
+pub fn enter_user(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    let kind = Some(LinkNameSpaceType::User);
+    Ok(move_into_link_name_space(namespace, kind)?)
+}
+
+/// Whether `namespace` is the user namespace of this process.
+pub fn is_own_user(namespace: BorrowedFd<'_>) -> bool {
+    let own = inode_of(own_pid(), Kind::User);
+    rustix::fs::fstat(namespace).is_ok_and(|stat| Some(stat.st_ino) == own)
+}
+
+/// Whether this process may create network namespaces without a user namespace of its own.
+pub fn is_privileged() -> bool {
+    let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
+}
+
+/// Moves this process into a new user namespace, where it is root and the only user.
+///
+/// # Errors
+/// When the process has more than one thread, or the system does not allow user namespaces.
+pub fn become_root_of_own() -> io::Result<()> {
+    let uid = rustix::process::geteuid().as_raw();
+    let gid = rustix::process::getegid().as_raw();
+    // SAFETY: CLONE_FILES is not asked for, so that file descriptors stay shared among all threads.
+    unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
+    // user_namespaces(7): without CAP_SETGID outside, setgroups(2) must be given up before a gid
+    // may be mapped.
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("0 {uid} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("0 {gid} 1"))
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// The inode of a process's namespace; `None` when the process has ended, or belongs to another
+/// user.
+pub fn inode_of(pid: i32, kind: Kind) -> Option<u64> {
+    let file = Path::new(&kind.path(pid)).metadata().ok()?;
+    Some(file.ino())
+}
+
+/// The network namespace of this process; `None` where `/proc` does not show it.
+///
+/// # Errors
+/// When the kernel does not tell its cookie.
+pub fn own_net() -> io::Result<Option<NetNsId>> {
+    let Some(inode) = inode_of(own_pid(), Kind::Net) else {
+        return Ok(None);
+    };
+    let cookie = cookie()?;
+    Ok(Some(NetNsId { inode, cookie }))
+}
+
+/// The cookie of the calling thread's network namespace.
+fn cookie() -> io::Result<u64> {
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    socket::option(&socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE).map(u64::from_ne_bytes)
+}
+
+/// The cookie of another process's network namespace; `None` when that cannot be entered.
+///
+/// A child process enters it: without root the other process's user namespace has to be entered
+/// first, which no process with several threads may do.
+pub fn cookie_of(pid: i32) -> Option<u64> {
+    let net = open(&Kind::Net.path(pid)).ok()?;
+    let foreign = inode_of(pid, Kind::User)? != inode_of(own_pid(), Kind::User)?;
+    let user = match foreign {
+        true => Some(open(&Kind::User.path(pid)).ok()?),
+        false => None,
+    };
+    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).ok()?;
+    // SAFETY: the child makes system calls only, without allocating or taking a lock that another
+    // thread may have held, and leaves by `_exit`.
+    match unsafe { libc::fork() } {
+        -1 => None,
+        0 => {
+            let cookie = user
+                .map_or(Ok(()), |user| enter_user(user.as_fd()))
+                .and_then(|()| enter_net(net.as_fd()))
+                .and_then(|()| cookie());
+            if let Ok(cookie) = cookie {
+                let _ = rustix::io::write(&write, &cookie.to_ne_bytes());
+            }
+            // SAFETY: ends the child at once, running nothing of the parent's.
+            unsafe { libc::_exit(0) }
+        }
+        child => {
+            drop(write);
+            let mut bytes = [0; 8];
+            let got = rustix::io::retry_on_intr(|| rustix::io::read(&read, &mut bytes[..]));
+            let child = rustix::process::Pid::from_raw(child);
+            // Reaps it; an error means that another thread did.
+            let _ = rustix::io::retry_on_intr(|| waitpid(child, WaitOptions::empty()));
+            (got == Ok(8)).then(|| u64::from_ne_bytes(bytes))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Namespaces need root; the whole-lab tests do the rest as a user.
+    fn privileged() -> bool {
+        let privileged = is_privileged();
+        if !privileged {
+            eprintln!("skipped: needs root");
+        }
+        privileged
+    }
+
+    #[test]
+    fn namespaces_are_told_apart() {
+        if !privileged() {
+            return;
+        }
+        let (a, b) = (NetNs::create().unwrap(), NetNs::create().unwrap());
+        let (a_id, b_id) = (a.id().unwrap(), b.id().unwrap());
+        assert_ne!(a_id.inode, b_id.inode);
+        assert_ne!(a_id.cookie, b_id.cookie);
+        assert_eq!(a.id().unwrap(), a_id);
+        let here = inode_of(own_pid(), Kind::Net).unwrap();
+        assert_ne!(a_id.inode, here);
+    }
+
+    #[test]
+    fn a_process_inside_is_recognised() {
+        if !privileged() {
+            return;
+        }
+        let ns = NetNs::create().unwrap();
+        let id = ns.id().unwrap();
+        let mut child = ns
+            .run(|| Command::new("sleep").arg("1000").spawn())
+            .unwrap()
+            .unwrap();
+        let pid = child.id() as i32;
+        let found = (inode_of(pid, Kind::Net), cookie_of(pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(found, (Some(id.inode), Some(id.cookie)));
+        assert_ne!(cookie_of(own_pid()), Some(id.cookie));
+        assert_eq!(cookie_of(pid), None);
+    }
+}

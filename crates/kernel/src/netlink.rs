@@ -1,0 +1,277 @@
+//! One rtnetlink(7) round trip: requests to the kernel, and its answers.
+
+use std::io;
+
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_REQUEST, NetlinkBuffer, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::RouteNetlinkMessage;
+use rustix::fd::OwnedFd;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
+};
+
+/// Requests sent at once: the answers to all of them, if they fail, fit into a socket's buffer.
+const BATCH: usize = 128;
+
+/// A socket to the network namespace in which it was opened.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: OwnedFd,
+    /// Of the last request; its answers carry it.
+    sequence: u32,
+}
+
+/// Why a request was not carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetlinkError {
+    /// The socket failed.
+    #[error("cannot talk to the kernel over netlink: {0}")]
+    Socket(#[source] io::Error),
+    /// The kernel refused the request.
+    #[error("{0}")]
+    Refused(#[source] io::Error),
+    /// The kernel's answer is not as netlink(7) documents it.
+    #[error("cannot read the kernel's answer: {0}")]
+    Invalid(String),
+}
+
+impl NetlinkError {
+    /// The number (errno(3)) with which the kernel refused the request.
+    pub fn refusal(&self) -> Option<i32> {
+        match self {
+            Self::Refused(error) => error.raw_os_error(),
+            _ => None,
+        }
+    }
+}
+
+impl From<NetlinkError> for io::Error {
+    fn from(error: NetlinkError) -> Self {
+        match error {
+            NetlinkError::Socket(error) | NetlinkError::Refused(error) => error,
+            NetlinkError::Invalid(_) => Self::other(error),
+        }
+    }
+}
+
+type Message = NetlinkMessage<RouteNetlinkMessage>;
+
+impl Netlink {
+    /// Opens a socket to the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`NetlinkError::Socket`].
+    pub fn open() -> Result<Self, NetlinkError> {
+        let open = || {
+            let flags = SocketFlags::CLOEXEC;
+            let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
+            // Port 0 is the kernel. Connected, the socket takes nothing from any other process.
+            connect(&socket, &SocketAddrNetlink::new(0, 0))?;
+            Ok(socket)
+        };
+        let socket =
+            open().map_err(|error: rustix::io::Errno| NetlinkError::Socket(error.into()))?;
+        Ok(Self {
+            socket,
+            sequence: 0,
+        })
+    }
+
+    /// Has the kernel change something, and waits until it is done.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
+    pub fn request(
+        &mut self,
+        request: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<(), NetlinkError> {
+        self.exchange(vec![request], flags).map(drop)
+    }
+
+    /// Asks the kernel for one object, or, with `NLM_F_DUMP`, for all of a kind.
+    ///
+    /// # Errors
+    /// [`NetlinkError`].
+    pub fn query(
+        &mut self,
+        query: RouteNetlinkMessage,
+        flags: u16,
+    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+        self.exchange(vec![query], flags)
+    }
+
+    /// Has the kernel change many things, one after the other, at fewer system calls. One that it
+    /// refuses does not keep it from those sent along.
+    ///
+    /// # Errors
+    /// The first [`NetlinkError`]; some changes may have been made.
+    pub fn batch(
+        &mut self,
+        requests: impl IntoIterator<Item = RouteNetlinkMessage>,
+        flags: u16,
+    ) -> Result<(), NetlinkError> {
+        let mut requests = requests.into_iter();
+        loop {
+            let batch: Vec<_> = requests.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                return Ok(());
+            }
+            self.exchange(batch, flags)?;
+        }
+    }
+
+    /// Sends requests at once, and collects the kernel's answers: netlink(7) has it take the
+    /// requests one after the other, answer those that fail, and confirm the last one.
+    fn exchange(
+        &mut self,
+        requests: Vec<RouteNetlinkMessage>,
+        flags: u16,
+    ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
+        let first = self.sequence.wrapping_add(1);
+        let count = requests.len();
+        let mut bytes = Vec::new();
+        for (i, request) in requests.into_iter().enumerate() {
+            self.sequence = self.sequence.wrapping_add(1);
+            let mut request = NetlinkMessage::from(request);
+            request.header.flags = NLM_F_REQUEST | flags;
+            if i + 1 == count {
+                request.header.flags |= NLM_F_ACK;
+            }
+            request.header.sequence_number = self.sequence;
+            request.finalize();
+            let start = bytes.len();
+            // Messages begin at multiples of four bytes.
+            bytes.resize(start + request.buffer_len().next_multiple_of(4), 0);
+            request.serialize(&mut bytes[start..]);
+        }
+        self.send(&bytes).map_err(NetlinkError::Socket)?;
+
+        let mut answers = Vec::new();
+        let mut refused = None;
+        loop {
+            for message in split(&self.receive().map_err(NetlinkError::Socket)?)? {
+                let sequence = message.header.sequence_number;
+                // Left over from an exchange that ended with an error.
+                if sequence.wrapping_sub(first) >= count as u32 {
+                    continue;
+                }
+                let code = match message.payload {
+                    NetlinkPayload::InnerMessage(answer) => {
+                        answers.push(answer);
+                        continue;
+                    }
+                    NetlinkPayload::Error(error) => error.code.map_or(0, |code| code.get()),
+                    NetlinkPayload::Done(done) => done.code,
+                    other => return Err(NetlinkError::Invalid(format!("unexpected {other:?}"))),
+                };
+                if code != 0 && refused.is_none() {
+                    let error = io::Error::from_raw_os_error(code.saturating_abs());
+                    refused = Some(NetlinkError::Refused(error));
+                }
+                if sequence == self.sequence {
+                    return refused.map_or(Ok(answers), Err);
+                }
+            }
+        }
+    }
+
+    fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        rustix::io::retry_on_intr(|| send(&self.socket, bytes, SendFlags::empty()))?;
+        Ok(())
+    }
+
+    /// One datagram from the kernel, whole.
+    fn receive(&self) -> io::Result<Vec<u8>> {
+        // With TRUNC the kernel says how long it is, also without room for it.
+        let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+        let (_, length) = rustix::io::retry_on_intr(|| recv(&self.socket, &mut [0; 0], flags))?;
+        let mut bytes = vec![0; length];
+        let none = RecvFlags::empty();
+        rustix::io::retry_on_intr(|| recv(&self.socket, &mut bytes[..], none))?;
+        Ok(bytes)
+    }
+}
+
+/// The messages of a datagram.
+fn split(mut bytes: &[u8]) -> Result<Vec<Message>, NetlinkError> {
+    let mut messages = Vec::new();
+    while !bytes.is_empty() {
+        let invalid =
+            |error: netlink_packet_core::DecodeError| NetlinkError::Invalid(error.to_string());
+        let buffer = NetlinkBuffer::new_checked(bytes).map_err(invalid)?;
+        let length = buffer.length() as usize;
+        messages.push(Message::deserialize(&bytes[..length]).map_err(invalid)?);
+        // Messages begin at multiples of four bytes.
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(messages)
+}
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_core::NLM_F_DUMP;
+    use netlink_packet_route::link::{LinkAttribute, LinkMessage};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn link(name: &str) -> RouteNetlinkMessage {
+        let mut message = LinkMessage::default();
+        message
+            .attributes
+            .push(LinkAttribute::IfName(name.to_owned()));
+        RouteNetlinkMessage::GetLink(message)
+    }
+
+    #[test]
+    fn one_interface_is_found_by_name_and_all_by_a_dump() {
+        let mut netlink = Netlink::open().unwrap();
+        let found = netlink.query(link("lo"), 0).unwrap();
+        let [RouteNetlinkMessage::NewLink(lo)] = &found[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(lo.header.index, 1);
+        let all = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let all = netlink.query(all, NLM_F_DUMP).unwrap();
+        let is_lo = |message: &RouteNetlinkMessage| match message {
+            RouteNetlinkMessage::NewLink(link) => link.header.index == 1,
+            _ => false,
+        };
+        assert_eq!(all.iter().filter(|message| is_lo(message)).count(), 1);
+    }
+
+    #[test]
+    fn a_refusal_is_returned_and_leaves_nothing_for_the_next_request() {
+        let mut netlink = Netlink::open().unwrap();
+        let error = netlink.query(link("hawser-no-such"), 0).unwrap_err();
+        assert_eq!(error.refusal(), Some(libc::ENODEV));
+        assert_eq!(netlink.query(link("lo"), 0).unwrap().len(), 1);
+        let refused = ["hawser-no-such", "hawser-none"].map(link);
+        let error = netlink.batch(refused, 0).unwrap_err();
+        assert_eq!(error.refusal(), Some(libc::ENODEV));
+        assert_eq!(netlink.query(link("lo"), 0).unwrap().len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+            let _ = split(&bytes);
+        }
+
+        #[test]
+        fn any_payload_in_a_right_frame_is_survived(
+            kind in 0..120u16,
+            payload in prop::collection::vec(any::<u8>(), 0..128),
+        ) {
+            let mut bytes = (16 + payload.len() as u32).to_ne_bytes().to_vec();
+            bytes.extend(kind.to_ne_bytes());
+            bytes.extend([0; 10]);
+            bytes.extend(payload);
+            let _ = split(&bytes);
+        }
+    }
+}

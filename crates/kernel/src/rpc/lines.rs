@@ -1,0 +1,128 @@
+//! Lines, as they arrive in pieces.
+
+use std::io;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Longest line either way in bytes, its end included: the counters of thousands of links.
+pub const MAX_LINE: usize = 4 << 20;
+
+/// Bytes received, from which whole lines are taken.
+#[derive(Debug, Default)]
+pub struct Lines {
+    bytes: Vec<u8>,
+    /// Bytes at the beginning that hold no line end.
+    searched: usize,
+}
+
+impl Lines {
+    /// Appends bytes that were received.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Takes the first line, its end included; `None` when it has not arrived whole.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] when it is longer than [`MAX_LINE`]: nothing after it can be
+    /// read.
+    #[expect(clippy::should_implement_trait, reason = "more may come after None")]
+    pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let rest = &self.bytes[self.searched..];
+        let end = rest.iter().position(|byte| *byte == b'\n');
+        let length = self.searched + end.map_or(rest.len(), |at| at + 1);
+        if length > MAX_LINE {
+            let reason = format!("a line is longer than {MAX_LINE} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        }
+        self.searched = if end.is_some() { 0 } else { length };
+        Ok(end.map(|_| self.bytes.drain(..length).collect()))
+    }
+}
+
+/// The line that carries `message`.
+pub(super) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The line that answers a request: `answer` of it, or `refuse` with the reason where `line` is no
+/// request.
+///
+/// # Errors
+/// When the reply has no JSON form.
+pub fn answer<Q: DeserializeOwned, R: Serialize>(
+    line: &[u8],
+    answer: impl FnOnce(Q) -> R,
+    refuse: impl FnOnce(String) -> R,
+) -> io::Result<Vec<u8>> {
+    encode(&match serde_json::from_slice(line) {
+        Ok(request) => answer(request),
+        Err(error) => refuse(format!("not a request: {error}")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_line_too_long_is_refused_whether_or_not_it_ends() {
+        let mut lines = Lines::default();
+        lines.push(&vec![b' '; MAX_LINE]);
+        assert_eq!(lines.next().unwrap(), None);
+        lines.push(b"\n");
+        let error = lines.next().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        let mut lines = Lines::default();
+        lines.push(&vec![b' '; MAX_LINE + 1]);
+        assert!(lines.next().is_err());
+        let mut lines = Lines::default();
+        lines.push(&vec![b' '; MAX_LINE - 1]);
+        lines.push(b"\nx\n");
+        assert_eq!(lines.next().unwrap().unwrap().len(), MAX_LINE);
+        assert_eq!(lines.next().unwrap().unwrap(), b"x\n");
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let reply = |line: &[u8]| {
+            let double = |number: u32| format!("{}", 2 * number);
+            String::from_utf8(answer(line, double, |reason| reason).unwrap()).unwrap()
+        };
+        assert_eq!(reply(b"21\n"), "\"42\"\n");
+        assert!(reply(b"x\n").starts_with("\"not a request: "));
+        assert!(reply(b"\n").starts_with("\"not a request: "));
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_the_same_however_they_arrive(
+            bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..64),
+            cuts in prop::collection::vec(0..64usize, 0..8),
+        ) {
+            let mut lines = Lines::default();
+            let mut found = Vec::new();
+            let mut rest = &bytes[..];
+            for cut in cuts {
+                let (piece, left) = rest.split_at(cut.min(rest.len()));
+                lines.push(piece);
+                rest = left;
+                while let Some(line) = lines.next().unwrap() {
+                    found.push(line);
+                }
+            }
+            lines.push(rest);
+            while let Some(line) = lines.next().unwrap() {
+                found.push(line);
+            }
+            let mut whole: Vec<_> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+            whole.retain(|line| line.ends_with(b"\n"));
+            prop_assert_eq!(found, whole);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Socket options that rustix does not have.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+
+/// Reads an option, as getsockopt(2) has it. Bytes that the kernel does not fill in are zero: older
+/// kernels know fewer fields of some structures.
+///
+/// # Errors
+/// When the kernel does not have the option for this socket.
+pub fn option<const N: usize>(socket: impl AsFd, level: i32, name: i32) -> io::Result<[u8; N]> {
+    let mut value = [0; N];
+    let mut length = N as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `value`, which outlives the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    match result {
+        0 => Ok(value),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sets an option that is an integer or a flag, as setsockopt(2) has it.
+///
+/// # Errors
+/// When the kernel does not have the option for this socket, or refuses the value.
+pub fn set_option(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    // SAFETY: the kernel reads the int during the call only, at its true size.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of_val(&value) as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Asks for a receive buffer of `bytes`: beyond the system's limit where CAP_NET_ADMIN allows it,
+/// else as much as the limit (`net.core.rmem_max`) allows.
+///
+/// # Errors
+/// When `socket` is not a socket.
+pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    sockopt::set_socket_recv_buffer_size_force(&socket, bytes)
+        .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, bytes))?;
+    Ok(())
+}
+
+/// Asks for a send buffer of `bytes`, as [`set_receive_buffer`] (`net.core.wmem_max`).
+///
+/// # Errors
+/// When `socket` is not a socket.
+pub fn set_send_buffer(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    sockopt::set_socket_send_buffer_size_force(&socket, bytes)
+        .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, bytes))?;
+    Ok(())
+}
+
+/// The smoothed round-trip time of a TCP connection (`tcpi_rtt` of `TCP_INFO`).
+///
+/// # Errors
+/// When `socket` is not a TCP socket.
+pub fn tcp_rtt(socket: impl AsFd) -> io::Result<Duration> {
+    const SIZE: usize = size_of::<libc::tcp_info>();
+    const RTT: usize = std::mem::offset_of!(libc::tcp_info, tcpi_rtt);
+    let info: [u8; SIZE] = option(socket, libc::IPPROTO_TCP, libc::TCP_INFO)?;
+    let mut rtt = [0; 4];
+    rtt.copy_from_slice(&info[RTT..RTT + 4]);
+    Ok(Duration::from_micros(u32::from_ne_bytes(rtt).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+
+    use super::*;
+
+    #[test]
+    fn options_are_read_back() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let read = || option(&socket, libc::IPPROTO_IP, libc::IP_TOS).map(u8::from_ne_bytes);
+        set_option(&socket, libc::IPPROTO_IP, libc::IP_TOS, 0x20).unwrap();
+        assert_eq!(read().unwrap(), 0x20);
+        let error = set_option(&socket, libc::SOL_SOCKET, -1, 0).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENOPROTOOPT));
+        assert!(option::<4>(&socket, libc::SOL_SOCKET, -1).is_err());
+    }
+
+    #[test]
+    fn buffers_grow() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let before = sockopt::socket_recv_buffer_size(&socket).unwrap();
+        set_receive_buffer(&socket, before / 4).unwrap();
+        set_send_buffer(&socket, before / 4).unwrap();
+        let small = sockopt::socket_recv_buffer_size(&socket).unwrap();
+        assert!(small < before, "{small} {before}");
+        set_receive_buffer(&socket, 8 << 20).unwrap();
+        assert!(sockopt::socket_recv_buffer_size(&socket).unwrap() >= before);
+    }
+
+    #[test]
+    fn a_tcp_connection_has_a_round_trip_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut there, _) = listener.accept().unwrap();
+        here.write_all(b"x").unwrap();
+        there.read_exact(&mut [0]).unwrap();
+        assert!(tcp_rtt(&here).unwrap() > Duration::ZERO);
+        assert!(tcp_rtt(UdpSocket::bind("127.0.0.1:0").unwrap()).is_err());
+    }
+}

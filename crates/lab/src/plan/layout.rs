@@ -1,0 +1,99 @@
+//! What a plan consists of.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use hawser_topology::{AsTopology, IsdAsn, LinkState, Side};
+
+/// An Ethernet address.
+pub(crate) type Mac = [u8; 6];
+
+/// One AS: a namespace.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AsPlan {
+    pub isd_as: IsdAsn,
+    /// Name of its folder inside the lab's.
+    pub folder: String,
+    /// The plain IPv4 address that every host has.
+    pub host: Ipv4Addr,
+    /// The address of its host where the AS speaks IPv6.
+    pub host6: Option<Ipv6Addr>,
+    /// Its border routers, at least one.
+    pub routers: Vec<RouterPlan>,
+    /// Contents of `topology.json`.
+    pub topology: AsTopology,
+    /// Contents of `links.json`.
+    pub links: BTreeMap<u16, LinkState>,
+    /// Plain-IP routes to the hosts of the other ASes.
+    pub routes: Vec<Route>,
+}
+
+/// A border router.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RouterPlan {
+    /// Its name in `topology.json`.
+    pub name: String,
+    /// Its address inside the AS; the control service has that of the first.
+    pub address: IpAddr,
+}
+
+impl AsPlan {
+    /// The host as SCION addresses it.
+    pub fn scion_host(&self) -> IpAddr {
+        self.host6.map_or(self.host.into(), IpAddr::from)
+    }
+}
+
+/// A plain-IP route to the host of another AS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub to: Ipv4Addr,
+    /// The far end of the link.
+    pub via: Ipv4Addr,
+    /// Index of the device, see [`EndPlan::index`].
+    pub index: u32,
+}
+
+/// One link: a veth pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LinkPlan {
+    pub a: EndPlan,
+    pub b: EndPlan,
+    /// MTU of the devices in bytes, headers of the underlay included.
+    pub mtu: u32,
+}
+
+/// One end of a link: a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EndPlan {
+    /// Index of its AS in [`Plan::ases`].
+    ///
+    /// [`Plan::ases`]: super::Plan::ases
+    pub owner: usize,
+    /// Its name there.
+    pub device: String,
+    /// Its index there. Chosen by the plan, so that the kernel need not be asked for it.
+    pub index: u32,
+    /// For plain IP, and for SCION where the link speaks IPv4.
+    pub address: Ipv4Addr,
+    /// For SCION where the link speaks IPv6.
+    pub address6: Option<Ipv6Addr>,
+    /// Its Ethernet address, which the other end is told.
+    pub mac: Mac,
+}
+
+impl EndPlan {
+    /// The end as its border router addresses it.
+    pub fn underlay(&self) -> IpAddr {
+        self.address6.map_or(self.address.into(), IpAddr::from)
+    }
+}
+
+impl LinkPlan {
+    pub fn end(&self, side: Side) -> &EndPlan {
+        match side {
+            Side::A => &self.a,
+            Side::B => &self.b,
+        }
+    }
+}
