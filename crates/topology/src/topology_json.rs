@@ -180,7 +180,7 @@ fn read_link(text: &str) -> Result<LinkTo, String> {
         "child" => Ok(LinkTo::Child),
         "peer" => Ok(LinkTo::Peer),
         _ => Err(format!(
-            "{text:?} is not a link_to: write CORE, PARENT, CHILD or PEER"
+            "link_to {text:?} is unknown: write CORE, PARENT, CHILD or PEER"
         )),
     }
 }
