@@ -183,7 +183,7 @@ impl Files {
     }
 
     /// The folder that the paths of the layout are relative to.
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
@@ -193,7 +193,7 @@ impl Files {
     }
 
     /// The path of an entry's file, from where the program runs.
-    pub fn path_of(&self, entry: usize) -> PathBuf {
+    pub(crate) fn path_of(&self, entry: usize) -> PathBuf {
         self.root.join(&self.layout.entries()[entry].path)
     }
 

@@ -33,7 +33,7 @@ pub struct Layout {
 
 /// A run of bytes inside one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub(crate) struct Span {
     /// Index into [`Layout::entries`].
     pub entry: usize,
     /// Position in that file.
@@ -93,7 +93,7 @@ impl Layout {
     }
 
     /// The runs in files that make up `bytes`, in order; cut at the end of the content.
-    pub fn spans(&self, bytes: Range<u64>) -> impl Iterator<Item = Span> + '_ {
+    pub(crate) fn spans(&self, bytes: Range<u64>) -> impl Iterator<Item = Span> + '_ {
         let Range { start, end } = bytes;
         let end = end.min(self.total);
         let first = self

@@ -33,7 +33,7 @@ pub use self::check::{check, hash_ranges};
 pub use self::disk::{Disk, DiskEvent};
 pub use self::error::StoreError;
 pub use self::files::Files;
-pub use self::layout::{Entry, Layout, Span};
+pub use self::layout::{Entry, Layout};
 pub use self::lock::Lock;
 pub use self::range::{Hash, Ranges};
 pub use self::stamp::Stamps;

@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
 use proptest::prelude::*;
@@ -83,4 +84,51 @@ fn a_range_written_anew_is_hashed_anew() {
         panic!("not hashed")
     };
     assert!(is_right);
+}
+
+#[tokio::test]
+async fn a_disk_that_hangs_does_not_hold_up_another_job() {
+    let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let block = Bytes::from(vec![3; BLOCK as usize]);
+    let pieces = Arc::new(Pieces::of(&vec![3; 100 * BLOCK as usize], 100 * BLOCK));
+    let budget = Budget::new(4 * BLOCK as usize, 1);
+    let accounts = [budget.join(), budget.join()];
+    let start = |dir: &tempfile::TempDir, report: Box<dyn Fn() + Send + Sync>| {
+        let files = Arc::new(writable(dir.path(), one_file(100 * BLOCK)));
+        let (events, reported) = channel();
+        let report = Arc::new(report);
+        let report = move |event| {
+            report();
+            events.send(event).unwrap();
+        };
+        (Disk::start(&files, &pieces, report).unwrap(), reported)
+    };
+    // The thread of the first one reports, and then waits until it is released.
+    let (release, released) = channel::<()>();
+    let released = Mutex::new(released);
+    let wait = move || {
+        // An error is the release.
+        let _ = released.lock().unwrap().recv();
+    };
+    let (hung, reported_late) = start(&dirs[0], Box::new(wait));
+    hung.check(0);
+    let mut begin = 0;
+    while let Some(room) = accounts[0].try_reserve(BLOCK as usize) {
+        hung.write(0, begin, block.clone(), room);
+        begin += BLOCK;
+    }
+    let (good, reported) = start(&dirs[1], Box::new(|| ()));
+    for begin in (0..100).map(|number| number * BLOCK) {
+        let room = accounts[1].reserve(BLOCK as usize).await;
+        good.write(0, begin, block.clone(), room);
+    }
+    good.check(0);
+    good.finish();
+    let checked = |event| matches!(event, Ok(DiskEvent::Checked { is_right, .. }) if is_right);
+    assert!(checked(reported.recv()));
+    assert!(accounts[0].try_reserve(BLOCK as usize).is_none());
+    drop(release);
+    hung.finish();
+    assert!(!checked(reported_late.recv()));
+    assert!(accounts[0].try_reserve(BLOCK as usize).is_some());
 }
