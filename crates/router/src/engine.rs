@@ -144,7 +144,7 @@ impl Engine {
                 if is_full {
                     full |= bit;
                 }
-                while let Some(change) = self.switch.changes.pop() {
+                for change in std::mem::take(&mut self.switch.changes) {
                     self.apply(change);
                 }
             }

@@ -34,7 +34,7 @@ pub(crate) struct Switch {
     pub ports: Vec<Port>,
     pub neighbours: Neighbours,
     pub drops: Drops,
-    /// Neighbours that have come up or gone down, for the caller to take.
+    /// Neighbours that have come up or gone down, in this order, for the caller to take.
     pub changes: Vec<Change>,
     inbox: Inbox,
     /// Where a packet of the router's own is written before it is sent.

@@ -18,7 +18,7 @@ use sciparse::payload::scmp::model::{
 };
 use sciparse::util::test_builder::TestPathBuilder;
 
-use self::common::net::{Net, PLAIN, counters_at, ia, wait_for};
+use self::common::net::{Net, PLAIN, burst, counters_at, ia, wait_for};
 use self::common::{DST_PORT, MTU, SRC_PORT, addr, udp_between};
 
 /// Quick, and lenient towards a busy machine.
@@ -159,22 +159,28 @@ impl Played {
         }
     }
 
-    /// Sends the router's packet back with source and destination exchanged.
+    /// Sends an [`answer`] to the router's packet.
     fn answer(&self, packet: &[u8], state: u8, your_discriminator: u32) {
-        let mut answer = packet.to_vec();
-        // Destination and source: ISD-AS, then the IPv4 address.
-        answer[12..20].copy_from_slice(&packet[20..28]);
-        answer[20..28].copy_from_slice(&packet[12..20]);
-        answer[28..32].copy_from_slice(&packet[32..36]);
-        answer[32..36].copy_from_slice(&packet[28..32]);
-        let bfd = packet.len() - 24;
-        answer[bfd + 1] = state << 6;
-        // Lenient towards a busy machine.
-        answer[bfd + 2] = 250;
-        answer[bfd + 4..bfd + 8].copy_from_slice(&[0, 0, 0, 9]);
-        answer[bfd + 8..bfd + 12].copy_from_slice(&your_discriminator.to_be_bytes());
+        let answer = answer(packet, state, your_discriminator);
         self.socket.send_to(&answer, self.router).unwrap();
     }
+}
+
+/// The router's packet with source and destination exchanged.
+fn answer(packet: &[u8], state: u8, your_discriminator: u32) -> Vec<u8> {
+    let mut answer = packet.to_vec();
+    // Destination and source: ISD-AS, then the IPv4 address.
+    answer[12..20].copy_from_slice(&packet[20..28]);
+    answer[20..28].copy_from_slice(&packet[12..20]);
+    answer[28..32].copy_from_slice(&packet[32..36]);
+    answer[32..36].copy_from_slice(&packet[28..32]);
+    let bfd = packet.len() - 24;
+    answer[bfd + 1] = state << 6;
+    // Lenient towards a busy machine.
+    answer[bfd + 2] = 250;
+    answer[bfd + 4..bfd + 8].copy_from_slice(&[0, 0, 0, 9]);
+    answer[bfd + 8..bfd + 12].copy_from_slice(&your_discriminator.to_be_bytes());
+    answer
 }
 
 /// As scionproto's router does while it receives anything at all.
@@ -200,6 +206,31 @@ fn bfd_packets_for_another_session_do_not_keep_a_link_up() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(net.counters(1).drops["unexpected-bfd"] > 0);
+}
+
+/// Both changes are in the router's hands at once.
+#[test]
+fn a_session_that_goes_down_and_up_within_one_batch_is_up() {
+    let mut net = Net::with_bfd(QUICK);
+    let neighbour = Played::new(&net);
+    net.start(1);
+    let packet = neighbour.bring_up(|discriminator| discriminator);
+    let bfd = packet.len() - 24;
+    let discriminator = u32::from_be_bytes(packet[bfd + 4..bfd + 8].try_into().unwrap());
+    let answers = [DOWN, DOWN, UP].map(|state| answer(&packet, state, discriminator));
+    burst(&neighbour.socket, neighbour.router, &answers);
+    let until = |found: &dyn Fn(&[u8]) -> bool| {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !found(&receive(&neighbour.socket)) {
+            assert!(Instant::now() < deadline, "it does not arrive");
+        }
+    };
+    // Up again, with the diagnostic "neighbour signaled session down".
+    until(&|packet| packet[bfd..bfd + 2] == [1 << 5 | 3, UP << 6]);
+    let host = net.host(1, SRC_PORT);
+    let sent = net.packet(1, DST_PORT, 100);
+    host.send_to(&sent, net.router(1)).unwrap();
+    until(&|packet| packet.len() == sent.len());
 }
 
 /// 1-1 has a second router, whose interface 2 leads to 1-3: a socket of the test's, not watched.
