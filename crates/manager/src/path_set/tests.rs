@@ -343,6 +343,34 @@ fn a_path_far_below_the_best_is_held_and_resumed() {
     assert_eq!(decision.verdict, Verdict::Taken);
 }
 
+/// Runs a set for 15 s in which each connected path carries as much as any other.
+fn carry(bench: &mut Bench, paths: &[Arc<Path>], now: &mut Instant) {
+    let mut carried: BTreeMap<SubflowId, u64> = BTreeMap::new();
+    for _ in 0..300 {
+        for dialed in bench.dials(*now) {
+            let mut paths = paths.iter();
+            let path = paths.find(|path| path.fingerprint() == dialed).unwrap();
+            bench.connected(path, MS, *now);
+        }
+        *now += 50 * MS;
+        for subflow in bench.subflows.values() {
+            *carried.entry(*subflow).or_default() += 50_000;
+        }
+        let of = |subflow| Carried {
+            bytes: carried[&subflow],
+            usable: true,
+        };
+        bench.set.tick(of, *now);
+    }
+}
+
+/// How many paths are connected, and how many are taken.
+fn used(bench: &Bench) -> [usize; 2] {
+    let open = bench.set.paths().filter(|path| path.open.is_some());
+    let taken = |path: &PathStatus<'_, _>| path.decision.verdict == Verdict::Taken;
+    [open.count(), bench.set.paths().filter(taken).count()]
+}
+
 #[test]
 fn a_path_that_shares_an_interface_is_tried_and_kept_if_the_others_lose_nothing() {
     for sensing in [true, false] {
@@ -351,33 +379,25 @@ fn a_path_that_shares_an_interface_is_tried_and_kept_if_the_others_lose_nothing(
             ..PathSetOptions::default()
         });
         let mut now = Instant::now();
-        let (one, other) = (path(&[1, 5, 1]), path(&[2, 5, 2]));
-        bench.offer(&[one.clone(), other.clone()], now);
-        let mut carried: BTreeMap<SubflowId, u64> = BTreeMap::new();
-        for _ in 0..300 {
-            for dialed in bench.dials(now) {
-                let path = if dialed == one.fingerprint() {
-                    &one
-                } else {
-                    &other
-                };
-                bench.connected(path, MS, now);
-                carried.insert(bench.subflows[&dialed], 0);
-            }
-            now += 50 * MS;
-            carried.values_mut().for_each(|bytes| *bytes += 50_000);
-            let of = |subflow: SubflowId| Carried {
-                bytes: carried[&subflow],
-                usable: true,
-            };
-            bench.set.tick(of, now);
-        }
-        let used = bench.set.paths().filter(|path| path.open.is_some());
-        assert_eq!(used.count(), if sensing { 2 } else { 1 });
-        let taken = bench
-            .set
-            .paths()
-            .filter(|path| path.decision.verdict == Verdict::Taken);
-        assert_eq!(taken.count(), if sensing { 2 } else { 1 });
+        let paths = [path(&[1, 5, 1]), path(&[2, 5, 2])];
+        bench.offer(&paths, now);
+        carry(&mut bench, &paths, &mut now);
+        let count = if sensing { 2 } else { 1 };
+        assert_eq!(used(&bench), [count; 2]);
     }
+}
+
+#[test]
+fn what_is_used_on_trial_gives_way_to_what_is_selected() {
+    let mut bench = Bench::new(Select::disjoint(), 2);
+    let mut now = Instant::now();
+    let paths = [path(&[1, 5, 1]), path(&[2, 5, 2]), path(&[7])];
+    bench.offer(&paths[..2], now);
+    carry(&mut bench, &paths, &mut now);
+    assert_eq!(used(&bench), [2; 2]);
+    bench.offer(&paths, now);
+    let last = bench.set.decision(paths[2].fingerprint()).unwrap();
+    assert_eq!((last.verdict, used(&bench)[1]), (Verdict::Taken, 2));
+    carry(&mut bench, &paths, &mut now);
+    assert_eq!(used(&bench), [2; 2]);
 }
