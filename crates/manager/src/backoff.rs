@@ -1,4 +1,4 @@
-//! When a path that failed is tried again: the one table of pauses, for all who dial.
+//! When a path that failed is tried again: the one table of pauses, for downloads and uploads.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The path manager: which paths a transfer uses, told what happens and ordering what to do.
+//! The path manager: which paths a transfer uses. It is given what happens and orders what to do.
 //!
 //! No I/O, no clock, no async: every call is given the time. Nothing here knows a protocol; what a
 //! transfer does over its subflows is its own affair.

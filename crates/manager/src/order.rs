@@ -32,7 +32,7 @@ pub struct Order {
 /// What is to be done with a subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Connect. The manager is then told whether that worked.
+    /// Connect, and report whether that worked.
     Dial,
     /// Request nothing more over it, but keep it connected.
     Hold,

@@ -105,7 +105,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// These paths are offered now, and no others; `fits` tells why nothing can be sent over one of
+    /// These paths are offered now, and no others; `fits` says why nothing can be sent over one of
     /// them. What is not offered any more is held, and closed unless it delivers.
     pub fn offer(&mut self, paths: &[P], fits: impl Fn(&P) -> Result<(), String>, now: Instant) {
         self.changed = true;
@@ -193,7 +193,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// A subflow could not be connected, or has ended. `error` tells people why.
+    /// A subflow could not be connected, or has ended. `error` says why, for people.
     pub fn lost(&mut self, subflow: SubflowId, failure: Failure, error: String, now: Instant) {
         self.changed = true;
         // The remote can dial as well.
@@ -265,14 +265,14 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// So many bytes of the transfer's content came over a path, which its share is counted in.
+    /// Bytes of the content came over a path; the shares of paths are of these.
     pub fn delivered(&mut self, path: Fingerprint, bytes: u64) {
         if let Some(entry) = self.entries.get_mut(&path) {
             entry.bytes += bytes;
         }
     }
 
-    /// Time went by: ends the time slots that are over, where `carried` tells of each subflow what
+    /// Time went by: ends the time slots that are over, where `carried` says of each subflow what
     /// it has carried. What was not usable at any tick of a slot is not weighed in it.
     pub fn tick(&mut self, carried: impl Fn(SubflowId) -> Carried, now: Instant) {
         // A path that is held would hold up those that may carry no more than it lets them.
@@ -397,7 +397,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         share::has_shares(&self.entries)
     }
 
-    /// What more may be requested over a path, where `requested` tells how many bytes are over a
+    /// What more may be requested over a path, where `requested` says how many bytes are over a
     /// subflow and at most `doubles` of them are requested more than once.
     pub fn room(
         &self,

@@ -27,11 +27,11 @@ pub(crate) struct Known {
 
 /// The paths between an uploader's AS and a leecher's, as the one that chooses sees them.
 #[derive(Debug)]
-pub(crate) struct Ways {
+pub(crate) struct PairPaths {
     pub known: Vec<Known>,
 }
 
-impl Ways {
+impl PairPaths {
     pub fn find(&self, fingerprint: Fingerprint) -> Option<usize> {
         let mut known = self.known.iter();
         known.position(|one| one.fingerprint == fingerprint)
@@ -49,7 +49,7 @@ pub(crate) struct Book {
     pub directions: usize,
     by: SelectBy,
     limit: usize,
-    ways: BTreeMap<(IsdAsn, IsdAsn), Rc<Ways>>,
+    between: BTreeMap<(IsdAsn, IsdAsn), Rc<PairPaths>>,
 }
 
 impl Book {
@@ -76,11 +76,11 @@ impl Book {
             directions,
             by,
             limit: options.known,
-            ways: BTreeMap::new(),
+            between: BTreeMap::new(),
         }
     }
 
-    /// The way out of a host and into it.
+    /// The directions out of a host and into it.
     pub fn host(&self, host: u32) -> (u32, u32) {
         let out = self.directions as u32 + 2 * host;
         (out, out + 1)
@@ -95,9 +95,9 @@ impl Book {
     }
 
     /// The paths from an uploader's AS to a leecher's.
-    pub fn ways(&mut self, from: IsdAsn, to: IsdAsn) -> Rc<Ways> {
-        if let Some(ways) = self.ways.get(&(from, to)) {
-            return ways.clone();
+    pub fn between(&mut self, from: IsdAsn, to: IsdAsn) -> Rc<PairPaths> {
+        if let Some(between) = self.between.get(&(from, to)) {
+            return between.clone();
         }
         let (here, there) = match self.by {
             SelectBy::Uploader => (from, to),
@@ -110,9 +110,9 @@ impl Book {
             false => self.paths.between(here, there, self.limit),
         };
         let known = paths.into_iter().map(|path| self.known(path)).collect();
-        let ways = Rc::new(Ways { known });
-        self.ways.insert((from, to), ways.clone());
-        ways
+        let between = Rc::new(PairPaths { known });
+        self.between.insert((from, to), between.clone());
+        between
     }
 
     fn known(&self, path: Path) -> Known {

@@ -12,7 +12,7 @@ use hawser_path::{Decision, Fingerprint, Verdict};
 
 pub(crate) use self::downloader::Downloaders;
 pub(crate) use self::uploader::Uploaders;
-use crate::book::Ways;
+use crate::book::PairPaths;
 use crate::flow::{Carried, FlowKey};
 use crate::host::HostId;
 
@@ -33,10 +33,10 @@ impl Pair {
     }
 }
 
-/// Those who choose paths, all of them.
+/// All hosts that choose paths.
 pub(crate) trait Chooser {
     /// An uploader serves a leecher from now on.
-    fn connect(&mut self, pair: Pair, ways: Rc<Ways>, now: Now, orders: &mut Orders);
+    fn connect(&mut self, pair: Pair, between: Rc<PairPaths>, now: Now, orders: &mut Orders);
 
     /// It no longer does. What it used is not ordered to end: that is known.
     fn disconnect(&mut self, pair: Pair, now: Now, orders: &mut Orders);

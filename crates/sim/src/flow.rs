@@ -41,8 +41,8 @@ impl Flow {
     /// One that was not used before.
     pub fn new(book: &mut Book, hosts: &[Host], key: FlowKey) -> Self {
         let [from, to] = [key.from, key.to].map(|host| hosts[host as usize].isd_as);
-        let ways = book.ways(from, to);
-        let known = &ways.known[key.path];
+        let between = book.between(from, to);
+        let known = &between.known[key.path];
         let ((out, _), (_, into)) = (book.host(key.from), book.host(key.to));
         let mut links = vec![out];
         links.extend(&known.links);

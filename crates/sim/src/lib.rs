@@ -31,6 +31,7 @@ mod outcome;
 mod pieces;
 mod random;
 mod simulate;
+mod step;
 mod swarm;
 #[cfg(test)]
 mod tests;
@@ -42,4 +43,5 @@ pub use self::fair::max_min;
 pub use self::generate::{MAX_ASES, generate};
 pub use self::options::{Options, SimulateError};
 pub use self::outcome::{Completion, Goodput, Outcome, Shared};
-pub use self::simulate::{Progress, STEP, decisions, simulate};
+pub use self::simulate::{Progress, decisions, simulate};
+pub use self::step::STEP;

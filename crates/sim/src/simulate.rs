@@ -10,10 +10,6 @@ use crate::options::{Options, SimulateError};
 use crate::outcome::Outcome;
 use crate::swarm::Swarm;
 
-/// How virtual time goes by. What falls within a step counts from its end, but for the moment at
-/// which a leecher has all.
-pub const STEP: Duration = Duration::from_millis(100);
-
 /// How far a simulation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {

@@ -15,7 +15,7 @@ use crate::flow::{Carried, Flow, FlowKey};
 use crate::host::{self, Host, HostId};
 use crate::options::{Options, SimulateError};
 use crate::random::generator;
-use crate::simulate::STEP;
+use crate::step::STEP;
 
 /// Round trips until the first byte: connect, get to know each other, ask.
 const FIRST_BYTE: u32 = 3;
@@ -148,7 +148,7 @@ impl Swarm {
         Ok(())
     }
 
-    fn who(&self, is: impl Fn(&Host) -> bool) -> impl Iterator<Item = HostId> {
+    fn hosts_that(&self, is: impl Fn(&Host) -> bool) -> impl Iterator<Item = HostId> {
         let hosts = self.hosts.iter().enumerate();
         hosts
             .filter(move |(_, host)| is(host))
@@ -157,12 +157,12 @@ impl Swarm {
 
     fn connect(&mut self, pair: Pair, now: Now) -> Result<(), SimulateError> {
         let [from, to] = [pair.from, pair.to].map(|host| self.hosts[host as usize].isd_as);
-        let ways = self.book.ways(from, to);
-        if ways.known.is_empty() {
+        let between = self.book.between(from, to);
+        if between.known.is_empty() {
             return Err(SimulateError::NoPath(from, to));
         }
         self.serves.insert(pair);
-        self.chooser.connect(pair, ways, now, &mut self.orders);
+        self.chooser.connect(pair, between, now, &mut self.orders);
         self.obey(now.since);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The owner of a torrent: one task that holds all its state and one flat loop over what happens.
 //!
 //! Connections, disk threads, dials and path watches report to it through one channel; it alone
-//! decides what is asked for over which connection, who is dialed and who is dropped.
+//! decides what is requested over which connection, what is dialed and what is dropped.
 
 mod ban;
 mod blame;
@@ -12,7 +12,7 @@ mod error;
 mod event;
 mod fill;
 mod goal;
-mod hear;
+mod inputs;
 mod net;
 mod path;
 mod policy;
@@ -127,7 +127,7 @@ impl<T: Transport> Swarm<T> {
         result
     }
 
-    /// Closes all connections and finishes writing; `done` tells whether the goal was reached.
+    /// Closes all connections and finishes writing; `done` says whether the goal was reached.
     /// Returns the sums over everything.
     pub async fn close(mut self, done: bool) -> Tally {
         let (reason, phase) = match done {
@@ -214,17 +214,17 @@ impl<T: Transport> Swarm<T> {
                 self.conns.handshaking -= 1;
                 tracing::debug!(%peer, %gone, "a connection came to nothing");
             }
-            Event::Heard(conn, Inputs { inputs, room }) => {
+            Event::Input(conn, Inputs { inputs, room }) => {
                 if let Some(known) = self.conns.get_mut(&conn) {
-                    let heard = known.listen(now);
-                    if heard && known.is_busy() {
+                    let is_new = known.observe(now);
+                    if is_new && known.is_busy() {
                         self.alive_at = now;
                     }
-                    if heard && known.stalled.is_some() {
+                    if is_new && known.stalled.is_some() {
                         self.recover(conn, now);
                     }
                     for input in inputs {
-                        self.hear(conn, input, room.as_ref(), now)?;
+                        self.take_input(conn, input, room.as_ref(), now)?;
                     }
                     self.conns.touch(conn);
                 }
@@ -241,11 +241,11 @@ impl<T: Transport> Swarm<T> {
         let mut silent = Vec::new();
         let mut recovered = Vec::new();
         for (id, conn) in self.conns.iter_mut() {
-            let heard = conn.listen(now);
-            if heard && conn.is_busy() {
+            let is_new = conn.observe(now);
+            if is_new && conn.is_busy() {
                 self.alive_at = now;
             }
-            if heard && conn.stalled.is_some() {
+            if is_new && conn.stalled.is_some() {
                 recovered.push(*id);
             } else if conn.stalled.is_none() && conn.is_silent(now) {
                 silent.push(*id);

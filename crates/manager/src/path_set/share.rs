@@ -82,7 +82,7 @@ pub(super) fn assign<P>(entries: &mut Entries<P>, shares: Option<&BTreeMap<Finge
     }
 }
 
-/// What more may be requested over a path, where `requested` tells how many bytes are over a
+/// What more may be requested over a path, where `requested` says how many bytes are over a
 /// subflow and `doubles` of them are requested more than once.
 pub(super) fn room<P>(
     entries: &Entries<P>,

@@ -8,9 +8,9 @@ use hawser_manager::{Action, Carried as Amount, PathSet, PathSetOptions, Subflow
 use hawser_path::Path;
 
 use super::{Chooser, Now, Orders, Pair};
-use crate::book::Ways;
+use crate::book::PairPaths;
 use crate::flow::Carried;
-use crate::simulate::STEP;
+use crate::step::STEP;
 
 /// Every leecher, with the address-level peers it gets something from.
 pub(crate) struct Downloaders {
@@ -20,7 +20,7 @@ pub(crate) struct Downloaders {
 
 /// An address-level peer as a leecher sees it.
 struct Peer {
-    ways: Rc<Ways>,
+    between: Rc<PairPaths>,
     set: PathSet<Rc<Path>>,
     subflows: BTreeMap<SubflowId, Subflow>,
 }
@@ -45,12 +45,16 @@ impl Downloaders {
 }
 
 impl Chooser for Downloaders {
-    fn connect(&mut self, pair: Pair, ways: Rc<Ways>, now: Now, orders: &mut Orders) {
+    fn connect(&mut self, pair: Pair, between: Rc<PairPaths>, now: Now, orders: &mut Orders) {
         let mut set = PathSet::new(self.options.clone());
-        let paths: Vec<_> = ways.known.iter().map(|one| Rc::clone(&one.path)).collect();
+        let paths: Vec<_> = between
+            .known
+            .iter()
+            .map(|one| Rc::clone(&one.path))
+            .collect();
         set.offer(&paths, |_| Ok(()), now.instant);
         let mut peer = Peer {
-            ways,
+            between,
             set,
             subflows: BTreeMap::new(),
         };
@@ -98,7 +102,7 @@ impl Peer {
     /// Does what the path manager orders.
     fn obey(&mut self, pair: Pair, now: Now, orders: &mut Orders) {
         for order in self.set.orders(now.instant) {
-            let Some(path) = self.ways.find(order.path) else {
+            let Some(path) = self.between.find(order.path) else {
                 continue;
             };
             let used = matches!(order.action, Action::Dial | Action::Resume);
@@ -107,7 +111,7 @@ impl Peer {
                 Action::Dial => {
                     let subflow = Subflow {
                         path,
-                        connects: Some(now.since + self.ways.known[path].rtt),
+                        connects: Some(now.since + self.between.known[path].rtt),
                         held: false,
                     };
                     self.subflows.insert(order.subflow, subflow);

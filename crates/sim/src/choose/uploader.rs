@@ -8,7 +8,7 @@ use hawser_manager::{Action, Cause, Order, Sharing, SharingOptions, SubflowId, T
 use hawser_path::{Decision, Path, Reason, Select};
 
 use super::{Chooser, Now, Orders, Pair};
-use crate::book::Ways;
+use crate::book::PairPaths;
 use crate::flow::{Carried, FlowKey};
 use crate::host::HostId;
 
@@ -32,7 +32,7 @@ impl fmt::Display for Leecher {
 
 struct Uploader {
     sharing: Sharing<Leecher, Rc<Path>>,
-    paths: BTreeMap<Leecher, Rc<Ways>>,
+    paths: BTreeMap<Leecher, Rc<PairPaths>>,
     subflows: BTreeMap<SubflowId, FlowKey>,
 }
 
@@ -50,7 +50,7 @@ impl Uploaders {
 }
 
 impl Chooser for Uploaders {
-    fn connect(&mut self, pair: Pair, ways: Rc<Ways>, now: Now, _: &mut Orders) {
+    fn connect(&mut self, pair: Pair, between: Rc<PairPaths>, now: Now, _: &mut Orders) {
         let uploader = self.uploaders.entry(pair.from);
         let uploader = uploader.or_insert_with(|| Uploader {
             sharing: Sharing::new(self.options.clone(), now.instant),
@@ -58,8 +58,8 @@ impl Chooser for Uploaders {
             subflows: BTreeMap::new(),
         });
         let leecher = Leecher(pair.to);
-        let paths: Vec<Rc<Path>> = ways.known.iter().map(|it| Rc::clone(&it.path)).collect();
-        uploader.paths.insert(leecher, ways);
+        let paths: Vec<Rc<Path>> = between.known.iter().map(|it| Rc::clone(&it.path)).collect();
+        uploader.paths.insert(leecher, between);
         uploader.sharing.join(leecher, self.max, now.instant);
         uploader.sharing.offer(leecher, &paths, |_| Ok(()));
     }
@@ -112,8 +112,8 @@ impl Uploader {
     fn obey(&mut self, leecher: Leecher, pair: Pair, order: &Order, orders: &mut Orders) {
         let flow = match order.action {
             Action::Dial => {
-                let ways = self.paths.get(&leecher);
-                let Some(path) = ways.and_then(|ways| ways.find(order.path)) else {
+                let between = self.paths.get(&leecher);
+                let Some(path) = between.and_then(|between| between.find(order.path)) else {
                     return;
                 };
                 self.subflows.insert(order.subflow, pair.flow(path));

@@ -8,7 +8,7 @@ use crate::choose::Pair;
 use crate::fair::max_min;
 use crate::flow::Flow;
 use crate::host::{Host, HostId};
-use crate::simulate::STEP;
+use crate::step::STEP;
 
 impl Swarm {
     /// Finds out which path-level peers have something to carry.

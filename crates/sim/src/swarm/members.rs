@@ -1,4 +1,4 @@
-//! Who is there, who knows whom, and whom leechers serve.
+//! Which hosts are there, which know each other, and which ones leechers serve.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ impl Swarm {
     pub(super) fn welcome(&mut self, now: Now) -> Result<(), SimulateError> {
         let coming =
             |host: &Host| !host.here && host.finished.is_none() && host.arrives <= now.since;
-        let coming: Vec<HostId> = self.who(coming).collect();
+        let coming: Vec<HostId> = self.hosts_that(coming).collect();
         for new in coming {
             self.introduce(new);
             self.hosts[new as usize].here = true;
@@ -34,7 +34,7 @@ impl Swarm {
         let known = &self.hosts[host as usize].peers;
         let missing = self.peers.saturating_sub(known.len());
         let mut others: Vec<HostId> = self
-            .who(|other| other.here && other.finished.is_none())
+            .hosts_that(|other| other.here && other.finished.is_none())
             .filter(|other| *other != host && !known.contains(other))
             .collect();
         self.rng.shuffle(&mut others);
@@ -107,7 +107,10 @@ impl Swarm {
     pub(super) fn part(&mut self, now: Now) {
         let done = |host: &Host| host.here && host.finished.is_some();
         let seeders = self.seeders as HostId;
-        let gone: BTreeSet<HostId> = self.who(done).filter(|&host| host >= seeders).collect();
+        let gone: BTreeSet<HostId> = self
+            .hosts_that(done)
+            .filter(|&host| host >= seeders)
+            .collect();
         if gone.is_empty() {
             return;
         }

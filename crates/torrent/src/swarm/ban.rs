@@ -37,7 +37,7 @@ impl<T: Transport> Swarm<T> {
         Ok(())
     }
 
-    /// Drops a peer that sent wrong data. Breaking the protocol harms nobody but who does; this
+    /// Drops a peer that sent wrong data. Breaking the protocol harms only the peer that does; this
     /// costs a piece every time, so an IP peer may not come again from another port.
     fn ban_liar(&mut self, group: GroupId, reason: &str) -> Result<(), SwarmError> {
         let conns = self.conns.values().filter(|conn| conn.group == group);

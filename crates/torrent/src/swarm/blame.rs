@@ -2,7 +2,7 @@
 //!
 //! A piece that fails its hash is fetched again from one peer alone. If all its blocks came from
 //! one peer, that one is to blame. Otherwise the digest of each bad block is kept, and when the
-//! piece is right at last, whoever sent a block that was different is to blame.
+//! piece is right at last, the peer that sent a block that was different is to blame.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -46,7 +46,7 @@ impl Suspect {
 }
 
 impl Blame {
-    /// A piece has the wrong hash, with blocks of these senders, who are several.
+    /// A piece with blocks of several senders has the wrong hash.
     pub fn suspect(&mut self, piece: u32, senders: Vec<GroupId>) {
         // A second failure with several senders would need the piece to have been given up by its
         // only sender midway; the newest evidence is what the disk still has.
@@ -88,7 +88,7 @@ impl Blame {
         self.hosts.insert(host);
     }
 
-    /// Whether a peer that connects from there is turned away. Others at the same host that are
+    /// Whether a connection from there is refused. Others at the same host that are
     /// dialed are not: those are at ports of their own.
     pub fn is_host_banned(&self, from: PeerAddr) -> bool {
         let host = from.ip().map(|addr| addr.ip());

@@ -19,7 +19,7 @@ use crate::wire::{Message, encode};
 /// default.
 const UNTOLD_QUEUE: u32 = 250;
 
-/// Of what a peer says it queues, one in so many is left free: Transmission drops the request that
+/// One in this many of the requests that a peer says it queues is left free: Transmission drops the request that
 /// would fill its queue, others count what they have read from disk and not sent.
 const SPARE: u32 = 8;
 
@@ -78,8 +78,8 @@ pub(super) struct Conn<C> {
     pub bytes: u64,
     meter: Meter,
     /// Bytes read from it when last looked.
-    heard: u64,
-    heard_at: Instant,
+    read: u64,
+    read_at: Instant,
     /// Since when something is asked for; `None` while nothing is.
     busy: Option<Instant>,
     /// The rate while it was last busy, in bytes per second.
@@ -125,21 +125,21 @@ impl<C: Connection> Conn<C> {
             limit: queued(UNTOLD_QUEUE),
             bytes: 0,
             meter: Meter::new(now),
-            heard: 0,
-            heard_at: now,
+            read: 0,
+            read_at: now,
             busy: None,
             last_rate: None,
             shown: Shown::default(),
         }
     }
 
-    /// Whether we dialed it to download from a peer we were told of; such connections are counted
+    /// Whether we dialed it to download from a peer the user named; such connections are counted
     /// with the paths to it.
     pub fn is_of_remote(&self) -> bool {
         matches!(self.origin, Origin::Dialed(..))
     }
 
-    /// Sends messages; they are lost when the connection has ended, which is told elsewhere.
+    /// Sends messages; they are lost when the connection has ended, which its task reports.
     pub fn send(&self, messages: impl IntoIterator<Item = Message>) {
         let mut bytes = Vec::new();
         messages.into_iter().for_each(|m| encode(&m, &mut bytes));
@@ -161,14 +161,14 @@ impl<C: Connection> Conn<C> {
     }
 
     /// Looks at what was read since last time. Whether there was anything.
-    pub fn listen(&mut self, now: Instant) -> bool {
+    pub fn observe(&mut self, now: Instant) -> bool {
         let received = self.counts.received.load(Ordering::Relaxed);
-        let new = received - self.heard;
+        let new = received - self.read;
         if new == 0 {
             return false;
         }
-        self.heard = received;
-        self.heard_at = now;
+        self.read = received;
+        self.read_at = now;
         self.meter.add(now, new);
         true
     }
@@ -183,7 +183,7 @@ impl<C: Connection> Conn<C> {
             (1.., None) => {
                 self.meter.restart(now);
                 self.busy = Some(now);
-                self.heard_at = now;
+                self.read_at = now;
             }
             _ => {}
         }
@@ -233,7 +233,7 @@ impl<C: Connection> Conn<C> {
     /// Whether blocks are asked for and nothing came for too long.
     pub fn is_silent(&self, now: Instant) -> bool {
         let patience = STALL.0.max(self.connection.rtt() * STALL.1);
-        self.busy.is_some() && now.saturating_duration_since(self.heard_at) > patience
+        self.busy.is_some() && now.saturating_duration_since(self.read_at) > patience
     }
 
     /// Whether blocks are asked for.
@@ -278,7 +278,7 @@ impl<C: Connection> Conn<C> {
     }
 }
 
-/// Most requests to keep waiting at a peer that queues so many.
+/// Most requests to keep waiting at a peer that queues `queue`.
 fn queued(queue: u32) -> usize {
     let spare = (queue / SPARE).max(1);
     (queue.saturating_sub(spare) as usize).clamp(1, crate::peer::QUEUE)

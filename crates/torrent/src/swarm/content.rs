@@ -15,7 +15,7 @@ use crate::wire::Message;
 /// How often the files are looked at where nobody reads them.
 const SCAN: Duration = Duration::from_secs(1);
 
-/// What a peer is told when pieces it was offered are not there any more. Nothing in BEP 3 takes a
+/// The text of a close when pieces it was offered are not there any more. Nothing in BEP 3 takes a
 /// piece back: it connects again and is offered what there is.
 pub(super) const WITHDRAWN: &str = "some pieces are not offered any more: connect again";
 

@@ -13,7 +13,7 @@ pub(crate) enum SwarmError {
     Store(StoreError),
     /// No connection and no progress for too long; each peer with the last reason.
     NoPeer(Duration, Vec<(PeerAddr, String)>),
-    /// Nobody who is connected sends anything, or has what is missing, for too long.
+    /// No connected peer sends anything, or has what is missing, for too long.
     NoProgress(Duration, Vec<(PeerAddr, String)>),
     /// No peer is left that may be spoken to.
     AllDropped(Vec<(PeerAddr, String)>),

@@ -34,7 +34,7 @@ pub(super) enum Event<T: Transport> {
         result: Result<Session<T::Connection>, DialError>,
     },
     Accepted(Result<Session<T::Connection>, (PeerAddr, Gone)>),
-    Heard(ConnId, Inputs),
+    Input(ConnId, Inputs),
     Gone(ConnId, Gone),
     Disk(DiskEvent<Hash<Metainfo>>),
     NoMoreIncoming,
@@ -47,7 +47,7 @@ pub(super) enum DialError {
 }
 
 impl DialError {
-    /// What the path manager is told, and a text for people.
+    /// The class for the path manager, and a text for people.
     pub fn failure(self) -> (Failure, String) {
         match self {
             Self::NotConnected(reason) => (Failure::Failed, reason),

@@ -136,7 +136,7 @@ impl<T: Transport> Swarm<T> {
     }
 }
 
-/// How many whole blocks so many bytes have room for.
+/// How many whole blocks fit into `bytes`.
 fn blocks(bytes: u64) -> usize {
     usize::try_from(bytes / u64::from(BLOCK)).unwrap_or(usize::MAX)
 }

@@ -126,10 +126,10 @@ impl<T: Transport> Net<T> {
     ) {
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.tasks.spawn(async move {
-            let heard = events.clone();
-            let wrap = move |inputs| Event::Heard(id, inputs);
-            let gone = peer::run(session, shared, counts, requested, outbox, heard, wrap).await;
-            // The owner is gone: nobody wants to know.
+            let inputs = events.clone();
+            let wrap = move |inputs| Event::Input(id, inputs);
+            let gone = peer::run(session, shared, counts, requested, outbox, inputs, wrap).await;
+            // It fails where the owner has ended.
             let _ = events.send(Event::Gone(id, gone)).await;
         });
     }

@@ -23,7 +23,7 @@ use crate::wire::{BLOCK, Message};
 /// that ends sooner time and again is no reason to wait.
 const SETTLED: Duration = Duration::from_secs(5);
 
-/// What a peer is told when a connection to it is not wanted any more.
+/// The text of a close of a connection that is not wanted any more.
 pub(super) const UNUSED: &str = "the path is not used any more";
 
 impl<T: Transport> Swarm<T> {
@@ -116,7 +116,7 @@ impl<T: Transport> Swarm<T> {
             // Most likely a router reported that the path is down: others fetch what was requested
             // over it. If it works after all, it recovers with the next byte.
             Cause::NotOffered => self.release(id, now),
-            // What is under way is part of what is measured.
+            // What was requested is part of what is measured.
             Cause::Decided(Reason::Sensed(_)) => {}
             // What such a path still owes would be late: others fetch it.
             _ => drop(self.picker.release(id)),
@@ -148,7 +148,7 @@ impl<T: Transport> Swarm<T> {
             Some(Subflow::Open(id)) => {
                 let text = match &order.cause {
                     cause @ (Cause::Replaced | Cause::Silent(_)) => cause.to_string(),
-                    // The peer is not told what the policy says.
+                    // The text of a policy stays here.
                     _ => UNUSED.to_owned(),
                 };
                 self.drop_conn(id, CloseCode::Plain, &text);
@@ -276,7 +276,7 @@ impl<T: Transport> Swarm<T> {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
-        // If they are on their way after all, they are taken; if not, none is sent twice.
+        // Blocks that were sent already are still taken; of the others none is sent twice.
         conn.send(released.into_iter().map(Message::Cancel));
         conn.stall(now);
         tracing::debug!(peer = %conn.connection.peer(), path = %conn.connection.fingerprint(), "stalled");
@@ -287,7 +287,7 @@ impl<T: Transport> Swarm<T> {
         let Some(conn) = self.conns.get_mut(&id) else {
             return;
         };
-        // What was under way when the path was withdrawn proves nothing.
+        // What was sent before the path was withdrawn proves nothing.
         let under_way = conn.connection.rtt() + super::TICK;
         let since = conn.stalled.unwrap_or(now);
         if now.saturating_duration_since(since) < under_way {
@@ -400,7 +400,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Whether there is reason to wait for blocks from who is connected: one waits for its turn, or
+    /// Whether there is reason to wait for blocks from a connected peer: it chokes us for now, or
     /// has nothing of use yet and may get it.
     pub(super) fn is_hopeful(&self, now: Instant) -> bool {
         self.conns.iter().any(|(id, conn)| {

@@ -1,4 +1,4 @@
-//! Which paths may be used at all, whoever dials.
+//! Which paths may be used at all, for connections of either side.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

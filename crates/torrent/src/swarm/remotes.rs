@@ -130,7 +130,7 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
         }
     }
 
-    /// The endhost offers these paths now; `fits` tells why one of them cannot be dialed at all.
+    /// The endhost offers these paths now; `fits` says why one of them cannot be dialed at all.
     pub fn offer(
         &mut self,
         paths: &[P],

@@ -1,4 +1,4 @@
-//! What the owner tells of the torrent.
+//! What the owner reports of the torrent.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;

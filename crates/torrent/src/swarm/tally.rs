@@ -11,10 +11,10 @@ use crate::pieces::Pieces;
 use crate::progress::{ChangedFile, PathSummary, Progress, SeedProgress};
 use crate::transport::Connection;
 
-/// How often progress is told.
+/// Time between two reports of progress.
 const EVERY: Duration = Duration::from_millis(95);
 
-/// To whom progress is told.
+/// Where progress is reported.
 #[derive(Debug)]
 pub(crate) enum Reporter {
     Download(watch::Sender<Progress>),

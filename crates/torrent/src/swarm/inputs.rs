@@ -1,4 +1,4 @@
-//! What peers and the disk say about blocks and pieces.
+//! What peers send and the disk reports about blocks and pieces.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -15,13 +15,13 @@ use crate::picker::{Arrival, ConnId};
 use crate::transport::Transport;
 use crate::wire::{BLOCK, Message, Request, WireError};
 
-/// A peer may take back every piece of the torrent so often, by sending a smaller bitfield: each
+/// How often a peer may take back every piece of the torrent, by sending a smaller bitfield: each
 /// time costs as much as a bitfield adds, so this bounds the work.
 const MOST_TAKEN_BACK: u64 = 4;
 
 impl<T: Transport> Swarm<T> {
-    /// What a peer said.
-    pub(super) fn hear(
+    /// Takes in what a peer sent.
+    pub(super) fn take_input(
         &mut self,
         conn: ConnId,
         input: Input,
