@@ -364,6 +364,9 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         let (mut taken_back, mut gives_room) = (Vec::new(), false);
         for (path, state) in &mut known.paths {
             let is_assigned = assigned.contains(path);
+            if state.is_settled(is_assigned, fallback) {
+                continue;
+            }
             let cause = match state.decision(|| self.assignment.decision(key, *path)) {
                 Some(decision) => Cause::Decided(decision.reason),
                 None => Cause::NotOffered,
@@ -391,7 +394,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
                 }
             }
             for subflow in &mut state.subflows {
-                let stands_in = !is_assigned && state.refused.is_none() && fallback.takes(subflow);
+                let stands_in = !is_assigned && state.denied.is_none() && fallback.takes(subflow);
                 let cause = match stands_in {
                     true => &Cause::NoneConnected,
                     false => &cause,

@@ -32,7 +32,7 @@ pub(super) struct PathState<P> {
     /// As it is offered now.
     pub offered: Option<P>,
     /// Why the policy does not keep it.
-    pub refused: Option<Reason>,
+    pub denied: Option<Reason>,
     /// Why nothing can be sent over it.
     unfit: Option<Reason>,
     backoff: Backoff,
@@ -126,7 +126,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         let mut judged = judged.into_iter();
         for state in self.paths.values_mut() {
             let judged = state.offered.as_ref().and_then(|_| judged.next());
-            state.refused = match judged {
+            state.denied = match judged {
                 Some(Judged::Left(reason)) => Some(reason),
                 _ => None,
             };
@@ -231,7 +231,7 @@ impl<P> PathState<P> {
     fn new() -> Self {
         Self {
             offered: None,
-            refused: None,
+            denied: None,
             unfit: None,
             backoff: Backoff::new(Pace::Assigned),
             trouble: String::new(),
@@ -255,7 +255,7 @@ impl<P> PathState<P> {
         let trouble = self.backoff.until().map(|_| Reason::Unfit {
             why: self.trouble.clone(),
         });
-        let known = self.refused.as_ref().or(self.unfit.as_ref());
+        let known = self.denied.as_ref().or(self.unfit.as_ref());
         known.cloned().or(trouble)
     }
 
@@ -266,6 +266,20 @@ impl<P> PathState<P> {
             Some(reason) => Some(Decision::left(reason)),
             None => assigned(),
         }
+    }
+
+    /// Whether its subflows are as they are to be.
+    pub fn is_settled(&self, is_assigned: bool, fallback: Fallback) -> bool {
+        let is_settled = |subflow: &Subflow| {
+            let stands_in = self.denied.is_none() && fallback.takes(subflow);
+            match subflow.use_ {
+                Use::Dialing => is_assigned,
+                Use::Unknown => false,
+                Use::Used => is_assigned || stands_in,
+                Use::Held => !(is_assigned || stands_in),
+            }
+        };
+        !(is_assigned && self.subflows.is_empty()) && self.subflows.iter().all(is_settled)
     }
 
     /// Takes out the subflows that are not connected yet.
