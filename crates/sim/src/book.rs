@@ -1,4 +1,4 @@
-//! The paths between the hosts' ASes, and the links that data takes over them.
+//! The network as the simulation uses it: links, and the paths between the hosts' ASes.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,12 +12,12 @@ use hawser_topology::{IsdAsn, Network, Side};
 use crate::host::Host;
 use crate::options::Options;
 
-/// A round trip takes at least this long.
+/// Shortest round trip.
 const LEAST_RTT: Duration = Duration::from_millis(1);
 
 /// A path between two ASes.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownPath {
     pub path: Rc<Path>,
     pub fingerprint: Fingerprint,
     /// The directions of links that data takes.
@@ -25,10 +25,10 @@ pub(crate) struct Known {
     pub rtt: Duration,
 }
 
-/// The paths between an uploader's AS and a leecher's, as the one that chooses sees them.
+/// The paths between an uploader's AS and a leecher's, as seen from the side that chooses.
 #[derive(Debug)]
 pub(crate) struct PairPaths {
-    pub known: Vec<Known>,
+    pub known: Vec<KnownPath>,
 }
 
 impl PairPaths {
@@ -38,7 +38,7 @@ impl PairPaths {
     }
 }
 
-/// All that is known of the network.
+/// The links of the network, and the paths that were looked up.
 pub(crate) struct Book {
     paths: NetworkPaths,
     /// By interface: the direction that leaves by it, and the link's delay.
@@ -115,7 +115,7 @@ impl Book {
         between
     }
 
-    fn known(&self, path: Path) -> Known {
+    fn known(&self, path: Path) -> KnownPath {
         let mut delay = Duration::ZERO;
         let mut links = Vec::with_capacity(path.links());
         for ends in path.interfaces.chunks_exact(2) {
@@ -129,7 +129,7 @@ impl Book {
                 delay += *one;
             }
         }
-        Known {
+        KnownPath {
             fingerprint: path.fingerprint(),
             path: Rc::new(path),
             links,

@@ -1,15 +1,15 @@
-//! Whom a leecher serves (BEP 3).
+//! Which peers a leecher serves (BEP 3).
 
 use crate::host::HostId;
 
-/// How many a leecher serves at once.
+/// Most peers that a leecher serves at once.
 pub(crate) const UNCHOKED: usize = 4;
 
-/// The ones to serve: of those interested, each with the bytes that came from it in the last
-/// choking period, the best three and one more by chance.
+/// The peers to serve: of those interested, each with the bytes it sent in the last choking period,
+/// the best three and a random one.
 pub(crate) fn unchoke(interested: &[(HostId, u64)], rng: &mut fastrand::Rng) -> Vec<HostId> {
     let mut ranked: Vec<(HostId, u64)> = interested.to_vec();
-    // From those who gave nothing whoever is drawn.
+    // Peers that sent equally much come in random order.
     rng.shuffle(&mut ranked);
     ranked.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     let best = ranked.len().min(UNCHOKED - 1);

@@ -1,4 +1,4 @@
-//! The path engine at work: which path-level peers are used.
+//! Which path-level peers are used, as the path manager orders.
 
 mod downloader;
 mod kind;
@@ -38,7 +38,7 @@ pub(crate) trait Chooser {
     /// An uploader serves a leecher from now on.
     fn connect(&mut self, pair: Pair, between: Rc<PairPaths>, now: Now, orders: &mut Orders);
 
-    /// It no longer does. What it used is not ordered to end: that is known.
+    /// It no longer does. The swarm ends the flows between them without orders.
     fn disconnect(&mut self, pair: Pair, now: Now, orders: &mut Orders);
 
     /// Time went by.
@@ -50,20 +50,20 @@ pub(crate) trait Chooser {
 pub(crate) struct Now {
     /// Since the beginning.
     pub since: Duration,
-    /// The same for the engine, whose clock begins anywhere.
+    /// The same for the path manager.
     pub instant: Instant,
 }
 
-/// What is to be done, and what was decided.
+/// The orders of a step, and counts of decisions.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// Path-level peers to use, or no longer.
+    /// Path-level peers, and whether they are used from now on.
     pub list: Vec<(FlowKey, bool)>,
     /// Decisions by verdict and kind of reason.
     pub decisions: BTreeMap<String, u64>,
-    /// How many of them made a path wait.
+    /// How many of them hold a path.
     pub waits: u64,
-    /// Choking periods in which an uploader gave somebody a turn.
+    /// How often an uploader gave waiting leechers their turn.
     pub turns: u64,
     /// The decisions themselves, if they are wanted.
     pub log: Option<Vec<Decided>>,

@@ -1,11 +1,11 @@
-//! Path-level peers as flows.
+//! Flows: what path-level peers send.
 
 use std::time::Duration;
 
 use crate::book::Book;
 use crate::host::{Host, HostId};
 
-/// A path-level peer: from whom, to whom, and which of the paths between them.
+/// A path-level peer: uploader, leecher, and which of the paths between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FlowKey {
     pub from: HostId,
@@ -16,20 +16,20 @@ pub(crate) struct FlowKey {
 /// A path-level peer that was used at least once.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// Out of the uploader, the directions of links, into the leecher.
+    /// The uploader's sending direction, those of links, the leecher's receiving direction.
     pub links: Vec<u32>,
     pub rtt: Duration,
-    /// Whether it is to be used.
+    /// Whether the path manager uses it.
     pub used: bool,
-    /// When its first byte can be there.
+    /// When its first byte can arrive.
     pub ready: Duration,
-    /// Whether it carries something in this step.
+    /// Whether it carries data in this step.
     pub carries: bool,
-    /// The piece it is at.
+    /// The piece it fetches.
     pub piece: Option<usize>,
     /// Bytes per second.
     pub rate: f64,
-    /// A part of a byte that is left of the last step.
+    /// The fraction of a byte left over from the last step.
     pub rest: f64,
     /// Bytes carried in all.
     pub bytes: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// One that was not used before.
+    /// A flow that was not used before.
     pub fn new(book: &mut Book, hosts: &[Host], key: FlowKey) -> Self {
         let [from, to] = [key.from, key.to].map(|host| hosts[host as usize].isd_as);
         let between = book.between(from, to);
@@ -67,11 +67,11 @@ impl Flow {
     }
 }
 
-/// What path-level peers carried, as the engine asks for it.
+/// What path-level peers carried, as the path manager needs it.
 pub(crate) trait Carried {
     /// Bytes carried in all.
     fn bytes(&self, key: FlowKey) -> u64;
 
-    /// Whether it had something to carry, and could, in all the time since.
+    /// Whether it carried data in every step since.
     fn busy_since(&self, key: FlowKey, since: Duration) -> bool;
 }

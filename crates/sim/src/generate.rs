@@ -10,7 +10,7 @@ pub const MAX_ASES: usize = 2000;
 /// ASes of an ISD, when there are enough for several.
 const ASES_PER_ISD: usize = 25;
 const MAX_ISDS: usize = 8;
-/// Of so many ASes one is core.
+/// One of this many ASes is core.
 const ASES_PER_CORE: usize = 8;
 const MAX_CORES: usize = 6;
 
@@ -121,7 +121,7 @@ impl Maker {
         }
     }
 
-    /// Links from `count` of these, as far as there are so many, down to an AS.
+    /// Links from at most `count` of these down to an AS.
     fn below(&mut self, parents: &[String], child: &str, count: usize, kind: &Kind) {
         let mut parents: Vec<&String> = parents.iter().collect();
         self.rng.shuffle(&mut parents);

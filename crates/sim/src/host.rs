@@ -1,4 +1,4 @@
-//! The hosts of a swarm: where they are, when they come, and what they have.
+//! The hosts of a swarm: their ASes, when they join, and their pieces.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,25 +9,28 @@ use crate::options::{Options, SimulateError};
 use crate::pieces::{Cut, Pieces};
 use crate::random::generator;
 
-/// A host's place in the swarm: seeders come first.
+/// A host's number in the swarm; seeders have the lowest.
 pub(crate) type HostId = u32;
 
 /// A host.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
     pub isd_as: IsdAsn,
-    /// When it comes; seeders are there at the beginning.
+    /// When it joins; seeders at the beginning.
     pub arrives: Duration,
     pub here: bool,
-    /// When it had all; for seeders the beginning.
+    /// When it was complete; seeders at the beginning.
     pub finished: Option<Duration>,
     pub pieces: Pieces,
     /// The other leechers it knows.
     pub peers: BTreeSet<HostId>,
 }
 
-/// Puts the hosts of a swarm into a network. What comes of it depends on nothing but the seed and
-/// the numbers of hosts.
+/// Places the hosts of a swarm in a network. The result depends on nothing but the network, the seed
+/// and the numbers of hosts.
+///
+/// # Errors
+/// When an AS that hosts are to be in does not exist.
 pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, SimulateError> {
     let cut = Cut::new(options.size);
     let seeders = places(
@@ -68,7 +71,7 @@ pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, S
     Ok(hosts)
 }
 
-/// The ASes of so many hosts.
+/// The ASes of `count` hosts.
 fn places(
     network: &Network,
     named: &[IsdAsn],

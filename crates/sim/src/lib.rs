@@ -1,9 +1,9 @@
-//! Swarms on virtual time: the path engine with many peers in a network that is only computed.
+//! Swarms on virtual time: the path manager with many peers in a computed network.
 //!
-//! What chooses is the engine of `hawser-path` as transfers use it, and paths come from the control
-//! plane of `hawser-control`; only the clock and the transport are others. Time goes by in steps of
-//! [`STEP`], and nothing looks at a clock on the wall: the same network, [`Options`] and seed give
-//! the same [`Outcome`] to the last bit.
+//! Paths are chosen by `hawser-manager` as in transfers, and come from the control plane of
+//! `hawser-control`; only clock and transport differ. Time advances in steps of [`STEP`], and no
+//! real clock is read: the same network, [`Options`] and seed give the same [`Outcome`] to the last
+//! bit.
 //!
 //! - The transport is a fluid: path-level peers that have something to carry share the directions
 //!   of links max-min fairly ([`max_min`]), as long-lived connections of equal congestion control
@@ -12,10 +12,10 @@
 //!   the delays of the links, a path-level peer that is used again one. Slow start, loss, jitter
 //!   and queues are left out.
 //! - Hosts are BitTorrent's: pieces, rarest first among all hosts there are; a seeder serves
-//!   whoever is there, a leecher four at a time: those it gets most from, and one by chance
+//!   all leechers, a leecher four peers at a time: those it gets most from, and a random one
 //!   (BEP 3). A leecher leaves as soon as it has all. Requests, and what peers know of each other,
 //!   take no time.
-//! - [`SelectBy`] says who chooses the paths: each leecher for itself, by selection, time slots and
+//! - [`SelectBy`] says which side chooses the paths: each leecher for itself, by selection, time slots and
 //!   sensing, or each uploader for all it serves, by assignment, turns and sensing (001, section
 //!   VI).
 

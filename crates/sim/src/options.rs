@@ -1,4 +1,4 @@
-//! What is simulated.
+//! Options of a simulation.
 
 use std::time::Duration;
 
@@ -8,34 +8,34 @@ use hawser_topology::IsdAsn;
 /// A swarm, and how it chooses paths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// What all chance comes from.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// How many want the content.
+    /// Number of leechers.
     pub leechers: usize,
-    /// How many have it from the beginning to the end.
+    /// Number of seeders, which stay to the end.
     pub seeders: usize,
     /// Bytes of the content.
     pub size: u64,
-    /// Leechers come at any time from the beginning until then.
+    /// Leechers join at random times from the beginning until then.
     pub arrive: Duration,
-    /// The simulation ends then, if not all leechers have all before.
+    /// The simulation ends then at the latest, complete leechers or not.
     pub duration: Duration,
     /// Which paths are chosen; an uploader ranks by it.
     pub select: Select,
-    /// How many paths to each peer are used at most.
+    /// Most paths used to each peer.
     pub paths: usize,
-    /// How many paths are known between two ASes at most, the shortest.
+    /// Most paths known between two ASes, the shortest first.
     pub known: usize,
-    /// How many other leechers a leecher is told of when it comes, and again when it knows fewer
-    /// than half as many; 0: it knows none but seeders.
+    /// Number of other leechers that a leecher learns of when it joins, and again when it knows
+    /// fewer than half as many; 0: it knows seeders only.
     pub peers: usize,
-    /// Rate in bit/s of links that say nothing of it.
+    /// Rate in bit/s of links without one.
     pub default_rate: u64,
     /// Rate in bit/s of each host, out and in.
     pub host_rate: u64,
-    /// The ASes that seeders are in, in turn; any without children of its own when empty.
+    /// The ASes of seeders, in turn; empty: random ones without children of their own.
     pub seeders_in: Vec<IsdAsn>,
-    /// The same of leechers.
+    /// The same for leechers.
     pub leechers_in: Vec<IsdAsn>,
 }
 
@@ -60,17 +60,17 @@ impl Default for Options {
     }
 }
 
-/// Why nothing can be simulated.
+/// Why a simulation is impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
-    /// An AS that hosts are to be in is not there.
+    /// An AS that hosts are to be in does not exist.
     #[error("there is no AS {0} in the topology to put a host in")]
     NoAs(IsdAsn),
-    /// There is no path between the ASes of two hosts that are to meet.
+    /// There is no path between the ASes of two hosts that are to be connected.
     #[error("there is no path between {0} and {1}: join them by links, or name other ASes")]
     NoPath(IsdAsn, IsdAsn),
-    /// Something that has to be there is none.
+    /// A number that must be positive is 0.
     #[error("{0} is 0: it has to be more")]
     Zero(&'static str),
 }

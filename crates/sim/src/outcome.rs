@@ -1,4 +1,4 @@
-//! What came of a simulation.
+//! The outcome of a simulation.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,33 @@ use crate::swarm::Swarm;
 /// How many shared interfaces are named.
 const SHARED: usize = 10;
 
-/// What came of a simulation. Rates are in Mbit/s, times in seconds, both to three decimals.
+/// The outcome of a simulation. Rates are in Mbit/s, times in seconds, both to three decimals.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Who chose the paths.
+    /// Which side chose the paths.
     pub select_by: SelectBy,
-    /// Virtual time until all had all, or the time was over.
+    /// Virtual time until all leechers were complete, or until the end.
     pub seconds: f64,
-    /// Leechers that came.
+    /// Leechers that joined.
     pub came: usize,
-    /// Leechers that had all.
+    /// Leechers that were complete.
     pub finished: usize,
     /// Bytes that came at leechers.
     pub delivered_bytes: u64,
-    /// What leechers got, each from its coming to its end, or to the end of time.
+    /// Goodput of leechers, each from joining to completion, or to the end.
     pub goodput_mbit: Goodput,
-    /// From the coming of those that finished to their end; none when nobody did.
+    /// From joining to completion, of those that were complete; `None` where no leecher was.
     pub completion_seconds: Option<Completion>,
-    /// Jain's fairness index of the goodputs: 1 when all are equal, 1 / n when one has all.
+    /// Jain's fairness index of the goodputs: 1 where all are equal, 1 / n where one has all.
     pub jain: f64,
-    /// Path-level peers that carried anything.
+    /// Path-level peers that carried data.
     pub path_level_peers: usize,
-    /// The interfaces that most path-level peers left by at once, most first.
+    /// The outgoing interfaces of most path-level peers at once, most first.
     pub shared: Vec<Shared>,
-    /// How often a path was made to wait.
+    /// How often a path was held.
     pub waits: u64,
-    /// How often an uploader gave others their turn.
+    /// How often an uploader gave waiting leechers their turn.
     pub turns: u64,
     /// Decisions about paths, by verdict and kind of reason.
     pub decisions: BTreeMap<String, u64>,
@@ -68,7 +68,7 @@ pub struct Completion {
     pub p95: f64,
     /// The longest.
     pub longest: f64,
-    /// When the last had all, since the beginning.
+    /// When the last was complete, since the beginning.
     pub last: f64,
 }
 

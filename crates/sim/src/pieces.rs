@@ -1,8 +1,8 @@
-//! What a host has of the content, piece by piece, and which piece is next.
+//! The pieces of a host, and which it fetches next.
 
 use crate::random::mix;
 
-/// The content is cut into so many pieces, unless they would be smaller than [`LEAST_PIECE`].
+/// Number of pieces, unless they would be smaller than [`LEAST_PIECE`].
 const PIECES: u64 = 128;
 const LEAST_PIECE: u64 = 16 << 10;
 
@@ -28,23 +28,23 @@ impl Cut {
     }
 }
 
-/// What a host has.
+/// The pieces of a host.
 #[derive(Debug, Clone)]
 pub(crate) struct Pieces {
-    /// By piece: the bytes that are missing.
+    /// Missing bytes of each piece.
     missing: Vec<u64>,
-    /// By piece: how many path-level peers are at it.
+    /// How many path-level peers fetch each piece.
     busy: Vec<u16>,
     /// The pieces it has, 64 to a word.
     have: Vec<u64>,
     left: u64,
     size: u64,
-    /// So that hosts do not all take the same of equally rare pieces.
+    /// Orders equally rare pieces, differently on each host.
     taste: u64,
 }
 
 impl Pieces {
-    /// Nothing.
+    /// No piece.
     pub fn none(cut: Cut, taste: u64) -> Self {
         Self {
             missing: (0..cut.pieces()).map(|piece| cut.length(piece)).collect(),
@@ -56,7 +56,7 @@ impl Pieces {
         }
     }
 
-    /// All.
+    /// All pieces.
     pub fn all(cut: Cut) -> Self {
         let mut all = Self::none(cut, 0);
         for piece in 0..cut.pieces() {
@@ -84,14 +84,14 @@ impl Pieces {
         self.have[piece / 64] & (1 << (piece % 64)) != 0
     }
 
-    /// Whether `from` has anything that is missing here.
+    /// Whether `from` has a piece that is missing here.
     pub fn wants(&self, from: &Self) -> bool {
         let mut words = self.have.iter().zip(&from.have);
         words.any(|(own, theirs)| theirs & !own != 0)
     }
 
-    /// The piece to ask `from` for: the rarest that nobody is at, and if there is none, the one
-    /// with most missing of those that somebody is at (endgame).
+    /// The piece to request from `from`: the rarest that no path-level peer fetches, otherwise the
+    /// one with most bytes missing (endgame).
     pub fn next(&self, from: &Self, copies: &[u32]) -> Option<usize> {
         let mut best: Option<(u16, u64, u64, usize)> = None;
         for (word, (own, theirs)) in self.have.iter().zip(&from.have).enumerate() {
@@ -113,12 +113,12 @@ impl Pieces {
         best.map(|(.., piece)| piece)
     }
 
-    /// A path-level peer begins with a piece.
+    /// A path-level peer begins to fetch a piece.
     pub fn begin(&mut self, piece: usize) {
         self.busy[piece] += 1;
     }
 
-    /// A path-level peer is done with a piece, or gives it up.
+    /// A path-level peer has fetched a piece, or gives it up.
     pub fn end(&mut self, piece: usize) {
         self.busy[piece] -= 1;
     }
@@ -162,7 +162,7 @@ mod tests {
             assert_eq!(leecher.next(&seeder, &copies), Some(expected));
             leecher.begin(expected);
         }
-        // All are being fetched: who has nothing to do helps with what is farthest from done.
+        // All are being fetched: the one with most missing is fetched twice.
         leecher.take(1, 10_000);
         leecher.take(2, 5_000);
         assert_eq!(leecher.next(&seeder, &copies), Some(0));

@@ -1,4 +1,4 @@
-//! A swarm in the course of time: what happens in a step.
+//! The state of a swarm, and what happens in a step.
 
 mod carry;
 mod members;
@@ -17,7 +17,7 @@ use crate::options::{Options, SimulateError};
 use crate::random::generator;
 use crate::step::STEP;
 
-/// Round trips until the first byte: connect, get to know each other, ask.
+/// Round trips until the first byte: connect, exchange handshakes, request.
 const FIRST_BYTE: u32 = 3;
 
 /// A swarm.
@@ -31,21 +31,21 @@ pub(crate) struct Swarm {
     seeders: usize,
     /// By piece: how many hosts have it.
     copies: Vec<u32>,
-    /// Who serves whom.
+    /// Uploaders with the leechers they serve.
     serves: BTreeSet<Pair>,
     /// By pair of leechers: bytes in this choking period.
     period: BTreeMap<Pair, u64>,
     rng: fastrand::Rng,
     base: Instant,
     steps: u64,
-    /// Whether rates have to be shared out again.
+    /// Whether flows began or ended, so that rates change.
     changed: bool,
     pub loads: Vec<Load>,
-    /// Of those whose leecher or uploader left.
+    /// Of flows whose leecher or uploader left.
     past: Total,
 }
 
-/// All path-level peers that were used, as long as both hosts are there.
+/// All path-level peers that were used, while both hosts are present.
 #[derive(Default)]
 pub(crate) struct Flows(pub BTreeMap<FlowKey, Flow>);
 
@@ -53,7 +53,7 @@ pub(crate) struct Flows(pub BTreeMap<FlowKey, Flow>);
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Load {
     pub bytes: u64,
-    /// Path-level peers on it now, at most, and summed up over all steps.
+    /// Path-level peers on it: now, the maximum, and the sum over all steps.
     pub now: u32,
     pub most: u32,
     pub sum: u64,
@@ -122,12 +122,15 @@ impl Swarm {
         STEP * self.steps as u32
     }
 
-    /// The leechers, also those that are not there yet or no longer.
+    /// The leechers, including those that have not joined yet and those that left.
     pub fn leechers(&self) -> &[Host] {
         &self.hosts[self.seeders..]
     }
 
-    /// One more step.
+    /// Advances by one step.
+    ///
+    /// # Errors
+    /// When there is no path between two hosts that are to be connected.
     pub fn step(&mut self) -> Result<(), SimulateError> {
         let since = self.now();
         let now = Now {
@@ -183,7 +186,7 @@ impl Swarm {
         self.obey(now.since);
     }
 
-    /// Does what the choosers ordered.
+    /// Applies the orders of the path manager.
     fn obey(&mut self, now: Duration) {
         for (key, use_) in std::mem::take(&mut self.orders.list) {
             let flow = match self.flows.0.get_mut(&key) {

@@ -6,7 +6,7 @@ use swarm::Swarm;
 
 use super::*;
 
-/// 001, Fig. 9: leechers in A (1) and D (4), the seeder in E (5); both ways to it have 10 Mbit/s.
+/// 001, Fig. 9: leechers in A (1) and D (4), the seeder in E (5); both paths to it have 10 Mbit/s.
 /// The one over B is a little shorter in time, so that leechers that look at nobody else both take
 /// it.
 const FIG_9: &str = r#"

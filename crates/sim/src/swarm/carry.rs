@@ -1,4 +1,4 @@
-//! Bytes on their way: which path-level peers carry something, at which rate, and what comes.
+//! Data transfer: which path-level peers carry data, at which rate, and what arrives.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::host::{Host, HostId};
 use crate::step::STEP;
 
 impl Swarm {
-    /// Finds out which path-level peers have something to carry.
+    /// Determines which path-level peers have data to carry.
     pub(super) fn set_carrying(&mut self, now: Duration) {
         for (key, flow) in &mut self.flows.0 {
             if !flow.used && !flow.carries {
@@ -102,7 +102,7 @@ impl Swarm {
 }
 
 impl Flow {
-    /// Whether it carries something from now on.
+    /// Sets whether it carries data from now on.
     pub(super) fn set_carries(&mut self, carries: bool, loads: &mut [Load]) {
         self.carries = carries;
         for link in self.directions() {

@@ -8,13 +8,13 @@ use crate::choose::{Now, Pair};
 use crate::host::{Host, HostId};
 use crate::options::SimulateError;
 
-/// Steps of a second, after which a leecher looks for others to serve, and of a choking period (BEP
-/// 3).
+/// Steps in a second, after which a leecher looks for more peers to serve, and in a choking period
+/// (BEP 3).
 const SECOND: u64 = 10;
 const CHOKING: u64 = 100;
 
 impl Swarm {
-    /// Leechers come.
+    /// Lets leechers join whose time has come.
     pub(super) fn welcome(&mut self, now: Now) -> Result<(), SimulateError> {
         let coming =
             |host: &Host| !host.here && host.finished.is_none() && host.arrives <= now.since;
@@ -29,7 +29,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// Tells a leecher of others by chance, until it knows as many as it is to.
+    /// Tells a leecher of random others, until it knows as many as the options say.
     fn introduce(&mut self, host: HostId) {
         let known = &self.hosts[host as usize].peers;
         let missing = self.peers.saturating_sub(known.len());
@@ -45,8 +45,8 @@ impl Swarm {
         self.hosts[host as usize].peers.extend(others);
     }
 
-    /// Leechers choose whom they serve: anew every choking period, and more every second as long as
-    /// they can.
+    /// Lets leechers choose the peers they serve: anew every choking period, and more of them every
+    /// second while there is room.
     pub(super) fn choke(&mut self, now: Now) -> Result<(), SimulateError> {
         for at in self.seeders..self.hosts.len() {
             let from = at as HostId;
@@ -103,7 +103,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// Leechers that have all leave.
+    /// Removes leechers that are complete.
     pub(super) fn part(&mut self, now: Now) {
         let done = |host: &Host| host.here && host.finished.is_some();
         let seeders = self.seeders as HostId;
