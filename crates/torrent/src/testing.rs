@@ -46,7 +46,7 @@ pub fn mbit(rate: f64, delay_ms: u64) -> Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Up,
-    /// Swallows time: nothing gets through, nobody is told.
+    /// Nothing gets through, and neither end notices.
     Frozen,
     /// Not offered, connections end.
     Down,
@@ -60,7 +60,7 @@ struct Inner {
     hosts: HashMap<ScionAddr, mpsc::UnboundedSender<Pipe>>,
     /// Paths by destination.
     paths: HashMap<ScionAddr, Vec<TestPath>>,
-    /// By who asks and destination.
+    /// By source and destination.
     offers: HashMap<(ScionAddr, ScionAddr), watch::Sender<Arc<Vec<TestPath>>>>,
     dials: Vec<(PeerAddr, Fingerprint)>,
 }
@@ -70,14 +70,14 @@ pub struct TestPath {
     info: Arc<hawser_path::Path>,
     shape: Shape,
     state: watch::Sender<State>,
-    /// Who may use it; everybody if `None`.
+    /// The host that may use it; all if `None`.
     from: Option<ScionAddr>,
-    /// The same way back, as the other end sees it.
+    /// The reverse path, as the other end sees it.
     back: Option<Fingerprint>,
     neck: Option<Neck>,
 }
 
-/// A bottleneck that paths share: both ways together.
+/// A bottleneck that paths share, both directions together.
 #[derive(Debug, Clone)]
 pub struct Neck {
     rate: u64,
@@ -85,7 +85,7 @@ pub struct Neck {
 }
 
 impl Neck {
-    /// Of so many Mbit/s.
+    /// Of `rate` Mbit/s.
     pub fn mbit(rate: f64) -> Self {
         Self {
             rate: (rate * 1e6) as u64,
@@ -93,7 +93,7 @@ impl Neck {
         }
     }
 
-    /// When so many bytes are through.
+    /// When `bytes` bytes are through.
     fn pass(&self, bytes: usize) -> Instant {
         let mut next = self.next.lock().unwrap();
         let credit = Instant::now() - Duration::from_millis(20);
@@ -147,7 +147,7 @@ impl Net {
         }
     }
 
-    /// Host `n` is gone: nobody answers there.
+    /// Removes host `n`: no answer comes from its address.
     pub fn remove_host(&self, n: u16) {
         self.0.lock().unwrap().hosts.remove(&scion_addr(n));
     }
@@ -484,12 +484,12 @@ fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
     pipes
 }
 
-/// Moves bytes one way, at the path's pace.
+/// Moves bytes in one direction, with the rate and delay of the path.
 async fn pump(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, path: TestPath) {
     let Shape { rate, delay } = path.shape;
     let neck = path.neck.clone();
     let rate = rate.or(neck.as_ref().map(|neck| neck.rate));
-    // What is under way at a time, in chunks: enough for the product of rate and delay, and a queue
+    // Chunks in flight: enough for the product of rate and delay, and a queue
     // of about 50 ms.
     let chunk = rate.map_or(64 << 10, |rate| {
         (rate as usize / 8 / 500).clamp(512, 64 << 10)

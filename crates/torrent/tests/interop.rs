@@ -98,9 +98,9 @@ async fn fetch_from_us(kind: Kind, shared: Shared) {
 }
 
 async fn seed_to_us(kind: Kind, shared: Shared) {
-    // It asks a tracker; we are told to nobody.
-    let nobody = "10.77.0.1:1".parse().unwrap();
-    let tracker = Tracker::start(HOST, nobody).await;
+    // It asks a tracker, which announces this side to no peer.
+    let no_peer = "10.77.0.1:1".parse().unwrap();
+    let tracker = Tracker::start(HOST, no_peer).await;
     let torrent = shared.torrent_announced_at(tracker.addr);
     let client = Client::start(kind, &torrent, &shared.seeded_from(), HOST);
     client.until_seeding().await;

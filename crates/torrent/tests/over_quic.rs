@@ -95,11 +95,11 @@ async fn what_was_sent_last_arrives_where_seeding_ends() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let content = Content::new(3_000_000, &CreateOptions::new());
-    let (endpoint, nobody) = (bind(&host, 2), bind(&host, 3));
+    let (endpoint, absent) = (bind(&host, 2), bind(&host, 3));
     let seeding = Download::start(
         content.metainfo.clone(),
         content.complete(),
-        vec![nobody.local_addr().into()],
+        vec![absent.local_addr().into()],
         Network::scion(endpoint.clone(), host.clone()),
         DownloadOptions::new().with_seed(SeedLimits::new().with_ratio(1.0)),
     );

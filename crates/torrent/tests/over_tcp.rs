@@ -49,7 +49,7 @@ impl Content {
         Download::start(metainfo, self.target(), peers, network, options)
     }
 
-    /// What the other side says first, by somebody who has everything and lets be asked.
+    /// The first bytes of a peer that has every piece and unchokes.
     fn greeting(&self) -> Vec<u8> {
         let mut out = b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0".to_vec();
         out.extend(self.metainfo.info_hash().0);
@@ -90,7 +90,7 @@ async fn lie(mut stream: TcpStream, greeting: Vec<u8>) -> std::io::Result<()> {
     }
 }
 
-/// A peer that does as `conduct` says with everybody who connects.
+/// A peer that does as `conduct` says with each connection.
 async fn rogue<F>(conduct: impl Fn(TcpStream) -> F + Send + 'static) -> PeerAddr
 where
     F: Future<Output = std::io::Result<()>> + Send + 'static,
@@ -277,12 +277,12 @@ async fn a_download_serves_those_that_connect_to_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_lies_does_not_come_back_from_another_port() {
+async fn a_peer_with_wrong_data_does_not_come_back_from_another_port() {
     let content = content(500_000);
     let listener = Listener::bind("0.0.0.0:0".parse().unwrap()).await.unwrap();
     let port = listener.local_addr().port();
     let network = Network::ip().with_listener(listener);
-    // Nobody is there until the lie is told.
+    // The one peer that is named does not listen until wrong data was sent.
     let later = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let there = later.local_addr().unwrap();
     drop(later);

@@ -98,7 +98,7 @@ impl<T: Transport> Job<T> {
             }
         };
         let summary = summary(swarm.tally(), check_time);
-        // It fails if nobody waits for it.
+        // It fails if no task waits for it.
         let _ = completed.send(summary.clone());
         let ended = match options.seed {
             None => Ok(None),

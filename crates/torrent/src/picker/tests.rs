@@ -297,7 +297,7 @@ proptest! {
         for op in ops {
             run.apply(op);
         }
-        // Then one good peer comes, everybody else goes, and all must come to an end.
+        // Then one good peer comes, all others go, and the download must end.
         for conn in 0..4 {
             run.apply(Op::Leave(conn));
         }
@@ -434,7 +434,7 @@ fn a_failed_piece_comes_from_one_peer_over_all_its_paths() {
     assert_eq!(picker.pick(1, 4), []);
     assert_eq!(picker.pick(3, 1).len(), 1);
     assert_eq!(picker.duplicate(1, |_, _| Some(1.0)), None);
-    // It leaves: somebody else gets the whole piece.
+    // It leaves: another peer gets the whole piece.
     picker.remove_conn(2);
     picker.remove_conn(3);
     assert_eq!(picker.pick(1, 9).len(), 4);

@@ -152,7 +152,7 @@ impl Shared {
     }
 }
 
-/// A tracker that tells everybody of one peer (BEP 3, BEP 23).
+/// A tracker that announces one peer to all (BEP 3, BEP 23).
 pub struct Tracker {
     pub addr: SocketAddr,
     task: tokio::task::JoinHandle<()>,
@@ -205,11 +205,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Starts it with a torrent, whose content is in `dir`, or goes there.
+    /// Starts it with a torrent. The content is in `dir`, or is fetched into it.
     pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir).unwrap();
-        // It is bound again right away, and nobody else is in the namespace.
+        // It is bound again at once, and no other program is in the namespace.
         let port = std::net::TcpListener::bind((host, 0)).unwrap();
         let addr = port.local_addr().unwrap();
         drop(port);
