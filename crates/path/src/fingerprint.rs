@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use sciparse::identifier::isd_asn::IsdAsn;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 
 use crate::Interface;
+use crate::text::serde_as_text;
 
 /// The name of a path: SHA-256 over its interfaces, each as ISD-AS and interface number, both as
 /// 64-bit big-endian integers.
@@ -115,18 +115,7 @@ impl FromStr for Fingerprint {
     }
 }
 
-impl Serialize for Fingerprint {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Fingerprint {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+serde_as_text!(Fingerprint);
 
 #[cfg(test)]
 mod tests {

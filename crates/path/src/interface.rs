@@ -4,7 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use sciparse::identifier::isd_asn::IsdAsn;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::text::serde_as_text;
 
 /// An interface of an AS: one end of a link to a neighbouring AS.
 ///
@@ -46,18 +47,7 @@ impl FromStr for Interface {
     }
 }
 
-impl Serialize for Interface {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Interface {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+serde_as_text!(Interface);
 
 #[cfg(test)]
 mod tests {

@@ -33,6 +33,7 @@ pub mod show;
 mod slots;
 #[cfg(test)]
 mod testing;
+mod text;
 
 pub use self::assign::{Assignment, Change, SensingAssignment};
 pub use self::carbon::{Carbon, CarbonError};

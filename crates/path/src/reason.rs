@@ -1,5 +1,6 @@
 //! Why a path is used or not.
 
+mod kind;
 mod sensed;
 
 use std::fmt;

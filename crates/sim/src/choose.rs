@@ -1,7 +1,6 @@
 //! Which path-level peers are used, as the path manager orders.
 
 mod downloader;
-mod kind;
 mod uploader;
 
 use std::collections::BTreeMap;
@@ -88,7 +87,7 @@ pub struct Decided {
 impl Orders {
     fn count(&mut self, decision: &Decision) {
         self.waits += u64::from(decision.verdict == Verdict::Waiting);
-        let kind = kind::of(&decision.reason);
+        let kind = decision.reason.kind();
         let name = format!("{}: {kind}", decision.verdict);
         *self.decisions.entry(name).or_default() += 1;
     }

@@ -60,6 +60,15 @@ mod tests {
     }
 
     #[test]
+    fn the_page_on_choosing_paths_names_every_strategy() {
+        let page = include_str!("../../../../docs/choosing-paths.md");
+        for kind in &STRATEGIES {
+            let is_named = page.contains(&format!("`{}", kind.name));
+            assert!(is_named, "docs/choosing-paths.md has no `{}`", kind.name);
+        }
+    }
+
+    #[test]
     fn an_uploader_ranks_only() {
         assert!(ranking("latency,shortest").is_ok());
         let error = ranking("latency,disjoint").unwrap_err();

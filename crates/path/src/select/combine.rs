@@ -4,13 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
 use super::cost::RANKS;
 use super::strategies::{Disjoint, STRATEGIES, Shortest};
 use super::strategy::Strategy;
 use crate::Carbon;
+use crate::text::serde_as_text;
 
 /// How paths are chosen: strategies that rank, in order of precedence, and at most one that picks a
 /// set. Where none ranks, the fewest hops come first; where none picks, the first are taken.
@@ -169,15 +169,4 @@ impl PartialEq for Select {
 
 impl Eq for Select {}
 
-impl Serialize for Select {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Select {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+serde_as_text!(Select);
