@@ -30,6 +30,7 @@ mod select;
 mod sense;
 mod sequence;
 pub mod show;
+pub mod simplex;
 mod slots;
 #[cfg(test)]
 mod testing;

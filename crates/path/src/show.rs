@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
+use der::DateTime;
 use sciparse::identifier::isd_asn::IsdAsn;
 use serde::Serialize;
 
@@ -129,8 +131,7 @@ impl Entry {
     /// Describes a path whose packets are sent to `next_hop`, not probed.
     pub fn new(path: &Path, next_hop: Option<SocketAddr>) -> Self {
         let metadata = &path.metadata;
-        let nanoseconds =
-            |latency: std::time::Duration| i64::try_from(latency.as_nanos()).unwrap_or(i64::MAX);
+        let nanoseconds = |latency: Duration| i64::try_from(latency.as_nanos()).unwrap_or(i64::MAX);
         let fingerprint = match path.interfaces.is_empty() {
             true => "local".to_owned(),
             false => path.fingerprint().to_string()[..DIGITS].to_owned(),
@@ -195,36 +196,15 @@ fn text(next_hop: Option<SocketAddr>) -> String {
     next_hop.map_or_else(String::new, |address| address.to_string())
 }
 
-/// The last second that RFC 3339 can write: 9999-12-31T23:59:59Z.
-const LAST_SECOND: u64 = 253_402_300_799;
-
-/// A second of Unix time as `2026-08-19T10:27:29Z`; later than the format can say is its last
-/// second.
+/// A second of Unix time as `2026-08-19T10:27:29Z`; the last second of the year 9999 for any later
+/// one, which RFC 3339 cannot write.
 fn rfc3339(unix: u64) -> String {
-    let unix = unix.min(LAST_SECOND);
-    let (days, second) = (unix / 86_400, unix % 86_400);
-    // The Gregorian calendar repeats every 400 years of 146,097 days. Years are counted from March,
-    // so that the leap day is the last of its year.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 {
-        march_month + 3
-    } else {
-        march_month - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let time = DateTime::from_unix_duration(Duration::from_secs(unix));
+    time.unwrap_or(DateTime::INFINITY).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use serde_json::json;
 
     use super::*;
@@ -359,7 +339,7 @@ mod tests {
             (1_709_164_800, "2024-02-29T00:00:00Z"),
             (1_767_225_599, "2025-12-31T23:59:59Z"),
             (4_107_542_400, "2100-03-01T00:00:00Z"),
-            (LAST_SECOND, "9999-12-31T23:59:59Z"),
+            (253_402_300_799, "9999-12-31T23:59:59Z"),
             (u64::MAX, "9999-12-31T23:59:59Z"),
         ] {
             assert_eq!(rfc3339(unix), text);
