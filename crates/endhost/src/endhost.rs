@@ -5,14 +5,13 @@ mod inner;
 mod refresh;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{fmt, io};
 
 use hawser_path::Interface;
-use nix::errno::Errno;
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::{broadcast, watch};
 
@@ -145,7 +144,7 @@ impl Endhost {
     /// Withholds every path through the border router at `router`, if it is one, because packets to
     /// it end with `error`. As with everything reported down, it is tried again after a second, and
     /// less often when it stays down.
-    pub(crate) fn report_router(&self, router: SocketAddr, error: Errno) {
+    pub(crate) fn report_router(&self, router: SocketAddr, error: &io::Error) {
         let behind = self.routers().iter().filter(|(_, at)| **at == router);
         for (id, _) in behind {
             let interface = Interface {

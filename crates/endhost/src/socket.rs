@@ -15,8 +15,8 @@ use std::task::{Context, Poll, ready};
 use std::{fmt, io};
 
 use hawser_packet::ScionAddr;
-use nix::errno::Errno;
 use noq_udp::{Transmit, UdpSocketState};
+use rustix::io::Errno;
 use tokio::io::Interest;
 
 pub use self::arrival::{Arrival, Datagram, ReplyPath, Report};
@@ -116,7 +116,7 @@ impl Socket {
                 self.try_send(headers, contents, segment, ecn, scratch)
             }
             // A queue on the way out is full: the packets are lost, as packets are.
-            Err(error) if error.raw_os_error() == Some(Errno::ENOBUFS as i32) => Ok(sent.len()),
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NOBUFS) => Ok(sent.len()),
             Err(error) => Err(error),
         }
     }

@@ -5,11 +5,10 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::ops::RangeInclusive;
 
-use nix::ifaddrs::getifaddrs;
-use nix::sys::socket::{setsockopt, sockopt};
+use hawser_kernel::socket::{set_receive_buffer, set_send_buffer};
+use hawser_kernel::{error_queue, interface};
 use thiserror::Error;
 
-use super::errors;
 use crate::endhost::Endhost;
 
 /// Size of the socket's buffers, in bytes: some milliseconds of a 10 Gbit/s link. The kernel limits
@@ -83,10 +82,7 @@ pub(super) fn bind(
         port if range.contains(&port) => (bind_to(wanted)?, wanted),
         port => return Err(BindError::OutsideRange { port, range }),
     };
-    errors::enable(&socket, addr.is_ipv4()).map_err(|error| BindError::Refused {
-        addr,
-        source: error.into(),
-    })?;
+    error_queue::enable(&socket).map_err(|source| BindError::Refused { addr, source })?;
     enlarge(&socket);
     Ok((socket, addr))
 }
@@ -129,14 +125,10 @@ fn first_free(
 /// Asks for large buffers: past the system's limit where this process may, up to it where not.
 /// Small buffers cost speed, not correctness.
 fn enlarge(socket: &StdSocket) {
-    let forced = setsockopt(socket, sockopt::RcvBufForce, &BUFFER)
-        .and_then(|()| setsockopt(socket, sockopt::SndBufForce, &BUFFER));
-    if forced.is_err() {
-        let asked = setsockopt(socket, sockopt::RcvBuf, &BUFFER)
-            .and_then(|()| setsockopt(socket, sockopt::SndBuf, &BUFFER));
-        if let Err(error) = asked {
-            tracing::debug!(%error, "socket buffers stay small");
-        }
+    let enlarged =
+        set_receive_buffer(socket, BUFFER).and_then(|()| set_send_buffer(socket, BUFFER));
+    if let Err(error) = enlarged {
+        tracing::debug!(%error, "socket buffers stay small");
     }
 }
 
@@ -185,25 +177,15 @@ pub(crate) fn source_address(target: SocketAddr) -> io::Result<IpAddr> {
 }
 
 /// The first address on the interface that has `addr` which is neither loopback nor one of `taken`.
-fn beside(addr: IpAddr, taken: &[IpAddr]) -> nix::Result<Option<IpAddr>> {
-    let all: Vec<(String, IpAddr)> = getifaddrs()?
-        .filter_map(|interface| {
-            let storage = interface.address?;
-            let ip = match (storage.as_sockaddr_in(), storage.as_sockaddr_in6()) {
-                (Some(v4), _) => IpAddr::V4(v4.ip()),
-                (_, Some(v6)) => IpAddr::V6(v6.ip()),
-                _ => return None,
-            };
-            Some((interface.interface_name, ip))
-        })
-        .collect();
+fn beside(addr: IpAddr, taken: &[IpAddr]) -> io::Result<Option<IpAddr>> {
+    let all = interface::addresses()?;
     let Some((interface, _)) = all.iter().find(|(_, ip)| *ip == addr) else {
         return Ok(None);
     };
     let link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     let mut others: Vec<IpAddr> = all
         .iter()
-        .filter(|(name, ip)| name == interface && ip.is_ipv4() == addr.is_ipv4())
+        .filter(|(index, ip)| index == interface && ip.is_ipv4() == addr.is_ipv4())
         .map(|(_, ip)| *ip)
         .filter(|ip| !ip.is_loopback() && !link_local(ip) && !taken.contains(ip))
         .collect();
