@@ -223,7 +223,7 @@ impl Plane {
         along: Along,
         distance: &[Option<u32>],
     ) -> Vec<Arc<CachedSegment>> {
-        let Plane {
+        let Self {
             graph,
             keys,
             cache,
