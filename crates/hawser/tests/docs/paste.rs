@@ -79,9 +79,9 @@ impl Shell {
         if let Some(line) = output.lines().find(|line| line.contains(refused)) {
             return Ended::NoNamespaces(line.to_owned());
         }
-        let blocks = output.lines().filter_map(|line| line.strip_prefix('@'));
+        let mut blocks = output.lines().filter_map(|line| line.strip_prefix('@'));
         Ended::Failed {
-            at: blocks.last().unwrap_or("the shell").to_owned(),
+            at: blocks.next_back().unwrap_or("the shell").to_owned(),
             output,
         }
     }

@@ -101,13 +101,13 @@ struct Model {
 }
 
 impl Model {
-    fn new(max_dialed: usize) -> Model {
+    fn new(max_dialed: usize) -> Self {
         let now = Instant::now();
         let options = SharingOptions {
             max_dialed,
             ..SharingOptions::default()
         };
-        Model {
+        Self {
             sharing: Sharing::new(options, now),
             max_dialed,
             now,
@@ -427,14 +427,14 @@ struct Counted {
 }
 
 impl Counted {
-    fn of<'a>(paths: impl Iterator<Item = (u16, &'a Path)>) -> Counted {
+    fn of<'a>(paths: impl Iterator<Item = (u16, &'a Path)>) -> Self {
         let paths: Vec<&Path> = paths.map(|(_, path)| path).collect();
         let outs: BTreeSet<_> = paths.iter().map(|path| path.interfaces[0]).collect();
         let ends = || paths.iter().map(|path| path.interfaces[5]);
         let counts = |end: &hawser_path::Interface| {
             ends().any(|other| other.isd_as == end.isd_as && other != *end)
         };
-        Counted {
+        Self {
             first: outs.len() > 1,
             last: ends().map(|end| (end, counts(&end))).collect(),
         }

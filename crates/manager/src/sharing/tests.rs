@@ -35,13 +35,13 @@ fn over(link: u16, downloader: u16) -> Path {
 }
 
 impl Figure {
-    fn new() -> Figure {
+    fn new() -> Self {
         let now = Instant::now();
         let options = SharingOptions {
             sensing: false,
             ..SharingOptions::default()
         };
-        Figure {
+        Self {
             sharing: Sharing::new(options, now),
             now,
             live: BTreeMap::new(),
