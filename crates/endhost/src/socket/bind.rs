@@ -5,8 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::ops::RangeInclusive;
 
-use hawser_kernel::socket::{set_receive_buffer, set_send_buffer};
-use hawser_kernel::{error_queue, interface};
+use hawser_kernel::{error_queue, interface, socket};
 use thiserror::Error;
 
 use crate::endhost::Endhost;
@@ -122,12 +121,11 @@ fn first_free(
     Err(BindError::NoFreePort { ip, range })
 }
 
-/// Asks for large buffers: past the system's limit where this process may, up to it where not.
-/// Small buffers cost speed, not correctness.
+/// Asks for large buffers. Small ones cost speed, not correctness.
 fn enlarge(socket: &StdSocket) {
-    let enlarged =
-        set_receive_buffer(socket, BUFFER).and_then(|()| set_send_buffer(socket, BUFFER));
-    if let Err(error) = enlarged {
+    let asked = socket::set_receive_buffer(socket, BUFFER)
+        .and_then(|()| socket::set_send_buffer(socket, BUFFER));
+    if let Err(error) = asked {
         tracing::debug!(%error, "socket buffers stay small");
     }
 }
@@ -183,12 +181,10 @@ fn beside(addr: IpAddr, taken: &[IpAddr]) -> io::Result<Option<IpAddr>> {
         return Ok(None);
     };
     let link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
-    let mut others: Vec<IpAddr> = all
+    let others = all
         .iter()
-        .filter(|(index, ip)| index == interface && ip.is_ipv4() == addr.is_ipv4())
+        .filter(|(other, ip)| other == interface && ip.is_ipv4() == addr.is_ipv4())
         .map(|(_, ip)| *ip)
-        .filter(|ip| !ip.is_loopback() && !link_local(ip) && !taken.contains(ip))
-        .collect();
-    others.sort();
-    Ok(others.first().copied())
+        .filter(|ip| !ip.is_loopback() && !link_local(ip) && !taken.contains(ip));
+    Ok(others.min())
 }
