@@ -151,12 +151,20 @@ fn short_rate(rate: u64) -> String {
 pub mod testing {
     use super::*;
 
+    /// The map of a network that is up.
+    pub fn graph(network: &Network) -> Graph {
+        let mut graph = Graph::planned("test", network);
+        for node in &mut graph.ases {
+            node.host = "10.0.1.1".to_owned();
+        }
+        graph
+    }
+
     /// The networks that maps are tried on.
     pub fn graphs() -> Vec<Graph> {
         let ready = Network::ready_names().map(|name| Network::ready(name).unwrap());
         let made =
             [1, 2, 30, 100].map(|ases| Network::parse(&hawser_sim::generate(ases, 1)).unwrap());
-        let networks = ready.chain(made);
-        networks.map(|one| Graph::planned("test", &one)).collect()
+        ready.chain(made).map(|network| graph(&network)).collect()
     }
 }

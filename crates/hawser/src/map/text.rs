@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn each_as_has_its_links_with_state_and_rate() {
-        let mut graph = Graph::planned("test", &Network::ready("fig9").unwrap());
+        let mut graph = testing::graph(&Network::ready("fig9").unwrap());
         graph.links[2].state = "down";
         graph.links[2].shape.delay = Duration::from_millis(20);
         graph.links[2].shape.jitter = Duration::from_millis(2);
