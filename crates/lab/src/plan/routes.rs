@@ -63,11 +63,15 @@ fn first_hops(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<Next
     found.into_iter().flatten().collect()
 }
 
-/// One hop, plus a fraction that differs from link to link and whose sums differ too: 31 random
-/// bits. The fractions of the longest possible route, 2^15 hops, stay below one hop, and its sum
-/// below 2^64.
+/// One hop, plus a fraction that differs from link to link and whose sums differ too: 31 bits of
+/// a hash of its index (the output function of SplitMix64), which no version changes: the routes of
+/// a lab stay as they are. The fractions of the longest possible route, 2^15 hops, stay below one
+/// hop, and its sum below 2^64.
 fn weight(link: usize) -> u64 {
-    (1 << 47) + (fastrand::Rng::with_seed(link as u64).u64(..) >> 33)
+    let mut z = (link as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (1 << 47) + ((z ^ (z >> 31)) >> 33)
 }
 
 #[cfg(test)]

@@ -207,3 +207,15 @@ fn a_network_says_where_ip_goes() {
     assert_eq!(ip_route(&network, from, from), Some(Vec::new()));
     assert_eq!(ip_route(&network, from, nowhere), None);
 }
+
+#[test]
+fn ip_from_the_seeder_of_fig9_reaches_its_two_leechers_over_different_links() {
+    let network = Network::ready("fig9").unwrap();
+    let [seeder, a, d] =
+        ["1-ff00:0:5", "1-ff00:0:1", "1-ff00:0:4"].map(|isd_as| isd_as.parse().unwrap());
+    let [to_a, to_d] = [a, d].map(|leecher| ip_route(&network, seeder, leecher).unwrap());
+    assert!(
+        to_a.iter().all(|link| !to_d.contains(link)),
+        "{to_a:?} {to_d:?}"
+    );
+}
