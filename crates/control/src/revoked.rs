@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use hawser_path::Interface;
 use hawser_topology::IsdAsn;
 
-/// Seconds for which a host's word holds, as in scionproto's daemon. A host that still hears that
-/// the interface is down says so again.
+/// Seconds for which an interface counts as down after a host reported it, as in scionproto's
+/// daemon. A host that receives further SCMP errors about the interface reports it again.
 const HOLDS: u64 = 10;
 
 /// Interfaces, each with the Unix second at which it counts as up again.

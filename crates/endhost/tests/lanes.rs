@@ -154,7 +154,8 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
         LaneEnd::PathDown(hawser_endhost::Outage::Interface(id))
     );
     assert_eq!(hosts.lanes[0].end(), Some(end));
-    // The path is out for everybody on this host; the other lane goes on, both ways.
+    // No socket of this host is offered the path; the other lane still carries data in both
+    // directions.
     assert_eq!(hosts.a.0.paths(hosts.net.b_as).await.unwrap().len(), 1);
     assert_eq!(hosts.lanes[1].end(), None);
     for round in 0..5 {

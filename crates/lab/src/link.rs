@@ -94,8 +94,8 @@ impl Lab {
     ///
     /// # Errors
     /// When there is no such link, the change is none, or the lab does not run.
-    /// [`LinkError::Partly`] when a router or control service has died, or does not hear its
-    /// neighbour: the others have taken the change.
+    /// [`LinkError::Partly`] when a router or control service has died, or a router has no BFD
+    /// session with its neighbour: all others have applied the change.
     pub fn set_link(
         &self,
         isd_as: IsdAsn,
@@ -143,7 +143,7 @@ impl Lab {
 
         let mut failures = self.tell(&state, &link, wanted);
         if failures.is_empty() && wanted.up && !was {
-            failures = self.await_heard(&state, &link);
+            failures = self.await_bfd(&state, &link);
         }
         match failures.is_empty() {
             true => Ok(wanted),

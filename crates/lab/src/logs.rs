@@ -20,8 +20,8 @@ use crate::state::Service;
 pub struct LogSource {
     /// The AS; none of the supervisor's.
     pub isd_as: Option<IsdAsn>,
-    /// Who writes it: `router`, or the router's name where the AS has several, `control`, or
-    /// `supervisor`.
+    /// The service that writes it: `router`, or the router's name where the AS has several,
+    /// `control`, or `supervisor`.
     pub service: String,
     /// The file. What it held before it grew too large is in the file of the same name with `.1` at
     /// its end.

@@ -1,4 +1,4 @@
-//! What speaks against a lane, who decides whether it is true, and the end a lane comes to.
+//! Doubts about a lane (SCMP errors and outages), the check of them by its user, and how lanes end.
 
 use std::pin::Pin;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub enum LaneEnd {
     },
 }
 
-/// What speaks against a lane.
+/// A report that a lane's path is down, which its user is to check.
 #[derive(Debug)]
 pub struct Doubt {
     /// How the lane ends if it is true.

@@ -170,8 +170,8 @@ fn learn(
         .ok()?;
     let flow = table.flow(back.headers.clone(), &back.interfaces, back.expiry);
     let flow = Arc::clone(flow);
-    // The remote goes on with a refreshed path. It came through, so routers accept it. One that
-    // expires earlier may be an old packet's.
+    // The remote has refreshed its path, and routers accepted the packet. A path that expires
+    // earlier than ours may come from an old packet.
     if flow.expiry() <= back.expiry {
         flow.refresh(back.headers, back.expiry);
     }

@@ -19,7 +19,7 @@ pub type Token = [u8; TOKEN];
 #[derive(Debug, Clone, Copy)]
 pub struct PacketFormat {
     /// Reads the token at the beginning of a payload. `None` when it is cut short, or the packet
-    /// has none: then no error about it counts.
+    /// has none; then no SCMP error about that packet counts.
     pub token: fn(&[u8]) -> Option<Token>,
     /// The largest payload that every path in use takes, in bytes. A "packet too big" that allows
     /// less is invented.

@@ -45,8 +45,8 @@ fn is_option(arg: &OsString) -> bool {
     })
 }
 
-/// Adds the command that was probably meant, where clap finds none: it compares prefixes, which
-/// swapped letters change.
+/// Adds the command that was probably meant if clap suggests none. Clap compares prefixes, and so
+/// misses commands with swapped letters.
 pub fn suggest_command(mut error: Error, args: &[OsString], program: &Command) -> Error {
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed)) if error.kind() == ErrorKind::InvalidSubcommand => {

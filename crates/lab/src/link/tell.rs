@@ -10,9 +10,9 @@ use hawser_topology::{End, Link, LinkState, Side};
 use crate::Lab;
 use crate::state::{AsState, Service, State};
 
-/// How long two routers may take to hear each other again: RFC 5880 has them speak once a second
-/// until they do.
-const HEARD: Duration = Duration::from_secs(10);
+/// Longest wait for the BFD session of two routers to come up: until then each sends one packet a
+/// second (RFC 5880, 6.8.3).
+const BFD_UP: Duration = Duration::from_secs(10);
 /// How often they are asked.
 const ASK: Duration = Duration::from_millis(20);
 
@@ -80,9 +80,9 @@ impl Lab {
         Ok((name, as_.router_socket(&dir, index)))
     }
 
-    /// Waits until the routers at both ends hear each other, if the lab runs both; says who does
-    /// not.
-    pub(super) fn await_heard(&self, state: &State, link: &Link) -> Vec<String> {
+    /// Waits until the BFD session of the routers at both ends is up, if the lab runs both. Returns
+    /// those for which it is not.
+    pub(super) fn await_bfd(&self, state: &State, link: &Link) -> Vec<String> {
         let mut ends = Vec::with_capacity(2);
         for side in [Side::A, Side::B] {
             let end = link.end(side);
@@ -92,7 +92,7 @@ impl Lab {
                 None => return Vec::new(),
             }
         }
-        let deadline = Instant::now() + HEARD;
+        let deadline = Instant::now() + BFD_UP;
         loop {
             let mut deaf = Vec::new();
             for (as_, end) in &ends {
