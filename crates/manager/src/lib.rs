@@ -12,6 +12,7 @@
 mod backoff;
 mod order;
 mod path_set;
+mod policy;
 mod select_by;
 mod sharing;
 
@@ -19,6 +20,7 @@ pub use hawser_path::TIME_SLOT;
 
 pub use self::backoff::{Backoff, Failure, Pace, STANDBY};
 pub use self::order::{Action, Cause, Order, SubflowId};
-pub use self::path_set::{Carried, Demand, PathSet, PathSetOptions, PathStatus, Replace, Room};
+pub use self::path_set::{Carried, Demand, PathOptions, PathSet, PathStatus, Replace, Room};
+pub use self::policy::denied;
 pub use self::select_by::{SelectBy, SelectByParseError};
-pub use self::sharing::{Sharing, SharingOptions};
+pub use self::sharing::Sharing;

@@ -29,6 +29,22 @@ pub struct Order {
     pub cause: Cause,
 }
 
+impl Order {
+    pub(crate) fn new(subflow: SubflowId, path: Fingerprint, action: Action, cause: Cause) -> Self {
+        Self {
+            subflow,
+            path,
+            action,
+            cause,
+        }
+    }
+
+    /// To end a subflow at once.
+    pub(crate) fn close(subflow: SubflowId, path: Fingerprint, cause: Cause) -> Self {
+        Self::new(subflow, path, Action::Close { drain: false }, cause)
+    }
+}
+
 /// What is to be done with a subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {

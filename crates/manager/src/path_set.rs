@@ -15,42 +15,27 @@ mod testing;
 mod tests;
 mod weigh;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use hawser_path::{Decision, Fingerprint, Judged, Path, Policy, Reason};
+use hawser_path::{Decision, Fingerprint, Path, Policy, Reason};
 
 use self::choose::choose;
 use self::entry::{Dialing, Entries, Entry, Open};
-pub use self::options::{PathSetOptions, Replace};
+pub use self::options::{Demand, PathOptions, Replace};
 pub use self::share::Room;
 pub use self::weigh::Carried;
 use self::weigh::Weighing;
 use crate::backoff::{Failure, STANDBY};
 use crate::order::{Action, Cause, Order, SubflowId};
-
-/// A path that is not offered any more and delivers nothing is given up after this long: until then
-/// it may show that it works after all.
-const NOT_OFFERED: Duration = Duration::from_secs(2);
-
-/// What the transfer wants of the remote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Demand {
-    /// Data is fetched from it, or sent to it.
-    Transfer,
-    /// It may want something: connections are kept, but nothing is weighed or found superfluous,
-    /// and what fails is tried again seldom.
-    Standby,
-    /// Nothing any more: no path is dialed. What is connected the transfer closes by itself.
-    None,
-}
+use crate::policy::denied;
 
 /// The paths to one remote, each with a decision and its reason.
 ///
 /// `P` is what the transfer needs to dial a path.
 #[derive(Debug)]
 pub struct PathSet<P> {
-    options: PathSetOptions,
+    options: PathOptions,
     demand: Demand,
     entries: Entries<P>,
     weighing: Weighing,
@@ -91,7 +76,7 @@ pub struct PathStatus<'a, P> {
 
 impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// A set without paths.
-    pub fn new(options: PathSetOptions) -> Self {
+    pub fn new(options: PathOptions) -> Self {
         Self {
             weighing: Weighing::new(options.slots, options.sensing),
             options,
@@ -109,26 +94,22 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// them. What is not offered any more is held, and closed unless it delivers.
     pub fn offer(&mut self, paths: &[P], fits: impl Fn(&P) -> Result<(), String>, now: Instant) {
         self.changed = true;
-        let mut gone: Vec<Fingerprint> = self.entries.keys().copied().collect();
+        let mut offered = BTreeSet::new();
         for path in paths {
             let fingerprint = path.as_ref().fingerprint();
-            gone.retain(|other| *other != fingerprint);
+            offered.insert(fingerprint);
             let entries = self.entries.entry(fingerprint);
             let entry = entries.or_insert_with(|| Entry::new(path.clone()));
             entry.path = path.clone();
             entry.unfit = fits(path).err().map(|why| Reason::Unfit { why });
-            if !entry.offered {
+            if !std::mem::replace(&mut entry.offered, true) {
                 // It is back: what failed before says nothing any more.
-                entry.offered = true;
                 entry.backoff.reset();
             }
         }
-        for fingerprint in gone {
-            if let Some(entry) = self.entries.get_mut(&fingerprint)
-                && entry.offered
-            {
-                entry.offered = false;
-                self.withdraw(fingerprint, now);
+        for (path, entry) in &mut self.entries {
+            if !offered.contains(path) && std::mem::take(&mut entry.offered) {
+                self.orders.extend(entry.withdraw(*path, now));
             }
         }
         self.judge();
@@ -147,9 +128,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.demand = demand;
         if demand == Demand::None {
             for (path, entry) in &mut self.entries {
-                let dialing = entry.dialing.take().map(|dialing| dialing.subflow);
-                self.orders
-                    .extend(dialing.map(|it| close(it, *path, false, Cause::Ended)));
+                self.orders.extend(entry.end_dial(*path, Cause::Ended));
             }
         }
     }
@@ -182,15 +161,11 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         };
         if let Some(before) = entry.open.replace(open) {
             self.orders
-                .push(close(before.subflow, path, false, Cause::Replaced));
+                .push(Order::close(before.subflow, path, Cause::Replaced));
         }
-        let least = [entry.rtt, rtt].into_iter().flatten().min();
-        let news = entry.backoff.is_replaced() || least != entry.rtt;
         entry.backoff.reset();
-        entry.rtt = least;
-        if news {
-            self.choose();
-        }
+        entry.rtt = [entry.rtt, rtt].into_iter().flatten().min();
+        self.choose();
     }
 
     /// A subflow could not be connected, or has ended. `error` says why, for people.
@@ -206,12 +181,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         };
         entry.remove(subflow);
         entry.error = Some(error);
-        self.news = true;
-        let before = entry.backoff.is_replaced();
         entry.backoff.fail(failure, at_least, now);
-        if entry.backoff.is_replaced() != before {
-            self.choose();
-        }
+        self.choose();
     }
 
     /// The transfer itself ended a subflow, for reasons of its own: that says nothing of the path.
@@ -233,11 +204,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             return;
         };
         open.stalled.get_or_insert(now);
-        let before = entry.backoff.is_replaced();
         entry.backoff.fail(Failure::Stalled, Duration::ZERO, now);
-        if !before {
-            self.choose();
-        }
+        self.choose();
     }
 
     /// Something came over a subflow that had stalled.
@@ -251,18 +219,12 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         };
         open.stalled = None;
         if std::mem::take(&mut open.held) {
-            let order = order(subflow, path, Action::Resume, Cause::Recovered);
+            let order = Order::new(subflow, path, Action::Resume, Cause::Recovered);
             self.orders.push(order);
         }
-        if let Some(dialing) = entry.dialing.take() {
-            self.orders
-                .push(close(dialing.subflow, path, false, Cause::Recovered));
-        }
-        let news = entry.backoff.is_replaced();
+        self.orders.extend(entry.end_dial(path, Cause::Recovered));
         entry.backoff.reset();
-        if news {
-            self.choose();
-        }
+        self.choose();
     }
 
     /// Bytes of the content came over a path; the shares of paths are of these.
@@ -293,7 +255,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             };
             let cause = Cause::Decided(entry.decision().reason);
             entry.open = Some(Open { held, ..open });
-            self.orders.push(order(open.subflow, *path, action, cause));
+            self.orders
+                .push(Order::new(open.subflow, *path, action, cause));
         }
     }
 
@@ -333,11 +296,14 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     }
 
     fn order_due(&self) -> Option<Instant> {
-        let dials = self.entries.values().filter(|entry| self.may_dial(entry));
-        let dials = dials.filter_map(|entry| entry.backoff.until());
-        let patience = |entry: &Entry<P>| Some(entry.open?.stalled? + self.patience(entry)?);
-        let given_up = self.entries.values().filter_map(patience);
-        dials.chain(given_up).min()
+        let entries = self.entries.values();
+        let due = |entry: &Entry<P>| {
+            let dialed = entry.backoff.until();
+            let given_up = entry.given_up(self.options.replace).map(|(at, _)| at);
+            let dialed = dialed.filter(|_| entry.may_dial(self.demand, self.options.replace));
+            [dialed, given_up].into_iter().flatten().min()
+        };
+        entries.filter_map(due).min()
     }
 
     /// Every path that is or was offered.
@@ -408,81 +374,36 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         share::room(&self.entries, path, requested, doubles)
     }
 
-    /// A path is not offered any more. Most likely its link is down: others fetch what was
-    /// requested over it.
-    fn withdraw(&mut self, path: Fingerprint, now: Instant) {
-        let Some(entry) = self.entries.get_mut(&path) else {
-            return;
-        };
-        if let Some(dialing) = entry.dialing.take() {
-            self.orders
-                .push(close(dialing.subflow, path, false, Cause::NotOffered));
-        }
-        if let Some(open) = &mut entry.open {
-            open.stalled.get_or_insert(now);
-            if !std::mem::replace(&mut open.held, true) {
-                self.orders
-                    .push(order(open.subflow, path, Action::Hold, Cause::NotOffered));
-            }
-        }
-    }
-
     /// Runs the selection anew.
     fn choose(&mut self) {
         self.news = true;
         choose(&mut self.entries, &self.options);
     }
 
-    /// Applies the policy, which judges all paths together, and selects anew.
+    /// Applies the policy and selects anew.
     fn judge(&mut self) {
         let offered = self.entries.values().filter(|entry| entry.offered);
         let offered: Vec<P> = offered.map(|entry| entry.path.clone()).collect();
-        let policy = self.options.policy.as_ref();
-        let mut judged = policy
-            .map_or_else(Vec::new, |policy| policy.filter(&offered))
-            .into_iter();
+        let mut denied = denied(self.options.policy.as_ref(), &offered);
         for (path, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.offered) {
-            entry.denied = match judged.next() {
-                Some(Judged::Left(reason)) => Some(reason),
-                _ => None,
-            };
+            entry.denied = denied.remove(path);
             let Some(reason) = &entry.denied else {
                 continue;
             };
-            let open = entry.open.take().map(|open| open.subflow);
-            let dialing = entry.dialing.take().map(|dialing| dialing.subflow);
-            for subflow in open.into_iter().chain(dialing) {
-                let cause = Cause::Decided(reason.clone());
-                self.orders.push(close(subflow, *path, false, cause));
-            }
+            let cause = Cause::Decided(reason.clone());
+            let open = entry.open.take();
+            let close = |open: Open| Order::close(open.subflow, *path, cause.clone());
+            self.orders.extend(open.map(close));
+            self.orders.extend(entry.end_dial(*path, cause));
         }
         self.choose();
     }
 
-    /// How long a subflow of a path may deliver nothing before it is closed.
-    fn patience(&self, entry: &Entry<P>) -> Option<Duration> {
-        match self.options.replace {
-            _ if !entry.offered => Some(NOT_OFFERED),
-            Replace::Beside => None,
-            Replace::After(patience) => Some(patience),
-        }
-    }
-
     /// Closes what has delivered nothing for too long.
     fn give_up(&mut self, now: Instant) {
-        let over: Vec<(Fingerprint, Duration)> = self
-            .entries
-            .iter()
-            .filter_map(|(path, entry)| {
-                let (since, patience) = (entry.open?.stalled?, self.patience(entry)?);
-                (since + patience <= now).then_some((*path, patience))
-            })
-            .collect();
-        for (path, patience) in over {
-            let Some(entry) = self.entries.get_mut(&path) else {
-                continue;
-            };
-            let Some(open) = entry.open.take() else {
+        for (path, entry) in &mut self.entries {
+            let given_up = entry.given_up(self.options.replace);
+            let Some((_, patience)) = given_up.filter(|(at, _)| *at <= now) else {
                 continue;
             };
             let cause = match entry.offered {
@@ -493,7 +414,9 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
                 entry.error = Some(cause.to_string());
                 entry.backoff.fail(Failure::Closed, Duration::ZERO, now);
             }
-            self.orders.push(close(open.subflow, path, false, cause));
+            let open = entry.open.take();
+            self.orders
+                .extend(open.map(|open| Order::close(open.subflow, *path, cause)));
         }
     }
 
@@ -504,13 +427,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         if self.demand != Demand::Transfer {
             return;
         }
+        let delivers = |entry: &&Entry<P>| entry.delivering().is_some();
         let mut taken = self.entries.values().filter(|entry| entry.taken).peekable();
-        let ready = taken.peek().is_some() && taken.all(|entry| entry.delivering().is_some());
-        let delivering = self
-            .entries
-            .values()
-            .filter(|entry| entry.delivering().is_some());
-        let mut many = delivering.count();
+        let ready = taken.peek().is_some() && taken.all(|entry| delivers(&entry));
+        let mut many = self.entries.values().filter(delivers).count();
         for (path, entry) in &mut self.entries {
             let surplus = !entry.is_wanted() && entry.delivering().is_some();
             if !surplus || !(ready || many > self.options.subflows.max(1)) {
@@ -518,34 +438,19 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             }
             many -= 1;
             let cause = Cause::Decided(entry.decision().reason);
-            let open = entry.open.take();
+            let (open, action) = (entry.open.take(), Action::Close { drain: true });
             self.orders
-                .extend(open.map(|open| close(open.subflow, *path, true, cause)));
+                .extend(open.map(|open| Order::new(open.subflow, *path, action, cause)));
         }
-    }
-
-    /// Whether a path is to be dialed once its pause is over.
-    fn may_dial(&self, entry: &Entry<P>) -> bool {
-        let beside = self.options.replace == Replace::Beside;
-        let free = match entry.open {
-            None => true,
-            Some(open) => open.stalled.is_some() && beside,
-        };
-        self.demand != Demand::None && entry.is_wanted() && entry.dialing.is_none() && free
     }
 
     /// Dials every path whose time has come, all at once.
     fn dial(&mut self, now: Instant) {
-        let due = |entry: &Entry<P>| {
-            let over = entry.backoff.until().is_none_or(|until| until <= now);
-            over && self.may_dial(entry)
-        };
-        let due = self.entries.iter().filter(|(_, entry)| due(entry));
-        let due: Vec<Fingerprint> = due.map(|(path, _)| *path).collect();
-        for path in due {
-            let Some(entry) = self.entries.get_mut(&path) else {
+        for (path, entry) in &mut self.entries {
+            let due = entry.backoff.until().is_none_or(|until| until <= now);
+            if !due || !entry.may_dial(self.demand, self.options.replace) {
                 continue;
-            };
+            }
             let cause = match (entry.open, entry.backoff.failures()) {
                 (Some(_), _) => Cause::Stalled,
                 (None, 0) => Cause::Decided(entry.decision().reason),
@@ -557,7 +462,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
                 subflow,
                 since: now,
             });
-            self.orders.push(order(subflow, path, Action::Dial, cause));
+            self.orders
+                .push(Order::new(subflow, *path, Action::Dial, cause));
         }
     }
 }
@@ -571,17 +477,4 @@ fn find<P>(entries: &mut Entries<P>, subflow: SubflowId) -> Option<(Fingerprint,
         open == Some(subflow) || dialing == Some(subflow)
     });
     found.map(|(path, entry)| (*path, entry))
-}
-
-fn order(subflow: SubflowId, path: Fingerprint, action: Action, cause: Cause) -> Order {
-    Order {
-        subflow,
-        path,
-        action,
-        cause,
-    }
-}
-
-fn close(subflow: SubflowId, path: Fingerprint, drain: bool, cause: Cause) -> Order {
-    order(subflow, path, Action::Close { drain }, cause)
 }

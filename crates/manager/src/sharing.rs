@@ -10,14 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use hawser_path::{
-    Change, Decision, Fingerprint, Path, Policy, Select, SenseOptions, SensingAssignment, TIME_SLOT,
-};
+use hawser_path::{Change, Decision, Fingerprint, Path, Policy, SenseOptions, SensingAssignment};
 
 use self::downloader::{Downloader, Subflow};
 use crate::backoff::Failure;
 use crate::order::{Action, Cause, Order, SubflowId};
-use crate::path_set::Carried;
+use crate::path_set::{Carried, PathOptions};
 
 /// Time between two turns of the downloaders that wait for a path: BitTorrent's choking period
 /// (BEP 3), about the time slots of downloads that last (000, section 3.3).
@@ -25,34 +23,6 @@ const TURN: Duration = Duration::from_secs(10);
 
 /// What is not needed any more is ended at once: an uploader waits for nothing that it requested.
 const CLOSE: Action = Action::Close { drain: false };
-
-/// What a [`Sharing`] goes by.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct SharingOptions {
-    /// Which of a downloader's paths come first.
-    pub select: Select,
-    /// Which paths may be used at all.
-    pub policy: Option<Policy>,
-    /// Whether paths that share interfaces with those in use are tried.
-    pub sensing: bool,
-    /// How long the carried bytes are counted before sensing compares them.
-    pub time_slot: Duration,
-    /// Most subflows that are dialed or were dialed from here, to all downloaders together.
-    pub max_dialed: usize,
-}
-
-impl Default for SharingOptions {
-    fn default() -> Self {
-        Self {
-            select: Select::disjoint(),
-            policy: None,
-            sensing: true,
-            time_slot: TIME_SLOT,
-            max_dialed: usize::MAX,
-        }
-    }
-}
 
 /// The downloaders of one uploader and the paths to them: which paths each of them is assigned, and
 /// what follows for its subflows.
@@ -67,7 +37,9 @@ impl Default for SharingOptions {
 /// Outcomes depend on nothing but the calls made and the times given.
 #[derive(Debug)]
 pub struct Sharing<K, P> {
-    options: SharingOptions,
+    options: PathOptions,
+    /// Most subflows that are dialed or were dialed from here, to all downloaders together.
+    max_dialed: usize,
     assignment: SensingAssignment<K>,
     downloaders: BTreeMap<K, Downloader<P>>,
     /// Where each subflow belongs.
@@ -91,9 +63,12 @@ pub struct Sharing<K, P> {
 }
 
 impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
-    /// Of an uploader without downloaders.
-    pub fn new(options: SharingOptions, now: Instant) -> Self {
+    /// Of an uploader without downloaders, which dials at most `max_dialed` subflows to all of them
+    /// together. Of the options those count that are of any remote: which of a downloader's paths
+    /// come first, which may be used at all, and whether, and how often, sensing tries others.
+    pub fn new(options: PathOptions, max_dialed: usize, now: Instant) -> Self {
         Self {
+            max_dialed,
             assignment: SensingAssignment::new(options.sensing.then(SenseOptions::default)),
             options,
             downloaders: BTreeMap::new(),
@@ -136,7 +111,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
             for subflow in state.subflows {
                 self.forget(&subflow);
                 self.orders
-                    .push((key, subflow.order(path, CLOSE, Cause::Ended)));
+                    .push((key, Order::close(subflow.id, path, Cause::Ended)));
             }
         }
         self.short_of_subflows.remove(&key);
@@ -232,7 +207,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
                 self.turns += u64::from(!changes.is_empty());
                 self.follow(changes);
             }
-            if self.options.sensing && now >= self.slot_began + self.options.time_slot {
+            if self.options.sensing && now >= self.slot_began + self.options.slots.time_slot {
                 self.end_slot(now, &mut carried);
             }
             // What is closed makes room for what others are to dial.
@@ -372,11 +347,11 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
                 None => Cause::NotOffered,
             };
             let mut order = |subflow: &Subflow, action, cause: &Cause| {
-                let order = subflow.order(*path, action, cause.clone());
+                let order = Order::new(subflow.id, *path, action, cause.clone());
                 self.orders.push((key, order));
             };
             if is_assigned && state.subflows.is_empty() {
-                if self.dialed >= self.options.max_dialed {
+                if self.dialed >= self.max_dialed {
                     self.short_of_subflows.insert(key);
                     continue;
                 }
@@ -416,7 +391,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
     /// Closes dialed subflows that are held, of whatever downloader, until this many more may be
     /// dialed.
     fn make_room(&mut self, more: usize) {
-        let is_full = |dialed: usize| dialed.saturating_add(more) > self.options.max_dialed;
+        let is_full = |dialed: usize| dialed.saturating_add(more) > self.max_dialed;
         for (key, known) in &mut self.downloaders {
             if !is_full(self.dialed) {
                 return;
@@ -427,7 +402,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
                 {
                     self.subflows.remove(&held.id);
                     self.dialed -= 1;
-                    let order = held.order(*path, CLOSE, Cause::Replaced);
+                    let order = Order::close(held.id, *path, Cause::Replaced);
                     self.orders.push((*key, order));
                 }
             }
@@ -438,7 +413,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         if self.downloaders.is_empty() {
             return None;
         }
-        let slot = self.slot_began + self.options.time_slot;
+        let slot = self.slot_began + self.options.slots.time_slot;
         let slot = self.options.sensing.then_some(slot);
         let own = self.downloaders.values().filter_map(Downloader::due);
         own.chain(slot).chain([self.turn_at]).min()

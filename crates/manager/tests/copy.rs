@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_manager::{Action, Carried, Failure, Order, PathSet, PathSetOptions, SubflowId};
+use hawser_manager::{Action, Carried, Failure, Order, PathOptions, PathSet, SubflowId};
 use hawser_path::{Fingerprint, Interface, Metadata, Path};
 
 const STEP: Duration = Duration::from_millis(10);
@@ -38,7 +38,7 @@ fn a_copy_goes_on_when_a_path_fails_and_uses_it_again() {
     let at = |ms| begun + Duration::from_millis(ms);
     // The first path is down for three seconds.
     let is_down = |path, now| path == one.fingerprint() && (at(1000)..at(4000)).contains(&now);
-    let mut set = PathSet::new(PathSetOptions::default());
+    let mut set = PathSet::new(PathOptions::default());
     set.offer(&[Arc::clone(&one), Arc::clone(&two)], |_| Ok(()), begun);
     let mut flows: BTreeMap<SubflowId, Flow> = BTreeMap::new();
     let mut carried: BTreeMap<Fingerprint, Vec<(Instant, u64)>> = BTreeMap::new();

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
-use hawser_manager::{Action, Carried, Failure, Order, PathSet, PathSetOptions, SubflowId};
+use hawser_manager::{Action, Carried, Failure, Order, PathOptions, PathSet, SubflowId};
 use hawser_quic::{Config, Connection, Endpoint};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -188,9 +188,9 @@ async fn get(
     host.paths(peer.isd_as).await?;
     let mut offers = host.watch(peer.isd_as);
     let (events, mut inbox) = mpsc::unbounded_channel();
-    let options = PathSetOptions {
+    let options = PathOptions {
         subflows: paths,
-        ..PathSetOptions::default()
+        ..PathOptions::default()
     };
     let mut transfer = Transfer {
         endpoint,

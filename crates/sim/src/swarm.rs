@@ -6,7 +6,7 @@ mod members;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use hawser_manager::{PathSetOptions, SelectBy};
+use hawser_manager::{PathOptions, SelectBy};
 use hawser_topology::Network;
 
 use crate::book::Book;
@@ -95,10 +95,10 @@ impl Swarm {
             flows: Flows::default(),
             orders: Orders::default(),
             chooser: match by {
-                SelectBy::Downloader => Box::new(Downloaders::new(PathSetOptions {
+                SelectBy::Downloader => Box::new(Downloaders::new(PathOptions {
                     select: options.select.clone(),
                     subflows: options.paths,
-                    ..PathSetOptions::default()
+                    ..PathOptions::default()
                 })),
                 SelectBy::Uploader => {
                     Box::new(Uploaders::new(options.select.clone(), options.paths))

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hawser_manager::SelectBy;
-use hawser_path::{Policy, Select, SlotOptions};
+use hawser_manager::{PathOptions, SelectBy};
+use hawser_path::{Policy, Select};
 use hawser_store::{Files, Stamps, StoreError, check};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -151,12 +151,13 @@ impl Seed {
         let goal = Goal {
             until_complete: false,
             give_up_after: Duration::MAX,
-            select: options.select,
-            paths: 1,
             select_by: options.select_by,
-            policy: options.policy,
-            slots: SlotOptions::default(),
-            sensing: options.sensing,
+            paths: PathOptions {
+                select: options.select,
+                policy: options.policy,
+                sensing: options.sensing,
+                ..PathOptions::default()
+            },
         };
         let everything = Bitfield::full(metainfo.piece_count());
         let files = Arc::new(files);

@@ -3,12 +3,12 @@
 use hawser_path::{Decision, Measured, Path, Reason, select_measured};
 
 use super::entry::Entries;
-use super::options::PathSetOptions;
+use super::options::PathOptions;
 use super::share;
 
 /// Runs the selection anew, over the paths that can be connected; over all that may be dialed when
 /// none can.
-pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: &PathSetOptions) {
+pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: &PathOptions) {
     let connectable = entries
         .values()
         .any(|e| e.is_fit() && !e.backoff.is_replaced());

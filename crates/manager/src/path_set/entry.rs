@@ -5,8 +5,13 @@ use std::time::{Duration, Instant};
 
 use hawser_path::{Decision, Fingerprint, Path, Reason, Verdict};
 
+use super::options::{Demand, Replace};
 use crate::backoff::{Backoff, Pace};
-use crate::order::SubflowId;
+use crate::order::{Action, Cause, Order, SubflowId};
+
+/// A path that is not offered any more and delivers nothing is given up after this long: until then
+/// it may show that it works after all.
+pub(super) const NOT_OFFERED: Duration = Duration::from_secs(2);
 
 /// The paths of a set, by what names them.
 pub(super) type Entries<P> = BTreeMap<Fingerprint, Entry<P>>;
@@ -105,6 +110,45 @@ impl<P: AsRef<Path>> Entry<P> {
     /// Whether a connection over it is wanted: also over one that fails, to see it come back.
     pub fn is_wanted(&self) -> bool {
         self.is_fit() && (self.is_used() || self.backoff.is_replaced())
+    }
+
+    /// Ends the dial under way, if there is one.
+    pub fn end_dial(&mut self, path: Fingerprint, cause: Cause) -> Option<Order> {
+        let dialing = self.dialing.take()?;
+        Some(Order::close(dialing.subflow, path, cause))
+    }
+
+    /// It is not offered any more. Most likely its link is down: others fetch what was requested
+    /// over it.
+    pub fn withdraw(&mut self, path: Fingerprint, now: Instant) -> Vec<Order> {
+        let cause = Cause::NotOffered;
+        let mut orders = Vec::from_iter(self.end_dial(path, cause.clone()));
+        if let Some(open) = &mut self.open {
+            open.stalled.get_or_insert(now);
+            if !std::mem::replace(&mut open.held, true) {
+                orders.push(Order::new(open.subflow, path, Action::Hold, cause));
+            }
+        }
+        orders
+    }
+
+    /// When its subflow is closed for delivering nothing, and after how long.
+    pub fn given_up(&self, replace: Replace) -> Option<(Instant, Duration)> {
+        let patience = match replace {
+            _ if !self.offered => NOT_OFFERED,
+            Replace::Beside => return None,
+            Replace::After(patience) => patience,
+        };
+        Some((self.open?.stalled? + patience, patience))
+    }
+
+    /// Whether it is to be dialed once its pause is over.
+    pub fn may_dial(&self, demand: Demand, replace: Replace) -> bool {
+        let free = match self.open {
+            None => true,
+            Some(open) => open.stalled.is_some() && replace == Replace::Beside,
+        };
+        demand != Demand::None && self.is_wanted() && self.dialing.is_none() && free
     }
 
     /// A subflow has ended.

@@ -96,7 +96,7 @@ struct World {
 impl World {
     fn new(select: Select, most: usize, sensing: bool) -> Self {
         Self {
-            set: PathSet::new(PathSetOptions {
+            set: PathSet::new(PathOptions {
                 select,
                 subflows: most,
                 sensing,
@@ -105,7 +105,7 @@ impl World {
                     time_slot: Duration::from_millis(500),
                     ..SlotOptions::default()
                 },
-                ..PathSetOptions::default()
+                ..PathOptions::default()
             }),
             most,
             paths: PATHS.iter().map(|ids| path(ids)).collect(),

@@ -6,7 +6,7 @@ use hawser_path::{Policy, Select, SlotOptions};
 
 /// How the paths to one remote are chosen and used.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PathSetOptions {
+pub struct PathOptions {
     /// Which of the offered paths are used.
     pub select: Select,
     /// Most paths used at once; 0 counts as 1.
@@ -24,6 +24,18 @@ pub struct PathSetOptions {
     pub replace: Replace,
 }
 
+/// What the transfer wants of the remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    /// Data is fetched from it, or sent to it.
+    Transfer,
+    /// It may want something: connections are kept, but nothing is weighed or found superfluous,
+    /// and what fails is tried again seldom.
+    Standby,
+    /// Nothing any more: no path is dialed. What is connected the transfer closes by itself.
+    None,
+}
+
 /// What is done about a subflow that delivers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
@@ -34,7 +46,7 @@ pub enum Replace {
     After(Duration),
 }
 
-impl Default for PathSetOptions {
+impl Default for PathOptions {
     /// Up to 4 disjoint paths, weighed every second, with sensing.
     fn default() -> Self {
         Self {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hawser_path::{Fingerprint, Interface, Metadata, Path, Select};
 
-use super::{PathSet, PathSetOptions};
+use super::{PathOptions, PathSet};
 use crate::backoff::Failure;
 use crate::order::{Action, Order, SubflowId};
 
@@ -36,14 +36,14 @@ pub(super) struct Bench {
 
 impl Bench {
     pub fn new(select: Select, subflows: usize) -> Self {
-        Self::with(PathSetOptions {
+        Self::with(PathOptions {
             select,
             subflows,
-            ..PathSetOptions::default()
+            ..PathOptions::default()
         })
     }
 
-    pub fn with(options: PathSetOptions) -> Self {
+    pub fn with(options: PathOptions) -> Self {
         Self {
             set: PathSet::new(options),
             subflows: BTreeMap::new(),

@@ -1,5 +1,6 @@
 use hawser_path::{Metadata, Policies, Verdict};
 
+use super::entry::NOT_OFFERED;
 use super::testing::{Bench, MS, path};
 use super::*;
 use crate::order::Action;
@@ -186,9 +187,9 @@ fn a_connection_beside_a_stalled_one_replaces_it() {
 #[test]
 fn a_remote_that_takes_one_connection_at_a_time_is_dialed_anew_after_a_while() {
     let patience = Duration::from_secs(30);
-    let mut bench = Bench::with(PathSetOptions {
+    let mut bench = Bench::with(PathOptions {
         replace: Replace::After(patience),
-        ..PathSetOptions::default()
+        ..PathOptions::default()
     });
     let (now, one) = (Instant::now(), path(&[1]));
     bench.offer(std::slice::from_ref(&one), now);
@@ -240,9 +241,9 @@ fn where_nothing_is_to_be_fetched_what_fails_is_tried_again_seldom() {
 
 #[test]
 fn the_uploaders_choice_needs_one_path_and_a_choice_here_more() {
-    let mut bench = Bench::with(PathSetOptions {
+    let mut bench = Bench::with(PathOptions {
         contact_only: true,
-        ..PathSetOptions::default()
+        ..PathOptions::default()
     });
     let now = Instant::now();
     bench.offer(&[path(&[1]), path(&[2])], now);
@@ -254,10 +255,10 @@ fn the_uploaders_choice_needs_one_path_and_a_choice_here_more() {
 
 #[test]
 fn what_the_policy_does_not_keep_is_not_dialed() {
-    let mut bench = Bench::with(PathSetOptions {
+    let mut bench = Bench::with(PathOptions {
         select: Select::shortest(),
         policy: Some(Policy::new().with_acl("- 1-ff00:0:2; +".parse().unwrap())),
-        ..PathSetOptions::default()
+        ..PathOptions::default()
     });
     let (kept, denied) = (path(&[1]), path(&[2, 2]));
     let now = Instant::now();
@@ -292,10 +293,10 @@ fn what_the_policy_does_not_keep_any_more_is_closed() {
         short: {acl: ['- 1-ff00:0:2', '+']}
         all: {acl: ['+']}";
     let policies = Policies::parse(policies).unwrap();
-    let mut bench = Bench::with(PathSetOptions {
+    let mut bench = Bench::with(PathOptions {
         select: Select::shortest(),
         policy: Some(policies.policy("both").unwrap().clone()),
-        ..PathSetOptions::default()
+        ..PathOptions::default()
     });
     let (short, long) = (path(&[1]), path(&[2, 2]));
     let now = Instant::now();
@@ -374,9 +375,9 @@ fn used(bench: &Bench) -> [usize; 2] {
 #[test]
 fn a_path_that_shares_an_interface_is_tried_and_kept_if_the_others_lose_nothing() {
     for sensing in [true, false] {
-        let mut bench = Bench::with(PathSetOptions {
+        let mut bench = Bench::with(PathOptions {
             sensing,
-            ..PathSetOptions::default()
+            ..PathOptions::default()
         });
         let mut now = Instant::now();
         let paths = [path(&[1, 5, 1]), path(&[2, 5, 2])];

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hawser_path::{Decision, Fingerprint, Judged, Path, Policy, Reason, Select, select};
+use hawser_path::{Decision, Fingerprint, Path, Policy, Reason, Select, select};
 
 use crate::backoff::{Backoff, Failure, Pace};
-use crate::order::{Action, Cause, Order, SubflowId};
+use crate::order::{Action, SubflowId};
 use crate::path_set::Carried;
+use crate::policy::denied;
 
 /// Longest time in which none of the assigned paths is connected before a downloader is served over
 /// what it opened itself. What is sent there meanwhile crosses links that others were assigned.
@@ -122,14 +123,9 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
             .values()
             .filter_map(|state| state.offered.clone());
         let offered: Vec<P> = offered.collect();
-        let judged = policy.map_or_else(Vec::new, |policy| policy.filter(&offered));
-        let mut judged = judged.into_iter();
-        for state in self.paths.values_mut() {
-            let judged = state.offered.as_ref().and_then(|_| judged.next());
-            state.denied = match judged {
-                Some(Judged::Left(reason)) => Some(reason),
-                _ => None,
-            };
+        let mut denied = denied(policy, &offered);
+        for (path, state) in &mut self.paths {
+            state.denied = denied.remove(path);
         }
         self.changed = true;
     }
@@ -341,15 +337,6 @@ impl Subflow {
         self.use_ = use_;
         self.mark = None;
         Some(action)
-    }
-
-    pub fn order(&self, path: Fingerprint, action: Action, cause: Cause) -> Order {
-        Order {
-            subflow: self.id,
-            path,
-            action,
-            cause,
-        }
     }
 }
 

@@ -103,12 +103,8 @@ struct Model {
 impl Model {
     fn new(max_dialed: usize) -> Self {
         let now = Instant::now();
-        let options = SharingOptions {
-            max_dialed,
-            ..SharingOptions::default()
-        };
         Self {
-            sharing: Sharing::new(options, now),
+            sharing: Sharing::new(PathOptions::default(), max_dialed, now),
             max_dialed,
             now,
             max: BTreeMap::new(),

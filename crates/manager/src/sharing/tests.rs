@@ -37,12 +37,12 @@ fn over(link: u16, downloader: u16) -> Path {
 impl Figure {
     fn new() -> Self {
         let now = Instant::now();
-        let options = SharingOptions {
+        let options = PathOptions {
             sensing: false,
-            ..SharingOptions::default()
+            ..PathOptions::default()
         };
         Self {
-            sharing: Sharing::new(options, now),
+            sharing: Sharing::new(options, usize::MAX, now),
             now,
             live: BTreeMap::new(),
         }
@@ -209,7 +209,7 @@ fn changes_are_told_once_and_to_new_connections_again() {
 #[test]
 fn no_more_is_dialed_than_there_may_be_until_there_is_room() {
     let mut figure = Figure::new();
-    figure.sharing.options.max_dialed = 1;
+    figure.sharing.max_dialed = 1;
     figure.join(1);
     assert_eq!(actions(&figure.settle()), [(1, Action::Dial)]);
     assert_eq!(actions(&figure.wait(Duration::from_millis(10))), []);

@@ -102,19 +102,6 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         }
     }
 
-    /// What was decided about each of a peer's paths, best first.
-    pub fn decisions(&self, peer: K) -> Vec<(Fingerprint, Decision)> {
-        let mut decisions = self.assignment.decisions(peer);
-        for (path, decision) in &mut decisions {
-            if let Some(found) = self.found.get(&(peer, *path))
-                && holds(found, decision)
-            {
-                *decision = found.clone();
-            }
-        }
-        decisions
-    }
-
     /// The path that is out of use for some slots, while sensing checks it.
     pub fn paused(&self) -> Option<Offered<K>> {
         self.sense.as_ref()?.paused()
@@ -256,7 +243,8 @@ mod tests {
         }
 
         fn reason(&self, peer: u8) -> (Verdict, Reason) {
-            let decision = self.assignment.decisions(peer).remove(0).1;
+            let (path, _) = self.assignment.assignment.decisions(peer).remove(0);
+            let decision = self.assignment.decision(peer, path).unwrap();
             (decision.verdict, decision.reason)
         }
     }

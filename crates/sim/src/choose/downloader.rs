@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hawser_manager::{Action, Carried as Amount, PathSet, PathSetOptions, SubflowId};
+use hawser_manager::{Action, Carried as Amount, PathOptions, PathSet, SubflowId};
 use hawser_path::Path;
 
 use super::{Chooser, Now, Orders, Pair};
@@ -14,7 +14,7 @@ use crate::step::STEP;
 
 /// Every leecher, with the address-level peers it gets something from.
 pub(crate) struct Downloaders {
-    options: PathSetOptions,
+    options: PathOptions,
     peers: BTreeMap<Pair, Peer>,
 }
 
@@ -36,7 +36,7 @@ struct Subflow {
 
 impl Downloaders {
     /// Each does as `options` say with each peer.
-    pub fn new(options: PathSetOptions) -> Self {
+    pub fn new(options: PathOptions) -> Self {
         Self {
             options,
             peers: BTreeMap::new(),

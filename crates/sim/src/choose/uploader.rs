@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-use hawser_manager::{Action, Cause, Order, Sharing, SharingOptions, SubflowId, TIME_SLOT};
+use hawser_manager::{Action, Cause, Order, PathOptions, Sharing, SubflowId, TIME_SLOT};
 use hawser_path::{Decision, Path, Reason, Select};
 
 use super::{Chooser, Now, Orders, Pair};
@@ -14,7 +14,7 @@ use crate::host::HostId;
 
 /// Every host that uploads.
 pub(crate) struct Uploaders {
-    options: SharingOptions,
+    options: PathOptions,
     /// Most paths to each leecher.
     max: usize,
     uploaders: BTreeMap<HostId, Uploader>,
@@ -39,10 +39,11 @@ struct Uploader {
 impl Uploaders {
     /// Each leecher gets at most `max` paths of each uploader, those that `select` ranks first.
     pub fn new(select: Select, max: usize) -> Self {
-        let mut options = SharingOptions::default();
-        options.select = select;
         Self {
-            options,
+            options: PathOptions {
+                select,
+                ..PathOptions::default()
+            },
             max,
             uploaders: BTreeMap::new(),
         }
@@ -53,7 +54,7 @@ impl Chooser for Uploaders {
     fn connect(&mut self, pair: Pair, between: Rc<PairPaths>, now: Now, _: &mut Orders) {
         let uploader = self.uploaders.entry(pair.from);
         let uploader = uploader.or_insert_with(|| Uploader {
-            sharing: Sharing::new(self.options.clone(), now.instant),
+            sharing: Sharing::new(self.options.clone(), usize::MAX, now.instant),
             paths: BTreeMap::new(),
             subflows: BTreeMap::new(),
         });

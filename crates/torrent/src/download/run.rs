@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_manager::PathOptions;
 use hawser_store::Target;
 use tokio::sync::{oneshot, watch};
 
@@ -71,12 +72,15 @@ impl<T: Transport> Job<T> {
         let goal = Goal {
             until_complete: true,
             give_up_after: options.give_up_after,
-            select: options.select,
-            paths: options.paths.max(1),
             select_by: options.select_by,
-            policy: options.policy,
-            slots: options.slots,
-            sensing: options.sensing,
+            paths: PathOptions {
+                select: options.select,
+                subflows: options.paths.max(1),
+                policy: options.policy,
+                slots: options.slots,
+                sensing: options.sensing,
+                ..PathOptions::default()
+            },
         };
         // A clone: when the last sender is dropped, at the end of this function, the files are
         // unlocked.

@@ -1,9 +1,9 @@
 //! Which paths may be used at all, for connections of either side.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hawser_path::{Fingerprint, Judged, Metadata, Path, Policy, Reason};
+use hawser_manager::denied;
+use hawser_path::{Fingerprint, Metadata, Path, Reason};
 
 use super::state::Swarm;
 use crate::address::PeerAddr;
@@ -13,22 +13,6 @@ use crate::transport::{Connection, Transport};
 /// is a policy, not what it says.
 pub(super) const REFUSED: &str = "a policy at the other end does not keep this path";
 
-/// The paths among `offers` that `policy` does not keep, and why.
-pub(super) fn denied<P: AsRef<Path>>(
-    policy: Option<&Policy>,
-    offers: &[P],
-) -> BTreeMap<Fingerprint, Reason> {
-    let judged = policy.map_or_else(Vec::new, |policy| policy.filter(offers));
-    let left = offers
-        .iter()
-        .zip(judged)
-        .filter_map(|(path, judged)| match judged {
-            Judged::Left(reason) => Some((path.as_ref().fingerprint(), reason)),
-            Judged::Kept { .. } => None,
-        });
-    left.collect()
-}
-
 impl<T: Transport> Swarm<T> {
     /// Whether a connection that a peer opened may be used.
     ///
@@ -36,7 +20,7 @@ impl<T: Transport> Swarm<T> {
     /// Why not: its path, as seen from here, is left by the policy, or is not known here, so that
     /// nothing can be said for it. Policies say nothing of IP peers.
     pub(super) fn admits(&self, connection: &T::Connection) -> Result<(), Reason> {
-        let Some(policy) = &self.goal.policy else {
+        let Some(policy) = &self.goal.paths.policy else {
             return Ok(());
         };
         let PeerAddr::Scion(peer) = connection.peer() else {

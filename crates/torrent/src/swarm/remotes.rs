@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_manager::{Demand, PathSet, PathSetOptions, Replace, SelectBy, SubflowId};
+use hawser_manager::{Demand, PathOptions, PathSet, Replace, SelectBy, SubflowId};
 use hawser_path::{Decision, Fingerprint, Path, Reason, Select, Verdict};
 use tokio::task::AbortHandle;
 
@@ -104,21 +104,16 @@ impl<P: AsRef<Path> + Clone> Remotes<P> {
 impl<P: AsRef<Path> + Clone> Remote<P> {
     fn new(addr: PeerAddr, goal: &Goal) -> Self {
         let options = match addr {
-            PeerAddr::Scion(_) => PathSetOptions {
-                select: goal.select.clone(),
-                subflows: goal.paths,
-                policy: goal.policy.clone(),
-                slots: goal.slots,
-                sensing: goal.sensing,
+            PeerAddr::Scion(_) => PathOptions {
                 contact_only: goal.select_by == SelectBy::Uploader,
-                replace: Replace::Beside,
+                ..goal.paths.clone()
             },
             // Policies are about SCION paths, and there is nothing to choose.
-            PeerAddr::Ip(_) => PathSetOptions {
+            PeerAddr::Ip(_) => PathOptions {
                 select: Select::shortest(),
                 subflows: 1,
                 replace: Replace::After(SILENT),
-                ..PathSetOptions::default()
+                ..PathOptions::default()
             },
         };
         Self {

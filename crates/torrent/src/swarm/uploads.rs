@@ -13,7 +13,7 @@ use std::fmt;
 use std::time::Instant;
 
 use hawser_endhost::ScionAddr;
-use hawser_manager::{Carried, Failure, Order, Sharing, SharingOptions, SubflowId};
+use hawser_manager::{Carried, Failure, Order, Sharing, SubflowId};
 use hawser_path::{Decision, Fingerprint, Interface, Path, Verdict};
 use tokio::task::AbortHandle;
 
@@ -74,14 +74,8 @@ impl Known {
 impl<P: AsRef<Path> + Clone> Uploads<P> {
     /// No downloaders yet.
     pub fn new(goal: &Goal, now: Instant) -> Self {
-        let mut options = SharingOptions::default();
-        options.select = goal.select.clone();
-        options.policy = goal.policy.clone();
-        options.sensing = goal.sensing;
-        options.time_slot = goal.slots.time_slot;
-        options.max_dialed = MAX_DIALED;
         Self {
-            sharing: Sharing::new(options, now),
+            sharing: Sharing::new(goal.paths.clone(), MAX_DIALED, now),
             known: BTreeMap::new(),
         }
     }

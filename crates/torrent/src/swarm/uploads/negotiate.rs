@@ -86,7 +86,7 @@ impl<T: Transport> Swarm<T> {
         if siblings.any(|conn| conn.serving.offered) {
             return;
         }
-        let (addr, paths) = (self.net.transport.local(), self.goal.paths);
+        let (addr, paths) = (self.net.transport.local(), self.goal.paths.subflows);
         if let Some(addr) = addr
             && let Some(conn) = self.conns.get_mut(&id)
         {
