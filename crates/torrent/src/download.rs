@@ -1,6 +1,5 @@
 //! Fetching a torrent.
 
-mod error;
 mod options;
 mod prepare;
 mod run;
@@ -10,10 +9,10 @@ use std::path::PathBuf;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-pub use self::error::DownloadError;
 pub use self::options::DownloadOptions;
 use self::run::Job;
 use crate::address::PeerAddr;
+use crate::error::DownloadError;
 use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::progress::{Progress, Summary};

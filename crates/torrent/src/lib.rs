@@ -13,6 +13,7 @@ mod address;
 mod bitfield;
 mod close;
 mod download;
+mod error;
 mod layout;
 mod limits;
 pub mod metainfo;
@@ -37,7 +38,8 @@ pub use hawser_manager::{SelectBy, SelectByParseError};
 pub use hawser_store::StoreError;
 
 pub use self::address::{PeerAddr, PeerAddrError};
-pub use self::download::{Download, DownloadError, DownloadOptions};
+pub use self::download::{Download, DownloadOptions};
+pub use self::error::DownloadError;
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use self::network::Network;

@@ -12,13 +12,14 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::bitfield::Bitfield;
+use crate::error::DownloadError;
 use crate::layout;
 use crate::limits::SeedLimits;
 use crate::metainfo::Metainfo;
 use crate::network::Network;
 use crate::peer::Shared;
 use crate::progress::SeedProgress;
-use crate::swarm::{Goal, Reporter, Swarm, SwarmError};
+use crate::swarm::{Goal, Reporter, Swarm};
 use crate::transport::Transport;
 
 /// How to seed.
@@ -174,7 +175,7 @@ impl Seed {
             swarm.close(ended.is_ok()).await;
             match ended {
                 Ok(_) => Ok(()),
-                Err(SwarmError::Store(error)) => Err(SeedError::Store(error)),
+                Err(DownloadError::Store(error)) => Err(SeedError::Store(error)),
                 // Only downloads end for other reasons.
                 Err(_) => Err(SeedError::EndpointClosed),
             }

@@ -8,7 +8,6 @@ mod blame;
 mod conn;
 mod connections;
 mod content;
-mod error;
 mod event;
 mod fill;
 mod goal;
@@ -35,7 +34,7 @@ use tokio::time::MissedTickBehavior;
 use self::blame::Blame;
 use self::conn::{Conn, Origin};
 use self::connections::Connections;
-pub(crate) use self::error::SwarmError;
+
 use self::event::Event;
 pub(crate) use self::goal::Goal;
 use self::net::Net;
@@ -45,6 +44,7 @@ pub(crate) use self::tally::{Reporter, Tally};
 use self::uploads::{Serving, Uploads};
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
+use crate::error::DownloadError;
 use crate::metainfo::Metainfo;
 use crate::peer::{self, Counts, Inputs, Session, Shared};
 use crate::picker::{ConnId, Picker};
@@ -118,10 +118,10 @@ impl<T: Transport> Swarm<T> {
     ///
     /// # Errors
     /// Why it ended before.
-    pub async fn complete(&mut self, stop: impl Future<Output = ()>) -> Result<(), SwarmError> {
+    pub async fn complete(&mut self, stop: impl Future<Output = ()>) -> Result<(), DownloadError> {
         let result = tokio::select! {
             result = self.work() => result,
-            () = stop => Err(SwarmError::Stopped),
+            () = stop => Err(DownloadError::Stopped),
         };
         self.tally.end(Instant::now());
         result
@@ -162,7 +162,7 @@ impl<T: Transport> Swarm<T> {
         tally
     }
 
-    async fn work(&mut self) -> Result<(), SwarmError> {
+    async fn work(&mut self) -> Result<(), DownloadError> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(AT_ONCE);
@@ -193,7 +193,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn handle(&mut self, event: Event<T>, now: Instant) -> Result<(), SwarmError> {
+    fn handle(&mut self, event: Event<T>, now: Instant) -> Result<(), DownloadError> {
         match event {
             Event::Offers {
                 remote,
@@ -236,7 +236,7 @@ impl<T: Transport> Swarm<T> {
         Ok(())
     }
 
-    fn tick(&mut self, now: Instant) -> Result<(), SwarmError> {
+    fn tick(&mut self, now: Instant) -> Result<(), DownloadError> {
         self.net.reap();
         let mut silent = Vec::new();
         let mut recovered = Vec::new();
@@ -262,7 +262,7 @@ impl<T: Transport> Swarm<T> {
         self.settle(now);
         self.report(now, None);
         if self.endpoint_closed {
-            return Err(SwarmError::EndpointClosed);
+            return Err(DownloadError::EndpointClosed);
         }
         if self.is_hopeful(now) {
             self.alive_at = now;
@@ -270,10 +270,10 @@ impl<T: Transport> Swarm<T> {
         if self.goal.until_complete
             && now.saturating_duration_since(self.alive_at) > self.goal.give_up_after
         {
-            let (after, troubles) = (self.goal.give_up_after, self.troubles());
+            let (after, peers) = (self.goal.give_up_after, self.troubles());
             return Err(match self.conns.is_empty() {
-                true => SwarmError::NoPeer(after, troubles),
-                false => SwarmError::NoProgress(after, troubles),
+                true => DownloadError::NoPeer { after, peers },
+                false => DownloadError::NoProgress { after, peers },
             });
         }
         Ok(())
@@ -285,7 +285,7 @@ impl<T: Transport> Swarm<T> {
         session: Session<T::Connection>,
         origin: Origin,
         now: Instant,
-    ) -> Result<Option<ConnId>, SwarmError> {
+    ) -> Result<Option<ConnId>, DownloadError> {
         let key = session.connection.key();
         let from = session.connection.peer();
         let from_banned = origin == Origin::Accepted && self.blame.is_host_banned(from);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use hawser_store::{Resumed, StoreError, Target};
 use tokio::sync::watch;
 
-use super::error::DownloadError;
+use crate::error::DownloadError;
 use crate::metainfo::Metainfo;
 use crate::progress::{Phase, Progress};
 

@@ -8,11 +8,11 @@ use hawser_manager::PathOptions;
 use hawser_store::Target;
 use tokio::sync::{oneshot, watch};
 
-use super::error::DownloadError;
 use super::options::DownloadOptions;
 use super::prepare::prepare;
 use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
+use crate::error::DownloadError;
 use crate::layout;
 use crate::limits::Seeded;
 use crate::metainfo::Metainfo;
@@ -92,7 +92,7 @@ impl<T: Transport> Job<T> {
                 Ok(stamps) => stamps.map_err(DownloadError::from),
                 Err(error) => Err(error.into()),
             },
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         };
         let stamps = match stamps {
             Ok(stamps) => stamps,

@@ -1,17 +1,17 @@
 //! Dropping peers that broke the protocol or sent wrong data.
 
 use super::conn::Origin;
-use super::error::SwarmError;
 use super::remotes::RemoteId;
 use super::state::Swarm;
 use crate::close::CloseCode;
+use crate::error::DownloadError;
 use crate::picker::{ConnId, GroupId};
 use crate::transport::{Connection, Transport};
 use crate::wire::BLOCK;
 
 impl<T: Transport> Swarm<T> {
     /// A piece has the wrong hash.
-    pub(super) fn failed(&mut self, piece: u32) -> Result<(), SwarmError> {
+    pub(super) fn failed(&mut self, piece: u32) -> Result<(), DownloadError> {
         let senders = self.picker.fail(piece);
         self.tally.wasted_bytes += u64::from(self.metainfo.piece_size(piece));
         tracing::warn!(piece, "a piece has the wrong hash and is fetched again");
@@ -29,7 +29,11 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// What each block of a suspect piece is: wrong the first time, right the second.
-    pub(super) fn compare(&mut self, piece: u32, digests: Vec<[u8; 20]>) -> Result<(), SwarmError> {
+    pub(super) fn compare(
+        &mut self,
+        piece: u32,
+        digests: Vec<[u8; 20]>,
+    ) -> Result<(), DownloadError> {
         for group in self.blame.compare(piece, digests) {
             let reason = format!("dropped: it sent wrong data in piece {piece}");
             self.ban_liar(group, &reason)?;
@@ -39,7 +43,7 @@ impl<T: Transport> Swarm<T> {
 
     /// Drops a peer that sent wrong data. Breaking the protocol harms only the peer that does; this
     /// costs a piece every time, so an IP peer may not come again from another port.
-    fn ban_liar(&mut self, group: GroupId, reason: &str) -> Result<(), SwarmError> {
+    fn ban_liar(&mut self, group: GroupId, reason: &str) -> Result<(), DownloadError> {
         let conns = self.conns.values().filter(|conn| conn.group == group);
         let hosts = conns.filter_map(|conn| conn.connection.peer().ip());
         hosts.for_each(|addr| self.blame.ban_host(addr.ip()));
@@ -47,7 +51,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Drops a peer with all its path-level peers, for good.
-    pub(super) fn ban(&mut self, group: GroupId, reason: &str) -> Result<(), SwarmError> {
+    pub(super) fn ban(&mut self, group: GroupId, reason: &str) -> Result<(), DownloadError> {
         if let Some(key) = self.conns.key(group) {
             self.blame.ban(key);
         }
@@ -71,7 +75,11 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Never dials a remote again.
-    pub(super) fn ban_remote(&mut self, remote: RemoteId, reason: &str) -> Result<(), SwarmError> {
+    pub(super) fn ban_remote(
+        &mut self,
+        remote: RemoteId,
+        reason: &str,
+    ) -> Result<(), DownloadError> {
         if let Some(remote) = self.remotes.get_mut(remote) {
             remote.ban(reason);
         }
@@ -79,7 +87,9 @@ impl<T: Transport> Swarm<T> {
             && self.conns.is_empty()
             && self.remotes.all().all(|remote| remote.banned.is_some())
         {
-            return Err(SwarmError::AllDropped(self.troubles()));
+            return Err(DownloadError::AllDropped {
+                peers: self.troubles(),
+            });
         }
         Ok(())
     }

@@ -6,9 +6,9 @@ use std::time::Instant;
 use hawser_store::{DiskEvent, Hash, Reservation};
 
 use super::conn::Origin;
-use super::error::SwarmError;
 use super::remotes::Dialed;
 use super::state::Swarm;
+use crate::error::DownloadError;
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Input};
 use crate::picker::{Arrival, ConnId};
@@ -27,7 +27,7 @@ impl<T: Transport> Swarm<T> {
         input: Input,
         room: Option<&Reservation>,
         now: Instant,
-    ) -> Result<(), SwarmError> {
+    ) -> Result<(), DownloadError> {
         let Some(known) = self.conns.get_mut(&conn) else {
             return Ok(());
         };
@@ -100,7 +100,7 @@ impl<T: Transport> Swarm<T> {
         data: bytes::Bytes,
         room: Option<&Reservation>,
         now: Instant,
-    ) -> Result<(), SwarmError> {
+    ) -> Result<(), DownloadError> {
         self.tally.fetched_bytes += data.len() as u64;
         match self.picker.receive(conn, request, now) {
             Arrival::New { cancel, complete } => {
@@ -140,7 +140,7 @@ impl<T: Transport> Swarm<T> {
         &mut self,
         event: DiskEvent<Hash<Metainfo>>,
         now: Instant,
-    ) -> Result<(), SwarmError> {
+    ) -> Result<(), DownloadError> {
         match event {
             DiskEvent::Checked { range, is_right } => match is_right {
                 true => self.verified(range, now),
@@ -150,7 +150,7 @@ impl<T: Transport> Swarm<T> {
                 let digests = digests.into_iter().map(Into::into);
                 self.compare(range, digests.collect())?;
             }
-            DiskEvent::Failed(error) => return Err(SwarmError::Store(error)),
+            DiskEvent::Failed(error) => return Err(DownloadError::Store(error)),
         }
         Ok(())
     }

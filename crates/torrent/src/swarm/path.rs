@@ -7,13 +7,13 @@ use hawser_manager::{Action, Carried, Cause, Failure, Order, Room, SubflowId};
 use hawser_path::Reason;
 
 use super::conn::Origin;
-use super::error::SwarmError;
 use super::event::{DialError, Event};
 use super::net::DialResult;
 use super::remotes::{Dialed, Offered, Remote, RemoteId, Subflow};
 use super::state::Swarm;
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
+use crate::error::DownloadError;
 use crate::peer::Gone;
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
@@ -47,7 +47,7 @@ impl<T: Transport> Swarm<T> {
         paths: &Offered<T::Path>,
         trouble: Option<String>,
         now: Instant,
-    ) -> Result<(), SwarmError> {
+    ) -> Result<(), DownloadError> {
         if let Some(known) = self.remotes.get_mut(remote) {
             let (transport, peer) = (&self.net.transport, known.addr);
             known.offer(paths, trouble, |path| transport.fits(peer, path), now);
@@ -57,7 +57,9 @@ impl<T: Transport> Swarm<T> {
             && self.tally.connections == 0
             && self.remotes.all().all(Remote::is_hopeless)
         {
-            return Err(SwarmError::NoPath(self.troubles()));
+            return Err(DownloadError::NoPath {
+                peers: self.troubles(),
+            });
         }
         Ok(())
     }
@@ -172,7 +174,7 @@ impl<T: Transport> Swarm<T> {
         dialed: Dialed,
         result: DialResult<T>,
         now: Instant,
-    ) -> Result<(), SwarmError> {
+    ) -> Result<(), DownloadError> {
         let known = self.remotes.get_mut(dialed.remote);
         let Some(known) = known.filter(|known| known.subflows.contains_key(&dialed.subflow)) else {
             // It is not wanted any more.
@@ -214,7 +216,12 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// A connection ended, or its peer broke the protocol.
-    pub(super) fn gone(&mut self, id: ConnId, gone: &Gone, now: Instant) -> Result<(), SwarmError> {
+    pub(super) fn gone(
+        &mut self,
+        id: ConnId,
+        gone: &Gone,
+        now: Instant,
+    ) -> Result<(), DownloadError> {
         let Some(conn) = self.conns.get(&id) else {
             return Ok(());
         };

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use hawser_store::Stamps;
 
 use super::conn::Origin;
-use super::error::SwarmError;
 use super::event::Event;
 use super::state::Swarm;
 use crate::close::CloseCode;
+use crate::error::DownloadError;
 use crate::limits::{SeedEnd, SeedLimits, Seeding};
 use crate::picker::ConnId;
 use crate::progress::Phase;
@@ -36,7 +36,7 @@ impl<T: Transport> Swarm<T> {
         limits: SeedLimits,
         stamps: Stamps,
         stop: impl Future<Output = ()>,
-    ) -> Result<SeedEnd, SwarmError> {
+    ) -> Result<SeedEnd, DownloadError> {
         let now = Instant::now();
         self.goal.until_complete = false;
         self.seeding = Some(Seeding {
@@ -53,7 +53,7 @@ impl<T: Transport> Swarm<T> {
         let serve = async {
             self.work().await?;
             self.take_leave().await;
-            Ok(())
+            Ok::<_, DownloadError>(())
         };
         tokio::select! {
             served = serve => served?,

@@ -7,8 +7,8 @@ use hawser_manager::{Action, Failure, Order};
 
 use super::{DialedBack, Downloader};
 use crate::close::CloseCode;
+use crate::error::DownloadError;
 use crate::swarm::conn::Origin;
-use crate::swarm::error::SwarmError;
 use crate::swarm::event::Event;
 use crate::swarm::net::DialResult;
 use crate::swarm::path;
@@ -90,7 +90,7 @@ impl<T: Transport> Swarm<T> {
         dialed: DialedBack,
         result: DialResult<T>,
         now: Instant,
-    ) -> Result<(), SwarmError> {
+    ) -> Result<(), DownloadError> {
         if !self.uploads.dialed(dialed) {
             // It is not wanted any more.
             if let Ok(session) = result {

@@ -7,13 +7,12 @@ use thiserror::Error;
 use tokio::task::JoinError;
 
 use crate::address::PeerAddr;
-use crate::swarm::SwarmError;
 
 /// Why a download ended before its end, in one line each.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DownloadError {
-    /// [`Download::stop`] was called before everything was verified.
+    /// [`Download::stop`](crate::Download::stop) was called before everything was verified.
     #[error("the download was stopped; what was verified is kept")]
     Stopped,
     /// No peers were given.
@@ -56,20 +55,6 @@ pub enum DownloadError {
     /// A defect in this program.
     #[error("the download broke off: {0}")]
     Internal(String),
-}
-
-impl From<SwarmError> for DownloadError {
-    fn from(error: SwarmError) -> Self {
-        match error {
-            SwarmError::Stopped => Self::Stopped,
-            SwarmError::Store(error) => Self::Store(error),
-            SwarmError::NoPeer(after, peers) => Self::NoPeer { after, peers },
-            SwarmError::NoProgress(after, peers) => Self::NoProgress { after, peers },
-            SwarmError::AllDropped(peers) => Self::AllDropped { peers },
-            SwarmError::NoPath(peers) => Self::NoPath { peers },
-            SwarmError::EndpointClosed => Self::EndpointClosed,
-        }
-    }
 }
 
 impl From<JoinError> for DownloadError {
