@@ -4,9 +4,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 
-use crate::control_message;
-use crate::socket::set_option;
-use crate::socket_address::from_raw;
+use crate::socket::{address, checked, control_message, set_option};
 
 /// Room for a `sock_extended_err` with the address that comes behind it.
 const CONTROL: usize = 256;
@@ -39,21 +37,18 @@ pub fn next(socket: impl AsFd) -> io::Result<Option<(SocketAddr, io::Error)>> {
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = CONTROL as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    loop {
-        // SAFETY: every pointer of the message is to memory of the length beside it, which outlives
-        // the call.
-        let got = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, flags) };
-        if got >= 0 {
-            break;
-        }
-        let error = io::Error::last_os_error();
+    // SAFETY: every pointer of the message is to memory of the length beside it, which outlives the
+    // call.
+    let mut receive =
+        || checked(unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, flags) });
+    while let Err(error) = receive() {
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
     }
     let find = |level, kind| {
         // SAFETY: recvmsg has filled the message in; a sock_extended_err is integers only.
-        unsafe { control_message::find::<libc::sock_extended_err>(&message, level, kind) }
+        unsafe { control_message::<libc::sock_extended_err>(&message, level, kind) }
     };
     let error = find(libc::IPPROTO_IP, libc::IP_RECVERR)
         .or_else(|| find(libc::IPPROTO_IPV6, libc::IPV6_RECVERR));
@@ -62,7 +57,7 @@ pub fn next(socket: impl AsFd) -> io::Result<Option<(SocketAddr, io::Error)>> {
         .filter(|error| icmp(error.ee_origin))
         .and_then(|error| {
             let error = io::Error::from_raw_os_error(i32::try_from(error.ee_errno).ok()?);
-            Some((from_raw(&to)?, error))
+            Some((address(&to)?, error))
         }))
 }
 

@@ -5,11 +5,9 @@
 //! All calls block. Those that name no namespace act on the network namespace of the calling
 //! thread.
 
-pub mod control_message;
 pub mod error_queue;
 pub mod interface;
 pub mod namespace;
 pub mod netlink;
 pub mod rpc;
 pub mod socket;
-pub mod socket_address;

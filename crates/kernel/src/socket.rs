@@ -1,10 +1,20 @@
-//! Socket options that rustix does not have.
+//! What rustix does not have for sockets: options, control messages, and addresses in the kernel's
+//! form.
 
-use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
+use std::{io, ptr};
 
-use rustix::net::sockopt;
+use rustix::net::{SocketAddrAny, sockopt};
+
+/// The result of a system call that returns a negative number when it fails.
+///
+/// # Errors
+/// The system's error, when `result` is negative.
+pub fn checked(result: impl TryInto<usize>) -> io::Result<usize> {
+    result.try_into().map_err(|_| io::Error::last_os_error())
+}
 
 /// Reads an option, as getsockopt(2) has it. Bytes that the kernel does not fill in are zero: older
 /// kernels know fewer fields of some structures.
@@ -15,7 +25,7 @@ pub fn option<const N: usize>(socket: impl AsFd, level: i32, name: i32) -> io::R
     let mut value = [0; N];
     let mut length = N as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `value`, which outlives the call.
-    let result = unsafe {
+    checked(unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
             level,
@@ -23,11 +33,8 @@ pub fn option<const N: usize>(socket: impl AsFd, level: i32, name: i32) -> io::R
             value.as_mut_ptr().cast(),
             &raw mut length,
         )
-    };
-    match result {
-        0 => Ok(value),
-        _ => Err(io::Error::last_os_error()),
-    }
+    })?;
+    Ok(value)
 }
 
 /// Sets an option that is an integer or a flag, as setsockopt(2) has it.
@@ -36,7 +43,7 @@ pub fn option<const N: usize>(socket: impl AsFd, level: i32, name: i32) -> io::R
 /// When the kernel does not have the option for this socket, or refuses the value.
 pub fn set_option(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: the kernel reads the int during the call only, at its true size.
-    let result = unsafe {
+    checked(unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
             level,
@@ -44,11 +51,8 @@ pub fn set_option(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::R
             (&raw const value).cast(),
             size_of_val(&value) as libc::socklen_t,
         )
-    };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    })?;
+    Ok(())
 }
 
 /// Asks for a receive buffer of `bytes`: beyond the system's limit where CAP_NET_ADMIN allows it,
@@ -85,6 +89,43 @@ pub fn tcp_rtt(socket: impl AsFd) -> io::Result<Duration> {
     Ok(Duration::from_micros(u32::from_ne_bytes(rtt).into()))
 }
 
+/// The payload of the first control message of a level and type that a received message came with;
+/// `None` when there is none, or it is shorter than a `T`.
+///
+/// # Safety
+/// `message` must be as recvmsg(2) or recvmmsg(2) has filled it in, with its control buffer still
+/// there, and every bit pattern must be a valid `T`.
+pub unsafe fn control_message<T: Copy>(message: &libc::msghdr, level: i32, kind: i32) -> Option<T> {
+    // SAFETY: the macros of cmsg(3) stay inside the control buffer, which the kernel has filled in;
+    // the length of the payload is checked before it is read.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            let found = &*header;
+            if (found.cmsg_level, found.cmsg_type) == (level, kind) {
+                let needed = libc::CMSG_LEN(size_of::<T>() as u32) as usize;
+                let enough = found.cmsg_len as usize >= needed;
+                return enough.then(|| ptr::read_unaligned(libc::CMSG_DATA(header).cast()));
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    None
+}
+
+/// The address that the kernel has written into `raw`; `None` when it is not of IP.
+pub fn address(raw: &libc::sockaddr_storage) -> Option<SocketAddr> {
+    // SAFETY: sockaddr_storage is large and aligned enough for every socket address (POSIX), and
+    // all of it is there.
+    let any = unsafe {
+        SocketAddrAny::read(
+            (&raw const *raw).cast(),
+            size_of_val(raw) as libc::socklen_t,
+        )
+    };
+    any.try_into().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
@@ -101,6 +142,22 @@ mod tests {
         let error = set_option(&socket, libc::SOL_SOCKET, -1, 0).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENOPROTOOPT));
         assert!(option::<4>(&socket, libc::SOL_SOCKET, -1).is_err());
+    }
+
+    #[test]
+    fn addresses_survive_the_kernels_form() {
+        for text in ["10.0.1.254:30042", "[fd00::1]:50000", "[fe80::1%3]:1"] {
+            let expected: SocketAddr = text.parse().unwrap();
+            let any = SocketAddrAny::from(expected);
+            // SAFETY: all zeros is a valid sockaddr_storage, and an address fits into it.
+            let raw = unsafe {
+                let mut raw: libc::sockaddr_storage = std::mem::zeroed();
+                let to = (&raw mut raw).cast::<u8>();
+                ptr::copy_nonoverlapping(any.as_ptr().cast(), to, any.addr_len() as usize);
+                raw
+            };
+            assert_eq!(address(&raw), Some(expected));
+        }
     }
 
     #[test]

@@ -12,5 +12,5 @@ mod packet;
 mod session;
 
 pub(crate) use self::frame::Frame;
-pub(crate) use self::neighbours::{Change, Location, Neighbour, Neighbours};
+pub(crate) use self::neighbours::{Neighbour, Neighbours};
 pub(crate) use self::session::Session;

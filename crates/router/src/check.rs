@@ -8,8 +8,7 @@ use hawser_packet::path::{HopField, InfoField, StandardPath};
 use hawser_packet::{Header, Host};
 use hawser_topology::LinkTo;
 
-use crate::forwarder::Forwarder;
-use crate::interface::InterfaceEntry;
+use crate::forwarder::{Forwarder, InterfaceEntry};
 use crate::reason::Reason;
 use crate::verdict::{Origin, Step, Verdict, refuse_field};
 

@@ -29,7 +29,7 @@ pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Ste
                 .first_chunk()
                 .map_or(0, |line| u32::from_be_bytes(*line));
             let flow = header.src_as.to_u64() ^ u64::from(line);
-            match router.services.find(service, flow) {
+            match router.service(service, flow) {
                 Some(to) => Ok(to),
                 None => refuse(Reason::NoService, no_route),
             }
@@ -45,7 +45,7 @@ pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Ste
             let (first, last) = router.dispatched_ports;
             let to = SocketAddr::new(ip, port);
             let is_direct = (first..=last).contains(&port) && port != 0;
-            if is_direct || router.services.has(to) {
+            if is_direct || router.has_service_at(to) {
                 Ok(to)
             } else {
                 Ok(SocketAddr::new(ip, ENDHOST_PORT))

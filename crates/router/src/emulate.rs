@@ -39,6 +39,12 @@ pub(crate) struct Held {
     pub is_bfd: bool,
 }
 
+/// The number of packets of `segment` bytes, the last perhaps shorter, in `bytes`.
+#[inline]
+pub(crate) fn packets_in(bytes: usize, segment: usize) -> u64 {
+    bytes.div_ceil(segment.max(1)) as u64
+}
+
 impl Emulator {
     pub fn new(shape: Shape, seed: u64) -> Self {
         Self {
@@ -68,17 +74,17 @@ impl Emulator {
         !self.queue.is_empty() || !self.shape.delay.is_zero() || !self.shape.jitter.is_zero()
     }
 
-    /// Holds packets of `segment` bytes each, the last perhaps shorter, until they are due; returns
-    /// the data when there is no room.
+    /// Holds packets of `segment` bytes each, the last perhaps shorter, until they are due; fails
+    /// with their number when there is no room.
     pub fn hold(
         &mut self,
         now: Instant,
         segment: usize,
         data: Vec<u8>,
         is_bfd: bool,
-    ) -> Result<(), Vec<u8>> {
+    ) -> Result<(), u64> {
         if self.held + data.len() > MAX_HELD {
-            return Err(data);
+            return Err(packets_in(data.len(), segment));
         }
         let draw = self.random.f64() * 2.0 - 1.0;
         let shift = self.shape.jitter.mul_f64(draw.abs());
@@ -132,13 +138,11 @@ impl Emulator {
 
     /// Drops everything under way; returns the number of packets.
     pub fn clear(&mut self) -> u64 {
-        let packets = self
-            .queue
-            .drain(..)
-            .map(|held| held.data.len().div_ceil(held.segment.max(1)) as u64)
-            .sum();
         self.held = 0;
-        packets
+        let dropped = self.queue.drain(..);
+        dropped
+            .map(|held| packets_in(held.data.len(), held.segment))
+            .sum()
     }
 }
 

@@ -12,57 +12,15 @@ pub enum RouterError {
     /// The AS's folder is not usable.
     #[error(transparent)]
     Folder(#[from] AsDirError),
-    /// `topology.json` has no border router at all.
-    #[error("topology.json in {folder} has no border router: add one", folder = folder.display())]
-    NoRouter {
+    /// `topology.json` or `links.json` is valid, but not for a router.
+    #[error("{file} in {folder} has {what}", folder = folder.display())]
+    Invalid {
+        /// The file.
+        file: &'static str,
         /// The AS's folder.
         folder: PathBuf,
-    },
-    /// The AS has several border routers, and none was named.
-    #[error("topology.json in {folder} has several border routers: say which one of {}", names.join(", "), folder = folder.display())]
-    Unnamed {
-        /// The AS's folder.
-        folder: PathBuf,
-        /// Their names.
-        names: Vec<String>,
-    },
-    /// The AS has no border router of that name.
-    #[error("topology.json in {folder} has no border router {name}: it has {}", names.join(", "), folder = folder.display())]
-    UnknownRouter {
-        /// The AS's folder.
-        folder: PathBuf,
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        names: Vec<String>,
-    },
-    /// An interface numbered 0, which means the internal one.
-    #[error("topology.json in {folder} has an interface 0: interface numbers begin at 1", folder = folder.display())]
-    InterfaceZero {
-        /// The AS's folder.
-        folder: PathBuf,
-    },
-    /// An interface without underlay addresses, which only other services of the AS can use.
-    #[error("topology.json in {folder} has no underlay addresses for interface {id}: add `local` and `remote`", folder = folder.display())]
-    NoUnderlay {
-        /// The AS's folder.
-        folder: PathBuf,
-        /// The interface.
-        id: u16,
-    },
-    /// An AS with more routers than their numbers can count.
-    #[error("topology.json in {folder} has more than 256 border routers", folder = folder.display())]
-    TooManyRouters {
-        /// The AS's folder.
-        folder: PathBuf,
-    },
-    /// `links.json` names an interface that `topology.json` does not have.
-    #[error("links.json in {folder} has interface {id}, which topology.json does not have: remove it there or add it here", folder = folder.display())]
-    UnknownLink {
-        /// The AS's folder.
-        folder: PathBuf,
-        /// The interface.
-        id: u16,
+        /// What it has, or lacks, and what to do.
+        what: String,
     },
     /// A socket of an interface cannot be opened.
     #[error("cannot open interface {id} at {local}: {source}")]

@@ -1,13 +1,58 @@
 //! The forwarding state of a border router.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use hawser_topology::IsdAsn;
+use hawser_topology::{IsdAsn, LinkTo};
 
-use crate::interface::{ExternalInterface, InterfaceEntry, Sibling};
 use crate::mac::HopKey;
-use crate::services::{Service, Services};
 use crate::verdict::Origin;
+
+/// A service of an AS that packets can be addressed to, by its address (SCION header specification,
+/// "Service addresses").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+#[repr(u16)]
+pub enum Service {
+    /// DS, the discovery service.
+    Discovery = 1,
+    /// CS, the control service.
+    Control = 2,
+}
+
+/// The top bit of a service address means multicast; such packets also go to a single instance.
+const MULTICAST: u16 = 0x8000;
+
+/// An external interface, as forwarding needs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExternalInterface {
+    /// The neighbour AS.
+    pub neighbour: IsdAsn,
+    /// What the neighbour is to this AS.
+    pub link_to: LinkTo,
+    /// The largest SCION packet that passes, in bytes.
+    pub mtu: u16,
+    /// Whether packets pass.
+    pub up: bool,
+}
+
+/// An external interface of the AS, and its state.
+#[derive(Debug, Clone)]
+pub(crate) struct InterfaceEntry {
+    pub external: ExternalInterface,
+    /// Whether BFD finds the link up; `true` where BFD does not watch it.
+    pub bfd_up: bool,
+    /// The other router of the AS that has it; `None` if this one does.
+    pub sibling: Option<u8>,
+}
+
+/// Another router of the AS.
+#[derive(Debug, Clone)]
+pub(crate) struct Sibling {
+    pub address: SocketAddr,
+    /// Whether BFD finds it up; `true` where BFD does not watch it.
+    pub bfd_up: bool,
+}
 
 /// The forwarding state of one border router. [`process`](Self::process) applies it to a packet.
 #[derive(Debug, Clone)]
@@ -16,7 +61,8 @@ pub struct Forwarder {
     pub(crate) host: IpAddr,
     pub(crate) key: HopKey,
     pub(crate) dispatched_ports: (u16, u16),
-    pub(crate) services: Services,
+    /// The instances of each service, by its address.
+    services: BTreeMap<u16, Vec<SocketAddr>>,
     /// Sorted by number.
     interfaces: Vec<(u16, InterfaceEntry)>,
     siblings: Vec<Sibling>,
@@ -31,7 +77,7 @@ impl Forwarder {
             host,
             key: HopKey::new(key),
             dispatched_ports: (31000, 32767),
-            services: Services::default(),
+            services: BTreeMap::new(),
             interfaces: Vec::new(),
             siblings: Vec::new(),
         }
@@ -52,7 +98,8 @@ impl Forwarder {
         service: Service,
         addresses: impl IntoIterator<Item = SocketAddr>,
     ) -> Self {
-        self.services.set(service, addresses.into_iter().collect());
+        let addresses = addresses.into_iter().collect();
+        self.services.insert(service as u16, addresses);
         self
     }
 
@@ -155,5 +202,19 @@ impl Forwarder {
             Some(number) => Origin::Sibling(number as u8),
             None => Origin::Host,
         }
+    }
+
+    /// An instance of the service at the service address `service`; the same one for all packets of
+    /// `flow`.
+    pub(crate) fn service(&self, service: u16, flow: u64) -> Option<SocketAddr> {
+        let addresses = self.services.get(&(service & !MULTICAST))?;
+        let at = flow.checked_rem(addresses.len() as u64)?;
+        addresses.get(at as usize).copied()
+    }
+
+    /// Whether an instance of a service is at `address`.
+    pub(crate) fn has_service_at(&self, address: SocketAddr) -> bool {
+        let mut services = self.services.values();
+        services.any(|addresses| addresses.contains(&address))
     }
 }

@@ -6,26 +6,11 @@
 //! where it received them.
 
 mod inbox;
-mod memory;
-mod poll;
-mod send;
-mod signals;
+mod process;
 mod socket;
-
-use std::io;
+mod wait;
 
 pub(crate) use self::inbox::{Inbox, ReceiveSlots};
-pub(crate) use self::memory::release_memory;
-pub(crate) use self::poll::{Interest, Poller, set_timer_slack};
-pub(crate) use self::send::send;
-pub(crate) use self::signals::Signals;
-pub(crate) use self::socket::{dropped, has_no_route, largest_payload, open};
-
-/// The result of a call that returns -1 on failure.
-fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
-    }
-}
+pub(crate) use self::process::{Signals, release_memory};
+pub(crate) use self::socket::{dropped, has_no_route, largest_payload, open, send};
+pub(crate) use self::wait::{Waiting, entry};

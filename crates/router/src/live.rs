@@ -1,17 +1,17 @@
-//! Requests to a running router, over its Unix socket: [`AsDir::router_socket`] of an AS's only
-//! router, [`AsDir::router_socket_of`] its name where the AS has several.
+//! Requests to a running router, and its counters, over its Unix socket:
+//! [`AsDir::router_socket`] of an AS's only router, [`AsDir::router_socket_of`] its name where the
+//! AS has several.
 //!
 //! [`AsDir::router_socket`]: hawser_topology::AsDir::router_socket
 //! [`AsDir::router_socket_of`]: hawser_topology::AsDir::router_socket_of
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use hawser_kernel::rpc::{RpcError, Service};
 use hawser_topology::LinkState;
 use serde::{Deserialize, Serialize};
-
-use crate::counters::Counters;
 
 /// A request to a router.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,6 +44,32 @@ pub enum Reply {
         /// Why.
         message: String,
     },
+}
+
+/// Packets at an interface since the router started, without BFD packets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceCounters {
+    /// SCION packets received.
+    pub rx_packets: u64,
+    /// Their bytes, from the common header on.
+    pub rx_bytes: u64,
+    /// SCION packets sent.
+    pub tx_packets: u64,
+    /// Their bytes, from the common header on.
+    pub tx_bytes: u64,
+}
+
+/// All counters of a router.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// By interface; 0 is the internal one.
+    pub interfaces: BTreeMap<u16, InterfaceCounters>,
+    /// Packets not passed on, by reason; only reasons that have occurred.
+    pub drops: BTreeMap<String, u64>,
+    /// Whether BFD finds them up: links by the number of their interface, other routers of the AS
+    /// by name. Links without BFD are missing.
+    #[serde(default)]
+    pub bfd: BTreeMap<String, bool>,
 }
 
 /// Asks the router at `socket`, and waits for its reply.

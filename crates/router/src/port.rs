@@ -8,10 +8,10 @@ use std::time::Instant;
 use hawser_topology::{LinkState, Shape};
 
 use crate::budget::TokenBucket;
-use crate::counters::{Drops, InterfaceCounters};
 use crate::emulate::Emulator;
-use crate::io::ReceiveSlots;
-use crate::reason::Reason;
+use crate::io::{ReceiveSlots, largest_payload};
+use crate::live::InterfaceCounters;
+use crate::reason::{Drops, Reason};
 use crate::run::{MAX_BYTES, Run};
 use crate::transmit::{Batch, NoRoute, transmit, transmit_bfd};
 
@@ -47,6 +47,8 @@ pub(crate) struct Port {
     pub last_arrival: Option<Instant>,
     /// Most bytes of one send.
     cap: usize,
+    /// The MTU that is announced to the neighbour.
+    announced: u16,
 }
 
 /// Place of the interface `id` among `ports`, which are sorted by interface.
@@ -56,11 +58,18 @@ pub(crate) fn position(ports: &[Port], id: u16) -> Option<usize> {
 }
 
 impl Port {
-    pub fn new(id: u16, socket: UdpSocket, seed: u64, now: Instant) -> Self {
+    /// Interface `id` at `socket`, which is to be connected to `pending` once there is a route.
+    pub fn new(
+        id: u16,
+        (socket, pending): (UdpSocket, Option<SocketAddr>),
+        announced: u16,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
         Self {
             id,
             socket,
-            pending: None,
+            pending,
             fill: ReceiveSlots::default(),
             up: true,
             run: Run::default(),
@@ -70,13 +79,21 @@ impl Port {
             replies: TokenBucket::new(REPLIES_PER_SECOND, REPLIES_AT_ONCE, now),
             last_arrival: None,
             cap: MAX_BYTES,
+            announced,
         }
     }
 
-    /// Sets the neighbour that the socket is to be connected to once there is a route.
-    pub fn with_pending(mut self, remote: Option<SocketAddr>) -> Self {
-        self.pending = remote;
-        self
+    /// The largest packet that the link takes, at least the announced one: that is promised to all.
+    /// What is larger is not refused, as scionproto's services send a little more than announced
+    /// (and the system sends packets beyond the link's MTU in fragments).
+    pub fn mtu(&mut self) -> u16 {
+        // Without a route there is nothing to measure.
+        let possible = match self.is_connected() {
+            true => largest_payload(&self.socket).unwrap_or(0),
+            false => 0,
+        };
+        let possible = u16::try_from(possible).unwrap_or(u16::MAX);
+        possible.max(self.announced)
     }
 
     /// Whether the socket is connected, or can be now.
@@ -124,23 +141,23 @@ impl Port {
             return Err(NoRoute);
         }
         if self.emulator.delays() {
-            let mut copy = Vec::with_capacity(self.run.bytes());
-            for part in self.run.parts() {
+            let mut copy = Vec::with_capacity(self.run.bytes);
+            for part in &self.run.parts {
                 copy.extend_from_slice(&data[part.clone()]);
             }
-            hold(&mut self.emulator, now, self.run.segment(), copy, drops);
+            self.hold(now, self.run.segment, copy, drops);
             return Ok(());
         }
         let mut parts = [IoSlice::new(&[]); MAX_PARTS];
-        let count = self.run.parts().len();
-        for (slice, part) in parts.iter_mut().zip(self.run.parts()) {
+        let count = self.run.parts.len();
+        for (slice, part) in parts.iter_mut().zip(&self.run.parts) {
             *slice = IoSlice::new(&data[part.clone()]);
         }
         let batch = Batch {
             parts: &parts[..count],
-            segment: self.run.segment(),
-            bytes: self.run.bytes(),
-            to: self.run.to(),
+            segment: self.run.segment,
+            bytes: self.run.bytes,
+            to: self.run.to,
         };
         transmit(&self.socket, &batch, &mut self.counters, drops)
     }
@@ -156,15 +173,15 @@ impl Port {
         if self.emulator.loses() {
             drops.add(Reason::EmulatedLoss, 1);
         } else if self.emulator.delays() {
-            hold(
-                &mut self.emulator,
-                now,
-                packet.len(),
-                packet.to_vec(),
-                drops,
-            );
+            self.hold(now, packet.len(), packet.to_vec(), drops);
         } else {
             self.send_now(packet, packet.len(), to, drops);
+        }
+    }
+
+    fn hold(&mut self, now: Instant, segment: usize, data: Vec<u8>, drops: &mut Drops) {
+        if let Err(packets) = self.emulator.hold(now, segment, data, false) {
+            drops.add(Reason::DelayQueueFull, packets);
         }
     }
 
@@ -201,11 +218,9 @@ impl Port {
             bytes: data.len(),
             to,
         };
-        if !self.is_connected() {
-            drops.add(Reason::Unreachable, batch.packets());
-            return;
-        }
-        if let Err(NoRoute) = transmit(&self.socket, &batch, &mut self.counters, drops) {
+        if !self.is_connected()
+            || transmit(&self.socket, &batch, &mut self.counters, drops).is_err()
+        {
             drops.add(Reason::Unreachable, batch.packets());
         }
     }
@@ -217,13 +232,4 @@ fn cap(rate: Option<u64>) -> usize {
     rate.map_or(MAX_BYTES, |rate| {
         usize::try_from(rate / 8 / 1000).map_or(MAX_BYTES, |bytes| bytes.min(MAX_BYTES))
     })
-}
-
-fn hold(emulator: &mut Emulator, now: Instant, segment: usize, data: Vec<u8>, drops: &mut Drops) {
-    if let Err(data) = emulator.hold(now, segment, data, false) {
-        drops.add(
-            Reason::DelayQueueFull,
-            data.len().div_ceil(segment.max(1)) as u64,
-        );
-    }
 }

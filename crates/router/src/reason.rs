@@ -1,4 +1,7 @@
-//! Why a packet was not passed on.
+//! Why packets were not passed on, and how many.
+
+use std::collections::BTreeMap;
+use std::fmt;
 
 use hawser_packet::{Malformed, MalformedPath};
 
@@ -105,9 +108,29 @@ impl From<MalformedPath> for Reason {
     }
 }
 
-impl std::fmt::Display for Reason {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// Packets not passed on, by reason.
+#[derive(Default)]
+pub(crate) struct Drops([u64; Reason::ALL.len()]);
+
+impl Drops {
+    #[inline]
+    pub fn add(&mut self, reason: Reason, packets: u64) {
+        self.0[reason as usize] += packets;
+    }
+
+    pub fn by_name(&self) -> BTreeMap<String, u64> {
+        Reason::ALL
+            .iter()
+            .zip(self.0)
+            .filter(|(_, count)| *count > 0)
+            .map(|(reason, count)| (reason.name().to_owned(), count))
+            .collect()
     }
 }
 

@@ -1,18 +1,19 @@
 //! The router process: sockets around the data plane.
 
 use std::io::ErrorKind;
+use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use hawser_topology::AsDir;
+use rustix::thread::set_current_timer_slack;
 
-use crate::engine::Engine;
 use crate::error::RouterError;
-use crate::io::{Signals, set_timer_slack};
+use crate::io::{Signals, Waiting};
 use crate::live::{Reply, Request};
 use crate::pace::{NAP, Pace};
 use crate::server::Server;
 use crate::setup::Setup;
-use crate::wait::Waiting;
+use crate::switch::Switch;
 
 /// After this long without a packet the router releases memory, and from then on does nothing until
 /// the next one.
@@ -20,7 +21,7 @@ const REST: Duration = Duration::from_secs(1);
 
 /// A border router of an AS.
 pub struct Router {
-    engine: Engine,
+    switch: Switch,
     server: Server,
 }
 
@@ -50,8 +51,8 @@ impl Router {
             ErrorKind::AddrInUse => RouterError::Running { socket },
             _ => RouterError::Control { socket, source },
         })?;
-        let engine = setup.engine(seed)?;
-        Ok(Self { engine, server })
+        let switch = setup.open(seed)?;
+        Ok(Self { switch, server })
     }
 
     /// Forwards packets until SIGTERM, SIGINT or [`Request::Stop`]. While it runs, the two signals
@@ -61,15 +62,18 @@ impl Router {
     /// [`RouterError::Wait`] when the system cannot wait for packets.
     pub fn run(mut self) -> Result<(), RouterError> {
         let signals = Signals::block().map_err(RouterError::Wait)?;
-        set_timer_slack().map_err(RouterError::Wait)?;
-        let mut wait = Waiting::new(&signals, &self.engine);
+        // The least: waits end when they are due and not up to 50 µs later.
+        set_current_timer_slack(Some(NonZeroU64::MIN))
+            .map_err(|error| RouterError::Wait(error.into()))?;
+        let mut wait = Waiting::new(signals.descriptor(), self.switch.descriptors());
+        let mut ready = Vec::new();
         let mut pace = Pace::default();
         let mut since = Instant::now();
         // Since when there has been nothing to do; `None` once memory was released.
         let mut idle_since = None;
         loop {
             wait.set_clients(self.server.descriptors());
-            let due = self.engine.next_due();
+            let due = self.switch.next_due();
             let until_due = due.map(|due| due.saturating_duration_since(since));
             let timeout = if pace.naps() {
                 std::thread::sleep(until_due.map_or(NAP, |time| time.min(NAP)));
@@ -78,7 +82,7 @@ impl Router {
                 let rest = idle_since.map(|idle: Instant| REST.saturating_sub(since - idle));
                 until_due.into_iter().chain(rest).min()
             };
-            wait.poller.wait(timeout).map_err(RouterError::Wait)?;
+            wait.wait(timeout).map_err(RouterError::Wait)?;
             let now = Instant::now();
 
             if wait.signalled() {
@@ -89,13 +93,14 @@ impl Router {
                 tracing::info!("ended on request");
                 return Ok(());
             }
-            let packets = self.engine.receive(|port| wait.is_ready(port), now);
-            self.engine.send_due(now);
+            wait.ready_ports(&mut ready);
+            let packets = self.switch.receive(&mut ready, now);
+            self.switch.send_due(now);
             pace.note(packets, now - since);
-            if packets > 0 || self.engine.holds_packets() {
+            if packets > 0 || self.switch.holds_packets() {
                 idle_since = Some(now);
             } else if idle_since.is_some_and(|idle| now - idle >= REST) {
-                self.engine.release_memory();
+                self.switch.release_memory();
                 idle_since = None;
             }
             since = Instant::now();
@@ -105,10 +110,10 @@ impl Router {
     /// Answers requests; returns whether to end.
     fn serve(&mut self) -> bool {
         let mut end = false;
-        let engine = &mut self.engine;
+        let switch = &mut self.switch;
         self.server.serve(|request| match request {
-            Request::Counters => Reply::Counters(engine.counters()),
-            Request::SetLink { id, state } if engine.set_link(id, &state) => Reply::Done,
+            Request::Counters => Reply::Counters(switch.counters()),
+            Request::SetLink { id, state } if switch.set_link(id, &state) => Reply::Done,
             Request::SetLink { id, .. } => Reply::Error {
                 message: format!("this router has no interface {id}"),
             },

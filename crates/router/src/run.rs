@@ -12,12 +12,15 @@ pub(crate) const MAX_BYTES: usize = 65507;
 /// offload can send in one call. They stay where they were received; a run is only a list of ranges.
 #[derive(Default)]
 pub(crate) struct Run {
-    to: Option<SocketAddr>,
-    segment: usize,
-    bytes: usize,
+    /// Where the packets go; `None` where the socket is connected.
+    pub to: Option<SocketAddr>,
+    /// Length of each packet but the last.
+    pub segment: usize,
+    pub bytes: usize,
     packets: usize,
     ended: bool,
-    parts: Vec<Range<usize>>,
+    /// The ranges of the packets' bytes, adjacent packets as one. At most 64.
+    pub parts: Vec<Range<usize>>,
 }
 
 impl Run {
@@ -56,25 +59,6 @@ impl Run {
         self.packets == 0
     }
 
-    /// Where the packets go; `None` where the socket is connected.
-    pub fn to(&self) -> Option<SocketAddr> {
-        self.to
-    }
-
-    /// Length of each packet but the last.
-    pub fn segment(&self) -> usize {
-        self.segment
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// The ranges of the packets' bytes, adjacent packets as one. At most 64.
-    pub fn parts(&self) -> &[Range<usize>] {
-        &self.parts
-    }
-
     /// The ranges of the packets, one by one.
     pub fn packets(&self) -> impl Iterator<Item = Range<usize>> {
         self.parts.iter().flat_map(move |part| {
@@ -102,12 +86,12 @@ mod tests {
     fn adjacent_packets_become_one_part() {
         let (run, taken) = run_of(&[0..10, 10..20, 64..74, 74..77]);
         assert_eq!(taken, 4);
-        assert_eq!(run.parts(), [0..20, 64..77]);
+        assert_eq!(run.parts, [0..20, 64..77]);
         assert_eq!(
             run.packets().collect::<Vec<_>>(),
             [0..10, 10..20, 64..74, 74..77]
         );
-        assert_eq!((run.bytes(), run.segment()), (33, 10));
+        assert_eq!((run.bytes, run.segment), (33, 10));
     }
 
     #[test]
@@ -124,7 +108,7 @@ mod tests {
         assert!(!run.add(b, 10..20, MAX_BYTES));
         run.clear();
         assert!(run.add(b, 10..20, MAX_BYTES));
-        assert_eq!(run.to(), b);
+        assert_eq!(run.to, b);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The router's side of [`live`](crate::live): a socket in the router's own poll loop.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use hawser_kernel::rpc::{self, Lines, SocketFile};
 
-use crate::io::Interest;
+use crate::io::entry;
 use crate::live::{Reply, Request};
 
 /// Callers at once; more wait.
@@ -39,16 +39,15 @@ impl Server {
     }
 
     /// What to wait for. A caller who does not take a reply is not read on.
-    pub fn descriptors(&self) -> impl Iterator<Item = (RawFd, Interest)> {
-        let listener =
-            (self.callers.len() < MAX_CALLERS).then(|| (self.listener.as_raw_fd(), Interest::Read));
+    pub fn descriptors(&self) -> impl Iterator<Item = libc::pollfd> {
+        let listener = (self.callers.len() < MAX_CALLERS)
+            .then(|| entry(self.listener.as_raw_fd(), libc::POLLIN));
         let callers = self.callers.iter().map(|caller| {
-            let interest = if caller.outgoing.is_empty() {
-                Interest::Read
-            } else {
-                Interest::Write
+            let events = match caller.outgoing.is_empty() {
+                true => libc::POLLIN,
+                false => libc::POLLOUT,
             };
-            (caller.stream.as_raw_fd(), interest)
+            entry(caller.stream.as_raw_fd(), events)
         });
         listener.into_iter().chain(callers)
     }

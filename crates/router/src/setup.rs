@@ -2,21 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use hawser_topology::{
     AsDir, AsDirError, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkState,
 };
 
-use crate::bfd::{Frame, Location, Neighbour, Neighbours, Session};
-use crate::engine::Engine;
+use crate::bfd::{Frame, Neighbour, Neighbours, Session};
 use crate::error::RouterError;
-use crate::forwarder::Forwarder;
-use crate::interface::ExternalInterface;
+use crate::forwarder::{ExternalInterface, Forwarder, Service};
 use crate::io::open;
 use crate::port::Port;
-use crate::services::Service;
+use crate::switch::Switch;
+use crate::verdict::Origin;
 
 /// An AS has at most this many routers besides this one: their numbers are a byte.
 const MAX_SIBLINGS: usize = 256;
@@ -39,24 +38,32 @@ impl<'a> Setup<'a> {
         topology: &'a AsTopology,
         name: Option<&str>,
     ) -> Result<Self, RouterError> {
-        let folder = dir.path().to_owned();
-        let (name, router) = choose(topology, &folder, name)?;
+        let invalid = |file, what| RouterError::Invalid {
+            file,
+            folder: dir.path().to_owned(),
+            what,
+        };
+        let (name, router) =
+            choose(topology, name).map_err(|what| invalid("topology.json", what))?;
         let links = links(dir)?;
-        check_interfaces(topology, router, &links, folder.clone())?;
+        if let Some(id) = links.keys().find(|id| !has_interface(topology, **id)) {
+            let what = format!(
+                "interface {id}, which topology.json does not have: remove it there or add it here"
+            );
+            return Err(invalid("links.json", what));
+        }
         let others = topology.border_routers.iter();
         let siblings: Vec<_> = others.filter(|(other, _)| *other != name).collect();
-        if siblings.len() > MAX_SIBLINGS {
-            return Err(RouterError::TooManyRouters { folder });
-        }
 
         let host = router.internal_addr.ip();
         let mut forwarder = Forwarder::new(topology.isd_as, &dir.hop_key()?, host)
-            .with_dispatched_ports(topology.dispatched_ports)
-            .with_service(
-                Service::Discovery,
-                topology.discovery_service.values().copied(),
-            )
-            .with_service(Service::Control, topology.control_service.values().copied());
+            .with_dispatched_ports(topology.dispatched_ports);
+        for (service, instances) in [
+            (Service::Discovery, &topology.discovery_service),
+            (Service::Control, &topology.control_service),
+        ] {
+            forwarder = forwarder.with_service(service, instances.values().copied());
+        }
         for (id, interface) in &router.interfaces {
             forwarder = forwarder.with_interface(*id, external(interface));
         }
@@ -86,30 +93,27 @@ impl<'a> Setup<'a> {
     }
 
     /// Opens the router's ports; jitter and loss are drawn from `seed`.
-    pub fn engine(self, seed: u64) -> Result<Engine, RouterError> {
+    pub fn open(self, seed: u64) -> Result<Switch, RouterError> {
         let ports = self.ports(seed)?;
         let neighbours = self.neighbours(&ports);
-        let mut engine = Engine::new(self.forwarder, ports, neighbours);
+        let mut switch = Switch::new(self.forwarder, ports, neighbours);
         for (id, state) in &self.links {
-            // The links of other routers of the AS are not the engine's.
-            engine.set_link(*id, state);
+            // The links of other routers of the AS are not the switch's.
+            switch.set_link(*id, state);
         }
-        Ok(engine)
+        Ok(switch)
     }
 
     /// Opens the internal port, then the external ones by interface.
     fn ports(&self, seed: u64) -> Result<Vec<Port>, RouterError> {
         let now = Instant::now();
         let mut seeds = fastrand::Rng::with_seed(seed);
-        let internal = (0, self.router.internal_addr, None);
-        let external = self
-            .router
-            .interfaces
-            .iter()
-            .map(|(id, interface)| (*id, interface.local, Some(interface.remote)));
+        let internal = (0, self.router.internal_addr, None, u16::MAX);
+        let external = self.router.interfaces.iter();
+        let external = external.map(|(id, link)| (*id, link.local, Some(link.remote), link.mtu));
         std::iter::once(internal)
             .chain(external)
-            .map(|(id, local, remote)| {
+            .map(|(id, local, remote, mtu)| {
                 let (socket, pending) = open(local, remote)
                     .map_err(|source| RouterError::Interface { id, local, source })?;
                 if let Some(remote) = pending {
@@ -117,7 +121,7 @@ impl<'a> Setup<'a> {
                         interface = id, %remote, "no route to the neighbour: is the link down?"
                     );
                 }
-                Ok(Port::new(id, socket, seeds.u64(..), now).with_pending(pending))
+                Ok(Port::new(id, (socket, pending), mtu, seeds.u64(..), now))
             })
             .collect()
     }
@@ -130,12 +134,14 @@ impl<'a> Setup<'a> {
         let session = |config| Session::new(config, fastrand::u64(..), now);
         let siblings = self.siblings.iter().zip(0..);
         let siblings = siblings.map(|((name, sibling), number)| {
-            let (local, remote) = (self.router.internal_addr.ip(), sibling.internal_addr);
+            let (local, remote) = (self.router.internal_addr, sibling.internal_addr);
+            let [src, dst] = [local, remote].map(|address| (self.isd_as, address.ip()));
             Neighbour {
                 session: session(Bfd::default()),
-                frame: Frame::internal(self.isd_as, local, remote.ip()),
+                frame: Frame::new(src, dst, None),
                 name: (*name).clone(),
-                location: Location::Sibling(number, remote),
+                origin: Origin::Sibling(number),
+                address: Some(remote),
             }
         });
         let interfaces = self.router.interfaces.iter();
@@ -146,43 +152,64 @@ impl<'a> Setup<'a> {
             let local = port
                 .and_then(|port| port.socket.local_addr().ok())
                 .unwrap_or(interface.local);
+            let src = (self.isd_as, local.ip());
+            let dst = (interface.isd_as, interface.remote.ip());
             Neighbour {
                 session: session(interface.bfd),
-                frame: Frame::external(
-                    (self.isd_as, local.ip()),
-                    (interface.isd_as, interface.remote.ip()),
-                    *id,
-                ),
+                frame: Frame::new(src, dst, Some(*id)),
                 name: id.to_string(),
-                location: Location::Interface(*id),
+                origin: Origin::Interface(*id),
+                address: None,
             }
         });
         Neighbours::new(siblings.chain(links).collect())
     }
 }
 
-/// Checks that the interfaces of `router` can be used, and that those of `links` exist.
-fn check_interfaces(
-    topology: &AsTopology,
-    router: &BorderRouter,
-    links: &BTreeMap<u16, LinkState>,
-    folder: PathBuf,
-) -> Result<(), RouterError> {
-    if router.interfaces.contains_key(&0) {
-        return Err(RouterError::InterfaceZero { folder });
-    }
-    let exists = |id: &u16| {
-        let mut routers = topology.border_routers.values();
-        routers.any(|router| router.interfaces.contains_key(id))
+/// The router `name`, or the only one, with its name; or what `topology.json` has that cannot be
+/// used.
+fn choose<'a>(
+    topology: &'a AsTopology,
+    name: Option<&str>,
+) -> Result<(&'a String, &'a BorderRouter), String> {
+    let routers = &topology.border_routers;
+    let names = || {
+        routers
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    if let Some(id) = links.keys().find(|id| !exists(id)) {
-        return Err(RouterError::UnknownLink { folder, id: *id });
+    let (name, router) = match (name, routers.first_key_value()) {
+        (_, None) => return Err("no border router: add one".to_owned()),
+        (None, Some(only)) if routers.len() == 1 => only,
+        (None, _) => {
+            let names = names();
+            return Err(format!("several border routers: say which one of {names}"));
+        }
+        (Some(name), _) => routers
+            .get_key_value(name)
+            .ok_or_else(|| format!("no border router {name}: it has {}", names()))?,
+    };
+    if routers.len() > 1 + MAX_SIBLINGS {
+        return Err(format!("more than {MAX_SIBLINGS} border routers"));
+    }
+    if router.interfaces.contains_key(&0) {
+        return Err("an interface 0: interface numbers begin at 1".to_owned());
     }
     let mut interfaces = router.interfaces.iter();
     match interfaces.find(|(_, interface)| interface.remote.port() == 0) {
-        Some((id, _)) => Err(RouterError::NoUnderlay { folder, id: *id }),
-        None => Ok(()),
+        Some((id, _)) => Err(format!(
+            "no underlay addresses for interface {id}: add `local` and `remote`"
+        )),
+        None => Ok((name, router)),
     }
+}
+
+/// Whether any router of the AS has interface `id`.
+fn has_interface(topology: &AsTopology, id: u16) -> bool {
+    let mut routers = topology.border_routers.values();
+    routers.any(|router| router.interfaces.contains_key(&id))
 }
 
 fn external(interface: &Interface) -> ExternalInterface {
@@ -191,29 +218,6 @@ fn external(interface: &Interface) -> ExternalInterface {
         link_to: interface.link_to,
         mtu: interface.mtu,
         up: true,
-    }
-}
-
-/// The router `name`, or the only one, with its name.
-fn choose<'a>(
-    topology: &'a AsTopology,
-    folder: &Path,
-    name: Option<&str>,
-) -> Result<(&'a String, &'a BorderRouter), RouterError> {
-    let routers = &topology.border_routers;
-    let (folder, names) = (folder.to_owned(), routers.keys().cloned().collect());
-    match (name, routers.first_key_value()) {
-        (_, None) => Err(RouterError::NoRouter { folder }),
-        (None, Some(only)) if routers.len() == 1 => Ok(only),
-        (None, _) => Err(RouterError::Unnamed { folder, names }),
-        (Some(name), _) => {
-            let unknown = || RouterError::UnknownRouter {
-                folder,
-                name: name.to_owned(),
-                names,
-            };
-            routers.get_key_value(name).ok_or_else(unknown)
-        }
     }
 }
 

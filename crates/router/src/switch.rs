@@ -8,12 +8,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use hawser_packet::ScmpError;
 use hawser_packet::number::unreachable;
 
-use crate::bfd::{Change, Neighbours};
-use crate::counters::Drops;
+use crate::bfd::Neighbours;
 use crate::forwarder::Forwarder;
 use crate::io::Inbox;
 use crate::port::{Port, position};
-use crate::reason::Reason;
+use crate::reason::{Drops, Reason};
 use crate::transmit::NoRoute;
 use crate::verdict::{Answer, Origin, Verdict};
 
@@ -34,8 +33,6 @@ pub(crate) struct Switch {
     pub ports: Vec<Port>,
     pub neighbours: Neighbours,
     pub drops: Drops,
-    /// Neighbours that have come up or gone down, in this order, for the caller to take.
-    pub changes: Vec<Change>,
     inbox: Inbox,
     /// Where a packet of the router's own is written before it is sent.
     pub scratch: Vec<u8>,
@@ -58,15 +55,41 @@ struct Arrived {
 }
 
 impl Switch {
+    /// The router that forwards as `forwarder` says between `ports`: the internal one, then the
+    /// external ones by interface. Its `neighbours` are down until BFD finds them up.
     pub fn new(forwarder: Forwarder, ports: Vec<Port>, neighbours: Neighbours) -> Self {
-        Self {
+        let mut switch = Self {
             forwarder,
             ports,
             neighbours,
             drops: Drops::default(),
-            changes: Vec::new(),
             inbox: Inbox::new(),
             scratch: Vec::with_capacity(2048),
+        };
+        for origin in switch.neighbours.origins() {
+            switch.forwarder.set_bfd_up(origin, false);
+        }
+        for port in 1..switch.ports.len() {
+            switch.measure_mtu(port);
+        }
+        switch
+    }
+
+    /// Sets the MTU of an external port to what its link takes now.
+    pub fn measure_mtu(&mut self, port: usize) {
+        let port = &mut self.ports[port];
+        self.forwarder.set_mtu(port.id, port.mtu());
+    }
+
+    /// Takes note that BFD finds the router at `origin` up or down.
+    pub fn set_bfd_up(&mut self, origin: Origin, up: bool) {
+        self.forwarder.set_bfd_up(origin, up);
+        // A link that was down may have another MTU now.
+        if up
+            && let Origin::Interface(id) = origin
+            && let Some(port) = position(&self.ports, id)
+        {
+            self.measure_mtu(port);
         }
     }
 
@@ -137,8 +160,9 @@ impl Switch {
                 port.counters.rx_packets -= 1;
                 port.counters.rx_bytes -= range.len() as u64;
                 match self.neighbours.receive(*origin, &bytes[at..], now) {
-                    Ok(change) => self.changes.extend(change),
-                    Err(_) => self.drops.add(Reason::UnexpectedBfd, 1),
+                    Ok(Some(up)) => self.set_bfd_up(*origin, up),
+                    Ok(None) => {}
+                    Err(reason) => self.drops.add(reason, 1),
                 }
                 return false;
             }
@@ -184,7 +208,7 @@ impl Switch {
     fn report_unreachable(&mut self, to: usize, port: usize, now: Instant) {
         let ranges: Vec<_> = self.ports[to].run.packets().collect();
         self.drops.add(Reason::Unreachable, ranges.len() as u64);
-        let host = self.ports[to].run.to();
+        let host = self.ports[to].run.to;
         if to != INTERNAL || self.forwarder.internal_origin(host) != Origin::Host {
             return;
         }

@@ -3,9 +3,10 @@
 use std::io::{ErrorKind, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 
-use crate::counters::{Drops, InterfaceCounters};
+use crate::emulate::packets_in;
 use crate::io;
-use crate::reason::Reason;
+use crate::live::InterfaceCounters;
+use crate::reason::{Drops, Reason};
 
 /// The system has no route to where the packets should go.
 pub(crate) struct NoRoute;
@@ -21,7 +22,7 @@ pub(crate) struct Batch<'a> {
 
 impl Batch<'_> {
     pub fn packets(&self) -> u64 {
-        self.bytes.div_ceil(self.segment.max(1)) as u64
+        packets_in(self.bytes, self.segment)
     }
 }
 
@@ -91,21 +92,19 @@ fn one_by_one(
     counters: &mut InterfaceCounters,
     drops: &mut Drops,
 ) {
-    for part in batch.parts {
-        for packet in part.chunks(batch.segment) {
-            match io::send(socket, &[IoSlice::new(packet)], None, batch.to) {
-                Ok(()) => {
-                    counters.tx_packets += 1;
-                    counters.tx_bytes += packet.len() as u64;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    drops.add(Reason::SendBufferFull, 1);
-                }
-                Err(error) => {
-                    tracing::debug!(%error, to = ?batch.to, "cannot send");
-                    drops.add(Reason::SendFailed, 1);
-                }
-            }
+    for packet in batch
+        .parts
+        .iter()
+        .flat_map(|part| part.chunks(batch.segment))
+    {
+        let single = Batch {
+            parts: &[IoSlice::new(packet)],
+            segment: packet.len(),
+            bytes: packet.len(),
+            to: batch.to,
+        };
+        if let Err(NoRoute) = transmit(socket, &single, counters, drops) {
+            drops.add(Reason::SendFailed, 1);
         }
     }
 }

@@ -403,7 +403,7 @@ fn topologies_a_router_cannot_serve_are_refused() {
     );
     let refused = Router::open(&dir, Some("br3")).err().unwrap();
     assert!(
-        matches!(refused, RouterError::UnknownRouter { .. }),
+        refused.to_string().contains("has no border router br3: "),
         "{refused}"
     );
     drop(Router::open(&dir, Some("br2")).unwrap());
@@ -411,13 +411,16 @@ fn topologies_a_router_cannot_serve_are_refused() {
     topology.border_routers.clear();
     dir.write_topology(&topology).unwrap();
     let refused = open();
-    assert!(matches!(refused, RouterError::NoRouter { .. }), "{refused}");
+    assert!(
+        refused.to_string().contains("has no border router: "),
+        "{refused}"
+    );
 
     dir.write_topology(&net.topology(1)).unwrap();
     dir.write_links(&BTreeMap::from([(5, PLAIN)])).unwrap();
     let refused = open();
     assert!(
-        matches!(refused, RouterError::UnknownLink { id: 5, .. }),
+        refused.to_string().contains(" has interface 5, which "),
         "{refused}"
     );
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use std::{io, mem};
 
-use hawser_kernel::{control_message, socket};
+use hawser_kernel::socket;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
@@ -116,7 +116,7 @@ impl PacketSocket {
 fn time_of(message: &libc::msghdr) -> Option<Duration> {
     let (level, kind) = (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
     // SAFETY: recvmsg has filled the message in; a timespec is integers only.
-    let time: libc::timespec = unsafe { control_message::find(message, level, kind) }?;
+    let time: libc::timespec = unsafe { socket::control_message(message, level, kind) }?;
     let seconds = time.tv_sec.try_into().ok()?;
     Some(Duration::new(seconds, time.tv_nsec.try_into().ok()?))
 }

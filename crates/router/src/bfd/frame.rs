@@ -26,18 +26,9 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// From the router at `src` to a neighbour AS's at `dst`, over the link at `interface`: on a
-    /// one-hop path.
-    pub fn external(src: (IsdAsn, IpAddr), dst: (IsdAsn, IpAddr), interface: u16) -> Self {
-        Self::new(src, dst, Some(interface))
-    }
-
-    /// From this router at `local` to another of its AS at `remote`: on an empty path.
-    pub fn internal(isd_as: IsdAsn, local: IpAddr, remote: IpAddr) -> Self {
-        Self::new((isd_as, local), (isd_as, remote), None)
-    }
-
-    fn new(src: (IsdAsn, IpAddr), dst: (IsdAsn, IpAddr), interface: Option<u16>) -> Self {
+    /// From the router at `src` to the one at `dst`: over the link at `interface`, on a one-hop path,
+    /// or inside an AS, on an empty path.
+    pub fn new(src: (IsdAsn, IpAddr), dst: (IsdAsn, IpAddr), interface: Option<u16>) -> Self {
         let mut headers = Vec::new();
         NewHeader {
             first_line: FIRST_LINE,
@@ -122,12 +113,12 @@ mod tests {
             let [a, b] = ends.map(|ip| ip.parse().unwrap());
             let [near, far] = routers.map(|ip| ip.parse().unwrap());
             let link = [
-                Frame::external((child, b), (core, a), 1),
-                Frame::external((child, a), (core, b), 1),
+                Frame::new((child, b), (core, a), Some(1)),
+                Frame::new((child, a), (core, b), Some(1)),
             ];
             let sibling = [
-                Frame::internal(core, near, far),
-                Frame::internal(core, far, near),
+                Frame::new((core, near), (core, far), None),
+                Frame::new((core, far), (core, near), None),
             ];
             for (kind, frames) in [("link", link), ("sibling", sibling)] {
                 for state in ["down", "init", "up"] {

@@ -8,6 +8,7 @@ use super::frame::Frame;
 use super::packet::Control;
 use super::session::Session;
 use crate::mac::HopKey;
+use crate::reason::Reason;
 use crate::verdict::Origin;
 
 /// A router that this one has a BFD session with.
@@ -16,37 +17,20 @@ pub(crate) struct Neighbour {
     pub frame: Frame,
     /// The name in the counters.
     pub name: String,
-    pub location: Location,
-}
-
-/// Where a neighbour is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Location {
-    /// Another router of this AS: its number and its internal address.
-    Sibling(u8, SocketAddr),
-    /// A neighbour AS: the interface.
-    Interface(u16),
+    /// Where its packets come from.
+    pub origin: Origin,
+    /// Its internal address, where it is another router of this AS.
+    pub address: Option<SocketAddr>,
 }
 
 impl Neighbour {
-    /// Where its packets come from.
-    fn origin(&self) -> Origin {
-        match self.location {
-            Location::Sibling(number, _) => Origin::Sibling(number),
-            Location::Interface(id) => Origin::Interface(id),
-        }
+    /// Logs that it has come up or gone down; returns whether it is up.
+    fn log_change(&self) -> bool {
+        let (name, up) = (&self.name, self.session.is_up());
+        tracing::info!(neighbour = name, up, "BFD");
+        up
     }
 }
-
-/// A neighbour has come up or gone down.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Change {
-    pub origin: Origin,
-    pub up: bool,
-}
-
-/// A BFD packet that is invalid, or belongs to no session.
-pub(crate) struct Unexpected;
 
 /// All neighbours.
 pub(crate) struct Neighbours {
@@ -66,7 +50,7 @@ impl Neighbours {
 
     /// Where the neighbours' packets come from.
     pub fn origins(&self) -> impl Iterator<Item = Origin> {
-        self.neighbours.iter().map(Neighbour::origin)
+        self.neighbours.iter().map(|neighbour| neighbour.origin)
     }
 
     /// When a session next expires or a packet is due.
@@ -82,42 +66,46 @@ impl Neighbours {
             .collect()
     }
 
-    /// Processes the BFD packet `bytes` from `origin`.
+    /// Processes the BFD packet `bytes` from `origin`; returns whether the neighbour is up if that
+    /// has changed.
+    ///
+    /// # Errors
+    /// When the packet is invalid, or belongs to no session.
     pub fn receive(
         &mut self,
         origin: Origin,
         bytes: &[u8],
         now: Instant,
-    ) -> Result<Option<Change>, Unexpected> {
-        let control = Control::parse(bytes).ok_or(Unexpected)?;
+    ) -> Result<Option<bool>, Reason> {
+        let control = Control::parse(bytes).ok_or(Reason::UnexpectedBfd)?;
         let mut neighbours = self.neighbours.iter_mut();
         let neighbour = neighbours
-            .find(|neighbour| neighbour.origin() == origin && neighbour.session.accepts(&control))
-            .ok_or(Unexpected)?;
+            .find(|neighbour| neighbour.origin == origin && neighbour.session.accepts(&control))
+            .ok_or(Reason::UnexpectedBfd)?;
         let changed = neighbour.session.receive(&control, now);
-        let change = changed.then(|| log_change(neighbour));
+        let change = changed.then(|| neighbour.log_change());
         self.schedule();
         Ok(change)
     }
 
-    /// Ends the sessions whose neighbour has been silent for too long at `now`. `last_arrival` is
-    /// when another packet last came in by an interface.
+    /// Ends the sessions whose neighbour has been silent for too long at `now`, and returns those
+    /// neighbours. `last_arrival` is when another packet last came in from one.
     pub fn expire(
         &mut self,
         now: Instant,
-        last_arrival: impl Fn(u16) -> Option<Instant>,
-    ) -> Vec<Change> {
-        let mut changes = Vec::new();
+        last_arrival: impl Fn(Origin) -> Option<Instant>,
+    ) -> Vec<Origin> {
+        let mut down = Vec::new();
         for neighbour in &mut self.neighbours {
-            let arrival = match neighbour.location {
-                Location::Sibling(..) => None,
-                Location::Interface(id) => last_arrival(id),
-            };
-            if neighbour.session.expire(now, arrival) {
-                changes.push(log_change(neighbour));
+            if neighbour
+                .session
+                .expire(now, last_arrival(neighbour.origin))
+            {
+                neighbour.log_change();
+                down.push(neighbour.origin);
             }
         }
-        changes
+        down
     }
 
     /// Has `send` send the packets that are due at `now`, which is `time` in Unix seconds, each
@@ -129,14 +117,14 @@ impl Neighbours {
         time: u64,
         key: &HopKey,
         out: &mut Vec<u8>,
-        mut send: impl FnMut(Location, &[u8]),
+        mut send: impl FnMut(&Neighbour, &[u8]),
     ) {
         let mut neighbours = self.neighbours.iter();
         if neighbours.any(|neighbour| neighbour.session.must_send(now)) {
             for neighbour in &mut self.neighbours {
                 if let Some(control) = neighbour.session.take(now) {
                     neighbour.frame.write(control, key, time, out);
-                    send(neighbour.location, out);
+                    send(neighbour, out);
                 }
             }
         }
@@ -149,11 +137,4 @@ impl Neighbours {
             .map(|neighbour| neighbour.session.next_due())
             .min();
     }
-}
-
-fn log_change(neighbour: &Neighbour) -> Change {
-    let (name, up) = (&neighbour.name, neighbour.session.is_up());
-    tracing::info!(neighbour = name, up, "BFD");
-    let origin = neighbour.origin();
-    Change { origin, up }
 }

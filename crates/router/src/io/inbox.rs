@@ -5,10 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 
-use hawser_kernel::control_message;
-use hawser_kernel::socket_address::from_raw;
-
-use super::checked;
+use hawser_kernel::socket::{address, checked, control_message};
 
 /// Most buffers filled in one call. Each holds up to 64 KiB of merged datagrams.
 const SLOTS: usize = 8;
@@ -97,7 +94,7 @@ impl Inbox {
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
-        })? as usize;
+        })?;
         for (slot, head) in self.slots.iter_mut().zip(&heads).take(count) {
             slot.length = head.msg_len as usize;
             slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
@@ -121,7 +118,7 @@ impl Inbox {
 
     /// The source of the datagrams of slot `slot`.
     pub fn from(&self, slot: usize) -> Option<SocketAddr> {
-        from_raw(&self.slots[slot].from)
+        address(&self.slots[slot].from)
     }
 
     /// The bytes of all slots.
@@ -138,6 +135,6 @@ impl Inbox {
 /// The length of the merged datagrams, if the kernel merged any.
 fn stride(head: &libc::msghdr) -> Option<usize> {
     // SAFETY: recvmmsg has filled the header in, and its control messages are still there.
-    let size: libc::c_int = unsafe { control_message::find(head, libc::SOL_UDP, libc::UDP_GRO) }?;
+    let size: libc::c_int = unsafe { control_message(head, libc::SOL_UDP, libc::UDP_GRO) }?;
     usize::try_from(size).ok()
 }

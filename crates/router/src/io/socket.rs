@@ -1,13 +1,19 @@
-//! UDP sockets as the router needs them.
+//! UDP sockets as the router needs them, and sending many datagrams in one call.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 
-use hawser_kernel::socket::{option, set_option, set_receive_buffer, set_send_buffer};
+use hawser_kernel::socket::{checked, option, set_option, set_receive_buffer, set_send_buffer};
+use rustix::net::SocketAddrAny;
 
 /// Size of the buffer in either direction: 50 ms at 1 Gbit/s, which is also what a link's queue takes
 /// from the send side before it drops.
 const BUFFER: usize = 8 << 20;
+
+/// Room for one control message of two bytes.
+#[repr(C, align(8))]
+struct Control([u8; 32]);
 
 /// A non-blocking socket at `local`, connected to `remote` if there is one, that merges received
 /// datagrams and has large buffers.
@@ -35,6 +41,46 @@ pub(crate) fn open(
     set_receive_buffer(&socket, BUFFER)?;
     set_send_buffer(&socket, BUFFER)?;
     Ok((socket, pending))
+}
+
+/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`, or to the
+/// address the socket is connected to. Does not block.
+pub(crate) fn send(
+    socket: &UdpSocket,
+    parts: &[IoSlice<'_>],
+    segment: Option<u16>,
+    to: Option<SocketAddr>,
+) -> io::Result<()> {
+    // SAFETY: plain data, for which all zeros is a value.
+    let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
+    let mut control = Control([0; 32]);
+    let name = to.map(SocketAddrAny::from);
+    if let Some(name) = &name {
+        head.msg_name = name.as_ptr().cast_mut().cast();
+        head.msg_namelen = name.addr_len();
+    }
+    // IoSlice is guaranteed to have the layout of iovec, and sendmsg does not write to what name and
+    // parts point to.
+    head.msg_iov = parts.as_ptr().cast_mut().cast();
+    head.msg_iovlen = parts.len() as _;
+    if let Some(segment) = segment {
+        head.msg_control = control.0.as_mut_ptr().cast();
+        // SAFETY: the buffer holds CMSG_SPACE(2) bytes and is aligned for a control message, so the
+        // first one and its data lie within it.
+        unsafe {
+            head.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as _;
+            let message = libc::CMSG_FIRSTHDR(&head);
+            (*message).cmsg_level = libc::SOL_UDP;
+            (*message).cmsg_type = libc::UDP_SEGMENT;
+            (*message).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as _;
+            libc::CMSG_DATA(message)
+                .cast::<u16>()
+                .write_unaligned(segment);
+        }
+    }
+    // SAFETY: every pointer in `head` is to memory that outlives the call.
+    checked(unsafe { libc::sendmsg(socket.as_raw_fd(), &head, libc::MSG_DONTWAIT) })?;
+    Ok(())
 }
 
 /// Whether the system has no route to where a packet should go.

@@ -1,9 +1,10 @@
-//! SIGTERM and SIGINT as something to poll.
+//! What the router asks of the system for its own process: signals to wait for, and memory to give
+//! back.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-use super::checked;
+use hawser_kernel::socket::checked;
 
 /// Blocks SIGTERM and SIGINT in this thread while it exists; the descriptor becomes ready when one
 /// arrives.
@@ -20,15 +21,13 @@ impl Signals {
             let mut blocked: libc::sigset_t = std::mem::zeroed();
             let mut before: libc::sigset_t = std::mem::zeroed();
             checked(libc::sigemptyset(&mut blocked))?;
-            checked(libc::sigaddset(&mut blocked, libc::SIGTERM))?;
-            checked(libc::sigaddset(&mut blocked, libc::SIGINT))?;
-            let descriptor = checked(libc::signalfd(
-                -1,
-                &blocked,
-                libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-            ))?;
+            for signal in [libc::SIGTERM, libc::SIGINT] {
+                checked(libc::sigaddset(&mut blocked, signal))?;
+            }
+            let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+            let descriptor = checked(libc::signalfd(-1, &blocked, flags))?;
             // Fresh from the kernel, so nothing else owns it.
-            let descriptor = OwnedFd::from_raw_fd(descriptor);
+            let descriptor = OwnedFd::from_raw_fd(descriptor as RawFd);
             match libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &mut before) {
                 0 => Ok(Self { descriptor, before }),
                 error => Err(io::Error::from_raw_os_error(error)),
@@ -50,5 +49,15 @@ impl Drop for Signals {
         }
         // SAFETY: `before` is the mask that pthread_sigmask returned.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, std::ptr::null_mut()) };
+    }
+}
+
+/// Returns freed memory to the system. glibc keeps what is between blocks in use; other C libraries
+/// return memory on their own.
+pub(crate) fn release_memory() {
+    // SAFETY: malloc_trim may be called at any time, from any thread.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }

@@ -1,0 +1,88 @@
+//! Waiting for signals, packets and requests, with timeouts below a millisecond.
+
+use std::io;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use hawser_kernel::socket::checked;
+
+/// What the router waits for: signals, its ports, then clients of the control socket.
+pub(crate) struct Waiting {
+    entries: Vec<libc::pollfd>,
+    /// Place of the first client.
+    clients: usize,
+}
+
+/// What to wait for at a descriptor: events of poll(2).
+pub(crate) fn entry(descriptor: RawFd, events: libc::c_short) -> libc::pollfd {
+    libc::pollfd {
+        fd: descriptor,
+        events,
+        revents: 0,
+    }
+}
+
+impl Waiting {
+    /// The descriptors must stay open while they are waited for: a closed one is reported as ready.
+    pub fn new(signals: RawFd, ports: impl Iterator<Item = RawFd>) -> Self {
+        let entries: Vec<_> = std::iter::once(signals)
+            .chain(ports)
+            .map(|descriptor| entry(descriptor, libc::POLLIN))
+            .collect();
+        Self {
+            clients: entries.len(),
+            entries,
+        }
+    }
+
+    /// Waits for these clients from now on.
+    pub fn set_clients(&mut self, clients: impl Iterator<Item = libc::pollfd>) {
+        self.entries.truncate(self.clients);
+        self.entries.extend(clients);
+    }
+
+    /// Waits until a descriptor is ready or a signal interrupts, no longer than `timeout` if there
+    /// is one.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = timeout.map(|time| libc::timespec {
+            tv_sec: time.as_secs() as libc::time_t,
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        let timeout = timeout.as_ref().map_or(std::ptr::null(), |time| time as _);
+        // SAFETY: the pointers are to memory that outlives the call, with its true length; no
+        // signal mask is given.
+        let ready = checked(unsafe {
+            libc::ppoll(
+                self.entries.as_mut_ptr(),
+                self.entries.len() as libc::nfds_t,
+                timeout,
+                std::ptr::null(),
+            )
+        });
+        match ready {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                self.entries.iter_mut().for_each(|entry| entry.revents = 0);
+                Ok(())
+            }
+            ready => ready.map(drop),
+        }
+    }
+
+    /// Whether a signal has arrived.
+    pub fn signalled(&self) -> bool {
+        self.entries[0].revents != 0
+    }
+
+    /// Puts the numbers of the ports that have packets, or have failed, into `ready`.
+    pub fn ready_ports(&self, ready: &mut Vec<usize>) {
+        let ports = self.entries[1..self.clients].iter().enumerate();
+        ready.clear();
+        ready.extend(ports.filter_map(|(port, entry)| (entry.revents != 0).then_some(port)));
+    }
+
+    /// Whether a client can be served.
+    pub fn client_is_ready(&self) -> bool {
+        let mut clients = self.entries[self.clients..].iter();
+        clients.any(|client| client.revents != 0)
+    }
+}

@@ -1,0 +1,120 @@
+//! A router without its waiting and its control socket: what it does besides passing packets on.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::time::Instant;
+
+use hawser_topology::LinkState;
+
+use crate::io::{dropped, release_memory};
+use crate::live::Counters;
+use crate::port::position;
+use crate::reason::Reason;
+use crate::switch::{Switch, unix_time};
+use crate::verdict::Origin;
+
+impl Switch {
+    /// The ports' sockets.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.ports.iter().map(|port| port.socket.as_raw_fd())
+    }
+
+    /// When the next held or BFD packets are due.
+    pub fn next_due(&self) -> Option<Instant> {
+        let held = self.ports.iter();
+        held.filter_map(|port| port.emulator.next_due())
+            .chain(self.neighbours.next_due())
+            .min()
+    }
+
+    /// Whether packets are held.
+    pub fn holds_packets(&self) -> bool {
+        let mut ports = self.ports.iter();
+        ports.any(|port| port.emulator.next_due().is_some())
+    }
+
+    /// Sends the held and BFD packets that are due.
+    pub fn send_due(&mut self, now: Instant) {
+        for port in &mut self.ports {
+            port.send_due(now, &mut self.drops);
+        }
+        self.run_bfd(now);
+    }
+
+    /// Releases memory that delayed packets no longer use.
+    pub fn release_memory(&mut self) {
+        let mut drained = false;
+        for port in &mut self.ports {
+            drained |= port.emulator.take_drained();
+        }
+        if drained {
+            release_memory();
+        }
+    }
+
+    /// Makes interface `id` behave as `state` says; `false` when the router does not have it.
+    pub fn set_link(&mut self, id: u16, state: &LinkState) -> bool {
+        let Some(port) = position(&self.ports, id).filter(|_| id != 0) else {
+            return false;
+        };
+        self.ports[port].set_link(state, &mut self.drops);
+        self.measure_mtu(port);
+        self.forwarder.set_up(id, state.up)
+    }
+
+    pub fn counters(&self) -> Counters {
+        let ports = self.ports.iter();
+        let mut drops = self.drops.by_name();
+        let unread = ports.clone().filter_map(|port| dropped(&port.socket).ok());
+        match unread.sum() {
+            0 => {}
+            unread => drop(drops.insert(Reason::ReceiveBufferFull.name().to_owned(), unread)),
+        }
+        Counters {
+            interfaces: ports.map(|port| (port.id, port.counters)).collect(),
+            drops,
+            bfd: self.neighbours.states(),
+        }
+    }
+
+    /// Receives at the ports that are `ready`, in turns until none has more packets, but for a
+    /// bounded number of turns. Returns the number of packets, without BFD packets.
+    pub fn receive(&mut self, ready: &mut Vec<usize>, now: Instant) -> usize {
+        /// Then held packets and the control socket get their turn.
+        const TURNS: usize = 8;
+        let mut packets = 0;
+        for _ in 0..TURNS {
+            ready.retain(|port| {
+                let (count, more) = self.turn(*port, now);
+                packets += count;
+                more
+            });
+        }
+        packets
+    }
+
+    /// Ends BFD sessions with silent neighbours, and sends the BFD packets that are due.
+    fn run_bfd(&mut self, now: Instant) {
+        if self.neighbours.next_due().is_none_or(|due| now < due) {
+            return;
+        }
+        let ports = &mut self.ports;
+        let last_arrival = |origin| match origin {
+            Origin::Interface(id) => {
+                let port = &ports[position(ports, id)?];
+                port.last_arrival.filter(|_| port.up)
+            }
+            Origin::Sibling(_) | Origin::Host => None,
+        };
+        for origin in self.neighbours.expire(now, last_arrival) {
+            self.set_bfd_up(origin, false);
+        }
+        let (key, time) = (&self.forwarder.key, unix_time());
+        let out = &mut self.scratch;
+        self.neighbours
+            .send_due(now, time, key, out, |neighbour, packet| {
+                if let Some(port) = position(&self.ports, neighbour.origin.interface()) {
+                    self.ports[port].send_bfd(packet, neighbour.address, now);
+                }
+            });
+    }
+}
