@@ -10,6 +10,7 @@ use crate::Reason;
 ///
 /// The reason is a [`Reason`] or a transfer's own, such as one that the other end gave.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[must_use]
 pub struct Decision<R = Reason> {
     /// Whether the path is used.
     pub verdict: Verdict,
@@ -18,40 +19,29 @@ pub struct Decision<R = Reason> {
 }
 
 impl<R> Decision<R> {
+    /// This, because of `reason`.
+    pub fn new(verdict: Verdict, reason: R) -> Self {
+        Self { verdict, reason }
+    }
+
     /// Taken, because of `reason`.
-    #[must_use]
     pub fn taken(reason: R) -> Self {
-        Self {
-            verdict: Verdict::Taken,
-            reason,
-        }
+        Self::new(Verdict::Taken, reason)
     }
 
     /// Left, because of `reason`.
-    #[must_use]
     pub fn left(reason: R) -> Self {
-        Self {
-            verdict: Verdict::Left,
-            reason,
-        }
+        Self::new(Verdict::Left, reason)
     }
 
     /// Waiting, because of `reason`.
-    #[must_use]
     pub fn waiting(reason: R) -> Self {
-        Self {
-            verdict: Verdict::Waiting,
-            reason,
-        }
+        Self::new(Verdict::Waiting, reason)
     }
 
     /// The same verdict, with the reason as another type.
-    #[must_use]
     pub fn convert<T: From<R>>(self) -> Decision<T> {
-        Decision {
-            verdict: self.verdict,
-            reason: self.reason.into(),
-        }
+        Decision::new(self.verdict, self.reason.into())
     }
 }
 
@@ -75,10 +65,6 @@ pub enum Verdict {
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Taken => "taken",
-            Self::Left => "left",
-            Self::Waiting => "waiting",
-        })
+        self.serialize(f)
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::policy::Judged;
-use crate::{Decision, Interface, Path, Policy, Reason, Select, Value, Verdict, select};
+use crate::{Decision, Interface, Path, Policy, Rank, Reason, Select, Verdict, select};
 
 /// What [`explain`] found.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Explanation {
     /// Where it stands among the paths that were compared, from 1; null where it was not.
     pub rank: Option<usize>,
     /// What was compared, in order of precedence.
-    pub values: Vec<Value>,
+    pub values: Vec<Rank>,
     /// The share of the bytes that it is to carry, from 0 to 1; null where that is left open.
     pub share: Option<f64>,
 }

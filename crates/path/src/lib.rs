@@ -6,7 +6,7 @@
 //!
 //! - [`Path`], [`Interface`], [`Fingerprint`], [`Metadata`]: what a path is.
 //! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`]: by a
-//!   combination ([`Select`]) of [`Strategy`]s.
+//!   combination ([`Select`]) of [`STRATEGIES`].
 //! - [`explain()`]: the same for people and programs: what was compared, and what came of it.
 //! - [`Slots`]: which of them wait, by their handshakes and slot by slot.
 //! - [`Sense`]: whether paths that share interfaces may be used together after all.
@@ -21,10 +21,8 @@ mod explain;
 mod fingerprint;
 mod interface;
 mod metadata;
-mod number;
 mod path;
 mod policy;
-mod rate;
 mod reason;
 mod select;
 mod sense;
@@ -45,10 +43,10 @@ pub use self::interface::{Interface, InterfaceParseError};
 pub use self::metadata::{Discovery, Geo, LinkType, Metadata};
 pub use self::path::{Path, PathError};
 pub use self::policy::{Acl, AclEntry, AclError, Judged, Policies, Policy, PolicyError};
-pub use self::reason::{Reason, Sensed};
+pub use self::reason::{Overlap, PeerOverlap, Reason, Sensed};
 pub use self::select::{
-    Candidate, Kind, Measured, Part, Pick, Rank, Ranked, STRATEGIES, Select, SelectError,
-    Selection, Strategy, Value, select, select_measured,
+    Kind, Measured, Part, Rank, Ranked, STRATEGIES, Select, SelectError, Selection, select,
+    select_measured,
 };
 pub use self::sense::{Sense, SenseAction, SenseOptions};
 pub use self::sequence::{Sequence, SequenceError};

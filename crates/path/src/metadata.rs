@@ -72,12 +72,7 @@ pub enum LinkType {
 
 impl fmt::Display for LinkType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // scionproto's words.
-        f.write_str(match self {
-            Self::Unset => "unset",
-            Self::Direct => "direct",
-            Self::MultiHop => "multihop",
-            Self::OpenNet => "opennet",
-        })
+        // Serde has scionproto's words.
+        self.serialize(f)
     }
 }

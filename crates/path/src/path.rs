@@ -1,7 +1,7 @@
 //! A path from one AS to another.
 
-use std::fmt;
 use std::time::Duration;
+use std::{fmt, iter};
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
@@ -184,6 +184,12 @@ impl Path {
     pub fn shared<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = Interface> + 'a {
         let ours = self.interfaces.iter().copied();
         ours.filter(|one| other.interfaces.contains(one))
+    }
+
+    /// The ASes on the path, both ends included, in order of travel.
+    pub(crate) fn ases(&self) -> impl Iterator<Item = IsdAsn> {
+        let entered = self.interfaces.iter().skip(1).step_by(2);
+        iter::once(self.src).chain(entered.map(|interface| interface.isd_as))
     }
 
     /// ASes on the path, both ends included, as `scion showpaths` counts hops.

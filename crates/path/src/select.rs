@@ -1,25 +1,50 @@
 //! Which of the paths to a peer are used, and why.
 
+mod candidate;
 mod combine;
-mod cost;
 mod kind;
-mod selection;
 mod strategies;
-mod strategy;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
+use self::candidate::Candidate;
+pub use self::candidate::{Measured, Part, Rank};
 pub use self::combine::{Select, SelectError};
 pub use self::kind::Kind;
-pub use self::selection::{Ranked, Selection, Value};
+use self::kind::{Pick, Rule};
 pub use self::strategies::STRATEGIES;
-use self::strategies::Shortest;
-pub use self::strategy::{Candidate, Measured, Part, Pick, Rank, Strategy};
-use crate::{Decision, Path, Reason};
+use self::strategies::shortest;
+use crate::{Decision, Interface, Path, Reason};
+
+/// What [`select`] decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Selection {
+    /// Indices of the paths taken, best first.
+    pub taken: Vec<usize>,
+    /// One for each path, in the order in which they were given.
+    pub decisions: Vec<Decision>,
+    /// The interfaces that were not counted when paths were compared, because every path has to use
+    /// them.
+    pub ignored: Vec<Interface>,
+    /// The paths that were compared, the first in rank first: all but copies.
+    pub ranking: Vec<Ranked>,
+    /// For each path in `taken` the share of the bytes that it is to carry, from 0 to 1 and 1 in
+    /// all; `None` where the strategies leave that open.
+    pub shares: Option<Vec<f64>>,
+}
+
+/// Where a path stands among those that were compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked {
+    /// Which of the paths given.
+    pub index: usize,
+    /// What was compared, in order of precedence: what each ranking strategy says, then hops. Paths
+    /// alike in all of it stand by announced latency and fingerprint.
+    pub values: Vec<Rank>,
+}
 
 /// Chooses at most `max` of the paths to a peer, and says of each path why it was taken or left.
 /// Nothing is known of the paths but what is announced.
@@ -39,48 +64,31 @@ pub fn select_measured<P: AsRef<Path>>(
     select: &Select,
     max: usize,
 ) -> Selection {
-    // Paths that are not among the candidates are copies of those that are.
-    let mut decisions = vec![Decision::left(Reason::Copy); paths.len()];
     let mut candidates = distinct(paths, measured);
-    candidates.retain(|candidate| {
-        let refused = select.strategies.iter().map(|one| one.filter(candidate));
-        let refused = refused.filter_map(Result::err).next();
-        if let Some(reason) = &refused {
-            decisions[candidate.index] = Decision::left(reason.clone());
-        }
-        refused.is_none()
-    });
-    let mut by: Option<&Arc<dyn Strategy>> = None;
-    let mut values = BTreeMap::new();
     for candidate in &mut candidates {
-        let mut said = Vec::new();
-        for strategy in &select.strategies {
-            if let Some(rank) = strategy.rank(candidate) {
-                by.get_or_insert(strategy);
-                said.push(Value::of(strategy.as_ref(), &rank));
-                candidate.ranks.push(rank);
-            }
-        }
-        // Hops count in any case, after all else.
-        if !select.strategies.iter().any(|one| one.ranks_by_hops()) {
-            let rank = Shortest.rank(candidate);
-            said.extend(rank.map(|rank| Value::of(&Shortest, &rank)));
-        }
-        values.insert(candidate.index, said);
+        let ranks = select.ranks.iter().filter_map(|kind| match kind.rule {
+            Rule::Rank(rank) => Some(rank(candidate, &select.carbon)),
+            Rule::Pick(_) => None,
+        });
+        candidate.ranks = ranks.collect();
     }
     candidates.sort_by_cached_key(|one| {
         let latency = one.path.latency();
         (one.cost(), latency.is_none(), latency, one.fingerprint)
     });
 
-    let ranking = candidates.iter().map(|one| Ranked {
-        index: one.index,
-        values: values.remove(&one.index).unwrap_or_default(),
+    // Hops count in any case, after all else.
+    let by_hops = select.ranks.iter().any(|kind| kind.by_hops);
+    let ranking = candidates.iter().map(|one| {
+        let hops = (!by_hops).then(|| shortest::rank(one, &select.carbon));
+        Ranked {
+            index: one.index,
+            values: one.ranks.iter().cloned().chain(hops).collect(),
+        }
     });
     let ranking = ranking.collect();
 
-    let picker = select.strategies.iter().find(|one| one.picks());
-    let pick = match picker {
+    let pick = match &select.picker {
         Some(picker) => picker.pick(&candidates, max),
         None => Pick {
             taken: (0..candidates.len().min(max))
@@ -89,17 +97,13 @@ pub fn select_measured<P: AsRef<Path>>(
             ..Pick::default()
         },
     };
-    // Hops are shown with each path; other values belong in the reason.
-    let by_hops = by.is_none_or(|by| by.ranks_by_hops());
+    // Paths that are not among the candidates are copies of those that are.
+    let mut decisions = vec![Decision::left(Reason::Copy); paths.len()];
+    let first = *select.ranks.first().unwrap_or(&&shortest::KIND);
     for candidate in &candidates {
-        let reason = match by_hops {
-            true => Reason::Limit { max },
-            false => Reason::LimitAt {
-                max,
-                value: candidate.value(),
-            },
-        };
-        decisions[candidate.index] = Decision::left(reason);
+        // Hops are shown with each path; other values belong in the reason.
+        let value = (!first.by_hops).then(|| candidate.value());
+        decisions[candidate.index] = Decision::left(Reason::Limit { max, value });
     }
     for (rank, reason) in pick.left {
         decisions[candidates[rank].index] = Decision::left(reason);
@@ -107,11 +111,11 @@ pub fn select_measured<P: AsRef<Path>>(
     let mut taken = Vec::new();
     for (rank, reason) in pick.taken {
         let candidate = &candidates[rank];
-        let first = || Reason::First {
-            best: by.map_or(Shortest.best(), |by| by.best()),
+        let by_rank = || Reason::First {
+            best: first.best,
             value: candidate.value(),
         };
-        decisions[candidate.index] = Decision::taken(reason.unwrap_or_else(first));
+        decisions[candidate.index] = Decision::taken(reason.unwrap_or_else(by_rank));
         taken.push(candidate.index);
     }
     Selection {

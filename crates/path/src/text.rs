@@ -1,4 +1,20 @@
-//! Types that are their text in serde.
+//! Texts that several types write or read.
+
+/// A number up to 65535 in decimal digits; `parse` alone would let a sign through.
+pub(crate) fn number(text: &str) -> Option<u16> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+/// Bits per second, as `12.5 Mbit/s`.
+pub(crate) fn mbit(rate: u64) -> String {
+    format!("{:.1} Mbit/s", rate as f64 / 1e6)
+}
+
+/// What is added to a word where there are `count` of it.
+pub(crate) fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
 
 /// Implements `Serialize` through `Display` and `Deserialize` through `FromStr`.
 macro_rules! serde_as_text {

@@ -51,7 +51,10 @@ mod tests {
         let left = hawser_path::Decision::left(hawser_path::Reason::RemoteChooses);
         let left: Decision = left.convert();
         assert_eq!(left.to_string(), "left: by the uploader: not chosen");
-        let limit = hawser_path::Reason::Limit { max: 2 };
+        let limit = hawser_path::Reason::Limit {
+            max: 2,
+            value: None,
+        };
         let left: Decision = hawser_path::Decision::left(limit.clone()).convert();
         assert_eq!(left.reason, Reason::Path(limit));
         assert_eq!(left.to_string(), "left: limit of 2 paths reached");

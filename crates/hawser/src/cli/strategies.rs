@@ -37,7 +37,7 @@ pub(super) fn ranking(text: &str) -> Result<Select, String> {
 }
 
 fn kinds(picks: bool) -> impl Iterator<Item = &'static Kind> {
-    STRATEGIES.iter().filter(move |kind| kind.picks == picks)
+    STRATEGIES.iter().filter(move |kind| kind.picks() == picks)
 }
 
 /// `shortest (the fewest hops), latency (…)`.
@@ -55,7 +55,7 @@ mod tests {
         let (select, rank) = (select_help(), ranking_help());
         for kind in &STRATEGIES {
             assert!(select.contains(&kind.to_string()), "{select}");
-            assert_eq!(rank.contains(&kind.to_string()), !kind.picks, "{rank}");
+            assert_eq!(rank.contains(&kind.to_string()), !kind.picks(), "{rank}");
         }
     }
 

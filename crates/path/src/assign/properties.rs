@@ -160,15 +160,15 @@ proptest! {
                         let whole = offer.unwrap().path.interfaces.len();
                         prop_assert_eq!(but_only_way, counted(&assignment, one).len() < whole);
                     }
-                    (Verdict::Taken, Reason::SharesAtNoCost { interface, with, peer: owner }) => {
-                        let other = (owner.parse().unwrap(), with);
+                    (Verdict::Taken, Reason::SharesAtNoCost(overlap)) => {
+                        let other = (overlap.peer.parse().unwrap(), overlap.with);
                         prop_assert!(beside.contains(&&other) && allowed(&assignment, one, other));
-                        prop_assert_eq!(interface, shared(&assignment, one, other)[0]);
+                        prop_assert_eq!(overlap.interface, shared(&assignment, one, other)[0]);
                     }
-                    (Verdict::Left, Reason::SharesWithPeer { interface, with, peer: owner }) => {
-                        let other = (owner.parse().unwrap(), with);
+                    (Verdict::Left, Reason::SharesWithPeer(overlap)) => {
+                        let other = (overlap.peer.parse().unwrap(), overlap.with);
                         prop_assert!(beside.contains(&&other) && !allowed(&assignment, one, other));
-                        prop_assert_eq!(interface, shared(&assignment, one, other)[0]);
+                        prop_assert_eq!(overlap.interface, shared(&assignment, one, other)[0]);
                     }
                     (Verdict::Left, Reason::PeerLimit { peer: owner, max }) => {
                         prop_assert_eq!(owner, peer.to_string());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::assignment::{Assignment, Offer};
 use super::table::Item;
-use crate::{Decision, Fingerprint, Interface, Reason, Verdict};
+use crate::{Decision, PeerOverlap, Reason, Verdict};
 
 impl<K: Copy + Ord + fmt::Display> Assignment<K> {
     /// What was decided about a path, and why.
@@ -21,14 +21,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
                         but_only_way: counted.len() < path.interfaces.len(),
                     }
                 }
-                Some(other) => {
-                    let (interface, with, peer) = self.shared(item, other);
-                    Reason::SharesAtNoCost {
-                        interface,
-                        with,
-                        peer,
-                    }
-                }
+                Some(other) => Reason::SharesAtNoCost(self.shared(item, other)),
             };
             (Verdict::Taken, reason)
         } else if seat.count == 0 {
@@ -36,14 +29,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         } else {
             let mut sharing = table.sharing(item);
             let reason = match sharing.find(|&other| !table.may_share(item, other)) {
-                Some(other) => {
-                    let (interface, with, peer) = self.shared(item, other);
-                    Reason::SharesWithPeer {
-                        interface,
-                        with,
-                        peer,
-                    }
-                }
+                Some(other) => Reason::SharesWithPeer(self.shared(item, other)),
                 None => Reason::PeerLimit {
                     peer: self.keys[entry.seat].to_string(),
                     max: seat.most,
@@ -56,19 +42,17 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
 
     /// What a path shares with another: its first interface that both cross, and which path of
     /// which peer the other is.
-    fn shared(&self, item: Item, other: Item) -> (Interface, Fingerprint, String) {
-        let table = &self.table;
-        let links = table.links(item);
+    fn shared(&self, item: Item, other: Item) -> PeerOverlap {
+        let (offer, table) = (self.offer(item), &self.table);
         let theirs = table.links(other);
-        let shared = links.iter().find(|link| theirs.contains(link));
-        let interface = self
-            .offer(item)
-            .links
-            .iter()
-            .position(|link| Some(link) == shared);
-        let interface = self.offer(item).path.interfaces[interface.unwrap_or(0)];
-        let peer = self.keys[table.items[other].seat].to_string();
-        (interface, self.offer(other).fingerprint, peer)
+        let mut links = table.links(item).iter();
+        let shared = links.find(|link| theirs.contains(link));
+        let place = offer.links.iter().position(|link| Some(link) == shared);
+        PeerOverlap {
+            interface: offer.path.interfaces[place.unwrap_or(0)],
+            with: self.offer(other).fingerprint,
+            peer: self.keys[table.items[other].seat].to_string(),
+        }
     }
 
     fn offer(&self, item: Item) -> &Offer {

@@ -8,7 +8,7 @@ use sciparse::identifier::isd::Isd;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::Interface;
-use crate::number::number;
+use crate::text::number;
 
 /// A hop predicate as it stands in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where 0
 /// stands for any.

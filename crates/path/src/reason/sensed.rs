@@ -1,16 +1,18 @@
 //! What sensing found, in figures.
 
-use std::fmt;
 use std::time::Duration;
 
-use crate::rate::Rate;
+use thiserror::Error;
+
+use crate::text::mbit;
 
 /// What was found out about a path that shares interfaces with paths in use. Rates are in bits per
 /// second.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Sensed {
     /// It is being tried.
+    #[error("tried beside {} {}", tried_beside(*.sharing), mbit(*.rate))]
     Trial {
         /// How many paths in use it shares interfaces with.
         sharing: usize,
@@ -18,6 +20,10 @@ pub enum Sensed {
         rate: u64,
     },
     /// It adds to the rest.
+    #[error(
+        "no shared bottleneck: with its {} the sum rose from {} to {}",
+        mbit(*.own), mbit(*.before), mbit(*.after)
+    )]
     Gain {
         /// What it carries.
         own: u64,
@@ -27,6 +33,10 @@ pub enum Sensed {
         after: u64,
     },
     /// A path in use lost by it.
+    #[error(
+        "shared bottleneck: a path fell from {} to {} beside its {}; tried again after {} s",
+        mbit(*.had), mbit(*.has), mbit(*.own), .again.as_secs()
+    )]
     Bottleneck {
         /// What that carried without it.
         had: u64,
@@ -38,6 +48,10 @@ pub enum Sensed {
         again: Duration,
     },
     /// No path in use lost, but all together did not gain.
+    #[error(
+        "no gain: {} before it, {} with it; tried again after {} s",
+        mbit(*.before), mbit(*.after), .again.as_secs()
+    )]
     NoGain {
         /// What those it shares with carried without it.
         before: u64,
@@ -47,13 +61,19 @@ pub enum Sensed {
         again: Duration,
     },
     /// Nothing could be measured during the trial.
+    #[error("its trial measured nothing; tried again after {} s", .again.as_secs())]
     Unmeasured {
         /// How long it is not tried again.
         again: Duration,
     },
     /// The paths it shares with changed during the trial.
+    #[error("what it shares with changed during its trial")]
     Changed,
     /// A path in use carries less than it did, so this one is paused to see whether it is why.
+    #[error(
+        "paused for a check: a path it shares with fell from {} to {}",
+        mbit(*.had), mbit(*.has)
+    )]
     Check {
         /// What that carried.
         had: u64,
@@ -61,6 +81,10 @@ pub enum Sensed {
         has: u64,
     },
     /// With this one paused, the other path carried more.
+    #[error(
+        "shared bottleneck: a path rose from {} to {} without it; tried again after {} s",
+        mbit(*.has), mbit(*.without), .again.as_secs()
+    )]
     Recovered {
         /// What that carried beside it.
         has: u64,
@@ -70,84 +94,16 @@ pub enum Sensed {
         again: Duration,
     },
     /// With this one paused, the other path carried no more: that has another cause.
+    #[error("no shared bottleneck: without it the other path stayed at {}", mbit(*.without))]
     Innocent {
         /// What that carried while it was paused.
         without: u64,
     },
 }
 
-impl fmt::Display for Sensed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Trial { sharing: 1, rate } => write!(
-                f,
-                "tried beside a path it shares interfaces with, which carries {}",
-                Rate(rate)
-            ),
-            Self::Trial { sharing, rate } => write!(
-                f,
-                "tried beside {sharing} paths it shares interfaces with, which carry {}",
-                Rate(rate)
-            ),
-            Self::Gain { own, before, after } => write!(
-                f,
-                "no shared bottleneck: with its {} the sum rose from {} to {}",
-                Rate(own),
-                Rate(before),
-                Rate(after)
-            ),
-            Self::Bottleneck {
-                had,
-                has,
-                own,
-                again,
-            } => write!(
-                f,
-                "shared bottleneck: a path fell from {} to {} beside its {}; tried again after {} s",
-                Rate(had),
-                Rate(has),
-                Rate(own),
-                again.as_secs()
-            ),
-            Self::NoGain {
-                before,
-                after,
-                again,
-            } => write!(
-                f,
-                "no gain: {} before it, {} with it; tried again after {} s",
-                Rate(before),
-                Rate(after),
-                again.as_secs()
-            ),
-            Self::Unmeasured { again } => write!(
-                f,
-                "its trial measured nothing; tried again after {} s",
-                again.as_secs()
-            ),
-            Self::Changed => f.write_str("what it shares with changed during its trial"),
-            Self::Check { had, has } => write!(
-                f,
-                "paused for a check: a path it shares with fell from {} to {}",
-                Rate(had),
-                Rate(has)
-            ),
-            Self::Recovered {
-                has,
-                without,
-                again,
-            } => write!(
-                f,
-                "shared bottleneck: a path rose from {} to {} without it; tried again after {} s",
-                Rate(has),
-                Rate(without),
-                again.as_secs()
-            ),
-            Self::Innocent { without } => write!(
-                f,
-                "no shared bottleneck: without it the other path stayed at {}",
-                Rate(without)
-            ),
-        }
+fn tried_beside(sharing: usize) -> String {
+    match sharing {
+        1 => "a path it shares interfaces with, which carries".to_owned(),
+        _ => format!("{sharing} paths it shares interfaces with, which carry"),
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::cost::RANKS;
-use super::strategies::{Disjoint, STRATEGIES, Shortest};
-use super::strategy::Strategy;
+use super::candidate::RANKS;
+use super::kind::{Kind, Picker, Rule};
+use super::strategies::{Disjoint, STRATEGIES, shortest};
 use crate::Carbon;
 use crate::text::serde_as_text;
 
@@ -21,7 +21,9 @@ use crate::text::serde_as_text;
 /// Two are equal when they are printed alike; a [`Carbon`] table does not show there.
 #[derive(Debug, Clone)]
 pub struct Select {
-    pub(super) strategies: Vec<Arc<dyn Strategy>>,
+    pub(super) ranks: Vec<&'static Kind>,
+    pub(super) picker: Option<Arc<dyn Picker>>,
+    pub(super) carbon: Arc<Carbon>,
 }
 
 /// A text is not a [`Select`].
@@ -54,67 +56,41 @@ pub enum SelectError {
 }
 
 impl Select {
+    fn new(ranks: Vec<&'static Kind>, picker: Option<Arc<dyn Picker>>) -> Self {
+        Self {
+            ranks,
+            picker,
+            carbon: Arc::default(),
+        }
+    }
+
     /// The paths with the fewest hops.
     pub fn shortest() -> Self {
-        Self {
-            strategies: vec![Arc::new(Shortest)],
-        }
+        Self::new(vec![&shortest::KIND], None)
     }
 
     /// As many paths as possible of which no two share an interface.
     pub fn disjoint() -> Self {
-        Self {
-            strategies: vec![Arc::new(Disjoint { most: 0 })],
-        }
-    }
-
-    /// These strategies, those that rank in their order.
-    ///
-    /// # Errors
-    /// When two of them pick, two have the same text, or more than 7 do not pick.
-    pub fn of(strategies: Vec<Arc<dyn Strategy>>) -> Result<Self, SelectError> {
-        let (picks, mut ordered): (Vec<_>, Vec<_>) =
-            strategies.into_iter().partition(|one| one.picks());
-        if let [one, other, ..] = &picks[..] {
-            return Err(SelectError::TwoPick(one.text(), other.text()));
-        }
-        if ordered.len() > RANKS {
-            return Err(SelectError::Many);
-        }
-        ordered.extend(picks);
-        for (at, one) in ordered.iter().enumerate() {
-            if ordered[..at].iter().any(|other| other.text() == one.text()) {
-                return Err(SelectError::Twice(one.text()));
-            }
-        }
-        Ok(Self {
-            strategies: ordered,
-        })
+        Self::new(Vec::new(), Some(Arc::new(Disjoint { most: 0 })))
     }
 
     /// Whether a [`Carbon`] table is of use to any of the strategies.
     pub fn uses_carbon(&self) -> bool {
-        let table = Carbon::default();
-        let mut strategies = self.strategies.iter();
-        strategies.any(|one| one.with_carbon(&table).is_some())
+        self.ranks.iter().any(|kind| kind.by_carbon)
     }
 
     /// Only the strategies that rank: for a choice in which something else picks, such as
     /// [`Assignment`](crate::Assignment).
     pub fn ranking(&self) -> Self {
-        let ranks = self.strategies.iter().filter(|one| !one.picks());
         Self {
-            strategies: ranks.cloned().collect(),
+            picker: None,
+            ..self.clone()
         }
     }
 
     /// The same with this table for the strategies that use one.
     pub fn with_carbon(mut self, table: &Carbon) -> Self {
-        for one in &mut self.strategies {
-            if let Some(with_table) = one.with_carbon(table) {
-                *one = with_table;
-            }
-        }
+        self.carbon = Arc::new(table.clone());
         self
     }
 }
@@ -123,23 +99,37 @@ impl FromStr for Select {
     type Err = SelectError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::of(text.split(',').map(one).collect::<Result<_, _>>()?)
+        let (mut ranks, mut pickers): (Vec<&Kind>, Vec<Arc<dyn Picker>>) = Default::default();
+        for text in text.split(',').map(str::trim) {
+            let (name, argument) = match text.split_once(':') {
+                Some((name, argument)) => (name, Some(argument)),
+                None => (text, None),
+            };
+            let kind = STRATEGIES.iter().find(|kind| kind.name == name);
+            let kind = kind.ok_or_else(|| SelectError::Unknown(text.to_owned()))?;
+            let unfit = || SelectError::Argument {
+                text: text.to_owned(),
+                remedy: kind.remedy,
+            };
+            match kind.rule {
+                Rule::Pick(read) => pickers.push(read(argument).ok_or_else(unfit)?),
+                Rule::Rank(_) if argument.is_none() => ranks.push(kind),
+                Rule::Rank(_) => return Err(unfit()),
+            }
+        }
+        if let [one, other, ..] = &pickers[..] {
+            return Err(SelectError::TwoPick(one.text(), other.text()));
+        }
+        if ranks.len() > RANKS {
+            return Err(SelectError::Many);
+        }
+        for (at, one) in ranks.iter().enumerate() {
+            if ranks[..at].iter().any(|other| other.name == one.name) {
+                return Err(SelectError::Twice(one.name.to_owned()));
+            }
+        }
+        Ok(Self::new(ranks, pickers.pop()))
     }
-}
-
-/// Reads one strategy.
-fn one(text: &str) -> Result<Arc<dyn Strategy>, SelectError> {
-    let text = text.trim();
-    let (name, argument) = match text.split_once(':') {
-        Some((name, argument)) => (name, Some(argument)),
-        None => (text, None),
-    };
-    let kind = STRATEGIES.iter().find(|kind| kind.name == name);
-    let kind = kind.ok_or_else(|| SelectError::Unknown(text.to_owned()))?;
-    (kind.read)(argument).ok_or_else(|| SelectError::Argument {
-        text: text.to_owned(),
-        remedy: kind.remedy,
-    })
 }
 
 /// The names of all strategies: `shortest, latency and disjoint`.
@@ -153,11 +143,9 @@ fn names() -> String {
 
 impl fmt::Display for Select {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, one) in self.strategies.iter().enumerate() {
-            let comma = if at == 0 { "" } else { "," };
-            write!(f, "{comma}{}", one.text())?;
-        }
-        Ok(())
+        let ranks = self.ranks.iter().map(|kind| kind.name.to_owned());
+        let picker = self.picker.iter().map(|picker| picker.text());
+        f.write_str(&ranks.chain(picker).collect::<Vec<_>>().join(","))
     }
 }
 

@@ -5,11 +5,10 @@ mod bandwidth;
 mod carbon;
 mod disjoint;
 mod latency;
-mod shortest;
+pub(super) mod shortest;
 mod spread;
 
 pub(super) use self::disjoint::Disjoint;
-pub(super) use self::shortest::Shortest;
 use super::kind::Kind;
 
 /// All strategies that a [`Select`](super::Select) can name, in the order in which help lists them.

@@ -1,54 +1,42 @@
 //! `bandwidth`: the highest rate, measured or else the lowest announced on the path.
 
-use crate::select::kind::{self, Kind};
-use crate::select::strategy::{Candidate, Rank, Strategy};
+use crate::Carbon;
+use crate::select::candidate::{Candidate, Rank};
+use crate::select::kind::{Kind, Rule};
 
-pub(super) const KIND: Kind = Kind::ranking(
-    "bandwidth",
-    "the highest rate, measured or else the lowest announced on the path",
-    kind::plain::<Bandwidth>,
-);
+pub(super) const KIND: Kind = Kind {
+    best: "highest bandwidth",
+    ..Kind::new(
+        "bandwidth",
+        "the highest rate, measured or else the lowest announced on the path",
+        Rule::Rank(rank),
+    )
+};
 
-#[derive(Debug, Default)]
-struct Bandwidth;
-
-impl Strategy for Bandwidth {
-    fn text(&self) -> String {
-        KIND.name.to_owned()
-    }
-
-    fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
+fn rank(path: &Candidate<'_>, _: &Carbon) -> Rank {
+    let parts = path.path.interfaces.len().saturating_sub(1);
+    let announced = || path.path.metadata.bandwidth.iter().copied().flatten();
+    let count = announced().count();
+    let (known, rate, text) = match (path.measured.rate, announced().min()) {
+        (Some(rate), _) => (true, rate, format!("{} measured", bits(rate))),
+        (None, None) => (false, 0, "bandwidth not announced".to_owned()),
+        (None, Some(rate)) if count == parts => (true, rate, format!("{} announced", bits(rate))),
+        // A part without an announcement may be the narrow one: not announcing gains nothing.
+        (None, Some(rate)) => (
+            false,
+            rate,
+            format!("{} announced by {count} of {parts} parts", bits(rate)),
+        ),
+    };
+    Rank {
+        strategy: KIND.name,
+        known,
         // A higher rate costs less.
-        let rank = |known, rate: u64, value| {
-            Some(Rank {
-                known,
-                cost: u64::MAX - rate,
-                value,
-                amount: (known || rate > 0).then_some(rate as f64),
-                unit: "bit/s",
-                parts: Vec::new(),
-            })
-        };
-        if let Some(rate) = path.measured.rate {
-            return rank(true, rate, format!("{} measured", bits(rate)));
-        }
-        let parts = path.path.interfaces.len().saturating_sub(1);
-        let announced = || path.path.metadata.bandwidth.iter().copied().flatten();
-        let count = announced().count();
-        match announced().min() {
-            None => rank(false, 0, "bandwidth not announced".to_owned()),
-            Some(rate) if count == parts => rank(true, rate, format!("{} announced", bits(rate))),
-            // A part without an announcement may be the narrow one: not announcing gains nothing.
-            Some(rate) => rank(
-                false,
-                rate,
-                format!("{} announced by {count} of {parts} parts", bits(rate)),
-            ),
-        }
-    }
-
-    fn best(&self) -> &'static str {
-        "highest bandwidth"
+        cost: u64::MAX - rate,
+        text,
+        amount: (known || rate > 0).then_some(rate as f64),
+        unit: "bit/s",
+        parts: Vec::new(),
     }
 }
 

@@ -1,97 +1,68 @@
 //! `carbon`: the lowest sum of what a gigabyte costs in each AS on the path, in grams of CO2.
 
-use std::sync::Arc;
+use crate::carbon::{Carbon, is_amount};
+use crate::select::candidate::{Candidate, Part, Rank};
+use crate::select::kind::{Kind, Rule};
 
-use sciparse::identifier::isd_asn::IsdAsn;
-
-use crate::carbon::is_amount;
-use crate::select::kind::{self, Kind};
-use crate::select::strategy::{Candidate, Part, Rank, Strategy};
-use crate::{Carbon, Path};
-
-pub(super) const KIND: Kind = Kind::ranking(
-    "carbon",
-    "the lowest sum of CO2 per GB over the ASes on the path",
-    kind::plain::<LowestCarbon>,
-);
+pub(super) const KIND: Kind = Kind {
+    best: "lowest",
+    by_carbon: true,
+    ..Kind::new(
+        "carbon",
+        "the lowest sum of CO2 per GB over the ASes on the path",
+        Rule::Rank(rank),
+    )
+};
 
 /// Ranks by a [`Carbon`] table, and by the notes of ASes that are not in it.
-#[derive(Debug, Default)]
-struct LowestCarbon(Carbon);
-
-impl Strategy for LowestCarbon {
-    fn text(&self) -> String {
-        KIND.name.to_owned()
-    }
-
-    fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
-        let mut sum = 0.0;
-        let (mut parts, mut told) = (Vec::new(), Vec::new());
-        let mut missing = Vec::new();
-        for (at, isd_as) in ases(path.path).into_iter().enumerate() {
-            let interfaces = path.path.interfaces.iter();
-            let crossed = interfaces.filter(|interface| interface.isd_as == isd_as);
-            let noted = || {
-                path.path
-                    .metadata
-                    .notes
-                    .get(at)
-                    .and_then(|note| noted(note))
-            };
-            let found = self
-                .0
-                .crossing(isd_as, crossed)
-                .map(|value| (value, "file"));
-            let found = found.or_else(|| noted().map(|value| (value, "note")));
-            parts.push(Part {
-                isd_as,
-                amount: found.map(|(value, _)| value),
-                source: found.map(|(_, source)| source),
-            });
-            match found {
-                Some((value, source)) => {
-                    sum += value;
-                    told.push(format!("{} from {isd_as} ({source})", grams(value)));
-                }
-                None => missing.push(isd_as.to_string()),
+fn rank(path: &Candidate<'_>, table: &Carbon) -> Rank {
+    let mut sum = 0.0;
+    let (mut parts, mut known, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, isd_as) in path.path.ases().enumerate() {
+        let interfaces = path.path.interfaces.iter();
+        let crossed = interfaces.filter(|interface| interface.isd_as == isd_as);
+        let note = || path.path.metadata.notes.get(at);
+        let in_table = table.crossing(isd_as, crossed);
+        let found = in_table
+            .map(|value| (value, "file"))
+            .or_else(|| Some((noted(note()?)?, "note")));
+        parts.push(Part {
+            isd_as,
+            amount: found.map(|(value, _)| value),
+            source: found.map(|(_, source)| source),
+        });
+        match found {
+            Some((value, source)) => {
+                sum += value;
+                known.push(format!("{} from {isd_as} ({source})", grams(value)));
             }
+            None => missing.push(isd_as.to_string()),
         }
-        let known = missing.is_empty();
-        let total = match (known, told.is_empty()) {
-            (true, _) => format!("carbon {} g/GB", grams(sum)),
-            (false, true) => "carbon unknown".to_owned(),
-            (false, false) => format!("carbon more than {} g/GB", grams(sum)),
-        };
-        let amount = (!told.is_empty()).then_some(grams(sum));
-        if !known {
-            told.push(format!("nothing known of {}", missing.join(", ")));
-        }
-        Some(Rank {
-            known,
-            // Micrograms; a float beyond the range becomes the largest number.
-            cost: if known { (sum * 1e6).round() as u64 } else { 0 },
-            value: format!("{total}: {}", told.join(", ")),
-            amount,
-            unit: "g/GB",
-            parts,
-        })
     }
-
-    fn best(&self) -> &'static str {
-        "lowest"
+    let amount = (!known.is_empty()).then_some(grams(sum));
+    let all_known = missing.is_empty();
+    let total = match amount {
+        _ if all_known => format!("carbon {} g/GB", grams(sum)),
+        None => "carbon unknown".to_owned(),
+        Some(amount) => format!("carbon more than {amount} g/GB"),
+    };
+    if !all_known {
+        known.push(format!("nothing known of {}", missing.join(", ")));
     }
-
-    fn with_carbon(&self, table: &Carbon) -> Option<Arc<dyn Strategy>> {
-        Some(Arc::new(Self(table.clone())))
+    Rank {
+        strategy: KIND.name,
+        known: all_known,
+        // Micrograms; a float beyond the range becomes the largest number.
+        cost: if all_known {
+            (sum * 1e6).round() as u64
+        } else {
+            0
+        },
+        text: format!("{total}: {}", known.join(", ")),
+        amount,
+        unit: "g/GB",
+        parts,
     }
-}
-
-/// The ASes on the path, both ends included.
-fn ases(path: &Path) -> Vec<IsdAsn> {
-    let entered = path.interfaces.iter().skip(1).step_by(2);
-    std::iter::once(path.src)
-        .chain(entered.map(|interface| interface.isd_as))
-        .collect()
 }
 
 /// The number after `carbon=` in a note, whose words are separated by blanks, commas or semicolons;

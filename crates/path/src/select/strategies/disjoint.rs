@@ -4,29 +4,29 @@
 mod search;
 mod set;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::number::number;
-use crate::select::kind::Kind;
-use crate::select::strategy::{Candidate, Pick, Strategy};
-use crate::{Interface, Path, Reason};
+use crate::select::candidate::Candidate;
+use crate::select::kind::{Kind, Pick, Picker, Rule};
+use crate::text::number;
+use crate::{Interface, Overlap, Path, Reason};
 
 pub(super) const KIND: Kind = Kind {
-    name: "disjoint",
     argument: "[:K|:any]",
-    about: "paths that share no interface; with K, then further ones that share up to K interfaces \
-            with those taken (a link has two); with any, then all others",
-    picks: true,
     remedy: "disjoint, disjoint:2 or disjoint:any",
-    read: |argument| {
-        let most = match argument {
-            None => 0,
-            Some("any") => usize::MAX,
-            Some(most) => number(most)?.into(),
-        };
-        Some(Arc::new(Disjoint { most }))
-    },
+    ..Kind::new(
+        "disjoint",
+        "paths that share no interface; with K, then further ones that share up to K interfaces \
+         with those taken (a link has two); with any, then all others",
+        Rule::Pick(|argument| {
+            let most = match argument {
+                None => 0,
+                Some("any") => usize::MAX,
+                Some(most) => number(most)?.into(),
+            };
+            Some(Arc::new(Disjoint { most }))
+        }),
+    )
 };
 
 /// Takes paths that are apart. When all paths leave the first AS over the same link, that link says
@@ -42,7 +42,7 @@ pub(in crate::select) struct Disjoint {
     pub most: usize,
 }
 
-impl Strategy for Disjoint {
+impl Picker for Disjoint {
     fn text(&self) -> String {
         match self.most {
             0 => "disjoint".to_owned(),
@@ -51,84 +51,69 @@ impl Strategy for Disjoint {
         }
     }
 
-    fn picks(&self) -> bool {
-        true
-    }
-
     fn pick(&self, ranked: &[Candidate<'_>], max: usize) -> Pick {
         let ignored = unavoidable(ranked);
-        let open = |one: &Candidate<'_>| search::Open {
-            cost: one.cost(),
-            interfaces: counted(one.path, &ignored).collect(),
+        let open = |one: &Candidate<'_>| {
+            let mut interfaces = one.path.interfaces.clone();
+            interfaces.retain(|interface| !ignored.contains(interface));
+            let cost = one.cost();
+            search::Open { cost, interfaces }
         };
         let open: Vec<_> = ranked.iter().map(open).collect();
-        let apart = search::largest_disjoint(&open, max);
-        let mut taken: Vec<_> = apart
-            .iter()
-            .map(|&rank| {
+        let crosses = |one: usize, interface: &Interface| open[one].interfaces.contains(interface);
+        let mut taken: Vec<_> = search::largest_disjoint(&open, max)
+            .into_iter()
+            .map(|rank| {
                 let value = ranked[rank].value();
                 (rank, Some(Reason::Disjoint { value }))
             })
             .collect();
-        let shared = |rank: usize, taken: &[(usize, Option<Reason>)]| {
-            let all: BTreeSet<_> = taken
-                .iter()
-                .map(|(one, _)| &open[*one].interfaces)
-                .collect();
-            let all: BTreeSet<_> = all.into_iter().flatten().collect();
-            let mut ours = open[rank].interfaces.clone();
-            ours.retain(|interface| all.contains(interface));
-            ours
+        let rest = |taken: &[(usize, Option<Reason>)]| {
+            let mut rest: Vec<usize> = (0..ranked.len()).collect();
+            rest.retain(|rank| taken.iter().all(|(one, _)| one != rank));
+            rest
         };
-        // The path among those taken with which it has most in common.
-        let with = |interfaces: &[Interface], taken: &[(usize, Option<Reason>)]| {
-            let common = |one: usize| {
-                let theirs = &open[one].interfaces;
-                interfaces.iter().filter(|i| theirs.contains(i)).count()
-            };
+        // What a path has in common with those taken; `None` where that is nothing.
+        let overlap = |rank: usize, taken: &[(usize, Option<Reason>)]| {
+            let mut shared = open[rank].interfaces.clone();
+            shared.retain(|interface| taken.iter().any(|(one, _)| crosses(*one, interface)));
+            let common = |one: usize| shared.iter().filter(|it| crosses(one, it)).count();
             // Of several the first: `max_by_key` would take the last.
-            let most = taken.iter().rev().max_by_key(|(one, _)| common(*one));
-            most.map(|(one, _)| ranked[*one].fingerprint)
+            let with = taken.iter().rev().max_by_key(|(one, _)| common(*one))?;
+            Some(Overlap {
+                count: shared.len(),
+                interface: *shared.first()?,
+                with: ranked[with.0].fingerprint,
+            })
         };
         while self.most > 0 && taken.len() < max {
-            let rest = (0..ranked.len()).filter(|rank| taken.iter().all(|(one, _)| one != rank));
-            let shared = rest.map(|rank| (rank, shared(rank, &taken)));
-            let Some((rank, least)) = shared.min_by_key(|(_, shared)| shared.len()) else {
+            let rest = rest(&taken).into_iter();
+            let overlaps = rest.map(|rank| (rank, overlap(rank, &taken)));
+            let least = overlaps.min_by_key(|(_, one)| one.as_ref().map_or(0, |one| one.count));
+            let Some((rank, Some(overlap))) = least else {
                 break;
             };
-            let (Some(interface), Some(with)) = (least.first(), with(&least, &taken)) else {
-                break;
-            };
-            if least.len() > self.most {
+            if overlap.count > self.most {
                 break;
             }
-            let reason = Reason::SharesFewest {
-                count: least.len(),
-                interface: *interface,
-                with,
-            };
-            taken.push((rank, Some(reason)));
+            taken.push((rank, Some(Reason::SharesFewest(overlap))));
         }
-        let left = (0..ranked.len()).filter_map(|rank| {
-            let one = &ranked[rank];
-            if taken.iter().any(|(taken, _)| *taken == rank) {
-                return None;
+        let left = |rank: usize| {
+            if self.most > 0 {
+                let (overlap, most) = (overlap(rank, &taken)?, self.most);
+                let more = overlap.count > most;
+                return more.then_some((rank, Reason::SharesMore { overlap, most }));
             }
-            if self.most == 0 {
-                let shares = |&(taken, _): &(usize, _)| shares_with(one, &ranked[taken], &ignored);
-                return Some((rank, taken.iter().find_map(shares)?));
-            }
-            let shared = shared(rank, &taken);
-            let (interface, with) = (*shared.first()?, with(&shared, &taken)?);
-            let reason = Reason::SharesMore {
-                count: shared.len(),
-                interface,
-                with,
-                most: self.most,
+            let shares = |(one, _): &(usize, Option<Reason>)| {
+                let mut ours = open[rank].interfaces.iter();
+                Some(Reason::Shares {
+                    interface: *ours.find(|interface| crosses(*one, interface))?,
+                    with: ranked[*one].fingerprint,
+                })
             };
-            (shared.len() > self.most).then_some((rank, reason))
-        });
-        let left = left.collect();
+            Some((rank, taken.iter().find_map(shares)?))
+        };
+        let left = rest(&taken).into_iter().filter_map(left).collect();
         Pick {
             taken,
             left,
@@ -138,24 +123,6 @@ impl Strategy for Disjoint {
     }
 }
 
-fn counted<'a>(path: &'a Path, ignored: &'a [Interface]) -> impl Iterator<Item = Interface> + 'a {
-    let interfaces = path.interfaces.iter().copied();
-    interfaces.filter(|one| !ignored.contains(one))
-}
-
-fn shares_with(
-    left: &Candidate<'_>,
-    taken: &Candidate<'_>,
-    ignored: &[Interface],
-) -> Option<Reason> {
-    let mut shared = left.path.shared(taken.path);
-    let interface = shared.find(|one| !ignored.contains(one))?;
-    Some(Reason::Shares {
-        interface,
-        with: taken.fingerprint,
-    })
-}
-
 /// The interfaces not counted because every path has to use them: the first link when all paths
 /// leave by the same interface, the last when all arrive by the same one (001, section VI).
 ///
@@ -163,24 +130,22 @@ fn shares_with(
 /// goes with it: counted, it would let every path overlap with every other all the same.
 fn unavoidable(paths: &[Candidate<'_>]) -> Vec<Interface> {
     // One path alone overlaps with nothing.
-    if paths.len() < 2 {
+    let [first, others @ ..] = paths else {
+        return Vec::new();
+    };
+    if others.is_empty() {
         return Vec::new();
     }
-    let common = |interface_of: fn(&Path) -> Option<Interface>| {
-        let first = interface_of(paths[0].path)?;
-        paths[1..]
-            .iter()
-            .all(|other| interface_of(other.path) == Some(first))
-            .then_some(first)
-    };
-    let mut ignored = Vec::new();
-    if let Some(out) = common(|path| path.interfaces.first().copied()) {
-        ignored.push(out);
-        ignored.extend(common(|path| path.interfaces.get(1).copied()));
-    }
-    if let Some(into) = common(|path| path.interfaces.last().copied()) {
-        ignored.push(into);
-        ignored.extend(common(|path| path.interfaces.iter().nth_back(1).copied()));
-    }
-    ignored
+    let from_ends: [fn(&Path, usize) -> Option<&Interface>; 2] = [
+        |path, place| path.interfaces.get(place),
+        |path, place| path.interfaces.iter().nth_back(place),
+    ];
+    let common = from_ends.into_iter().flat_map(|at| {
+        (0..2).map_while(move |place| {
+            let one = at(first.path, place)?;
+            let is_common = others.iter().all(|it| at(it.path, place) == Some(one));
+            is_common.then_some(*one)
+        })
+    });
+    common.collect()
 }

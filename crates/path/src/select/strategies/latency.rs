@@ -2,50 +2,36 @@
 
 use std::time::Duration;
 
-use crate::select::kind::{self, Kind};
-use crate::select::strategy::{Candidate, Rank, Strategy};
+use crate::Carbon;
+use crate::select::candidate::{Candidate, Rank};
+use crate::select::kind::{Kind, Rule};
 
-pub(super) const KIND: Kind = Kind::ranking(
-    "latency",
-    "the lowest one-way delay, measured or else announced",
-    kind::plain::<Latency>,
-);
+pub(super) const KIND: Kind = Kind {
+    best: "lowest latency",
+    ..Kind::new(
+        "latency",
+        "the lowest one-way delay, measured or else announced",
+        Rule::Rank(rank),
+    )
+};
 
-#[derive(Debug, Default)]
-struct Latency;
-
-impl Strategy for Latency {
-    fn text(&self) -> String {
-        KIND.name.to_owned()
-    }
-
-    fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
-        let nanos = |delay: Duration| u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
-        // Half the round trip: the return path may differ, but by how much is unknown.
-        let measured = path.measured.rtt.map(|rtt| (rtt / 2, "measured"));
-        let announced = || path.path.latency().map(|delay| (delay, "announced"));
-        Some(match measured.or_else(announced) {
-            Some((delay, how)) => Rank {
-                known: true,
-                cost: nanos(delay),
-                value: format!("{} ms {how}", millis(delay)),
-                amount: Some(millis(delay)),
-                unit: "ms",
-                parts: Vec::new(),
-            },
-            None => Rank {
-                known: false,
-                cost: 0,
-                value: "latency not announced".to_owned(),
-                amount: None,
-                unit: "ms",
-                parts: Vec::new(),
-            },
-        })
-    }
-
-    fn best(&self) -> &'static str {
-        "lowest latency"
+fn rank(path: &Candidate<'_>, _: &Carbon) -> Rank {
+    // Half the round trip: the return path may differ, but by how much is unknown.
+    let measured = path.measured.rtt.map(|rtt| (rtt / 2, "measured"));
+    let announced = || path.path.latency().map(|delay| (delay, "announced"));
+    let known = measured.or_else(announced);
+    let delay = known.map_or(Duration::ZERO, |(delay, _)| delay);
+    Rank {
+        strategy: KIND.name,
+        known: known.is_some(),
+        cost: u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX),
+        text: match known {
+            Some((delay, how)) => format!("{} ms {how}", millis(delay)),
+            None => "latency not announced".to_owned(),
+        },
+        amount: known.map(|(delay, _)| millis(delay)),
+        unit: "ms",
+        parts: Vec::new(),
     }
 }
 

@@ -1,34 +1,23 @@
 //! `shortest`: the fewest hops, whether or not paths share links (001, section IV).
 
-use crate::select::kind::{self, Kind};
-use crate::select::strategy::{Candidate, Rank, Strategy, hops};
+use crate::Carbon;
+use crate::select::candidate::{Candidate, Rank, hops};
+use crate::select::kind::{Kind, Rule};
 
-pub(super) const KIND: Kind = Kind::ranking("shortest", "the fewest hops", kind::plain::<Shortest>);
+pub(in crate::select) const KIND: Kind = Kind {
+    best: "shortest",
+    by_hops: true,
+    ..Kind::new("shortest", "the fewest hops", Rule::Rank(rank))
+};
 
-#[derive(Debug, Default)]
-pub(in crate::select) struct Shortest;
-
-impl Strategy for Shortest {
-    fn text(&self) -> String {
-        KIND.name.to_owned()
-    }
-
-    fn rank(&self, path: &Candidate<'_>) -> Option<Rank> {
-        Some(Rank {
-            known: true,
-            cost: path.path.links() as u64,
-            value: hops(path.path),
-            amount: Some(path.path.hops() as f64),
-            unit: "hops",
-            parts: Vec::new(),
-        })
-    }
-
-    fn best(&self) -> &'static str {
-        "shortest"
-    }
-
-    fn ranks_by_hops(&self) -> bool {
-        true
+pub(in crate::select) fn rank(path: &Candidate<'_>, _: &Carbon) -> Rank {
+    Rank {
+        strategy: KIND.name,
+        known: true,
+        cost: path.path.links() as u64,
+        text: hops(path.path),
+        amount: Some(path.path.hops() as f64),
+        unit: "hops",
+        parts: Vec::new(),
     }
 }

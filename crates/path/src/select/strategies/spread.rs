@@ -9,26 +9,26 @@ use std::sync::Arc;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::number::number;
-use crate::select::cost::Cost;
-use crate::select::kind::Kind;
-use crate::select::strategy::{Candidate, Pick, Strategy};
+use crate::select::candidate::{Candidate, Cost};
+use crate::select::kind::{Kind, Pick, Picker, Rule};
+use crate::text::number;
 use crate::{Path, Reason};
 
 pub(super) const KIND: Kind = Kind {
-    name: "spread",
     argument: ":N%",
-    about: "as few paths as allow that no AS between the ends carries more than N % of the bytes; \
-            each path keeps to its share, so a slow one slows the others",
-    picks: true,
     remedy: "spread:40%, with 1 to 100",
-    read: |argument| {
-        let percent = number(argument?.strip_suffix('%')?)?;
-        let percent = u8::try_from(percent).ok()?;
-        (1..=100)
-            .contains(&percent)
-            .then(|| Arc::new(Spread { percent }) as _)
-    },
+    ..Kind::new(
+        "spread",
+        "as few paths as allow that no AS between the ends carries more than N % of the bytes; \
+         each path keeps to its share, so a slow one slows the others",
+        Rule::Pick(|argument| {
+            let percent = number(argument?.strip_suffix('%')?)?;
+            let percent = u8::try_from(percent).ok()?;
+            (1..=100)
+                .contains(&percent)
+                .then(|| Arc::new(Spread { percent }) as _)
+        }),
+    )
 };
 
 /// How many sets of paths are tried: all sets of 13 paths, or those of up to 4 of 20 paths.
@@ -49,13 +49,9 @@ struct Spread {
     percent: u8,
 }
 
-impl Strategy for Spread {
+impl Picker for Spread {
     fn text(&self) -> String {
         format!("spread:{}%", self.percent)
-    }
-
-    fn picks(&self) -> bool {
-        true
     }
 
     fn pick(&self, ranked: &[Candidate<'_>], max: usize) -> Pick {

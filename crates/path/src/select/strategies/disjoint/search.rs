@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::set::{CAPACITY, Set};
 use crate::Interface;
-use crate::select::cost::Cost;
+use crate::select::candidate::Cost;
 
 /// How many sets of paths the search tries before it ends with the best so far: 15 paths have fewer
 /// subsets than that, so their answer is always exact, and in a network, where few links leave an
@@ -35,7 +35,7 @@ pub(super) fn largest_disjoint(ranked: &[Open], max: usize) -> Vec<usize> {
     for index in 0..search.paths.len() {
         all.insert(index);
     }
-    search.descend(all);
+    search.descend(all, Cost::default());
 
     // There may be room left: for paths beyond the search's capacity, or when it ended early.
     let mut best = search.best;
@@ -61,7 +61,6 @@ struct Search {
     max: usize,
     steps: u32,
     chosen: Vec<usize>,
-    cost: Cost,
     best: Vec<usize>,
     best_cost: Cost,
 }
@@ -104,43 +103,41 @@ impl Search {
             max,
             steps: STEPS,
             chosen: Vec::new(),
-            cost: Cost::default(),
             best: Vec::new(),
             best_cost: Cost::default(),
         }
     }
 
-    /// Looks at every set that adds paths of `open`, each apart from all chosen, to those chosen.
-    fn descend(&mut self, mut open: Set) {
+    /// Looks at every set that adds paths of `open`, each apart from all chosen, to those chosen,
+    /// which have this cost.
+    fn descend(&mut self, mut open: Set, cost: Cost) {
         let (size, best) = (self.chosen.len(), self.best.len());
-        if size > best || (size == best && self.cost < self.best_cost) {
+        if size > best || (size == best && cost < self.best_cost) {
             self.best.clone_from(&self.chosen);
-            self.best_cost = self.cost;
+            self.best_cost = cost;
         }
-        while self.steps > 0 && self.can_improve(&open) {
+        while self.steps > 0 && self.can_improve(&open, cost) {
             let Some(next) = open.iter().next() else {
                 return;
             };
             open.remove(next);
             self.steps -= 1;
             self.chosen.push(next);
-            self.cost += self.paths[next].cost;
-            self.descend(open.and(&self.paths[next].apart));
-            self.cost -= self.paths[next].cost;
+            let node = &self.paths[next];
+            self.descend(open.and(&node.apart), cost + node.cost);
             self.chosen.pop();
         }
     }
 
-    /// Whether adding paths of `open` can give a set that beats the best so far.
-    fn can_improve(&self, open: &Set) -> bool {
+    /// Whether adding paths of `open` to those chosen can give a set that beats the best so far.
+    fn can_improve(&self, open: &Set, cost: Cost) -> bool {
         let room = (self.max - self.chosen.len()).min(self.most_apart(open));
         let most = self.chosen.len() + room;
         if most != self.best.len() {
             return most > self.best.len();
         }
-        let mut least: Cost = open.iter().take(room).map(|one| self.paths[one].cost).sum();
-        least += self.cost;
-        least < self.best_cost
+        let least: Cost = open.iter().take(room).map(|one| self.paths[one].cost).sum();
+        cost + least < self.best_cost
     }
 
     /// An upper bound for how many of `open` can be chosen together: of the paths with the same
