@@ -143,7 +143,7 @@ impl Load {
         let bytes = content.bytes;
         observe(Event::Content { bytes });
         let hashing = |done, total| observe(Event::Hashing { done, total });
-        let document = hawser_torrent::create(&content.path, &CreateOptions::new(), hashing)
+        let document = hawser_torrent::create(&content.path, &CreateOptions::default(), hashing)
             .map_err(ExperimentError::step)?;
         let torrent = folder.join(format!("{bytes}.torrent"));
         std::fs::write(&torrent, document).during(torrent.display())?;

@@ -1,29 +1,35 @@
-//! Fetching a torrent.
-
-mod options;
-mod prepare;
-mod run;
+//! Fetching a torrent: verifying what is on disk, fetching, seeding.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use hawser_store::{Resumed, StoreError, Target};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-pub use self::options::DownloadOptions;
-use self::run::Job;
 use crate::address::PeerAddr;
+use crate::bitfield::Bitfield;
 use crate::error::DownloadError;
+use crate::layout;
+use crate::limits::Seeded;
 use crate::metainfo::Metainfo;
 use crate::network::Network;
-use crate::progress::{Progress, Summary};
+use crate::options::DownloadOptions;
+use crate::peer::Shared;
+use crate::progress::{Phase, Progress, Summary};
+use crate::swarm::{Reporter, Swarm};
 use crate::transport::Transport;
+
+/// Time between reports of how far verifying is.
+const EVERY: Duration = Duration::from_millis(100);
 
 /// A download at work. Dropping it stops it; what was verified stays on disk.
 #[derive(Debug)]
 pub struct Download {
     progress: watch::Receiver<Progress>,
-    /// `true` asks it to stop; so does dropping this.
-    stop: watch::Sender<bool>,
+    stop: DropGuard,
     completed: oneshot::Receiver<Summary>,
     task: JoinHandle<Result<Summary, DownloadError>>,
 }
@@ -55,24 +61,21 @@ impl Download {
         options: DownloadOptions,
     ) -> Self {
         let (sender, progress) = watch::channel(Progress::of(metainfo.total_length()));
-        let (stop, mut stopped) = watch::channel(false);
+        let stop = CancellationToken::new();
         let (sends_completed, completed) = oneshot::channel();
         let job = Job {
             transport,
-            metainfo,
+            metainfo: Arc::new(metainfo),
             dir,
             peers,
             options,
             progress: sender,
             completed: sends_completed,
         };
-        let task = tokio::spawn(job.run(async move {
-            // An error means that the download was dropped.
-            let _ = stopped.wait_for(|stop| *stop).await;
-        }));
+        let task = tokio::spawn(job.run(stop.clone()));
         Self {
             progress,
-            stop,
+            stop: stop.drop_guard(),
             completed,
             task,
         }
@@ -96,16 +99,150 @@ impl Download {
     ///
     /// # Errors
     /// Why it did not finish.
-    pub async fn wait(self) -> Result<Summary, DownloadError> {
-        let Self { stop, task, .. } = self;
-        let result = task.await;
-        drop(stop);
-        result?
+    pub async fn wait(mut self) -> Result<Summary, DownloadError> {
+        (&mut self.task).await?
     }
 
     /// Ends the download; [`Download::wait`] then returns [`DownloadError::Stopped`], unless
     /// everything is verified.
     pub fn stop(&self) {
-        self.stop.send_replace(true);
+        self.stop.token().cancel();
     }
+}
+
+/// What is downloaded, and how.
+struct Job<T> {
+    transport: T,
+    metainfo: Arc<Metainfo>,
+    dir: PathBuf,
+    peers: Vec<PeerAddr>,
+    options: DownloadOptions,
+    progress: watch::Sender<Progress>,
+    /// Is sent the summary once everything is verified.
+    completed: oneshot::Sender<Summary>,
+}
+
+impl<T: Transport> Job<T> {
+    /// Downloads, and seeds if the options say so, until the end or until it is stopped.
+    ///
+    /// # Errors
+    /// Why it ended before its end.
+    async fn run(self, stop: CancellationToken) -> Result<Summary, DownloadError> {
+        if self.peers.is_empty() {
+            return Err(DownloadError::NoPeers);
+        }
+        let (metainfo, options) = (self.metainfo, self.options);
+        let begun = Instant::now();
+        let target = Target {
+            root: self.dir,
+            layout: layout::in_folder(&metainfo),
+            mark: metainfo.info_hash().0.to_vec(),
+            overwrite: options.overwrite,
+        };
+        let resumed = prepare(&metainfo, target, &self.progress, &stop).await?;
+        let check_time = begun.elapsed();
+        let (files, _lock) = (resumed.files, resumed.lock);
+        let mut verified = Bitfield::empty(metainfo.piece_count());
+        for piece in resumed.verified {
+            verified.set(piece);
+        }
+
+        let shared = Arc::new(Shared::new(&metainfo, Arc::clone(&files), verified));
+        // A clone: when the last sender is dropped, at the end of this function, the files are
+        // unlocked.
+        let reporter = Reporter::Download(self.progress.clone());
+        let mut swarm = Swarm::new(
+            self.transport,
+            metainfo,
+            shared,
+            self.peers,
+            options.select_by,
+            options.paths,
+            reporter,
+        )?;
+        let complete = async {
+            swarm.complete(options.give_up_after, &stop).await?;
+            // Empty files may not exist yet, and others may have been removed meanwhile.
+            let stamps = tokio::task::spawn_blocking(move || files.complete()).await??;
+            Ok::<_, DownloadError>(stamps)
+        };
+        let stamps = match complete.await {
+            Ok(stamps) => stamps,
+            Err(error) => {
+                swarm.close(false).await;
+                return Err(error);
+            }
+        };
+        let tally = swarm.tally();
+        let summary = Summary {
+            fetched_bytes: tally.verified_bytes - tally.resumed_bytes,
+            resumed_bytes: tally.resumed_bytes,
+            wasted_bytes: tally.wasted_bytes,
+            download_time: tally.elapsed(Instant::now()),
+            check_time,
+            uploaded_bytes: tally.uploaded_bytes,
+            paths: tally.paths,
+            seeded: None,
+        };
+        // It fails if no task waits for it.
+        let _ = self.completed.send(summary.clone());
+        let ended = match options.seed {
+            None => Ok(None),
+            Some(limits) => swarm.seed(limits, stamps, &stop).await.map(Some),
+        };
+        let time = swarm.seeded_for();
+        let uploaded_bytes = swarm.close(ended.is_ok()).await.uploaded_bytes;
+        Ok(Summary {
+            uploaded_bytes,
+            seeded: ended?.zip(time).map(|(end, time)| Seeded { time, end }),
+            ..summary
+        })
+    }
+}
+
+/// Opens the target and verifies what is in it, on a thread that may wait for the disk.
+///
+/// # Errors
+/// [`DownloadError::Stopped`], or why the target cannot be used.
+async fn prepare(
+    metainfo: &Arc<Metainfo>,
+    target: Target,
+    progress: &watch::Sender<Progress>,
+    stop: &CancellationToken,
+) -> Result<Resumed, DownloadError> {
+    let (metainfo, sender, stop) = (Arc::clone(metainfo), progress.clone(), stop.clone());
+    // Also waited for when stopped: nothing may touch the files after the end.
+    let work = tokio::task::spawn_blocking(move || verify(&metainfo, target, &sender, &stop));
+    let prepared = match work.await {
+        Ok(Ok(resumed)) => resumed.ok_or(DownloadError::Stopped),
+        Ok(Err(error)) => Err(error.into()),
+        Err(error) => Err(error.into()),
+    };
+    prepared.inspect_err(|_| progress.send_modify(|progress| progress.phase = Phase::Stopped))
+}
+
+/// The same on this thread; `None` if it is stopped.
+fn verify(
+    metainfo: &Metainfo,
+    target: Target,
+    progress: &watch::Sender<Progress>,
+    stop: &CancellationToken,
+) -> Result<Option<Resumed>, StoreError> {
+    let (mut checked, mut verified, mut reported) = (0, 0, Instant::now());
+    target.resume(metainfo, |piece, is_right| {
+        let size = u64::from(metainfo.piece_size(piece));
+        checked += size;
+        if is_right {
+            verified += size;
+        }
+        if reported.elapsed() >= EVERY {
+            reported = Instant::now();
+            progress.send_modify(|progress| {
+                progress.checked_bytes = checked;
+                progress.verified_bytes = verified;
+                progress.resumed_bytes = verified;
+            });
+        }
+        !stop.is_cancelled()
+    })
 }

@@ -1,5 +1,6 @@
-//! Why a download fails.
+//! Why a download or a seeder fails.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_store::StoreError;
@@ -8,7 +9,7 @@ use tokio::task::JoinError;
 
 use crate::address::PeerAddr;
 
-/// Why a download ended before its end, in one line each.
+/// Why a download ended before its end, in one line each. Peers are listed with the reason of each.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DownloadError {
@@ -22,33 +23,17 @@ pub enum DownloadError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no path to any of the peers.
-    #[error("no path to any peer: {}", listed(.peers))]
-    NoPath {
-        /// Each peer with the reason.
-        peers: Vec<(PeerAddr, String)>,
-    },
-    /// No peer could be reached for too long a time.
-    #[error("no peer could be reached for {} s; what was verified is kept: {}", .after.as_secs(), listed(.peers))]
-    NoPeer {
-        /// How long.
-        after: Duration,
-        /// Each peer with the last reason.
-        peers: Vec<(PeerAddr, String)>,
-    },
-    /// Peers are connected, but for too long a time none has sent a block or had a missing piece.
-    #[error("gave up after {} s without progress; what was verified is kept: {}", .after.as_secs(), listed(.peers))]
-    NoProgress {
-        /// How long.
-        after: Duration,
-        /// Each peer with the reason.
-        peers: Vec<(PeerAddr, String)>,
-    },
+    #[error("no path to any peer: {}", listed(.0))]
+    NoPath(Vec<(PeerAddr, String)>),
+    /// No peer could be reached for this time.
+    #[error("no peer could be reached for {} s; what was verified is kept: {}", .0.as_secs(), listed(.1))]
+    NoPeer(Duration, Vec<(PeerAddr, String)>),
+    /// Peers are connected, but for this time none has sent a block or had a missing piece.
+    #[error("gave up after {} s without progress; what was verified is kept: {}", .0.as_secs(), listed(.1))]
+    NoProgress(Duration, Vec<(PeerAddr, String)>),
     /// All peers were dropped for breaking the protocol or sending wrong data.
-    #[error("no peer is left: {}", listed(.peers))]
-    AllDropped {
-        /// Each peer with the reason.
-        peers: Vec<(PeerAddr, String)>,
-    },
+    #[error("no peer is left: {}", listed(.0))]
+    AllDropped(Vec<(PeerAddr, String)>),
     /// The endpoint was closed.
     #[error("the endpoint was closed while downloading")]
     EndpointClosed,
@@ -66,4 +51,33 @@ impl From<JoinError> for DownloadError {
 fn listed(peers: &[(PeerAddr, String)]) -> String {
     let peers = peers.iter().map(|(peer, why)| format!("{peer} ({why})"));
     peers.collect::<Vec<_>>().join(", ")
+}
+
+/// Why content cannot be seeded, in one line each.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SeedError {
+    /// A file is missing, has another length, or cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The content is not that of the torrent.
+    #[error(
+        "{content} is not what the torrent describes: {wrong} of {pieces} pieces differ, the first in {file}"
+    )]
+    Differs {
+        /// The content.
+        content: PathBuf,
+        /// Pieces that differ.
+        wrong: u32,
+        /// Pieces in all.
+        pieces: u32,
+        /// The file of the first that differs.
+        file: PathBuf,
+    },
+    /// The endpoint was closed.
+    #[error("the endpoint was closed while seeding")]
+    EndpointClosed,
+    /// A defect in this program.
+    #[error("the seeder broke off: {0}")]
+    Internal(String),
 }

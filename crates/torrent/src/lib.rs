@@ -18,6 +18,7 @@ mod layout;
 mod limits;
 pub mod metainfo;
 mod network;
+mod options;
 mod peer;
 mod picker;
 mod pieces;
@@ -34,19 +35,20 @@ mod transport;
 mod wire;
 
 pub use hawser_endhost::ScionAddr;
-pub use hawser_manager::{SelectBy, SelectByParseError};
+pub use hawser_manager::{PathOptions, SelectBy, SelectByParseError};
 pub use hawser_store::StoreError;
 
 pub use self::address::{PeerAddr, PeerAddrError};
-pub use self::download::{Download, DownloadOptions};
-pub use self::error::DownloadError;
+pub use self::download::Download;
+pub use self::error::{DownloadError, SeedError};
 pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use self::network::Network;
+pub use self::options::{DownloadOptions, SeedOptions};
 pub use self::progress::{
     ChangedFile, LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer,
     SeedProgress, Summary,
 };
 pub use self::reason::{Decision, Reason};
-pub use self::seed::{Seed, SeedError, SeedOptions};
+pub use self::seed::Seed;
 pub use self::tcp::{ListenError, Listener};

@@ -4,32 +4,15 @@ use std::time::{Duration, Instant};
 
 /// When seeding ends: at the first limit reached, or only when stopped if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-#[non_exhaustive]
 pub struct SeedLimits {
-    /// Bytes of blocks sent since the download began, divided by the bytes of the torrent.
+    /// Bytes of blocks sent since the download began, divided by the bytes of the torrent; with 0
+    /// it ends at once.
     pub ratio: Option<f64>,
     /// Time since the last piece was verified.
     pub time: Option<Duration>,
 }
 
 impl SeedLimits {
-    /// No limit.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Ends once `ratio` times the bytes of the torrent were sent; with 0 at once.
-    pub fn with_ratio(mut self, ratio: f64) -> Self {
-        self.ratio = Some(ratio);
-        self
-    }
-
-    /// Ends after `time`.
-    pub fn with_time(mut self, time: Duration) -> Self {
-        self.time = Some(time);
-        self
-    }
-
     /// The limit that is reached when `uploaded` of `total` bytes were sent and `elapsed` has
     /// passed since the last piece was verified.
     pub(crate) fn reached(&self, uploaded: u64, total: u64, elapsed: Duration) -> Option<SeedEnd> {
@@ -88,14 +71,21 @@ mod tests {
     #[test]
     fn whichever_limit_is_reached_first_ends_it() {
         let second = Duration::from_secs(1);
-        let none = SeedLimits::new();
+        let none = SeedLimits::default();
         assert_eq!(none.reached(u64::MAX, 1, Duration::MAX), None);
-        let both = none.with_ratio(0.5).with_time(second);
+        let time = SeedLimits {
+            time: Some(second),
+            ..none
+        };
+        let both = SeedLimits {
+            ratio: Some(0.5),
+            ..time
+        };
         assert_eq!(both.reached(49, 100, second / 2), None);
         assert_eq!(both.reached(50, 100, second / 2), Some(SeedEnd::Ratio));
         assert_eq!(both.reached(49, 100, second), Some(SeedEnd::Time));
         // There is nothing to send of an empty torrent.
         assert_eq!(both.reached(0, 0, second / 2), Some(SeedEnd::Ratio));
-        assert_eq!(none.with_time(second).reached(0, 0, second / 2), None);
+        assert_eq!(time.reached(0, 0, second / 2), None);
     }
 }

@@ -2,119 +2,30 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use hawser_manager::{PathOptions, SelectBy};
-use hawser_path::{Policy, Select};
-use hawser_store::{Files, Stamps, StoreError, check};
-use thiserror::Error;
+use hawser_store::{Files, Stamps, check};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::bitfield::Bitfield;
-use crate::error::DownloadError;
+use crate::error::{DownloadError, SeedError};
 use crate::layout;
 use crate::limits::SeedLimits;
 use crate::metainfo::Metainfo;
 use crate::network::Network;
+use crate::options::SeedOptions;
 use crate::peer::Shared;
 use crate::progress::SeedProgress;
-use crate::swarm::{Goal, Reporter, Swarm};
+use crate::swarm::{Reporter, Swarm};
 use crate::transport::Transport;
-
-/// How to seed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SeedOptions {
-    /// Whether this side chooses paths to peers that let the uploader choose.
-    pub select_by: SelectBy,
-    /// Which of the paths to such a peer come first. Only its ranking counts: taken are paths that
-    /// share nothing with those assigned to other peers.
-    pub select: Select,
-    /// Which paths may be used at all, also by peers that connect.
-    pub policy: Option<Policy>,
-    /// Whether paths that share interfaces with assigned ones are tried, and kept if those lose
-    /// nothing (001, section VIII).
-    pub sensing: bool,
-}
-
-impl Default for SeedOptions {
-    fn default() -> Self {
-        Self {
-            select_by: SelectBy::Uploader,
-            select: Select::shortest(),
-            policy: None,
-            sensing: true,
-        }
-    }
-}
-
-impl SeedOptions {
-    /// The defaults: paths are chosen here for peers that let the uploader choose.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The side that chooses: with [`SelectBy::Downloader`] no peer is connected back to.
-    pub fn with_select_by(mut self, select_by: SelectBy) -> Self {
-        self.select_by = select_by;
-        self
-    }
-
-    /// Which paths may be used at all.
-    pub fn with_policy(mut self, policy: Policy) -> Self {
-        self.policy = Some(policy);
-        self
-    }
-
-    /// Which of the paths to a peer come first.
-    pub fn with_select(mut self, select: Select) -> Self {
-        self.select = select;
-        self
-    }
-
-    /// Whether to try paths that share interfaces with assigned ones; by default yes.
-    pub fn with_sensing(mut self, sensing: bool) -> Self {
-        self.sensing = sensing;
-        self
-    }
-}
 
 /// A seeder at work. Dropping it stops it.
 #[derive(Debug)]
 pub struct Seed {
     progress: watch::Receiver<SeedProgress>,
-    stop: watch::Sender<bool>,
+    stop: DropGuard,
     task: JoinHandle<Result<(), SeedError>>,
-}
-
-/// Why content cannot be seeded, in one line each.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SeedError {
-    /// A file is missing, has another length, or cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The content is not that of the torrent.
-    #[error(
-        "{content} is not what the torrent describes: {wrong} of {pieces} pieces differ, the first in {file}"
-    )]
-    Differs {
-        /// The content.
-        content: PathBuf,
-        /// Pieces that differ.
-        wrong: u32,
-        /// Pieces in all.
-        pieces: u32,
-        /// The file of the first that differs.
-        file: PathBuf,
-    },
-    /// The endpoint was closed.
-    #[error("the endpoint was closed while seeding")]
-    EndpointClosed,
-    /// A defect in this program.
-    #[error("the seeder broke off: {0}")]
-    Internal(String),
 }
 
 impl Seed {
@@ -149,40 +60,34 @@ impl Seed {
                 .await
                 .map_err(|error| SeedError::Internal(error.to_string()))??;
         let (sender, progress) = watch::channel(SeedProgress::default());
-        let goal = Goal {
-            until_complete: false,
-            give_up_after: Duration::MAX,
-            select_by: options.select_by,
-            paths: PathOptions {
-                select: options.select,
-                policy: options.policy,
-                sensing: options.sensing,
-                ..PathOptions::default()
-            },
-        };
         let everything = Bitfield::full(metainfo.piece_count());
         let files = Arc::new(files);
         let shared = Arc::new(Shared::new(&metainfo, files, everything));
         let reporter = Reporter::Seed(sender);
-        let mut swarm = Swarm::new(transport, metainfo, shared, Vec::new(), goal, reporter)?;
-        let (stop, mut stopped) = watch::channel(false);
+        let mut swarm = Swarm::new(
+            transport,
+            metainfo,
+            shared,
+            Vec::new(),
+            options.select_by,
+            options.paths,
+            reporter,
+        )?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
         let task = tokio::spawn(async move {
-            let stop = async move {
-                // An error means that the seeder was dropped.
-                let _ = stopped.wait_for(|stop| *stop).await;
-            };
-            let ended = swarm.seed(SeedLimits::default(), stamps, stop).await;
+            let ended = swarm.seed(SeedLimits::default(), stamps, &stopped).await;
             swarm.close(ended.is_ok()).await;
             match ended {
                 Ok(_) => Ok(()),
-                Err(DownloadError::Store(error)) => Err(SeedError::Store(error)),
+                Err(DownloadError::Store(error)) => Err(error.into()),
                 // Only downloads end for other reasons.
                 Err(_) => Err(SeedError::EndpointClosed),
             }
         });
         Ok(Self {
             progress,
-            stop,
+            stop: stop.drop_guard(),
             task,
         })
     }
@@ -197,7 +102,7 @@ impl Seed {
     /// # Errors
     /// Why it had ended before.
     pub async fn stop(self) -> Result<(), SeedError> {
-        self.stop.send_replace(true);
+        self.stop.token().cancel();
         self.wait().await
     }
 
@@ -205,10 +110,8 @@ impl Seed {
     ///
     /// # Errors
     /// Why it ended.
-    pub async fn wait(self) -> Result<(), SeedError> {
-        let Self { stop, task, .. } = self;
-        let result = task.await;
-        drop(stop);
+    pub async fn wait(mut self) -> Result<(), SeedError> {
+        let result = (&mut self.task).await;
         result.unwrap_or_else(|error| Err(SeedError::Internal(error.to_string())))
     }
 }

@@ -10,7 +10,6 @@ mod connections;
 mod content;
 mod event;
 mod fill;
-mod goal;
 mod inputs;
 mod net;
 mod path;
@@ -27,16 +26,16 @@ mod uploads;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hawser_manager::{PathOptions, SelectBy};
 use hawser_store::{Disk, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
 
 use self::blame::Blame;
 use self::conn::{Conn, Origin};
 use self::connections::Connections;
-
 use self::event::Event;
-pub(crate) use self::goal::Goal;
 use self::net::Net;
 use self::remotes::Remotes;
 pub(crate) use self::state::Swarm;
@@ -74,7 +73,8 @@ impl<T: Transport> Swarm<T> {
         metainfo: Arc<Metainfo>,
         shared: Arc<Shared>,
         peers: Vec<PeerAddr>,
-        goal: Goal,
+        select_by: SelectBy,
+        paths: PathOptions,
         reporter: Reporter,
     ) -> Result<Self, StoreError> {
         let (events, inbox) = mpsc::channel(EVENTS);
@@ -86,17 +86,19 @@ impl<T: Transport> Swarm<T> {
         let verified = shared.offered();
         let now = Instant::now();
         let tally = Tally::new(metainfo.pieces(), &verified, now);
-        let mut remotes = Remotes::new(peers, &goal);
+        let mut remotes = Remotes::new(peers, select_by, &paths);
         if verified.is_full() {
             remotes.all_mut().for_each(|r| r.set_complete(false));
         }
-        let uploads = Uploads::new(&goal, now);
+        let uploads = Uploads::new(paths.clone(), now);
         let mut swarm = Self {
             picker: Picker::new(metainfo.pieces(), verified, fastrand::u64(..)),
             net: Net::new(transport, Arc::clone(&shared), events),
             metainfo,
             shared,
-            goal,
+            select_by,
+            paths,
+            give_up_after: None,
             disk,
             remotes,
             conns: Connections::new(),
@@ -113,15 +115,20 @@ impl<T: Transport> Swarm<T> {
         Ok(swarm)
     }
 
-    /// Runs until everything is verified, `stop` is done, or nothing more can be done. Connections
-    /// stay open.
+    /// Runs until everything is verified, `stop` is cancelled, or nothing more can be done, which is
+    /// after `give_up_after` without progress and without a peer to wait for. Connections stay open.
     ///
     /// # Errors
     /// Why it ended before.
-    pub async fn complete(&mut self, stop: impl Future<Output = ()>) -> Result<(), DownloadError> {
+    pub async fn complete(
+        &mut self,
+        give_up_after: Duration,
+        stop: &CancellationToken,
+    ) -> Result<(), DownloadError> {
+        self.give_up_after = Some(give_up_after);
         let result = tokio::select! {
             result = self.work() => result,
-            () = stop => Err(DownloadError::Stopped),
+            () = stop.cancelled() => Err(DownloadError::Stopped),
         };
         self.tally.end(Instant::now());
         result
@@ -189,7 +196,7 @@ impl<T: Transport> Swarm<T> {
     fn is_over(&self) -> bool {
         match &self.seeding {
             Some(seeding) => seeding.end.is_some(),
-            None => self.goal.until_complete && self.picker.verified().is_full(),
+            None => self.picker.verified().is_full(),
         }
     }
 
@@ -267,13 +274,13 @@ impl<T: Transport> Swarm<T> {
         if self.is_hopeful(now) {
             self.alive_at = now;
         }
-        if self.goal.until_complete
-            && now.saturating_duration_since(self.alive_at) > self.goal.give_up_after
+        if let Some(after) = self.give_up_after
+            && now.saturating_duration_since(self.alive_at) > after
         {
-            let (after, peers) = (self.goal.give_up_after, self.troubles());
+            let peers = self.troubles();
             return Err(match self.conns.is_empty() {
-                true => DownloadError::NoPeer { after, peers },
-                false => DownloadError::NoProgress { after, peers },
+                true => DownloadError::NoPeer(after, peers),
+                false => DownloadError::NoProgress(after, peers),
             });
         }
         Ok(())

@@ -89,7 +89,13 @@ async fn fetch_from_us(kind: Kind, shared: Shared) {
     let torrent = shared.torrent_announced_at(tracker.addr);
     let network = Network::ip().with_listener(listener);
     let (metainfo, content) = (shared.metainfo.clone(), shared.content());
-    let seed = Seed::start(metainfo, content, network, SeedOptions::new(), |_, _| {});
+    let seed = Seed::start(
+        metainfo,
+        content,
+        network,
+        SeedOptions::default(),
+        |_, _| {},
+    );
     let seed = seed.await.unwrap();
     let target = shared.dir.path().join("theirs");
     let client = Client::start(kind, &torrent, &target, HOST);
@@ -105,7 +111,7 @@ async fn seed_to_us(kind: Kind, shared: Shared) {
     let client = Client::start(kind, &torrent, &shared.seeded_from(), HOST);
     client.until_seeding().await;
     let target = shared.dir.path().join("ours");
-    let (metainfo, options) = (shared.metainfo.clone(), DownloadOptions::new());
+    let (metainfo, options) = (shared.metainfo.clone(), DownloadOptions::default());
     let peers = vec![client.addr.into()];
     let download = Download::start(metainfo, target.clone(), peers, Network::ip(), options);
     let progress = download.progress();

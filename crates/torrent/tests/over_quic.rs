@@ -23,7 +23,7 @@ impl Content {
     async fn seed(&self, endpoint: &Endpoint, host: &Endhost) -> Seed {
         let (metainfo, file) = (self.metainfo.clone(), self.file());
         let network = Network::scion(endpoint.clone(), host.clone());
-        Seed::start(metainfo, file, network, SeedOptions::new(), |_, _| {})
+        Seed::start(metainfo, file, network, SeedOptions::default(), |_, _| {})
             .await
             .unwrap()
     }
@@ -34,7 +34,7 @@ impl Content {
             self.target(),
             vec![from.local_addr().into()],
             Network::scion(bind(host, 1), host.clone()),
-            DownloadOptions::new(),
+            DownloadOptions::default(),
         )
     }
 }
@@ -48,7 +48,7 @@ fn bind(host: &Endhost, last: u8) -> Endpoint {
 async fn a_file_crosses_an_as() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
-    let content = Content::new(20_000_000, &CreateOptions::new());
+    let content = Content::new(20_000_000, &CreateOptions::default());
     let endpoint = bind(&host, 2);
     let seed = content.seed(&endpoint, &host).await;
     let mut progress = seed.progress();
@@ -67,7 +67,7 @@ async fn a_file_crosses_an_as() {
 async fn a_download_outlives_the_only_link() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
-    let content = Content::new(6_000_000, &CreateOptions::new());
+    let content = Content::new(6_000_000, &CreateOptions::default());
     let endpoint = bind(&b, 2);
     let _seed = content.seed(&endpoint, &b).await;
     net.conduct.rate.store(2_000_000, Ordering::SeqCst);
@@ -94,14 +94,20 @@ async fn a_download_outlives_the_only_link() {
 async fn what_was_sent_last_arrives_where_seeding_ends() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
-    let content = Content::new(3_000_000, &CreateOptions::new());
+    let content = Content::new(3_000_000, &CreateOptions::default());
     let (endpoint, absent) = (bind(&host, 2), bind(&host, 3));
     let seeding = Download::start(
         content.metainfo.clone(),
         content.complete(),
         vec![absent.local_addr().into()],
         Network::scion(endpoint.clone(), host.clone()),
-        DownloadOptions::new().with_seed(SeedLimits::new().with_ratio(1.0)),
+        DownloadOptions {
+            seed: Some(SeedLimits {
+                ratio: Some(1.0),
+                ..SeedLimits::default()
+            }),
+            ..DownloadOptions::default()
+        },
     );
     finish(content.get(&endpoint, &host)).await.unwrap();
     content.check();
@@ -114,7 +120,7 @@ async fn no_path_is_refused_at_once() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     net.withdraw();
-    let content = Content::new(100_000, &CreateOptions::new());
+    let content = Content::new(100_000, &CreateOptions::default());
     let endpoint = bind(&b, 2);
     let error = finish(content.get(&endpoint, &a)).await.unwrap_err();
     assert!(matches!(error, DownloadError::NoPath { .. }), "{error}");
@@ -125,7 +131,8 @@ async fn no_path_is_refused_at_once() {
 async fn a_seeder_of_another_torrent_is_final() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
-    let [content, other] = [100_000, 100_001].map(|len| Content::new(len, &CreateOptions::new()));
+    let [content, other] =
+        [100_000, 100_001].map(|len| Content::new(len, &CreateOptions::default()));
     let endpoint = bind(&host, 2);
     let _seed = other.seed(&endpoint, &host).await;
     let error = finish(content.get(&endpoint, &host)).await.unwrap_err();
@@ -145,7 +152,7 @@ async fn a_seeder_of_another_torrent_is_final() {
 async fn a_gigabyte_crosses_an_as() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
-    let content = Content::new(1 << 30, &CreateOptions::new());
+    let content = Content::new(1 << 30, &CreateOptions::default());
     let endpoint = bind(&host, 2);
     let _seed = content.seed(&endpoint, &host).await;
     let begun = Instant::now();

@@ -25,7 +25,11 @@ const HANDSHAKE: usize = 68;
 
 /// In pieces that are small beside it.
 fn content(length: usize) -> Content {
-    Content::new(length, &CreateOptions::new().with_piece_length(PIECE))
+    let options = CreateOptions {
+        piece_length: Some(PIECE),
+        ..CreateOptions::default()
+    };
+    Content::new(length, &options)
 }
 
 impl Content {
@@ -35,12 +39,12 @@ impl Content {
         let addr = listener.local_addr();
         let (metainfo, file) = (self.metainfo.clone(), self.file());
         let network = Network::ip().with_listener(listener);
-        let seed = Seed::start(metainfo, file, network, SeedOptions::new(), |_, _| {});
+        let seed = Seed::start(metainfo, file, network, SeedOptions::default(), |_, _| {});
         (seed.await.unwrap(), addr.into())
     }
 
     fn get(&self, peers: &[PeerAddr]) -> Download {
-        let options = DownloadOptions::new();
+        let options = DownloadOptions::default();
         self.get_with(peers, Network::ip(), options)
     }
 
@@ -211,7 +215,10 @@ async fn liars_and_who_is_absent_are_named() {
         "{error}"
     );
     let absent: PeerAddr = "127.0.0.1:1".parse().unwrap();
-    let options = DownloadOptions::new().with_give_up_after(Duration::from_millis(500));
+    let options = DownloadOptions {
+        give_up_after: Duration::from_millis(500),
+        ..DownloadOptions::default()
+    };
     let error = finish(content.get_with(&[absent], Network::ip(), options)).await;
     let error = error.unwrap_err().to_string();
     assert!(
@@ -242,7 +249,13 @@ async fn what_was_sent_last_arrives_where_seeding_ends() {
             content.complete(),
             vec!["127.0.0.1:1".parse().unwrap()],
             Network::ip().with_listener(listener),
-            DownloadOptions::new().with_seed(SeedLimits::new().with_ratio(1.0)),
+            DownloadOptions {
+                seed: Some(SeedLimits {
+                    ratio: Some(1.0),
+                    ..SeedLimits::default()
+                }),
+                ..DownloadOptions::default()
+            },
         );
         finish(content.get(&[addr])).await.unwrap();
         content.check();
@@ -261,7 +274,10 @@ async fn a_download_serves_those_that_connect_to_it() {
         content.dir.path().join("middle"),
         vec![first],
         Network::ip().with_listener(listener),
-        DownloadOptions::new().with_seed(SeedLimits::new()),
+        DownloadOptions {
+            seed: Some(SeedLimits::default()),
+            ..DownloadOptions::default()
+        },
     );
     let mut progress = middle.progress();
     let seeding = progress.wait_for(|progress| progress.phase == Phase::Seeding);
@@ -286,7 +302,7 @@ async fn a_peer_with_wrong_data_does_not_come_back_from_another_port() {
     let later = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let there = later.local_addr().unwrap();
     drop(later);
-    let download = content.get_with(&[there.into()], network, DownloadOptions::new());
+    let download = content.get_with(&[there.into()], network, DownloadOptions::default());
     let connect = || TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port)));
     let first = lie(connect().await.unwrap(), content.greeting());
     assert!(

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use hawser_torrent::{DownloadOptions, PeerAddr, SelectBy};
+use hawser_path::{Policy, Select, SlotOptions};
+use hawser_torrent::{DownloadOptions, PathOptions, PeerAddr, SelectBy};
 
 use super::address::{Listen, listen, tcp};
 use super::host::HostArgs;
@@ -69,18 +70,26 @@ pub struct GetArgs {
 }
 
 impl GetArgs {
-    /// What the download is given, except for the paths it may use and how they are chosen.
-    pub fn options(&self) -> DownloadOptions {
-        let options = DownloadOptions::new()
-            .with_paths(self.select.most())
-            .with_select_by(self.select_by())
-            .with_min_weight(self.min_weight / 100.0)
-            .with_time_slot(Duration::from_millis(self.time_slot))
-            .with_sensing(!self.no_sensing)
-            .with_overwrite(self.force);
-        match self.seeding.limits() {
-            Some(limits) => options.with_seed(limits),
-            None => options,
+    /// What the download is given, with the paths it may use and how they are chosen.
+    pub fn options(&self, select: Select, policy: Option<Policy>) -> DownloadOptions {
+        let slots = SlotOptions {
+            min_weight: self.min_weight / 100.0,
+            time_slot: Duration::from_millis(self.time_slot),
+            ..SlotOptions::default()
+        };
+        DownloadOptions {
+            select_by: self.select_by(),
+            paths: PathOptions {
+                select,
+                subflows: self.select.most(),
+                policy,
+                slots,
+                sensing: !self.no_sensing,
+                ..PathOptions::default()
+            },
+            overwrite: self.force,
+            seed: self.seeding.limits(),
+            ..DownloadOptions::default()
         }
     }
 

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use hawser_path::Select;
-use hawser_torrent::{SeedOptions, SelectBy};
+use hawser_path::{Policy, Select};
+use hawser_torrent::{PathOptions, SeedOptions, SelectBy};
 
 use super::address::{Listen, listen, tcp};
 use super::host::HostArgs;
@@ -96,10 +96,16 @@ impl SeedArgs {
         Some(format!("--{}", flag.replace('_', "-")))
     }
 
-    /// What the seeder is given, except for the paths it may use and their order.
-    pub fn options(&self) -> SeedOptions {
-        SeedOptions::new()
-            .with_select_by(self.select_by.unwrap_or(SelectBy::Uploader))
-            .with_sensing(!self.no_sensing)
+    /// What the seeder is given, with the paths it may use and their order.
+    pub fn options(&self, select: Select, policy: Option<Policy>) -> SeedOptions {
+        SeedOptions {
+            select_by: self.select_by.unwrap_or(SelectBy::Uploader),
+            paths: PathOptions {
+                select,
+                policy,
+                sensing: !self.no_sensing,
+                ..PathOptions::default()
+            },
+        }
     }
 }

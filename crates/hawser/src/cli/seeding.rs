@@ -24,14 +24,11 @@ pub struct SeedingArgs {
 impl SeedingArgs {
     /// When seeding ends; `None` where nothing is to be seeded.
     pub fn limits(&self) -> Option<SeedLimits> {
-        let mut limits = SeedLimits::new();
-        if let Some(ratio) = self.seed_ratio {
-            limits = limits.with_ratio(ratio);
-        }
-        if let Some(time) = self.seed_time {
-            limits = limits.with_time(time);
-        }
-        (self.seed || limits != SeedLimits::new()).then_some(limits)
+        let limits = SeedLimits {
+            ratio: self.seed_ratio,
+            time: self.seed_time,
+        };
+        (self.seed || limits != SeedLimits::default()).then_some(limits)
     }
 }
 

@@ -40,10 +40,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
             args.output.display()
         )));
     }
-    let mut options = args.options().with_select(select);
-    if let Some(policy) = policy {
-        options = options.with_policy(policy);
-    }
+    let options = args.options(select, policy);
     process::runtime()?.block_on(async {
         let (sockets, offered) = open(&args).await?;
         let job = Job {

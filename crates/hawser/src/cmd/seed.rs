@@ -39,10 +39,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
         let name = metainfo.name().to_owned();
         let size = metainfo.total_length();
         let info_hash = metainfo.info_hash().to_string();
-        let mut options = args.options().with_select(select);
-        if let Some(policy) = policy {
-            options = options.with_policy(policy);
-        }
+        let options = args.options(select, policy);
         let network = sockets.network.clone();
         let seed = Seed::start(metainfo, args.path, network, options, checked)
             .await

@@ -31,13 +31,14 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
         None => Output::check("", &beside(path)?, args.force, &[path])?,
     };
     let tiers = args.announce.into_iter().map(|tier| tier.0);
-    let options = CreateOptions::new()
-        .with_piece_length(args.piece_length)
-        .with_trackers(tiers.collect())
-        .with_private(args.private)
-        .with_comment(args.comment)
-        .with_source(args.source)
-        .with_web_seeds(args.web_seed);
+    let options = CreateOptions {
+        piece_length: args.piece_length,
+        comment: args.comment,
+        trackers: tiers.collect(),
+        web_seeds: args.web_seed,
+        private: args.private,
+        source: args.source,
+    };
     let bytes = hashed(path, &options)?;
     // Read it back: a file that `get` refuses is useless.
     let metainfo = Metainfo::parse(&bytes).doing(path.display())?;

@@ -21,14 +21,14 @@ const MOST_PIECES: u64 = 2000;
 
 /// How to make a torrent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CreateOptions {
     /// Bytes per piece, a power of two from 16 KiB to 128 MiB; by itself such that there are 1000
     /// to 2000 pieces, within 16 KiB to 16 MiB.
     pub piece_length: Option<u32>,
     /// Free text.
     pub comment: Option<String>,
-    /// URLs of trackers in tiers (BEP 12), each to be tried after those before it.
+    /// URLs of trackers in tiers (BEP 12), each to be tried after those before it; empty tiers are
+    /// left out.
     pub trackers: Vec<Vec<String>>,
     /// URLs of web servers that have the content (BEP 19).
     pub web_seeds: Vec<String>,
@@ -36,49 +36,6 @@ pub struct CreateOptions {
     pub private: bool,
     /// A text that gives the same content another info-hash.
     pub source: Option<String>,
-}
-
-impl CreateOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Bytes per piece; `None` chooses.
-    pub fn with_piece_length(mut self, length: impl Into<Option<u32>>) -> Self {
-        self.piece_length = length.into();
-        self
-    }
-
-    /// Free text for readers.
-    pub fn with_comment(mut self, comment: impl Into<Option<String>>) -> Self {
-        self.comment = comment.into();
-        self
-    }
-
-    /// Trackers in tiers; empty tiers count for nothing.
-    pub fn with_trackers(mut self, tiers: Vec<Vec<String>>) -> Self {
-        self.trackers = tiers;
-        self
-    }
-
-    /// Web servers that have the content.
-    pub fn with_web_seeds(mut self, urls: Vec<String>) -> Self {
-        self.web_seeds = urls;
-        self
-    }
-
-    /// Whether peers may come from the trackers alone.
-    pub fn with_private(mut self, private: bool) -> Self {
-        self.private = private;
-        self
-    }
-
-    /// A text that gives the same content another info-hash.
-    pub fn with_source(mut self, source: impl Into<Option<String>>) -> Self {
-        self.source = source.into();
-        self
-    }
 }
 
 /// Why no torrent could be made.

@@ -213,13 +213,14 @@ proptest! {
             fs::write(path, vec![i as u8; *length as usize]).unwrap();
         }
         let total: u64 = lengths.iter().sum();
-        let options = CreateOptions::new()
-            .with_piece_length(1 << power)
-            .with_trackers(tiers.clone())
-            .with_web_seeds(web_seeds.clone())
-            .with_private(private)
-            .with_comment(comment.clone())
-            .with_source(source.clone());
+        let options = CreateOptions {
+            piece_length: Some(1 << power),
+            comment: comment.clone(),
+            trackers: tiers.clone(),
+            web_seeds: web_seeds.clone(),
+            private,
+            source: source.clone(),
+        };
         let mut last = 0;
         let made = create(&root, &options, |done, of| {
             assert_eq!(of, total);
@@ -255,7 +256,7 @@ fn one_file_makes_a_single_file_torrent_with_the_right_hashes() {
     let path = dir.path().join("one.bin");
     fs::write(&path, b"abc").unwrap();
     let metainfo =
-        Metainfo::parse(&create(&path, &CreateOptions::new(), |_, _| {}).unwrap()).unwrap();
+        Metainfo::parse(&create(&path, &CreateOptions::default(), |_, _| {}).unwrap()).unwrap();
     assert!(!metainfo.is_multi_file());
     assert_eq!(metainfo.name(), "one.bin");
     assert_eq!(metainfo.piece_length(), 16384);
@@ -277,7 +278,7 @@ fn odd_names_and_links_to_elsewhere_are_refused_by_name() {
     let absolute = dir.path().join("outside").display().to_string();
     for target in ["../outside", &absolute, "nothing", "link", ".", "empty"] {
         symlink(target, &link).unwrap();
-        let error = create(&root, &CreateOptions::new(), |_, _| {}).unwrap_err();
+        let error = create(&root, &CreateOptions::default(), |_, _| {}).unwrap_err();
         assert!(
             matches!(&error, CreateError::Symlink { path } if path.ends_with("content/link")),
             "{target}: {error}"
@@ -287,13 +288,13 @@ fn odd_names_and_links_to_elsewhere_are_refused_by_name() {
     for odd in ["back\\slash", "line\nfeed", "exe\u{202e}gpj.exe"] {
         let odd = root.join(odd);
         fs::write(&odd, b"abc").unwrap();
-        let error = create(&root, &CreateOptions::new(), |_, _| {}).unwrap_err();
+        let error = create(&root, &CreateOptions::default(), |_, _| {}).unwrap_err();
         assert!(matches!(error, CreateError::Name { .. }), "{error}");
         fs::remove_file(odd).unwrap();
     }
     let socket = root.join("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-    let error = create(&root, &CreateOptions::new(), |_, _| {}).unwrap_err();
+    let error = create(&root, &CreateOptions::default(), |_, _| {}).unwrap_err();
     assert!(matches!(error, CreateError::Special { .. }), "{error}");
 }
 
@@ -314,7 +315,7 @@ fn links_to_what_is_in_the_folder_stay_links() {
     ] {
         symlink(target, root.join(link)).unwrap();
     }
-    let made = create(&root, &CreateOptions::new(), |_, _| {}).unwrap();
+    let made = create(&root, &CreateOptions::default(), |_, _| {}).unwrap();
     let metainfo = Metainfo::parse(&made).unwrap();
     let links: Vec<_> = metainfo
         .links()

@@ -83,13 +83,11 @@ impl<T: Transport> Swarm<T> {
         if let Some(remote) = self.remotes.get_mut(remote) {
             remote.ban(reason);
         }
-        if self.goal.until_complete
+        if self.give_up_after.is_some()
             && self.conns.is_empty()
             && self.remotes.all().all(|remote| remote.banned.is_some())
         {
-            return Err(DownloadError::AllDropped {
-                peers: self.troubles(),
-            });
+            return Err(DownloadError::AllDropped(self.troubles()));
         }
         Ok(())
     }

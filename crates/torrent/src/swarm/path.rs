@@ -53,13 +53,11 @@ impl<T: Transport> Swarm<T> {
             known.offer(paths, trouble, |path| transport.fits(peer, path), now);
         }
         // Nothing to wait for: refuse at once.
-        if self.goal.until_complete
+        if self.give_up_after.is_some()
             && self.tally.connections == 0
             && self.remotes.all().all(Remote::is_hopeless)
         {
-            return Err(DownloadError::NoPath {
-                peers: self.troubles(),
-            });
+            return Err(DownloadError::NoPath(self.troubles()));
         }
         Ok(())
     }

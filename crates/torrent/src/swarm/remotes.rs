@@ -10,7 +10,6 @@ use hawser_manager::{Demand, PathOptions, PathSet, Replace, SelectBy, SubflowId}
 use hawser_path::{Decision, Fingerprint, Path, Reason, Select, Verdict};
 use tokio::task::AbortHandle;
 
-use super::goal::Goal;
 use crate::address::PeerAddr;
 use crate::picker::ConnId;
 use crate::reason;
@@ -60,11 +59,11 @@ pub(super) struct Remotes<P>(BTreeMap<RemoteId, Remote<P>>);
 
 impl<P: AsRef<Path> + Clone> Remotes<P> {
     /// Those at these addresses, each once.
-    pub fn new(peers: Vec<PeerAddr>, goal: &Goal) -> Self {
+    pub fn new(peers: Vec<PeerAddr>, select_by: SelectBy, paths: &PathOptions) -> Self {
         let mut remotes: BTreeMap<RemoteId, Remote<P>> = BTreeMap::new();
         for addr in peers {
             if remotes.values().all(|known| known.addr != addr) {
-                remotes.insert(RemoteId(remotes.len()), Remote::new(addr, goal));
+                remotes.insert(RemoteId(remotes.len()), Remote::new(addr, select_by, paths));
             }
         }
         Self(remotes)
@@ -102,11 +101,11 @@ impl<P: AsRef<Path> + Clone> Remotes<P> {
 }
 
 impl<P: AsRef<Path> + Clone> Remote<P> {
-    fn new(addr: PeerAddr, goal: &Goal) -> Self {
+    fn new(addr: PeerAddr, select_by: SelectBy, paths: &PathOptions) -> Self {
         let options = match addr {
             PeerAddr::Scion(_) => PathOptions {
-                contact_only: goal.select_by == SelectBy::Uploader,
-                ..goal.paths.clone()
+                contact_only: select_by == SelectBy::Uploader,
+                ..paths.clone()
             },
             // Policies are about SCION paths, and there is nothing to choose.
             PeerAddr::Ip(_) => PathOptions {

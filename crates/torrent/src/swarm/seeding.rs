@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hawser_store::Stamps;
+use tokio_util::sync::CancellationToken;
 
 use super::conn::Origin;
 use super::event::Event;
@@ -25,7 +26,7 @@ const BOTH_COMPLETE: &str = "both sides have everything";
 const LIMIT: &str = "seeding has reached its limit";
 
 impl<T: Transport> Swarm<T> {
-    /// Serves others, once everything is verified, until a limit is reached or `stop` is done. At a
+    /// Serves others, once everything is verified, until a limit is reached or `stop` is cancelled. At a
     /// limit it waits a while for what is under way to arrive. `stamps` are the states of the files
     /// that were verified.
     ///
@@ -35,10 +36,10 @@ impl<T: Transport> Swarm<T> {
         &mut self,
         limits: SeedLimits,
         stamps: Stamps,
-        stop: impl Future<Output = ()>,
+        stop: &CancellationToken,
     ) -> Result<SeedEnd, DownloadError> {
         let now = Instant::now();
-        self.goal.until_complete = false;
+        self.give_up_after = None;
         self.seeding = Some(Seeding {
             limits,
             since: now,
@@ -57,7 +58,7 @@ impl<T: Transport> Swarm<T> {
         };
         tokio::select! {
             served = serve => served?,
-            () = stop => {}
+            () = stop.cancelled() => {}
         }
         let end = self.seeding.as_ref().and_then(|seeding| seeding.end);
         Ok(end.unwrap_or(SeedEnd::Stopped))

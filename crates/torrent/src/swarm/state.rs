@@ -1,15 +1,15 @@
 //! The state of a torrent at work, by concern.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use hawser_manager::{PathOptions, SelectBy};
 use hawser_store::Disk;
 use tokio::sync::mpsc;
 
 use super::blame::Blame;
 use super::connections::Connections;
 use super::event::Event;
-use super::goal::Goal;
 use super::net::Net;
 use super::remotes::Remotes;
 use super::tally::{Reporter, Tally};
@@ -23,7 +23,13 @@ use crate::transport::Transport;
 /// The state of a torrent at work. Its one task alone decides what is requested over which
 /// connection, what is dialed and what is dropped.
 pub(crate) struct Swarm<T: Transport> {
-    pub(super) goal: Goal,
+    /// Which side chooses paths. A downloader lets uploaders know whether they may.
+    pub(super) select_by: SelectBy,
+    /// How the paths to each SCION peer are chosen and used.
+    pub(super) paths: PathOptions,
+    /// Time without progress, and without a peer to wait for, after which a download ends; `None`
+    /// while it only serves.
+    pub(super) give_up_after: Option<Duration>,
     pub(super) metainfo: Arc<Metainfo>,
     /// What the connections share.
     pub(super) shared: Arc<Shared>,

@@ -21,7 +21,8 @@ mod weigh;
 use super::*;
 use crate::testing::{FAST, Host, Net, addr, mbit};
 use crate::{
-    CreateOptions, Download, DownloadError, DownloadOptions, Seed, SeedOptions, Summary, create,
+    CreateOptions, Download, DownloadError, DownloadOptions, PathOptions, Seed, SeedOptions,
+    SelectBy, Summary, create,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -54,7 +55,10 @@ impl Stage {
         }
         let top = Path::new(files[0].0).components().next().unwrap();
         let content = dir.path().join("seed").join(top);
-        let options = CreateOptions::new().with_piece_length(piece_length);
+        let options = CreateOptions {
+            piece_length: piece_length.into(),
+            ..CreateOptions::default()
+        };
         let torrent = create(&content, &options, |_, _| {}).unwrap();
         Self {
             metainfo: Metainfo::parse(&torrent).unwrap(),
@@ -72,7 +76,7 @@ impl Stage {
 
     async fn seed(&self, host: &Host) -> Seed {
         let content = self.metainfo.content_path(&self.dir.path().join("seed"));
-        let options = SeedOptions::new();
+        let options = SeedOptions::default();
         Seed::over(
             host.clone(),
             self.metainfo.clone(),
@@ -85,7 +89,7 @@ impl Stage {
     }
 
     fn download(&self, host: &Host, peers: &[u16]) -> Download {
-        self.download_with(host, peers, DownloadOptions::new())
+        self.download_with(host, peers, DownloadOptions::default())
     }
 
     fn download_with(&self, host: &Host, peers: &[u16], options: DownloadOptions) -> Download {
@@ -109,6 +113,29 @@ impl Stage {
                 file.path.display()
             );
         }
+    }
+}
+
+/// The defaults, with another choice of paths.
+fn with_paths(change: impl FnOnce(&mut PathOptions)) -> DownloadOptions {
+    let mut options = DownloadOptions::default();
+    change(&mut options.paths);
+    options
+}
+
+/// The defaults, but this side chooses.
+fn selected_by(side: SelectBy) -> DownloadOptions {
+    DownloadOptions {
+        select_by: side,
+        ..DownloadOptions::default()
+    }
+}
+
+/// The defaults, but for the time after which it gives up.
+fn giving_up_after(time: Duration) -> DownloadOptions {
+    DownloadOptions {
+        give_up_after: time,
+        ..DownloadOptions::default()
     }
 }
 
@@ -170,7 +197,7 @@ async fn leechers_serve_what_they_have() {
         dir
     };
     let start = |host: &Host, dir, peer| {
-        let options = DownloadOptions::new();
+        let options = DownloadOptions::default();
         let peers = vec![addr(peer)];
         Download::over(host.clone(), stage.metainfo.clone(), dir, peers, options)
     };
@@ -235,7 +262,7 @@ async fn several_gigabytes_over_a_pipe() {
         std::io::Write::write_all(&mut file, &block).unwrap();
     }
     let begun = Instant::now();
-    let torrent = create(&content, &CreateOptions::new(), |_, _| {}).unwrap();
+    let torrent = create(&content, &CreateOptions::default(), |_, _| {}).unwrap();
     println!("create {:.2} s", begun.elapsed().as_secs_f64());
     let metainfo = Metainfo::parse(&torrent).unwrap();
     let stage = Stage { dir, metainfo };

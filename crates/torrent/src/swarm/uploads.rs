@@ -13,12 +13,11 @@ use std::fmt;
 use std::time::Instant;
 
 use hawser_endhost::ScionAddr;
-use hawser_manager::{Carried, Failure, Order, Sharing, SubflowId};
+use hawser_manager::{Carried, Failure, Order, PathOptions, Sharing, SubflowId};
 use hawser_path::{Decision, Fingerprint, Interface, Path, Verdict};
 use tokio::task::AbortHandle;
 
 pub(super) use self::serving::{Announcement, Serving};
-use super::goal::Goal;
 use crate::picker::{ConnId, GroupId};
 
 /// Most connections that are dialed to downloaders.
@@ -73,9 +72,9 @@ impl Known {
 
 impl<P: AsRef<Path> + Clone> Uploads<P> {
     /// No downloaders yet.
-    pub fn new(goal: &Goal, now: Instant) -> Self {
+    pub fn new(paths: PathOptions, now: Instant) -> Self {
         Self {
-            sharing: Sharing::new(goal.paths.clone(), MAX_DIALED, now),
+            sharing: Sharing::new(paths, MAX_DIALED, now),
             known: BTreeMap::new(),
         }
     }

@@ -102,10 +102,10 @@ impl Shared {
         }
         let top = Path::new(files[0].0).components().next().unwrap();
         let content = dir.path().join("seeded").join(top);
-        let mut options = CreateOptions::new();
-        if let Some(length) = piece_length {
-            options = options.with_piece_length(length);
-        }
+        let options = CreateOptions {
+            piece_length,
+            ..CreateOptions::default()
+        };
         let torrent = create(&content, &options, |_, _| {}).unwrap();
         let metainfo = Metainfo::parse(&torrent).unwrap();
         Self {

@@ -14,7 +14,7 @@ async fn seeded(net: &Net) -> (Stage, Seed, PathBuf) {
 }
 
 fn soon() -> DownloadOptions {
-    DownloadOptions::new().with_give_up_after(Duration::from_secs(3))
+    giving_up_after(Duration::from_secs(3))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +92,7 @@ async fn a_download_that_reached_nobody_leaves_no_file() {
     let net = Net::default();
     let stage = Stage::new(&[("set/a", 1_000_000), ("set/sub/b", 5)], 32768);
     net.path(1, FAST);
-    let options = DownloadOptions::new().with_give_up_after(Duration::from_millis(300));
+    let options = giving_up_after(Duration::from_millis(300));
     let result = finish(stage.download_with(&net.host(0), &[1], options)).await;
     result.unwrap_err();
     assert!(!stage.target().exists());

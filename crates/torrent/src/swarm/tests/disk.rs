@@ -39,7 +39,7 @@ async fn on_a_small_disk() {
     net.path(1, mbit(200.0, 1));
     let disk = PathBuf::from(std::env::var(DISK).unwrap());
     let get = || {
-        let options = DownloadOptions::new();
+        let options = DownloadOptions::default();
         let metainfo = stage.metainfo.clone();
         Download::over(net.host(0), metainfo, disk.clone(), vec![addr(1)], options)
     };

@@ -57,7 +57,7 @@ impl Scene {
 
     /// 6 MB over two paths of 16 Mbit/s: 1.5 s when both work all the time.
     async fn over_two() -> Self {
-        Self::new(6_000_000, &[SLOW, SLOW], DownloadOptions::new()).await
+        Self::new(6_000_000, &[SLOW, SLOW], DownloadOptions::default()).await
     }
 
     /// Waits until both paths have carried so much.
@@ -149,7 +149,7 @@ async fn all_paths_go_down_and_one_comes_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_that_cannot_be_dialed_is_replaced() {
     // One path is to be used; that one fails without being withdrawn.
-    let options = DownloadOptions::new().with_paths(1);
+    let options = with_paths(|paths| paths.subflows = 1);
     let mut scene = Scene::new(1_000_000, &[SLOW, SLOW], options).await;
     scene.until(|p| p.fetched_bytes > 100_000).await;
     let carried = |path| bytes(&scene.progress.borrow(), path) > 0;
@@ -160,7 +160,7 @@ async fn a_path_that_cannot_be_dialed_is_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_paths_are_used_than_asked_for() {
-    let options = DownloadOptions::new().with_paths(2);
+    let options = with_paths(|paths| paths.subflows = 2);
     let scene = Scene::new(1_000_000, &[FAST; 5], options).await;
     let (net, progress) = (scene.net.clone(), scene.progress.clone());
     let summary = scene.end().await;

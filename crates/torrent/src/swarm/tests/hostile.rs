@@ -278,11 +278,11 @@ async fn absent_peers_hold_nothing_up_and_are_named_at_last() {
     seed.stop().await.unwrap();
     fs::remove_dir_all(stage.target()).unwrap();
     net.remove_host(1);
-    let options = DownloadOptions::new().with_give_up_after(Duration::from_millis(700));
+    let options = giving_up_after(Duration::from_millis(700));
     let error = finish(stage.download_with(&net.host(0), &[2, 1], options))
         .await
         .unwrap_err();
-    let DownloadError::NoPeer { peers, .. } = &error else {
+    let DownloadError::NoPeer(_, peers) = &error else {
         panic!("{error}")
     };
     assert_eq!(peers.len(), 2);

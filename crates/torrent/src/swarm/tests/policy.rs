@@ -102,8 +102,8 @@ fn has(said: &[String], what: &str) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_policy_both_ways_carry() {
     for side in [SelectBy::Uploader, SelectBy::Downloader] {
-        let options = DownloadOptions::new().with_select_by(side);
-        let (bytes, shown) = run(options, SeedOptions::new()).await;
+        let options = selected_by(side);
+        let (bytes, shown) = run(options, SeedOptions::default()).await;
         assert!(bytes.iter().all(|bytes| *bytes > 0), "{bytes:?} {shown:?}");
         assert!(!has(&shown.download, "policy"), "{shown:?}");
     }
@@ -112,9 +112,9 @@ async fn without_a_policy_both_ways_carry() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_of_who_downloads_holds_whoever_chooses() {
     for side in [SelectBy::Downloader, SelectBy::Uploader] {
-        let options = DownloadOptions::new().with_select_by(side);
-        let options = options.with_policy(first_only());
-        let (bytes, shown) = run(options, SeedOptions::new()).await;
+        let mut options = selected_by(side);
+        options.paths.policy = Some(first_only());
+        let (bytes, shown) = run(options, SeedOptions::default()).await;
         assert_eq!(bytes[1], 0, "{shown:?}");
         let why = "left: policy: acl entry \"- 1-ff00:0:66\" at 1-ff00:0:66#";
         assert!(has(&shown.download, why), "{shown:?}");
@@ -128,8 +128,9 @@ async fn the_policy_of_who_downloads_holds_whoever_chooses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_policy_of_a_seeder_holds_whoever_chooses() {
     for side in [SelectBy::Downloader, SelectBy::Uploader] {
-        let options = DownloadOptions::new().with_select_by(side);
-        let seeder = SeedOptions::new().with_policy(first_only());
+        let options = selected_by(side);
+        let mut seeder = SeedOptions::default();
+        seeder.paths.policy = Some(first_only());
         let (bytes, shown) = run(options, seeder).await;
         assert_eq!(bytes[1], 0, "{shown:?}");
         match side {
@@ -186,7 +187,7 @@ async fn a_policy_that_keeps_no_path_ends_at_once() {
     let _seed = stage.seed(&net.host(1)).await;
     net.path(1, FAST);
     let nothing = hawser_path::Policy::new().with_acl("-".parse().unwrap());
-    let options = DownloadOptions::new().with_policy(nothing);
+    let options = with_paths(|paths| paths.policy = Some(nothing));
     let error = finish(stage.download_with(&net.host(0), &[1], options)).await;
     let error = error.unwrap_err().to_string();
     assert!(

@@ -132,7 +132,7 @@ async fn content_that_is_not_the_torrents_is_not_seeded() {
     let content = stage.dir.path().join("seed/set");
     let start = |content: PathBuf| {
         let (host, metainfo) = (net.host(1), stage.metainfo.clone());
-        async move { Seed::over(host, metainfo, content, SeedOptions::new(), |_, _| {}).await }
+        async move { Seed::over(host, metainfo, content, SeedOptions::default(), |_, _| {}).await }
     };
     // Also by another name, and by the folder that holds it.
     start(content.parent().unwrap().to_owned()).await.unwrap();
@@ -245,7 +245,10 @@ async fn a_file_that_is_not_the_torrents_is_not_lost() {
     // On request, also what is too long.
     for length in [50_000, 300_000] {
         fs::write(&file, vec![5; length]).unwrap();
-        let options = DownloadOptions::new().with_overwrite(true);
+        let options = DownloadOptions {
+            overwrite: true,
+            ..DownloadOptions::default()
+        };
         finish(stage.download_with(&host, &[1], options))
             .await
             .unwrap();

@@ -15,7 +15,10 @@ async fn until(progress: &mut watch::Receiver<Progress>, so: impl FnMut(&Progres
 impl Stage {
     /// Host `n` downloads from `peers` into a folder of its own, and goes on seeding.
     fn get_and_seed(&self, host: &Host, peers: &[u16], limits: SeedLimits) -> Download {
-        let options = DownloadOptions::new().with_seed(limits);
+        let options = DownloadOptions {
+            seed: Some(limits),
+            ..DownloadOptions::default()
+        };
         let peers = peers.iter().map(|n| addr(*n)).collect();
         let dir = self.dir.path().join("and-seed");
         Download::over(host.clone(), self.metainfo.clone(), dir, peers, options)
@@ -36,7 +39,7 @@ async fn peers_in_mid_download_keep_their_connection() {
     let seed = stage.seed(&net.host(1)).await;
     net.path(1, mbit(16.0, 2));
     net.path(2, mbit(12.0, 2));
-    let mut middle = stage.get_and_seed(&net.host(2), &[1], SeedLimits::new());
+    let mut middle = stage.get_and_seed(&net.host(2), &[1], SeedLimits::default());
     let mut last = stage.download(&net.host(3), &[2]);
     let mut progress = middle.progress();
     until(&mut progress, |p| p.phase == Phase::Seeding).await;
@@ -68,7 +71,10 @@ async fn a_ratio_ends_it_once_what_was_sent_has_arrived() {
     stage.put_all();
     // What is under way takes a while to arrive.
     net.path(2, mbit(16.0, 60));
-    let limits = SeedLimits::new().with_ratio(1.0);
+    let limits = SeedLimits {
+        ratio: Some(1.0),
+        ..SeedLimits::default()
+    };
     let seeding = stage.get_and_seed(&net.host(2), &[9], limits);
     let last = finish(stage.download(&net.host(3), &[2])).await.unwrap();
     assert_eq!(last.fetched_bytes, 1_000_000);
@@ -84,7 +90,10 @@ async fn a_peer_that_takes_nothing_more_does_not_keep_it_from_ending() {
     let stage = Stage::one_file(1_000_000, 32768);
     stage.put_all();
     let path = net.path(2, mbit(16.0, 2));
-    let limits = SeedLimits::new().with_ratio(0.2);
+    let limits = SeedLimits {
+        ratio: Some(0.2),
+        ..SeedLimits::default()
+    };
     let seeding = stage.get_and_seed(&net.host(2), &[9], limits);
     let download = stage.download(&net.host(3), &[2]);
     until(&mut download.progress(), |p| p.fetched_bytes > 0).await;
@@ -99,7 +108,10 @@ async fn a_time_ends_it_with_nobody_there() {
     let net = Net::default();
     let stage = Stage::one_file(100_000, 32768);
     stage.put_all();
-    let limits = SeedLimits::new().with_time(Duration::from_millis(1));
+    let limits = SeedLimits {
+        time: Some(Duration::from_millis(1)),
+        ..SeedLimits::default()
+    };
     let summary = finish(stage.get_and_seed(&net.host(2), &[9], limits)).await;
     let seeded = summary.unwrap().seeded.unwrap();
     assert_eq!(seeded.end, SeedEnd::Time);
@@ -112,7 +124,7 @@ async fn those_that_have_everything_part() {
     let stage = Stage::one_file(500_000, 32768);
     let seed = stage.seed(&net.host(1)).await;
     net.path(1, mbit(40.0, 2));
-    let middle = stage.get_and_seed(&net.host(2), &[1], SeedLimits::new());
+    let middle = stage.get_and_seed(&net.host(2), &[1], SeedLimits::default());
     until(&mut middle.progress(), |p| p.phase == Phase::Seeding).await;
     let mut progress = seed.progress();
     let gone = progress.wait_for(|p| p.connections == 1 && p.peers.is_empty());
@@ -137,7 +149,7 @@ async fn peers_that_lack_pieces_are_dialed_by_who_has_everything() {
     // It knows nobody that answers.
     net.path(9, mbit(40.0, 2));
     let download = stage.download(&net.host(3), &[9]);
-    let seeding = stage.get_and_seed(&net.host(2), &[3], SeedLimits::new());
+    let seeding = stage.get_and_seed(&net.host(2), &[3], SeedLimits::default());
     finish(download).await.unwrap();
     stage.check();
     assert_eq!(seeding.progress().borrow().phase, Phase::Seeding);
@@ -149,7 +161,7 @@ async fn a_download_that_is_stopped_before_its_end_has_not_seeded() {
     let stage = Stage::one_file(2_000_000, 32768);
     let _seed = stage.seed(&net.host(1)).await;
     net.path(1, mbit(4.0, 2));
-    let mut download = stage.get_and_seed(&net.host(2), &[1], SeedLimits::new());
+    let mut download = stage.get_and_seed(&net.host(2), &[1], SeedLimits::default());
     until(&mut download.progress(), |p| p.verified_bytes > 0).await;
     download.stop();
     assert_eq!(download.completed().await, None);
@@ -164,7 +176,7 @@ async fn a_file_that_shrinks_after_the_download_is_offered_only_as_far_as_it_goe
     let stage = Stage::one_file(60 * 32768, 32768);
     stage.put_all();
     net.path(2, FAST);
-    let middle = stage.get_and_seed(&net.host(2), &[9], SeedLimits::new());
+    let middle = stage.get_and_seed(&net.host(2), &[9], SeedLimits::default());
     let mut progress = middle.progress();
     until(&mut progress, |p| p.phase == Phase::Seeding).await;
     let file = stage.dir.path().join("and-seed/file.bin");

@@ -39,7 +39,7 @@ async fn side_by_side(
                 stage.metainfo.clone(),
                 stage.dir.path().join(format!("get{n}")),
                 vec![addr(SEEDER)],
-                DownloadOptions::new().with_select_by(SelectBy::Uploader),
+                selected_by(SelectBy::Uploader),
             )
         })
         .collect();

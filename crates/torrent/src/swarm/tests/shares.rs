@@ -21,7 +21,7 @@ impl Spread {
         let paths = (101..).zip(shapes);
         let paths = paths.map(|(via, shape)| net.between(0, via, 1, *shape, None));
         let paths = paths.collect();
-        let options = DownloadOptions::new().with_select(select.parse().unwrap());
+        let options = with_paths(|paths| paths.select = select.parse().unwrap());
         let download = stage.download_with(&net.host(0), &[1], options);
         Self {
             net,

@@ -59,7 +59,7 @@ impl Figure {
     /// A leecher at host `n` that lets the uploader choose.
     fn get(&self, n: u16) -> Leecher {
         let paths = self.paths(n);
-        let options = DownloadOptions::new().with_select_by(SelectBy::Uploader);
+        let options = selected_by(SelectBy::Uploader);
         let dir = self.stage.dir.path().join(format!("get{n}"));
         let download = Download::over(
             self.net.host(n),
@@ -247,7 +247,7 @@ async fn an_uploader_without_paths_serves_what_it_is_connected_over() {
     // Only the leecher knows them.
     net.path(1, FAST);
     net.path(1, FAST);
-    let options = DownloadOptions::new().with_select_by(SelectBy::Uploader);
+    let options = selected_by(SelectBy::Uploader);
     let summary = finish(stage.download_with(&net.host(0), &[1], options))
         .await
         .unwrap();
@@ -261,13 +261,16 @@ async fn where_the_uploader_does_not_choose_the_downloader_does() {
     let net = Net::default();
     let stage = Stage::one_file(2_000_000, 65536);
     let content = stage.dir.path().join("seed/file.bin");
-    let options = SeedOptions::new().with_select_by(SelectBy::Downloader);
+    let options = SeedOptions {
+        select_by: SelectBy::Downloader,
+        ..SeedOptions::default()
+    };
     let host = net.host(1);
     let seed = Seed::over(host, stage.metainfo.clone(), content, options, |_, _| {});
     let _seed = seed.await.unwrap();
     net.path(1, mbit(16.0, 2));
     net.path(1, mbit(16.0, 2));
-    let options = DownloadOptions::new().with_select_by(SelectBy::Uploader);
+    let options = selected_by(SelectBy::Uploader);
     let summary = finish(stage.download_with(&net.host(0), &[1], options))
         .await
         .unwrap();
@@ -338,7 +341,7 @@ async fn who_is_dialed_learns_all_it_needs_before_it_speaks() {
     let stage = Stage::one_file(100_000, 16384);
     let peer = net.host(1);
     net.path(1, FAST);
-    let options = DownloadOptions::new().with_select_by(SelectBy::Uploader);
+    let options = selected_by(SelectBy::Uploader);
     let _download = stage.download_with(&net.host(0), &[1], options);
     let introduced = async {
         let connection = peer.accept().await.unwrap();
@@ -424,7 +427,7 @@ async fn leechers_choose_paths_for_each_other() {
         let dir = stage.dir.path().join(n.to_string());
         fs::create_dir(&dir).unwrap();
         fs::write(dir.join("file.bin"), bytes).unwrap();
-        let options = DownloadOptions::new().with_select_by(SelectBy::Uploader);
+        let options = selected_by(SelectBy::Uploader);
         let (metainfo, peers) = (stage.metainfo.clone(), vec![addr(peer)]);
         Download::over(net.host(n), metainfo, dir, peers, options)
     };

@@ -48,9 +48,10 @@ async fn a_path_far_below_the_best_waits_connected() {
     let _seed = stage.seed(&net.host(1)).await;
     let best = net.path(1, mbit(30.0, 5));
     let poor = net.path(1, mbit(1.0, 5));
-    let options = DownloadOptions::new()
-        .with_min_weight(0.3)
-        .with_time_slot(Duration::from_millis(200));
+    let options = with_paths(|paths| {
+        paths.slots.min_weight = 0.3;
+        paths.slots.time_slot = Duration::from_millis(200);
+    });
     let mut states = Vec::new();
     let download = stage.download_with(&net.host(0), &[1], options);
     watched(download, |path| {
@@ -74,9 +75,10 @@ async fn a_path_that_shares_a_link_is_tried_if_wanted() {
         let _seed = stage.seed(&net.host(1)).await;
         net.bridged_path(1, mbit(20.0, 5));
         net.bridged_path(1, mbit(20.0, 5));
-        let options = DownloadOptions::new()
-            .with_sensing(sensing)
-            .with_time_slot(Duration::from_millis(200));
+        let options = with_paths(|paths| {
+            paths.sensing = sensing;
+            paths.slots.time_slot = Duration::from_millis(200);
+        });
         finish(stage.download_with(&net.host(0), &[1], options))
             .await
             .unwrap();

@@ -24,7 +24,7 @@ const NO_ANSWER: Duration = Duration::from_secs(2);
 impl<T: Transport> Swarm<T> {
     /// Whether the side that uploads chooses the paths to a peer. There is one path to an IP peer.
     pub(in crate::swarm) fn is_multipath(&self, peer: PeerAddr) -> bool {
-        self.goal.select_by == SelectBy::Uploader && peer.scion().is_some()
+        self.select_by == SelectBy::Uploader && peer.scion().is_some()
     }
 
     fn is_multipath_over(&self, id: ConnId) -> bool {
@@ -86,7 +86,7 @@ impl<T: Transport> Swarm<T> {
         if siblings.any(|conn| conn.serving.offered) {
             return;
         }
-        let (addr, paths) = (self.net.transport.local(), self.goal.paths.subflows);
+        let (addr, paths) = (self.net.transport.local(), self.paths.subflows);
         if let Some(addr) = addr
             && let Some(conn) = self.conns.get_mut(&id)
         {
