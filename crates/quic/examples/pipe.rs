@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
-use hawser_quic::{Config, Connection, Endpoint};
+use hawser_quic::{Config, Connection, Endpoint, StreamError};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -80,9 +80,8 @@ async fn send(
     Ok(())
 }
 
-async fn push(connection: Connection, time: Duration) -> Result<String, hawser_quic::WriteError> {
-    let open = connection.open_bi().await;
-    let (mut stream, _keep) = open.map_err(|error| hawser_quic::WriteError::Closed(error.0))?;
+async fn push(connection: Connection, time: Duration) -> Result<String, StreamError> {
+    let (mut stream, _keep) = connection.open_bi().await?;
     let chunk = Bytes::from(vec![5; 256 << 10]);
     let (began, mut bytes) = (Instant::now(), 0);
     while began.elapsed() < time {

@@ -12,7 +12,6 @@
 
 mod announced;
 mod cubic;
-mod curve;
 mod round;
 mod start;
 #[cfg(test)]
@@ -23,7 +22,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hawser_endhost::Path;
-use noq::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use noq::congestion::{Controller, ControllerFactory};
 use noq_proto::RttEstimator;
 
 use self::announced::Announced;
@@ -114,13 +113,6 @@ impl Controller for Control {
 
     fn window(&self) -> u64 {
         self.cubic.window()
-    }
-
-    fn metrics(&self) -> ControllerMetrics {
-        let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = self.cubic.window();
-        metrics.ssthresh = self.cubic.threshold();
-        metrics
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {

@@ -2,18 +2,16 @@
 
 pub(crate) mod inner;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hawser_endhost::{Path, ScionAddr};
 use hawser_path::Fingerprint;
 use noq::{ConnectionError, PathId};
-use thiserror::Error;
 
 use self::inner::Inner;
 use crate::close::CloseReason;
-use crate::stream::{RecvStream, SendStream};
+use crate::stream::{RecvStream, SendStream, StreamError};
 use crate::tls::PeerKey;
 
 /// A connection to one peer over one path. Cloning shares it; it closes when the last clone and the
@@ -21,13 +19,8 @@ use crate::tls::PeerKey;
 ///
 /// It never changes its path: packets of it that arrive over another one are dropped. Only the
 /// path's bytes are replaced, by fresher ones for the same interfaces.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Connection(Arc<Inner>);
-
-/// Why no stream could be opened or accepted: the connection is closed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the connection is closed: {0}")]
-pub struct OpenStreamError(pub CloseReason);
 
 /// Counters and estimates of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,8 +30,6 @@ pub struct Stats {
     pub rtt: Duration,
     /// Congestion window, in bytes.
     pub cwnd: u64,
-    /// Bytes of QUIC packets sent.
-    pub bytes_sent: u64,
     /// Bytes of QUIC packets received.
     pub bytes_received: u64,
     /// Packets sent.
@@ -89,28 +80,29 @@ impl Connection {
     /// Opens a stream in both directions. The peer accepts it once the first byte arrives.
     ///
     /// # Errors
-    /// [`OpenStreamError`] when the connection is closed.
-    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), OpenStreamError> {
+    /// [`StreamError::Closed`] when the connection is closed.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), StreamError> {
         self.streams(self.0.quic.open_bi().await)
     }
 
     /// Waits for the peer to open a stream in both directions.
     ///
     /// # Errors
-    /// [`OpenStreamError`] when the connection is closed.
-    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), OpenStreamError> {
+    /// [`StreamError::Closed`] when the connection is closed.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), StreamError> {
         self.streams(self.0.quic.accept_bi().await)
     }
 
     fn streams(
         &self,
         streams: Result<(noq::SendStream, noq::RecvStream), ConnectionError>,
-    ) -> Result<(SendStream, RecvStream), OpenStreamError> {
-        let inner = &self.0;
-        let (send, receive) = streams.map_err(|error| OpenStreamError(inner.reason(&error)))?;
+    ) -> Result<(SendStream, RecvStream), StreamError> {
+        let connection = &self.0;
+        let closed = |error| StreamError::Closed(connection.reason(&error));
+        let (send, receive) = streams.map_err(closed)?;
         Ok((
-            SendStream::new(send, Arc::clone(inner)),
-            RecvStream::new(receive, Arc::clone(inner)),
+            SendStream::new(send, Arc::clone(connection)),
+            RecvStream::new(receive, Arc::clone(connection)),
         ))
     }
 
@@ -121,7 +113,6 @@ impl Connection {
         Stats {
             rtt: path.rtt,
             cwnd: path.cwnd,
-            bytes_sent: all.udp_tx.bytes,
             bytes_received: all.udp_rx.bytes,
             packets_sent: all.sent_packets,
             lost: all.lost_packets,
@@ -148,14 +139,5 @@ impl Connection {
     pub fn close_reason(&self) -> Option<CloseReason> {
         let error = self.0.quic.close_reason()?;
         Some(self.0.reason(&error))
-    }
-}
-
-impl fmt::Debug for Connection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
-            .field("peer", &self.peer())
-            .field("fingerprint", &self.0.fingerprint)
-            .finish_non_exhaustive()
     }
 }

@@ -21,6 +21,7 @@ const PINGS: usize = 3;
 const SHORTEST: Duration = Duration::from_millis(75);
 
 /// A connection as the user of its lane.
+#[derive(Debug)]
 pub(crate) struct Watched {
     connection: WeakConnectionHandle,
     progress: Progress,

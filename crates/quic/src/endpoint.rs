@@ -1,7 +1,6 @@
 //! An endpoint: one socket, many connections.
 
 mod accept;
-mod shared;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,17 +14,17 @@ use noq::{ClientConfig, EndpointConfig, TokioRuntime};
 use noq_proto::RandomConnectionIdGenerator;
 use thiserror::Error;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
-use self::shared::{Shared, server_config};
-use crate::accept_task::AcceptTask;
+use self::accept::{Shared, server_config};
 use crate::close::{CloseReason, ENDPOINT_CLOSED, NO_CODE};
-use crate::config::Config;
 use crate::congestion::Factory;
 use crate::connection::Connection;
-use crate::socket::QuicSocket;
+use crate::connection::inner::{self, AcceptTask};
+use crate::connection_id;
+use crate::socket::{QuicSocket, address_of};
 use crate::tls::{Identity, PeerKey, SERVER_NAME};
-use crate::transport::{MIN_MTU, Mtu, transport};
-use crate::{address, connection_id};
+use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
 /// How long closing waits for the last packets to leave.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -115,7 +114,8 @@ impl Endpoint {
         config: Config,
     ) -> Result<Self, BindError> {
         let socket = Socket::bind(&host, listen)?;
-        let identity = Identity::new(&config.alpn).map_err(BindError::Certificate)?;
+        let identity = Identity::new(&config.alpn)
+            .map_err(|error| BindError::Certificate(error.to_string()))?;
         let addr = socket.local_addr();
         let start = |source| BindError::Start { addr, source };
         let (lanes, receiver) = Lanes::new(socket, connection_id::FORMAT);
@@ -143,10 +143,11 @@ impl Endpoint {
             identity,
             config,
         });
-        let task = Arc::new(AcceptTask::default());
         let (sender, accepted) = mpsc::channel(accept::WAITING);
-        let weak = Arc::downgrade(&task);
-        task.spawn(accept::run(Arc::clone(&shared), weak, sender));
+        let task = Arc::new_cyclic(|task| {
+            let accept = accept::run(Arc::clone(&shared), task.clone(), sender);
+            JoinSet::from_iter([accept])
+        });
         Ok(Self(Arc::new(Inner {
             shared,
             accepted: tokio::sync::Mutex::new(accepted),
@@ -208,7 +209,7 @@ impl Endpoint {
         let closed = |reason| ConnectError::Closed { peer, reason };
         let connecting = shared
             .quic
-            .connect_with(client, address::of(lane.flow().id()), SERVER_NAME)
+            .connect_with(client, address_of(lane.flow().id()), SERVER_NAME)
             .map_err(|error| match error {
                 noq::ConnectError::EndpointStopping => ConnectError::EndpointClosed,
                 error => closed(CloseReason::Protocol(error.to_string())),
@@ -223,9 +224,9 @@ impl Endpoint {
             end = lane.ended() => return Err(closed(end.into())),
             () = tokio::time::sleep(timeout) => return Err(timed_out),
         };
-        let task = Arc::clone(&self.0.task);
-        let connection = shared.connection(quic, lane, progress, task, began);
-        connection.map_err(closed)
+        let (idle, task) = (shared.config.idle_timeout, Arc::clone(&self.0.task));
+        let inner = inner::Inner::new(quic, lane, progress, idle, task, began);
+        inner.map(Connection::new).map_err(closed)
     }
 
     /// Waits for the next connection a peer has set up; `None` once the endpoint is closed.

@@ -8,10 +8,7 @@
 //! Congestion is controlled per connection, so per path, by CUBIC (RFC 9438) with HyStart++ (RFC
 //! 9406); slow start takes the bandwidth into account that the ASes on the path announce.
 
-mod accept_task;
-mod address;
 mod close;
-mod config;
 mod congestion;
 mod connection;
 mod connection_id;
@@ -24,8 +21,8 @@ mod tls;
 mod transport;
 
 pub use self::close::{CloseReason, NO_CODE};
-pub use self::config::Config;
-pub use self::connection::{Connection, OpenStreamError, Stats};
+pub use self::connection::{Connection, Stats};
 pub use self::endpoint::{BindError, ConnectError, Endpoint};
-pub use self::stream::{FinishError, ReadError, RecvStream, SendStream, WriteError};
+pub use self::stream::{RecvStream, SendStream, StreamError};
 pub use self::tls::PeerKey;
+pub use self::transport::Config;

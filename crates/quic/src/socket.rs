@@ -1,7 +1,7 @@
 //! A socket's lanes as QUIC wants sockets to be.
 
 use std::io::{self, IoSliceMut};
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,10 +11,31 @@ use hawser_endhost::lanes::{Flow, FlowId, LaneReceiver, LaneSender, Lanes};
 use noq::udp::{EcnCodepoint, RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 
-use crate::address;
-
+/// QUIC tells peers apart by IP address and port. Here every pair of peer and path has an address
+/// of its own, `fd00:5c10::N`, which exists only inside this process: `N` is the flow's number.
+const PREFIX: u128 = 0xfd00_5c10 << 96;
+/// Any port will do.
+const PORT: u16 = 4242;
 /// The kernel cuts one buffer into at most this many packets.
 const MAX_SEGMENTS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
+
+/// The address of a flow.
+#[inline]
+pub(crate) fn address_of(flow: FlowId) -> SocketAddr {
+    let ip = Ipv6Addr::from(PREFIX | u128::from(flow.0));
+    (ip, PORT).into()
+}
+
+/// The flow with this address, if it is one of a flow.
+#[inline]
+pub(crate) fn flow_at(addr: SocketAddr) -> Option<FlowId> {
+    let SocketAddr::V6(addr) = addr else {
+        return None;
+    };
+    let bits = u128::from(*addr.ip());
+    let id = bits as u64;
+    (bits == PREFIX | u128::from(id)).then_some(FlowId(id))
+}
 
 /// The receiving side, owned by QUIC's endpoint task.
 #[derive(Debug)]
@@ -96,7 +117,8 @@ impl AsyncUdpSocket for QuicSocket {
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(address::local())
+        // No flow has the number 0.
+        Ok(address_of(FlowId(0)))
     }
 
     fn may_fragment(&self) -> bool {
@@ -137,7 +159,7 @@ impl QuicSocket {
         }
         for (group, meta) in groups.iter().zip(meta) {
             *meta = RecvMeta::default();
-            meta.addr = address::of(group.flow);
+            meta.addr = address_of(group.flow);
             meta.len = group.len;
             meta.stride = group.stride;
             meta.ecn = EcnCodepoint::from_bits(group.ecn);
@@ -178,7 +200,22 @@ fn find<'a>(
     addr: SocketAddr,
 ) -> Option<&'a Arc<Flow>> {
     if last.as_ref().is_none_or(|(known, _)| *known != addr) {
-        *last = Some((addr, lanes.flow(address::flow(addr)?)?));
+        *last = Some((addr, lanes.flow(flow_at(addr)?)?));
     }
     last.as_ref().map(|(_, flow)| flow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_stand_for_flows() {
+        for id in [1, 7, u64::MAX] {
+            assert_eq!(flow_at(address_of(FlowId(id))), Some(FlowId(id)));
+        }
+        assert_ne!(address_of(FlowId(1)), address_of(FlowId(2)));
+        assert_eq!(flow_at("[::1]:4242".parse().unwrap()), None);
+        assert_eq!(flow_at("10.0.0.1:4242".parse().unwrap()), None);
+    }
 }

@@ -1,9 +1,9 @@
 //! Streams: bytes in order, one direction each.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::{fmt, io};
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -13,25 +13,30 @@ use crate::close::CloseReason;
 use crate::connection::inner::Inner;
 
 /// The sending half of a stream. Dropping it finishes it.
+#[derive(Debug)]
 pub struct SendStream {
     stream: noq::SendStream,
     connection: Arc<Inner>,
 }
 
 /// The receiving half of a stream. Dropping it before the end tells the peer to stop.
+#[derive(Debug)]
 pub struct RecvStream {
     stream: noq::RecvStream,
     connection: Arc<Inner>,
 }
 
-/// Why bytes could not be sent.
+/// Why there is no stream, or no more bytes can be sent or received over it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum WriteError {
-    /// The peer reads no more of this stream.
+pub enum StreamError {
+    /// The peer reads no more of it.
     #[error("the peer reads no more of this stream")]
     Stopped,
-    /// The stream was finished here.
+    /// The peer reset it.
+    #[error("the peer reset the stream")]
+    Reset,
+    /// It has ended here.
     #[error("the stream was finished here before")]
     Finished,
     /// The connection is closed.
@@ -39,25 +44,15 @@ pub enum WriteError {
     Closed(CloseReason),
 }
 
-/// Why bytes could not be received.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// The peer reset the stream.
-    #[error("the peer reset the stream")]
-    Reset,
-    /// The stream was stopped here.
-    #[error("the stream was stopped here before")]
-    Stopped,
-    /// The connection is closed.
-    #[error("the connection is closed: {0}")]
-    Closed(CloseReason),
+impl From<StreamError> for io::Error {
+    fn from(error: StreamError) -> Self {
+        let kind = match error {
+            StreamError::Stopped | StreamError::Reset => io::ErrorKind::ConnectionReset,
+            StreamError::Finished | StreamError::Closed(_) => io::ErrorKind::NotConnected,
+        };
+        Self::new(kind, error)
+    }
 }
-
-/// A stream could not be finished because it was finished before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("the stream was finished here before")]
-pub struct FinishError;
 
 impl SendStream {
     pub(crate) fn new(stream: noq::SendStream, connection: Arc<Inner>) -> Self {
@@ -67,8 +62,8 @@ impl SendStream {
     /// Sends all of `bytes`, waiting for room.
     ///
     /// # Errors
-    /// [`WriteError`] when the peer reads no more, or the connection is closed.
-    pub async fn write_all(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+    /// [`StreamError`] when the peer reads no more, or the connection is closed.
+    pub async fn write_all(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
         let result = self.stream.write_all(bytes).await;
         result.map_err(|error| self.error(error))
     }
@@ -76,8 +71,8 @@ impl SendStream {
     /// Sends all of `bytes` without copying them, waiting for room.
     ///
     /// # Errors
-    /// [`WriteError`] when the peer reads no more, or the connection is closed.
-    pub async fn write_chunk(&mut self, bytes: Bytes) -> Result<(), WriteError> {
+    /// [`StreamError`] when the peer reads no more, or the connection is closed.
+    pub async fn write_chunk(&mut self, bytes: Bytes) -> Result<(), StreamError> {
         let result = self.stream.write_chunk(bytes).await;
         result.map_err(|error| self.error(error))
     }
@@ -85,34 +80,33 @@ impl SendStream {
     /// Ends the stream; bytes written before are still delivered.
     ///
     /// # Errors
-    /// [`FinishError`] when it was finished before.
-    pub fn finish(&mut self) -> Result<(), FinishError> {
-        self.stream.finish().map_err(|_| FinishError)
+    /// [`StreamError::Finished`] when it was finished before.
+    pub fn finish(&mut self) -> Result<(), StreamError> {
+        self.stream.finish().map_err(|_| StreamError::Finished)
     }
 
     /// Waits until the peer has received everything up to the end, or reads no more.
     ///
     /// # Errors
-    /// [`WriteError::Stopped`] when it reads no more, [`WriteError::Closed`] when the connection
+    /// [`StreamError::Stopped`] when it reads no more, [`StreamError::Closed`] when the connection
     /// closes before.
-    pub async fn delivered(&self) -> Result<(), WriteError> {
+    pub async fn delivered(&self) -> Result<(), StreamError> {
         match self.stream.stopped().await {
             Ok(None) => Ok(()),
-            Ok(Some(_)) => Err(WriteError::Stopped),
+            Ok(Some(_)) => Err(StreamError::Stopped),
             Err(error) => Err(self.error(error.into())),
         }
     }
 
-    fn error(&self, error: noq::WriteError) -> WriteError {
+    fn error(&self, error: noq::WriteError) -> StreamError {
         match error {
-            noq::WriteError::Stopped(_) => WriteError::Stopped,
-            noq::WriteError::ClosedStream => WriteError::Finished,
+            noq::WriteError::Stopped(_) => StreamError::Stopped,
             noq::WriteError::ConnectionLost(error) => {
-                WriteError::Closed(self.connection.reason(&error))
+                StreamError::Closed(self.connection.reason(&error))
             }
             // Early data is never sent.
-            error @ noq::WriteError::ZeroRttRejected => {
-                WriteError::Closed(CloseReason::Protocol(error.to_string()))
+            noq::WriteError::ClosedStream | noq::WriteError::ZeroRttRejected => {
+                StreamError::Finished
             }
         }
     }
@@ -126,32 +120,20 @@ impl RecvStream {
     /// The next bytes in order, at most `max`, without copying them; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError`] when the peer reset the stream, or the connection is closed.
-    pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
+    /// [`StreamError`] when the peer reset the stream, or the connection is closed.
+    pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, StreamError> {
         let result = self.stream.read_chunk(max).await;
         result.map_err(|error| self.error(error))
     }
 
-    /// The next bytes in order, as many as are there and fit; `None` at the end.
-    ///
-    /// # Errors
-    /// [`ReadError`] when the peer reset the stream, or the connection is closed.
-    pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
-        let result = self.stream.read(buf).await;
-        result.map_err(|error| self.error(error))
-    }
-
-    fn error(&self, error: noq::ReadError) -> ReadError {
+    fn error(&self, error: noq::ReadError) -> StreamError {
         match error {
-            noq::ReadError::Reset(_) => ReadError::Reset,
-            noq::ReadError::ClosedStream => ReadError::Stopped,
+            noq::ReadError::Reset(_) => StreamError::Reset,
             noq::ReadError::ConnectionLost(error) => {
-                ReadError::Closed(self.connection.reason(&error))
+                StreamError::Closed(self.connection.reason(&error))
             }
             // Early data is never sent.
-            error @ noq::ReadError::ZeroRttRejected => {
-                ReadError::Closed(CloseReason::Protocol(error.to_string()))
-            }
+            noq::ReadError::ClosedStream | noq::ReadError::ZeroRttRejected => StreamError::Finished,
         }
     }
 }
@@ -163,14 +145,7 @@ impl AsyncWrite for SendStream {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, buf);
-        result.map_err(|error| {
-            let error = self.error(error);
-            let kind = match error {
-                WriteError::Stopped => io::ErrorKind::ConnectionReset,
-                WriteError::Finished | WriteError::Closed(_) => io::ErrorKind::NotConnected,
-            };
-            io::Error::new(kind, error)
-        })
+        result.map_err(|error| self.error(error).into())
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -191,27 +166,8 @@ impl AsyncRead for RecvStream {
     ) -> Poll<io::Result<()>> {
         let result = AsyncRead::poll_read(Pin::new(&mut self.stream), cx, buf);
         result.map_err(|error| match error.downcast::<noq::ReadError>() {
-            Ok(error) => {
-                let error = self.error(error);
-                let kind = match error {
-                    ReadError::Reset => io::ErrorKind::ConnectionReset,
-                    ReadError::Stopped | ReadError::Closed(_) => io::ErrorKind::NotConnected,
-                };
-                io::Error::new(kind, error)
-            }
+            Ok(error) => self.error(error).into(),
             Err(error) => error,
         })
-    }
-}
-
-impl fmt::Debug for SendStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SendStream({})", self.stream.id())
-    }
-}
-
-impl fmt::Debug for RecvStream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RecvStream({})", self.stream.id())
     }
 }

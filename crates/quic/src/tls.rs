@@ -47,40 +47,34 @@ pub(crate) struct Identity {
 
 impl Identity {
     /// Makes a key and a certificate, and configurations that speak `alpn` with them.
-    pub(crate) fn new(alpn: &[u8]) -> Result<Self, String> {
-        let text = |error: &dyn std::error::Error| error.to_string();
-        let made = rcgen::generate_simple_self_signed(vec![SERVER_NAME.into()])
-            .map_err(|error| text(&error))?;
+    pub(crate) fn new(alpn: &[u8]) -> Result<Self, Box<dyn std::error::Error>> {
+        let made = rcgen::generate_simple_self_signed(vec![SERVER_NAME.into()])?;
         let certificate = made.cert.der().clone();
         let secret = || PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()).into();
-        let key = peer_key(&certificate).map_err(|error| text(&error))?;
+        let key = peer_key(&certificate)?;
         let provider = Arc::new(provider());
         let any = Arc::new(AnyPeer(Arc::clone(&provider)));
         let tls13 = &[&rustls::version::TLS13];
 
         let mut client = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(tls13)
-            .map_err(|error| text(&error))?
+            .with_protocol_versions(tls13)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::clone(&any) as _)
-            .with_client_auth_cert(vec![certificate.clone()], secret())
-            .map_err(|error| text(&error))?;
+            .with_client_auth_cert(vec![certificate.clone()], secret())?;
         client.alpn_protocols = vec![alpn.to_vec()];
         client.resumption = rustls::client::Resumption::disabled();
 
         let mut server = rustls::ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(tls13)
-            .map_err(|error| text(&error))?
+            .with_protocol_versions(tls13)?
             .with_client_cert_verifier(any)
-            .with_single_cert(vec![certificate], secret())
-            .map_err(|error| text(&error))?;
+            .with_single_cert(vec![certificate], secret())?;
         server.alpn_protocols = vec![alpn.to_vec()];
         // Nothing is resumed, so tickets would be waste.
         server.send_tls13_tickets = 0;
 
         Ok(Self {
-            client: Arc::new(QuicClientConfig::try_from(client).map_err(|error| text(&error))?),
-            server: Arc::new(QuicServerConfig::try_from(server).map_err(|error| text(&error))?),
+            client: Arc::new(QuicClientConfig::try_from(client)?),
+            server: Arc::new(QuicServerConfig::try_from(server)?),
             key,
         })
     }
@@ -100,18 +94,12 @@ fn provider() -> CryptoProvider {
     provider
 }
 
-#[cfg(target_arch = "x86_64")]
 fn has_aes() -> bool {
-    std::arch::is_x86_feature_detected!("aes")
-}
-
-#[cfg(target_arch = "aarch64")]
-fn has_aes() -> bool {
-    std::arch::is_aarch64_feature_detected!("aes")
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn has_aes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("aes");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("aes");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     false
 }
 

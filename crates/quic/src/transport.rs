@@ -1,11 +1,10 @@
-//! The transport parameters of connections.
+//! The settings of endpoints and connections.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use noq::{MtuDiscoveryConfig, TransportConfig, VarInt};
 
-use crate::config::Config;
 use crate::congestion::Factory;
 
 /// The smallest packet size that QUIC works with, in bytes (RFC 9000, 14).
@@ -17,9 +16,40 @@ pub(crate) const MIN_MTU: u16 = 1200;
 const STREAM_PACKETS: u32 = 960;
 /// Flow-control window of a connection, in bytes: the memory that it may cost.
 const CONNECTION_WINDOW: u32 = 8 << 20;
+/// Most streams the peer may have open at a time.
+const MAX_STREAMS: u32 = 100;
 /// The round-trip time assumed until one is measured. The first packet is sent again after three
 /// times that; on a longer path, once more than needed.
 const FIRST_RTT: Duration = Duration::from_millis(100);
+
+/// Settings of an endpoint. The defaults suit a file transfer between sites.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// The application protocol both sides must name (TLS ALPN); `hawser-bt/1` by default.
+    pub alpn: Vec<u8>,
+    /// How long a connection stays open without a packet from the peer; 10 s by default. The shorter
+    /// of both sides' settings counts.
+    pub idle_timeout: Duration,
+    /// Longest time for setting a connection up; 5 s by default.
+    pub handshake_timeout: Duration,
+    /// After which time without other packets to send one to keep the connection alive; 250 ms by
+    /// default, `None` for never.
+    ///
+    /// A router reports a dead link only in answer to a packet, so this bounds how long a side that
+    /// only receives does not notice one.
+    pub keep_alive: Option<Duration>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            alpn: b"hawser-bt/1".to_vec(),
+            idle_timeout: Duration::from_secs(10),
+            handshake_timeout: Duration::from_secs(5),
+            keep_alive: Some(Duration::from_millis(250)),
+        }
+    }
+}
 
 /// How large packets may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +65,7 @@ pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<T
     let mut transport = TransportConfig::default();
     let idle = VarInt::try_from(config.idle_timeout.as_millis()).unwrap_or(VarInt::MAX);
     transport
-        .max_concurrent_bidi_streams(config.max_streams.into())
+        .max_concurrent_bidi_streams(MAX_STREAMS.into())
         .max_concurrent_uni_streams(0u32.into())
         .max_idle_timeout(Some(idle.into()))
         .keep_alive_interval(config.keep_alive)

@@ -13,7 +13,7 @@ use std::time::Duration;
 use hawser_endhost::lanes::LaneEnd;
 use hawser_endhost::{Endhost, Path, ScionAddr};
 use hawser_path::Fingerprint;
-use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint, NO_CODE};
+use hawser_quic::{CloseReason, Config, ConnectError, Connection, Endpoint, NO_CODE, StreamError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::toy::{ToyDaemon, ToyNet, isd_as, own_ip, path_over, unix_now};
@@ -142,7 +142,10 @@ async fn nobody_there_is_told() {
     let net = ToyNet::start().await;
     net.conduct.silent.store(true, Ordering::SeqCst);
     let a = net.a.endhost().await;
-    let config = Config::default().with_handshake_timeout(Duration::from_millis(300));
+    let config = Config {
+        handshake_timeout: Duration::from_millis(300),
+        ..Config::default()
+    };
     let client = Endpoint::bind(a.clone(), listen(1), config).unwrap();
     let peer: ScionAddr = "1-ff00:0:111,127.0.77.9:31999".parse().unwrap();
     let path = a.paths(peer.isd_as).await.unwrap().remove(0);
@@ -209,7 +212,10 @@ async fn a_dead_link_ends_both_sides() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     // Without its own word and with an hour of patience, nobody would notice.
-    let config = Config::default().with_idle_timeout(Duration::from_secs(3600));
+    let config = Config {
+        idle_timeout: Duration::from_secs(3600),
+        ..Config::default()
+    };
     let pair = connect(&a, &b, config).await;
     let (client, server) = &pair.connections;
     net.conduct.down.store(true, Ordering::SeqCst);
@@ -247,9 +253,11 @@ async fn silence_ends_a_connection_after_the_idle_timeout() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let idle = Duration::from_millis(400);
-    let config = Config::default()
-        .with_idle_timeout(idle)
-        .with_keep_alive(None);
+    let config = Config {
+        idle_timeout: idle,
+        keep_alive: None,
+        ..Config::default()
+    };
     let pair = connect(&a, &b, config).await;
     net.conduct.silent.store(true, Ordering::SeqCst);
     assert_eq!(
@@ -303,7 +311,10 @@ async fn a_closed_endpoint_says_so() {
 async fn other_protocols_do_not_get_in() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
-    let other = Config::default().with_alpn(*b"other/1");
+    let other = Config {
+        alpn: b"other/1".to_vec(),
+        ..Config::default()
+    };
     let client = Endpoint::bind(host.clone(), listen(1), other).unwrap();
     let server = Endpoint::bind(host.clone(), listen(2), Config::default()).unwrap();
     let path = host.paths(host.local_as()).await.unwrap().remove(0);
@@ -345,7 +356,7 @@ async fn streams_end_as_they_should() {
             break error;
         }
     };
-    assert_eq!(refused, hawser_quic::WriteError::Stopped);
+    assert_eq!(refused, StreamError::Stopped);
     send.shutdown().await.unwrap();
     assert_eq!(question.read_chunk(10).await.unwrap(), None);
     assert!(send.finish().is_err());
@@ -404,7 +415,10 @@ async fn many_may_come_at_once() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     // Debug builds on a busy machine take their time for this.
-    let config = Config::default().with_handshake_timeout(Duration::from_secs(60));
+    let config = Config {
+        handshake_timeout: Duration::from_secs(60),
+        ..Config::default()
+    };
     let client = Endpoint::bind(a.clone(), listen(1), config.clone()).unwrap();
     let server = Endpoint::bind(b, listen(2), config).unwrap();
     let path = a.paths(net.b_as).await.unwrap().remove(0);
@@ -444,9 +458,11 @@ async fn a_connection_does_not_follow_its_peer_to_another_path() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let idle = Duration::from_millis(400);
-    let config = Config::default()
-        .with_idle_timeout(idle)
-        .with_keep_alive(Some(Duration::from_millis(50)));
+    let config = Config {
+        idle_timeout: idle,
+        keep_alive: Some(Duration::from_millis(50)),
+        ..Config::default()
+    };
     let pair = connect(&a, &b, config).await;
     let (client, server) = &pair.connections;
     let bytes = pattern(10_000);

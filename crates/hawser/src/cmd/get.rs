@@ -76,7 +76,10 @@ async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
         offered = OfferedPaths::new(&found, args);
         host = Some(found);
     }
-    let config = Config::new().with_keep_alive(Some(KEEP_ALIVE));
+    let config = Config {
+        keep_alive: Some(KEEP_ALIVE),
+        ..Config::default()
+    };
     let sockets = Sockets::open(host, config, args.listen, args.tcp).await?;
     Ok((sockets, offered))
 }

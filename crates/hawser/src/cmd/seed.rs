@@ -32,7 +32,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             Ok(host) => (Some(host), None),
             Err(why) => (None, Some(why)),
         };
-        let sockets = Sockets::open(host, Config::new(), args.listen, args.tcp).await?;
+        let sockets = Sockets::open(host, Config::default(), args.listen, args.tcp).await?;
 
         let mut work = Work::begin("checking");
         let checked = move |done, total| work.show(done, total);

@@ -1,9 +1,8 @@
-//! The window: slow start, then CUBIC.
+//! The window: slow start, then CUBIC (RFC 9438).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::announced::Announced;
-use super::curve::Curve;
 use super::round::Rounds;
 use super::start::{SlowStart, Step};
 
@@ -15,6 +14,8 @@ const MOST_KEPT: f64 = 0.8;
 const START_KEPT: f64 = 0.5;
 /// The initial window in packets, and in bytes (RFC 9002, 7.2).
 const INITIAL: (u64, u64) = (10, 14_720);
+/// Packets per cubic second (RFC 9438, 5.1).
+const C: f64 = 0.4;
 /// Divides the announced bandwidth-delay product into the first window. noq paces it over a round
 /// trip, so it takes that part of the path's rate.
 const INITIAL_SHARE: f64 = 4.0;
@@ -83,6 +84,7 @@ impl Cubic {
     }
 
     /// Where slow start ended, once it has.
+    #[cfg(test)]
     pub(super) fn threshold(&self) -> Option<u64> {
         match self.phase {
             Phase::SlowStart(_) => None,
@@ -113,7 +115,7 @@ impl Cubic {
             }
             Phase::Avoidance(curve) if app_limited => curve.idle(now),
             Phase::Avoidance(curve) => {
-                let rtt = self.rounds.smoothed().unwrap_or_default();
+                let rtt = self.rounds.smoothed.unwrap_or_default();
                 self.window = curve.grow(now, rtt, self.window, bytes, mtu);
             }
         }
@@ -150,7 +152,7 @@ impl Cubic {
     /// in the last round; the window may be twice that.
     fn after_start(&self) -> (f64, f64) {
         let rounds = &self.rounds;
-        let (Some(rate), Some(min), Some(rtt)) = (rounds.rate(), rounds.min(), rounds.smoothed())
+        let (Some(rate), Some(min), Some(rtt)) = (rounds.rate(), rounds.min, rounds.smoothed)
         else {
             return (self.window * LEAST_KEPT, self.window);
         };
@@ -163,7 +165,7 @@ impl Cubic {
     /// Window and plateau after any other loss.
     fn after_loss(&self) -> (f64, f64) {
         let rounds = &self.rounds;
-        let empty = match (rounds.min(), rounds.smoothed()) {
+        let empty = match (rounds.min, rounds.smoothed) {
             (Some(min), Some(rtt)) if !rtt.is_zero() => min.as_secs_f64() / rtt.as_secs_f64(),
             _ => LEAST_KEPT,
         };
@@ -179,5 +181,62 @@ impl Cubic {
     /// The minimum window (RFC 9002, 7.2).
     fn least(&self) -> f64 {
         2.0 * f64::from(self.mtu)
+    }
+}
+
+/// The curve that the window follows from one loss to the next (RFC 9438, 4). Windows are in bytes.
+#[derive(Debug, Clone)]
+struct Curve {
+    /// Time zero: moved on by the time in which the sender had nothing to send.
+    epoch: Instant,
+    idle_since: Option<Instant>,
+    /// Where the curve is flat (W_max).
+    plateau: f64,
+    /// Seconds until the plateau (K).
+    k: f64,
+    /// The window of Reno at this time (W_est).
+    reno: f64,
+    /// The window before the loss (cwnd_prior).
+    prior: f64,
+    /// Packets that Reno adds per round trip to be as fast as one that halves its window.
+    gain: f64,
+}
+
+impl Curve {
+    /// A curve from `window` on, over `plateau`; `prior` was the window before the loss.
+    fn new(now: Instant, window: f64, plateau: f64, prior: f64, mtu: f64) -> Self {
+        let kept = (window / prior).min(1.0);
+        Self {
+            epoch: now,
+            idle_since: None,
+            plateau,
+            k: ((plateau - window) / mtu / C).cbrt(),
+            reno: window,
+            prior,
+            gain: 3.0 * (1.0 - kept) / (1.0 + kept),
+        }
+    }
+
+    /// The window after `bytes` more are acknowledged.
+    fn grow(&mut self, now: Instant, rtt: Duration, window: f64, bytes: u64, mtu: f64) -> f64 {
+        if let Some(since) = self.idle_since.take() {
+            self.epoch += now.saturating_duration_since(since);
+        }
+        let bytes = bytes as f64;
+        let gain = if self.reno < self.prior {
+            self.gain
+        } else {
+            1.0
+        };
+        self.reno += gain * mtu * bytes / window;
+        let ahead = now.saturating_duration_since(self.epoch) + rtt;
+        let target = self.plateau + C * (ahead.as_secs_f64() - self.k).powi(3) * mtu;
+        let target = target.clamp(window, 1.5 * window);
+        (window + (target - window) * bytes / window).max(self.reno.min(window + bytes))
+    }
+
+    /// The application has nothing to send: the curve pauses (RFC 9438, 5.8).
+    fn idle(&mut self, now: Instant) {
+        self.idle_since.get_or_insert(now);
     }
 }

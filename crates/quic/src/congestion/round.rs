@@ -9,9 +9,9 @@ const SAMPLES: u32 = 8;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
     /// The shortest round trip of all.
-    min: Option<Duration>,
+    pub(super) min: Option<Duration>,
     /// Smoothed as RFC 9002, 5.3 does, acknowledgement delay included.
-    smoothed: Option<Duration>,
+    pub(super) smoothed: Option<Duration>,
     /// When the present round began: the acknowledgement of a packet sent since ends it.
     began: Option<Instant>,
     present: Round,
@@ -49,16 +49,6 @@ impl Rounds {
         round.samples += 1;
         round.bytes += bytes;
         over
-    }
-
-    /// The shortest round trip of all.
-    pub(super) fn min(&self) -> Option<Duration> {
-        self.min
-    }
-
-    /// The smoothed round trip.
-    pub(super) fn smoothed(&self) -> Option<Duration> {
-        self.smoothed
     }
 
     /// The shortest round trip of this round, once there are enough samples.

@@ -70,13 +70,13 @@ impl SlowStart {
             let least = since + (since / GROWN).clamp(MIN_GROWN, MAX_GROWN);
             rounds.present().is_some_and(|now| now >= least)
         };
-        if let (Some(announced), Some(min)) = (announced, rounds.min())
+        if let (Some(announced), Some(min)) = (announced, rounds.min)
             && window >= announced as f64 * min.as_secs_f64()
         {
             self.beyond = true;
         }
         if self.beyond {
-            return match rounds.min() {
+            return match rounds.min {
                 Some(min) if grown(min) => Step::Over,
                 _ => Step::Grow(bytes / BEYOND),
             };

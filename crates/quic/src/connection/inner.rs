@@ -1,19 +1,24 @@
 //! What a connection, its clones and its streams share.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hawser_endhost::lanes::Lane;
 use hawser_path::Fingerprint;
 use noq::ConnectionError;
 use rustls::pki_types::CertificateDer;
+use tokio::task::JoinSet;
 
-use crate::accept_task::AcceptTask;
 use crate::close::CloseReason;
 use crate::doubt::Watched;
 use crate::progress::Progress;
 use crate::tls::{self, PeerKey};
 
+/// The task that accepts connections of an endpoint. It ends when nothing of the endpoint is left:
+/// neither itself nor a connection.
+pub(crate) type AcceptTask = JoinSet<()>;
+
+#[derive(Debug)]
 pub(crate) struct Inner {
     pub(super) quic: noq::Connection,
     pub(super) lane: Lane,
@@ -21,19 +26,22 @@ pub(crate) struct Inner {
     pub(super) fingerprint: Fingerprint,
     pub(super) key: PeerKey,
     idle_timeout: Duration,
-    /// What accepts connections lives as long as any of them does.
     _task: Arc<AcceptTask>,
 }
 
 impl Inner {
-    /// The connection `quic` over `lane`, whose acknowledgements `progress` records.
+    /// The connection `quic`, set up over `lane` since `began`, whose acknowledgements `progress`
+    /// records.
     pub(crate) fn new(
         quic: noq::Connection,
         lane: Lane,
         progress: Progress,
         idle_timeout: Duration,
         task: Arc<AcceptTask>,
+        began: Instant,
     ) -> Result<Self, CloseReason> {
+        // Packets got through both ways.
+        lane.report_alive(began);
         let key = peer_key(&quic).map_err(CloseReason::Protocol)?;
         let watched = Arc::new(Watched::new(&quic, progress));
         lane.attach(Arc::clone(&watched) as _);

@@ -3,21 +3,53 @@
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use hawser_endhost::lanes::Lane;
+use hawser_endhost::lanes::{Lane, Lanes};
+use noq::ServerConfig;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use super::shared::{HANDSHAKES, Shared, server_config};
-use crate::accept_task::AcceptTask;
-use crate::address;
 use crate::congestion::Factory;
 use crate::connection::Connection;
-use crate::transport::{MIN_MTU, Mtu};
+use crate::connection::inner::{AcceptTask, Inner};
+use crate::socket::flow_at;
+use crate::tls::Identity;
+use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
+/// Most connections being set up at the same time; peers of more have to try again.
+const HANDSHAKES: usize = 256;
 /// While more connections than this are being set up, peers first have to validate their addresses
 /// (RFC 9000, 8.1.2), which costs a round trip.
 const BUSY: usize = 32;
 /// Most connections set up that [`Endpoint::accept`](super::Endpoint::accept) has not returned yet.
 pub(super) const WAITING: usize = 64;
+/// Bytes kept of what a peer sends before its connection is accepted.
+const EARLY: u64 = 16 << 10;
+
+/// What connections in and out of one endpoint need.
+pub(super) struct Shared {
+    pub(super) quic: noq::Endpoint,
+    pub(super) lanes: Lanes,
+    pub(super) identity: Identity,
+    pub(super) config: Config,
+}
+
+/// Settings for connections that peers set up, whose path takes packets of `mtu`.
+pub(super) fn server_config(
+    identity: &Identity,
+    config: &Config,
+    mtu: Mtu,
+    congestion: Factory,
+) -> ServerConfig {
+    let mut server = ServerConfig::with_crypto(Arc::clone(&identity.server) as _);
+    server.transport_config(transport(config, mtu, congestion));
+    // A connection stays on its path.
+    server.migration(false);
+    // Peers send again what does not fit before their connections are accepted.
+    server
+        .max_incoming(HANDSHAKES * 2)
+        .incoming_buffer_size(EARLY)
+        .incoming_buffer_size_total(EARLY * HANDSHAKES as u64);
+    server
+}
 
 /// Sets up the connections of peers, as long as the endpoint is open.
 pub(super) async fn run(
@@ -27,7 +59,7 @@ pub(super) async fn run(
 ) {
     let places = Arc::new(Semaphore::new(HANDSHAKES));
     while let Some(incoming) = shared.quic.accept().await {
-        let flow = address::flow(incoming.remote_address());
+        let flow = flow_at(incoming.remote_address());
         let Some(lane) = flow.and_then(|flow| shared.lanes.accept(flow)) else {
             // Its flow was forgotten because of many others; the peer tries again.
             incoming.ignore();
@@ -89,6 +121,15 @@ async fn set_up(
         }
     };
     let task = task.upgrade().ok_or("the endpoint is gone")?;
-    let connection = shared.connection(quic, lane, progress, task, began);
-    connection.map_err(|reason| reason.to_string())
+    let inner = Inner::new(
+        quic,
+        lane,
+        progress,
+        shared.config.idle_timeout,
+        task,
+        began,
+    );
+    inner
+        .map(Connection::new)
+        .map_err(|reason| reason.to_string())
 }
