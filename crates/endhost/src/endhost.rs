@@ -23,6 +23,7 @@ use crate::outage::Outage;
 use crate::path::Path;
 use crate::service::SourceError;
 use crate::source::Source;
+use crate::sync::lock;
 
 /// Longest wait for fresh paths while cached ones still work.
 const FRESH_WAIT: Duration = Duration::from_secs(1);
@@ -118,7 +119,7 @@ impl Endhost {
     /// The paths to `dst` that can be used, as they change: empty until known and while there are
     /// none. Outages show at once, refreshed paths well before the old ones expire.
     pub fn watch(&self, dst: IsdAsn) -> watch::Receiver<Arc<Vec<Path>>> {
-        let receiver = self.0.lock().want(dst).usable.subscribe();
+        let receiver = lock(&self.0.cache).want(dst).usable.subscribe();
         self.0.replan.notify_one();
         receiver
     }
@@ -138,7 +139,7 @@ impl Endhost {
     /// Takes back all reports from before `sent` about a path over `interfaces`, because a packet
     /// sent then over that path was acknowledged: it can be used again at once.
     pub fn report_alive(&self, interfaces: &[Interface], sent: Instant) {
-        self.0.lock().clear(interfaces, sent);
+        lock(&self.0.cache).clear(interfaces, sent);
     }
 
     /// Withholds every path through the border router at `router`, if it is one, because packets to

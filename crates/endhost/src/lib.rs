@@ -4,7 +4,8 @@
 //! - [`Daemon`]: the SCION daemon of this AS, asked over gRPC.
 //! - [`Endhost`]: the paths to other ASes, kept fresh, without those that lead over dead links.
 //! - [`lanes`]: paths in use by a socket, each kept fresh and with an end.
-//! - [`ping`], [`traceroute`], [`probe`]: who is there, over which routers, and which paths are alive.
+//! - [`requests`] for [`ping`] and [`traceroute`], and [`probe`]: whether a host answers, over which
+//!   routers, and which paths work.
 
 mod bootstrap;
 mod clock;
@@ -18,11 +19,13 @@ mod outage;
 mod path;
 pub mod ping;
 pub mod probe;
+pub mod requests;
 pub mod responder;
 mod service;
 pub mod socket;
 mod source;
 mod standalone;
+mod sync;
 pub mod traceroute;
 
 pub use hawser_packet::{AddrError, Quote, ScionAddr, ScmpError};

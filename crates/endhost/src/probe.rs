@@ -11,7 +11,7 @@ use hawser_packet::{ScionAddr, ScmpError};
 use crate::endhost::Endhost;
 use crate::headers::Headers;
 use crate::path::Path;
-use crate::ping::{RequestError, Requests, What};
+use crate::requests::{RequestError, Requests};
 use crate::traceroute;
 
 /// The host part of a probe's destination: the service address "none" (0xffff and two bytes of
@@ -49,35 +49,22 @@ pub enum Status {
 ///
 /// Must be called inside a tokio runtime. Source: scionproto's `showpaths` sends the same request.
 pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Probe> {
-    let mut sockets: HashMap<bool, Result<Requests, String>> = HashMap::new();
+    let mut sockets = HashMap::new();
     for next_hop in paths.iter().filter_map(Path::next_hop) {
-        sockets.entry(next_hop.is_ipv4()).or_insert_with(|| {
-            Requests::bind(host, None, next_hop).map_err(|error| error.to_string())
-        });
+        let family = sockets.entry(next_hop.is_ipv4());
+        family.or_insert_with(|| Requests::bind(host, None, next_hop));
     }
-    let probes = paths.iter().map(|path| {
-        let socket = path.next_hop().map(|hop| sockets.get(&hop.is_ipv4()));
-        async move {
-            match socket {
-                None => Probe {
-                    status: Status::Alive(Duration::ZERO),
-                    local: None,
-                },
-                Some(Some(Ok(requests))) => Probe {
-                    status: status(requests, path, timeout).await,
-                    local: Some(requests.local_addr().host.ip()),
-                },
-                Some(socket) => Probe {
-                    status: Status::Unknown(
-                        socket
-                            .and_then(|socket| socket.as_ref().err())
-                            .cloned()
-                            .unwrap_or_default(),
-                    ),
-                    local: None,
-                },
-            }
-        }
+    let sockets = &sockets;
+    let probes = paths.iter().map(|path| async move {
+        let socket = path.next_hop().map(|hop| &sockets[&hop.is_ipv4()]);
+        let status = match socket {
+            None => Status::Alive(Duration::ZERO),
+            Some(Ok(requests)) => status(requests, path, timeout).await,
+            Some(Err(error)) => Status::Unknown(error.to_string()),
+        };
+        let bound = socket.and_then(|socket| socket.as_ref().ok());
+        let local = bound.map(|requests| requests.local_addr().host.ip());
+        Probe { status, local }
     });
     join_all(probes).await
 }
@@ -92,21 +79,20 @@ async fn status(requests: &Requests, path: &Path, timeout: Duration) -> Status {
         Err(error) => return Status::Unknown(error.to_string()),
     };
     let request = |id, sequence| {
-        let mut packet = headers.scmp(&traceroute::request(id, sequence).to_bytes());
+        let mut packet = traceroute::request(&headers, &last, id, sequence);
         // If no router answers it, no host receives it either.
         packet[SERVICE.0] = packet[SERVICE.0] & 0x0f | SERVICE.1;
-        last.set_alert(headers.path_in(&mut packet));
         packet
     };
     match requests.ask(headers.next_hop(), timeout, request).await {
-        Ok((answer, rtt)) => match answer.what {
-            What::Traceroute { isd_as, .. } if isd_as == path.info().dst => Status::Alive(rtt),
-            What::Traceroute { isd_as, interface } => {
+        Ok((answer, rtt)) => match answer.router {
+            Some((isd_as, _)) if isd_as == path.info().dst => Status::Alive(rtt),
+            Some((isd_as, interface)) => {
                 Status::Unknown(format!("{isd_as}#{interface} answered instead"))
             }
-            What::Echo => Status::Unknown("an echo came back".into()),
-            What::Error(error) => Status::Scmp(error),
+            None => Status::Unknown("an echo came back".into()),
         },
+        Err(RequestError::Scmp(error)) => Status::Scmp(error),
         Err(RequestError::TimedOut(_)) => Status::TimedOut,
         Err(error) => Status::Unknown(error.to_string()),
     }

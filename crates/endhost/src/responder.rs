@@ -14,26 +14,12 @@ use crate::headers::Headers;
 /// requests.
 pub const PORT: u16 = 30041;
 
-/// Why requests are not answered.
+/// Why requests are not answered: the address cannot be bound, or receiving failed.
 #[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ResponderError {
-    /// The address cannot be bound.
-    #[error("cannot answer echoes at {addr}: {source}")]
-    Bind {
-        /// The address.
-        addr: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Receiving failed.
-    #[error("cannot receive echoes at {addr}: {source}")]
-    Receive {
-        /// The address.
-        addr: SocketAddr,
-        /// The system's error.
-        source: io::Error,
-    },
+#[error("cannot answer echoes at {addr}: {source}")]
+pub struct ResponderError {
+    addr: SocketAddr,
+    source: io::Error,
 }
 
 /// Answers SCMP echo and traceroute requests that arrive at `addr` (port [`PORT`] of the host's
@@ -43,15 +29,15 @@ pub enum ResponderError {
 /// # Errors
 /// [`ResponderError`] when `addr` cannot be bound or used.
 pub async fn run(addr: SocketAddr) -> Result<Infallible, ResponderError> {
-    let bind = |source| ResponderError::Bind { addr, source };
-    let socket = UdpSocket::bind(addr).await.map_err(bind)?;
+    let failed = |source| ResponderError { addr, source };
+    let socket = UdpSocket::bind(addr).await.map_err(failed)?;
     let mut buffer = vec![0; 65536];
     loop {
         let (length, from) = match socket.recv_from(&mut buffer).await {
             Ok(received) => received,
             // The error of an earlier answer, which met a closed port.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
-            Err(source) => return Err(ResponderError::Receive { addr, source }),
+            Err(source) => return Err(failed(source)),
         };
         let Some(answer) = answer(&buffer[..length], from) else {
             continue;
@@ -65,38 +51,25 @@ pub async fn run(addr: SocketAddr) -> Result<Infallible, ResponderError> {
 /// The answer to a request, if it is one.
 fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
     let packet = Packet::parse(request).ok()?;
-    let (port, message) = match Scmp::parse(&packet).ok()? {
-        Scmp::Echo {
-            reply: false,
-            id,
-            sequence,
-            data,
-        } => {
-            let echo = Scmp::Echo {
-                reply: true,
-                id,
-                sequence,
-                data,
-            };
-            (id, echo.to_bytes())
-        }
+    let mut message = Scmp::parse(&packet).ok()?;
+    let (reply, port) = match &mut message {
+        Scmp::Echo { reply, id, .. } => (reply, *id),
         Scmp::Traceroute {
-            reply: false,
+            reply,
             id,
-            sequence,
+            isd_as,
+            interface,
             ..
         } => {
-            let reply = Scmp::Traceroute {
-                reply: true,
-                id,
-                sequence,
-                isd_as: packet.dst_as(),
-                interface: 0,
-            };
-            (id, reply.to_bytes())
+            (*isd_as, *interface) = (packet.dst_as(), 0);
+            (reply, *id)
         }
         _ => return None,
     };
+    if std::mem::replace(reply, true) {
+        return None;
+    }
+    let message = message.to_bytes();
     if message.len() > packet.payload().len() {
         return None;
     }

@@ -1,13 +1,15 @@
 //! The daemon and the control service, as clients of their gRPC services see them.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use connectrpc::client::{CallOptions, ClientConfig, HttpClient};
 use connectrpc::{ConnectError, ErrorCode, Protocol};
 use thiserror::Error;
 use tokio::net::lookup_host;
+
+use crate::sync::lock;
 
 /// The daemon's address unless the environment sets another.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:30255";
@@ -133,7 +135,7 @@ impl<C: Clone> Caller<C> {
 
     /// The client to make the next call with.
     pub(crate) fn client(&self) -> C {
-        self.lock().clone()
+        lock(&self.client).clone()
     }
 
     /// The error for an invalid answer to `question`; `message` says what is wrong with it.
@@ -184,7 +186,7 @@ impl<C: Clone> Caller<C> {
             }
             ErrorCode::DeadlineExceeded => {
                 // The connection may be dead without a sign of it.
-                *self.lock() = (self.make)(transport(), self.config.clone());
+                *lock(&self.client) = (self.make)(transport(), self.config.clone());
                 Err(SourceError::Timeout { service, question })
             }
             _ => Err(SourceError::Refused {
@@ -193,10 +195,6 @@ impl<C: Clone> Caller<C> {
                 message,
             }),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, C> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use hawser_endhost::probe::{Status, probe};
-use hawser_endhost::traceroute::{TraceError, Tracer};
+use hawser_endhost::requests::{RequestError, Requests};
 use hawser_endhost::{Headers, IsdAsn, Path, ScionAddr, ScmpError};
 use hawser_packet::{Packet, Scmp};
 use tokio::net::UdpSocket;
@@ -128,27 +128,30 @@ async fn a_traceroute_asks_each_router_on_the_way() {
     let daemon = daemon(&routers, &[7]).await;
     let host = daemon.endhost().await;
     let path = host.paths(isd_as(B)).await.unwrap().remove(0);
-    let tracer = Tracer::bind(&host, Some(own_ip(60)), routers.address).unwrap();
+    let tracer = Requests::bind(&host, Some(own_ip(60)), routers.address).unwrap();
     assert_eq!(tracer.local_addr().host.ip(), own_ip(60));
     let (target, patience) = (own_ip(61), Duration::from_secs(10));
     for (index, expected) in path.info().interfaces.iter().enumerate() {
-        let router = tracer.ask(target, &path, index, patience).await.unwrap();
+        let router = tracer.trace(target, &path, index, patience).await.unwrap();
         assert_eq!(
             (router.isd_as, router.interface),
             (expected.isd_as, expected.id)
         );
         assert_eq!(router.ip, routers.address.ip());
     }
-    let beyond = tracer.ask(target, &path, 2, patience).await.unwrap_err();
+    let beyond = tracer.trace(target, &path, 2, patience).await.unwrap_err();
     assert!(matches!(
         beyond,
-        TraceError::NoInterface { index: 2, count: 2 }
+        RequestError::NoInterface { index: 2, count: 2 }
     ));
     let inside = Path::within(isd_as(A), MTU);
-    let error = tracer.ask(target, &inside, 0, patience).await.unwrap_err();
+    let error = tracer
+        .trace(target, &inside, 0, patience)
+        .await
+        .unwrap_err();
     assert!(matches!(
         error,
-        TraceError::NoInterface { index: 0, count: 0 }
+        RequestError::NoInterface { index: 0, count: 0 }
     ));
 }
 
@@ -162,8 +165,8 @@ async fn a_traceroute_tells_why_no_router_answers() {
     let daemon = daemon(&routers, &[7, 8]).await;
     let host = daemon.endhost().await;
     let paths = host.paths(isd_as(B)).await.unwrap();
-    let tracer = Tracer::bind(&host, Some(own_ip(62)), routers.address).unwrap();
-    let ask = |at: usize, patience| tracer.ask(own_ip(63), &paths[at], 0, patience);
+    let tracer = Requests::bind(&host, Some(own_ip(62)), routers.address).unwrap();
+    let ask = |at: usize, patience| tracer.trace(own_ip(63), &paths[at], 0, patience);
     let silent = ask(0, Duration::from_millis(20)).await.unwrap_err();
     assert_eq!(silent.to_string(), "no answer within 20ms");
     let down = ask(1, Duration::from_secs(10)).await.unwrap_err();

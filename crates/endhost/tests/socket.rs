@@ -8,7 +8,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hawser_endhost::ping::{PingError, Pinger, RequestError, next_hop};
+use hawser_endhost::ping::next_hop;
+use hawser_endhost::requests::{RequestError, Requests};
 use hawser_endhost::socket::{Arrival, BindError, ReceiveBuffer, Socket};
 use hawser_endhost::{Endhost, Headers, IsdAsn, Path, ScionAddr, ScmpError, responder};
 use hawser_packet::Packet;
@@ -299,7 +300,7 @@ async fn forged_reports_of_echoes_count_for_nothing() {
     let at = router.local_addr().unwrap();
     let path = Path::new(path.info().clone(), path.raw().to_vec(), Some(at)).unwrap();
     let target = own_ip(31);
-    let pinger = Pinger::bind(&host, Some(own_ip(32)), next_hop(&path, target)).unwrap();
+    let pinger = Requests::bind(&host, Some(own_ip(32)), next_hop(&path, target)).unwrap();
     let echo = pinger.echo(target, &path, 32, Duration::from_secs(3600));
     // One bit of what is quoted is wrong: of addresses, hop fields, sequence number, data.
     let forge = async {
@@ -348,7 +349,7 @@ async fn echoes_cross_the_link_and_find_the_responder() {
     let target = own_ip(26);
     let answering = tokio::spawn(responder::run(SocketAddr::new(target, responder::PORT)));
     let path = host.paths(net.b_as).await.unwrap().remove(0);
-    let pinger = Pinger::bind(&host, Some(own_ip(27)), next_hop(&path, target)).unwrap();
+    let pinger = Requests::bind(&host, Some(own_ip(27)), next_hop(&path, target)).unwrap();
     let patience = Duration::from_secs(10);
     // The responder may not be there yet; echoes are lost like other packets.
     let reply = loop {
@@ -356,7 +357,7 @@ async fn echoes_cross_the_link_and_find_the_responder() {
             .echo(target, &path, 100, Duration::from_millis(100))
             .await
         {
-            Err(PingError::Request(RequestError::TimedOut(_))) => {}
+            Err(RequestError::TimedOut(_)) => {}
             reply => break reply.unwrap(),
         }
     };
@@ -402,7 +403,7 @@ async fn echoes_tell_why_they_do_not_come_back() {
     let host = net.a.endhost().await;
     let path = host.paths(net.b_as).await.unwrap().remove(0);
     let target = own_ip(29);
-    let pinger = Pinger::bind(&host, Some(own_ip(28)), next_hop(&path, target)).unwrap();
+    let pinger = Requests::bind(&host, Some(own_ip(28)), next_hop(&path, target)).unwrap();
     let patience = Duration::from_millis(50);
     let error = pinger.echo(target, &path, 10, patience).await.unwrap_err();
     assert_eq!(error.to_string(), "no answer within 50ms");
@@ -420,12 +421,12 @@ async fn echoes_tell_why_they_do_not_come_back() {
         error.to_string(),
         "1400 bytes of data make a packet of 1480 bytes: the path takes 1472"
     );
-    assert_eq!(pinger.packet_size(target, &path, 1400).unwrap(), 1480);
+    assert_eq!(pinger.echo_size(target, &path, 1400).unwrap(), 1480);
     // Inside the AS, but of the other family than the address that was asked for.
     let (inside, target) = (Path::within(net.a_as, 1472), "::1".parse().unwrap());
     let error = pinger.echo(target, &inside, 0, patience).await.unwrap_err();
     assert!(error.to_string().contains("of another family"), "{error}");
     // An address of that family is found where none was asked for.
-    let pinger = Pinger::bind(&host, None, next_hop(&inside, target)).unwrap();
+    let pinger = Requests::bind(&host, None, next_hop(&inside, target)).unwrap();
     assert_eq!(pinger.local_addr().host.ip(), target);
 }

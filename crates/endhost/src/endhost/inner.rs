@@ -1,7 +1,7 @@
 //! What a host, its clones and its tasks share.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use sciparse::identifier::isd_asn::IsdAsn;
@@ -15,6 +15,7 @@ use crate::outage::Outage;
 use crate::path::Path;
 use crate::service::SourceError;
 use crate::source::Source;
+use crate::sync::lock;
 
 /// Outages a slow receiver may fall behind by before it misses some.
 const OUTAGES_KEPT: usize = 64;
@@ -23,7 +24,7 @@ pub(super) struct Inner {
     source: Source,
     pub(super) topology: LocalTopology,
     pub(super) address: Option<IpAddr>,
-    cache: Mutex<PathCache>,
+    pub(super) cache: Mutex<PathCache>,
     pub(super) outages: broadcast::Sender<Outage>,
     /// Tells the task that refreshes paths that its plan may have changed.
     pub(super) replan: Arc<Notify>,
@@ -66,14 +67,9 @@ impl Inner {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, PathCache> {
-        // Nothing that can panic happens under the lock that would leave it half changed.
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The usable paths to `dst`, if there are some and they are fresh.
     pub(super) fn fresh(&self, dst: IsdAsn) -> Option<Vec<Path>> {
-        let mut cache = self.lock();
+        let mut cache = lock(&self.cache);
         let here = dst == self.topology.local.isd_as;
         let fresh = cache.want(dst).is_fresh();
         if !here && !fresh {
@@ -84,7 +80,7 @@ impl Inner {
     }
 
     pub(super) fn usable(&self, dst: IsdAsn) -> (Vec<Path>, usize) {
-        self.lock().usable(dst)
+        lock(&self.cache).usable(dst)
     }
 
     /// The usable paths to `dst` after asking for them, or why there are none.
@@ -115,11 +111,11 @@ impl Inner {
         }
         let asked = Instant::now();
         let answer = self.source.paths(dst, freshness).await;
-        self.lock().update(dst, asked, freshness, answer)
+        lock(&self.cache).update(dst, asked, freshness, answer)
     }
 
     pub(super) fn report(&self, outage: Outage) {
-        if self.lock().report(outage) {
+        if lock(&self.cache).report(outage) {
             tracing::info!(%outage, "reported down");
             self.replan.notify_one();
         }
@@ -133,14 +129,14 @@ pub(super) struct Query<'a>(&'a Inner, IsdAsn);
 
 impl<'a> Query<'a> {
     pub(super) fn new(inner: &'a Inner, dst: IsdAsn) -> Self {
-        inner.lock().begin(dst);
+        lock(&inner.cache).begin(dst);
         Self(inner, dst)
     }
 }
 
 impl Drop for Query<'_> {
     fn drop(&mut self) {
-        self.0.lock().done(self.1);
+        lock(&self.0.cache).done(self.1);
         self.0.replan.notify_one();
     }
 }

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 
 use super::inner::Inner;
 use crate::freshness::Freshness;
+use crate::sync::lock;
 
 /// Asks for paths whenever they are due, as long as the endhost exists. Questions run side by side:
 /// one without an answer delays no other.
@@ -17,7 +18,7 @@ pub(super) async fn keep_fresh(inner: Weak<Inner>, replan: Arc<Notify>) {
         let Some(inner) = inner.upgrade() else {
             return;
         };
-        let (due, next) = inner.lock().plan();
+        let (due, next) = lock(&inner.cache).plan();
         for (dst, freshness) in due {
             asking.spawn(ask(Arc::clone(&inner), dst, freshness));
         }
@@ -40,5 +41,5 @@ async fn ask(inner: Arc<Inner>, dst: IsdAsn, freshness: Freshness) {
     if let Err(error) = inner.ask(dst, freshness).await {
         tracing::debug!(%dst, %error, "paths not refreshed");
     }
-    inner.lock().done(dst);
+    lock(&inner.cache).done(dst);
 }

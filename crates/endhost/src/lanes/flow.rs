@@ -1,7 +1,7 @@
 //! A flow: what is sent to one remote over one path, and what comes back the same way.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
@@ -12,6 +12,7 @@ use super::budget::Budget;
 use crate::headers::Headers;
 use crate::outage::Outage;
 use crate::socket::Report;
+use crate::sync::lock;
 
 /// The number of a flow among those of its socket. It counts up and is never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,8 +85,7 @@ impl Flow {
 
     /// Whether one more SCMP error about it may be acted upon.
     pub(super) fn takes_report(&self, now: Instant) -> bool {
-        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        reports.take(now)
+        lock(&self.reports).take(now)
     }
 
     /// Whether the packet that `report` quotes may have been sent over this flow from the AS

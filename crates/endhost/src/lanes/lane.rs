@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use hawser_packet::ScionAddr;
@@ -18,6 +18,7 @@ use super::table::FlowUse;
 use crate::headers::Headers;
 use crate::outage::Outage;
 use crate::path::Path;
+use crate::sync::lock;
 
 /// Longest wait for what the daemon knows about a remote's path.
 const LOOK_UP: Duration = Duration::from_secs(2);
@@ -82,7 +83,7 @@ impl Lane {
     /// The path, as fresh as it is; `None` when the remote opened the lane and the path is unknown
     /// here.
     pub fn path(&self) -> Option<Path> {
-        self.0.lock_path().clone()
+        lock(&self.0.path).clone()
     }
 
     /// Asks for the path the remote came by, where it is unknown. The host's source of paths may
@@ -105,7 +106,7 @@ impl Lane {
             let ids = path.info().interfaces.iter().map(|interface| &interface.id);
             ids.eq(self.flow().interfaces())
         });
-        self.0.lock_path().clone_from(&found);
+        lock(&self.0.path).clone_from(&found);
         found
     }
 
@@ -115,7 +116,7 @@ impl Lane {
     /// the path is known, this is its fingerprint all the same; where not, it is made of the ids
     /// and the ASes at both ends, and is the fingerprint of no path.
     pub fn fingerprint(&self) -> Fingerprint {
-        if let Some(path) = &*self.0.lock_path() {
+        if let Some(path) = &*lock(&self.0.path) {
             return path.fingerprint();
         }
         let (ids, local) = (self.flow().interfaces(), self.0.shared.socket.local_addr());
@@ -136,7 +137,7 @@ impl Lane {
     /// The largest payload that fits the path's packets, in bytes. Where the path is unknown it is
     /// an upper bound: what fits packets inside this AS.
     pub fn max_payload(&self) -> u16 {
-        let path = self.0.lock_path().as_ref().map(Path::mtu);
+        let path = lock(&self.0.path).as_ref().map(Path::mtu);
         let mtu = path.unwrap_or_else(|| self.0.shared.socket.host().local_mtu());
         self.flow().headers().max_payload(mtu)
     }
@@ -175,7 +176,7 @@ impl Lane {
 
     /// Whether `outage` cuts the path; `None` when the path is unknown.
     pub(super) fn is_cut_by(&self, outage: &Outage) -> Option<bool> {
-        let path = self.0.lock_path();
+        let path = lock(&self.0.path);
         path.as_ref()
             .map(|path| outage.cuts(&path.info().interfaces))
     }
@@ -230,13 +231,9 @@ impl Lane {
 }
 
 impl Inner {
-    fn lock_path(&self) -> MutexGuard<'_, Option<Path>> {
-        self.path.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Goes on with the copy of its path among `paths`, unless it expires sooner.
     fn freshen(&self, paths: &[Path]) {
-        let Some(old) = self.lock_path().clone() else {
+        let Some(old) = lock(&self.path).clone() else {
             return;
         };
         let mut paths = paths.iter();
@@ -251,7 +248,7 @@ impl Inner {
         match Headers::new(self.shared.socket.local_addr(), flow.remote(), fresh) {
             Ok(headers) => {
                 flow.refresh(headers, fresh.expiry());
-                *self.lock_path() = Some(fresh.clone());
+                *lock(&self.path) = Some(fresh.clone());
             }
             Err(error) => tracing::warn!(%error, "a refreshed path does not fit"),
         }

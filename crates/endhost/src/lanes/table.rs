@@ -1,12 +1,13 @@
 //! The flows of one socket, by number, by path and by what their packets have in common.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use hawser_packet::ScionAddr;
 
 use super::flow::{Flow, FlowId};
 use crate::headers::Headers;
+use crate::sync::lock;
 
 /// Flows kept that no lane uses. Any host can make some by sending packets; beyond this the oldest
 /// goes.
@@ -54,8 +55,7 @@ impl Drop for FlowUse {
 
 impl Flows {
     pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
-        // No operation on the table can panic half way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// The flow over `interfaces` with `headers`, for a lane to use.

@@ -1,12 +1,13 @@
 //! Which SCMP errors quote packets that were sent.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::flow::{Flow, FlowId};
 use crate::socket::Report;
+use crate::sync::lock;
 
 /// Bytes of a token.
 pub const TOKEN: usize = 8;
@@ -38,14 +39,9 @@ struct Sent {
 }
 
 impl Tokens {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Token, Sent>> {
-        // No operation on the table can panic half way.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a sender whose packets go over `flow` with `token`.
     fn add(&self, token: Token, flow: &Arc<Flow>) {
-        let mut tokens = self.lock();
+        let mut tokens = lock(&self.0);
         let senders = tokens.get(&token).map_or(0, |sent| sent.senders) + 1;
         let flow = Arc::clone(flow);
         tokens.insert(token, Sent { flow, senders });
@@ -53,7 +49,7 @@ impl Tokens {
 
     /// Removes a sender of packets with `token`.
     fn remove(&self, token: Token) {
-        let mut tokens = self.lock();
+        let mut tokens = lock(&self.0);
         if let Some(sent) = tokens.get_mut(&token) {
             sent.senders -= 1;
             if sent.senders == 0 {
@@ -72,7 +68,7 @@ impl Tokens {
     ) -> Option<Arc<Flow>> {
         // Most invented quotes are rejected here, by one look-up and without allocating.
         let token = (format.token)(report.quote.payload)?;
-        let flow = Arc::clone(&self.lock().get(&token)?.flow);
+        let flow = Arc::clone(&lock(&self.0).get(&token)?.flow);
         let may_be_true = flow.may_have_sent(report, local, format.min_payload);
         may_be_true.then_some(flow)
     }

@@ -1,6 +1,6 @@
 //! The task that watches over lanes: what goes wrong, and which of them it casts doubt on.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use hawser_packet::ScmpError;
@@ -11,6 +11,7 @@ use super::flow::Flow;
 use super::lane::{self, Lane};
 use super::shared::Fault;
 use crate::outage::Outage;
+use crate::sync::lock;
 
 /// The lanes of one socket.
 #[derive(Default)]
@@ -18,17 +19,13 @@ pub(super) struct Registry(Mutex<Vec<Weak<lane::Inner>>>);
 
 impl Registry {
     pub(super) fn add(&self, lane: &Lane) {
-        let mut lanes = self.lock();
+        let mut lanes = lock(&self.0);
         lanes.retain(|lane| lane.strong_count() > 0);
         lanes.push(Arc::downgrade(&lane.0));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<lane::Inner>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn all(&self) -> Vec<Lane> {
-        let lanes = self.lock();
+        let lanes = lock(&self.0);
         lanes.iter().filter_map(Weak::upgrade).map(Lane).collect()
     }
 

@@ -1,12 +1,13 @@
 //! The segments that control services handed out, kept until they expire.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hawser_segment::{Segment, Segments};
 
 use super::question::Question;
+use crate::sync::lock;
 
 /// How long an answer is used instead of asking again: a control service serves many hosts.
 const RECENT: Duration = Duration::from_secs(5);
@@ -21,19 +22,15 @@ struct Answer {
 }
 
 impl SegmentCache {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Question, Answer>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps an answer in place of the one before.
     pub(super) fn put(&self, question: Question, found: Segments) {
         let at = Instant::now();
-        self.lock().insert(question, Answer { at, found });
+        lock(&self.0).insert(question, Answer { at, found });
     }
 
     /// Whether the answer is recent.
     pub(super) fn is_recent(&self, question: Question) -> bool {
-        let answers = self.lock();
+        let answers = lock(&self.0);
         answers
             .get(&question)
             .is_some_and(|answer| answer.at.elapsed() < RECENT)
@@ -41,7 +38,7 @@ impl SegmentCache {
 
     /// Whether there was an answer to any of `questions`, even an empty one.
     pub(super) fn has_any(&self, questions: &[Question]) -> bool {
-        let answers = self.lock();
+        let answers = lock(&self.0);
         questions
             .iter()
             .any(|question| answers.contains_key(question))
@@ -50,7 +47,7 @@ impl SegmentCache {
     /// The segments of the answers to `questions`, each once, without those that expired at `now`
     /// (seconds since the Unix epoch) or before. Expired ones are forgotten.
     pub(super) fn unexpired(&self, questions: &[Question], now: u64) -> Segments {
-        let mut answers = self.lock();
+        let mut answers = lock(&self.0);
         let mut all = Segments::default();
         for question in questions {
             let Some(Answer { found, .. }) = answers.get_mut(question) else {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use connectrpc::client::HttpClient;
 use hawser_trust::{Chain, ChainQuery, SegmentVerifyError, Store, Trc, TrcId};
@@ -16,6 +16,7 @@ use scion_protobuf::proto::control_plane::v1::{
 
 use crate::clock::unix_now;
 use crate::service::{Caller, SourceError, options};
+use crate::sync::lock;
 
 /// Most TRCs that are fetched to catch up with an ISD; beyond that its TRC must be installed by
 /// hand.
@@ -40,14 +41,6 @@ impl Verifier {
         })
     }
 
-    fn trusted(&self) -> MutexGuard<'_, Store> {
-        self.trusted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn verified(&self) -> MutexGuard<'_, HashMap<Vec<u8>, u64>> {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Fetches the certificates and TRCs that are missing to check `segments`.
     ///
     /// When one cannot be fetched, the segments that need it do not pass the check.
@@ -58,7 +51,7 @@ impl Verifier {
     ) {
         let (mut chains, mut updates) = (BTreeSet::new(), BTreeSet::new());
         {
-            let (trusted, now) = (self.trusted(), unix_now());
+            let (trusted, now) = (lock(&self.trusted), unix_now());
             for segment in segments.filter(|segment| !self.is_verified(segment)) {
                 chains.extend(trusted.missing_chains(segment, now).unwrap_or_default());
                 if let Err(SegmentVerifyError::OtherTrc { wanted, known, .. }) =
@@ -96,7 +89,7 @@ impl Verifier {
         let answer = service.required("TRC", call).await;
         let answer = answer.map_err(|error| error.to_string())?.into_owned();
         let trc = Trc::from_der(&answer.trc).map_err(|error| error.to_string())?;
-        let added = self.trusted().add_trc(trc);
+        let added = lock(&self.trusted).add_trc(trc);
         added.map_err(|error| error.to_string())
     }
 
@@ -121,7 +114,7 @@ impl Verifier {
         for chain in answer.into_owned().chains {
             match Chain::from_der(&chain.as_cert, &chain.ca_cert) {
                 Ok(chain) => {
-                    if !self.trusted().add_chain(chain) {
+                    if !lock(&self.trusted).add_chain(chain) {
                         failed = Some("no TRC here has the root of a chain".to_owned());
                     }
                 }
@@ -134,12 +127,12 @@ impl Verifier {
     /// Checks that the ASes of `segment`, which expires at `expiry`, signed it.
     pub(super) fn check(&self, segment: &PathSegment, expiry: u64) -> Result<(), String> {
         let (bytes, now) = (segment.encode_to_vec(), unix_now());
-        if self.verified().contains_key(&bytes) {
+        if lock(&self.verified).contains_key(&bytes) {
             return Ok(());
         }
-        let verdict = self.trusted().verify_segment(segment, now);
+        let verdict = lock(&self.trusted).verify_segment(segment, now);
         verdict.map_err(|error| error.to_string())?;
-        let mut verified = self.verified();
+        let mut verified = lock(&self.verified);
         verified.retain(|_, expiry| *expiry > now);
         verified.insert(bytes, expiry);
         Ok(())
@@ -147,6 +140,6 @@ impl Verifier {
 
     /// Whether `segment` has passed the check before.
     fn is_verified(&self, segment: &PathSegment) -> bool {
-        self.verified().contains_key(&segment.encode_to_vec())
+        lock(&self.verified).contains_key(&segment.encode_to_vec())
     }
 }

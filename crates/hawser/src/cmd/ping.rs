@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_endhost::ping::{PingError, Pinger, Reply, RequestError, next_hop};
+use hawser_endhost::ping::{Reply, next_hop};
+use hawser_endhost::requests::{RequestError, Requests};
 use hawser_endhost::{Path, ScmpError};
 use hawser_path::show::Used;
 use tokio::task::JoinSet;
@@ -31,10 +32,10 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
         let host = network::host(&args.host).await?;
         let HostAddr { isd_as, ip } = args.destination;
         let path = choose::path(&host, isd_as, &args.choice, args.healthy_only, paint).await?;
-        let pinger = Pinger::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
+        let pinger = Requests::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
         let local = pinger.local_addr().host.ip();
         let size = payload_size(&args, &pinger, &path)?;
-        let packet = pinger.packet_size(ip, &path, size).map_err(Failure::job)?;
+        let packet = pinger.echo_size(ip, &path, size).map_err(Failure::job)?;
         if packet > usize::from(path.mtu()) {
             return Err(Failure::usage(format!(
                 "{size} bytes of data make a packet of {packet} bytes: the path takes {}",
@@ -77,14 +78,14 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
 }
 
 /// Bytes of data in each request.
-fn payload_size(args: &PingArgs, pinger: &Pinger, path: &Path) -> Result<usize, Failure> {
+fn payload_size(args: &PingArgs, pinger: &Requests, path: &Path) -> Result<usize, Failure> {
     let wanted = match (args.max_mtu, args.packet_size) {
         (true, _) => path.mtu(),
         (false, Some(wanted)) => wanted,
         (false, None) => return Ok(args.payload_size.into()),
     };
     let headers = pinger
-        .packet_size(args.destination.ip, path, 0)
+        .echo_size(args.destination.ip, path, 0)
         .map_err(Failure::job)?;
     usize::from(wanted).checked_sub(headers).ok_or_else(|| {
         Failure::usage(format!(
@@ -95,7 +96,7 @@ fn payload_size(args: &PingArgs, pinger: &Pinger, path: &Path) -> Result<usize, 
 
 /// The requests that were sent and their replies.
 struct Run {
-    pinger: Arc<Pinger>,
+    pinger: Arc<Requests>,
     target: HostAddr,
     path: Path,
     size: usize,
@@ -137,10 +138,10 @@ impl Run {
         }
     }
 
-    fn take(&mut self, number: u32, reply: Result<Reply, PingError>, timeout: Duration) {
+    fn take(&mut self, number: u32, reply: Result<Reply, RequestError>, timeout: Duration) {
         let reply = match reply {
             Ok(reply) => reply,
-            Err(PingError::Request(RequestError::TimedOut(_))) => return,
+            Err(RequestError::TimedOut(_)) => return,
             Err(error) => {
                 errln!("ERROR: {}", self.explained(&error));
                 return;
@@ -170,10 +171,10 @@ impl Run {
     }
 
     /// The error, with its probable cause.
-    fn explained(&self, error: &PingError) -> String {
+    fn explained(&self, error: &RequestError) -> String {
         let (HostAddr { isd_as, ip }, local) = (self.target, self.pinger.local_addr().host.ip());
         match error {
-            PingError::Scmp(ScmpError::DestinationUnreachable { .. })
+            RequestError::Scmp(ScmpError::DestinationUnreachable { .. })
                 if ip.is_ipv4() != local.is_ipv4() =>
             {
                 let family = |ip: IpAddr| if ip.is_ipv4() { "IPv4" } else { "IPv6" };
@@ -189,12 +190,12 @@ impl Run {
 }
 
 async fn ask(
-    pinger: Arc<Pinger>,
+    pinger: Arc<Requests>,
     ip: IpAddr,
     path: Path,
     size: usize,
     wait: Duration,
     number: u32,
-) -> (u32, Result<Reply, PingError>) {
+) -> (u32, Result<Reply, RequestError>) {
     (number, pinger.echo(ip, &path, size, wait).await)
 }

@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hawser_endhost::ping::{RequestError, next_hop};
-use hawser_endhost::traceroute::{Router, TraceError, Tracer};
+use hawser_endhost::ping::next_hop;
+use hawser_endhost::requests::{RequestError, Requests};
+use hawser_endhost::traceroute::Router;
 use hawser_endhost::{IsdAsn, Path};
 use hawser_path::show::Used;
 use serde::Serialize;
@@ -51,7 +52,7 @@ pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
             )));
         }
         let path = choose::path(&host, isd_as, &args.choice, false, paint).await?;
-        let tracer = Tracer::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
+        let tracer = Requests::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
         let local = tracer.local_addr().host.ip();
         let human = format == Format::Human;
         if human {
@@ -82,22 +83,24 @@ pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
 
 /// Probes one router; `None` for each probe without an answer.
 async fn ask(
-    tracer: &Tracer,
+    tracer: &Requests,
     args: &TracerouteArgs,
     path: &Path,
     index: usize,
 ) -> Result<Vec<Option<Router>>, Failure> {
     let mut answers = Vec::new();
     for _ in 0..PROBES {
-        let answer = tracer.ask(args.destination.ip, path, index, args.timeout);
+        let answer = tracer.trace(args.destination.ip, path, index, args.timeout);
         answers.push(match answer.await {
             Ok(router) => Some(router),
-            Err(TraceError::Request(RequestError::TimedOut(_))) => None,
-            Err(error @ (TraceError::Scmp(_) | TraceError::Request(_))) => {
+            Err(RequestError::TimedOut(_)) => None,
+            Err(error @ (RequestError::Headers(_) | RequestError::NoInterface { .. })) => {
+                return Err(Failure::job(error));
+            }
+            Err(error) => {
                 errln!("ERROR: {error}");
                 None
             }
-            Err(error) => return Err(Failure::job(error)),
         });
     }
     Ok(answers)

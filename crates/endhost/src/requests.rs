@@ -5,24 +5,29 @@ use std::future::poll_fn;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hawser_packet::{Packet, Quote, ScionAddr, Scmp, ScmpError};
+use hawser_packet::{Quote, ScionAddr, Scmp, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::endhost::Endhost;
+use crate::headers::{Headers, HeadersError};
 use crate::outage::Outage;
+use crate::path::Path;
+use crate::responder;
 use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket, source_address};
+use crate::sync::lock;
 
-/// A socket for requests; any number may be under way at once.
-pub(crate) struct Requests {
+/// Sends SCMP requests and waits for their answers; any number may be under way at once.
+pub struct Requests {
     socket: Arc<Socket>,
     waiting: Arc<Mutex<Waiting>>,
-    receiver: JoinHandle<()>,
+    /// Ends with the last user of the socket.
+    _receiver: JoinSet<()>,
 }
 
 struct Waiting {
@@ -32,46 +37,23 @@ struct Waiting {
 
 /// A request under way.
 struct Request {
-    /// The packet, once it is made.
     packet: Arc<[u8]>,
-    answer: oneshot::Sender<(Answer, Instant)>,
-}
-
-impl Default for Waiting {
-    fn default() -> Self {
-        Self {
-            // Random, so that hosts off the path cannot forge answers.
-            next: random() as u16,
-            by_sequence: HashMap::new(),
-        }
-    }
+    answer: oneshot::Sender<(Result<Answer, ScmpError>, Instant)>,
 }
 
 /// A number that other hosts cannot predict.
-pub(super) fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 /// The answer to a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
-    pub what: What,
     /// Its sender; the port means nothing.
     pub from: ScionAddr,
     /// Bytes of its SCION packet.
     pub size: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum What {
-    Echo,
-    /// A router with this interface answered.
-    Traceroute {
-        isd_as: IsdAsn,
-        interface: u16,
-    },
-    /// A router or host reported why no answer comes.
-    Error(ScmpError),
+    /// The AS and interface of the router that answers; `None` for an echo.
+    pub router: Option<(IsdAsn, u16)>,
 }
 
 /// Why a request has no answer.
@@ -81,6 +63,9 @@ pub enum RequestError {
     /// None arrived in time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
+    /// A router or host reported why none comes.
+    #[error("{0}")]
+    Scmp(ScmpError),
     /// 65536 requests are under way.
     #[error("too many requests are under way")]
     TooMany,
@@ -92,11 +77,36 @@ pub enum RequestError {
         /// The system's error.
         source: io::Error,
     },
+    /// The path does not lead there.
+    #[error(transparent)]
+    Headers(#[from] HeadersError),
+    /// The request is larger than the path takes.
+    #[error("{size} bytes of data make a packet of {packet} bytes: the path takes {mtu}")]
+    TooLarge {
+        /// Bytes of data asked for.
+        size: usize,
+        /// Bytes of the packet.
+        packet: usize,
+        /// The path's MTU, in bytes.
+        mtu: u16,
+    },
+    /// The path has no such interface.
+    #[error("the path crosses {count} interfaces: it has no interface {index}, counted from 0")]
+    NoInterface {
+        /// The one asked for, counted from 0.
+        index: usize,
+        /// The number of interfaces.
+        count: usize,
+    },
 }
 
 impl Requests {
-    /// Binds a socket at `local`, or at this host's address of the family of `next_hop`. Must be
-    /// called inside a tokio runtime.
+    /// Binds a socket for requests at `local`, or else at this host's address towards `next_hop`:
+    /// [`next_hop`](crate::ping::next_hop) of the path and host to be sent to. Must be called inside
+    /// a tokio runtime.
+    ///
+    /// # Errors
+    /// [`BindError`] when there is no address or port to use.
     pub fn bind(
         host: &Endhost,
         local: Option<IpAddr>,
@@ -113,12 +123,16 @@ impl Requests {
             socket = Socket::bind(host, Some(SocketAddr::new(ip, 0)))?;
         }
         let socket = Arc::new(socket);
-        let waiting = Arc::new(Mutex::new(Waiting::default()));
-        let receiver = tokio::spawn(receive(Arc::clone(&socket), Arc::clone(&waiting)));
+        let waiting = Arc::new(Mutex::new(Waiting {
+            // Random, so that hosts off the path cannot forge answers.
+            next: random() as u16,
+            by_sequence: HashMap::new(),
+        }));
+        let receiver = receive(Arc::clone(&socket), Arc::clone(&waiting));
         Ok(Self {
             socket,
             waiting,
-            receiver,
+            _receiver: JoinSet::from_iter([receiver]),
         })
     }
 
@@ -127,21 +141,39 @@ impl Requests {
         self.socket.local_addr()
     }
 
+    /// The headers of requests to `host` at the end of `path`, or to routers before it.
+    pub(crate) fn headers(&self, host: IpAddr, path: &Path) -> Result<Headers, HeadersError> {
+        // A request has no port; hosts in this AS receive it at that of the responder.
+        let host = SocketAddr::new(host, responder::PORT);
+        let remote = ScionAddr::new(path.info().dst, host);
+        Headers::new(self.local_addr(), remote, path)
+    }
+
     /// Sends the packet that `packet` makes for an identifier and a sequence number to `next_hop`,
     /// an address of this socket's family, and waits for the answer, no longer than `timeout`.
     /// Returns it with the round-trip time.
-    pub async fn ask(
+    pub(crate) async fn ask(
         &self,
         next_hop: SocketAddr,
         timeout: Duration,
         packet: impl FnOnce(u16, u16) -> Vec<u8>,
     ) -> Result<(Answer, Duration), RequestError> {
-        let (sequence, answer) = self.expect().ok_or(RequestError::TooMany)?;
-        let expected = Expected(self, sequence);
-        let packet: Arc<[u8]> = packet(self.local_addr().host.port(), sequence).into();
-        if let Some(request) = lock(&self.waiting).by_sequence.get_mut(&sequence) {
-            request.packet = Arc::clone(&packet);
-        }
+        let (sender, answer) = oneshot::channel();
+        let (expected, packet) = {
+            let mut waiting = lock(&self.waiting);
+            let free = (0..=u16::MAX)
+                .map(|step| waiting.next.wrapping_add(step))
+                .find(|sequence| !waiting.by_sequence.contains_key(sequence));
+            let sequence = free.ok_or(RequestError::TooMany)?;
+            waiting.next = sequence.wrapping_add(1);
+            let request = Request {
+                packet: packet(self.local_addr().host.port(), sequence).into(),
+                answer: sender,
+            };
+            let packet = Arc::clone(&request.packet);
+            waiting.by_sequence.insert(sequence, request);
+            (Expected(self, sequence), packet)
+        };
         let sent = Instant::now();
         self.socket
             .send_raw(&packet, next_hop)
@@ -150,23 +182,11 @@ impl Requests {
         let answer = tokio::time::timeout(timeout, answer).await;
         drop(expected);
         match answer {
-            Ok(Ok((answer, at))) => Ok((answer, at.saturating_duration_since(sent))),
+            Ok(Ok((Ok(answer), at))) => Ok((answer, at.saturating_duration_since(sent))),
+            Ok(Ok((Err(error), _))) => Err(RequestError::Scmp(error)),
             // The receiving task ends only with the socket.
             Ok(Err(_)) | Err(_) => Err(RequestError::TimedOut(timeout)),
         }
-    }
-
-    /// A sequence number that is free, and the channel that its answer arrives by.
-    fn expect(&self) -> Option<(u16, oneshot::Receiver<(Answer, Instant)>)> {
-        let mut waiting = lock(&self.waiting);
-        let free = (0..=u16::MAX)
-            .map(|step| waiting.next.wrapping_add(step))
-            .find(|sequence| !waiting.by_sequence.contains_key(sequence))?;
-        waiting.next = free.wrapping_add(1);
-        let (answer, receiver) = oneshot::channel();
-        let packet = Arc::default();
-        waiting.by_sequence.insert(free, Request { packet, answer });
-        Some((free, receiver))
     }
 }
 
@@ -177,16 +197,6 @@ impl Drop for Expected<'_> {
     fn drop(&mut self) {
         lock(&self.0.waiting).by_sequence.remove(&self.1);
     }
-}
-
-impl Drop for Requests {
-    fn drop(&mut self) {
-        self.receiver.abort();
-    }
-}
-
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Hands answers to the requests that wait for them.
@@ -229,44 +239,33 @@ impl Waiting {
 }
 
 /// The sequence number of the request of `local` that `arrival` answers, and the answer.
-fn answer(local: ScionAddr, arrival: Arrival<'_>) -> Option<(u16, Answer)> {
-    let from = |packet: &Packet<'_>| {
-        let host = packet.src_host().unwrap_or(local.host.ip());
-        ScionAddr::new(packet.src_as(), SocketAddr::new(host, 0))
+fn answer(local: ScionAddr, arrival: Arrival<'_>) -> Option<(u16, Result<Answer, ScmpError>)> {
+    let (packet, message) = match arrival {
+        Arrival::Scmp(packet, message) => (packet, message),
+        Arrival::Report(report) => return Some((report.quote.request?, Err(report.error))),
+        Arrival::Datagram(_) => return None,
     };
-    match arrival {
-        Arrival::Scmp(packet, message) => {
-            let (id, sequence, what) = match message {
-                Scmp::Echo {
-                    reply: true,
-                    id,
-                    sequence,
-                    ..
-                } => (id, sequence, What::Echo),
-                Scmp::Traceroute {
-                    reply: true,
-                    id,
-                    sequence,
-                    isd_as,
-                    interface,
-                } => (id, sequence, What::Traceroute { isd_as, interface }),
-                _ => return None,
-            };
-            let answer = Answer {
-                what,
-                from: from(&packet),
-                size: packet.bytes().len(),
-            };
-            (id == local.host.port()).then_some((sequence, answer))
-        }
-        Arrival::Report(report) => {
-            let answer = Answer {
-                what: What::Error(report.error),
-                from: report.quote.dst,
-                size: 0,
-            };
-            Some((report.quote.request?, answer))
-        }
-        Arrival::Datagram(_) => None,
-    }
+    let (id, sequence, router) = match message {
+        Scmp::Echo {
+            reply: true,
+            id,
+            sequence,
+            ..
+        } => (id, sequence, None),
+        Scmp::Traceroute {
+            reply: true,
+            id,
+            sequence,
+            isd_as,
+            interface,
+        } => (id, sequence, Some((isd_as, interface))),
+        _ => return None,
+    };
+    let host = packet.src_host().unwrap_or(local.host.ip());
+    let answer = Answer {
+        from: ScionAddr::new(packet.src_as(), SocketAddr::new(host, 0)),
+        size: packet.bytes().len(),
+        router,
+    };
+    (id == local.host.port()).then_some((sequence, Ok(answer)))
 }
