@@ -10,7 +10,6 @@
 //! quotes too little to tell does not count (RFC 9000, 14.2.1, which says so of ICMP). Errors that
 //! pass are rate-limited per path, so that replaying a true one gains nothing.
 
-mod budget;
 mod doubt;
 mod flow;
 mod lane;
@@ -21,7 +20,6 @@ mod table;
 mod tokens;
 mod watch;
 
-use std::fmt;
 use std::sync::Arc;
 
 use hawser_packet::ScionAddr;
@@ -45,7 +43,7 @@ use crate::socket::Socket;
 const PENDING: usize = 256;
 
 /// The lanes of one socket. Cloning shares them.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Lanes {
     shared: Arc<Shared>,
     registry: Arc<Registry>,
@@ -109,11 +107,5 @@ impl Lanes {
     /// A sender. Each task that sends has its own.
     pub fn sender(&self) -> LaneSender {
         LaneSender::new(Arc::clone(&self.shared))
-    }
-}
-
-impl fmt::Debug for Lanes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shared.socket.fmt(f)
     }
 }

@@ -201,7 +201,7 @@ impl Drop for Expected<'_> {
 
 /// Hands answers to the requests that wait for them.
 async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
-    let mut buffer = ReceiveBuffer::new();
+    let mut buffer = ReceiveBuffer::default();
     let local = socket.local_addr();
     loop {
         if let Err(error) = poll_fn(|cx| socket.poll_receive(cx, &mut buffer)).await {

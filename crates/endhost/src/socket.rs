@@ -5,7 +5,6 @@
 
 mod arrival;
 mod bind;
-mod drops;
 mod errors;
 mod reader;
 mod receive;
@@ -22,12 +21,13 @@ use tokio::io::Interest;
 pub use self::arrival::{Arrival, Datagram, ReplyPath, Report};
 pub use self::bind::BindError;
 pub(crate) use self::bind::source_address;
-pub use self::drops::DropCounters;
-use self::errors::Io;
+use self::errors::{Io, read_errors};
+pub use self::reader::DropCounters;
 use self::reader::Reader;
 pub use self::receive::{Packets, ReceiveBuffer};
 use crate::endhost::Endhost;
 use crate::headers::Headers;
+use crate::sync::lock;
 
 /// The largest payload UDP over IPv4 carries, so the largest buffer the kernel cuts.
 const MAX_DATAGRAM: usize = 65507;
@@ -78,7 +78,7 @@ impl Socket {
 
     /// How many packets were dropped so far, by reason.
     pub fn drops(&self) -> DropCounters {
-        self.reader.drops.counters()
+        *lock(&self.reader.drops)
     }
 
     /// Sends the beginning of `contents` behind `headers`: as many payloads of `segment` bytes (the
@@ -139,7 +139,7 @@ impl Socket {
             segment_size: stride,
             src_ip: None,
         };
-        let io = self.io.socket();
+        let io = &self.io.socket;
         let send = || {
             io.try_io(Interest::WRITABLE, || {
                 self.offload.try_send(io.into(), &transmit)
@@ -151,7 +151,7 @@ impl Socket {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => {}
                 _ => break,
             }
-            if !self.io.read_errors(&self.host) {
+            if !read_errors(&self.io.socket, &self.host) {
                 break;
             }
             // That was about another packet; this one is still to be sent.
@@ -193,7 +193,7 @@ impl Socket {
         buffer: &mut ReceiveBuffer,
     ) -> Poll<io::Result<()>> {
         loop {
-            let io = self.io.socket();
+            let io = &self.io.socket;
             ready!(io.poll_recv_ready(cx))?;
             let received = io.try_io(Interest::READABLE, || {
                 buffer.fill(|bufs, meta| self.offload.recv(io.into(), bufs, meta))
@@ -201,7 +201,7 @@ impl Socket {
             match received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // An error of a packet that was sent does not concern receiving.
-                Err(_) if self.io.read_errors(&self.host) => {}
+                Err(_) if read_errors(&self.io.socket, &self.host) => {}
                 done => return Poll::Ready(done),
             }
         }

@@ -113,14 +113,14 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
         assert!(path.crosses(&lane.path().unwrap().info().interfaces[0]));
         back.push(answering);
     }
-    assert_ne!(back[0].flow().id(), back[1].flow().id());
+    assert_ne!(back[0].flow().id, back[1].flow().id);
     // The answer comes back over the lane it belongs to.
     for (lane, answering) in hosts.lanes.iter().zip(&back) {
         to_a.send(answering, &batch(0, 10, size), size)
             .await
             .unwrap();
         for (flow, payload) in within(receive(&mut hosts.a.2, 10)).await {
-            assert_eq!(flow, lane.flow().id());
+            assert_eq!(flow, lane.flow().id);
             assert!(payload.starts_with(TOKEN));
         }
     }
@@ -164,7 +164,7 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
         let (sent, received) = tokio::join!(sending, within(receive(&mut hosts.b.2, BATCH)));
         sent.unwrap();
         let (flows, payloads): (Vec<_>, Vec<_>) = received.into_iter().unzip();
-        assert!(flows.iter().all(|flow| *flow == back[1].flow().id()));
+        assert!(flows.iter().all(|flow| *flow == back[1].flow().id));
         assert!(payloads.concat() == contents);
     }
     to_a.send(&back[1], &batch(0, 10, size), size)
@@ -174,7 +174,7 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
     assert!(
         received
             .iter()
-            .all(|(flow, _)| *flow == hosts.lanes[1].flow().id())
+            .all(|(flow, _)| *flow == hosts.lanes[1].flow().id)
     );
     assert_eq!(hosts.lanes[1].end(), None);
 }
@@ -188,31 +188,31 @@ async fn a_lane_is_fresh_before_its_path_expires() {
     to_b.send(&lane, &batch(0, 10, size), size).await.unwrap();
     let flow = within(receive(&mut hosts.b.2, 10)).await[0].0;
     let back = hosts.b.1.accept(flow).unwrap();
-    let (old, expiry) = (lane.path().unwrap(), lane.expiry());
-    assert_eq!((old.expiry(), back.expiry()), (expiry, expiry));
+    let (old, expiry) = (lane.path().unwrap(), lane.flow().expiry());
+    assert_eq!((old.expiry(), back.flow().expiry()), (expiry, expiry));
     hosts.net.offer(unix_now() as u32 + 600);
     let fresh = async {
-        while lane.expiry() == expiry {
+        while lane.flow().expiry() == expiry {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
     within(fresh).await;
     assert!(unix_now() < expiry, "the old path still worked");
-    assert!(lane.expiry() >= expiry + 600);
+    assert!(lane.flow().expiry() >= expiry + 600);
     let path = lane.path().unwrap();
     assert_eq!(
         (path.expiry(), path.fingerprint()),
-        (lane.expiry(), old.fingerprint())
+        (lane.flow().expiry(), old.fingerprint())
     );
     assert_ne!(path.raw(), old.raw());
     // Its packets take the fresh path, belong to the same flow, and their answers take it as well.
     to_b.send(&lane, &batch(10, 10, size), size).await.unwrap();
     let received = within(receive(&mut hosts.b.2, 10)).await;
     assert!(received.iter().all(|(at, _)| *at == flow));
-    assert_eq!(back.expiry(), lane.expiry());
+    assert_eq!(back.flow().expiry(), lane.flow().expiry());
     to_a.send(&back, &batch(0, 10, size), size).await.unwrap();
     let received = within(receive(&mut hosts.a.2, 10)).await;
-    assert!(received.iter().all(|(at, _)| *at == lane.flow().id()));
+    assert!(received.iter().all(|(at, _)| *at == lane.flow().id));
 }
 
 /// SCMP errors from a host of `from`'s AS that quote packets to `to` over `path`, whose payload

@@ -50,7 +50,7 @@ async fn packets_that_find_no_router_tell_at_once() {
         send(&socket, &within, b"found").unwrap();
         socket.writable().await.unwrap();
     }
-    let (mut found, mut buffer) = (0, ReceiveBuffer::new());
+    let (mut found, mut buffer) = (0, ReceiveBuffer::default());
     while found < 10 {
         poll_fn(|cx| other.poll_receive(cx, &mut buffer))
             .await

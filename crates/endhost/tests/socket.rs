@@ -117,7 +117,7 @@ async fn both_families_work() {
         let path = Path::within(host.local_as(), 1472);
         let headers = Headers::new(from.local_addr(), to.local_addr(), &path).unwrap();
         send(&from, &headers, b"hello", 5).await;
-        let mut buffer = ReceiveBuffer::new();
+        let mut buffer = ReceiveBuffer::default();
         assert_eq!(receive(&to, &mut buffer, payload).await, [b"hello"]);
     }
 }
@@ -132,7 +132,7 @@ async fn many_payloads_go_out_and_come_in_as_they_were() {
     let contents: Vec<u8> = (0..100_000u32).map(|at| (at / 7) as u8).collect();
     send(&from, &headers, &contents, 1300).await;
     let (mut received, mut sizes) = (Vec::new(), Vec::new());
-    let mut buffer = ReceiveBuffer::new();
+    let mut buffer = ReceiveBuffer::default();
     while received.len() < contents.len() {
         let arrived = receive(&to, &mut buffer, |arrival| match arrival {
             Arrival::Datagram(datagram) => {
@@ -195,7 +195,7 @@ async fn what_is_not_for_us_or_broken_is_dropped_and_counted() {
     {
         sender.send_to(bytes, local.host).unwrap();
     }
-    let mut buffer = ReceiveBuffer::new();
+    let mut buffer = ReceiveBuffer::default();
     assert_eq!(receive(&to, &mut buffer, payload).await, [b"data"]);
     let drops = to.drops();
     assert_eq!(drops.checksum, 1);
@@ -265,7 +265,7 @@ async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
         sender.send_to(packet, local.host).unwrap();
     }
     let headers = Headers::new(local, peer, &path).unwrap();
-    let (mut reports, mut buffer) = (Vec::new(), ReceiveBuffer::new());
+    let (mut reports, mut buffer) = (Vec::new(), ReceiveBuffer::default());
     while reports.len() < possible.len() {
         let arrived = receive(&socket, &mut buffer, |arrival| match arrival {
             Arrival::Report(report) => {

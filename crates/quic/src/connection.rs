@@ -69,7 +69,7 @@ impl Connection {
     /// when the path is refreshed, on the side that accepted the connection with the first packet
     /// over the peer's fresh path.
     pub fn expiry(&self) -> u64 {
-        self.0.lane.expiry()
+        self.0.lane.flow().expiry()
     }
 
     /// The peer's key.

@@ -209,7 +209,7 @@ impl Endpoint {
         let closed = |reason| ConnectError::Closed { peer, reason };
         let connecting = shared
             .quic
-            .connect_with(client, address_of(lane.flow().id()), SERVER_NAME)
+            .connect_with(client, address_of(lane.flow().id), SERVER_NAME)
             .map_err(|error| match error {
                 noq::ConnectError::EndpointStopping => ConnectError::EndpointClosed,
                 error => closed(CloseReason::Protocol(error.to_string())),

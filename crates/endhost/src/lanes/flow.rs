@@ -2,17 +2,20 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use hawser_packet::{ScionAddr, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use super::budget::Budget;
 use crate::headers::Headers;
 use crate::outage::Outage;
 use crate::socket::Report;
 use crate::sync::lock;
+
+/// Errors acted upon per flow: the first of a burst, then one in each interval.
+const BURST: u32 = 4;
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The number of a flow among those of its socket. It counts up and is never used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,9 +25,12 @@ pub struct FlowId(pub u64);
 /// it.
 #[derive(Debug)]
 pub struct Flow {
-    id: FlowId,
-    remote: ScionAddr,
-    interfaces: Box<[u16]>,
+    /// Its number.
+    pub id: FlowId,
+    /// The address packets are sent to.
+    pub remote: ScionAddr,
+    /// The ids of the path's interfaces, from here to the remote; empty inside one AS.
+    pub interfaces: Box<[u16]>,
     headers: ArcSwap<Headers>,
     /// Those before, of which packets may still be under way.
     previous: ArcSwapOption<Headers>,
@@ -45,22 +51,6 @@ impl Flow {
             reports: Mutex::new(Budget::new(Instant::now())),
             expiry: AtomicU64::new(expiry),
         }
-    }
-
-    /// Its number.
-    #[inline]
-    pub fn id(&self) -> FlowId {
-        self.id
-    }
-
-    /// The address packets are sent to.
-    pub fn remote(&self) -> ScionAddr {
-        self.remote
-    }
-
-    /// The ids of the path's interfaces, from here to the remote; empty inside one AS.
-    pub fn interfaces(&self) -> &[u16] {
-        &self.interfaces
     }
 
     /// The headers of packets sent now.
@@ -113,5 +103,48 @@ impl Flow {
             error => Outage::of(&error)
                 .is_none_or(|outage| outage.may_cut(local, self.remote.isd_as, &self.interfaces)),
         }
+    }
+}
+
+/// The rate limit of SCMP errors that are acted upon: a token bucket.
+#[derive(Debug)]
+struct Budget {
+    left: f64,
+    last: Instant,
+}
+
+impl Budget {
+    fn new(now: Instant) -> Self {
+        Self {
+            left: BURST.into(),
+            last: now,
+        }
+    }
+
+    /// Takes one, if there is one at `now`.
+    fn take(&mut self, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.last).as_secs_f64();
+        self.last = self.last.max(now);
+        self.left = (self.left + passed / INTERVAL.as_secs_f64()).min(BURST.into());
+        let enough = self.left >= 1.0;
+        if enough {
+            self.left -= 1.0;
+        }
+        enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_errors_are_acted_upon_in_a_time() {
+        let start = Instant::now();
+        let mut budget = Budget::new(start);
+        let mut taken = |after: Duration| (0..50).filter(|_| budget.take(start + after)).count();
+        assert_eq!(taken(Duration::ZERO), BURST as usize);
+        assert_eq!(taken(INTERVAL * 5 / 2), 2);
+        assert_eq!(taken(INTERVAL * 600), BURST as usize);
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use hawser_packet::ScionAddr;
 use hawser_path::{Fingerprint, Interface};
 use sciparse::identifier::isd_asn::IsdAsn;
-use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::sync::{SetOnce, watch};
+use tokio::task::JoinSet;
 
 use super::doubt::{Doubt, LaneEnd, LaneUser, Verdict};
 use super::flow::Flow;
@@ -31,12 +31,12 @@ pub(super) struct Inner {
     shared: Arc<Shared>,
     used: FlowUse,
     path: Mutex<Option<Path>>,
-    end: watch::Sender<Option<LaneEnd>>,
+    end: SetOnce<LaneEnd>,
     user: OnceLock<Arc<dyn LaneUser>>,
     /// Whether the user is finding out if the path works.
     doubted: AtomicBool,
     /// What keeps the path fresh, if this side has to.
-    follower: OnceLock<AbortHandle>,
+    follower: OnceLock<JoinSet<()>>,
 }
 
 impl Lane {
@@ -45,7 +45,7 @@ impl Lane {
             shared,
             used,
             path: Mutex::new(path),
-            end: watch::Sender::new(None),
+            end: SetOnce::new(),
             user: OnceLock::new(),
             doubted: AtomicBool::new(false),
             follower: OnceLock::new(),
@@ -56,9 +56,9 @@ impl Lane {
     /// side that chose the path: the other one answers over the path of the packets it receives.
     pub(super) fn follow(&self) {
         let offers = self.0.shared.socket.host().watch(self.remote().isd_as);
-        let task = tokio::spawn(follow(Arc::downgrade(&self.0), offers));
+        let task = follow(Arc::downgrade(&self.0), offers);
         // A lane is opened once.
-        let _ = self.0.follower.set(task.abort_handle());
+        let _ = self.0.follower.set(JoinSet::from_iter([task]));
     }
 
     /// Lets `user` decide from now on whether the lane works, and tells it of the end; only the
@@ -77,7 +77,7 @@ impl Lane {
 
     /// The address packets are sent to.
     pub fn remote(&self) -> ScionAddr {
-        self.flow().remote()
+        self.flow().remote
     }
 
     /// The path, as fresh as it is; `None` when the remote opened the lane and the path is unknown
@@ -104,7 +104,7 @@ impl Lane {
         };
         let found = paths.into_iter().find(|path| {
             let ids = path.info().interfaces.iter().map(|interface| &interface.id);
-            ids.eq(self.flow().interfaces())
+            ids.eq(&*self.flow().interfaces)
         });
         lock(&self.0.path).clone_from(&found);
         found
@@ -119,7 +119,7 @@ impl Lane {
         if let Some(path) = &*lock(&self.0.path) {
             return path.fingerprint();
         }
-        let (ids, local) = (self.flow().interfaces(), self.0.shared.socket.local_addr());
+        let (ids, local) = (&self.flow().interfaces, self.0.shared.socket.local_addr());
         let Some(last) = ids.len().checked_sub(1) else {
             return Fingerprint::local(local.isd_as);
         };
@@ -142,28 +142,14 @@ impl Lane {
         self.flow().headers().max_payload(mtu)
     }
 
-    /// When routers stop accepting what is sent now, in seconds since the Unix epoch.
-    pub fn expiry(&self) -> u64 {
-        self.flow().expiry()
-    }
-
     /// Why the lane has ended, if it has.
     pub fn end(&self) -> Option<LaneEnd> {
-        self.0.end.borrow().clone()
+        self.0.end.get().cloned()
     }
 
     /// Waits for the end of the lane.
     pub async fn ended(&self) -> LaneEnd {
-        let mut end = self.0.end.subscribe();
-        loop {
-            if let Some(end) = end.borrow_and_update().clone() {
-                return end;
-            }
-            if end.changed().await.is_err() {
-                // The sender is part of `self`.
-                std::future::pending::<()>().await;
-            }
-        }
+        self.0.end.wait().await.clone()
     }
 
     /// Takes in that a packet sent at `sent` was acknowledged: nothing on the path was down then.
@@ -217,14 +203,9 @@ impl Lane {
 
     /// Ends the lane; what counts is the first reason.
     pub(super) fn finish(&self, end: LaneEnd) {
-        let first = self.0.end.send_if_modified(|current| {
-            let first = current.is_none();
-            if first {
-                *current = Some(end.clone());
-            }
-            first
-        });
-        if first && let Some(user) = self.0.user.get() {
+        if self.0.end.set(end.clone()).is_ok()
+            && let Some(user) = self.0.user.get()
+        {
             user.on_end(&end);
         }
     }
@@ -245,7 +226,7 @@ impl Inner {
         if fresh.expiry() < flow.expiry() {
             return;
         }
-        match Headers::new(self.shared.socket.local_addr(), flow.remote(), fresh) {
+        match Headers::new(self.shared.socket.local_addr(), flow.remote, fresh) {
             Ok(headers) => {
                 flow.refresh(headers, fresh.expiry());
                 *lock(&self.path) = Some(fresh.clone());
@@ -255,21 +236,10 @@ impl Inner {
     }
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(follower) = self.follower.get() {
-            follower.abort();
-        }
-    }
-}
-
 async fn follow(lane: Weak<Inner>, mut offers: watch::Receiver<Arc<Vec<Path>>>) {
-    loop {
-        let paths = Arc::clone(&offers.borrow_and_update());
-        match lane.upgrade() {
-            Some(lane) => lane.freshen(&paths),
-            None => return,
-        }
+    while let Some(lane) = lane.upgrade() {
+        lane.freshen(&offers.borrow_and_update().clone());
+        drop(lane);
         if offers.changed().await.is_err() {
             return;
         }
@@ -280,7 +250,7 @@ impl fmt::Debug for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lane")
             .field("remote", &self.remote())
-            .field("flow", &self.flow().id())
+            .field("flow", &self.flow().id)
             .field("end", &self.end())
             .finish_non_exhaustive()
     }

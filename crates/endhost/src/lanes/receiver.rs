@@ -45,7 +45,7 @@ impl LaneReceiver {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
-            buffer: ReceiveBuffer::new(),
+            buffer: ReceiveBuffer::default(),
             key: Vec::new(),
         }
     }
@@ -175,8 +175,8 @@ fn learn(
     if flow.expiry() <= back.expiry {
         flow.refresh(back.headers, back.expiry);
     }
-    table.remember(flow.id(), key);
-    Some(flow.id())
+    table.remember(flow.id, key);
+    Some(flow.id)
 }
 
 impl fmt::Debug for LaneReceiver {

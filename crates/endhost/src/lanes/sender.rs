@@ -79,7 +79,7 @@ impl LaneSender {
                     ready!(self.poll_writable(cx))?;
                 }
                 Err(error) => {
-                    let (flow, message) = (flow.id(), error.to_string());
+                    let (flow, message) = (flow.id, error.to_string());
                     let _ = self.shared.faults.try_send(Fault::Send { flow, message });
                     result = Err(error);
                     break;

@@ -10,6 +10,7 @@ use super::table::Flows;
 use super::tokens::{PacketFormat, Tokens};
 use crate::socket::Socket;
 
+#[derive(Debug)]
 pub(super) struct Shared {
     pub(super) socket: Socket,
     pub(super) flows: Arc<Flows>,

@@ -49,7 +49,7 @@ pub(super) struct FlowUse {
 
 impl Drop for FlowUse {
     fn drop(&mut self) {
-        self.flows.lock().release(self.flow.id());
+        self.flows.lock().release(self.flow.id);
     }
 }
 
@@ -67,7 +67,7 @@ impl Flows {
     ) -> FlowUse {
         let mut table = self.lock();
         let flow = Arc::clone(table.flow(headers.clone(), interfaces, expiry));
-        table.hold(flow.id());
+        table.hold(flow.id);
         drop(table);
         // The local side's path counts, also where packets came over another copy of it before.
         flow.refresh(headers, expiry);
@@ -79,14 +79,9 @@ impl Flows {
 
     /// The flow `id`, for a lane to use; `None` when it is forgotten.
     pub(super) fn hold(self: &Arc<Self>, id: FlowId) -> Option<FlowUse> {
-        let mut table = self.lock();
-        let flow = Arc::clone(&table.flows.get(&id)?.flow);
-        table.hold(id);
-        drop(table);
-        Some(FlowUse {
-            flows: Arc::clone(self),
-            flow,
-        })
+        let flow = self.lock().hold(id)?;
+        let flows = Arc::clone(self);
+        Some(FlowUse { flows, flow })
     }
 
     /// The flow `id`, to send something back; `None` when it is forgotten.
@@ -140,11 +135,11 @@ impl Table {
         &self.flows[&id].flow
     }
 
-    fn hold(&mut self, id: FlowId) {
-        if let Some(entry) = self.flows.get_mut(&id) {
-            entry.users += 1;
-            self.idle.remove(&entry.idle_since);
-        }
+    fn hold(&mut self, id: FlowId) -> Option<Arc<Flow>> {
+        let entry = self.flows.get_mut(&id)?;
+        entry.users += 1;
+        self.idle.remove(&entry.idle_since);
+        Some(Arc::clone(&entry.flow))
     }
 
     fn release(&mut self, id: FlowId) {
@@ -175,8 +170,8 @@ impl Table {
             for key in &entry.keys {
                 self.by_key.remove(key);
             }
-            let interfaces = entry.flow.interfaces().into();
-            self.by_path.remove(&(entry.flow.remote(), interfaces));
+            let interfaces = entry.flow.interfaces.clone();
+            self.by_path.remove(&(entry.flow.remote, interfaces));
         }
     }
 }

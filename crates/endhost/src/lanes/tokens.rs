@@ -82,7 +82,7 @@ impl LastToken {
     /// Notes the token that packets go over `flow` with, where it is a new one.
     #[inline]
     pub(super) fn set(&mut self, tokens: &Tokens, token: Option<Token>, flow: &Arc<Flow>) {
-        let new = token.map(|token| (token, flow.id()));
+        let new = token.map(|token| (token, flow.id));
         if new == self.0 {
             return;
         }

@@ -14,7 +14,7 @@ use crate::outage::Outage;
 use crate::sync::lock;
 
 /// The lanes of one socket.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Registry(Mutex<Vec<Weak<lane::Inner>>>);
 
 impl Registry {
@@ -71,7 +71,7 @@ impl Registry {
             Fault::Report { flow, error } => self.report(&flow, error),
             Fault::Send { flow, message } => {
                 for lane in self.all() {
-                    if lane.flow().id() == flow {
+                    if lane.flow().id == flow {
                         lane.finish(LaneEnd::Socket {
                             remote: lane.remote(),
                             message: message.clone(),

@@ -1,6 +1,5 @@
 //! Which address and port a socket gets.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::ops::RangeInclusive;
@@ -75,14 +74,21 @@ pub(super) fn bind(
         Some(addr) => addr,
         None => SocketAddr::new(own_address(host)?, 0),
     };
-    let (socket, addr) = match wanted.port() {
-        _ if range == NONE => any_port(wanted)?,
+    let socket = match wanted.port() {
+        // The routers of an AS without dispatched ports deliver all packets to the shim dispatcher,
+        // which serves every port.
+        _ if range == NONE => bind_to(wanted)?,
         0 => first_free(wanted.ip(), &range)?,
-        port if range.contains(&port) => (bind_to(wanted)?, wanted),
+        port if range.contains(&port) => bind_to(wanted)?,
         port => return Err(BindError::OutsideRange { port, range }),
     };
-    error_queue::enable(&socket).map_err(|source| BindError::Refused { addr, source })?;
+    let refused = |source| BindError::Refused {
+        addr: wanted,
+        source,
+    };
+    error_queue::enable(&socket).map_err(refused)?;
     enlarge(&socket);
+    let addr = socket.local_addr().map_err(refused)?;
     Ok((socket, addr))
 }
 
@@ -93,28 +99,13 @@ fn bind_to(addr: SocketAddr) -> Result<StdSocket, BindError> {
     Ok(socket)
 }
 
-/// For an AS whose routers deliver all packets to the shim dispatcher, which serves every port.
-fn any_port(wanted: SocketAddr) -> Result<(StdSocket, SocketAddr), BindError> {
-    let socket = bind_to(wanted)?;
-    let addr = socket.local_addr().map_err(|source| BindError::Refused {
-        addr: wanted,
-        source,
-    })?;
-    Ok((socket, addr))
-}
-
-fn first_free(
-    ip: IpAddr,
-    range: &RangeInclusive<u16>,
-) -> Result<(StdSocket, SocketAddr), BindError> {
+fn first_free(ip: IpAddr, range: &RangeInclusive<u16>) -> Result<StdSocket, BindError> {
     // Port 0 would mean any to the system.
     for port in range.clone().filter(|port| *port != 0) {
-        let addr = SocketAddr::new(ip, port);
-        match bind_to(addr) {
-            Ok(socket) => return Ok((socket, addr)),
+        match bind_to(SocketAddr::new(ip, port)) {
             Err(BindError::Refused { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
             }
-            Err(error) => return Err(error),
+            bound => return bound,
         }
     }
     let range = range.clone();
@@ -133,11 +124,10 @@ fn enlarge(socket: &StdSocket) {
 /// This host's address: the one configured, or else the one from which the first border router is
 /// reached that can be.
 fn own_address(host: &Endhost) -> Result<IpAddr, BindError> {
-    let no_address = |reason: String| BindError::NoAddress { reason };
     if let Some(configured) = host.address() {
         return Ok(configured);
     }
-    let routers: BTreeSet<SocketAddr> = host.routers().values().copied().collect();
+    let routers: Vec<IpAddr> = host.routers().values().map(SocketAddr::ip).collect();
     let mut reason = "the AS has no border router".to_owned();
     // The router at the lowest interface first.
     for router in host.routers().values() {
@@ -146,27 +136,25 @@ fn own_address(host: &Endhost) -> Result<IpAddr, BindError> {
             Err(error) => reason = format!("router {router}: {error}"),
         }
     }
-    Err(no_address(reason))
+    Err(BindError::NoAddress { reason })
 }
 
 /// This host's address towards `router`: the one the system sends from, or, where that is the
 /// router's own because it runs on this host, another of the same interface.
-fn address_towards(router: SocketAddr, routers: &BTreeSet<SocketAddr>) -> io::Result<IpAddr> {
+fn address_towards(router: SocketAddr, routers: &[IpAddr]) -> io::Result<IpAddr> {
     let source = source_address(router)?;
     if source != router.ip() {
         return Ok(source);
     }
-    let routers: Vec<IpAddr> = routers.iter().map(SocketAddr::ip).collect();
     // A host whose only address is its router's shares it: they have different ports.
-    Ok(beside(source, &routers)?.unwrap_or(source))
+    Ok(beside(source, routers)?.unwrap_or(source))
 }
 
 /// The address the system sends from to `target`.
 pub(crate) fn source_address(target: SocketAddr) -> io::Result<IpAddr> {
-    let any: IpAddr = if target.is_ipv4() {
-        Ipv4Addr::UNSPECIFIED.into()
-    } else {
-        Ipv6Addr::UNSPECIFIED.into()
+    let any = match target {
+        SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     // Connecting a UDP socket sends nothing; it only makes the system choose.
     let socket = StdSocket::bind((any, 0))?;

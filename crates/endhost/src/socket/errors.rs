@@ -11,7 +11,7 @@ use hawser_kernel::error_queue;
 use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use crate::endhost::Endhost;
 
@@ -21,11 +21,11 @@ const RETRY_SEND: Duration = Duration::from_millis(1);
 /// A UDP socket, and the task that reads its errors.
 #[derive(Debug)]
 pub(super) struct Io {
-    socket: Arc<UdpSocket>,
+    pub(super) socket: Arc<UdpSocket>,
     /// Whether there ever was an error. The runtime takes one for the end of writing, and from then
     /// on always reports room to send.
     erred: Arc<AtomicBool>,
-    watcher: JoinHandle<()>,
+    _watcher: JoinSet<()>,
 }
 
 impl Io {
@@ -33,16 +33,12 @@ impl Io {
     pub(super) fn new(socket: StdSocket, host: Endhost) -> io::Result<Self> {
         let socket = Arc::new(UdpSocket::from_std(socket)?);
         let erred = Arc::new(AtomicBool::new(false));
-        let watcher = tokio::spawn(watch(Arc::clone(&socket), Arc::clone(&erred), host));
+        let watcher = watch(Arc::clone(&socket), Arc::clone(&erred), host);
         Ok(Self {
             socket,
             erred,
-            watcher,
+            _watcher: JoinSet::from_iter([watcher]),
         })
-    }
-
-    pub(super) fn socket(&self) -> &UdpSocket {
-        &self.socket
     }
 
     /// Waits until there is room to send again.
@@ -52,19 +48,6 @@ impl Io {
             return Ok(());
         }
         self.socket.writable().await
-    }
-
-    /// Reads all errors the kernel keeps. Returns whether there was one: then the last call on the
-    /// socket may have failed because of it.
-    #[cold]
-    pub(super) fn read_errors(&self, host: &Endhost) -> bool {
-        read_errors(&self.socket, host)
-    }
-}
-
-impl Drop for Io {
-    fn drop(&mut self) {
-        self.watcher.abort();
     }
 }
 
@@ -79,7 +62,10 @@ async fn watch(socket: Arc<UdpSocket>, erred: Arc<AtomicBool>, host: Endhost) {
     }
 }
 
-fn read_errors(socket: &UdpSocket, host: &Endhost) -> bool {
+/// Reads all errors the kernel keeps. Returns whether there was one: then the last call on the
+/// socket may have failed because of it.
+#[cold]
+pub(super) fn read_errors(socket: &UdpSocket, host: &Endhost) -> bool {
     let mut any = false;
     loop {
         match error_queue::next(socket) {

@@ -1,26 +1,42 @@
 //! Which packets are for a socket, and how many are not.
 
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
+use std::sync::Mutex;
 
 use hawser_packet::{Malformed, Packet, Quote, ScionAddr, Scmp, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::arrival::{Arrival, Datagram, Report};
-use super::drops::Drops;
+use crate::sync::lock;
+
+/// Packets that arrived and were dropped, by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DropCounters {
+    /// A wrong UDP or SCMP checksum.
+    pub checksum: u64,
+    /// Not a SCION packet, or one whose lengths contradict each other.
+    pub malformed: u64,
+    /// For another AS, host or port.
+    pub not_for_us: u64,
+    /// A protocol other than UDP and SCMP.
+    pub unusable: u64,
+    /// SCMP errors that quote no packet sent from here, or too little of one to tell.
+    pub invented: u64,
+}
 
 /// Reads the packets of one socket.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) local: ScionAddr,
-    pub(super) drops: Drops,
+    pub(super) drops: Mutex<DropCounters>,
 }
 
 impl Reader {
     pub(super) fn new(local: ScionAddr) -> Self {
         Self {
             local,
-            drops: Drops::default(),
+            drops: Mutex::default(),
         }
     }
 
@@ -30,15 +46,25 @@ impl Reader {
         match self.read(bytes, from) {
             Ok(arrival) => arrival,
             Err(why) => {
-                self.drops.malformed(why);
+                self.count_malformed(why);
                 None
             }
         }
     }
 
+    #[cold]
+    fn count_malformed(&self, why: Malformed) {
+        let mut drops = lock(&self.drops);
+        match why {
+            Malformed::Checksum => drops.checksum += 1,
+            Malformed::NextHeader(_) => drops.unusable += 1,
+            _ => drops.malformed += 1,
+        }
+    }
+
     /// Counts `error` as one that quotes no packet sent from here.
     pub(super) fn reject(&self, error: &ScmpError) {
-        self.drops.invented.fetch_add(1, Ordering::Relaxed);
+        lock(&self.drops).invented += 1;
         tracing::debug!(local = %self.local, %error, "an SCMP error quotes no packet sent from here");
     }
 
@@ -54,7 +80,7 @@ impl Reader {
             return None;
         };
         if quote.src != self.local {
-            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            lock(&self.drops).not_for_us += 1;
             return None;
         }
         let report = Report { error, quote };
@@ -75,7 +101,7 @@ impl Reader {
         let local = self.local;
         let for_us = packet.dst_as() == local.isd_as && packet.dst_host()? == local.host.ip();
         if !for_us {
-            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            lock(&self.drops).not_for_us += 1;
             return Ok(None);
         }
         if packet.is_scmp() {
@@ -88,7 +114,7 @@ impl Reader {
         }
         let udp = packet.udp()?;
         if udp.dst_port != local.host.port() {
-            self.drops.not_for_us.fetch_add(1, Ordering::Relaxed);
+            lock(&self.drops).not_for_us += 1;
             return Ok(None);
         }
         Ok(Some(Arrival::Datagram(Datagram {

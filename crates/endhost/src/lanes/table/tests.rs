@@ -25,7 +25,7 @@ fn packet(flows: &Flows, remote: u32, key: &[u8]) -> FlowId {
     if let Some(flow) = table.by_key(key) {
         return flow;
     }
-    let flow = table.flow(headers(remote), &[], 1).id();
+    let flow = table.flow(headers(remote), &[], 1).id;
     table.remember(flow, key);
     flow
 }
@@ -40,21 +40,17 @@ fn sizes(flows: &Flows) -> (usize, usize, usize, usize) {
 fn a_flow_has_one_number() {
     let flows = Arc::new(Flows::default());
     let used = flows.open(headers(1), &[], 1);
-    let id = used.flow.id();
+    let id = used.flow.id;
     assert_eq!(packet(&flows, 1, b"key"), id);
     assert_eq!(packet(&flows, 1, b"another"), id);
-    assert_eq!(flows.open(headers(1), &[], 1).flow.id(), id);
+    assert_eq!(flows.open(headers(1), &[], 1).flow.id, id);
     assert_ne!(
-        flows.open(headers(1), &[1, 2], 1).flow.id(),
+        flows.open(headers(1), &[1, 2], 1).flow.id,
         id,
         "another path"
     );
-    assert_ne!(
-        flows.open(headers(2), &[], 1).flow.id(),
-        id,
-        "another remote"
-    );
-    assert_eq!(flows.find(id).unwrap().remote(), headers(1).remote());
+    assert_ne!(flows.open(headers(2), &[], 1).flow.id, id, "another remote");
+    assert_eq!(flows.find(id).unwrap().remote, headers(1).remote());
     assert!(flows.find(FlowId(0)).is_none());
 }
 
@@ -72,7 +68,7 @@ fn strangers_push_out_strangers_only() {
     assert_eq!((all, idle, by_path), (IDLE + 1, IDLE, IDLE + 1));
     assert_eq!(by_key, IDLE * KEYS);
     assert!(flows.find(first).is_none(), "the oldest is gone");
-    assert!(flows.find(used.flow.id()).is_some());
+    assert!(flows.find(used.flow.id).is_some());
     // Come back, it is another.
     assert_ne!(packet(&flows, 1, &1u32.to_be_bytes()), first);
 }
@@ -117,7 +113,7 @@ proptest! {
                 }
                 Step::Open(remote) => {
                     used.push(flows.open(headers(remote), &[], 1));
-                    used.last().map(|used| used.flow.id())
+                    used.last().map(|used| used.flow.id)
                 }
                 Step::Hold(remote) => {
                     let id = packet(&flows, remote, &remote.to_be_bytes());
@@ -131,14 +127,14 @@ proptest! {
                 }
             };
             if let Some(id) = id {
-                let remote = flows.find(id).unwrap().remote();
+                let remote = flows.find(id).unwrap().remote;
                 prop_assert_eq!(*remotes.entry(id).or_insert(remote), remote);
             }
             for used in &used {
-                prop_assert!(flows.find(used.flow.id()).is_some());
+                prop_assert!(flows.find(used.flow.id).is_some());
             }
             let (all, idle, by_path, _) = sizes(&flows);
-            let in_use: HashSet<_> = used.iter().map(|used| used.flow.id()).collect();
+            let in_use: HashSet<_> = used.iter().map(|used| used.flow.id).collect();
             prop_assert_eq!((all, by_path), (idle + in_use.len(), all));
             prop_assert!(idle <= IDLE);
         }
