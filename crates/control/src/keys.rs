@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use hawser_topology::{AsDir, AsDirError, IsdAsn, Network};
+use hawser_topology::{AsDir, FileError, IsdAsn, Network};
 
 /// The key with which each AS makes the MACs of its hop fields.
 #[derive(Clone, Default)]
@@ -15,7 +15,7 @@ impl Keys {
     ///
     /// # Errors
     /// When a key is missing or is none.
-    pub fn read(lab: &Path, network: &Network) -> Result<Self, AsDirError> {
+    pub fn read(lab: &Path, network: &Network) -> Result<Self, FileError> {
         network
             .ases
             .iter()

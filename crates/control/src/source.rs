@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hawser_topology::{AsDir, AsDirError, AsTopology, IsdAsn, LinkState, Network, TopologyError};
+use hawser_topology::{AsDir, AsTopology, FileError, IsdAsn, LinkState, Network};
 
 use crate::graph::Graph;
 use crate::keys::{Keys, as_folder};
@@ -29,15 +29,12 @@ pub(crate) enum Source {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A file of an AS's folder cannot be used.
+    /// The network, or a file of an AS's folder, cannot be used.
     #[error(transparent)]
-    Folder(#[from] AsDirError),
+    File(#[from] FileError),
     /// The TRCs of the AS cannot be used.
     #[error(transparent)]
     Trust(#[from] hawser_trust::LoadError),
-    /// The network cannot be read.
-    #[error(transparent)]
-    Network(#[from] TopologyError),
     /// The folder has no parent.
     #[error("{dir} is not in a lab's folder: name the AS's folder inside it", dir = dir.display())]
     NoLab {
@@ -72,7 +69,7 @@ pub(crate) fn load(dir: &AsDir, lifetime: Duration) -> Result<Plane, OpenError> 
     let keys = Keys::read(lab, &network)?;
     let mut states = BTreeMap::new();
     for r#as in &network.ases {
-        for (id, state) in read_links(&AsDir::new(as_folder(lab, r#as.isd_as)))? {
+        for (id, state) in AsDir::new(as_folder(lab, r#as.isd_as)).links()? {
             states.insert((r#as.isd_as, id), state);
         }
     }
@@ -124,15 +121,5 @@ fn restore(plane: &mut Plane, states: &BTreeMap<(IsdAsn, u16), LinkState>) {
         .collect();
     for (at, up, shape) in links {
         plane.set_link(at, up, shape);
-    }
-}
-
-/// The state of an AS's links; nothing where none was ever written.
-fn read_links(dir: &AsDir) -> Result<BTreeMap<u16, LinkState>, AsDirError> {
-    match dir.links() {
-        Err(AsDirError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(BTreeMap::new())
-        }
-        links => links,
     }
 }

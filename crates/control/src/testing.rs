@@ -1,8 +1,8 @@
 //! Networks for tests: folders as the lab writes them, and a router that walks paths hop by hop.
 
 use hawser_topology::{
-    As, AsDir, AsTopology, Bfd, BorderRouter, End, Interface, IsdAsn, Link, LinkKind, LinkTo,
-    Network, Shape, Side, Underlay,
+    As, AsDir, AsTopology, Bfd, BorderRouter, End, Interface, IsdAsn, Link, LinkAddresses,
+    LinkKind, LinkTo, Network, Shape, Side, Underlay,
 };
 
 use crate::graph::Graph;
@@ -207,8 +207,10 @@ pub(crate) fn topology(network: &Network, isd_as: IsdAsn) -> AsTopology {
             .insert(
                 own.id,
                 Interface {
-                    local: "10.128.0.0:50000".parse().unwrap(),
-                    remote: "10.128.0.1:50000".parse().unwrap(),
+                    underlay: LinkAddresses {
+                        local: "10.128.0.0:50000".parse().unwrap(),
+                        remote: "10.128.0.1:50000".parse().unwrap(),
+                    },
                     isd_as: far.isd_as,
                     remote_id: far.id,
                     link_to: match (link.kind, side) {

@@ -165,8 +165,8 @@ impl Stage {
             .ok_or_else(|| ExperimentError::Step(format!("there is no interface {from}")))?;
         let mut command = Command::new(&self.program);
         command.args(["internal", "cross-traffic"]);
-        command.arg(link.local.ip().to_string());
-        command.arg(link.remote.ip().to_string());
+        command.arg(link.underlay.local.ip().to_string());
+        command.arg(link.underlay.remote.ip().to_string());
         command.arg(rate.to_string());
         command.arg(time.as_millis().to_string());
         let messages = Messages::of(&mut command)?;

@@ -6,48 +6,18 @@ mod socket;
 use std::io;
 use std::time::Duration;
 
-use hawser_topology::{End, IsdAsn, Side, TopologyError};
+use hawser_topology::{End, IsdAsn, Side};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::BorrowedFd;
 
 pub use self::pcapng::{CaptureInterface, CaptureWriter};
 use self::socket::PacketSocket;
 use crate::Lab;
-use crate::dir::StateError;
-use crate::enter::EnterError;
-use crate::link::LinkError;
+use crate::error::LabError;
 
 /// Bytes of a frame that are kept at most: more than the largest super-packet of segmentation
 /// offload, and what tcpdump keeps.
 pub const SNAP_LENGTH: u32 = 262_144;
-
-/// Why nothing can be captured.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CaptureError {
-    /// What runs for the lab cannot be read.
-    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down --name NAME`")]
-    State(#[from] StateError),
-    /// The network cannot be read.
-    #[error(transparent)]
-    Network(#[from] TopologyError),
-    /// No link has that interface.
-    #[error(transparent)]
-    Interface(LinkError),
-    /// The namespace of the AS cannot be entered.
-    #[error(transparent)]
-    Enter(#[from] EnterError),
-    /// The device cannot be listened at.
-    #[error("cannot capture at {device}: {source}{hint}")]
-    Socket {
-        /// The device in the AS's namespace.
-        device: String,
-        /// What the system said.
-        source: io::Error,
-        /// What to do about it.
-        hint: &'static str,
-    },
-}
 
 /// One frame as it crossed a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,12 +49,11 @@ impl Lab {
     ///
     /// # Errors
     /// When there is no such interface, or it cannot be listened at.
-    pub fn capture(&self, isd_as: IsdAsn, id: u16) -> Result<Capture, CaptureError> {
+    pub fn capture(&self, isd_as: IsdAsn, id: u16) -> Result<Capture, LabError> {
         let state = self.dir.read_state()?;
         let network = self.dir.read_network()?;
         let Some((index, side)) = network.link_at(isd_as, id) else {
-            let unknown = crate::link::unknown(&network, isd_as, id);
-            return Err(CaptureError::Interface(unknown));
+            return Err(crate::link::unknown(&network, isd_as, id));
         };
         let device = match side {
             Side::A => &state.links[index].a.name,
@@ -98,15 +67,14 @@ impl Lab {
             far: name(link.end(side.other())),
         };
         self.enter(isd_as)?;
-        let socket = PacketSocket::open(device).map_err(|source| CaptureError::Socket {
-            device: device.clone(),
-            hint: match source.kind() {
+        let socket = PacketSocket::open(device).map_err(|error| {
+            let hint = match error.kind() {
                 io::ErrorKind::PermissionDenied => {
                     ": it takes CAP_NET_RAW: run it as root, or in a lab of your own"
                 }
                 _ => "",
-            },
-            source,
+            };
+            LabError::Failed(format!("cannot capture at {device}: {error}{hint}"))
         })?;
         Ok(Capture { socket, interface })
     }

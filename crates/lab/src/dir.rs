@@ -1,25 +1,12 @@
 //! The folder of a lab.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use hawser_topology::{AsDir, Network, TopologyError};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use hawser_topology::{AsDir, FileError, Network, read_json, write_json};
 
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::state::{State, router_socket};
-
-/// A lab's state cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot use {path}: {source}", path = path.display())]
-pub struct StateError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong with it.
-    pub source: io::Error,
-}
 
 /// The folder of a lab.
 #[derive(Debug, Clone)]
@@ -42,6 +29,11 @@ impl LabDir {
     /// See [`State`].
     fn state(&self) -> PathBuf {
         self.0.join("state.json")
+    }
+
+    /// See [`Settings`].
+    fn settings(&self) -> PathBuf {
+        self.0.join("settings.json")
     }
 
     /// The supervisor's socket.
@@ -74,58 +66,29 @@ impl LabDir {
             .unwrap_or_default()
     }
 
-    /// Reads the network.
-    pub fn read_network(&self) -> Result<Network, TopologyError> {
+    pub fn read_network(&self) -> Result<Network, FileError> {
         Network::read_json(&self.network())
     }
 
-    /// Writes to another file and renames it, so that a reader never sees half of it.
-    pub fn write_network(&self, network: &Network) -> Result<(), TopologyError> {
-        let path = self.network();
-        let beside = path.with_extension("json.new");
-        network.write_json(&beside)?;
-        std::fs::rename(&beside, &path).map_err(|e| TopologyError::File {
-            path,
-            reason: e.to_string(),
-        })
+    pub fn write_network(&self, network: &Network) -> Result<(), FileError> {
+        network.write_json(&self.network())
     }
 
-    /// See [`Settings`].
-    fn settings(&self) -> PathBuf {
-        self.0.join("settings.json")
+    pub fn read_settings(&self) -> Result<Settings, FileError> {
+        read_json(&self.settings())
     }
 
-    pub fn read_settings(&self) -> Result<Settings, StateError> {
-        read(self.settings())
+    pub fn write_settings(&self, settings: &Settings) -> Result<(), FileError> {
+        write_json(&self.settings(), settings)
     }
 
-    pub fn write_settings(&self, settings: &Settings) -> Result<(), StateError> {
-        write(self.settings(), settings)
+    pub fn read_state(&self) -> Result<State, FileError> {
+        read_json(&self.state())
     }
 
-    pub fn read_state(&self) -> Result<State, StateError> {
-        read(self.state())
+    pub fn write_state(&self, state: &State) -> Result<(), FileError> {
+        write_json(&self.state(), state)
     }
-
-    pub fn write_state(&self, state: &State) -> Result<(), StateError> {
-        write(self.state(), state)
-    }
-}
-
-fn read<T: DeserializeOwned>(path: PathBuf) -> Result<T, StateError> {
-    std::fs::read(&path)
-        .and_then(|bytes| Ok(serde_json::from_slice(&bytes)?))
-        .map_err(|source| StateError { path, source })
-}
-
-/// Writes to another file and renames it, so that a crash never leaves half a file.
-fn write<T: Serialize>(path: PathBuf, value: &T) -> Result<(), StateError> {
-    let beside = path.with_extension("json.new");
-    serde_json::to_vec_pretty(value)
-        .map_err(io::Error::from)
-        .and_then(|bytes| std::fs::write(&beside, bytes))
-        .and_then(|()| std::fs::rename(&beside, &path))
-        .map_err(|source| StateError { path, source })
 }
 
 #[cfg(test)]

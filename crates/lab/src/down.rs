@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_kernel::namespace;
+use hawser_topology::FileError;
 
-use crate::dir::{LabDir, StateError};
+use crate::dir::LabDir;
 use crate::place::PlaceError;
 use crate::protocol::{self, Request};
 use crate::reap::{self, Certainty};
@@ -24,7 +25,7 @@ pub enum DownError {
     Place(#[from] PlaceError),
     /// What runs for it cannot be read.
     #[error(transparent)]
-    State(#[from] StateError),
+    State(#[from] FileError),
     /// It would end itself.
     #[error("this command runs inside the lab, which it is to take down: run it outside")]
     Inside,
@@ -47,7 +48,7 @@ pub(crate) fn clear(dir: &LabDir) -> Result<(), DownError> {
     match dir.read_state() {
         Ok(state) => end(dir, &state)?,
         // Nothing was started, or something that gives up without its folder.
-        Err(e) if e.source.kind() == io::ErrorKind::NotFound => {}
+        Err(e) if e.is_not_found() => {}
         Err(e) => return Err(e.into()),
     }
     match std::fs::remove_dir_all(dir.path()) {

@@ -11,54 +11,16 @@ use hawser_topology::IsdAsn;
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::Lab;
-use crate::dir::StateError;
-use crate::protocol::{self, Reply, Request, SupervisorError};
-use crate::state::State;
+use crate::error::LabError;
+use crate::protocol::{self, Reply, Request};
 
 /// The variable by which SCION programs find the daemon, and its value.
 const DAEMON: (&str, &str) = ("SCION_DAEMON", "127.0.0.1:30255");
 /// How long the supervisor may take, which answers commands one by one.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// Why nothing can be run inside an AS.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EnterError {
-    /// What runs for the lab cannot be read.
-    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down --name NAME`")]
-    State(#[from] StateError),
-    /// The lab has no such AS.
-    #[error("the lab has no AS {isd_as}: there are {there}")]
-    UnknownAs {
-        /// The AS.
-        isd_as: IsdAsn,
-        /// Those that it has.
-        there: String,
-    },
-    /// The lab does not answer.
-    #[error(transparent)]
-    Supervisor(#[from] SupervisorError),
-    /// This process may not go there.
-    #[error(
-        "cannot enter the namespace of AS {isd_as}: {source}: it takes the rights of the user who brought the lab up"
-    )]
-    Namespace {
-        /// The AS.
-        isd_as: IsdAsn,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The program could not be run.
-    #[error("cannot run {program:?} in AS {isd_as}: {source}")]
-    Run {
-        /// The program.
-        program: String,
-        /// The AS.
-        isd_as: IsdAsn,
-        /// What the system said.
-        source: io::Error,
-    },
-}
+/// What to say of a reply that does not fit the request.
+const INVALID_REPLY: &str =
+    "the lab's supervisor sent an invalid reply: is it of another version of hawser?";
 
 impl Lab {
     /// A command that, once started, runs inside the namespace of an AS, with the daemon's address
@@ -69,7 +31,7 @@ impl Lab {
     ///
     /// # Errors
     /// When the lab has no such AS, or does not run.
-    pub fn command(&self, isd_as: IsdAsn, command: Command) -> Result<Command, EnterError> {
+    pub fn command(&self, isd_as: IsdAsn, command: Command) -> Result<Command, LabError> {
         let mut command = self.inside(isd_as, command)?;
         let own = rustix::process::getpid();
         let owner = self.dir.read_settings()?.owner;
@@ -88,7 +50,7 @@ impl Lab {
     }
 
     /// A command that runs inside the namespace of an AS.
-    fn inside(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, EnterError> {
+    fn inside(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, LabError> {
         let (net, user) = self.namespaces(isd_as)?;
         let said = command.get_envs().any(|(name, _)| name == DAEMON.0);
         if !said && std::env::var_os(DAEMON.0).is_none() {
@@ -108,21 +70,25 @@ impl Lab {
 
     /// Moves this process into the namespace of an AS. Of a lab without root, user_namespaces(7)
     /// demands that it has one thread.
-    pub(crate) fn enter(&self, isd_as: IsdAsn) -> Result<(), EnterError> {
+    pub(crate) fn enter(&self, isd_as: IsdAsn) -> Result<(), LabError> {
         let (net, user) = self.namespaces(isd_as)?;
         user.map_or(Ok(()), |user| namespace::enter_user(user.as_fd()))
             .and_then(|()| namespace::enter_net(net.as_fd()))
-            .map_err(|source| EnterError::Namespace { isd_as, source })
+            .map_err(|source| {
+                LabError::Failed(format!(
+                    "cannot enter the namespace of AS {isd_as}: {source}: it takes the rights of the user who brought the lab up"
+                ))
+            })
     }
 
     /// The network namespace of an AS, and the lab's user namespace if this process is not in it.
-    fn namespaces(&self, isd_as: IsdAsn) -> Result<(OwnedFd, Option<OwnedFd>), EnterError> {
-        let owner = find(&self.dir.read_state()?, isd_as)?;
+    fn namespaces(&self, isd_as: IsdAsn) -> Result<(OwnedFd, Option<OwnedFd>), LabError> {
+        let owner = self.dir.read_state()?.require(isd_as)?;
         let request = Request::Enter { owner };
         let (reply, fds) = protocol::call(&self.dir.socket(), &request, PATIENCE)?;
         let mut fds = fds.into_iter();
         let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {
-            return Err(SupervisorError::Invalid.into());
+            return Err(LabError::Failed(INVALID_REPLY.to_owned()));
         };
         // From a shell inside the lab: nobody can enter where they are.
         let user = user.filter(|fd| !namespace::is_own_user(fd.as_fd()));
@@ -137,24 +103,13 @@ impl Lab {
     ///
     /// # Errors
     /// Returns only when the command could not be run.
-    pub fn exec(&self, isd_as: IsdAsn, command: Command) -> Result<Infallible, EnterError> {
+    pub fn exec(&self, isd_as: IsdAsn, command: Command) -> Result<Infallible, LabError> {
         let mut command = self.inside(isd_as, command)?;
         let source = command.exec();
-        Err(EnterError::Run {
+        Err(LabError::Run {
             program: command.get_program().to_string_lossy().into_owned(),
             isd_as,
             source,
         })
     }
-}
-
-/// Where in a lab's state an AS is.
-pub(crate) fn find(state: &State, isd_as: IsdAsn) -> Result<usize, EnterError> {
-    state.find(isd_as).ok_or_else(|| {
-        let there: Vec<String> = state.ases.iter().map(|a| a.isd_as.to_string()).collect();
-        EnterError::UnknownAs {
-            isd_as,
-            there: there.join(", "),
-        }
-    })
 }

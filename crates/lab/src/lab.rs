@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
 
-use hawser_topology::{IsdAsn, Network, TopologyError};
+use hawser_topology::{FileError, IsdAsn, Network};
 
-use crate::dir::{LabDir, StateError};
+use crate::dir::LabDir;
 use crate::down::{self, DownError};
 use crate::place::{PlaceError, Root};
 use crate::{Options, Up, UpError, sweep, up};
@@ -127,7 +127,7 @@ impl Lab {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn network(&self) -> Result<Network, TopologyError> {
+    pub fn network(&self) -> Result<Network, FileError> {
         self.dir.read_network()
     }
 
@@ -136,7 +136,7 @@ impl Lab {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn up_flags(&self) -> Result<Vec<String>, StateError> {
+    pub fn up_flags(&self) -> Result<Vec<String>, FileError> {
         let settings = self.dir.read_settings()?;
         let some = |flag: &str, ases: &[IsdAsn]| -> Vec<String> {
             let flag = |isd_as: &IsdAsn| format!("{flag} {isd_as}");
@@ -156,7 +156,7 @@ impl Lab {
     ///
     /// # Errors
     /// When what runs cannot be read.
-    pub fn host(&self, isd_as: IsdAsn) -> Result<Option<IpAddr>, StateError> {
+    pub fn host(&self, isd_as: IsdAsn) -> Result<Option<IpAddr>, FileError> {
         let state = self.dir.read_state()?;
         Ok(state.find(isd_as).map(|at| state.ases[at].host))
     }
@@ -165,7 +165,7 @@ impl Lab {
     ///
     /// # Errors
     /// When what runs cannot be read.
-    pub fn hosts(&self) -> Result<BTreeMap<IsdAsn, IpAddr>, StateError> {
+    pub fn hosts(&self) -> Result<BTreeMap<IsdAsn, IpAddr>, FileError> {
         let state = self.dir.read_state()?;
         let hosts = state.ases.iter().map(|as_| (as_.isd_as, as_.host));
         Ok(hosts.collect())

@@ -25,6 +25,7 @@ mod capture;
 mod dir;
 mod down;
 mod enter;
+mod error;
 mod lab;
 mod link;
 mod live;
@@ -44,22 +45,17 @@ mod supervisor;
 mod sweep;
 mod up;
 
-pub use self::capture::{
-    Capture, CaptureError, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH,
-};
-pub use self::dir::StateError;
+pub use self::capture::{Capture, CaptureInterface, CaptureWriter, Frame, SNAP_LENGTH};
 pub use self::down::DownError;
-pub use self::enter::EnterError;
+pub use self::error::LabError;
 pub use self::lab::{Lab, Listed, OpenError};
-pub use self::link::{LinkChange, LinkError};
+pub use self::link::LinkChange;
 pub use self::logs::{BoundedLog, LOG_LIMIT, LogLine, LogSource, Logs};
 pub use self::name::{DEFAULT_NAME, NameError, check as check_name};
 pub use self::place::PlaceError;
 pub use self::plan::{PlanError, ip_route};
-pub use self::protocol::{LimitState, SupervisorError};
-pub use self::restart::{RestartError, RestartOf};
-pub use self::status::{
-    AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status, StatusError,
-};
+pub use self::protocol::LimitState;
+pub use self::restart::RestartOf;
+pub use self::status::{AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status};
 pub use self::supervisor::supervise;
 pub use self::up::{Options, Up, UpError};

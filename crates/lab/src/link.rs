@@ -4,15 +4,12 @@ mod tell;
 
 use std::time::Duration;
 
-use hawser_topology::{
-    AsDirError, IsdAsn, LinkState, Network, Shape, Side, TopologyError, as_folder,
-};
+use hawser_topology::{IsdAsn, LinkState, Network, Shape, Side, as_folder};
 
 use crate::Lab;
 use crate::build::limit_of;
-use crate::dir::StateError;
-use crate::place::PlaceError;
-use crate::protocol::{self, Request, SupervisorError};
+use crate::error::LabError;
+use crate::protocol::{self, Request};
 
 /// How long the supervisor may take, which answers commands one by one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -50,43 +47,6 @@ impl LinkChange {
     }
 }
 
-/// Why a link could not be changed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LinkError {
-    /// The lab's folder cannot be locked.
-    #[error(transparent)]
-    Place(#[from] PlaceError),
-    /// What runs for the lab cannot be read.
-    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down --name NAME`")]
-    State(#[from] StateError),
-    /// The network cannot be read or written.
-    #[error(transparent)]
-    Network(#[from] TopologyError),
-    /// The link's state cannot be read or written.
-    #[error(transparent)]
-    AsDir(#[from] AsDirError),
-    /// No link has that interface.
-    #[error("no link of the lab has the interface {isd_as}#{id}: it has {there}")]
-    UnknownInterface {
-        /// The AS.
-        isd_as: IsdAsn,
-        /// The interface's number in it.
-        id: u16,
-        /// The interfaces that the AS has.
-        there: String,
-    },
-    /// A loss that is no share.
-    #[error("a loss of {0} is not between 0 and 1")]
-    Loss(f64),
-    /// The limit or the devices could not be changed; nothing else was.
-    #[error(transparent)]
-    Supervisor(#[from] SupervisorError),
-    /// Some of the lab's processes did not take the change.
-    #[error("the link is changed, but not for all: {}", .0.join("; "))]
-    Partly(Vec<String>),
-}
-
 impl Lab {
     /// Changes the link at an interface, in both directions, at once for packets on their way too.
     /// A link that is brought up again passes packets when this returns: its routers have heard
@@ -94,18 +54,20 @@ impl Lab {
     ///
     /// # Errors
     /// When there is no such link, the change is none, or the lab does not run.
-    /// [`LinkError::Partly`] when a router or control service has died, or a router has no BFD
-    /// session with its neighbour: all others have applied the change.
+    /// Also when a router or control service has ended, or a router has no BFD session with its
+    /// neighbour: all others have applied the change.
     pub fn set_link(
         &self,
         isd_as: IsdAsn,
         id: u16,
         change: &LinkChange,
-    ) -> Result<LinkState, LinkError> {
+    ) -> Result<LinkState, LabError> {
         if let Some(loss) = change.loss
             && !(0.0..=1.0).contains(&loss)
         {
-            return Err(LinkError::Loss(loss));
+            return Err(LabError::Failed(format!(
+                "a loss of {loss} is not between 0 and 1"
+            )));
         }
         let _lock = self.root.lock(&self.name)?;
         let state = self.dir.read_state()?;
@@ -147,27 +109,29 @@ impl Lab {
         }
         match failures.is_empty() {
             true => Ok(wanted),
-            false => Err(LinkError::Partly(failures)),
+            false => Err(LabError::Failed(format!(
+                "the link is changed, but not for all: {}",
+                failures.join("; ")
+            ))),
         }
     }
 }
 
 /// The error for an interface that no link has.
-pub(crate) fn unknown(network: &Network, isd_as: IsdAsn, id: u16) -> LinkError {
+pub(crate) fn unknown(network: &Network, isd_as: IsdAsn, id: u16) -> LabError {
     let mut ids: Vec<u16> = network
         .links_of(isd_as)
         .map(|(link, side)| link.end(side).id)
         .collect();
     ids.sort_unstable();
     let there: Vec<String> = ids.iter().map(|id| format!("{isd_as}#{id}")).collect();
-    LinkError::UnknownInterface {
-        isd_as,
-        id,
-        there: match there.is_empty() {
-            true => format!("none in {isd_as}"),
-            false => there.join(", "),
-        },
-    }
+    let there = match there.is_empty() {
+        true => format!("none in {isd_as}"),
+        false => there.join(", "),
+    };
+    LabError::Failed(format!(
+        "no link of the lab has the interface {isd_as}#{id}: it has {there}"
+    ))
 }
 
 #[cfg(test)]

@@ -5,14 +5,13 @@ mod tail;
 
 use std::path::PathBuf;
 
-use hawser_topology::IsdAsn;
+use hawser_topology::{FileError, IsdAsn};
 
 pub(crate) use self::bounded::LOG_FILE;
 pub use self::bounded::{BoundedLog, LOG_LIMIT};
 use self::tail::Tail;
 use crate::Lab;
-use crate::dir::StateError;
-use crate::enter::EnterError;
+use crate::error::LabError;
 use crate::state::Service;
 
 /// One log of a lab.
@@ -53,12 +52,12 @@ impl Lab {
     ///
     /// # Errors
     /// When there is no such AS, or what runs cannot be read.
-    pub fn logs(&self, isd_as: Option<IsdAsn>) -> Result<Logs, EnterError> {
+    pub fn logs(&self, isd_as: Option<IsdAsn>) -> Result<Logs, LabError> {
         let state = self.dir.read_state()?;
         let mut sources = Vec::new();
         let ases = match isd_as {
             Some(isd_as) => {
-                let at = crate::enter::find(&state, isd_as)?;
+                let at = state.require(isd_as)?;
                 &state.ases[at..=at]
             }
             None => {
@@ -104,13 +103,11 @@ impl Logs {
     ///
     /// # Errors
     /// When a log is there and cannot be read.
-    pub fn read(&mut self, most: Option<usize>) -> Result<Vec<LogLine>, StateError> {
+    pub fn read(&mut self, most: Option<usize>) -> Result<Vec<LogLine>, FileError> {
         let mut all = Vec::new();
         for (source, tail) in self.tails.iter_mut().enumerate() {
-            let lines = tail.read().map_err(|error| StateError {
-                path: self.sources[source].path.clone(),
-                source: error,
-            })?;
+            let path = &self.sources[source].path;
+            let lines = tail.read().map_err(FileError::at(path))?;
             let skip = most.map_or(0, |most| lines.len().saturating_sub(most));
             all.extend(lines.into_iter().skip(skip).map(|(time, text)| LogLine {
                 source,

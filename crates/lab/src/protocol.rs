@@ -6,11 +6,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hawser_kernel::rpc::{self, RpcError};
+use hawser_kernel::rpc;
 use hawser_limit::{Counters as LimitCounters, LinkLimit};
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
+use crate::error::LabError;
 use crate::state::Service;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -105,35 +106,18 @@ pub(crate) struct History {
     pub restart_in: Option<Duration>,
 }
 
-/// The supervisor did not carry out a request.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SupervisorError {
-    /// It sent no reply.
-    #[error(
-        "{0}; bring the lab up again with `hawser lab up`, or clear up with `hawser lab down --name NAME`"
-    )]
-    NoReply(#[from] RpcError),
-    /// It could not carry the request out.
-    #[error("{0}")]
-    Refused(String),
-    /// Its reply does not fit the request.
-    #[error("the lab's supervisor sent an invalid reply: is it of another version of hawser?")]
-    Invalid,
-}
-
 /// Asks the supervisor at `socket`, and waits for its reply up to `timeout`.
 pub(crate) fn call(
     socket: &Path,
     request: &Request,
     timeout: Duration,
-) -> Result<(Reply, Vec<OwnedFd>), SupervisorError> {
+) -> Result<(Reply, Vec<OwnedFd>), LabError> {
     let supervisor = rpc::Service {
         name: "lab supervisor",
         timeout,
     };
     match supervisor.call_for_fds(socket, request)? {
-        (Reply::Error { message }, _) => Err(SupervisorError::Refused(message)),
+        (Reply::Error { message }, _) => Err(LabError::Failed(message)),
         reply => Ok(reply),
     }
 }

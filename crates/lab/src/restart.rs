@@ -5,8 +5,8 @@ use std::time::Duration;
 use hawser_topology::IsdAsn;
 
 use crate::Lab;
-use crate::dir::StateError;
-use crate::protocol::{self, Request, SupervisorError};
+use crate::error::LabError;
+use crate::protocol::{self, Request};
 use crate::state::{AsState, Service};
 
 /// How long the supervisor may take to end one service, which has two seconds to go by itself, and
@@ -26,61 +26,15 @@ pub enum RestartOf {
     Control,
 }
 
-/// Why a service was not started again.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RestartError {
-    /// What runs for the lab cannot be read.
-    #[error("{0}: was the lab's `up` broken off? clear up with `hawser lab down --name NAME`")]
-    State(#[from] StateError),
-    /// The lab has no such AS.
-    #[error("the lab has no AS {isd_as}: there are {there}")]
-    UnknownAs {
-        /// The AS.
-        isd_as: IsdAsn,
-        /// Those that it has.
-        there: String,
-    },
-    /// The AS has no such router.
-    #[error("{isd_as} has no router {name}: it has {there}")]
-    UnknownRouter {
-        /// The AS.
-        isd_as: IsdAsn,
-        /// The name.
-        name: String,
-        /// Those that it has.
-        there: String,
-    },
-    /// The user runs it.
-    #[error(
-        "the lab runs no {service} of {isd_as} (--no-router, --no-control): restart it where it was started"
-    )]
-    ByHand {
-        /// The AS.
-        isd_as: IsdAsn,
-        /// `router`, `control service`, or both.
-        service: &'static str,
-    },
-    /// The supervisor does not answer, or the service did not come up.
-    #[error(transparent)]
-    Supervisor(#[from] SupervisorError),
-}
-
 impl Lab {
     /// Ends services of an AS and starts them again, one by one. Returns their names once all are
     /// ready.
     ///
     /// # Errors
     /// When there is no such service, the user runs it, or it did not come up.
-    pub fn restart(&self, isd_as: IsdAsn, which: &RestartOf) -> Result<Vec<String>, RestartError> {
+    pub fn restart(&self, isd_as: IsdAsn, which: &RestartOf) -> Result<Vec<String>, LabError> {
         let state = self.dir.read_state()?;
-        let Some(owner) = state.find(isd_as) else {
-            let there: Vec<_> = state.ases.iter().map(|a| a.isd_as.to_string()).collect();
-            return Err(RestartError::UnknownAs {
-                isd_as,
-                there: there.join(", "),
-            });
-        };
+        let owner = state.require(isd_as)?;
         let as_ = &state.ases[owner];
         let mut restarted = Vec::new();
         for service in services(as_, which)? {
@@ -93,18 +47,17 @@ impl Lab {
 }
 
 /// The services that the lab runs among those meant; at least one.
-fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, RestartError> {
+fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, LabError> {
     let isd_as = as_.isd_as;
     let named = |name: &String| as_.routers.iter().position(|router| router.name == *name);
     let only = match which {
         RestartOf::Router(name) => match named(name) {
             None => {
                 let there: Vec<_> = as_.routers.iter().map(|r| r.name.as_str()).collect();
-                return Err(RestartError::UnknownRouter {
-                    isd_as,
-                    name: name.clone(),
-                    there: there.join(", "),
-                });
+                return Err(LabError::Failed(format!(
+                    "{isd_as} has no router {name}: it has {}",
+                    there.join(", ")
+                )));
             }
             index => index,
         },
@@ -118,17 +71,17 @@ fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, RestartErr
         (RestartOf::Router(_), Service::Control) => false,
     };
     let services: Vec<_> = as_.services().into_iter().filter(meant).collect();
-    match services.is_empty() {
-        false => Ok(services),
-        true => Err(RestartError::ByHand {
-            isd_as,
-            service: match which {
-                RestartOf::All => "router and no control service",
-                RestartOf::Routers | RestartOf::Router(_) => "router",
-                RestartOf::Control => "control service",
-            },
-        }),
+    if services.is_empty() {
+        let service = match which {
+            RestartOf::All => "router and no control service",
+            RestartOf::Routers | RestartOf::Router(_) => "router",
+            RestartOf::Control => "control service",
+        };
+        return Err(LabError::Failed(format!(
+            "the lab runs no {service} of {isd_as} (--no-router, --no-control): restart it where it was started"
+        )));
     }
+    Ok(services)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hawser_topology::{IsdAsn, isd_as_text};
+use hawser_topology::IsdAsn;
 use serde::{Deserialize, Serialize};
 
 use crate::process::ProcessId;
@@ -11,10 +11,8 @@ use crate::process::ProcessId;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// ASes whose border routers the user runs.
-    #[serde(with = "isd_as_text::list")]
     pub no_router: Vec<IsdAsn>,
     /// ASes whose control service the user runs.
-    #[serde(with = "isd_as_text::list")]
     pub no_control: Vec<IsdAsn>,
     /// The life of path segments; `None` for the control service's default.
     pub segment_lifetime: Option<Duration>,

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use hawser_kernel::namespace::NetNsId;
-use hawser_topology::{AsDir, IsdAsn, isd_as_text};
+use hawser_topology::{AsDir, IsdAsn};
 use serde::{Deserialize, Serialize};
 
+use crate::error::LabError;
 use crate::plan::{EndPlan, Plan};
 use crate::process::{self, ProcessId};
 use crate::settings::Settings;
@@ -58,7 +59,6 @@ pub(crate) struct State {
 /// The processes and the namespace of an AS.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AsState {
-    #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
     pub folder: String,
     /// The address of its host in SCION.
@@ -210,6 +210,18 @@ impl State {
     /// The index of an AS in [`State::ases`].
     pub fn find(&self, isd_as: IsdAsn) -> Option<usize> {
         self.ases.iter().position(|a| a.isd_as == isd_as)
+    }
+
+    /// As [`State::find`].
+    ///
+    /// # Errors
+    /// When the lab has no such AS.
+    pub fn require(&self, isd_as: IsdAsn) -> Result<usize, LabError> {
+        self.find(isd_as).ok_or_else(|| {
+            let all: Vec<String> = self.ases.iter().map(|a| a.isd_as.to_string()).collect();
+            let all = all.join(", ");
+            LabError::Failed(format!("the lab has no AS {isd_as}: it has {all}"))
+        })
     }
 
     /// The processes of all ASes.

@@ -6,12 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hawser_router::{Counters, InterfaceCounters};
-use hawser_topology::{
-    AsDirError, IsdAsn, LinkKind, LinkState, Shape, Side, TopologyError, isd_as_text,
-};
+use hawser_topology::{IsdAsn, LinkKind, LinkState, Shape, Side};
 use serde::Serialize;
 
-use crate::dir::StateError;
+use crate::error::LabError;
 use crate::process::ProcessId;
 use crate::protocol::{self, History, LimitState, Reply, Request};
 use crate::state::{AsState, Device, Service};
@@ -84,7 +82,6 @@ pub struct RouterStatus {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AsStatus {
     /// The AS.
-    #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
     /// What the topology says of it.
     pub note: Option<String>,
@@ -127,7 +124,6 @@ pub struct LinkStatus {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EndStatus {
     /// The AS.
-    #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
     /// The interface's number in it.
     pub id: u16,
@@ -144,29 +140,12 @@ pub struct EndStatus {
     pub limit: Option<LimitState>,
 }
 
-/// Why it cannot be told how a lab goes.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StatusError {
-    /// What runs for it cannot be read.
-    #[error(
-        "{0}: is the lab coming up right now? if not, clear up with `hawser lab down --name NAME`"
-    )]
-    State(#[from] StateError),
-    /// Its network cannot be read.
-    #[error(transparent)]
-    Network(#[from] TopologyError),
-    /// The state of its links cannot be read.
-    #[error(transparent)]
-    AsDir(#[from] AsDirError),
-}
-
 impl Lab {
     /// How the lab goes. What does not answer is reported dead or left out.
     ///
     /// # Errors
     /// When its files cannot be read.
-    pub fn status(&self) -> Result<Status, StatusError> {
+    pub fn status(&self) -> Result<Status, LabError> {
         let state = self.dir.read_state()?;
         let network = self.dir.read_network()?;
         let running = state.is_running();

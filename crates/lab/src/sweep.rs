@@ -1,7 +1,5 @@
 //! Clearing away what killed commands have left.
 
-use std::io;
-
 use crate::dir::LabDir;
 use crate::down::{self, DownError};
 use crate::place::{PlaceError, Root};
@@ -30,7 +28,7 @@ fn is_abandoned(dir: &LabDir) -> bool {
         Ok(state) => state,
         // `up` was killed before it had started the supervisor, which writes the state first of all
         // and holds the lock while it starts.
-        Err(e) => return e.source.kind() == io::ErrorKind::NotFound,
+        Err(e) => return e.is_not_found(),
     };
     if state.is_running() {
         return false;

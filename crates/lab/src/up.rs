@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use hawser_topology::{As, AsDirError, IsdAsn, Network, TopologyError, as_folder};
+use hawser_topology::{As, FileError, IsdAsn, Network, as_folder};
 use hawser_trust::{AsRole, WriteError};
 
-use crate::dir::{LabDir, StateError};
+use crate::dir::LabDir;
 use crate::down::{self, DownError};
 use crate::logs::LOG_FILE;
 use crate::place::{Lock, PlaceError, Root, SOCKET_PATH_MAX};
@@ -140,25 +140,11 @@ pub enum UpError {
         length: usize,
     },
     /// A file of the lab cannot be written.
-    #[error("cannot write {path}: {source}", path = path.display())]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// What the lab's processes read cannot be written.
     #[error(transparent)]
-    State(#[from] StateError),
+    File(#[from] FileError),
     /// Keys and certificates cannot be made or written.
     #[error(transparent)]
     Trust(#[from] WriteError),
-    /// A file of an AS cannot be written.
-    #[error(transparent)]
-    AsDir(#[from] AsDirError),
-    /// The network cannot be written.
-    #[error(transparent)]
-    Network(#[from] TopologyError),
     /// The program cannot be run.
     #[error("cannot run {program}: {source}", program = program.display())]
     Program {
@@ -285,15 +271,9 @@ pub(crate) fn up(network: &Network, options: &Options) -> Result<Up, UpError> {
 
 /// Writes everything that the lab's processes read.
 fn write(dir: &LabDir, plan: &Plan, network: &Network, settings: &Settings) -> Result<(), UpError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| UpError::Write { path, source }
-    };
     let make = |path: &Path| {
-        DirBuilder::new()
-            .mode(0o700)
-            .create(path)
-            .map_err(failed(path))
+        let made = DirBuilder::new().mode(0o700).create(path);
+        made.map_err(FileError::at(path))
     };
     make(dir.path())?;
     dir.write_network(network)?;
@@ -302,8 +282,9 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network, settings: &Settings) -> R
         let as_dir = dir.as_dir(&as_.folder);
         make(as_dir.path())?;
         as_dir.write_topology(&as_.topology)?;
-        as_dir.write_master_key(&random_key().map_err(failed(as_dir.path()))?)?;
-        as_dir.write_next_master_key(&random_key().map_err(failed(as_dir.path()))?)?;
+        let random_key = || random_key().map_err(FileError::at(as_dir.path()));
+        as_dir.write_master_key(&random_key()?)?;
+        as_dir.write_next_master_key(&random_key()?)?;
         as_dir.write_links(&as_.links)?;
     }
     let roles: Vec<AsRole> = network.ases.iter().map(role).collect();

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use hawser_topology::AsDirError;
+use hawser_topology::FileError;
 
 /// Why a router cannot start or continue.
 #[derive(Debug, thiserror::Error)]
@@ -11,7 +11,7 @@ use hawser_topology::AsDirError;
 pub enum RouterError {
     /// The AS's folder is not usable.
     #[error(transparent)]
-    Folder(#[from] AsDirError),
+    Folder(#[from] FileError),
     /// `topology.json` or `links.json` is valid, but not for a router.
     #[error("{file} in {folder} has {what}", folder = folder.display())]
     Invalid {

@@ -1,12 +1,11 @@
 //! A border router as the folder of its AS describes it.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use hawser_topology::{
-    AsDir, AsDirError, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkState,
+    AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, LinkState,
 };
 
 use crate::bfd::{Frame, Neighbour, Neighbours, Session};
@@ -45,7 +44,7 @@ impl<'a> Setup<'a> {
         };
         let (name, router) =
             choose(topology, name).map_err(|what| invalid("topology.json", what))?;
-        let links = links(dir)?;
+        let links = dir.links()?;
         if let Some(id) = links.keys().find(|id| !has_interface(topology, **id)) {
             let what = format!(
                 "interface {id}, which topology.json does not have: remove it there or add it here"
@@ -110,7 +109,10 @@ impl<'a> Setup<'a> {
         let mut seeds = fastrand::Rng::with_seed(seed);
         let internal = (0, self.router.internal_addr, None, u16::MAX);
         let external = self.router.interfaces.iter();
-        let external = external.map(|(id, link)| (*id, link.local, Some(link.remote), link.mtu));
+        let external = external.map(|(id, link)| {
+            let LinkAddresses { local, remote } = link.underlay;
+            (*id, local, Some(remote), link.mtu)
+        });
         std::iter::once(internal)
             .chain(external)
             .map(|(id, local, remote, mtu)| {
@@ -151,9 +153,9 @@ impl<'a> Setup<'a> {
             let port = ports.iter().find(|port| port.id == *id);
             let local = port
                 .and_then(|port| port.socket.local_addr().ok())
-                .unwrap_or(interface.local);
+                .unwrap_or(interface.underlay.local);
             let src = (self.isd_as, local.ip());
-            let dst = (interface.isd_as, interface.remote.ip());
+            let dst = (interface.isd_as, interface.underlay.remote.ip());
             Neighbour {
                 session: session(interface.bfd),
                 frame: Frame::new(src, dst, Some(*id)),
@@ -198,7 +200,7 @@ fn choose<'a>(
         return Err("an interface 0: interface numbers begin at 1".to_owned());
     }
     let mut interfaces = router.interfaces.iter();
-    match interfaces.find(|(_, interface)| interface.remote.port() == 0) {
+    match interfaces.find(|(_, interface)| interface.underlay.remote.port() == 0) {
         Some((id, _)) => Err(format!(
             "no underlay addresses for interface {id}: add `local` and `remote`"
         )),
@@ -218,15 +220,5 @@ fn external(interface: &Interface) -> ExternalInterface {
         link_to: interface.link_to,
         mtu: interface.mtu,
         up: true,
-    }
-}
-
-/// The states of the links, empty where `links.json` is missing, as in scionproto's layout.
-fn links(dir: &AsDir) -> Result<BTreeMap<u16, LinkState>, AsDirError> {
-    match dir.links() {
-        Err(AsDirError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            Ok(BTreeMap::new())
-        }
-        links => links,
     }
 }

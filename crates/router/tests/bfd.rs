@@ -9,7 +9,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hawser_router::live::Request;
-use hawser_topology::{Bfd, BorderRouter, Interface, LinkState, LinkTo};
+use hawser_topology::{Bfd, BorderRouter, Interface, LinkAddresses, LinkState, LinkTo};
 use sciparse::core::convert::TryFromView as _;
 use sciparse::dataplane_path::model::DpPath;
 use sciparse::packet::model::ScionScmpPacket;
@@ -241,8 +241,10 @@ fn with_second_router(net: &mut Net) -> UdpSocket {
         .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
     let interface = Interface {
-        local: (net.ip(199), 50000).into(),
-        remote: neighbour.local_addr().unwrap(),
+        underlay: LinkAddresses {
+            local: (net.ip(199), 50000).into(),
+            remote: neighbour.local_addr().unwrap(),
+        },
         isd_as: ia(3),
         remote_id: 1,
         link_to: LinkTo::Core,

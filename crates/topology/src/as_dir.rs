@@ -1,18 +1,18 @@
 //! The folder of one AS.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::IsdAsn;
-use crate::as_topology::AsTopology;
+use crate::json_file::{FileError, read_json, write_json};
 use crate::network::Shape;
+use crate::topology_json::AsTopology;
 
 /// The folder of one AS, as scionproto lays it out: `topology.json`, `keys/master0.key`, the trust
 /// root configurations of `certs/`, the AS's own keys and certificates in `crypto/`; and
@@ -28,28 +28,6 @@ pub struct LinkState {
     /// Rate, delay, jitter and loss.
     #[serde(flatten)]
     pub shape: Shape,
-}
-
-/// A file of an AS's folder cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AsDirError {
-    /// It cannot be read or written.
-    #[error("cannot use {path}: {source}", path = path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// Its content is not valid.
-    #[error("{path} is not valid: {reason}", path = path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
 }
 
 /// scionproto `scrypto.HFMacFactory`: the hop-field key is PBKDF2-HMAC-SHA256 of the master key
@@ -72,7 +50,7 @@ impl AsDir {
     ///
     /// # Errors
     /// When the file cannot be read, or is not valid.
-    pub fn topology(&self) -> Result<AsTopology, AsDirError> {
+    pub fn topology(&self) -> Result<AsTopology, FileError> {
         read_json(&self.0.join("topology.json"))
     }
 
@@ -80,23 +58,27 @@ impl AsDir {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_topology(&self, topology: &AsTopology) -> Result<(), AsDirError> {
+    pub fn write_topology(&self, topology: &AsTopology) -> Result<(), FileError> {
         write_json(&self.0.join("topology.json"), topology)
     }
 
-    /// Reads `links.json`: the state of each external interface.
+    /// Reads `links.json`: the state of each external interface; empty where the file is missing,
+    /// as in scionproto's layout.
     ///
     /// # Errors
     /// When the file cannot be read, or is not valid.
-    pub fn links(&self) -> Result<BTreeMap<u16, LinkState>, AsDirError> {
-        read_json(&self.0.join("links.json"))
+    pub fn links(&self) -> Result<BTreeMap<u16, LinkState>, FileError> {
+        match read_json(&self.0.join("links.json")) {
+            Err(error) if error.is_not_found() => Ok(BTreeMap::new()),
+            links => links,
+        }
     }
 
     /// Writes `links.json`.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_links(&self, links: &BTreeMap<u16, LinkState>) -> Result<(), AsDirError> {
+    pub fn write_links(&self, links: &BTreeMap<u16, LinkState>) -> Result<(), FileError> {
         write_json(&self.0.join("links.json"), links)
     }
 
@@ -104,30 +86,25 @@ impl AsDir {
     ///
     /// # Errors
     /// When that file cannot be read, or has no key of 16 bytes in base64.
-    pub fn hop_key(&self) -> Result<[u8; 16], AsDirError> {
-        let path = self.master_key_path();
-        let text = std::fs::read_to_string(&path).map_err(io(&path))?;
+    pub fn hop_key(&self) -> Result<[u8; 16], FileError> {
+        let path = self.key_path("master0.key");
+        let text = std::fs::read_to_string(&path).map_err(FileError::at(&path))?;
+        let invalid = |reason| FileError::at(&path)(io::Error::other(reason));
         let master = BASE64_STANDARD
             .decode(text.trim())
-            .map_err(|e| AsDirError::Format {
-                path: path.clone(),
-                reason: e.to_string(),
-            })?;
-        if master.len() != 16 {
-            return Err(AsDirError::Format {
-                path,
-                reason: format!("the key has {} bytes instead of 16", master.len()),
-            });
+            .map_err(|error| invalid(error.to_string()))?;
+        match master.len() {
+            16 => Ok(derive_hop_key(&master)),
+            length => Err(invalid(format!("the key has {length} bytes instead of 16"))),
         }
-        Ok(derive_hop_key(&master))
     }
 
     /// Writes `keys/master0.key`, readable by its owner only.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_master_key(&self, key: &[u8; 16]) -> Result<(), AsDirError> {
-        write_key(&self.master_key_path(), key)
+    pub fn write_master_key(&self, key: &[u8; 16]) -> Result<(), FileError> {
+        write_key(&self.key_path("master0.key"), key)
     }
 
     /// Writes `keys/master1.key`, the key that is to follow the first. scionproto's programs do not
@@ -135,12 +112,12 @@ impl AsDir {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_next_master_key(&self, key: &[u8; 16]) -> Result<(), AsDirError> {
-        write_key(&self.0.join("keys").join("master1.key"), key)
+    pub fn write_next_master_key(&self, key: &[u8; 16]) -> Result<(), FileError> {
+        write_key(&self.key_path("master1.key"), key)
     }
 
-    fn master_key_path(&self) -> PathBuf {
-        self.0.join("keys").join("master0.key")
+    fn key_path(&self, name: &str) -> PathBuf {
+        self.0.join("keys").join(name)
     }
 
     /// The Unix socket on which the AS's only border router takes live changes.
@@ -164,9 +141,9 @@ pub fn as_folder(isd_as: IsdAsn) -> String {
     isd_as.to_string().replace(':', "_")
 }
 
-fn write_key(path: &Path, key: &[u8; 16]) -> Result<(), AsDirError> {
+fn write_key(path: &Path, key: &[u8; 16]) -> Result<(), FileError> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(io(folder))?;
+        std::fs::create_dir_all(folder).map_err(FileError::at(folder))?;
     }
     std::fs::OpenOptions::new()
         .write(true)
@@ -175,43 +152,17 @@ fn write_key(path: &Path, key: &[u8; 16]) -> Result<(), AsDirError> {
         .mode(0o600)
         .open(path)
         .and_then(|mut file| file.write_all(BASE64_STANDARD.encode(key).as_bytes()))
-        .map_err(io(path))
+        .map_err(FileError::at(path))
 }
 
 fn derive_hop_key(master: &[u8]) -> [u8; 16] {
     pbkdf2::pbkdf2_hmac_array::<sha2::Sha256, 16>(master, HOP_KEY_SALT, HOP_KEY_ROUNDS)
 }
 
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> AsDirError {
-    move |source| AsDirError::Io {
-        path: path.to_owned(),
-        source,
-    }
-}
-
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, AsDirError> {
-    let bytes = std::fs::read(path).map_err(io(path))?;
-    serde_json::from_slice(&bytes).map_err(|e| AsDirError::Format {
-        path: path.to_owned(),
-        reason: e.to_string(),
-    })
-}
-
-/// Writes to another file and renames it, so that a reader never sees half a file.
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), AsDirError> {
-    let bytes = serde_json::to_vec_pretty(value).map_err(|e| AsDirError::Format {
-        path: path.to_owned(),
-        reason: e.to_string(),
-    })?;
-    let beside = path.with_extension("json.new");
-    std::fs::write(&beside, bytes).map_err(io(&beside))?;
-    std::fs::rename(&beside, path).map_err(io(path))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::as_topology::{Bfd, BorderRouter, Interface, LinkTo};
+    use crate::topology_json::{Bfd, BorderRouter, Interface, LinkAddresses, LinkTo};
 
     fn folder() -> (tempfile::TempDir, AsDir) {
         let folder = tempfile::tempdir().unwrap();
@@ -236,8 +187,10 @@ mod tests {
                     interfaces: [(
                         1,
                         Interface {
-                            local: "10.128.0.0:50000".parse().unwrap(),
-                            remote: "10.128.0.1:50000".parse().unwrap(),
+                            underlay: LinkAddresses {
+                                local: "10.128.0.0:50000".parse().unwrap(),
+                                remote: "10.128.0.1:50000".parse().unwrap(),
+                            },
                             isd_as: "1-ff00:0:111".parse().unwrap(),
                             remote_id: 41,
                             link_to: LinkTo::Child,

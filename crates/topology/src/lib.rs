@@ -7,25 +7,22 @@
 //! links.
 
 mod as_dir;
-mod as_topology;
-mod error;
+mod json_file;
 mod load;
 mod network;
 mod ports;
 mod quantity;
-mod ready;
 mod topo;
 mod topology_json;
 
-pub mod isd_as_text;
-
 pub use sciparse::identifier::isd_asn::IsdAsn;
 
-pub use self::as_dir::{AsDir, AsDirError, LinkState, as_folder};
-pub use self::as_topology::{AsTopology, Bfd, BorderRouter, Interface, LinkTo};
-pub use self::error::TopologyError;
+pub use self::as_dir::{AsDir, LinkState, as_folder};
+pub use self::json_file::{FileError, read_json, write_json};
+pub use self::load::TopologyError;
 pub use self::network::{As, End, Link, LinkKind, Network, Shape, Side, Underlay};
 pub use self::quantity::{
     QuantityError, format_duration, format_loss, format_rate, parse_duration, parse_loss,
     parse_rate,
 };
+pub use self::topology_json::{AsTopology, Bfd, BorderRouter, Interface, LinkAddresses, LinkTo};

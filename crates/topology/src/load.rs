@@ -1,14 +1,35 @@
 //! Reading and writing networks.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
-use crate::error::TopologyError;
+use crate::json_file::{FileError, read_json, write_json};
 use crate::network::Network;
-use crate::{ready, topo};
+use crate::topo;
 
 /// Largest `.topo` file that is read, in bytes: some 100,000 links.
 const LARGEST_FILE: u64 = 16 << 20;
+
+/// The topologies that come with hawser: those of the paper's experiments (001).
+const READY: [(&str, &str); 3] = [
+    ("fig4", include_str!("../topologies/fig4.topo")),
+    ("fig7a", include_str!("../topologies/fig7a.topo")),
+    ("fig9", include_str!("../topologies/fig9.topo")),
+];
+
+/// A `.topo` file that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It is not YAML, a key is missing, unknown or of the wrong type, or the parts of the network
+    /// contradict each other: names the part and the remedy.
+    #[error("topology: {0}")]
+    Invalid(String),
+}
 
 impl Network {
     /// Reads a topology in scionproto's `.topo` format.
@@ -22,7 +43,7 @@ impl Network {
     /// # Errors
     /// [`TopologyError`] when the text is not such a topology, or its parts contradict each other.
     pub fn parse(topo: &str) -> Result<Self, TopologyError> {
-        topo::parse(topo)
+        topo::parse(topo).map_err(TopologyError::Invalid)
     }
 
     /// Reads a `.topo` file of at most 16 MiB.
@@ -31,15 +52,16 @@ impl Network {
     /// When the file cannot be read, is larger, or [`Network::parse`] fails.
     pub fn load(path: &Path) -> Result<Self, TopologyError> {
         let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(failed(path))?;
-        file.take(LARGEST_FILE + 1)
-            .read_to_string(&mut text)
-            .map_err(failed(path))?;
-        if text.len() as u64 > LARGEST_FILE {
-            return Err(failed(path)(format!(
-                "it has more than {LARGEST_FILE} bytes"
-            )));
-        }
+        let read = File::open(path).and_then(|file| {
+            file.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
+            match text.len() as u64 > LARGEST_FILE {
+                true => Err(io::Error::other(format!(
+                    "it has more than {LARGEST_FILE} bytes"
+                ))),
+                false => Ok(()),
+            }
+        });
+        read.map_err(FileError::at(path))?;
         Self::parse(&text)
     }
 
@@ -50,37 +72,42 @@ impl Network {
 
     /// A topology that comes with hawser: `fig4`, `fig7a` or `fig9` (001); `None` for other names.
     pub fn ready(name: &str) -> Option<Self> {
-        ready::text(name).and_then(|text| Self::parse(text).ok())
+        let (_, text) = READY.iter().find(|(ready, _)| *ready == name)?;
+        Self::parse(text).ok()
     }
 
     /// The names that [`Network::ready`] knows.
     pub fn ready_names() -> impl Iterator<Item = &'static str> {
-        ready::names()
+        READY.iter().map(|(name, _)| *name)
     }
 
     /// Reads a file that [`Network::write_json`] wrote.
     ///
     /// # Errors
     /// When the file cannot be read, or is not a network in JSON.
-    pub fn read_json(path: &Path) -> Result<Self, TopologyError> {
-        let bytes = std::fs::read(path).map_err(failed(path))?;
-        serde_json::from_slice(&bytes).map_err(failed(path))
+    pub fn read_json(path: &Path) -> Result<Self, FileError> {
+        read_json(path)
     }
 
-    /// Writes the network as JSON.
+    /// Writes the network as JSON, whole or not at all.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_json(&self, path: &Path) -> Result<(), TopologyError> {
-        let bytes = serde_json::to_vec_pretty(self).map_err(failed(path))?;
-        std::fs::write(path, bytes).map_err(failed(path))
+    pub fn write_json(&self, path: &Path) -> Result<(), FileError> {
+        write_json(path, self)
     }
 }
 
-/// The error of a file.
-fn failed<E: ToString>(path: &Path) -> impl Fn(E) -> TopologyError {
-    move |error| TopologyError::File {
-        path: path.to_owned(),
-        reason: error.to_string(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ready_topology_parses() {
+        for (name, text) in READY {
+            let network = Network::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(!network.links.is_empty(), "{name} has no links");
+        }
+        assert!(Network::ready("fig5").is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{IsdAsn, isd_as_text};
+use crate::IsdAsn;
 
 /// Default MTU in bytes of a SCION packet, from the common header on: an Ethernet frame of 1500
 /// bytes less the IPv4 and UDP headers of the underlay.
@@ -32,7 +32,6 @@ pub struct Network {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct As {
     /// Its number.
-    #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
     /// Whether it is a core AS of its ISD.
     pub core: bool,
@@ -43,7 +42,6 @@ pub struct As {
     /// Whether it is a certificate authority of its ISD.
     pub issuing: bool,
     /// The AS that issues its certificate, where the file names one.
-    #[serde(with = "isd_as_text::option")]
     pub cert_issuer: Option<IsdAsn>,
     /// The underlay between its hosts and border routers.
     pub underlay: Underlay,
@@ -79,13 +77,15 @@ impl Underlay {
 }
 
 impl FromStr for Underlay {
-    type Err = ();
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ()> {
+    fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "UDP/IPv4" => Ok(Self::Ipv4),
             "UDP/IPv6" => Ok(Self::Ipv6),
-            _ => Err(()),
+            _ => Err(format!(
+                "{text:?} is not an underlay: write UDP/IPv4 or UDP/IPv6"
+            )),
         }
     }
 }
@@ -120,7 +120,6 @@ pub struct Link {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     /// The AS.
-    #[serde(with = "isd_as_text")]
     pub isd_as: IsdAsn,
     /// The border router that has the interface, as the topology file names it (`A` in
     /// `1-ff00:0:110-A#1`); empty where it names none. All ends of an AS without a name are at one

@@ -1,14 +1,39 @@
-//! The ports that border routers deliver to directly (`dispatched_ports`).
+//! The ports that border routers deliver to directly (`dispatched_ports`), as first and last port;
+//! `(0, 0)` for no port.
 
-/// Reads a range, as scionproto takes it: `31000-32767`, `all`, or `-` for no port, which is
-/// `(0, 0)`. `None` when it is none of these.
-pub(crate) fn parse(text: &str) -> Option<(u16, u16)> {
-    match text {
-        "" | "-" => return Some((0, 0)),
-        "all" | "ALL" => return Some((1, u16::MAX)),
-        _ => {}
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serializer};
+
+/// Reads a range, as scionproto takes it: `31000-32767`, `all`, or `-` for no port.
+pub(crate) fn parse(text: &str) -> Result<(u16, u16), String> {
+    let range = match text {
+        "" | "-" => return Ok((0, 0)),
+        "all" | "ALL" => return Ok((1, u16::MAX)),
+        text => text.split_once('-'),
+    };
+    range
+        .and_then(|(first, last)| Some((first.trim().parse().ok()?, last.trim().parse().ok()?)))
+        .filter(|(first, last)| 0 < *first && first <= last)
+        .ok_or_else(|| {
+            format!(
+                "dispatched_ports {text:?} is not a range of ports: write all, a range such as 31000-32767, or - for no port"
+            )
+        })
+}
+
+/// Writes a range so that [`parse`] reads it back.
+pub(crate) fn format(ports: (u16, u16)) -> String {
+    match ports {
+        (0, 0) => "-".to_owned(),
+        (1, u16::MAX) => "all".to_owned(),
+        (first, last) => format!("{first}-{last}"),
     }
-    let (first, last) = text.split_once('-')?;
-    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    (0 < first && first <= last).then_some((first, last))
+}
+
+pub(crate) fn serialize<S: Serializer>(ports: &(u16, u16), to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&format(*ports))
+}
+
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<(u16, u16), D::Error> {
+    parse(&String::deserialize(from)?).map_err(D::Error::custom)
 }

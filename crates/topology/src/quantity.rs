@@ -2,20 +2,10 @@
 
 use std::time::Duration;
 
-/// A text that is not a rate, time or loss.
+/// A text that is not a rate, time or loss: names it, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum QuantityError {
-    /// Not a rate.
-    #[error("{0:?} is not a rate: write for example 10mbit, 2.5gbit or 800kbit")]
-    Rate(String),
-    /// Not a time.
-    #[error("{0:?} is not a time: write for example 20ms, 500us or 1s")]
-    Duration(String),
-    /// Not a loss.
-    #[error("{0:?} is not a loss: write a share between 0% and 100%, for example 0.1%")]
-    Loss(String),
-}
+#[error("{0}")]
+pub struct QuantityError(String);
 
 /// Splits a text into its number and its unit, in lower case.
 fn split(text: &str) -> Option<(f64, String)> {
@@ -29,13 +19,17 @@ fn split(text: &str) -> Option<(f64, String)> {
         .then(|| (number, text[end..].trim().to_ascii_lowercase()))
 }
 
+fn not_a(expected: &str, text: &str) -> QuantityError {
+    QuantityError(format!("{text:?} is not a {expected}"))
+}
+
 /// Reads a rate in bit/s: `10mbit`, `2.5gbit`, `800kbit`, `1000bit`, or a bare number of bit/s.
 /// Units are decimal, as in `tc`.
 ///
 /// # Errors
 /// When it is not a rate, or not between 8 bit/s and 1 Pbit/s.
 pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
-    let wrong = || QuantityError::Rate(text.to_owned());
+    let wrong = || not_a("rate: write for example 10mbit, 2.5gbit or 800kbit", text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let unit = unit.strip_suffix("/s").unwrap_or(&unit);
     let scale = match unit {
@@ -60,7 +54,7 @@ pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
 /// When it is not a time, or longer than an hour. A number without a unit is refused, since `tc` and
 /// `ip` differ on its unit.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
-    let wrong = || QuantityError::Duration(text.to_owned());
+    let wrong = || not_a("time: write for example 20ms, 500us or 1s", text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
     let scale = match unit.as_str() {
         "s" => 1.0,
@@ -82,7 +76,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
 /// # Errors
 /// When it is not a loss.
 pub fn parse_loss(text: &str) -> Result<f64, QuantityError> {
-    let wrong = || QuantityError::Loss(text.to_owned());
+    let wrong = || {
+        not_a(
+            "loss: write a share between 0% and 100%, for example 0.1%",
+            text,
+        )
+    };
     let (number, unit) = split(text).ok_or_else(wrong)?;
     match unit.as_str() {
         "%" if (0.0..=100.0).contains(&number) => Ok(number / 100.0),

@@ -8,49 +8,47 @@ mod write;
 use self::end::{Numbers, RawEnd};
 use self::file::{TopoAs, TopoFile, TopoLink};
 pub use self::write::write;
-use crate::error::{MIN_MTU, TopologyError};
 use crate::network::{
     As, DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU, End, Link, LinkKind, Network, Shape, Underlay,
 };
-use crate::quantity::{parse_duration, parse_loss, parse_rate};
+use crate::quantity::{QuantityError, parse_duration, parse_loss, parse_rate};
 use crate::{IsdAsn, ports};
 
-/// Reads a topology.
-pub fn parse(text: &str) -> Result<Network, TopologyError> {
+/// Smallest accepted MTU in bytes: scionproto's routers and QUIC's 1200-byte datagrams both stop
+/// working below the IPv6 minimum.
+const MIN_MTU: u16 = 1280;
+
+/// Reads a topology. Errors name the part that is wrong, and the remedy.
+pub fn parse(text: &str) -> Result<Network, String> {
+    // The first line of the reader's message; the others show the place in the file.
     let file: TopoFile = serde_saphyr::from_str(text)
-        .map_err(|e| TopologyError::Format(one_line(&e.to_string())))?;
+        .map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())?;
     let defaults = Defaults {
         mtu: file.defaults.mtu.unwrap_or(DEFAULT_MTU),
-        ports: match &file.defaults.dispatched_ports {
-            Some(ports) => read_ports(ports, || "defaults".to_owned())?,
-            None => DEFAULT_DISPATCHED_PORTS,
-        },
+        ports: read_ports(file.defaults.dispatched_ports, DEFAULT_DISPATCHED_PORTS)
+            .map_err(|e| format!("defaults: {e}"))?,
     };
 
     let mut ases = Vec::with_capacity(file.ases.0.len());
     for (name, as_) in file.ases.0 {
-        let as_ = read_as(&name, as_, &defaults)?;
-        if ases.iter().any(|a: &As| a.isd_as == as_.isd_as) {
-            return Err(TopologyError::Format(format!(
-                "AS {} is listed twice",
-                as_.isd_as
-            )));
+        let isd_as = read_isd_as(&name)?;
+        if ases.iter().any(|a: &As| a.isd_as == isd_as) {
+            return Err(format!("AS {isd_as} is listed twice"));
         }
-        ases.push(as_);
+        ases.push(read_as(isd_as, as_, &defaults).map_err(|e| format!("AS {isd_as}: {e}"))?);
     }
     if ases.is_empty() {
-        return Err(TopologyError::Empty);
+        return Err("it lists no ASes".to_owned());
     }
     for as_ in &ases {
-        let Some(issuer) = as_.cert_issuer else {
-            continue;
+        let is_issuer = |issuer: IsdAsn| {
+            issuer.isd() == as_.isd_as.isd() && ases.iter().any(|a| a.isd_as == issuer)
         };
-        let same_isd = issuer.isd() == as_.isd_as.isd();
-        if !same_isd || !ases.iter().any(|a| a.isd_as == issuer) {
-            return Err(TopologyError::Issuer {
-                isd_as: as_.isd_as,
-                issuer,
-            });
+        if let Some(issuer) = as_.cert_issuer.filter(|issuer| !is_issuer(*issuer)) {
+            return Err(format!(
+                "{} names the certificate issuer {issuer}, which is not an AS of its ISD: name one that is",
+                as_.isd_as
+            ));
         }
     }
 
@@ -65,8 +63,9 @@ pub fn parse(text: &str) -> Result<Network, TopologyError> {
     }
     let mut links = Vec::with_capacity(file.links.len());
     for (link, [a, b]) in file.links.into_iter().zip(ends) {
+        let name = format!("link {} - {}", link.a, link.b);
         let (a, b) = (numbers.number(a)?, numbers.number(b)?);
-        links.push(read_link(link, a, b, &ases, &defaults)?);
+        links.push(read_link(link, a, b, &ases, &defaults).map_err(|e| format!("{name}: {e}"))?);
     }
     Ok(Network { ases, links })
 }
@@ -77,25 +76,18 @@ struct Defaults {
     ports: (u16, u16),
 }
 
-fn read_as(name: &str, from: TopoAs, defaults: &Defaults) -> Result<As, TopologyError> {
-    let isd_as = read_isd_as(name)?;
-    let thing = || format!("AS {isd_as}");
+fn read_as(isd_as: IsdAsn, from: TopoAs, defaults: &Defaults) -> Result<As, String> {
+    let issuer = from.cert_issuer.as_deref().map(read_isd_as);
     Ok(As {
         isd_as,
         core: from.core,
         voting: from.voting,
         authoritative: from.authoritative,
         issuing: from.issuing,
-        cert_issuer: from
-            .cert_issuer
-            .map(|issuer| read_isd_as(&issuer))
-            .transpose()?,
-        underlay: read_underlay(from.underlay, thing)?,
-        dispatched_ports: match from.dispatched_ports {
-            Some(ports) => read_ports(&ports, thing)?,
-            None => defaults.ports,
-        },
-        mtu: check_mtu(from.mtu.unwrap_or(defaults.mtu), thing)?,
+        cert_issuer: issuer.transpose()?,
+        underlay: read_underlay(from.underlay)?,
+        dispatched_ports: read_ports(from.dispatched_ports, defaults.ports)?,
+        mtu: check_mtu(from.mtu.unwrap_or(defaults.mtu))?,
         note: from.note,
     })
 }
@@ -106,60 +98,39 @@ fn read_link(
     b: End,
     ases: &[As],
     defaults: &Defaults,
-) -> Result<Link, TopologyError> {
-    let name = format!("{} - {}", from.a, from.b);
+) -> Result<Link, String> {
     for end in [&a, &b] {
-        let Some(as_) = ases.iter().find(|as_| as_.isd_as == end.isd_as) else {
-            return Err(TopologyError::UnknownAs {
-                link: name,
-                isd_as: end.isd_as,
-            });
+        let isd_as = end.isd_as;
+        let Some(as_) = ases.iter().find(|as_| as_.isd_as == isd_as) else {
+            return Err(format!(
+                "the AS {isd_as} is not under ASes: add it there or correct the link"
+            ));
         };
         if from.kind == LinkKind::Core && !as_.core {
-            return Err(TopologyError::NotCore {
-                link: name,
-                isd_as: end.isd_as,
-            });
+            return Err(format!(
+                "it is CORE, but {isd_as} is not a core AS: set `core: true` or make it a CHILD link"
+            ));
         }
-        if from.kind == LinkKind::Child && as_.core && end.isd_as == b.isd_as {
-            return Err(TopologyError::CoreChild {
-                link: name,
-                isd_as: end.isd_as,
-            });
+        if from.kind == LinkKind::Child && as_.core && isd_as == b.isd_as {
+            return Err(format!(
+                "it makes the core AS {isd_as} a child: core ASes are joined by CORE links"
+            ));
         }
     }
     if a.isd_as == b.isd_as {
-        return Err(TopologyError::SelfLink(name));
+        return Err("it joins an AS to itself".to_owned());
     }
-
-    let wrong = |source| TopologyError::Quantity {
-        link: name.clone(),
-        source,
+    let default = Shape::default();
+    let shape = Shape {
+        rate: read(from.rate, parse_rate)?,
+        delay: read(from.delay, parse_duration)?.unwrap_or(default.delay),
+        jitter: read(from.jitter, parse_duration)?.unwrap_or(default.jitter),
+        loss: read(from.loss, parse_loss)?.unwrap_or(default.loss),
+        queue: read(from.queue, parse_duration)?.unwrap_or(default.queue),
     };
-    let time = |text: Option<String>| text.map(|t| parse_duration(&t)).transpose();
-    let mut shape = Shape {
-        rate: from
-            .rate
-            .map(|t| parse_rate(&t))
-            .transpose()
-            .map_err(wrong)?,
-        delay: time(from.delay).map_err(wrong)?.unwrap_or_default(),
-        jitter: time(from.jitter).map_err(wrong)?.unwrap_or_default(),
-        loss: from
-            .loss
-            .map(|t| parse_loss(&t))
-            .transpose()
-            .map_err(wrong)?
-            .unwrap_or_default(),
-        ..Shape::default()
-    };
-    if let Some(queue) = time(from.queue).map_err(wrong)? {
-        shape.queue = queue;
-    }
-    let thing = || format!("link {name}");
     Ok(Link {
-        underlay: read_underlay(from.underlay, thing)?,
-        mtu: check_mtu(from.mtu.unwrap_or(defaults.mtu), thing)?,
+        underlay: read_underlay(from.underlay)?,
+        mtu: check_mtu(from.mtu.unwrap_or(defaults.mtu))?,
         a,
         b,
         kind: from.kind,
@@ -167,48 +138,37 @@ fn read_link(
     })
 }
 
-fn read_isd_as(text: &str) -> Result<IsdAsn, TopologyError> {
-    let wrong = || TopologyError::IsdAs(text.to_owned());
-    let isd_as: IsdAsn = text.parse().map_err(|_| wrong())?;
-    match isd_as.is_wildcard() {
-        true => Err(wrong()),
-        false => Ok(isd_as),
-    }
-}
-
-fn read_underlay(
+fn read<T>(
     text: Option<String>,
-    thing: impl FnOnce() -> String,
-) -> Result<Underlay, TopologyError> {
-    let Some(text) = text else {
-        return Ok(Underlay::default());
-    };
-    text.parse().map_err(|()| TopologyError::Underlay {
-        thing: thing(),
-        underlay: text,
-    })
+    parse: fn(&str) -> Result<T, QuantityError>,
+) -> Result<Option<T>, String> {
+    let value = text.map(|text| parse(&text)).transpose();
+    value.map_err(|error| error.to_string())
 }
 
-fn read_ports(text: &str, thing: impl FnOnce() -> String) -> Result<(u16, u16), TopologyError> {
-    ports::parse(text).ok_or_else(|| TopologyError::Ports {
-        thing: thing(),
-        ports: text.to_owned(),
-    })
+fn read_isd_as(text: &str) -> Result<IsdAsn, String> {
+    let isd_as = text
+        .parse()
+        .ok()
+        .filter(|isd_as: &IsdAsn| !isd_as.is_wildcard());
+    isd_as.ok_or_else(|| format!("{text:?} is not an ISD-AS: write for example 1-ff00:0:110"))
 }
 
-fn check_mtu(mtu: u16, thing: impl FnOnce() -> String) -> Result<u16, TopologyError> {
-    if mtu < MIN_MTU {
-        return Err(TopologyError::Mtu {
-            thing: thing(),
-            mtu,
-        });
+fn read_underlay(text: Option<String>) -> Result<Underlay, String> {
+    text.map_or(Ok(Underlay::default()), |text| text.parse())
+}
+
+fn read_ports(text: Option<String>, default: (u16, u16)) -> Result<(u16, u16), String> {
+    text.map_or(Ok(default), |text| ports::parse(&text))
+}
+
+fn check_mtu(mtu: u16) -> Result<u16, String> {
+    match mtu < MIN_MTU {
+        true => Err(format!(
+            "mtu {mtu} is too small: at least {MIN_MTU} bytes are needed"
+        )),
+        false => Ok(mtu),
     }
-    Ok(mtu)
-}
-
-/// The first line of the reader's message; the others show the place in the file.
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

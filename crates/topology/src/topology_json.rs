@@ -1,286 +1,304 @@
-//! `topology.json`: the JSON form of an [`AsTopology`], in scionproto's layout.
+//! One AS as its own services see it: `topology.json`, in scionproto's layout.
 
 mod address;
 mod duration;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::time::Duration;
 
-use serde::de::Error;
+use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::as_topology::{AsTopology, Bfd, BorderRouter, Interface, LinkTo};
-use crate::{IsdAsn, isd_as_text, ports};
+use crate::{IsdAsn, ports};
 
-#[derive(Serialize, Deserialize)]
-struct File {
+/// One AS: its services, its border routers and their interfaces.
+///
+/// Its JSON form is scionproto's `topology.json`. Keys that are not used here (hidden segments,
+/// gateways, time stamps) are ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsTopology {
+    /// The AS.
+    pub isd_as: IsdAsn,
+    /// Largest SCION packet inside the AS, in bytes.
     #[serde(default)]
-    attributes: Vec<String>,
-    #[serde(with = "isd_as_text")]
-    isd_as: IsdAsn,
-    #[serde(default)]
-    mtu: u16,
-    #[serde(default)]
-    dispatched_ports: String,
-    #[serde(default)]
-    border_routers: BTreeMap<String, RouterFile>,
-    #[serde(default)]
-    control_service: BTreeMap<String, ServiceFile>,
-    #[serde(default)]
-    discovery_service: BTreeMap<String, ServiceFile>,
+    pub mtu: u16,
+    /// Whether it is a core AS.
+    #[serde(
+        default,
+        rename = "attributes",
+        serialize_with = "write_core",
+        deserialize_with = "read_core"
+    )]
+    pub core: bool,
+    /// First and last UDP port that routers deliver to directly; `(0, 0)` where they deliver
+    /// everything to the shim dispatcher.
+    #[serde(default, with = "ports")]
+    pub dispatched_ports: (u16, u16),
+    /// Control services by name.
+    #[serde(
+        default,
+        serialize_with = "write_services",
+        deserialize_with = "read_services"
+    )]
+    pub control_service: BTreeMap<String, SocketAddr>,
+    /// Discovery services by name; usually the control services.
+    #[serde(
+        default,
+        serialize_with = "write_services",
+        deserialize_with = "read_services"
+    )]
+    pub discovery_service: BTreeMap<String, SocketAddr>,
+    /// Border routers by name. No interface number occurs twice.
+    #[serde(default, deserialize_with = "read_routers")]
+    pub border_routers: BTreeMap<String, BorderRouter>,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
-struct ServiceFile {
-    addr: String,
+/// A border router.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BorderRouter {
+    /// The address that the AS's hosts send their packets to.
+    #[serde(deserialize_with = "read_address")]
+    pub internal_addr: SocketAddr,
+    /// Its interfaces by number.
+    #[serde(default, deserialize_with = "read_interfaces")]
+    pub interfaces: BTreeMap<u16, Interface>,
 }
 
-#[derive(Clone, Serialize, Deserialize)]
-struct RouterFile {
-    internal_addr: String,
+/// An interface of a border router: this AS's end of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// The addresses of both ends of the link.
     #[serde(default)]
-    interfaces: BTreeMap<u16, InterfaceFile>,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-struct InterfaceFile {
+    pub underlay: LinkAddresses,
+    /// The neighbour AS.
+    pub isd_as: IsdAsn,
+    /// The interface's number in the neighbour AS; 0 where the file leaves it out, which only
+    /// peering links need.
+    #[serde(
+        default,
+        rename = "remote_interface_id",
+        skip_serializing_if = "is_default"
+    )]
+    pub remote_id: u16,
+    /// The neighbour's role towards this AS.
+    #[serde(deserialize_with = "read_link_to")]
+    pub link_to: LinkTo,
+    /// Largest SCION packet on the link, in bytes.
     #[serde(default)]
-    underlay: UnderlayFile,
-    #[serde(with = "isd_as_text")]
-    isd_as: IsdAsn,
-    link_to: String,
-    #[serde(default)]
-    mtu: u16,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    bfd: Option<BfdFile>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    remote_interface_id: u16,
+    pub mtu: u16,
+    /// How the link is monitored.
+    #[serde(
+        default,
+        deserialize_with = "read_bfd",
+        skip_serializing_if = "is_default"
+    )]
+    pub bfd: Bfd,
 }
 
-fn is_zero(id: &u16) -> bool {
-    *id == 0
+/// The underlay addresses of a link's two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "UnderlayFile")]
+pub struct LinkAddresses {
+    /// This end. An unspecified address leaves the address to the system.
+    pub local: SocketAddr,
+    /// The neighbour's end; unspecified where the file leaves it out, which only the router itself
+    /// needs.
+    pub remote: SocketAddr,
 }
 
-#[derive(Clone, Default, Serialize, Deserialize)]
+/// Both unspecified.
+impl Default for LinkAddresses {
+    fn default() -> Self {
+        let unspecified = SocketAddr::from(([0; 4], 0));
+        Self {
+            local: unspecified,
+            remote: unspecified,
+        }
+    }
+}
+
+/// [`LinkAddresses`] as they are written.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct UnderlayFile {
     // scionproto called it `public` until v0.12.
-    #[serde(default, alias = "public")]
+    #[serde(alias = "public")]
     local: String,
-    #[serde(default)]
     remote: String,
-    #[serde(default, skip_serializing)]
     provider: String,
 }
 
-#[derive(Clone, Default, Serialize, Deserialize)]
-struct BfdFile {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    disable: Option<bool>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    detect_mult: Option<u8>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    desired_min_tx_interval: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    required_min_rx_interval: Option<String>,
-}
+impl TryFrom<UnderlayFile> for LinkAddresses {
+    type Error = String;
 
-impl<'de> Deserialize<'de> for AsTopology {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        File::deserialize(from)?.read().map_err(D::Error::custom)
-    }
-}
-
-impl Serialize for AsTopology {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        File::from(self.clone()).serialize(to)
-    }
-}
-
-impl File {
-    fn read(self) -> Result<AsTopology, String> {
-        let file = self;
-        let mut seen = BTreeSet::new();
-        let mut border_routers = BTreeMap::new();
-        for (name, router) in file.border_routers {
-            let router = read_router(router).map_err(|e| format!("border router {name}: {e}"))?;
-            if let Some(id) = router.interfaces.keys().find(|id| !seen.insert(**id)) {
-                return Err(format!(
-                    "interface {id} is in border router {name} and in another: give one of them another number"
-                ));
-            }
-            border_routers.insert(name, router);
+    fn try_from(file: UnderlayFile) -> Result<Self, String> {
+        if !matches!(file.provider.as_str(), "" | "udpip") {
+            return Err(format!(
+                "underlay {:?} is not supported: only udpip is",
+                file.provider
+            ));
         }
-        Ok(AsTopology {
-            isd_as: file.isd_as,
-            mtu: file.mtu,
-            core: file.attributes.iter().any(|a| a == "core"),
-            dispatched_ports: ports::parse(&file.dispatched_ports).ok_or_else(|| {
-                format!(
-                    "dispatched_ports {:?} is not a range of ports: write \"first-last\", \"all\" or \"-\"",
-                    file.dispatched_ports
-                )
-            })?,
-            control_service: read_services(file.control_service)?,
-            discovery_service: read_services(file.discovery_service)?,
-            border_routers,
-        })
+        let remote = match file.remote.as_str() {
+            "" => Self::default().remote,
+            text => address::parse(text)?,
+        };
+        let local = address::parse_local(&file.local, remote)?;
+        Ok(Self { local, remote })
     }
 }
 
-fn read_services(
-    files: BTreeMap<String, ServiceFile>,
-) -> Result<BTreeMap<String, SocketAddr>, String> {
-    files
-        .into_iter()
-        .map(|(name, service)| match address::parse(&service.addr) {
-            Ok(address) => Ok((name, address)),
-            Err(error) => Err(format!("service {name}: {error}")),
-        })
-        .collect()
+/// How the routers at a link's ends monitor it (BFD, RFC 5880).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Bfd {
+    /// Whether the link is not monitored, and always counts as up.
+    #[serde(skip_serializing_if = "is_default")]
+    pub disable: bool,
+    /// The link counts as down when this many packets in a row are missing; at least 1.
+    pub detect_mult: u8,
+    /// Shortest interval at which this end sends.
+    #[serde(rename = "desired_min_tx_interval", with = "duration")]
+    pub desired_min_tx: Duration,
+    /// Shortest interval at which this end can receive.
+    #[serde(rename = "required_min_rx_interval", with = "duration")]
+    pub required_min_rx: Duration,
 }
 
-fn read_router(file: RouterFile) -> Result<BorderRouter, String> {
-    let interfaces = file.interfaces.into_iter().map(|(id, interface)| {
-        let interface = read_interface(interface).map_err(|e| format!("interface {id}: {e}"))?;
-        Ok((id, interface))
-    });
-    Ok(BorderRouter {
-        internal_addr: address::parse(&file.internal_addr)?,
-        interfaces: interfaces.collect::<Result<_, String>>()?,
-    })
-}
-
-fn read_interface(file: InterfaceFile) -> Result<Interface, String> {
-    let underlay = file.underlay;
-    if !matches!(underlay.provider.as_str(), "" | "udpip") {
-        return Err(format!(
-            "underlay {:?} is not supported: only udpip is",
-            underlay.provider
-        ));
+/// The defaults of scionproto's router.
+impl Default for Bfd {
+    fn default() -> Self {
+        Self {
+            disable: false,
+            detect_mult: 3,
+            desired_min_tx: Duration::from_millis(200),
+            required_min_rx: Duration::from_millis(200),
+        }
     }
-    let remote = match underlay.remote.as_str() {
-        "" => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        text => address::parse(text)?,
+}
+
+/// The role of a neighbour towards an AS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum LinkTo {
+    /// Both are core ASes.
+    Core,
+    /// The neighbour is this AS's parent.
+    Parent,
+    /// The neighbour is this AS's child.
+    Child,
+    /// The neighbour is a peer.
+    Peer,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn write_core<S: Serializer>(core: &bool, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(core.then_some("core"))
+}
+
+fn read_core<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
+    let attributes = Vec::<String>::deserialize(from)?;
+    Ok(attributes.iter().any(|attribute| attribute == "core"))
+}
+
+/// Reads a mapping. Errors name the entry: `what` it is, and its key.
+fn read_entries<'de, D, K, V>(from: D, what: &str) -> Result<BTreeMap<K, V>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord + Display,
+    V: DeserializeOwned,
+{
+    let entries = BTreeMap::<K, serde_json::Value>::deserialize(from)?;
+    let read = |(key, value)| match V::deserialize(value) {
+        Ok(value) => Ok((key, value)),
+        Err(error) => Err(D::Error::custom(format!("{what} {key}: {error}"))),
     };
-    Ok(Interface {
-        local: address::parse_local(&underlay.local, remote)?,
-        remote,
-        isd_as: file.isd_as,
-        remote_id: file.remote_interface_id,
-        link_to: read_link(&file.link_to)?,
-        mtu: file.mtu,
-        bfd: read_bfd(file.bfd.unwrap_or_default())?,
-    })
+    entries.into_iter().map(read).collect()
 }
 
-fn read_link(text: &str) -> Result<LinkTo, String> {
+/// A service in the file.
+#[derive(Serialize, Deserialize)]
+struct ServiceFile {
+    #[serde(deserialize_with = "read_address")]
+    addr: SocketAddr,
+}
+
+fn write_services<S: Serializer>(
+    services: &BTreeMap<String, SocketAddr>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(
+        services
+            .iter()
+            .map(|(name, &addr)| (name, ServiceFile { addr })),
+    )
+}
+
+fn read_services<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, SocketAddr>, D::Error> {
+    let services: BTreeMap<String, ServiceFile> = read_entries(from, "service")?;
+    Ok(services
+        .into_iter()
+        .map(|(name, file)| (name, file.addr))
+        .collect())
+}
+
+fn read_routers<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, BorderRouter>, D::Error> {
+    let routers: BTreeMap<String, BorderRouter> = read_entries(from, "border router")?;
+    let mut seen = BTreeSet::new();
+    for (name, router) in &routers {
+        if let Some(id) = router.interfaces.keys().find(|id| !seen.insert(**id)) {
+            return Err(D::Error::custom(format!(
+                "interface {id} is in border router {name} and in another: give one of them another number"
+            )));
+        }
+    }
+    Ok(routers)
+}
+
+fn read_interfaces<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<u16, Interface>, D::Error> {
+    read_entries(from, "interface")
+}
+
+fn read_address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
+    address::parse(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+fn read_link_to<'de, D: Deserializer<'de>>(from: D) -> Result<LinkTo, D::Error> {
+    let text = String::deserialize(from)?;
     match text.to_ascii_lowercase().as_str() {
         "core" => Ok(LinkTo::Core),
         "parent" => Ok(LinkTo::Parent),
         "child" => Ok(LinkTo::Child),
         "peer" => Ok(LinkTo::Peer),
-        _ => Err(format!(
+        _ => Err(D::Error::custom(format!(
             "link_to {text:?} is unknown: write CORE, PARENT, CHILD or PEER"
-        )),
+        ))),
     }
 }
 
 /// Values that are missing or 0 are the defaults, as in scionproto.
-fn read_bfd(file: BfdFile) -> Result<Bfd, String> {
-    let default = Bfd::default();
-    let time = |text: Option<String>, default| match text {
-        None => Ok(default),
-        Some(text) => duration::parse(&text).map(|time| match time.is_zero() {
-            true => default,
-            false => time,
-        }),
-    };
-    Ok(Bfd {
-        disable: file.disable.unwrap_or(default.disable),
-        detect_mult: file
-            .detect_mult
-            .filter(|mult| *mult > 0)
-            .unwrap_or(default.detect_mult),
-        desired_min_tx: time(file.desired_min_tx_interval, default.desired_min_tx)?,
-        required_min_rx: time(file.required_min_rx_interval, default.required_min_rx)?,
-    })
-}
-
-impl From<AsTopology> for File {
-    fn from(topology: AsTopology) -> Self {
-        Self {
-            attributes: if topology.core {
-                vec!["core".to_owned()]
-            } else {
-                Vec::new()
-            },
-            isd_as: topology.isd_as,
-            mtu: topology.mtu,
-            dispatched_ports: match topology.dispatched_ports {
-                (0, 0) => "-".to_owned(),
-                (1, u16::MAX) => "all".to_owned(),
-                (first, last) => format!("{first}-{last}"),
-            },
-            border_routers: topology
-                .border_routers
-                .into_iter()
-                .map(|(name, router)| (name, write_router(router)))
-                .collect(),
-            control_service: write_services(topology.control_service),
-            discovery_service: write_services(topology.discovery_service),
-        }
+fn read_bfd<'de, D: Deserializer<'de>>(from: D) -> Result<Bfd, D::Error> {
+    let (mut bfd, default) = (Bfd::deserialize(from)?, Bfd::default());
+    if bfd.detect_mult == 0 {
+        bfd.detect_mult = default.detect_mult;
     }
-}
-
-fn write_services(services: BTreeMap<String, SocketAddr>) -> BTreeMap<String, ServiceFile> {
-    services
-        .into_iter()
-        .map(|(name, address)| {
-            let addr = address.to_string();
-            (name, ServiceFile { addr })
-        })
-        .collect()
-}
-
-fn write_router(router: BorderRouter) -> RouterFile {
-    RouterFile {
-        internal_addr: router.internal_addr.to_string(),
-        interfaces: router
-            .interfaces
-            .into_iter()
-            .map(|(id, interface)| (id, write_interface(interface)))
-            .collect(),
+    if bfd.desired_min_tx.is_zero() {
+        bfd.desired_min_tx = default.desired_min_tx;
     }
-}
-
-fn write_interface(interface: Interface) -> InterfaceFile {
-    let link_to = match interface.link_to {
-        LinkTo::Core => "CORE",
-        LinkTo::Parent => "PARENT",
-        LinkTo::Child => "CHILD",
-        LinkTo::Peer => "PEER",
-    };
-    InterfaceFile {
-        underlay: UnderlayFile {
-            local: interface.local.to_string(),
-            remote: interface.remote.to_string(),
-            provider: String::new(),
-        },
-        isd_as: interface.isd_as,
-        link_to: link_to.to_owned(),
-        mtu: interface.mtu,
-        bfd: (interface.bfd != Bfd::default()).then(|| write_bfd(interface.bfd)),
-        remote_interface_id: interface.remote_id,
+    if bfd.required_min_rx.is_zero() {
+        bfd.required_min_rx = default.required_min_rx;
     }
-}
-
-fn write_bfd(bfd: Bfd) -> BfdFile {
-    BfdFile {
-        disable: bfd.disable.then_some(true),
-        detect_mult: Some(bfd.detect_mult),
-        desired_min_tx_interval: Some(duration::format(bfd.desired_min_tx)),
-        required_min_rx_interval: Some(duration::format(bfd.required_min_rx)),
-    }
+    Ok(bfd)
 }
 
 #[cfg(test)]

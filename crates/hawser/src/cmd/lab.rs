@@ -13,7 +13,7 @@ mod status;
 use std::io::ErrorKind;
 use std::process::{Command, ExitCode};
 
-use hawser_lab::{EnterError, Lab, LinkChange, Options};
+use hawser_lab::{Lab, LabError, LinkChange, Options};
 use hawser_topology::{As, IsdAsn, Network};
 
 use self::open::open;
@@ -96,10 +96,10 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
 
 /// The exit codes of a shell for a command that it cannot run: 127 if there is none of that name,
 /// 126 if it may not be run.
-fn not_run(error: EnterError) -> Result<ExitCode, Failure> {
+fn not_run(error: LabError) -> Result<ExitCode, Failure> {
     let code = match &error {
-        EnterError::Run { source, .. } if source.kind() == ErrorKind::NotFound => 127,
-        EnterError::Run { .. } => 126,
+        LabError::Run { source, .. } if source.kind() == ErrorKind::NotFound => 127,
+        LabError::Run { .. } => 126,
         _ => return Err(Failure::job(error)),
     };
     errln!("hawser: {error}");

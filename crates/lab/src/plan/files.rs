@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use hawser_topology::{
-    AsTopology, Bfd, BorderRouter, Interface, LinkKind, LinkTo, Network, Side, as_folder,
+    AsTopology, Bfd, BorderRouter, Interface, LinkAddresses, LinkKind, LinkTo, Network, Side,
+    as_folder,
 };
 
 use super::layout::{LinkPlan, RouterPlan};
@@ -41,8 +42,10 @@ pub(super) fn topology(
             let (near, far) = (link.end(side), link.end(side.other()));
             let underlay = |side| SocketAddr::from((plan.end(side).underlay(), UNDERLAY_PORT));
             let interface = Interface {
-                local: underlay(side),
-                remote: underlay(side.other()),
+                underlay: LinkAddresses {
+                    local: underlay(side),
+                    remote: underlay(side.other()),
+                },
                 isd_as: far.isd_as,
                 remote_id: far.id,
                 link_to: link_to(link.kind, side),

@@ -53,8 +53,8 @@ fn the_topology_of_an_as_has_its_side_of_every_link() {
     let router = topology.border_routers.values().next().unwrap();
     assert_eq!(router.internal_addr.to_string(), "10.0.2.254:30042");
     let up = &router.interfaces[&41];
-    assert_eq!(up.local.to_string(), "10.128.0.1:50000");
-    assert_eq!(up.remote.to_string(), "10.128.0.0:50000");
+    assert_eq!(up.underlay.local.to_string(), "10.128.0.1:50000");
+    assert_eq!(up.underlay.remote.to_string(), "10.128.0.0:50000");
     assert_eq!(up.isd_as.to_string(), "1-ff00:0:110");
     assert_eq!(
         (up.remote_id, up.link_to, up.mtu),
@@ -120,8 +120,8 @@ fn links_speak_what_their_underlay_says() {
     assert_eq!(wide.b.address.to_string(), "10.128.0.1");
     assert_eq!(narrow.b.underlay().to_string(), "10.128.0.3");
     let interface = &plan.ases[1].topology.border_routers["br1-ff00_0_111-1"].interfaces[&1];
-    assert_eq!(interface.local.to_string(), "[fd00:0:1::1]:50000");
-    assert_eq!(interface.remote.to_string(), "[fd00:0:1::]:50000");
+    assert_eq!(interface.underlay.local.to_string(), "[fd00:0:1::1]:50000");
+    assert_eq!(interface.underlay.remote.to_string(), "[fd00:0:1::]:50000");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use hawser_router::live::{self, Reply, Request};
 use hawser_router::{Counters, Router, RouterError};
 use hawser_topology::{
-    AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkState, LinkTo, Shape,
+    AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, LinkState, LinkTo,
+    Shape,
 };
 use noq_udp::{Transmit, UdpSocketState};
 use sciparse::address::addr::ScionAddr;
@@ -131,8 +132,10 @@ impl Net {
 
     pub fn topology(&self, number: u8) -> AsTopology {
         let interface = Interface {
-            local: self.link_end(number),
-            remote: self.link_end(3 - number),
+            underlay: LinkAddresses {
+                local: self.link_end(number),
+                remote: self.link_end(3 - number),
+            },
             isd_as: ia(3 - number),
             remote_id: 1,
             link_to: LinkTo::Core,

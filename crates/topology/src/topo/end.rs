@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::IsdAsn;
-use crate::error::TopologyError;
 use crate::network::End;
 
 /// An end of a link as it is written.
@@ -18,8 +17,8 @@ pub(super) struct RawEnd {
 impl RawEnd {
     /// Reads `1-ff00:0:110#1`, `1-ff00:0:110-A#1` where the AS has several border routers, or
     /// either without the number.
-    pub fn parse(text: &str) -> Result<Self, TopologyError> {
-        let wrong = || TopologyError::End(text.to_owned());
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not an interface: write for example 1-ff00:0:110#1");
         let (left, id) = match text.split_once('#') {
             Some((left, id)) => (left, Some(id.parse().map_err(|_| wrong())?)),
             None => (text, None),
@@ -54,26 +53,31 @@ struct AsNumbers {
 impl Numbers {
     /// Takes the number that an end is written with, if any. To be called for all ends before
     /// [`Numbers::number`] is for the first.
-    pub fn reserve(&mut self, end: &RawEnd) -> Result<(), TopologyError> {
+    pub fn reserve(&mut self, end: &RawEnd) -> Result<(), String> {
         let numbers = self.0.entry(end.isd_as).or_default();
         match end.id {
-            Some(id) if !numbers.used.insert(id) => Err(TopologyError::InterfaceTwice(format!(
-                "{}#{id}",
+            Some(id) if !numbers.used.insert(id) => Err(format!(
+                "interface {}#{id} is used by two links: give one of them another number",
                 end.isd_as
-            ))),
+            )),
             _ => Ok(()),
         }
     }
 
     /// The end with its number: the lowest free one where none was written.
-    pub fn number(&mut self, end: RawEnd) -> Result<End, TopologyError> {
+    pub fn number(&mut self, end: RawEnd) -> Result<End, String> {
         let id = match end.id {
             Some(id) => id,
             None => {
                 let numbers = self.0.entry(end.isd_as).or_default();
                 let id = (numbers.next.max(1)..=u16::MAX)
                     .find(|id| !numbers.used.contains(id))
-                    .ok_or(TopologyError::NoNumberLeft(end.isd_as))?;
+                    .ok_or_else(|| {
+                        format!(
+                            "{} has no interface number left for its next link",
+                            end.isd_as
+                        )
+                    })?;
                 numbers.used.insert(id);
                 numbers.next = id;
                 id

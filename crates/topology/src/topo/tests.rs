@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 
-fn network(links: &str) -> Result<Network, TopologyError> {
+fn network(links: &str) -> Result<Network, String> {
     parse(&format!(
         "ASes:\n  \"1-ff00:0:110\": {{core: true}}\n  \"1-ff00:0:111\": {{cert_issuer: 1-ff00:0:110}}\nlinks:\n{links}"
     ))
@@ -112,7 +112,7 @@ fn interface_numbers_end() {
     for id in 1..=u16::MAX {
         assert_eq!(numbers.number(end.clone()).unwrap().id, id);
     }
-    let error = numbers.number(end).unwrap_err().to_string();
+    let error = numbers.number(end).unwrap_err();
     assert!(error.contains("1-ff00:0:110"), "{error}");
 }
 
@@ -165,7 +165,7 @@ fn each_fault_names_the_thing() {
         ),
     ];
     for (links, expected) in cases {
-        let error = network(links).unwrap_err().to_string();
+        let error = network(links).unwrap_err();
         assert!(error.contains(expected), "{links}: {error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     }
@@ -177,10 +177,10 @@ fn unknown_keys_are_refused_everywhere() {
         "ASes: {\"1-ff00:0:110\": {colour: red}}\n",
         "ASes: {\"1-ff00:0:110\": {core: true}}\ncolours: []\n",
     ] {
-        let error = parse(text).unwrap_err().to_string();
+        let error = parse(text).unwrap_err();
         assert!(error.contains("colour"), "{error}");
     }
-    assert!(matches!(parse("ASes: {}\n"), Err(TopologyError::Empty)));
+    assert_eq!(parse("ASes: {}\n"), Err("it lists no ASes".to_owned()));
     assert!(parse("\u{0}: [").is_err());
     assert!(parse("ASes: {\"1-0\": {}}\n").is_err());
 }
@@ -200,7 +200,7 @@ fn what_ases_cannot_have_is_refused() {
         let text = format!(
             "ASes: {{\"1-ff00:0:111\": {{{key}}}, \"1-ff00:0:112\": {{}}, \"2-ff00:0:210\": {{issuing: true}}}}\n"
         );
-        let error = parse(&text).unwrap_err().to_string();
+        let error = parse(&text).unwrap_err();
         assert!(error.contains(expected), "{key}: {error}");
     }
 }

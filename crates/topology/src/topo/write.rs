@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::network::{
     As, DEFAULT_DISPATCHED_PORTS, DEFAULT_MTU, Link, LinkKind, Network, Shape, Underlay,
 };
+use crate::ports;
 use crate::quantity::{format_duration, format_loss, format_rate};
 
 /// Writes a network so that reading it gives the same one. Default values are left out.
@@ -40,10 +41,8 @@ fn as_line(as_: &As) -> String {
     }
     keys.extend(underlay(as_.underlay));
     if as_.dispatched_ports != DEFAULT_DISPATCHED_PORTS {
-        keys.push(match as_.dispatched_ports {
-            (0, 0) => "dispatched_ports: \"-\"".to_owned(),
-            (first, last) => format!("dispatched_ports: \"{first}-{last}\""),
-        });
+        let ports = ports::format(as_.dispatched_ports);
+        keys.push(format!("dispatched_ports: \"{ports}\""));
     }
     keys.extend(mtu(as_.mtu));
     if let Some(note) = &as_.note {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serializer};
+
 const UNITS: [(&str, u64); 10] = [
     ("ns", 1),
     ("us", 1_000),
@@ -38,4 +41,12 @@ pub(super) fn format(duration: Duration) -> String {
         .find(|(_, size)| nanos % size == 0)
         .unwrap_or(("ns", 1));
     format!("{}{unit}", nanos / size)
+}
+
+pub(super) fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&format(*duration))
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    parse(&String::deserialize(from)?).map_err(D::Error::custom)
 }

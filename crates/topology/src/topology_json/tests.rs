@@ -60,19 +60,22 @@ fn all_that_scionproto_writes_is_read() {
         }
     );
     let eight = &a.interfaces[&8];
-    assert_eq!((eight.local, eight.remote_id), (at("[::]:4000"), 7));
+    assert_eq!(
+        (eight.underlay.local, eight.remote_id),
+        (at("[::]:4000"), 7)
+    );
     assert!(eight.bfd.disable && eight.link_to == LinkTo::Peer);
     let nine = &a.interfaces[&9];
     assert_eq!(
-        (nine.local, nine.remote),
+        (nine.underlay.local, nine.underlay.remote),
         (at("0.0.0.0:0"), at("0.0.0.0:0"))
     );
     assert_eq!(nine.bfd, Bfd::default());
     assert_eq!(b.internal_addr, at("[fe80::7]:30002"));
     let eleven = &b.interfaces[&11];
-    assert_eq!(eleven.remote, at("[fe80::2%3]:2"));
+    assert_eq!(eleven.underlay.remote, at("[fe80::2%3]:2"));
     // The loopback device is always the first.
-    assert_eq!(eleven.local, at("[fe80::1%1]:1"));
+    assert_eq!(eleven.underlay.local, at("[fe80::1%1]:1"));
 }
 
 #[test]

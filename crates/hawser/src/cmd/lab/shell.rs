@@ -5,13 +5,13 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use hawser_lab::{EnterError, Lab};
+use hawser_lab::{Lab, LabError};
 use hawser_topology::IsdAsn;
 
 use crate::out::errln;
 
 /// Becomes the user's shell inside an AS; returns only when that cannot be run.
-pub fn run(lab: &Lab, isd_as: IsdAsn) -> Result<ExitCode, EnterError> {
+pub fn run(lab: &Lab, isd_as: IsdAsn) -> Result<ExitCode, LabError> {
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
     let shell = shell.unwrap_or_else(|| OsString::from("/bin/sh"));
     let mut command = Command::new(&shell);

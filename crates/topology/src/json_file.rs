@@ -1,0 +1,53 @@
+//! Files that hold one JSON value.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// A file or folder cannot be read or written, or its content is not valid.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {path}: {source}", path = path.display())]
+pub struct FileError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The system's error, or what is wrong with the content.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Turns an error of an operation on `path` into a [`FileError`], for `map_err`.
+    pub fn at<E: Into<io::Error>>(path: &Path) -> impl Fn(E) -> Self {
+        move |error| Self {
+            path: path.to_owned(),
+            source: error.into(),
+        }
+    }
+
+    /// Whether the file does not exist.
+    pub fn is_not_found(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}
+
+/// Reads a value from a JSON file.
+///
+/// # Errors
+/// When the file cannot be read, or is not a `T` in JSON.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
+    let bytes = std::fs::read(path).map_err(FileError::at(path))?;
+    serde_json::from_slice(&bytes).map_err(FileError::at(path))
+}
+
+/// Writes a value to another file and renames that, so that neither a reader nor a crash ever sees
+/// half a file.
+///
+/// # Errors
+/// When the file cannot be written, or the value has no JSON form.
+pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FileError> {
+    let bytes = serde_json::to_vec_pretty(value).map_err(FileError::at(path))?;
+    let new = path.with_extension("json.new");
+    std::fs::write(&new, bytes).map_err(FileError::at(&new))?;
+    std::fs::rename(&new, path).map_err(FileError::at(path))
+}
