@@ -1,18 +1,12 @@
 //! Segments as hosts are sent them, each made once.
 
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use hawser_segment::{Segment, SegmentError, Segments};
 use scion_protobuf::proto::control_plane::v1::PathSegment;
 
-use crate::graph::{Along, Graph};
 use crate::pki::{Pki, PkiError};
-use crate::routes::Route;
-use crate::segment::{Segment, Stamp};
-use crate::signed::Plain;
-
-/// Most segments kept; about 2 KiB each.
-const MAX_KEPT: usize = 2048;
+use crate::segment::Plain;
 
 /// A segment in all its forms.
 #[derive(Debug)]
@@ -20,13 +14,23 @@ pub(crate) struct CachedSegment {
     /// As its ASes announce it.
     plain: Plain,
     /// As hosts, and the daemon here, read it.
-    pub segment: hawser_segment::Segment,
-    /// As hosts are sent it; empty until the first asks for it: signing costs much more than all
+    pub segment: Segment,
+    /// As hosts are sent it. Empty until it is first asked for: signing costs much more than all
     /// the rest, and the daemon needs no signatures.
     signed: OnceLock<PathSegment>,
 }
 
 impl CachedSegment {
+    /// # Errors
+    /// When `plain` is not a segment.
+    pub fn new(plain: Plain) -> Result<Self, SegmentError> {
+        Ok(Self {
+            segment: Segment::from_message(&plain.unsigned())?,
+            plain,
+            signed: OnceLock::new(),
+        })
+    }
+
     /// The segment as hosts are sent it: signed, where the network has a PKI.
     pub fn message(&self, pki: Option<&mut Pki>) -> Result<PathSegment, PkiError> {
         let Some(pki) = pki else {
@@ -40,49 +44,22 @@ impl CachedSegment {
     }
 }
 
-/// Segments by their routes.
+/// The segments that answer a lookup.
 #[derive(Debug, Default)]
-pub(crate) struct SegmentCache(HashMap<(Along, Route), Arc<CachedSegment>>);
+pub(crate) struct Found {
+    /// From core ASes to the source.
+    pub up: Vec<Arc<CachedSegment>>,
+    /// From core ASes on the destination's side to core ASes on the source's.
+    pub core: Vec<Arc<CachedSegment>>,
+    /// From core ASes to the destination.
+    pub down: Vec<Arc<CachedSegment>>,
+}
 
-impl SegmentCache {
-    /// The segment over a route. Those along children carry peering entries.
-    pub fn of(
-        &mut self,
-        graph: &Graph,
-        keys: &[[u8; 16]],
-        route: Route,
-        stamp: Stamp,
-        along: Along,
-    ) -> Option<Arc<CachedSegment>> {
-        let name = (along, route);
-        if let Some(cached) = self.0.get(&name) {
-            return Some(cached.clone());
-        }
-        let peering = along == Along::Children;
-        let made = Segment::new(graph, keys, name.1.clone(), stamp, peering);
-        let plain = Plain::new(graph, &made);
-        let segment = match hawser_segment::Segment::from_message(&plain.unsigned()) {
-            Ok(segment) => segment,
-            Err(reason) => {
-                // An interface 0 in network.json, which topologies refuse.
-                tracing::error!("a segment is left out: {reason}");
-                return None;
-            }
-        };
-        if self.0.len() >= MAX_KEPT {
-            self.0.clear();
-        }
-        let cached = Arc::new(CachedSegment {
-            plain,
-            segment,
-            signed: OnceLock::new(),
-        });
-        self.0.insert(name, cached.clone());
-        Some(cached)
-    }
-
-    /// Drops all segments, so that they are made anew.
-    pub fn clear(&mut self) {
-        self.0.clear();
+impl Found {
+    /// The segments as hosts read them.
+    pub fn segments(&self) -> Segments {
+        let [up, core, down] = [&self.up, &self.core, &self.down]
+            .map(|list| list.iter().map(|cached| cached.segment.clone()).collect());
+        Segments { up, core, down }
     }
 }

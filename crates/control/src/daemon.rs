@@ -1,151 +1,114 @@
 //! The daemon API (`proto.daemon.v1.DaemonService`), as scionproto's daemon answers it.
 
-use connectrpc::{
-    ConnectError, Encodable, RequestContext, Response, ServiceRequest, ServiceResult,
-};
+use connectrpc::{ConnectError, Router};
 use hawser_topology::IsdAsn;
 use scion_protobuf::buffa_types::Empty;
 use scion_protobuf::proto::daemon::v1::{
-    ASRequest, ASResponse, DRKeyASHostRequest, DRKeyASHostResponse, DRKeyHostASRequest,
-    DRKeyHostASResponse, DRKeyHostHostRequest, DRKeyHostHostResponse, DaemonService,
+    ASRequest, ASResponse, DAEMON_SERVICE_SERVICE_NAME, DRKeyASHostRequest, DRKeyASHostResponse,
+    DRKeyHostASRequest, DRKeyHostASResponse, DRKeyHostHostRequest, DRKeyHostHostResponse,
     InterfacesRequest, InterfacesResponse, ListService, NotifyInterfaceDownRequest,
-    NotifyInterfaceDownResponse, PathsRequest, PathsResponse, PortRangeResponse, Service,
+    NotifyInterfaceDownResponse, PathsRequest, PortRangeResponse, Service as ServiceMessage,
     ServicesRequest, ServicesResponse,
 };
 
-use crate::clock::now;
-use crate::shared::Shared;
+use crate::plane::{Answer, Plane};
+use crate::shared::{Service, Shared, now};
 use crate::wire;
 
-/// The daemon API over the shared state.
-pub(crate) struct Daemon(pub Shared);
-
-impl DaemonService for Daemon {
-    /// `refresh` changes nothing: every answer is made of the links as they are.
-    async fn paths<'a>(
-        &'a self,
-        _: RequestContext,
-        request: ServiceRequest<'_, PathsRequest>,
-    ) -> ServiceResult<impl Encodable<PathsResponse> + Send + use<'a>> {
-        if request.hidden {
-            return Err(ConnectError::unimplemented(
-                "this network has no hidden paths: ask without `hidden`",
-            ));
-        }
-        let answer = self.0.lock()?.paths(
-            IsdAsn::from_u64(request.source_isd_as),
-            IsdAsn::from_u64(request.destination_isd_as),
-            now(),
-        )?;
-        Response::ok(answer)
-    }
-
-    async fn r#as<'a>(
-        &'a self,
-        _: RequestContext,
-        request: ServiceRequest<'_, ASRequest>,
-    ) -> ServiceResult<impl Encodable<ASResponse> + Send + use<'a>> {
-        let plane = self.0.lock()?;
-        let asked = match IsdAsn::from_u64(request.isd_as) {
-            IsdAsn::WILDCARD => plane.isd_as(),
-            isd_as => isd_as,
-        };
-        let r#as = plane.graph.r#as(plane.find(asked)?);
-        Response::ok(ASResponse {
-            isd_as: asked.to_u64(),
-            core: r#as.core,
-            mtu: r#as.mtu.into(),
-        })
-    }
-
-    async fn interfaces<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, InterfacesRequest>,
-    ) -> ServiceResult<impl Encodable<InterfacesResponse> + Send + use<'a>> {
-        let plane = self.0.lock()?;
-        let routers = plane.topology.border_routers.values();
-        Response::ok(InterfacesResponse {
-            interfaces: routers
-                .flat_map(|router| {
-                    let address = router.internal_addr;
-                    let ids = router.interfaces.keys();
-                    ids.map(move |&id| (id.into(), wire::interface(address)))
-                })
-                .collect(),
-        })
-    }
-
-    async fn services<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, ServicesRequest>,
-    ) -> ServiceResult<impl Encodable<ServicesResponse> + Send + use<'a>> {
-        let plane = self.0.lock()?;
-        let control = plane.topology.control_service.values();
-        let list = ListService {
-            services: control
-                .map(|address| Service {
-                    uri: address.to_string(),
-                })
-                .collect(),
-        };
-        Response::ok(ServicesResponse {
-            // The name scionproto's daemon uses.
-            services: [("control".to_owned(), list)].into(),
-        })
-    }
-
-    /// Paths over the interface are left out for a while, as by scionproto's daemon: the host has
-    /// it from a router, by SCMP.
-    async fn notify_interface_down<'a>(
-        &'a self,
-        _: RequestContext,
-        request: ServiceRequest<'_, NotifyInterfaceDownRequest>,
-    ) -> ServiceResult<impl Encodable<NotifyInterfaceDownResponse> + Send + use<'a>> {
-        let isd_as = IsdAsn::from_u64(request.isd_as);
-        tracing::debug!("a host reports {isd_as}#{} down", request.id);
-        self.0.lock()?.revoke(isd_as, request.id, now());
-        Response::ok(NotifyInterfaceDownResponse::default())
-    }
-
-    async fn port_range<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, Empty>,
-    ) -> ServiceResult<impl Encodable<PortRangeResponse> + Send + use<'a>> {
-        let (first, last) = self.0.lock()?.topology.dispatched_ports;
-        Response::ok(PortRangeResponse {
-            dispatched_port_start: first.into(),
-            dispatched_port_end: last.into(),
-        })
-    }
-
-    async fn dr_key_as_host<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, DRKeyASHostRequest>,
-    ) -> ServiceResult<impl Encodable<DRKeyASHostResponse> + Send + use<'a>> {
-        Err::<Response<DRKeyASHostResponse>, _>(no_drkey())
-    }
-
-    async fn dr_key_host_as<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, DRKeyHostASRequest>,
-    ) -> ServiceResult<impl Encodable<DRKeyHostASResponse> + Send + use<'a>> {
-        Err::<Response<DRKeyHostASResponse>, _>(no_drkey())
-    }
-
-    async fn dr_key_host_host<'a>(
-        &'a self,
-        _: RequestContext,
-        _: ServiceRequest<'_, DRKeyHostHostRequest>,
-    ) -> ServiceResult<impl Encodable<DRKeyHostHostResponse> + Send + use<'a>> {
-        Err::<Response<DRKeyHostHostResponse>, _>(no_drkey())
-    }
+/// Adds the methods of the API.
+pub(crate) fn add(router: Router, shared: &Shared) -> Router {
+    Service::new(router, DAEMON_SERVICE_SERVICE_NAME, shared)
+        .method("Paths", paths)
+        .method("AS", r#as)
+        .method("Interfaces", interfaces)
+        .method("Services", services)
+        .method("NotifyInterfaceDown", notify_interface_down)
+        .method("PortRange", port_range)
+        .method(
+            "DRKeyASHost",
+            drkey::<DRKeyASHostRequest, DRKeyASHostResponse>,
+        )
+        .method(
+            "DRKeyHostAS",
+            drkey::<DRKeyHostASRequest, DRKeyHostASResponse>,
+        )
+        .method(
+            "DRKeyHostHost",
+            drkey::<DRKeyHostHostRequest, DRKeyHostHostResponse>,
+        )
+        .router
 }
 
-fn no_drkey() -> ConnectError {
-    ConnectError::unimplemented("this network hands out no DRKeys")
+/// `refresh` changes nothing: every answer is made from the links' current states.
+fn paths(plane: &mut Plane, request: PathsRequest) -> Result<Answer, ConnectError> {
+    if request.hidden {
+        return Err(ConnectError::unimplemented(
+            "this network has no hidden paths: ask without `hidden`",
+        ));
+    }
+    let src = request.source_isd_as.into();
+    let dst = request.destination_isd_as.into();
+    Ok(plane.paths(src, dst, now())?)
+}
+
+fn r#as(plane: &mut Plane, request: ASRequest) -> Result<ASResponse, ConnectError> {
+    let asked = match IsdAsn::from_u64(request.isd_as) {
+        IsdAsn::WILDCARD => plane.isd_as(),
+        isd_as => isd_as,
+    };
+    let r#as = &plane.beacons.graph.network.ases[plane.find(asked)?];
+    Ok(ASResponse {
+        isd_as: asked.to_u64(),
+        core: r#as.core,
+        mtu: r#as.mtu.into(),
+    })
+}
+
+fn interfaces(plane: &mut Plane, _: InterfacesRequest) -> Result<InterfacesResponse, ConnectError> {
+    let routers = plane.topology.border_routers.values();
+    let interfaces = routers.flat_map(|router| {
+        let ids = router.interfaces.keys();
+        ids.map(|&id| (id.into(), wire::interface(router.internal_addr)))
+    });
+    Ok(InterfacesResponse {
+        interfaces: interfaces.collect(),
+    })
+}
+
+fn services(plane: &mut Plane, _: ServicesRequest) -> Result<ServicesResponse, ConnectError> {
+    let control = plane.topology.control_service.values();
+    let services = control.map(|address| ServiceMessage {
+        uri: address.to_string(),
+    });
+    let list = ListService {
+        services: services.collect(),
+    };
+    Ok(ServicesResponse {
+        // The name that scionproto's daemon uses.
+        services: [("control".to_owned(), list)].into(),
+    })
+}
+
+/// Leaves out paths over the interface for a while, as scionproto's daemon does. The host knows of
+/// it by SCMP, from a router.
+fn notify_interface_down(
+    plane: &mut Plane,
+    request: NotifyInterfaceDownRequest,
+) -> Result<NotifyInterfaceDownResponse, ConnectError> {
+    let isd_as = IsdAsn::from_u64(request.isd_as);
+    tracing::debug!("a host reports {isd_as}#{} down", request.id);
+    plane.revoke(isd_as, request.id, now());
+    Ok(NotifyInterfaceDownResponse::default())
+}
+
+fn port_range(plane: &mut Plane, _: Empty) -> Result<PortRangeResponse, ConnectError> {
+    let (first, last) = plane.topology.dispatched_ports;
+    Ok(PortRangeResponse {
+        dispatched_port_start: first.into(),
+        dispatched_port_end: last.into(),
+    })
+}
+
+fn drkey<Q, A>(_: &mut Plane, _: Q) -> Result<A, ConnectError> {
+    Err(ConnectError::unimplemented("this network has no DRKeys"))
 }

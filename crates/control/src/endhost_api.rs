@@ -1,10 +1,9 @@
-//! The endhost API (`scion.endhost.v1`), which programs on the `scion-stack` crate ask instead of a
-//! daemon: where the AS's routers are, and segments, which they combine themselves.
+//! The endhost API (`scion.endhost.v1`), which programs built on the `scion-stack` crate use instead
+//! of a daemon: the addresses of the AS's routers, and segments, which they combine themselves.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use connectrpc::{ConnectError, Response, Router, handler_fn};
+use connectrpc::{ConnectError, Router};
 use endhost_api_protobuf::proto::scion::endhost::v1::{
     ListSegmentsRequest, ListSegmentsResponse, ListUnderlaysRequest, ListUnderlaysResponse,
     Router as BorderRouter, UdpUnderlay,
@@ -12,40 +11,29 @@ use endhost_api_protobuf::proto::scion::endhost::v1::{
 use hawser_topology::IsdAsn;
 use scion_protobuf::proto::control_plane::v1::PathSegment;
 
-use crate::cache::CachedSegment;
-use crate::clock::now;
+use crate::beacons::CachedSegments;
 use crate::error::LookupError;
 use crate::plane::Plane;
-use crate::shared::Shared;
+use crate::shared::{Service, Shared, now};
 
-/// Segments of one page when nothing is said (`segments_service.proto`).
+/// Segments of one page where a request sets no size (`segments_service.proto`).
 const PAGE: usize = 64;
 
 /// Most segments of one page: an answer stays below a megabyte.
 const MAX_PAGE: usize = 256;
 
-/// Adds both services of the API.
+/// Adds the methods of both services of the API.
 pub(crate) fn add(router: Router, shared: &Shared) -> Router {
-    let (underlays, segments) = (shared.clone(), shared.clone());
-    router
-        .route(
-            "scion.endhost.v1.UnderlayService",
-            "ListUnderlays",
-            handler_fn(move |_, request: ListUnderlaysRequest| {
-                let plane = underlays.lock();
-                let answer = plane.map(|plane| list_underlays(&plane, &request));
-                async move { Response::ok(answer?) }
-            }),
-        )
-        .route(
-            "scion.endhost.v1.SegmentsService",
-            "ListSegments",
-            handler_fn(move |_, request: ListSegmentsRequest| {
-                let plane = segments.lock().map_err(PageError::from);
-                let answer = plane.and_then(|mut plane| list_segments(&mut plane, &request, now()));
-                async move { Response::ok(answer?) }
-            }),
-        )
+    let router = Service::new(router, "scion.endhost.v1.UnderlayService", shared)
+        .method("ListUnderlays", |plane, request| {
+            Ok(list_underlays(plane, &request))
+        })
+        .router;
+    Service::new(router, "scion.endhost.v1.SegmentsService", shared)
+        .method("ListSegments", |plane, request| {
+            Ok(list_segments(plane, &request, now())?)
+        })
+        .router
 }
 
 /// The routers of the AS; none for other ASes than this one.
@@ -78,7 +66,7 @@ enum PageError {
     #[error("a page of {0} segments: ask for one or more, or for 0 to have {PAGE}")]
     Size(i32),
     #[error(
-        "page token '{0}' is not of this service or of segments gone by: ask for the first page"
+        "page token '{0}' is not of this service, or its segments have changed: ask for the first page"
     )]
     Token(String),
 }
@@ -105,7 +93,7 @@ fn list_segments(
         Ok(size) => size.min(MAX_PAGE),
         Err(_) => return Err(PageError::Size(request.page_size)),
     };
-    let start = start(&request.page_token, plane.generation())?;
+    let start = start(&request.page_token, plane.generation)?;
     let mut page = Page {
         range: start..start + size,
         seen: 0,
@@ -117,13 +105,13 @@ fn list_segments(
         ..ListSegmentsResponse::default()
     };
     if page.range.end < page.seen {
-        answer.next_page_token = format!("{}-{}", plane.generation(), page.range.end);
+        answer.next_page_token = format!("{}-{}", plane.generation, page.range.end);
     }
     Ok(answer)
 }
 
-/// The segment a page token says to start at. It holds for as long as the same segments are handed
-/// out.
+/// The segment at which the page of a token starts. A token is valid as long as the same segments
+/// are handed out.
 fn start(token: &str, generation: u64) -> Result<usize, PageError> {
     if token.is_empty() {
         return Ok(0);
@@ -138,10 +126,10 @@ fn start(token: &str, generation: u64) -> Result<usize, PageError> {
     usize::try_from(start).map_err(|_| PageError::Token(token.to_owned()))
 }
 
-/// The places in all lists, one after the other, that a page shows.
+/// The part of all lists, one after the other, that a page shows.
 struct Page {
     range: Range<usize>,
-    /// How many segments the lists so far had.
+    /// Number of segments in the lists so far.
     seen: usize,
 }
 
@@ -149,7 +137,7 @@ impl Page {
     fn of(
         &mut self,
         plane: &mut Plane,
-        list: &[Arc<CachedSegment>],
+        list: &CachedSegments,
     ) -> Result<Vec<PathSegment>, LookupError> {
         let before = self.seen;
         self.seen += list.len();

@@ -1,14 +1,66 @@
-//! Errors of lookups.
+//! Errors of a control plane.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use connectrpc::ConnectError;
-use hawser_topology::IsdAsn;
+use hawser_topology::{FileError, IsdAsn};
+
+use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
+
+/// Why a control plane cannot be read or served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlError {
+    /// The network, or a file of an AS's folder, cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The TRCs of the AS cannot be used.
+    #[error(transparent)]
+    Trust(#[from] hawser_trust::LoadError),
+    /// The folder has no parent.
+    #[error("{dir} is not in a lab's folder: name the AS's folder inside it", dir = .0.display())]
+    NoLab(PathBuf),
+    /// The network does not have the AS of the folder.
+    #[error("the network has no AS {0}: topology.json is of another network")]
+    NotInNetwork(IsdAsn),
+    /// A lifetime that segments cannot have.
+    #[error("segments cannot live for {0:?}: at least {MIN_LIFETIME:?}, at most {MAX_LIFETIME:?}")]
+    Lifetime(Duration),
+    /// A TCP address cannot be taken.
+    #[error("cannot serve {what} on {address}: {source}")]
+    Address {
+        /// What would be served there.
+        what: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The live socket cannot be taken.
+    #[error("cannot listen on {socket}: {source}", socket = socket.display())]
+    Socket {
+        /// The socket.
+        socket: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Another control service of the same AS runs, with this live socket.
+    #[error("a control service runs already on {socket}: stop it first", socket = .0.display())]
+    Runs(PathBuf),
+    /// A server ended by itself.
+    #[error("a server of the control service failed: {0}")]
+    Server(String),
+}
 
 /// A lookup without an answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
     #[error("{0} is not one AS: ask for an AS such as 1-ff00:0:110")]
     Wildcard(IsdAsn),
-    #[error("no AS {0} in this network: see network.json for those there are")]
+    #[error("no AS {0} in this network: network.json lists its ASes")]
     Unknown(IsdAsn),
     #[error("paths and segments start in the AS of this service, {local}, not in {asked}")]
     Foreign { local: IsdAsn, asked: IsdAsn },

@@ -1,23 +1,25 @@
-//! The network as a graph: ASes by number, the links of each, and which are up.
+//! The network as a graph: the links of each AS, and which are up.
 
 use std::collections::HashMap;
 
-use hawser_topology::{As, End, IsdAsn, Link, LinkKind, Network, Shape, Side};
+use hawser_topology::{End, IsdAsn, Link, LinkKind, Network, Shape, Side};
 
-/// A network whose links can go down and up and change their shape.
+/// A network whose links can go down and up and change their shape. ASes and links are named by
+/// their indices in the network.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    network: Network,
+    /// Changed by [`Graph::set_link`] only.
+    pub network: Network,
     up: Vec<bool>,
     index: HashMap<IsdAsn, usize>,
-    /// The links of each AS, as places in `network.links`.
+    /// The links of each AS, with its side of them.
     links: Vec<Vec<(usize, Side)>>,
 }
 
 /// A step over a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The link, as its place in the network.
+    /// The link.
     pub link: usize,
     /// The AS it leads to.
     pub to: usize,
@@ -60,34 +62,29 @@ impl Graph {
         }
     }
 
-    /// How many ASes there are.
-    pub fn len(&self) -> usize {
-        self.network.ases.len()
-    }
-
-    /// The place of an AS.
+    /// The AS with an ISD-AS.
     pub fn find(&self, isd_as: IsdAsn) -> Option<usize> {
         self.index.get(&isd_as).copied()
     }
 
-    /// The AS at a place.
-    pub fn r#as(&self, at: usize) -> &As {
-        &self.network.ases[at]
+    /// The ISD-AS of an AS.
+    pub fn isd_as(&self, at: usize) -> IsdAsn {
+        self.network.ases[at].isd_as
     }
 
-    /// How many links there are.
-    pub fn links(&self) -> usize {
-        self.network.links.len()
+    /// Whether an AS is a core AS.
+    pub fn is_core(&self, at: usize) -> bool {
+        self.network.ases[at].core
     }
 
-    /// The link at a place.
-    pub fn link(&self, at: usize) -> &Link {
-        &self.network.links[at]
-    }
-
-    /// The place of the link at an interface.
-    pub fn link_at(&self, isd_as: IsdAsn, id: u16) -> Option<usize> {
-        self.network.link_at(isd_as, id).map(|(at, _)| at)
+    /// The core ASes, of one ISD or of all.
+    pub fn core_ases(&self, isd: Option<u16>) -> Vec<usize> {
+        let ases = self.network.ases.iter().enumerate();
+        ases.filter(|(_, r#as)| {
+            r#as.core && isd.is_none_or(|isd| r#as.isd_as.isd().to_u16() == isd)
+        })
+        .map(|(at, _)| at)
+        .collect()
     }
 
     /// Takes a link down or up and gives it a shape. Returns whether anything changed.
@@ -122,19 +119,21 @@ impl Graph {
         self.links[of].iter().map(|&(link, _)| link)
     }
 
-    /// The steps a beacon can take from an AS, over links that are up.
+    /// The steps that a beacon can take from an AS, over links that are up.
     pub fn forward(&self, from: usize, along: Along) -> impl Iterator<Item = Step> {
-        self.steps(from, move |kind, side| match along {
-            Along::Core => kind == LinkKind::Core,
-            Along::Children => kind == LinkKind::Child && side == Side::A,
-        })
+        self.beacon_steps(from, along, Side::A)
     }
 
-    /// The steps a beacon can have come over to an AS, reversed.
+    /// The steps by which a beacon can have come to an AS, reversed.
     pub fn backward(&self, from: usize, along: Along) -> impl Iterator<Item = Step> {
+        self.beacon_steps(from, along, Side::B)
+    }
+
+    /// The steps from an AS, which is at `near` of links to children.
+    fn beacon_steps(&self, from: usize, along: Along, near: Side) -> impl Iterator<Item = Step> {
         self.steps(from, move |kind, side| match along {
             Along::Core => kind == LinkKind::Core,
-            Along::Children => kind == LinkKind::Child && side == Side::B,
+            Along::Children => kind == LinkKind::Child && side == near,
         })
     }
 

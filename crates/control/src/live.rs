@@ -21,7 +21,7 @@ pub enum Request {
         /// Rate and delay, which path metadata then announces.
         shape: Shape,
     },
-    /// Report addresses and links that are down.
+    /// Report the addresses, and the links that are down.
     Status,
     /// End the control service.
     Stop,
@@ -54,14 +54,14 @@ pub struct Status {
     pub down: Vec<(IsdAsn, u16)>,
 }
 
-/// Asks the control service that listens on `socket`, and waits for its reply.
+/// Sends a request to the control service that listens on `socket`, and waits for its reply.
 ///
 /// # Errors
 /// When none listens there, or it does not reply within 5 seconds.
 pub fn call(socket: &Path, request: &Request) -> Result<Reply, RpcError> {
     const CONTROL: Service = Service {
         name: "control service",
-        // It answers at once unless it is stopped.
+        // It replies at once unless its process is stopped.
         timeout: Duration::from_secs(5),
     };
     CONTROL.call(socket, request)

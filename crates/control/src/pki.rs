@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hawser_topology::{AsDir, IsdAsn};
+use hawser_topology::{AsDir, IsdAsn, as_folder};
 use hawser_trust::{LoadError, SignError, Signer, Store, TrcId};
 use scion_protobuf::proto::control_plane::v1::{PathSegment, TRCRequest};
 
-use crate::keys::as_folder;
-use crate::signed::Plain;
+use crate::segment::Plain;
 
 /// Why a segment cannot be signed.
 #[derive(Debug, thiserror::Error)]
@@ -21,8 +20,8 @@ pub(crate) enum PkiError {
     Foreign { asked: IsdAsn, found: IsdAsn },
 }
 
-/// The TRCs that the AS has, and the signer of every AS of the lab. Signers are loaded when they
-/// are first needed, so that a service of a large lab starts as quickly as one of a small lab.
+/// The AS's TRCs, and the signer of every AS of the lab. Signers are loaded when they are first
+/// needed, so that the first answer in a large lab comes as quickly as in a small one.
 pub(crate) struct Pki {
     lab: PathBuf,
     trcs: Store,
@@ -42,7 +41,7 @@ impl Pki {
     /// The signer of an AS.
     pub fn signer(&mut self, isd_as: IsdAsn) -> Result<&Signer, PkiError> {
         if !self.signers.contains_key(&isd_as) {
-            let signer = Signer::load(&as_folder(&self.lab, isd_as), &self.trcs)?;
+            let signer = Signer::load(&self.lab.join(as_folder(isd_as)), &self.trcs)?;
             let found = signer.isd_as();
             if found != isd_as {
                 return Err(PkiError::Foreign {
@@ -52,7 +51,6 @@ impl Pki {
             }
             self.signers.insert(isd_as, signer);
         }
-        // It was put there just now, or before.
         Ok(&self.signers[&isd_as])
     }
 

@@ -1,8 +1,9 @@
-//! The ways beacons take: loop-free routes between two ASes, the shortest ones, and of many the
-//! most diverse.
+//! The routes of beacons between two ASes, without loops: the shortest, and of many the most
+//! diverse.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::iter::successors;
 
 use crate::graph::{Along, Graph};
 
@@ -16,57 +17,56 @@ const MAX_CANDIDATES: usize = 256;
 /// Bound on the search's memory: about 1 MiB while it runs.
 const MAX_NODES: usize = 1 << 15;
 
-/// A loop-free way through the network, in the direction of beaconing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// A route through the network without loops, in the direction of beaconing.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Route {
-    /// The links, as places in the network.
+    /// The links.
     pub links: Vec<usize>,
     /// The ASes, one more than links.
     pub ases: Vec<usize>,
 }
 
-/// For each AS, how many links lie between it and `to` at least.
-pub(crate) fn distances(graph: &Graph, to: usize, along: Along) -> Vec<Option<u32>> {
-    let mut distance = vec![None; graph.len()];
+/// For each AS, the least number of links between it and `to`.
+fn distances(graph: &Graph, to: usize, along: Along) -> Vec<Option<u32>> {
+    let mut distance = vec![None; graph.network.ases.len()];
     distance[to] = Some(0);
-    let mut queue = VecDeque::from([(to, 0)]);
-    while let Some((at, so_far)) = queue.pop_front() {
+    let mut queue = VecDeque::from([(to, 1)]);
+    while let Some((at, links)) = queue.pop_front() {
         for step in graph.backward(at, along) {
             if distance[step.to].is_none() {
-                distance[step.to] = Some(so_far + 1);
-                queue.push_back((step.to, so_far + 1));
+                distance[step.to] = Some(links);
+                queue.push_back((step.to, links + 1));
             }
         }
     }
     distance
 }
 
-/// One more link on a partial route; the route is the chain of parents.
+/// The end of a partial route, which is the chain of parents.
 struct Node {
-    parent: Option<usize>,
-    link: usize,
+    /// The node before, and the link from there. `None` at the start.
+    parent: Option<(usize, usize)>,
     at: usize,
     links: u32,
 }
 
 /// Up to `limit` routes from `from` to `to`, ordered by length and links.
 ///
-/// `distance` is what [`distances`] gives for `to`. The search takes partial routes in the order of
-/// the least length they can still have, so the candidates are the shortest routes there are.
+/// The search takes partial routes in the order of the least length that they can still have, so the
+/// candidates are the shortest routes.
 pub(crate) fn routes(
     graph: &Graph,
     from: usize,
     to: usize,
     along: Along,
-    distance: &[Option<u32>],
     limit: usize,
 ) -> Vec<Route> {
+    let distance = distances(graph, to, along);
     let Some(least) = distance[from] else {
         return Vec::new();
     };
     let mut nodes = vec![Node {
         parent: None,
-        link: usize::MAX,
         at: from,
         links: 0,
     }];
@@ -89,14 +89,13 @@ pub(crate) fn routes(
             let total = links + 1 + rest;
             if total > MAX_SEGMENT_LINKS
                 || nodes.len() == MAX_NODES
-                || visited(&nodes, node, step.to)
+                || ancestors(&nodes, node).any(|node| node.at == step.to)
             {
                 continue;
             }
             open.push(Reverse((total, Reverse(nodes.len()))));
             nodes.push(Node {
-                parent: Some(node),
-                link: step.link,
+                parent: Some((node, step.link)),
                 at: step.to,
                 links: links + 1,
             });
@@ -107,34 +106,22 @@ pub(crate) fn routes(
     chosen
 }
 
-fn visited(nodes: &[Node], mut node: usize, r#as: usize) -> bool {
-    loop {
-        if nodes[node].at == r#as {
-            return true;
-        }
-        match nodes[node].parent {
-            Some(parent) => node = parent,
-            None => return false,
-        }
-    }
+/// A node and all before it, back to the start.
+fn ancestors(nodes: &[Node], node: usize) -> impl Iterator<Item = &Node> {
+    successors(nodes.get(node), |node| nodes.get(node.parent?.0))
 }
 
-fn unwind(nodes: &[Node], mut node: usize) -> Route {
-    let mut links = Vec::with_capacity(nodes[node].links as usize);
-    let mut ases = Vec::with_capacity(nodes[node].links as usize + 1);
-    ases.push(nodes[node].at);
-    while let Some(parent) = nodes[node].parent {
-        links.push(nodes[node].link);
-        ases.push(nodes[parent].at);
-        node = parent;
-    }
+fn unwind(nodes: &[Node], node: usize) -> Route {
+    let chain = || ancestors(nodes, node);
+    let mut ases: Vec<_> = chain().map(|node| node.at).collect();
+    let mut links: Vec<_> = chain().filter_map(|node| Some(node.parent?.1)).collect();
     links.reverse();
     ases.reverse();
     Route { links, ases }
 }
 
-/// Takes `limit` of the routes: always the one with the least sum of its length and of how often
-/// its links are in the routes taken before.
+/// Takes `limit` of the routes: each time the one with the least sum of its length and of the times
+/// that its links are in the routes taken before.
 fn most_diverse(mut routes: Vec<Route>, limit: usize) -> Vec<Route> {
     if routes.len() <= limit {
         return routes;

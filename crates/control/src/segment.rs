@@ -1,29 +1,42 @@
-//! Path segments: a route, and for each AS on it a hop field with its MAC.
+//! Path segments: a route, and for each AS on it what it announces, with the MACs of its hop fields.
 
 use std::time::Duration;
 
+use hawser_topology::IsdAsn;
+use scion_protobuf::buffa::{EnumValue, Message, MessageField};
+use scion_protobuf::proto::control_plane::v1::{
+    ASEntry, ASEntrySignedBody, BandwidthInfo, HopEntry, HopField, LatencyInfo, LinkType,
+    PathSegment, PathSegmentExtensions, PeerEntry, SegmentInformation, StaticInfoExtension,
+};
+use scion_protobuf::proto::crypto::v1::{Header, HeaderAndBodyInternal, SignedMessage};
 use sciparse::dataplane_path::standard::mac::algo::{calculate_hop_mac, mac_beta_step};
 use sciparse::dataplane_path::standard::types::exp_time_to_duration;
 
-use crate::graph::Graph;
+use crate::graph::{Along, Graph, Step};
 use crate::routes::Route;
+use crate::wire::{kbit, timestamp};
 
-/// When segments were made and until when they hold.
+/// Shortest lifetime of segments: half of it must be left for a path to be of use.
+pub const MIN_LIFETIME: Duration = Duration::from_secs(2);
+/// Longest lifetime of segments: 256 units of a hop field's `ExpTime`.
+pub const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// When segments were made and when they expire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     /// Unix seconds at which they were made.
     pub made: u64,
     /// Unix seconds at which they expire.
     pub expiry: u64,
-    /// The timestamp of the info field. It may lie before `made`, since hop fields count their life
-    /// in units of 337.5 s.
+    /// The timestamp of the info field. It may lie before `made`, since hop fields count their
+    /// lifetime in units of 337.5 s.
     pub timestamp: u32,
-    /// The hop fields' life, in those units less one.
+    /// The hop fields' lifetime, in those units less one.
     pub exp_time: u8,
 }
 
 impl Stamp {
-    /// Segments made at `now` (Unix seconds) that hold for `lifetime` (between [`MIN_LIFETIME`] and
+    /// Segments made at `now` (Unix seconds) that live for `lifetime` (between [`MIN_LIFETIME`] and
     /// [`MAX_LIFETIME`]; whole seconds count).
     pub fn new(now: u64, lifetime: Duration) -> Self {
         let lifetime = lifetime.clamp(MIN_LIFETIME, MAX_LIFETIME).as_secs();
@@ -40,113 +53,168 @@ impl Stamp {
         }
     }
 
-    /// Whether segments are to be made anew: half of their life is over, or the clock was set back.
+    /// Whether segments must be made anew: half of their lifetime is over, or the clock was set
+    /// back.
     pub fn is_due(&self, now: u64) -> bool {
         now < self.made || now >= self.made + (self.expiry - self.made) / 2
     }
 }
 
-/// Shortest life of segments: half of it must be left for a path to be of use.
-pub const MIN_LIFETIME: Duration = Duration::from_secs(2);
-/// Longest life of segments: 256 units of a hop field's `ExpTime`.
-pub const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-
-/// A hop field, seen in the direction of beaconing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hop {
-    /// The interface by which the beacon came in, 0 at the start.
-    pub ingress: u16,
-    /// The interface by which it left, 0 at the end.
-    pub egress: u16,
-    /// The AS's MAC.
-    pub mac: [u8; 6],
+/// A segment as its ASes announce it, not yet signed.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    /// The encoded `SegmentInformation`.
+    pub info: Vec<u8>,
+    /// Each AS with its encoded `ASEntrySignedBody`.
+    pub entries: Vec<(IsdAsn, Vec<u8>)>,
+    /// When it was made, in Unix seconds.
+    pub made: u64,
 }
 
-/// A hop field that enters the segment over a peering link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer {
-    /// The peering link.
-    pub link: usize,
-    /// The AS at its other end.
-    pub to: usize,
-    /// The hop field; its ingress is the AS's own end of the link.
-    pub hop: Hop,
-}
-
-/// A path segment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Segment {
-    /// Where it leads.
-    pub route: Route,
-    /// When it was made.
-    pub stamp: Stamp,
-    /// The accumulator with which the MAC of each AS is made; one more than ASes. The first is the
-    /// segment's ID.
-    pub betas: Vec<u16>,
-    /// The hop fields, one for each AS.
-    pub hops: Vec<Hop>,
-    /// The peering hop fields of each AS.
-    pub peers: Vec<Vec<Peer>>,
-}
-
-impl Segment {
-    /// The segment over a route, each hop field with the MAC of its AS.
+impl Plain {
+    /// The segment over a route, each hop field with the MAC of its AS. `keys` are the hop keys of
+    /// all ASes.
     ///
-    /// `keys` are the hop keys of all ASes. The first AS adds no peering entries: scionproto's
+    /// Segments along children carry peering entries, but for their first AS: scionproto's
     /// originator passes none to its extender.
     pub fn new(
         graph: &Graph,
         keys: &[[u8; 16]],
-        route: Route,
+        route: &Route,
         stamp: Stamp,
-        peering: bool,
+        along: Along,
     ) -> Self {
-        let count = route.ases.len();
-        let mut segment = Self {
-            betas: Vec::with_capacity(count + 1),
-            hops: Vec::with_capacity(count),
-            peers: Vec::with_capacity(count),
-            route,
-            stamp,
-        };
-        let mut beta = segment_id(graph, &segment.route, stamp.timestamp);
-        segment.betas.push(beta);
-        for (at, &r#as) in segment.route.ases.iter().enumerate() {
-            let id = |link: &usize| graph.end(*link, r#as).id;
-            let before = at.checked_sub(1).and_then(|i| segment.route.links.get(i));
-            let ingress = before.map_or(0, id);
-            let egress = segment.route.links.get(at).map_or(0, id);
-            let hop = |beta, ingress| Hop {
-                ingress,
-                egress,
-                mac: calculate_hop_mac(
-                    beta,
-                    stamp.timestamp,
-                    stamp.exp_time,
-                    ingress,
-                    egress,
-                    &keys[r#as],
-                ),
+        let id = segment_id(graph, route, stamp.timestamp);
+        let mut beta = id;
+        let entry = |(at, &r#as): (usize, &usize)| {
+            let id = |link| graph.end(link, r#as).id;
+            let before = at.checked_sub(1).map(|at| route.links[at]);
+            let egress = route.links.get(at).copied();
+            let hop = |beta, ingress: Option<usize>| {
+                let (ingress, egress) = (ingress.map_or(0, id), egress.map_or(0, id));
+                let Stamp {
+                    timestamp,
+                    exp_time,
+                    ..
+                } = stamp;
+                let key = &keys[r#as];
+                let mac = calculate_hop_mac(beta, timestamp, exp_time, ingress, egress, key);
+                let field = HopField {
+                    ingress: ingress.into(),
+                    egress: egress.into(),
+                    exp_time: exp_time.into(),
+                    mac: mac.to_vec(),
+                };
+                (MessageField::some(field), mac)
             };
-            let main = hop(beta, ingress);
-            beta = mac_beta_step(beta, main.mac);
+            let (hop_field, mac) = hop(beta, before);
+            beta = mac_beta_step(beta, mac);
             // A peering hop field chains to the AS's main one, as the next AS does (scionproto,
             // control/beaconing/extender.go). sciparse's `AsEntry::update_macs` uses the
             // accumulator before it instead, which no router accepts.
-            let mut peers = Vec::new();
-            if peering && at > 0 {
-                peers.extend(graph.peers(r#as).map(|step| Peer {
-                    link: step.link,
-                    to: step.to,
-                    hop: hop(beta, graph.end(step.link, r#as).id),
-                }));
-            }
-            segment.betas.push(beta);
-            segment.hops.push(main);
-            segment.peers.push(peers);
+            let peering = along == Along::Children && at > 0;
+            let peers = graph.peers(r#as).filter(|_| peering);
+            let peers: Vec<Step> = peers.collect();
+            let peer_entry = |peer: &Step| PeerEntry {
+                peer_isd_as: graph.isd_as(peer.to).to_u64(),
+                peer_interface: graph.end(peer.link, peer.to).id.into(),
+                peer_mtu: graph.network.links[peer.link].mtu.into(),
+                hop_field: hop(beta, Some(peer.link)).0,
+            };
+            let next = route.ases.get(at + 1);
+            let body = ASEntrySignedBody {
+                isd_as: graph.isd_as(r#as).to_u64(),
+                next_isd_as: next.map_or(0, |&next| graph.isd_as(next).to_u64()),
+                hop_entry: MessageField::some(HopEntry {
+                    hop_field,
+                    ingress_mtu: before.map_or(0, |link| graph.network.links[link].mtu.into()),
+                }),
+                peer_entries: peers.iter().map(peer_entry).collect(),
+                mtu: graph.network.ases[r#as].mtu.into(),
+                extensions: MessageField::some(PathSegmentExtensions {
+                    static_info: MessageField::some(static_info(graph, r#as, egress, &peers)),
+                    ..PathSegmentExtensions::default()
+                }),
+            };
+            (graph.isd_as(r#as), body.encode_to_vec())
+        };
+        let entries = route.ases.iter().enumerate().map(entry).collect();
+        let info = SegmentInformation {
+            timestamp: stamp.timestamp.into(),
+            segment_id: id.into(),
+        };
+        Self {
+            info: info.encode_to_vec(),
+            entries,
+            made: stamp.made,
         }
-        segment
     }
+
+    /// The segment in the form of a signed one, without signatures.
+    pub fn unsigned(&self) -> PathSegment {
+        let header = Header {
+            timestamp: timestamp(self.made),
+            ..Header::default()
+        };
+        let header = header.encode_to_vec();
+        let entry = |(_, body): &(IsdAsn, Vec<u8>)| {
+            let parts = HeaderAndBodyInternal {
+                header: header.clone(),
+                body: body.clone(),
+            };
+            ASEntry {
+                signed: MessageField::some(SignedMessage {
+                    header_and_body: parts.encode_to_vec(),
+                    signature: Vec::new(),
+                }),
+                ..ASEntry::default()
+            }
+        };
+        PathSegment {
+            segment_info: self.info.clone(),
+            as_entries: self.entries.iter().map(entry).collect(),
+        }
+    }
+}
+
+/// What an AS announces of its links in a segment: of the one by which the beacon leaves, and of
+/// its peering links. Inside the AS there is no delay and no limit; between two of its routers there
+/// is one hop.
+fn static_info(
+    graph: &Graph,
+    r#as: usize,
+    egress: Option<usize>,
+    peers: &[Step],
+) -> StaticInfoExtension {
+    let mut info = StaticInfoExtension {
+        note: graph.network.ases[r#as].note.clone().unwrap_or_default(),
+        ..StaticInfoExtension::default()
+    };
+    let (mut latency, mut bandwidth) = (LatencyInfo::default(), BandwidthInfo::default());
+    for link in egress.into_iter().chain(peers.iter().map(|peer| peer.link)) {
+        let id = graph.end(link, r#as).id.into();
+        let shape = &graph.network.links[link].shape;
+        let delay = u32::try_from(shape.delay.as_micros()).unwrap_or(u32::MAX);
+        latency.inter.insert(id, delay);
+        if shape.rate.is_some() {
+            bandwidth.inter.insert(id, kbit(shape));
+        }
+        info.link_type
+            .insert(id, EnumValue::Known(LinkType::Direct));
+    }
+    // The hops through the AS, between the egress and any other interface.
+    if let Some(egress) = egress {
+        let router = &graph.end(egress, r#as).router;
+        for link in graph.all(r#as).filter(|&link| link != egress) {
+            let other = graph.end(link, r#as);
+            latency.intra.insert(other.id.into(), 0);
+            let hops = u32::from(other.router != *router);
+            info.internal_hops.insert(other.id.into(), hops);
+        }
+    }
+    info.latency = MessageField::some(latency);
+    info.bandwidth = MessageField::some(bandwidth);
+    info
 }
 
 /// A segment's ID: FNV-1a over its interfaces and its time, folded to 16 bits. SCION asks for a
@@ -161,7 +229,7 @@ fn segment_id(graph: &Graph, route: &Route, timestamp: u32) -> u16 {
     };
     add(u64::from(timestamp));
     for (&link, &r#as) in route.links.iter().zip(&route.ases) {
-        add(graph.r#as(r#as).isd_as.to_u64());
+        add(graph.isd_as(r#as).to_u64());
         add(u64::from(graph.end(link, r#as).id));
     }
     (hash ^ (hash >> 16) ^ (hash >> 32) ^ (hash >> 48)) as u16

@@ -1,104 +1,98 @@
-//! The sockets of a control service.
+//! The sockets of a control plane.
 
 use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::Duration;
 
 use connectrpc::{CompressionRegistry, ConnectRpcService, Router, Server};
 use hawser_kernel::rpc::{self, Lines, SocketFile};
-use hawser_topology::IsdAsn;
+use hawser_topology::AsDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::daemon::Daemon;
-use crate::endhost_api;
+use crate::error::{ControlError, LookupError};
 use crate::live::{Reply, Request, Status};
-use crate::lookup::Lookup;
+use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
 use crate::shared::Shared;
-use crate::trust::Material;
-
-/// Why a control service cannot serve.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// A TCP address cannot be taken.
-    #[error("cannot serve {what} on {address}: {source}")]
-    Address {
-        /// What would be served there.
-        what: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The live socket cannot be taken.
-    #[error("cannot listen on {socket}: {source}", socket = socket.display())]
-    Socket {
-        /// The socket.
-        socket: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Another control service of the same AS runs.
-    #[error("a control service runs already on {socket}: stop it first", socket = socket.display())]
-    Runs {
-        /// Its live socket.
-        socket: PathBuf,
-    },
-    /// A server ended by itself.
-    #[error("a server of the control service failed: {0}")]
-    Server(String),
-}
+use crate::{control_service, daemon, endhost_api, source};
 
 /// Time that open requests have to end when the service stops.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A control service that has its addresses and does not serve yet.
-pub struct Bound {
+/// Where SCION programs look for the daemon by default.
+const DAEMON_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 30255));
+
+/// Default lifetime of segments: 64 units of a hop field's `ExpTime`, as in scionproto.
+const LIFETIME: Duration = Duration::from_secs(6 * 3600);
+
+/// The control service and the daemon of an AS, which have their addresses and do not serve yet.
+pub struct Control {
     shared: Shared,
     daemon: TcpListener,
     services: Vec<TcpListener>,
     live: UnixListener,
-    status: Status,
+    pub(crate) status: Status,
     /// Removed when this is dropped.
     socket: SocketFile,
 }
 
-impl Bound {
-    pub(crate) async fn new(
-        shared: Shared,
-        isd_as: IsdAsn,
+impl Control {
+    /// The control plane of the AS whose folder is `dir`, inside its lab's folder: takes
+    /// 127.0.0.1:30255 for the daemon API, the addresses in `topology.json` for the control service,
+    /// and the live socket.
+    ///
+    /// Segments live for `lifetime`, in whole seconds; by default, for 6 hours. They are made anew
+    /// after half of it, so a path that is given out always has the other half left.
+    ///
+    /// Only `topology.json` is read now. All other files of the lab are read at the first request
+    /// that needs them, which fails if they cannot be, so the cost of starting does not grow with
+    /// the network.
+    ///
+    /// # Errors
+    /// When `topology.json` is missing or not valid, `dir` is in no folder, `lifetime` is shorter
+    /// than 2 s or longer than 24 h, or an address cannot be taken.
+    pub async fn bind(dir: &AsDir, lifetime: Option<Duration>) -> Result<Self, ControlError> {
+        let services = dir.topology()?.control_service.into_values().collect();
+        Self::bind_at(dir, lifetime, DAEMON_ADDRESS, services).await
+    }
+
+    /// As [`Self::bind`], on other addresses; port 0 takes a free one.
+    pub(crate) async fn bind_at(
+        dir: &AsDir,
+        lifetime: Option<Duration>,
         daemon: SocketAddr,
-        services: &[SocketAddr],
-        socket: PathBuf,
-    ) -> Result<Self, RunError> {
+        services: Vec<SocketAddr>,
+    ) -> Result<Self, ControlError> {
+        let isd_as = dir.topology()?.isd_as;
+        source::lab_of(dir)?;
+        let lifetime = lifetime.unwrap_or(LIFETIME);
+        if !(MIN_LIFETIME..=MAX_LIFETIME).contains(&lifetime) {
+            return Err(ControlError::Lifetime(lifetime));
+        }
         let (daemon, daemon_at) = listen("the daemon API", daemon).await?;
         let mut listeners = Vec::new();
         let mut control = Vec::new();
-        for &service in services {
+        for service in services {
             let (listener, at) = listen("segment lookups", service).await?;
             listeners.push(listener);
             control.push(at);
         }
+        let socket = dir.control_socket();
         let listen = || {
             let (live, file) = rpc::listen(&socket)?;
             Ok((UnixListener::from_std(live)?, file))
         };
         let (live, file) = listen().map_err(|source: io::Error| match source.kind() {
-            io::ErrorKind::AddrInUse => RunError::Runs {
-                socket: socket.clone(),
-            },
-            _ => RunError::Socket {
+            io::ErrorKind::AddrInUse => ControlError::Runs(socket.clone()),
+            _ => ControlError::Socket {
                 socket: socket.clone(),
                 source,
             },
         })?;
         Ok(Self {
-            shared,
+            shared: Shared::new(dir.clone(), lifetime),
             daemon,
             services: listeners,
             live,
@@ -112,21 +106,11 @@ impl Bound {
         })
     }
 
-    /// Where the daemon API is served.
-    pub fn daemon_address(&self) -> SocketAddr {
-        self.status.daemon
-    }
-
-    /// Where segment lookups are served.
-    pub fn service_addresses(&self) -> &[SocketAddr] {
-        &self.status.control
-    }
-
-    /// Serves until `shutdown` is ready or a request to stop comes.
+    /// Serves until `shutdown` is ready or [`Request::Stop`] comes.
     ///
     /// # Errors
     /// When a server fails.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), RunError> {
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ControlError> {
         let Self {
             shared,
             daemon,
@@ -137,12 +121,10 @@ impl Bound {
         } = self;
         let (stop, stopped) = watch::channel(false);
         let mut servers = JoinSet::new();
-        let router = Router::new().add_service(Arc::new(Daemon(shared.clone())));
+        let router = daemon::add(Router::new(), &shared);
         servers.spawn(serve(daemon, router, stopped.clone()));
         for service in services {
-            let router = Router::new()
-                .add_service(Arc::new(Lookup(shared.clone())))
-                .add_service(Arc::new(Material(shared.clone())));
+            let router = control_service::add(Router::new(), &shared);
             let router = endhost_api::add(router, &shared);
             servers.spawn(serve(service, router, stopped.clone()));
         }
@@ -152,14 +134,14 @@ impl Bound {
             () = shutdown => Ok(()),
             _ = ended.recv() => Ok(()),
             never = live => never,
-            Some(joined) = servers.join_next() => Err(RunError::Server(match joined {
+            Some(joined) = servers.join_next() => Err(ControlError::Server(match joined {
                 Ok(Ok(())) => "it ended by itself".to_owned(),
                 Ok(Err(reason)) => reason,
                 Err(panic) => panic.to_string(),
             })),
         };
         drop(socket);
-        // Servers end when they are told to, or when the sender is gone.
+        // Servers end when this is sent, or when the sender is gone.
         let _ = stop.send(true);
         let rest = async { while servers.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, rest).await.is_err() {
@@ -172,8 +154,8 @@ impl Bound {
 async fn listen(
     what: &'static str,
     address: SocketAddr,
-) -> Result<(TcpListener, SocketAddr), RunError> {
-    let failed = |source| RunError::Address {
+) -> Result<(TcpListener, SocketAddr), ControlError> {
+    let failed = |source| ControlError::Address {
         what,
         address,
         source,
@@ -199,7 +181,7 @@ async fn serve(
         .map_err(|e| e.to_string())
 }
 
-/// Answers on the live socket; tells `end` when asked to stop.
+/// Answers on the live socket; sends to `end` on a request to stop.
 async fn serve_live(
     listener: UnixListener,
     shared: Shared,
@@ -262,19 +244,21 @@ fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {
                 message: format!("the network has no interface {}#{}", a.0, a.1),
             },
         },
-        Request::Status => match shared.lock() {
-            Ok(plane) => Reply::Status(Status {
-                down: plane
-                    .graph
-                    .down()
-                    .map(|link| (link.a.isd_as, link.a.id))
-                    .collect(),
-                ..status.clone()
-            }),
-            Err(error) => Reply::Error {
-                message: error.to_string(),
-            },
-        },
+        Request::Status => {
+            let down = shared.with(|plane| {
+                let down = plane.beacons.graph.down();
+                Ok::<_, LookupError>(down.map(|link| (link.a.isd_as, link.a.id)).collect())
+            });
+            match down {
+                Ok(down) => Reply::Status(Status {
+                    down,
+                    ..status.clone()
+                }),
+                Err(error) => Reply::Error {
+                    message: error.to_string(),
+                },
+            }
+        }
         Request::Stop => Reply::Done,
     }
 }

@@ -1,150 +1,161 @@
-//! The state that the services of a control plane share.
+//! The state that the services of a control plane share, and the methods answered from it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hawser_topology::{IsdAsn, Shape};
+use connectrpc::{
+    ConnectError, Encodable, JsonDeserialize, JsonSerialize, Response, Router, handler_fn,
+};
+use hawser_topology::{AsDir, IsdAsn, Shape};
+use scion_protobuf::buffa::Message;
 
 use crate::error::LookupError;
 use crate::plane::Plane;
-use crate::source::Source;
+use crate::source;
 
-/// The state that the services share: made when it is first needed.
+/// The state that the services share: read from the AS's folder when it is first needed.
 #[derive(Clone)]
-pub(crate) struct Shared(Arc<State>);
+pub(crate) struct Shared(Arc<Mutex<State>>);
 
 struct State {
-    plane: OnceLock<Mutex<Plane>>,
-    waiting: Mutex<Waiting>,
-}
-
-/// What the plane is made of.
-struct Waiting {
-    /// None when it has been taken.
-    source: Option<Source>,
-    /// Why it could not be made.
-    failure: Option<String>,
-    /// Changes of links since the service started, which the files may not have.
+    dir: AsDir,
+    lifetime: Duration,
+    /// Changes of links since the service started: the files may not have them yet.
     changes: BTreeMap<(IsdAsn, u16), (bool, Shape)>,
+    /// `None` until it is first needed, then the control plane or why it cannot be read.
+    plane: Option<Result<Plane, String>>,
 }
 
 impl Shared {
-    pub fn new(source: Source) -> Self {
-        Self(Arc::new(State {
-            plane: OnceLock::new(),
-            waiting: Mutex::new(Waiting {
-                source: Some(source),
-                failure: None,
-                changes: BTreeMap::new(),
-            }),
-        }))
+    /// The state of the AS whose folder is `dir`, with segments that live for `lifetime`.
+    pub fn new(dir: AsDir, lifetime: Duration) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            dir,
+            lifetime,
+            changes: BTreeMap::new(),
+            plane: None,
+        })))
     }
 
-    /// Held for the time of one answer, never across an await.
+    /// Makes one answer from the control plane, which is read first if that has not been tried.
     ///
     /// # Errors
-    /// When the network cannot be read.
-    pub fn lock(&self) -> Result<MutexGuard<'_, Plane>, LookupError> {
-        let plane = match self.0.plane.get() {
-            Some(plane) => plane,
-            None => {
-                let mut waiting = lock(&self.0.waiting);
-                match self.0.plane.get() {
-                    // Made while this caller waited.
-                    Some(plane) => plane,
-                    None => {
-                        let plane = waiting.plane()?;
-                        self.0.plane.get_or_init(|| Mutex::new(plane))
-                    }
-                }
+    /// When the network cannot be read, and those of `answer`.
+    pub fn with<T, E: From<LookupError>>(
+        &self,
+        answer: impl FnOnce(&mut Plane) -> Result<T, E>,
+    ) -> Result<T, E> {
+        // A panic in one answer leaves at worst a cache half filled.
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        let plane = state.plane.get_or_insert_with(|| {
+            let read = source::load(&state.dir, state.lifetime);
+            let mut plane = read.map_err(|error| {
+                tracing::error!("the network cannot be read: {error}");
+                error.to_string()
+            })?;
+            for (a, (up, shape)) in std::mem::take(&mut state.changes) {
+                plane.set_link_at(a, up, shape);
             }
-        };
-        Ok(lock(plane))
-    }
-
-    /// Takes a link down or up and gives it a shape; false when the network has no such interface.
-    /// Before the network is read, which such a change is no reason for, the answer is true for
-    /// any.
-    pub fn set_link(&self, a: (IsdAsn, u16), up: bool, shape: Shape) -> bool {
-        let mut waiting = lock(&self.0.waiting);
-        let Some(plane) = self.0.plane.get() else {
-            waiting.changes.insert(a, (up, shape));
-            return true;
-        };
-        set_link(&mut lock(plane), a, up, shape)
-    }
-}
-
-impl Waiting {
-    fn plane(&mut self) -> Result<Plane, LookupError> {
-        if let Some(source) = self.source.take() {
-            match source.plane() {
-                Ok(mut plane) => {
-                    for (a, (up, shape)) in std::mem::take(&mut self.changes) {
-                        set_link(&mut plane, a, up, shape);
-                    }
-                    return Ok(plane);
-                }
-                Err(error) => {
-                    tracing::error!("the network cannot be read: {error}");
-                    self.failure = Some(error.to_string());
-                }
-            }
+            Ok(plane)
+        });
+        match plane {
+            Ok(plane) => answer(plane),
+            Err(reason) => Err(LookupError::NoNetwork(reason.clone()).into()),
         }
-        let reason = self.failure.clone().unwrap_or_default();
-        Err(LookupError::NoNetwork(reason))
+    }
+
+    /// Takes a link down or up and gives it a shape. Returns false when the network has no such
+    /// interface; true for any interface while the network has not been read, which this does not
+    /// cause.
+    pub fn set_link(&self, a: (IsdAsn, u16), up: bool, shape: Shape) -> bool {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Ok(plane)) = &mut state.plane {
+            return plane.set_link_at(a, up, shape);
+        }
+        state.changes.insert(a, (up, shape));
+        true
     }
 }
 
-fn set_link(plane: &mut Plane, a: (IsdAsn, u16), up: bool, shape: Shape) -> bool {
-    let Some(link) = plane.graph.link_at(a.0, a.1) else {
-        return false;
-    };
-    plane.set_link(link, up, shape);
-    true
+/// A gRPC service whose methods are added to a router.
+pub(crate) struct Service<'a> {
+    pub router: Router,
+    name: &'static str,
+    shared: &'a Shared,
 }
 
-/// A panic in one answer leaves at worst a cache half filled.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl<'a> Service<'a> {
+    /// A service without methods.
+    pub fn new(router: Router, name: &'static str, shared: &'a Shared) -> Self {
+        Self {
+            router,
+            name,
+            shared,
+        }
+    }
+
+    /// Adds a method that `answer` makes the responses of.
+    pub fn method<Q, A, B>(
+        mut self,
+        name: &str,
+        answer: fn(&mut Plane, Q) -> Result<B, ConnectError>,
+    ) -> Self
+    where
+        Q: Message + JsonDeserialize + Send + 'static,
+        A: Message + JsonSerialize + Send + 'static,
+        B: Encodable<A> + Send + 'static,
+    {
+        let shared = self.shared.clone();
+        let handler = handler_fn(move |_, request| {
+            let answer = shared.with(|plane| answer(plane, request));
+            async move { Response::ok(answer?) }
+        });
+        self.router = self.router.route(self.name, name, handler);
+        self
+    }
+}
+
+/// The time now, in Unix seconds.
+pub(crate) fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::Control;
-    use crate::testing::Lab;
+    use crate::testing::{Lab, ia};
 
     fn later(lab: &Lab, isd_as: &str) -> Shared {
-        let dir = lab.dir(isd_as.parse().unwrap());
-        Shared::new(Control::load_later(&dir).unwrap().into_source())
+        Shared::new(lab.dir(ia(isd_as)), Duration::from_secs(60))
     }
 
     #[test]
     fn changes_before_the_first_request_are_in_its_answer() {
         let lab = Lab::ready("fig4");
-        let (a, b): (IsdAsn, IsdAsn) = (
-            "1-ff00:0:110".parse().unwrap(),
-            "1-ff00:0:111".parse().unwrap(),
-        );
+        let (a, b) = (ia("1-ff00:0:110"), ia("1-ff00:0:111"));
         let shared = later(&lab, "1-ff00:0:110");
         let shape = Shape {
             delay: Duration::from_millis(7),
             ..Shape::default()
         };
         assert!(shared.set_link((a, 1), false, shape));
-        // What the network turns out not to have.
+        // An interface that the network turns out not to have.
         assert!(shared.set_link((a, 9), false, shape));
-        let mut plane = shared.lock().unwrap();
-        let down: Vec<_> = plane.graph.down().map(|link| link.a.id).collect();
-        assert_eq!(down, [1]);
-        assert!(plane.paths(a, b, 0).is_ok());
-        drop(plane);
+        let down = || {
+            shared.with(|plane| {
+                let down: Vec<_> = plane.beacons.graph.down().map(|link| link.a.id).collect();
+                assert!(plane.paths(a, b, 0).is_ok());
+                Ok::<_, LookupError>(down)
+            })
+        };
+        assert_eq!(down(), Ok(vec![1]));
         assert!(shared.set_link((b, 1), true, shape));
         assert!(!shared.set_link((a, 9), true, shape));
-        assert_eq!(shared.lock().unwrap().graph.down().count(), 0);
+        assert_eq!(down(), Ok(vec![]));
     }
 
     #[test]
@@ -153,7 +164,8 @@ mod tests {
         let shared = later(&lab, "1-ff00:0:110");
         std::fs::write(lab.folder.path().join("network.json"), "{").unwrap();
         for _ in 0..2 {
-            let error = shared.lock().err().unwrap().to_string();
+            let answer = shared.with(|_| Ok::<_, LookupError>(()));
+            let error = answer.unwrap_err().to_string();
             assert!(error.contains("network.json"), "{error}");
         }
     }

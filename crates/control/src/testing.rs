@@ -1,18 +1,18 @@
 //! Networks for tests: folders as the lab writes them, and a router that walks paths hop by hop.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
 use hawser_topology::{
     As, AsDir, AsTopology, Bfd, BorderRouter, End, Interface, IsdAsn, Link, LinkAddresses,
-    LinkKind, LinkTo, Network, Shape, Side, Underlay,
+    LinkKind, LinkTo, Network, Shape, Side, Underlay, as_folder,
 };
 
 use crate::graph::Graph;
 use crate::plane::Plane;
-use crate::{Control, as_folder};
+use crate::{Control, ControlError};
 
 mod walk;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::Duration;
-
 pub(crate) use self::walk::walk;
 
 pub(crate) fn ia(text: &str) -> IsdAsn {
@@ -141,7 +141,8 @@ impl Lab {
             cert_issuer: r#as.cert_issuer,
         });
         let roles: Vec<_> = roles.collect();
-        hawser_trust::write(&roles, |isd_as| as_folder(lab.folder.path(), isd_as)).unwrap();
+        let folder = |isd_as| lab.folder.path().join(as_folder(isd_as));
+        hawser_trust::write(&roles, folder).unwrap();
         lab
     }
 
@@ -154,16 +155,13 @@ impl Lab {
     }
 
     pub fn dir(&self, isd_as: IsdAsn) -> AsDir {
-        AsDir::new(as_folder(self.folder.path(), isd_as))
+        AsDir::new(self.folder.path().join(as_folder(isd_as)))
     }
 
     /// A control plane on free ports.
-    pub fn control(&self, isd_as: &str) -> Control {
+    pub async fn control(&self, isd_as: &str) -> Result<Control, ControlError> {
         let any = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-        Control::load(&self.dir(ia(isd_as)))
-            .unwrap()
-            .with_daemon_address(any)
-            .with_service_addresses(vec![any])
+        Control::bind_at(&self.dir(ia(isd_as)), None, any, vec![any]).await
     }
 }
 

@@ -12,7 +12,7 @@ use scion_protobuf::proto::daemon::v1::{
     PathInterface, PathsResponse, Underlay,
 };
 
-/// Life of the empty path inside an AS, in seconds: scionproto's `MaxTTL`.
+/// Lifetime of the empty path inside an AS, in seconds: scionproto's `MaxTTL`.
 const LOCAL_LIFETIME: u64 = 24 * 3600;
 
 /// The one path to the AS itself: empty.
@@ -67,25 +67,19 @@ fn message(topology: &AsTopology, path: &Combined) -> Path {
     }
 }
 
-/// scionproto says -1 ns where nothing is announced.
+/// As scionproto: -1 ns where nothing is announced.
 fn latency(latency: &Option<std::time::Duration>) -> Duration {
-    latency.map_or(
-        Duration {
-            nanos: -1,
-            ..Duration::default()
-        },
-        Duration::from,
-    )
+    latency.map_or_else(|| Duration::from_secs_nanos(0, -1), Duration::from)
 }
 
+/// As scionproto: all zeros where nothing is announced.
 fn geo(geo: &Option<Geo>) -> GeoCoordinates {
-    geo.as_ref()
-        .map(|geo| GeoCoordinates {
-            latitude: geo.latitude,
-            longitude: geo.longitude,
-            address: geo.address.clone(),
-        })
-        .unwrap_or_default()
+    let geo = geo.clone().unwrap_or_default();
+    GeoCoordinates {
+        latitude: geo.latitude,
+        longitude: geo.longitude,
+        address: geo.address,
+    }
 }
 
 fn discovery(services: &Discovery) -> DiscoveryInformation {
@@ -122,17 +116,13 @@ fn next_hop(topology: &AsTopology, id: u16) -> MessageField<Interface> {
 
 pub(crate) fn interface(address: SocketAddr) -> Interface {
     Interface {
-        address: Some(Underlay {
+        address: MessageField::some(Underlay {
             address: address.to_string(),
-        })
-        .into(),
+        }),
     }
 }
 
 pub(crate) fn timestamp(seconds: u64) -> MessageField<Timestamp> {
-    Some(Timestamp {
-        seconds: i64::try_from(seconds).unwrap_or(i64::MAX),
-        ..Timestamp::default()
-    })
-    .into()
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    MessageField::some(Timestamp::from_unix_secs(seconds))
 }

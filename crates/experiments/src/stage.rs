@@ -156,7 +156,7 @@ impl Stage {
         rate: u64,
         time: Duration,
     ) -> Result<(), ExperimentError> {
-        let folder = hawser_control::as_folder(self.lab.dir(), from.isd_as);
+        let folder = self.lab.dir().join(hawser_topology::as_folder(from.isd_as));
         let topology = AsDir::new(folder).topology();
         let topology = topology.map_err(ExperimentError::step)?;
         let mut routers = topology.border_routers.values();

@@ -83,7 +83,7 @@ fn a_page_of_a_list_gone_by_is_refused() {
     let first = list_segments(&mut plane, &request(2, ""), NOW).unwrap();
     let token = first.next_page_token;
     assert!(list_segments(&mut plane, &request(2, &token), NOW).is_ok());
-    let (shape, wrong) = (plane.graph.link(0).shape, "no page token");
+    let (shape, wrong) = (plane.beacons.graph.network.links[0].shape, "no page token");
     plane.set_link(0, false, shape);
     for token in [&token, "1", "-", "0-", wrong, "99999999999999999999-1"] {
         let error = list_segments(&mut plane, &request(2, token), NOW).unwrap_err();

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use scion_protobuf::proto::daemon::v1::Path;
 
 use super::*;
+use crate::beacons::SEGMENTS_PER_PAIR;
 use crate::testing::{TWO_ISDS, ia, plain_as, plain_link, plane, walk};
 
 mod clients;
@@ -51,7 +52,7 @@ fn two_isds() -> Network {
 }
 
 #[test]
-fn who_plans_with_a_network_sees_the_paths_that_its_services_answer() {
+fn network_paths_are_those_that_the_services_answer() {
     let network = two_isds();
     let mut paths = crate::NetworkPaths::new(&network);
     let ases = || network.ases.iter().map(|one| one.isd_as);
@@ -278,7 +279,7 @@ fn paths_expire_and_are_made_anew_at_half_their_life() {
     let (src, dst) = (ia("1-ff00:0:4"), ia("1-ff00:0:1"));
     for lifetime in [2, 10, 337, 338, 675, 21_600, 86_400] {
         let mut plane = plane(&network, src);
-        plane.set_lifetime(Duration::from_secs(lifetime));
+        plane.lifetime = Duration::from_secs(lifetime);
         let first = ask(&mut plane, dst, NOW);
         let expiry = NOW + lifetime;
         assert_eq!(first[0].expiration.seconds, i64::try_from(expiry).unwrap());
@@ -425,7 +426,7 @@ fn segments_are_made_once() {
     let mut plane = plane(&network, ia("1-ff00:0:114"));
     let mut lookup = |now| plane.lookup(ia("1-ff00:0:114"), ia("1-0"), now).unwrap().up;
     let first = lookup(NOW);
-    assert!(Arc::ptr_eq(&first[0], &lookup(NOW + 60)[0]));
+    assert!(std::sync::Arc::ptr_eq(&first[0], &lookup(NOW + 60)[0]));
     let renewed = lookup(NOW + 24 * 3600);
     let message = |segment: &CachedSegment| segment.message(None).unwrap();
     assert_ne!(message(&first[0]), message(&renewed[0]));

@@ -16,8 +16,7 @@ fn core_network(ases: usize, links: &[(usize, usize)]) -> Graph {
 }
 
 fn core_routes(graph: &Graph, from: usize, to: usize, limit: usize) -> Vec<Route> {
-    let distance = distances(graph, to, Along::Core);
-    routes(graph, from, to, Along::Core, &distance, limit)
+    routes(graph, from, to, Along::Core, limit)
 }
 
 #[test]

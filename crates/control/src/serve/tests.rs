@@ -1,5 +1,7 @@
 //! The services as programs see them: through a gRPC client over TCP.
 
+use std::path::PathBuf;
+
 use connectrpc::client::{ClientConfig, HttpClient};
 use connectrpc::{ErrorCode, Protocol};
 use hawser_kernel::rpc::RpcError;
@@ -20,15 +22,15 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::live::call;
+use crate::plane::Plane;
 use crate::testing::{Lab, ia};
-use crate::{Control, OpenError, as_folder};
 
 /// A control service that runs until it is dropped.
 struct Running {
     daemon: DaemonServiceClient<HttpClient>,
     control: SocketAddr,
     socket: PathBuf,
-    task: JoinHandle<Result<(), RunError>>,
+    task: JoinHandle<Result<(), ControlError>>,
 }
 
 impl Drop for Running {
@@ -42,16 +44,16 @@ fn config(address: SocketAddr) -> ClientConfig {
 }
 
 async fn run(lab: &Lab, isd_as: &str) -> Running {
-    let bound = lab.control(isd_as).bind().await.unwrap();
+    let control = lab.control(isd_as).await.unwrap();
     let daemon = DaemonServiceClient::new(
         HttpClient::plaintext_http2_only(),
-        config(bound.daemon_address()).with_protocol(Protocol::Grpc),
+        config(control.status.daemon).with_protocol(Protocol::Grpc),
     );
     Running {
         daemon,
-        control: bound.service_addresses()[0],
+        control: control.status.control[0],
         socket: lab.dir(ia(isd_as)).control_socket(),
-        task: tokio::spawn(bound.run(std::future::pending())),
+        task: tokio::spawn(control.run(std::future::pending())),
     }
 }
 
@@ -113,7 +115,7 @@ async fn fig7a_has_its_three_paths_both_ways() {
         let (src, dst) = (ia("1-ff00:0:1"), ia("1-ff00:0:4"));
         let read = sciparse::path::ScionPath::try_from_rpc(path, src, dst).unwrap();
         assert_eq!(read.next_hop(), Some("10.0.1.254:30042".parse().unwrap()));
-        assert!(read.is_expired(u32::try_from(crate::clock::now()).unwrap()) == Some(false));
+        assert!(read.is_expired(u32::try_from(crate::shared::now()).unwrap()) == Some(false));
     }
 }
 
@@ -421,7 +423,7 @@ async fn a_request_to_stop_ends_the_service_and_removes_the_socket() {
 #[tokio::test]
 async fn the_caller_ends_the_service() {
     let lab = Lab::ready("fig4");
-    let control = lab.control("1-ff00:0:110");
+    let control = lab.control("1-ff00:0:110").await.unwrap();
     control.run(std::future::ready(())).await.unwrap();
     assert!(!lab.dir(ia("1-ff00:0:110")).control_socket().exists());
 }
@@ -435,16 +437,12 @@ async fn one_service_runs_for_an_as_and_a_dead_ones_socket_is_taken_over() {
     assert!(socket.exists());
     let running = run(&lab, "1-ff00:0:110").await;
     assert!(running.live(Request::Status).await.is_ok());
-    let second = lab.control("1-ff00:0:110").bind().await.err().unwrap();
-    assert!(matches!(second, RunError::Runs { .. }), "{second}");
+    let second = lab.control("1-ff00:0:110").await.err().unwrap();
+    assert!(matches!(second, ControlError::Runs(_)), "{second}");
     // Nor can two have one address.
-    let taken = lab
-        .control("1-ff00:0:111")
-        .with_daemon_address(running.control)
-        .bind()
-        .await
-        .err()
-        .unwrap();
+    let dir = lab.dir(ia("1-ff00:0:111"));
+    let taken = Control::bind_at(&dir, None, running.control, Vec::new()).await;
+    let taken = taken.err().unwrap();
     assert!(
         taken.to_string().contains(&running.control.to_string()),
         "{taken}"
@@ -470,39 +468,42 @@ async fn a_service_that_starts_anew_knows_the_links_states() {
     assert_eq!(paths[0].bandwidth, [8000]);
 
     std::fs::write(lab.dir(ia("1-ff00:0:111")).path().join("links.json"), "{").unwrap();
-    let error = Control::load(&lab.dir(ia("1-ff00:0:110"))).err().unwrap();
+    let error = load(&lab.dir(ia("1-ff00:0:110"))).err().unwrap();
     assert!(error.to_string().contains("links.json"), "{error}");
 }
 
-#[test]
-fn what_does_not_fit_together_is_not_opened() {
+/// Reads the control plane of an AS.
+fn load(dir: &AsDir) -> Result<Plane, ControlError> {
+    source::load(dir, LIFETIME)
+}
+
+#[tokio::test]
+async fn what_does_not_fit_together_is_not_opened() {
     let lab = Lab::ready("fig4");
     let dir = lab.dir(ia("1-ff00:0:110"));
-    let lifetime = |seconds| {
-        lab.control("1-ff00:0:110")
-            .with_segment_lifetime(Duration::from_secs(seconds))
-    };
-    assert!(matches!(lifetime(1).err(), Some(OpenError::Lifetime(_))));
-    assert!(matches!(
-        lifetime(86_401).err(),
-        Some(OpenError::Lifetime(_))
-    ));
-    assert!(lifetime(10).is_ok());
-
-    let other = hawser_topology::Network::ready("fig9").unwrap();
-    let keys = || other.ases.iter().map(|a| (a.isd_as, [0; 16])).collect();
-    let error = Control::open(&dir, other.clone(), keys()).err();
-    assert!(matches!(error, Some(OpenError::NotInNetwork(_))));
-    let error = Control::open(&dir, lab.network.clone(), keys()).err();
-    assert!(matches!(error, Some(OpenError::NoKey(_))));
-    assert!(matches!(
-        Control::load(&AsDir::new("1-ff00_0_110")).err(),
-        Some(OpenError::NoLab { .. })
-    ));
-    std::fs::remove_dir_all(as_folder(lab.folder.path(), ia("1-ff00:0:111"))).unwrap();
-    let error = Control::load(&dir).err().unwrap().to_string();
+    for (seconds, fine) in [(1, false), (86_401, false), (10, true)] {
+        let lifetime = Some(Duration::from_secs(seconds));
+        let any = "127.0.0.1:0".parse().unwrap();
+        let control = Control::bind_at(&dir, lifetime, any, Vec::new()).await;
+        match control.err() {
+            None => assert!(fine, "{seconds}"),
+            Some(ControlError::Lifetime(_)) => assert!(!fine, "{seconds}"),
+            Some(error) => panic!("{error}"),
+        }
+    }
+    let nowhere = AsDir::new("1-ff00_0_110");
+    assert!(matches!(load(&nowhere).err(), Some(ControlError::NoLab(_))));
+    std::fs::remove_dir_all(lab.dir(ia("1-ff00:0:111")).path()).unwrap();
+    let error = load(&dir).err().unwrap().to_string();
     assert!(error.contains("master0.key"), "{error}");
-    std::fs::remove_file(lab.folder.path().join("network.json")).unwrap();
-    let error = Control::load(&dir).err().unwrap().to_string();
+    let file = lab.folder.path().join("network.json");
+    let other = hawser_topology::Network::ready("fig9").unwrap();
+    other.write_json(&file).unwrap();
+    assert!(matches!(
+        load(&dir).err(),
+        Some(ControlError::NotInNetwork(_))
+    ));
+    std::fs::remove_file(file).unwrap();
+    let error = load(&dir).err().unwrap().to_string();
     assert!(error.contains("network.json"), "{error}");
 }

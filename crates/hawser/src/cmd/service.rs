@@ -36,12 +36,6 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
     } = args.command;
     files::check_input(&dir)?;
     let dir = AsDir::new(dir);
-    let mut control = Control::load_later(&dir).map_err(Failure::job)?;
-    if let Some(lifetime) = segment_lifetime {
-        control = control
-            .with_segment_lifetime(lifetime)
-            .map_err(Failure::job)?;
-    }
     let host = any_host(&dir.topology().map_err(Failure::job)?);
     // One thread: a lab runs one of these for every AS.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -54,9 +48,10 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
                 tracing::error!("{failure}");
             }
         };
-        let bound = control.bind().await.map_err(Failure::job)?;
+        let control = Control::bind(&dir, segment_lifetime).await;
+        let control = control.map_err(Failure::job)?;
         startup::forget();
-        let served = bound.run(stop);
+        let served = control.run(stop);
         if no_echo {
             return served.await.map_err(Failure::job);
         }

@@ -1,12 +1,13 @@
 //! Paths as hosts make them that ask for segments, beside the daemon's.
 
 use super::*;
+use crate::beacons::CachedSegments;
 
 /// The paths that sciparse makes of the looked-up segments, which went over the wire.
 fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
     let src = plane.isd_as();
     let found = plane.lookup(src, dst, NOW).unwrap();
-    let read = |list: &[Arc<CachedSegment>]| -> Vec<_> {
+    let read = |list: &CachedSegments| -> Vec<_> {
         list.iter()
             .map(|segment| {
                 let bytes = segment.message(None).unwrap().encode_to_vec();

@@ -1,16 +1,17 @@
-//! Trust material and signatures as programs get them over TCP.
+//! Trust material and signatures as programs receive them over TCP.
 
 use std::net::SocketAddr;
 
 use connectrpc::client::{ClientConfig, HttpClient};
 use connectrpc::{ErrorCode, Protocol};
+use hawser_topology::Network;
 use hawser_trust::{ChainQuery, Store, Trc};
 use scion_protobuf::proto::control_plane::v1::{
     SegmentLookupServiceClient, SegmentsRequest, TrustMaterialServiceClient,
 };
 
 use super::*;
-use crate::testing::{Lab, ia};
+use crate::testing::{Lab, ia, plane};
 
 /// The clients of a service that runs until the test ends.
 struct Clients {
@@ -24,9 +25,9 @@ fn config(address: SocketAddr) -> ClientConfig {
 }
 
 async fn run(lab: &Lab, isd_as: &str) -> Clients {
-    let bound = lab.control(isd_as).bind().await.unwrap();
-    let at = bound.service_addresses()[0];
-    tokio::spawn(bound.run(std::future::pending()));
+    let control = lab.control(isd_as).await.unwrap();
+    let at = control.status.control[0];
+    tokio::spawn(control.run(std::future::pending()));
     let client = HttpClient::plaintext_http2_only;
     Clients {
         segments: SegmentLookupServiceClient::new(client(), config(at)),
@@ -84,7 +85,7 @@ async fn a_host_verifies_every_segment() {
     let found = clients.segments.segments(asked).await.unwrap().into_owned();
     // The host of another AS, with that AS's TRCs.
     let mut store = Store::load(&lab.dir(ia("2-ff00:0:212")).path().join("certs")).unwrap();
-    let now = crate::clock::now();
+    let now = now();
     let mut seen = 0;
     for segment in found.segments.values().flat_map(|list| &list.segments) {
         for query in store.missing_chains(segment, now).unwrap() {
@@ -196,21 +197,11 @@ async fn an_as_without_its_key_is_named() {
         .unwrap();
 }
 
-#[tokio::test]
-async fn a_network_without_certificates_says_so() {
-    let lab = Lab::two_isds();
-    let dir = lab.dir(ia("1-ff00:0:114"));
-    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let keys = crate::Keys::read(lab.folder.path(), &lab.network).unwrap();
-    let control = crate::Control::open(&dir, lab.network.clone(), keys).unwrap();
-    let control = control
-        .with_daemon_address(any)
-        .with_service_addresses(vec![any]);
-    let bound = control.bind().await.unwrap();
-    let at = bound.service_addresses()[0];
-    tokio::spawn(bound.run(std::future::pending()));
-    let client = TrustMaterialServiceClient::new(HttpClient::plaintext_http2_only(), config(at));
-    let error = client.chains(request("1-ff00:0:114")).await.err().unwrap();
+#[test]
+fn a_network_without_certificates_says_so() {
+    let network = Network::ready("fig4").unwrap();
+    let mut plane = plane(&network, ia("1-ff00:0:110"));
+    let error = super::chains(&mut plane, request("1-ff00:0:110")).unwrap_err();
     assert_eq!(error.code, ErrorCode::Unavailable);
 }
 
@@ -219,6 +210,8 @@ fn a_lab_without_trcs_is_not_opened() {
     let lab = Lab::two_isds();
     let dir = lab.dir(ia("1-ff00:0:114"));
     std::fs::remove_dir_all(dir.path().join("certs")).unwrap();
-    let error = crate::Control::load(&dir).err().unwrap().to_string();
-    assert!(error.contains("1-ff00_0_114/certs"), "{error}");
+    let error = crate::source::load(&dir, crate::MAX_LIFETIME)
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("1-ff00_0_114/certs"), "{error}");
 }

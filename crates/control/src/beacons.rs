@@ -1,0 +1,147 @@
+//! The segments that beaconing would bring to the ASes of a network, made when they are needed, and
+//! the paths between any two of its ASes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hawser_path::Path;
+use hawser_segment::combine;
+use hawser_topology::{IsdAsn, Network};
+
+use crate::cache::{CachedSegment, Found};
+use crate::graph::{Along, Graph};
+use crate::routes::routes;
+use crate::segment::{MAX_LIFETIME, Plain, Stamp};
+
+/// Segments between two core ASes, and between a core AS and one below it.
+pub(crate) const SEGMENTS_PER_PAIR: usize = 20;
+
+/// Paths to one destination, the shortest.
+pub(crate) const MAX_PATHS: usize = 200;
+
+/// A list of segments.
+pub(crate) type CachedSegments = Vec<Arc<CachedSegment>>;
+
+/// The segments of a network over its links as they are, each made once.
+pub(crate) struct Beacons {
+    pub graph: Graph,
+    /// The hop keys of all ASes.
+    keys: Vec<[u8; 16]>,
+    pub stamp: Stamp,
+    max_kept: usize,
+    /// By the first and the last AS.
+    kept: HashMap<(usize, usize, Along), CachedSegments>,
+    /// Segments in `kept`; a pair without one counts too.
+    count: usize,
+}
+
+impl Beacons {
+    /// The beacons of a network whose ASes have these hop keys. About `max_kept` segments are kept,
+    /// of 2 KiB each.
+    pub fn new(graph: Graph, keys: Vec<[u8; 16]>, stamp: Stamp, max_kept: usize) -> Self {
+        Self {
+            graph,
+            keys,
+            stamp,
+            max_kept,
+            kept: HashMap::new(),
+            count: 0,
+        }
+    }
+
+    /// Drops all segments, so that they are made anew.
+    pub fn clear(&mut self) {
+        self.kept.clear();
+        self.count = 0;
+    }
+
+    /// All segments that join two ASes: those to core ASes on either side, and those between these.
+    pub fn joining(&mut self, src: usize, dst: usize) -> Found {
+        let (up, near) = self.core_side(src);
+        let (down, far) = self.core_side(dst);
+        let core = self.between(&far, &near, Along::Core);
+        Found { up, core, down }
+    }
+
+    /// The segments that join an AS to core ASes, and those core ASes.
+    fn core_side(&mut self, at: usize) -> (CachedSegments, Vec<usize>) {
+        if self.graph.is_core(at) {
+            return (Vec::new(), vec![at]);
+        }
+        let segments = self.below_core(at, &self.graph.core_ases(None));
+        let firsts = segments.iter().map(|cached| cached.segment.first());
+        let mut core: Vec<_> = firsts.filter_map(|first| self.graph.find(first)).collect();
+        core.sort_unstable();
+        core.dedup();
+        (segments, core)
+    }
+
+    /// The segments down to an AS from those of `from` that are core ASes; none to a core AS.
+    pub fn below_core(&mut self, to: usize, from: &[usize]) -> CachedSegments {
+        if self.graph.is_core(to) {
+            return Vec::new();
+        }
+        let core = from.iter().copied().filter(|&at| self.graph.is_core(at));
+        self.between(&core.collect::<Vec<_>>(), &[to], Along::Children)
+    }
+
+    /// The segments in the direction of beaconing from each of `from` to each of `to`.
+    pub fn between(&mut self, from: &[usize], to: &[usize], along: Along) -> CachedSegments {
+        let mut segments = Vec::new();
+        for &to in to {
+            for &from in from.iter().filter(|&&from| from != to) {
+                segments.extend(self.pair(from, to, along));
+            }
+        }
+        segments
+    }
+
+    /// The segments from one AS to another.
+    fn pair(&mut self, from: usize, to: usize, along: Along) -> CachedSegments {
+        if let Some(kept) = self.kept.get(&(from, to, along)) {
+            return kept.clone();
+        }
+        let mut made = Vec::new();
+        for route in routes(&self.graph, from, to, along, SEGMENTS_PER_PAIR) {
+            let plain = Plain::new(&self.graph, &self.keys, &route, self.stamp, along);
+            match CachedSegment::new(plain) {
+                Ok(segment) => made.push(Arc::new(segment)),
+                // An interface 0 in network.json, which topologies refuse.
+                Err(reason) => tracing::error!("a segment is left out: {reason}"),
+            }
+        }
+        if self.count >= self.max_kept {
+            self.clear();
+        }
+        self.count += made.len().max(1);
+        self.kept.insert((from, to, along), made.clone());
+        made
+    }
+}
+
+/// The paths between any two ASes of a network: those that the control services of a lab of the
+/// network would answer with, all links up.
+///
+/// Nothing can be sent over them: their hop fields are made with a key of zeros.
+pub struct NetworkPaths(Beacons);
+
+impl NetworkPaths {
+    /// The paths of a network.
+    pub fn new(network: &Network) -> Self {
+        let keys = vec![[0; 16]; network.ases.len()];
+        let stamp = Stamp::new(0, MAX_LIFETIME);
+        let graph = Graph::new(network.clone());
+        Self(Beacons::new(graph, keys, stamp, usize::MAX))
+    }
+
+    /// The `limit` shortest paths (at most 200), in the daemon's order, with all that is announced
+    /// of them. Empty when an AS is not in the network, or both are the same.
+    pub fn between(&mut self, src: IsdAsn, dst: IsdAsn, limit: usize) -> Vec<Path> {
+        let (Some(from), Some(to)) = (self.0.graph.find(src), self.0.graph.find(dst)) else {
+            return Vec::new();
+        };
+        let segments = self.0.joining(from, to).segments();
+        let combined = combine(&segments, src, dst, limit.min(MAX_PATHS));
+        combined.into_iter().map(|one| one.path).collect()
+    }
+}
