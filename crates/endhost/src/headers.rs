@@ -98,7 +98,7 @@ impl Headers {
         next_hop: SocketAddr,
     ) -> Result<Self, HeadersError> {
         let host = packet.src_host().unwrap_or(next_hop.ip());
-        let remote = ScionAddr::new(packet.src_as(), SocketAddr::new(host, port));
+        let remote = ScionAddr::new(packet.header.src_as, SocketAddr::new(host, port));
         let no_reply = |reason: String| HeadersError::NoReply { remote, reason };
         packet
             .src_host()

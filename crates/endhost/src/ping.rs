@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use hawser_packet::{ScionAddr, Scmp};
+use hawser_packet::{Body, ScionAddr, Scmp};
 
 use crate::headers::HeadersError;
 use crate::path::Path;
@@ -67,11 +67,11 @@ impl Requests {
 }
 
 fn request(id: u16, sequence: u16, data: &[u8]) -> Vec<u8> {
-    let request = Scmp::Echo {
+    let request = Scmp::Query {
         reply: false,
         id,
         sequence,
-        data,
+        body: Body::Echo(data),
     };
     request.to_bytes()
 }

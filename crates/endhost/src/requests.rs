@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hawser_packet::{Quote, ScionAddr, Scmp, ScmpError};
+use hawser_packet::{Body, Quote, ScionAddr, Scmp, ScmpError};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -245,25 +245,22 @@ fn answer(local: ScionAddr, arrival: Arrival<'_>) -> Option<(u16, Result<Answer,
         Arrival::Report(report) => return Some((report.quote.request?, Err(report.error))),
         Arrival::Datagram(_) => return None,
     };
-    let (id, sequence, router) = match message {
-        Scmp::Echo {
-            reply: true,
-            id,
-            sequence,
-            ..
-        } => (id, sequence, None),
-        Scmp::Traceroute {
-            reply: true,
-            id,
-            sequence,
-            isd_as,
-            interface,
-        } => (id, sequence, Some((isd_as, interface))),
-        _ => return None,
+    let Scmp::Query {
+        reply: true,
+        id,
+        sequence,
+        body,
+    } = message
+    else {
+        return None;
+    };
+    let router = match body {
+        Body::Echo(_) => None,
+        Body::Traceroute { isd_as, interface } => Some((isd_as, interface)),
     };
     let host = packet.src_host().unwrap_or(local.host.ip());
     let answer = Answer {
-        from: ScionAddr::new(packet.src_as(), SocketAddr::new(host, 0)),
+        from: ScionAddr::new(packet.header.src_as, SocketAddr::new(host, 0)),
         size: packet.bytes().len(),
         router,
     };

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 
-use hawser_packet::{Packet, ScionAddr, Scmp};
+use hawser_packet::{Body, Packet, ScionAddr, Scmp};
 use thiserror::Error;
 use tokio::net::UdpSocket;
 
@@ -52,20 +52,16 @@ pub async fn run(addr: SocketAddr) -> Result<Infallible, ResponderError> {
 fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
     let packet = Packet::parse(request).ok()?;
     let mut message = Scmp::parse(&packet).ok()?;
-    let (reply, port) = match &mut message {
-        Scmp::Echo { reply, id, .. } => (reply, *id),
-        Scmp::Traceroute {
-            reply,
-            id,
-            isd_as,
-            interface,
-            ..
-        } => {
-            (*isd_as, *interface) = (packet.dst_as(), 0);
-            (reply, *id)
-        }
-        _ => return None,
+    let Scmp::Query {
+        reply, id, body, ..
+    } = &mut message
+    else {
+        return None;
     };
+    let port = *id;
+    if let Body::Traceroute { isd_as, interface } = body {
+        (*isd_as, *interface) = (packet.header.dst_as, 0);
+    }
     if std::mem::replace(reply, true) {
         return None;
     }
@@ -75,7 +71,7 @@ fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
     }
     // The request was sent to this host's address.
     let host = SocketAddr::new(packet.dst_host().ok()?, PORT);
-    let local = ScionAddr::new(packet.dst_as(), host);
+    let local = ScionAddr::new(packet.header.dst_as, host);
     let headers = Headers::reply(local, &packet, port, from).ok()?;
     Some(headers.scmp(&message))
 }

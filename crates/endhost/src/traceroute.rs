@@ -7,8 +7,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use hawser_packet::Scmp;
 use hawser_packet::path::{Crossing, crossings};
+use hawser_packet::{Body, Scmp};
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::headers::Headers;
@@ -62,12 +62,14 @@ impl Requests {
 
 /// A packet that asks the router at `crossing` for its AS and interface.
 pub(crate) fn request(headers: &Headers, crossing: &Crossing, id: u16, sequence: u16) -> Vec<u8> {
-    let request = Scmp::Traceroute {
+    let request = Scmp::Query {
         reply: false,
         id,
         sequence,
-        isd_as: IsdAsn::WILDCARD,
-        interface: 0,
+        body: Body::Traceroute {
+            isd_as: IsdAsn::WILDCARD,
+            interface: 0,
+        },
     };
     let mut packet = headers.scmp(&request.to_bytes());
     crossing.set_alert(headers.path_in(&mut packet));

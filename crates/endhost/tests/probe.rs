@@ -9,7 +9,7 @@ use std::time::Duration;
 use hawser_endhost::probe::{Status, probe};
 use hawser_endhost::requests::{RequestError, Requests};
 use hawser_endhost::{Headers, IsdAsn, Path, ScionAddr, ScmpError};
-use hawser_packet::{Packet, Scmp};
+use hawser_packet::{Body, Packet, Scmp};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
@@ -75,11 +75,11 @@ fn answer(
     router: SocketAddr,
     conduct: impl Fn(u16) -> Conduct,
 ) -> Option<Vec<u8>> {
-    let Ok(Scmp::Traceroute {
+    let Ok(Scmp::Query {
         reply: false,
         id,
         sequence,
-        ..
+        body: Body::Traceroute { .. },
     }) = Scmp::parse(packet)
     else {
         panic!("a host asks something else");
@@ -100,12 +100,14 @@ fn answer(
     };
     let local = ScionAddr::new(alerted, router);
     let headers = Headers::reply(local, packet, id, router).unwrap();
-    let reply = Scmp::Traceroute {
+    let reply = Scmp::Query {
         reply: true,
         id,
         sequence,
-        isd_as: alerted,
-        interface,
+        body: Body::Traceroute {
+            isd_as: alerted,
+            interface,
+        },
     };
     Some(headers.scmp(&reply.to_bytes()))
 }

@@ -35,23 +35,16 @@ pub enum AddrError {
         "`{0}` is not a SCION address: write ISD-AS,HOST:PORT, as in 1-ff00:0:110,10.0.0.1:6881"
     )]
     Shape(String),
-    /// The part before the comma is not an AS.
-    #[error("`{part}` in `{text}` is not an ISD-AS: write it as in 1-ff00:0:110")]
-    IsdAs {
+    /// The part before the comma is not an AS, or the part after it is not the IP address of one host
+    /// with a port from 1 to 65535.
+    #[error("`{part}` in `{text}` is not {expected}")]
+    Part {
         /// The whole text.
         text: String,
-        /// The part before the comma.
+        /// The part.
         part: String,
-    },
-    /// The part after the comma is not the IP address of one host with a port from 1 to 65535.
-    #[error(
-        "`{part}` in `{text}` is not HOST:PORT: write it as in 10.0.0.1:6881 or [fd00::1]:6881"
-    )]
-    Host {
-        /// The whole text.
-        text: String,
-        /// The part after the comma.
-        part: String,
+        /// What it should be, with an example.
+        expected: &'static str,
     },
 }
 
@@ -74,21 +67,20 @@ impl FromStr for ScionAddr {
         let (isd_as, host) = text
             .split_once(',')
             .ok_or_else(|| AddrError::Shape(text.into()))?;
-        let bad_as = || AddrError::IsdAs {
+        let invalid = |part: &str, expected| AddrError::Part {
             text: text.into(),
-            part: isd_as.into(),
+            part: part.into(),
+            expected,
         };
-        let isd_as: IsdAsn = isd_as.parse().map_err(|_| bad_as())?;
-        if isd_as.is_wildcard() {
-            return Err(bad_as());
-        }
-        match parse_host(host) {
-            Some(host) => Ok(Self { isd_as, host }),
-            None => Err(AddrError::Host {
-                text: text.into(),
-                part: host.into(),
-            }),
-        }
+        let parsed = isd_as.parse().ok();
+        let isd_as = parsed
+            .filter(|isd_as: &IsdAsn| !isd_as.is_wildcard())
+            .ok_or_else(|| invalid(isd_as, "an ISD-AS: write it as in 1-ff00:0:110"))?;
+        let host = parse_host(host).ok_or_else(|| {
+            let expected = "HOST:PORT: write it as in 10.0.0.1:6881 or [fd00::1]:6881";
+            invalid(host, expected)
+        })?;
+        Ok(Self { isd_as, host })
     }
 }
 

@@ -34,6 +34,20 @@ pub enum Host {
     Service(u16),
 }
 
+impl Host {
+    /// Its IP address.
+    ///
+    /// # Errors
+    /// [`Malformed::AddressType`] when it is a service.
+    #[inline]
+    pub fn ip(self) -> Result<IpAddr, Malformed> {
+        match self {
+            Self::Ip(ip) => Ok(ip),
+            Self::Service(_) => Err(Malformed::AddressType(SERVICE)),
+        }
+    }
+}
+
 /// The common and address headers of a packet, their lengths checked against each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {

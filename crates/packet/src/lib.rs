@@ -26,5 +26,5 @@ pub use self::header::{Header, Host};
 pub use self::malformed::{HeaderLength, Malformed, MalformedPath};
 pub use self::packet::{Packet, UDP_HEADER, Udp};
 pub use self::quote::Quote;
-pub use self::scmp::{Scmp, ScmpError};
+pub use self::scmp::{Body, Scmp, ScmpError};
 pub use self::template::Template;

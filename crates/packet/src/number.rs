@@ -49,22 +49,12 @@ pub mod scmp_type {
     pub const TRACEROUTE_REPLY: u8 = 131;
 }
 
-/// Codes of "destination unreachable".
+/// Codes of "destination unreachable" that routers send.
 pub mod unreachable {
     /// No route to the destination.
     pub const NO_ROUTE: u8 = 0;
-    /// Communication is administratively denied.
-    pub const DENIED: u8 = 1;
-    /// Beyond the scope of the source address.
-    pub const BEYOND_SCOPE: u8 = 2;
     /// The destination host cannot be reached.
     pub const ADDRESS: u8 = 3;
-    /// No program listens at the destination port.
-    pub const PORT: u8 = 4;
-    /// The source address failed a policy.
-    pub const SOURCE_POLICY: u8 = 5;
-    /// The route to the destination is rejected.
-    pub const REJECTED: u8 = 6;
 }
 
 /// Codes of "parameter problem".

@@ -2,11 +2,9 @@
 
 use std::net::IpAddr;
 
-use sciparse::identifier::isd_asn::IsdAsn;
-
 use crate::bytes::u16_at;
 use crate::checksum::Checksum;
-use crate::header::{COMMON_HEADER, Header, Host};
+use crate::header::{COMMON_HEADER, Header};
 use crate::malformed::{Malformed, MalformedPath};
 use crate::number::{next_header, path_type};
 use crate::path;
@@ -18,7 +16,8 @@ pub const UDP_HEADER: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     bytes: &'a [u8],
-    header: Header,
+    /// Its common and address headers.
+    pub header: Header,
 }
 
 /// A UDP datagram inside a SCION packet, its checksum verified.
@@ -63,12 +62,6 @@ impl<'a> Packet<'a> {
         self.bytes
     }
 
-    /// The number of the protocol inside.
-    #[inline]
-    pub fn next_header(&self) -> u8 {
-        self.header.next_header
-    }
-
     /// The congestion mark (RFC 3168) of the traffic class.
     #[inline]
     pub fn ecn(&self) -> u8 {
@@ -99,12 +92,6 @@ impl<'a> Packet<'a> {
         &self.bytes[COMMON_HEADER..self.header.path]
     }
 
-    /// The path type: 0 is empty, 1 a standard path.
-    #[inline]
-    pub fn path_type(&self) -> u8 {
-        self.header.path_type
-    }
-
     /// The path header, as the packet has it here.
     #[inline]
     pub fn path(&self) -> &'a [u8] {
@@ -117,7 +104,7 @@ impl<'a> Packet<'a> {
     /// [`MalformedPath`] when the path is neither empty nor a standard path whose position is the
     /// packet's.
     pub fn reversed_path(&self) -> Result<Vec<u8>, MalformedPath> {
-        match (self.path_type(), self.path()) {
+        match (self.header.path_type, self.path()) {
             (path_type::EMPTY, []) => Ok(Vec::new()),
             (path_type::STANDARD, raw) => path::reverse(raw),
             (kind, _) => Err(MalformedPath::Type(kind)),
@@ -137,25 +124,13 @@ impl<'a> Packet<'a> {
         &self.bytes[self.header.len..]
     }
 
-    /// The AS the packet is for.
-    #[inline]
-    pub fn dst_as(&self) -> IsdAsn {
-        self.header.dst_as
-    }
-
-    /// The AS the packet says it is from.
-    #[inline]
-    pub fn src_as(&self) -> IsdAsn {
-        self.header.src_as
-    }
-
     /// The host the packet is for.
     ///
     /// # Errors
     /// [`Malformed::AddressType`] when it is not an IP address.
     #[inline]
     pub fn dst_host(&self) -> Result<IpAddr, Malformed> {
-        ip(self.header.dst_host(self.bytes)?, self.bytes[9] >> 4)
+        self.header.dst_host(self.bytes)?.ip()
     }
 
     /// The host the packet says it is from.
@@ -164,7 +139,7 @@ impl<'a> Packet<'a> {
     /// [`Malformed::AddressType`] when it is not an IP address.
     #[inline]
     pub fn src_host(&self) -> Result<IpAddr, Malformed> {
-        ip(self.header.src_host(self.bytes)?, self.bytes[9] & 0xf)
+        self.header.src_host(self.bytes)?.ip()
     }
 
     /// Whether the checksum over pseudo header and payload is right. The pseudo header is the
@@ -173,7 +148,7 @@ impl<'a> Packet<'a> {
     pub fn checksum_is_valid(&self) -> bool {
         Checksum::default()
             .add_bytes(self.addresses())
-            .add_upper(self.header.payload_len as u16, self.next_header())
+            .add_upper(self.header.payload_len as u16, self.header.next_header)
             .add_bytes(self.payload())
             .is_valid()
     }
@@ -201,8 +176,8 @@ impl<'a> Packet<'a> {
     /// [`Malformed`] when there is no UDP header.
     #[inline]
     pub fn udp_quoted(&self) -> Result<Udp<'a>, Malformed> {
-        if self.next_header() != next_header::UDP {
-            return Err(Malformed::NextHeader(self.next_header()));
+        if self.header.next_header != next_header::UDP {
+            return Err(Malformed::NextHeader(self.header.next_header));
         }
         let Some((header, payload)) = self.payload().split_first_chunk::<UDP_HEADER>() else {
             return Err(Malformed::Truncated);
@@ -217,14 +192,6 @@ impl<'a> Packet<'a> {
     /// Whether an SCMP message is inside.
     #[inline]
     pub fn is_scmp(&self) -> bool {
-        self.next_header() == next_header::SCMP
-    }
-}
-
-#[inline]
-fn ip(host: Host, kind: u8) -> Result<IpAddr, Malformed> {
-    match host {
-        Host::Ip(ip) => Ok(ip),
-        Host::Service(_) => Err(Malformed::AddressType(kind)),
+        self.header.next_header == next_header::SCMP
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 pub use self::crossing::{Crossing, crossings, interface_ids};
 pub use self::field::{HOP, HopField, INFO, InfoField};
-pub use self::standard::{META, StandardPath};
+pub use self::standard::{META, PathHop, StandardPath};
 use crate::malformed::MalformedPath;
 
 /// Length of a one-hop path: an info field and two hop fields.
@@ -34,9 +34,9 @@ pub fn reverse(raw: &[u8]) -> Result<Vec<u8>, MalformedPath> {
 /// [`MalformedPath`] when `raw` is not one whole standard path.
 pub fn expiry(raw: &[u8]) -> Result<u64, MalformedPath> {
     let path = StandardPath::parse(raw, 0..raw.len())?;
-    let expiries = (0..path.hops).map(|hop| {
-        let info = path.info(raw, path.info_of(hop));
-        path.hop(raw, hop).expiry_half_seconds(&info) / 2
+    let expiries = (0..path.hops).map(|number| {
+        let hop = path.at(raw, number);
+        hop.field.expiry_half_seconds(&hop.info) / 2
     });
     expiries.min().ok_or(MalformedPath::Empty)
 }

@@ -55,15 +55,15 @@ impl<'a> Quote<'a> {
             Err(Malformed::AddressType(_)) if request.is_some() => Ipv4Addr::UNSPECIFIED.into(),
             host => host.ok()?,
         };
-        let (kind, path) = (packet.path_type(), packet.path());
+        let (kind, path) = (packet.header.path_type, packet.path());
         if kind != STANDARD && (kind, path) != (EMPTY, &[]) {
             return None;
         }
         let addr = |isd_as, host, port| ScionAddr::new(isd_as, (host, port).into());
         Some(Self {
             packet,
-            src: addr(packet.src_as(), packet.src_host().ok()?, src_port),
-            dst: addr(packet.dst_as(), dst_host, dst_port),
+            src: addr(packet.header.src_as, packet.src_host().ok()?, src_port),
+            dst: addr(packet.header.dst_as, dst_host, dst_port),
             payload,
             request,
         })

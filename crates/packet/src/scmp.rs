@@ -15,8 +15,10 @@ use crate::quote::Quote;
 
 /// Length of type, code and checksum, which begin a message.
 pub const SCMP_HEADER: usize = 4;
+/// Length of a query without its body: the header, identifier and sequence number.
+pub const QUERY: usize = SCMP_HEADER + 4;
 /// Length of a traceroute message.
-pub const TRACEROUTE: usize = SCMP_HEADER + 20;
+pub const TRACEROUTE: usize = QUERY + 16;
 
 /// An SCMP message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,34 +31,35 @@ pub enum Scmp<'a> {
         /// The packet it is about; `None` where it cannot be read as a UDP or echo packet.
         quote: Option<Quote<'a>>,
     },
-    /// Asks for an echo, or is one.
-    Echo {
-        /// Whether it is the answer.
-        reply: bool,
-        /// Which program asked: its port.
-        id: u16,
-        /// Which echo of that program.
-        sequence: u16,
-        /// Sent back unchanged.
-        data: &'a [u8],
-    },
-    /// Asks a router, or a host, for its AS and interface, or answers that.
-    Traceroute {
+    /// Asks for something, or answers that.
+    Query {
         /// Whether it is the answer.
         reply: bool,
         /// Which program asked: its port.
         id: u16,
         /// Which question of that program.
         sequence: u16,
-        /// The AS that answers; the wildcard in a question.
-        isd_as: IsdAsn,
-        /// The interface whose router answers, 0 for a host.
-        interface: u16,
+        /// What is asked for, or answered.
+        body: Body<'a>,
     },
     /// An unknown message that is not an error.
     Other {
         /// SCMP type, from 128.
         kind: u8,
+    },
+}
+
+/// What a program asks a router or a host for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// An echo: these bytes are sent back unchanged.
+    Echo(&'a [u8]),
+    /// The AS and interface of a router, or of a host.
+    Traceroute {
+        /// The AS that answers; the wildcard in a question.
+        isd_as: IsdAsn,
+        /// The interface whose router answers, 0 for a host.
+        interface: u16,
     },
 }
 
@@ -67,7 +70,7 @@ impl<'a> Scmp<'a> {
     /// [`Malformed`] when it is cut short or its checksum is wrong.
     pub fn parse(packet: &Packet<'a>) -> Result<Self, Malformed> {
         if !packet.is_scmp() {
-            return Err(Malformed::NextHeader(packet.next_header()));
+            return Err(Malformed::NextHeader(packet.header.next_header));
         }
         let bytes = packet.payload();
         if bytes.len() < SCMP_HEADER {
@@ -76,62 +79,56 @@ impl<'a> Scmp<'a> {
         if !packet.checksum_is_valid() {
             return Err(Malformed::Checksum);
         }
-        let (kind, body) = (bytes[0], &bytes[SCMP_HEADER..]);
-        match kind {
-            scmp_type::ECHO_REQUEST | scmp_type::ECHO_REPLY => Ok(Self::Echo {
-                reply: kind == scmp_type::ECHO_REPLY,
-                id: error::u16_at(body, 0)?,
-                sequence: error::u16_at(body, 2)?,
-                data: &body[4..],
-            }),
-            scmp_type::TRACEROUTE_REQUEST | scmp_type::TRACEROUTE_REPLY => Ok(Self::Traceroute {
-                reply: kind == scmp_type::TRACEROUTE_REPLY,
-                id: error::u16_at(body, 0)?,
-                sequence: error::u16_at(body, 2)?,
-                isd_as: error::isd_as_at(body, 4)?,
-                interface: error::interface_at(body, 12)?,
-            }),
-            128.. => Ok(Self::Other { kind }),
+        let kind = bytes[0];
+        let body = match kind {
+            scmp_type::ECHO_REQUEST | scmp_type::ECHO_REPLY => {
+                Body::Echo(bytes.get(QUERY..).ok_or(Malformed::Truncated)?)
+            }
+            scmp_type::TRACEROUTE_REQUEST | scmp_type::TRACEROUTE_REPLY => Body::Traceroute {
+                isd_as: error::isd_as_at(bytes, QUERY)?,
+                interface: error::interface_at(bytes, QUERY + 8)?,
+            },
+            128.. => return Ok(Self::Other { kind }),
             _ => {
                 let (error, quoted) = ScmpError::read(bytes)?;
                 let quote = Quote::parse(quoted);
-                Ok(Self::Error { error, quote })
+                return Ok(Self::Error { error, quote });
             }
-        }
+        };
+        Ok(Self::Query {
+            reply: kind & 1 == 1,
+            id: error::u16_at(bytes, SCMP_HEADER)?,
+            sequence: error::u16_at(bytes, SCMP_HEADER + 2)?,
+            body,
+        })
     }
 
     /// Appends the message to `out`, its checksum zero.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let begin = |out: &mut Vec<u8>, kind, id: u16, sequence: u16| {
-            out.extend([kind, 0, 0, 0]);
-            out.extend(id.to_be_bytes());
-            out.extend(sequence.to_be_bytes());
-        };
         match *self {
             Self::Error { error, quote } => {
                 error.write(out);
                 out.extend_from_slice(quote.map_or(&[], |quote| quote.bytes()));
             }
-            Self::Echo {
+            Self::Query {
                 reply,
                 id,
                 sequence,
-                data,
+                body,
             } => {
-                let kind = scmp_type::ECHO_REQUEST | u8::from(reply);
-                begin(out, kind, id, sequence);
-                out.extend_from_slice(data);
-            }
-            Self::Traceroute {
-                reply,
-                id,
-                sequence,
-                isd_as,
-                interface,
-            } => {
-                let kind = scmp_type::TRACEROUTE_REQUEST | u8::from(reply);
-                begin(out, kind, id, sequence);
-                error::write_interface(isd_as, interface, out);
+                let kind = match body {
+                    Body::Echo(_) => scmp_type::ECHO_REQUEST,
+                    Body::Traceroute { .. } => scmp_type::TRACEROUTE_REQUEST,
+                };
+                out.extend([kind | u8::from(reply), 0, 0, 0]);
+                out.extend(id.to_be_bytes());
+                out.extend(sequence.to_be_bytes());
+                match body {
+                    Body::Echo(data) => out.extend_from_slice(data),
+                    Body::Traceroute { isd_as, interface } => {
+                        error::write_interface(isd_as, interface, out);
+                    }
+                }
             }
             Self::Other { kind } => out.extend([kind, 0, 0, 0]),
         }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hawser_packet::header::{DST_AS, SRC_AS};
 use hawser_packet::number::parameter;
-use hawser_packet::path::{HopField, InfoField, StandardPath};
+use hawser_packet::path::{HopField, InfoField, PathHop, StandardPath};
 use hawser_packet::{Header, Host};
 use hawser_topology::LinkTo;
 
@@ -38,10 +38,8 @@ impl Forwarder {
             }
             Origin::Host if here != 0 => Err(Verdict::Drop(Reason::TransitFromInside)),
             Origin::Sibling(sibling) if here != 0 => {
-                let hop = if changed { here - 1 } else { here };
-                let info = path.info(packet, path.info_of(hop));
-                let entry = path.hop(packet, hop).ingress(&info);
-                match self.interface(entry) {
+                let hop = path.at(packet, if changed { here - 1 } else { here });
+                match self.interface(hop.field.ingress(&hop.info)) {
                     Some(entry) if entry.sibling == Some(sibling) => Ok(()),
                     _ => Err(Verdict::Drop(Reason::TransitFromInside)),
                 }
@@ -56,18 +54,16 @@ impl Forwarder {
         &self,
         ingress: u16,
         path: &StandardPath,
-        info: &InfoField,
-        hop: &HopField,
+        hop: &PathHop,
     ) -> Step<()> {
-        if ingress == 0 || ingress == hop.ingress(info) {
+        if ingress == 0 || ingress == hop.field.ingress(&hop.info) {
             return Ok(());
         }
-        let code = if info.cons_dir {
-            parameter::UNKNOWN_CONS_INGRESS
-        } else {
-            parameter::UNKNOWN_CONS_EGRESS
+        let code = match hop.info.cons_dir {
+            true => parameter::UNKNOWN_CONS_INGRESS,
+            false => parameter::UNKNOWN_CONS_EGRESS,
         };
-        refuse_field(Reason::WrongIngress, code, path.hop_at(path.current_hop))
+        refuse_field(Reason::WrongIngress, code, path.hop_at(hop.number))
     }
 
     /// Checks that the packet is as long as its header says.
@@ -93,20 +89,14 @@ impl Forwarder {
     ) -> Step<()> {
         let from_here = header.src_as == self.isd_as;
         let to_here = header.dst_as == self.isd_as;
-        let possible = if ingress == 0 {
-            from_here || path.current_hop != 0
-        } else {
-            !from_here
+        let last = path.current_hop + 1 == path.hops;
+        let (possible, destined) = match ingress {
+            0 => (from_here || path.current_hop != 0, !to_here),
+            _ => (!from_here, to_here == last),
         };
         if !possible {
             return refuse_field(Reason::InvalidSource, parameter::INVALID_SOURCE, SRC_AS);
         }
-        let last = path.current_hop + 1 == path.hops;
-        let destined = if ingress == 0 {
-            !to_here
-        } else {
-            to_here == last
-        };
         if !destined {
             return refuse_field(
                 Reason::InvalidDestination,
@@ -131,17 +121,12 @@ impl Forwarder {
 
     /// Checks the MAC of a hop field.
     #[inline]
-    pub(crate) fn check_mac(
-        &self,
-        path: &StandardPath,
-        info: &InfoField,
-        hop: &HopField,
-        at: usize,
-    ) -> Step<()> {
-        if self.key.mac(&hop.mac_input(info)) == hop.mac {
+    pub(crate) fn check_mac(&self, path: &StandardPath, hop: &PathHop) -> Step<()> {
+        if self.key.mac(&hop.field.mac_input(&hop.info)) == hop.field.mac {
             return Ok(());
         }
-        refuse_field(Reason::InvalidMac, parameter::INVALID_MAC, path.hop_at(at))
+        let at = path.hop_at(hop.number);
+        refuse_field(Reason::InvalidMac, parameter::INVALID_MAC, at)
     }
 
     /// Checks that the egress interface exists, and that the links at both interfaces may follow
@@ -151,48 +136,43 @@ impl Forwarder {
     pub(crate) fn check_egress(
         &self,
         ingress: u16,
-        egress: u16,
         crossing: bool,
         path: &StandardPath,
-        info: &InfoField,
-        hop: usize,
+        hop: &PathHop,
     ) -> Step<&InterfaceEntry> {
         use LinkTo::{Child, Core, Parent, Peer};
-        let entry = self.interface(egress);
+        let at = path.hop_at(hop.number);
+        let entry = self.interface(hop.field.egress(&hop.info));
         // A packet from inside must be sent to the egress router directly.
         let Some(entry) = entry.filter(|entry| ingress != 0 || entry.sibling.is_none()) else {
-            let code = if info.cons_dir {
-                parameter::UNKNOWN_CONS_EGRESS
-            } else {
-                parameter::UNKNOWN_CONS_INGRESS
+            let code = match hop.info.cons_dir {
+                true => parameter::UNKNOWN_CONS_EGRESS,
+                false => parameter::UNKNOWN_CONS_INGRESS,
             };
-            return refuse_field(Reason::UnknownEgress, code, path.hop_at(hop));
+            return refuse_field(Reason::UnknownEgress, code, at);
         };
         let from = match ingress {
             0 => None,
             _ => self.interface(ingress).map(|entry| entry.external.link_to),
         };
-        let links = (from, entry.external.link_to);
-        if crossing {
-            return match links {
-                (Some(Core), Child) | (Some(Child), Core | Child) => Ok(entry),
-                _ => refuse_field(
-                    Reason::InvalidSegmentChange,
-                    parameter::INVALID_SEGMENT_CHANGE,
-                    path.info_at(path.info_of(hop)),
-                ),
-            };
-        }
-        match links {
+        let possible = match (from, entry.external.link_to) {
             (None, _)
             | (Some(Core), Core)
             | (Some(Child), Parent | Peer)
-            | (Some(Parent | Peer), Child) => Ok(entry),
-            _ => refuse_field(
-                Reason::InvalidPath,
-                parameter::INVALID_PATH,
-                path.hop_at(hop),
-            ),
+            | (Some(Parent | Peer), Child) => !crossing,
+            (Some(Core), Child) | (Some(Child), Core | Child) => crossing,
+            _ => false,
+        };
+        if possible {
+            return Ok(entry);
+        }
+        match crossing {
+            true => {
+                let at = path.info_at(path.info_of(hop.number));
+                let code = parameter::INVALID_SEGMENT_CHANGE;
+                refuse_field(Reason::InvalidSegmentChange, code, at)
+            }
+            false => refuse_field(Reason::InvalidPath, parameter::INVALID_PATH, at),
         }
     }
 }
@@ -202,40 +182,31 @@ impl Forwarder {
 /// there.
 #[inline]
 pub(crate) fn peering(path: &StandardPath, info: &InfoField) -> Step<bool> {
-    if !info.peer {
-        return if path.segments.contains(&1) {
-            Err(Verdict::Drop(Reason::MalformedPath))
-        } else {
-            Ok(false)
-        };
-    }
-    if path.infos != 2 {
+    let possible = match info.peer {
+        true => path.infos == 2,
+        false => !path.segments.contains(&1),
+    };
+    if !possible {
         return Err(Verdict::Drop(Reason::MalformedPath));
     }
     let first = path.segments[0];
-    Ok(path.current_hop + 1 == first || path.current_hop == first)
+    Ok(info.peer && (path.current_hop + 1 == first || path.current_hop == first))
 }
 
 /// Checks that a hop field is valid at `now`.
 #[inline]
-pub(crate) fn check_time(
-    now: u64,
-    path: &StandardPath,
-    info: &InfoField,
-    hop: &HopField,
-    at: usize,
-) -> Step<()> {
-    let Err(reason) = check_age(now, info, hop) else {
+pub(crate) fn check_time(now: u64, path: &StandardPath, hop: &PathHop) -> Step<()> {
+    let Err(reason) = check_age(now, &hop.info, &hop.field) else {
         return Ok(());
     };
-    match reason {
-        Reason::ExpiredHop => refuse_field(reason, parameter::PATH_EXPIRED, path.hop_at(at)),
-        _ => refuse_field(
-            reason,
+    let (code, at) = match reason {
+        Reason::ExpiredHop => (parameter::PATH_EXPIRED, path.hop_at(hop.number)),
+        _ => (
             parameter::INVALID_PATH,
-            path.info_at(path.info_of(at)),
+            path.info_at(path.info_of(hop.number)),
         ),
-    }
+    };
+    refuse_field(reason, code, at)
 }
 
 /// Whether a hop field has neither expired at `now` nor a timestamp in the future.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use hawser_packet::header::DST_HOST;
 use hawser_packet::number::{next_header, parameter, path_type, scmp_type, unreachable};
-use hawser_packet::scmp::{SCMP_HEADER, quote_at};
+use hawser_packet::scmp::{QUERY, SCMP_HEADER, quote_at};
 use hawser_packet::{Header, Host, ScmpError};
 
 use crate::forwarder::Forwarder;
@@ -88,7 +88,7 @@ fn scmp_port(message: &[u8]) -> Option<u16> {
     }
     match message[0] {
         scmp_type::ECHO_REQUEST | scmp_type::TRACEROUTE_REQUEST => Some(ENDHOST_PORT),
-        scmp_type::ECHO_REPLY | scmp_type::TRACEROUTE_REPLY if message.len() >= 8 => {
+        scmp_type::ECHO_REPLY | scmp_type::TRACEROUTE_REPLY if message.len() >= QUERY => {
             u16_at(message, SCMP_HEADER)
         }
         kind => quoted_port(message.get(quote_at(kind)?..)?),

@@ -7,6 +7,7 @@
 //! one of this router's.
 
 use hawser_packet::number::{next_header, path_type};
+use hawser_packet::path::PathHop;
 use hawser_packet::{Header, Host, ScmpError};
 
 use crate::check::{check_time, peering};
@@ -35,53 +36,47 @@ impl Forwarder {
         }
         let ingress = origin.interface();
         let path = header.standard_path(packet).map_err(drop_for)?;
-        let here = path.current_hop;
-        let mut info = path.info(packet, path.current_info);
-        let hop = path.hop(packet, here);
-        let peering = peering(&path, &info)?;
+        let mut hop = path.at(packet, path.current_hop);
+        let peering = peering(&path, &hop.info)?;
         self.check_entry(origin, packet, &path, peering)?;
 
-        check_time(now, &path, &info, &hop, here)?;
-        self.check_ingress(ingress, &path, &info, &hop)?;
+        check_time(now, &path, &hop)?;
+        self.check_ingress(ingress, &path, &hop)?;
         self.check_length(packet, &header)?;
         self.check_addresses(ingress, packet, &header, &path)?;
 
         // Against construction direction the router at the ingress undoes the chaining of its own
         // hop; the peering hop is not part of the chain.
-        let unchain = !info.cons_dir && ingress != 0 && !peering;
+        let unchain = !hop.info.cons_dir && ingress != 0 && !peering;
         if unchain {
-            info.segment_id = hop.chain(info.segment_id);
+            hop.info.segment_id = hop.field.chain(hop.info.segment_id);
         }
-        self.check_mac(&path, &info, &hop, here)?;
-        if ingress != 0 && hop.ingress_alert(&info) && scmp::is_traceroute_request(packet, &header)
-        {
+        self.check_mac(&path, &hop)?;
+        let alerted = ingress != 0 && hop.field.ingress_alert(&hop.info);
+        if alerted && scmp::is_traceroute_request(packet, &header) {
             return Err(Verdict::Answer(Answer::Traceroute { interface: ingress }));
         }
 
         if header.dst_as == self.isd_as {
             let to = deliver::resolve(self, packet, &header)?;
             if unchain {
-                path.set_segment_id(packet, path.current_info, info.segment_id);
+                path.set_segment_id(packet, path.current_info, hop.info.segment_id);
             }
             return Ok(Verdict::Deliver { to });
         }
 
-        let crossing = !peering && path.changes_after(here);
-        let (out, mut out_info, out_hop) = if crossing {
-            let next = here + 1;
-            let next_info = path.info(packet, path.info_of(next));
-            let next_hop = path.hop(packet, next);
-            check_time(now, &path, &next_info, &next_hop, next)?;
-            self.check_mac(&path, &next_info, &next_hop, next)?;
-            (next, next_info, next_hop)
-        } else {
-            (here, info, hop)
-        };
-        if out + 1 >= path.hops {
+        let crossing = !peering && path.changes_after(hop.number);
+        let mut out = hop;
+        if crossing {
+            out = path.at(packet, hop.number + 1);
+            check_time(now, &path, &out)?;
+            self.check_mac(&path, &out)?;
+        }
+        if out.number + 1 >= path.hops {
             return Err(Verdict::Drop(Reason::MalformedPath));
         }
-        let egress = out_hop.egress(&out_info);
-        let entry = self.check_egress(ingress, egress, crossing, &path, &out_info, out)?;
+        let egress = out.field.egress(&out.info);
+        let entry = self.check_egress(ingress, crossing, &path, &out)?;
         if let Some(sibling) = entry.sibling {
             let sibling = self.sibling(sibling);
             if !sibling.bfd_up {
@@ -94,14 +89,14 @@ impl Forwarder {
             }
             // The egress router does the rest.
             if unchain {
-                path.set_segment_id(packet, path.current_info, info.segment_id);
+                path.set_segment_id(packet, path.current_info, hop.info.segment_id);
             }
-            path.set_current(packet, out);
+            path.set_current(packet, out.number);
             return Ok(Verdict::Transit {
                 to: sibling.address,
             });
         }
-        if out_hop.egress_alert(&out_info) && scmp::is_traceroute_request(packet, &header) {
+        if out.field.egress_alert(&out.info) && scmp::is_traceroute_request(packet, &header) {
             return Err(Verdict::Answer(Answer::Traceroute { interface: egress }));
         }
         let external = &entry.external;
@@ -118,39 +113,32 @@ impl Forwarder {
         }
 
         if crossing && unchain {
-            path.set_segment_id(packet, path.current_info, info.segment_id);
+            path.set_segment_id(packet, path.current_info, hop.info.segment_id);
         }
         // The egress router chains its hop in construction direction.
-        let chain = out_info.cons_dir && !peering;
+        let chain = out.info.cons_dir && !peering;
         if chain {
-            out_info.segment_id = out_hop.chain(out_info.segment_id);
+            out.info.segment_id = out.field.chain(out.info.segment_id);
         }
         if chain || (unchain && !crossing) {
-            path.set_segment_id(packet, path.info_of(out), out_info.segment_id);
+            path.set_segment_id(packet, path.info_of(out.number), out.info.segment_id);
         }
-        path.set_current(packet, out + 1);
+        path.set_current(packet, out.number + 1);
         Ok(Verdict::Forward { egress })
     }
 
     /// Undoes what [`process`](Self::process) changed in a packet it delivered, for an SCMP error
     /// after the delivery failed.
     pub(crate) fn undo_delivery(&self, ingress: u16, packet: &mut [u8]) {
-        let Ok(header) = Header::parse(packet) else {
-            return;
-        };
-        if header.path_type != path_type::STANDARD {
-            return;
-        }
-        let Ok(path) = header.standard_path(packet) else {
-            return;
-        };
-        let info = path.info(packet, path.current_info);
-        if let Ok(false) = peering(&path, &info)
+        if let Ok(header) = Header::parse(packet)
+            && header.path_type == path_type::STANDARD
+            && let Ok(path) = header.standard_path(packet)
+            && let PathHop { info, field, .. } = path.at(packet, path.current_hop)
+            && let Ok(false) = peering(&path, &info)
             && !info.cons_dir
             && ingress != 0
         {
-            let hop = path.hop(packet, path.current_hop);
-            path.set_segment_id(packet, path.current_info, hop.chain(info.segment_id));
+            path.set_segment_id(packet, path.current_info, field.chain(info.segment_id));
         }
     }
 

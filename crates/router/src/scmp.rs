@@ -5,21 +5,18 @@ use std::net::IpAddr;
 use hawser_packet::header::{NewHeader, end_header};
 use hawser_packet::number::{next_header, path_type, scmp_type};
 use hawser_packet::path::StandardPath;
-use hawser_packet::scmp::{self, SCMP_HEADER, TRACEROUTE};
-use hawser_packet::{Header, Host, Scmp, ScmpError};
+use hawser_packet::scmp::{self, QUERY, TRACEROUTE};
+use hawser_packet::{Body, Header, Host, Scmp, ScmpError};
 
 use crate::forwarder::Forwarder;
-use crate::reason::Reason;
 use crate::verdict::{Answer, Origin};
 
 /// An error message, with its SCION header, is at most this long.
 const MAX_ERROR: usize = 1232;
-/// Length of an echo message without data.
-const ECHO: usize = SCMP_HEADER + 4;
 
 /// Whether `packet` is a whole echo request.
 pub(crate) fn is_echo_request(packet: &[u8], header: &Header) -> bool {
-    is_request(packet, header, scmp_type::ECHO_REQUEST, ECHO)
+    is_request(packet, header, scmp_type::ECHO_REQUEST, QUERY)
 }
 
 /// Whether `packet` is a whole traceroute request.
@@ -47,75 +44,59 @@ pub(crate) fn is_single_host(ip: IpAddr) -> bool {
 
 impl Forwarder {
     /// Writes into `out` the message that reports `error` to the source of `packet`, which came
-    /// from `origin`. It must be sent there.
-    ///
-    /// # Errors
-    /// A reason when the packet must not be answered: it is an SCMP error itself, or its source is
-    /// not a single host.
+    /// from `origin`. It must be sent there. `None` when the packet must not be answered: it is an
+    /// SCMP error itself, or its source is not a single host.
     pub fn write_error(
         &self,
         origin: impl Into<Origin>,
         packet: &[u8],
         error: ScmpError,
         out: &mut Vec<u8>,
-    ) -> Result<(), Reason> {
-        let header = Header::parse(packet).map_err(|_| Reason::ScmpNotAnswered)?;
-        match header.upper_layer(packet) {
+    ) -> Option<()> {
+        let header = Header::parse(packet).ok()?;
+        if let Some((next_header::SCMP, at)) = header.upper_layer(packet) {
             // The types of error messages have no top bit.
-            Some((next_header::SCMP, at)) if packet.get(at).is_none_or(|kind| kind & 0x80 == 0) => {
-                return Err(Reason::ScmpNotAnswered);
-            }
-            _ => {}
+            packet.get(at).filter(|kind| **kind & 0x80 != 0)?;
         }
         let (path_at, message_at) = self.begin(origin.into(), packet, &header, out)?;
         error.write(out);
         let quote = packet.len().min(MAX_ERROR.saturating_sub(out.len()));
         out.extend_from_slice(&packet[..quote]);
         scmp::finish(out, path_at, message_at);
-        Ok(())
+        Some(())
     }
 
     /// Writes into `out` the reply to the request `packet`, which came from `origin`. It must be
-    /// sent there.
-    ///
-    /// # Errors
-    /// A reason when the packet must not be answered: its source is not a single host, or it is not
-    /// such a request.
+    /// sent there. `None` when the packet must not be answered: its source is not a single host, or
+    /// it is not such a request.
     pub fn write_answer(
         &self,
         origin: impl Into<Origin>,
         packet: &[u8],
         answer: Answer,
         out: &mut Vec<u8>,
-    ) -> Result<(), Reason> {
-        let header = Header::parse(packet).map_err(|_| Reason::ScmpNotAnswered)?;
-        let Some((next_header::SCMP, at)) = header.upper_layer(packet) else {
-            return Err(Reason::ScmpNotAnswered);
+    ) -> Option<()> {
+        let header = Header::parse(packet).ok()?;
+        let (next_header::SCMP, at) = header.upper_layer(packet)? else {
+            return None;
         };
-        let Some((&[_, _, _, _, id @ .., s0, s1], data)) = packet[at..].split_first_chunk::<ECHO>()
-        else {
-            return Err(Reason::ScmpNotAnswered);
-        };
-        let (id, sequence) = (u16::from_be_bytes(id), u16::from_be_bytes([s0, s1]));
+        let (&[_, _, _, _, id @ .., s0, s1], data) = packet[at..].split_first_chunk::<QUERY>()?;
         let (path_at, message_at) = self.begin(origin.into(), packet, &header, out)?;
-        let reply = match answer {
-            Answer::Echo => Scmp::Echo {
-                reply: true,
-                id,
-                sequence,
-                data,
-            },
-            Answer::Traceroute { interface } => Scmp::Traceroute {
-                reply: true,
-                id,
-                sequence,
-                isd_as: self.isd_as,
-                interface,
+        let reply = Scmp::Query {
+            reply: true,
+            id: u16::from_be_bytes(id),
+            sequence: u16::from_be_bytes([s0, s1]),
+            body: match answer {
+                Answer::Echo => Body::Echo(data),
+                Answer::Traceroute { interface } => Body::Traceroute {
+                    isd_as: self.isd_as,
+                    interface,
+                },
             },
         };
         reply.write(out);
         scmp::finish(out, path_at, message_at);
-        Ok(())
+        Some(())
     }
 
     /// Begins a packet to the source of `packet`: all headers but the payload length. Returns the
@@ -126,16 +107,13 @@ impl Forwarder {
         packet: &[u8],
         header: &Header,
         out: &mut Vec<u8>,
-    ) -> Result<(usize, usize), Reason> {
-        let (Ok(Host::Ip(src)), Some(first_line)) = (header.src_host(packet), packet.first_chunk())
-        else {
-            return Err(Reason::ScmpNotAnswered);
-        };
+    ) -> Option<(usize, usize)> {
+        let src = header.src_host(packet).and_then(Host::ip).ok()?;
         if !is_single_host(src) {
-            return Err(Reason::ScmpNotAnswered);
+            return None;
         }
         NewHeader {
-            first_line: u32::from_be_bytes(*first_line),
+            first_line: u32::from_be_bytes(*packet.first_chunk()?),
             next_header: next_header::SCMP,
             path_type: header.path_type,
             dst: (header.src_as, src),
@@ -145,15 +123,14 @@ impl Forwarder {
         let path_at = out.len();
         match header.path_type {
             path_type::STANDARD => {
-                let path = header.standard_path(packet);
-                let path = path.map_err(|_| Reason::ScmpNotAnswered)?;
+                let path = header.standard_path(packet).ok()?;
                 path.write_reversed(packet, previous_hop(origin, packet, &path), out);
             }
             path_type::EMPTY => {}
-            _ => return Err(Reason::ScmpNotAnswered),
+            _ => return None,
         }
-        let message_at = end_header(out).map_err(|_| Reason::ScmpNotAnswered)?;
-        Ok((path_at, message_at))
+        let message_at = end_header(out).ok()?;
+        Some((path_at, message_at))
     }
 }
 

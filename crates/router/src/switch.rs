@@ -234,23 +234,24 @@ impl Switch {
     fn send_back(&mut self, packet: Arrived, message: Message, now: Instant) {
         let (port, origin) = (&mut self.ports[packet.port], packet.origin);
         let bytes = &self.inbox.data()[packet.range];
+        let allowed = match message {
+            Message::Error(_) => port.errors.take(now),
+            Message::Reply(_) => port.replies.take(now),
+        };
+        if !allowed {
+            return self.drops.add(Reason::ScmpRateLimited, 1);
+        }
+        let (forwarder, out) = (&self.forwarder, &mut self.scratch);
         let written = match message {
-            Message::Error(error) if port.errors.take(now) => {
-                self.forwarder
-                    .write_error(origin, bytes, error, &mut self.scratch)
-            }
-            Message::Reply(answer) if port.replies.take(now) => {
-                self.forwarder
-                    .write_answer(origin, bytes, answer, &mut self.scratch)
-            }
-            Message::Error(_) | Message::Reply(_) => Err(Reason::ScmpRateLimited),
+            Message::Error(error) => forwarder.write_error(origin, bytes, error, out),
+            Message::Reply(answer) => forwarder.write_answer(origin, bytes, answer, out),
         };
         // External ports are connected to their neighbour; the internal one is not.
         let slot = packet.slot.filter(|_| packet.port == INTERNAL);
         let to = slot.and_then(|slot| self.inbox.from(slot));
         match written {
-            Ok(()) => port.send_one(&self.scratch, to, now, &mut self.drops),
-            Err(reason) => self.drops.add(reason, 1),
+            Some(()) => port.send_one(&self.scratch, to, now, &mut self.drops),
+            None => self.drops.add(Reason::ScmpNotAnswered, 1),
         }
     }
 }

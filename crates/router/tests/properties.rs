@@ -48,7 +48,7 @@ fn process_and_answer(router: &Forwarder, origin: Origin, packet: &mut [u8]) -> 
         Verdict::Answer(answer) => router.write_answer(origin, packet, answer, &mut out),
         _ => return verdict,
     };
-    if written.is_ok() {
+    if written.is_some() {
         let (view, rest) = ScionRawPacketView::try_from_slice(&out).unwrap();
         assert!(rest.is_empty());
         view.try_as_scmp().unwrap();

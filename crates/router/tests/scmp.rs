@@ -197,23 +197,23 @@ fn errors_and_impossible_sources_are_not_answered() {
     let mut written = |packet: &[u8]| router.write_error(0, packet, down, &mut out);
     let error = ScmpExternalInterfaceDown::new(ia(1), 1, vec![0; 50]);
     let packet = scmp(1, addr(2), path(), error.into());
-    assert_eq!(written(&packet), Err(Reason::ScmpNotAnswered), "an error");
+    assert_eq!(written(&packet), None, "an error");
     let mut cut = packet.clone();
     cut.truncate(usize::from(packet[5]) * 4);
-    assert_eq!(written(&cut), Err(Reason::ScmpNotAnswered), "a cut one");
+    assert_eq!(written(&cut), None, "a cut one");
     let request = ScmpEchoRequest::new(1, 1, vec![]);
     let packet = scmp(1, addr(2), path(), request.into());
-    assert_eq!(written(&packet), Ok(()), "a request");
+    assert_eq!(written(&packet), Some(()), "a request");
     for source in ["224.0.0.5", "0.0.0.0", "255.255.255.255"] {
         let mut packet = packet.clone();
         let IpAddr::V4(ip) = source.parse().unwrap() else {
             panic!()
         };
         packet[32..36].copy_from_slice(&ip.octets());
-        assert_eq!(written(&packet), Err(Reason::ScmpNotAnswered), "{source}");
+        assert_eq!(written(&packet), None, "{source}");
     }
     for short in 0..36 {
-        assert_eq!(written(&packet[..short]), Err(Reason::ScmpNotAnswered));
+        assert_eq!(written(&packet[..short]), None);
     }
 }
 

@@ -64,7 +64,7 @@ fn a_packet_can_be_answered() {
     back.write(b"answer", 0, &mut answer);
     let answer = Packet::parse(&answer).unwrap();
     assert_eq!(
-        (answer.src_as(), answer.dst_as()),
+        (answer.header.src_as, answer.header.dst_as),
         (peer.isd_as, local.isd_as)
     );
     assert_eq!(answer.udp().unwrap().payload, b"answer");

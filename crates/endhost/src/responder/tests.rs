@@ -11,11 +11,11 @@ fn request(message: &[u8]) -> Vec<u8> {
 }
 
 fn echo(reply: bool, id: u16, sequence: u16, data: &[u8]) -> Vec<u8> {
-    let echo = Scmp::Echo {
+    let echo = Scmp::Query {
         reply,
         id,
         sequence,
-        data,
+        body: Body::Echo(data),
     };
     echo.to_bytes()
 }
@@ -25,11 +25,11 @@ fn an_echo_comes_back_as_it_was() {
     let request = request(&echo(false, 31000, 5, b"data"));
     let reply = answer(&request, FROM.parse().unwrap()).unwrap();
     let packet = Packet::parse(&reply).unwrap();
-    let expected = Scmp::Echo {
+    let expected = Scmp::Query {
         reply: true,
         id: 31000,
         sequence: 5,
-        data: b"data",
+        body: Body::Echo(b"data"),
     };
     assert_eq!(Scmp::parse(&packet), Ok(expected));
     assert_eq!(packet.src_host().unwrap().to_string(), "10.0.0.2");
@@ -39,23 +39,27 @@ fn an_echo_comes_back_as_it_was() {
 
 #[test]
 fn traceroute_is_answered_and_not_amplified() {
-    let message = Scmp::Traceroute {
+    let message = Scmp::Query {
         reply: false,
         id: 31000,
         sequence: 5,
-        isd_as: "1-ff00:0:9".parse().unwrap(),
-        interface: 0,
+        body: Body::Traceroute {
+            isd_as: "1-ff00:0:9".parse().unwrap(),
+            interface: 0,
+        },
     };
     let message = message.to_bytes();
     let request = request(&message);
     let reply = answer(&request, FROM.parse().unwrap()).unwrap();
     let packet = Packet::parse(&reply).unwrap();
-    let expected = Scmp::Traceroute {
+    let expected = Scmp::Query {
         reply: true,
         id: 31000,
         sequence: 5,
-        isd_as: "1-ff00:0:1".parse().unwrap(),
-        interface: 0,
+        body: Body::Traceroute {
+            isd_as: "1-ff00:0:1".parse().unwrap(),
+            interface: 0,
+        },
     };
     assert_eq!(Scmp::parse(&packet), Ok(expected));
     assert_eq!(reply.len(), request.len());

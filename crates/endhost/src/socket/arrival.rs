@@ -91,11 +91,11 @@ impl<'a> Datagram<'a> {
     pub fn reply_path(&self, host: &Endhost, local: ScionAddr) -> Result<ReplyPath, HeadersError> {
         let packet = &self.packet;
         let no_reply = |reason| HeadersError::NoReply {
-            remote: ScionAddr::new(packet.src_as(), (self.from.ip(), self.port).into()),
+            remote: ScionAddr::new(packet.header.src_as, (self.from.ip(), self.port).into()),
             reason,
         };
-        if packet.path_type() == 0 {
-            if packet.src_as() != local.isd_as {
+        if packet.header.path_type == 0 {
+            if packet.header.src_as != local.isd_as {
                 return Err(no_reply("it comes from another AS without a path".into()));
             }
             let ip = packet.src_host();

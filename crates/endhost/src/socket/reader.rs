@@ -99,7 +99,7 @@ impl Reader {
     ) -> Result<Option<Arrival<'a>>, Malformed> {
         let packet = Packet::parse(bytes)?;
         let local = self.local;
-        let for_us = packet.dst_as() == local.isd_as && packet.dst_host()? == local.host.ip();
+        let for_us = packet.header.dst_as == local.isd_as && packet.dst_host()? == local.host.ip();
         if !for_us {
             lock(&self.drops).not_for_us += 1;
             return Ok(None);
@@ -107,7 +107,7 @@ impl Reader {
         if packet.is_scmp() {
             return Ok(match Scmp::parse(&packet)? {
                 Scmp::Error { error, quote } => self
-                    .report(error, quote, packet.src_as())
+                    .report(error, quote, packet.header.src_as)
                     .map(Arrival::Report),
                 other => Some(Arrival::Scmp(packet, other)),
             });

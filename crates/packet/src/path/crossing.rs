@@ -1,7 +1,7 @@
 //! The interfaces that a path leads over, and the flags that alert their routers.
 
 use super::field::HopField;
-use super::standard::StandardPath;
+use super::standard::{PathHop, StandardPath};
 use crate::malformed::MalformedPath;
 
 /// An interface that a path leads over.
@@ -32,11 +32,10 @@ impl Crossing {
 pub fn crossings(raw: &[u8]) -> Result<Vec<Crossing>, MalformedPath> {
     let path = StandardPath::parse(raw, 0..raw.len())?;
     let mut crossings = Vec::with_capacity(2 * path.hops);
-    for hop in 0..path.hops {
-        let segment = path.info_of(hop);
-        let (info, field) = (path.info(raw, segment), path.hop(raw, hop));
+    for number in 0..path.hops {
+        let PathHop { info, field, .. } = path.at(raw, number);
         let mut cross = |id, alert| {
-            let alert_at = path.hop_at(hop);
+            let alert_at = path.hop_at(number);
             crossings.push(Crossing {
                 id,
                 alert_at,
@@ -45,12 +44,13 @@ pub fn crossings(raw: &[u8]) -> Result<Vec<Crossing>, MalformedPath> {
         };
         // Where two segments meet in one AS, the interfaces towards the unused part of either
         // segment are not crossed. At a peering link they are the link itself.
-        let starts = hop == 0 || path.changed_before(hop);
-        let ends = hop + 1 == path.hops || path.changes_after(hop);
-        if !starts || (info.peer && segment > 0) {
+        let (changed, changes) = (path.changed_before(number), path.changes_after(number));
+        if (number > 0 && !changed) || (info.peer && path.info_of(number) > 0) {
             cross(field.ingress(&info), HopField::ingress_flag(&info));
         }
-        if !ends || (info.peer && segment + 1 < path.infos) {
+        if (number + 1 < path.hops && !changes)
+            || (info.peer && path.info_of(number) + 1 < path.infos)
+        {
             cross(field.egress(&info), HopField::egress_flag(&info));
         }
     }

@@ -27,6 +27,17 @@ pub struct StandardPath {
     pub hops: usize,
 }
 
+/// A hop of a path, with what the hops of its segment have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct PathHop {
+    /// Its number, from 0.
+    pub number: usize,
+    /// The info field of its segment.
+    pub info: InfoField,
+    /// Its hop field.
+    pub field: HopField,
+}
+
 impl StandardPath {
     /// Reads the path that fills `range` of `packet` exactly: segments without gaps, at most 64
     /// hops. Its position is not checked.
@@ -131,6 +142,16 @@ impl StandardPath {
     #[inline]
     pub fn hop(&self, packet: &[u8], hop: usize) -> HopField {
         HopField::read(packet, self.hop_at(hop))
+    }
+
+    /// Reads hop `number` with its info field.
+    #[inline]
+    pub fn at(&self, packet: &[u8], number: usize) -> PathHop {
+        PathHop {
+            number,
+            info: self.info(packet, self.info_of(number)),
+            field: self.hop(packet, number),
+        }
     }
 
     /// Makes `hop` the current one.

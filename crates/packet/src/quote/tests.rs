@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use super::*;
-use crate::scmp::Scmp;
+use crate::scmp::{Body, Scmp};
 use crate::template::Template;
 use crate::testing::{addr, raw_path};
 
@@ -18,11 +18,11 @@ fn template() -> Template {
 }
 
 fn request() -> Vec<u8> {
-    let echo = Scmp::Echo {
+    let echo = Scmp::Query {
         reply: false,
         id: 31000,
         sequence: 9,
-        data: &[7; 40],
+        body: Body::Echo(&[7; 40]),
     };
     template().scmp(&echo.to_bytes())
 }
@@ -69,12 +69,14 @@ fn a_quote_must_reach_the_sequence_number_of_the_request() {
     let mut longer = sent.clone();
     longer.push(0);
     assert!(!is_of(&longer, &sent));
-    let trace = Scmp::Traceroute {
+    let trace = Scmp::Query {
         reply: false,
         id: 31000,
         sequence: 9,
-        isd_as: IsdAsn::WILDCARD,
-        interface: 0,
+        body: Body::Traceroute {
+            isd_as: IsdAsn::WILDCARD,
+            interface: 0,
+        },
     };
     let trace = template().scmp(&trace.to_bytes());
     assert!(is_of(&trace, &trace) && !is_of(&trace, &sent));

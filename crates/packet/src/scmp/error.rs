@@ -5,7 +5,7 @@ use std::fmt;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::malformed::Malformed;
-use crate::number::{parameter, scmp_type, unreachable};
+use crate::number::{parameter, scmp_type};
 
 /// What an SCMP error says about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,7 +13,7 @@ use crate::number::{parameter, scmp_type, unreachable};
 pub enum ScmpError {
     /// The packet cannot be delivered.
     DestinationUnreachable {
-        /// One of [`unreachable`](crate::number::unreachable).
+        /// As 4 when no program listens at the port.
         code: u8,
     },
     /// The packet is larger than the MTU of a link.
@@ -53,22 +53,24 @@ pub enum ScmpError {
     },
 }
 
+/// What the codes of "destination unreachable" mean, by code.
+const UNREACHABLE: [&str; 7] = [
+    "no route",
+    "denied by policy",
+    "beyond the scope of the source address",
+    "no such host",
+    "nobody listens at the port",
+    "the source address failed a policy",
+    "route rejected",
+];
+
 impl fmt::Display for ScmpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::DestinationUnreachable { code } => {
-                let why = match code {
-                    unreachable::NO_ROUTE => "no route",
-                    unreachable::DENIED => "denied by policy",
-                    unreachable::BEYOND_SCOPE => "beyond the scope of the source address",
-                    unreachable::ADDRESS => "no such host",
-                    unreachable::PORT => "nobody listens at the port",
-                    unreachable::SOURCE_POLICY => "the source address failed a policy",
-                    unreachable::REJECTED => "route rejected",
-                    _ => return write!(f, "destination unreachable (code {code})"),
-                };
-                write!(f, "destination unreachable: {why}")
-            }
+            Self::DestinationUnreachable { code } => match UNREACHABLE.get(usize::from(code)) {
+                Some(reason) => write!(f, "destination unreachable: {reason}"),
+                None => write!(f, "destination unreachable (code {code})"),
+            },
             Self::PacketTooBig { mtu } => {
                 write!(f, "a link on the path takes packets of at most {mtu} bytes")
             }

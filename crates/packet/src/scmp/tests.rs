@@ -105,18 +105,20 @@ fn a_quote_cut_short_after_its_headers_is_enough() {
 
 #[test]
 fn quoted_requests_are_recognised() {
-    let echo = |reply| Scmp::Echo {
+    let echo = |reply| Scmp::Query {
         reply,
         id: 31000,
         sequence: 9,
-        data: &[0; 32],
+        body: Body::Echo(&[0; 32]),
     };
-    let traceroute = Scmp::Traceroute {
+    let traceroute = Scmp::Query {
         reply: false,
         id: 31000,
         sequence: 9,
-        isd_as: IsdAsn::WILDCARD,
-        interface: 0,
+        body: Body::Traceroute {
+            isd_as: IsdAsn::WILDCARD,
+            interface: 0,
+        },
     };
     for request in [echo(false), traceroute] {
         let mut sent = template(US, PEER).scmp(&request.to_bytes());
@@ -199,9 +201,9 @@ proptest! {
         reply: bool, id: u16, sequence: u16, isd_as: u64, interface: u16,
         data in prop::collection::vec(any::<u8>(), 0..100),
     ) {
-        let echo = Scmp::Echo { reply, id, sequence, data: &data };
+        let echo = Scmp::Query { reply, id, sequence, body: Body::Echo(&data) };
         let isd_as = IsdAsn(isd_as);
-        let traceroute = Scmp::Traceroute { reply, id, sequence, isd_as, interface };
+        let traceroute = Scmp::Query { reply, id, sequence, body: Body::Traceroute { isd_as, interface } };
         for (message, least) in [(echo, 8), (traceroute, TRACEROUTE)] {
             let bytes = message.to_bytes();
             let packet = template(PEER, US).scmp(&bytes);

@@ -11,7 +11,7 @@ use super::*;
 use crate::malformed::Malformed;
 use crate::packet::Packet;
 use crate::path::interface_ids;
-use crate::scmp::Scmp;
+use crate::scmp::{Body, Scmp};
 use crate::testing::{addr, raw_path};
 
 fn wire_host(addr: ScionAddr) -> WireHostAddr {
@@ -88,7 +88,7 @@ proptest! {
         prop_assert_eq!((udp.src_port, udp.dst_port), (local.host.port(), peer.host.port()));
         prop_assert_eq!(udp.payload, &payload[..]);
         let host = packet.src_host().unwrap();
-        prop_assert_eq!(ScionAddr::new(packet.src_as(), (host, udp.src_port).into()), local);
+        prop_assert_eq!(ScionAddr::new(packet.header.src_as, (host, udp.src_port).into()), local);
         let path = packet.reversed_path().unwrap();
         let back = Template::new(peer, local, &path).unwrap();
         prop_assert_eq!(interface_ids(back.path()).unwrap(), [8, 7]);
@@ -96,7 +96,7 @@ proptest! {
         let mut answer = vec![];
         back.write(&payload, 0, &mut answer);
         let answer = Packet::parse(&answer).unwrap();
-        prop_assert_eq!((answer.src_as(), answer.dst_as()), (peer.isd_as, local.isd_as));
+        prop_assert_eq!((answer.header.src_as, answer.header.dst_as), (peer.isd_as, local.isd_as));
         prop_assert!(answer.udp().is_ok());
     }
 
@@ -203,11 +203,11 @@ fn a_packet_is_read_whole_or_not_at_all() {
 fn scmp_packets_carry_a_checksum() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
     let template = Template::new(local, peer, &[]).unwrap();
-    let echo = Scmp::Echo {
+    let echo = Scmp::Query {
         reply: false,
         id: 1,
         sequence: 2,
-        data: b"abc",
+        body: Body::Echo(b"abc"),
     };
     let bytes = template.scmp(&echo.to_bytes());
     let packet = Packet::parse(&bytes).unwrap();
