@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
-use connectrpc::client::HttpClient;
+use connectrpc::client::{HttpClient, UnaryResponse};
 use scion_protobuf::buffa_types::google::protobuf::Empty;
 use scion_protobuf::proto::daemon::v1::{
     ASRequest, DaemonServiceClient, InterfacesRequest, PathsRequest,
@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 use crate::local_as::LocalAs;
 use crate::path::Path;
 pub use crate::service::DEFAULT_ADDRESS;
-use crate::service::{Caller, Service, SourceError, options};
+use crate::service::{Caller, Service, SourceError, valid};
 
 /// The environment variables that name the daemon, in order of precedence.
 pub(crate) const ENVIRONMENT: [&str; 2] = ["SCION_DAEMON", "SCION_DAEMON_ADDRESS"];
@@ -40,9 +40,7 @@ impl Daemon {
             "default" => DEFAULT_ADDRESS,
             given => given,
         };
-        let bad = || SourceError::Address {
-            address: address.into(),
-        };
+        let bad = || SourceError::Address(address.into());
         let (host, port) = address.rsplit_once(':').ok_or_else(bad)?;
         if host.is_empty() || port.parse::<u16>().is_err() {
             return Err(bad());
@@ -65,22 +63,11 @@ impl Daemon {
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
     pub async fn local_as(&self) -> Result<LocalAs, SourceError> {
-        const QUESTION: &str = "AS";
         let ask = || async {
             let client = self.caller.client();
-            let call = client.r#as_with_options(ASRequest::default(), options());
-            let answer = self.caller.required(QUESTION, call).await?.into_owned();
-            let isd_as = IsdAsn::from_u64(answer.isd_as);
-            if isd_as.is_wildcard() {
-                let message = format!("{isd_as} is not an AS");
-                return Err(self.caller.invalid(QUESTION, message));
-            }
-            Ok(LocalAs {
-                isd_as,
-                core: answer.core,
-                mtu: convert::mtu(answer.mtu)
-                    .map_err(|what| self.caller.invalid(QUESTION, what))?,
-            })
+            let call = client.r#as(ASRequest::default());
+            let read = |answer: UnaryResponse<_>| convert::local_as(answer.into_owned());
+            self.caller.required("AS", call, read).await
         };
         self.local.get_or_try_init(ask).await.copied()
     }
@@ -90,11 +77,10 @@ impl Daemon {
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
     pub async fn interfaces(&self) -> Result<BTreeMap<u16, SocketAddr>, SourceError> {
-        const QUESTION: &str = "Interfaces";
         let client = self.caller.client();
-        let call = client.interfaces_with_options(InterfacesRequest::default(), options());
-        let answer = self.caller.required(QUESTION, call).await?.into_owned();
-        convert::interfaces(answer).map_err(|what| self.caller.invalid(QUESTION, what))
+        let call = client.interfaces(InterfacesRequest::default());
+        let read = |answer: UnaryResponse<_>| convert::interfaces(answer.into_owned());
+        self.caller.required("Interfaces", call, read).await
     }
 
     /// The UDP ports routers of this AS deliver to directly.
@@ -102,11 +88,10 @@ impl Daemon {
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
     pub async fn port_range(&self) -> Result<RangeInclusive<u16>, SourceError> {
-        const QUESTION: &str = "PortRange";
         let client = self.caller.client();
-        let call = client.port_range_with_options(Empty::default(), options());
-        let answer = self.caller.required(QUESTION, call).await?.into_owned();
-        convert::port_range(answer).map_err(|what| self.caller.invalid(QUESTION, what))
+        let call = client.port_range(Empty::default());
+        let read = |answer: UnaryResponse<_>| convert::port_range(answer.into_owned());
+        self.caller.required("PortRange", call, read).await
     }
 
     /// The paths to `dst`, in the daemon's order; `refresh` makes it look for new ones. Invalid
@@ -124,32 +109,16 @@ impl Daemon {
             ..PathsRequest::default()
         };
         let client = self.caller.client();
-        let call = client.paths_with_options(request, options());
         // Some daemons answer "not found" where others list no paths.
-        let Some(answer) = self.caller.optional(QUESTION, call).await? else {
-            return Ok(Vec::new());
-        };
-        let answer = answer.into_owned();
-        let offered = answer.paths.len();
-        let mut first_error = None;
-        let paths: Vec<Path> = answer
-            .paths
-            .into_iter()
-            .filter_map(|path| {
-                convert::path(src, dst, path)
-                    .map_err(|error| first_error.get_or_insert(error.to_string()).clone())
-                    .ok()
-            })
-            .collect();
-        match first_error {
-            Some(error) if paths.is_empty() => Err(self.caller.invalid(QUESTION, error)),
-            Some(error) => {
-                let invalid = offered - paths.len();
-                tracing::warn!(%dst, invalid, error, "the daemon offers invalid paths");
-                Ok(paths)
-            }
-            None => Ok(paths),
-        }
+        let answer = self
+            .caller
+            .optional(QUESTION, client.paths(request))
+            .await?;
+        let answer = answer.map(UnaryResponse::into_owned).unwrap_or_default();
+        let offered = answer.paths.into_iter();
+        let offered = offered.map(|path| convert::path(src, dst, path));
+        valid(offered, "the daemon offers invalid paths")
+            .map_err(|error| self.caller.invalid(QUESTION, error))
     }
 }
 

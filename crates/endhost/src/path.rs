@@ -4,20 +4,24 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hawser_packet::MalformedPath;
 use hawser_packet::path::interface_ids;
 use hawser_path::{Fingerprint, Interface, Metadata};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
 /// A path that packets can be sent over. Cloning shares it.
-#[derive(Clone)]
+///
+/// Two are equal that have the same bytes, too: a refreshed path is a different value.
+#[derive(Clone, PartialEq)]
 pub struct Path(Arc<Inner>);
 
+#[derive(PartialEq)]
 struct Inner {
-    info: hawser_path::Path,
     raw: Box<[u8]>,
     next_hop: Option<SocketAddr>,
     fingerprint: Fingerprint,
+    info: hawser_path::Path,
 }
 
 /// Why the parts of a path do not make one.
@@ -26,7 +30,7 @@ struct Inner {
 pub enum PathError {
     /// The data-plane bytes are not a standard SCION path of exactly that length.
     #[error("the path's data-plane bytes are malformed: {0}")]
-    Malformed(String),
+    Malformed(#[from] MalformedPath),
     /// A path to another AS must name the border router to hand packets to.
     #[error("the path to {0} names no border router to send to")]
     NoNextHop(IsdAsn),
@@ -76,20 +80,22 @@ impl Path {
             if next_hop.is_none() {
                 return Err(PathError::NoNextHop(dst));
             }
-            let carried =
-                interface_ids(&raw).map_err(|error| PathError::Malformed(error.to_string()))?;
+            let carried = interface_ids(&raw)?;
             let listed: Vec<u16> = info.interfaces.iter().map(|i| i.id).collect();
             if carried != listed {
                 return Err(PathError::Interfaces { listed, carried });
             }
         }
-        let fingerprint = info.fingerprint();
-        Ok(Self(Arc::new(Inner {
+        Ok(Self::make(info, raw, next_hop))
+    }
+
+    fn make(info: hawser_path::Path, raw: Vec<u8>, next_hop: Option<SocketAddr>) -> Self {
+        Self(Arc::new(Inner {
+            fingerprint: info.fingerprint(),
             info,
             raw: raw.into(),
             next_hop,
-            fingerprint,
-        })))
+        }))
     }
 
     /// The path between two hosts of one AS: no bytes, no router, never expires.
@@ -106,13 +112,7 @@ impl Path {
                 ..Metadata::default()
             },
         };
-        let fingerprint = info.fingerprint();
-        Self(Arc::new(Inner {
-            info,
-            raw: Box::default(),
-            next_hop: None,
-            fingerprint,
-        }))
+        Self::make(info, Vec::new(), None)
     }
 
     /// The path's ends, interfaces and metadata.
@@ -154,16 +154,6 @@ impl Path {
 impl AsRef<hawser_path::Path> for Path {
     fn as_ref(&self) -> &hawser_path::Path {
         &self.0.info
-    }
-}
-
-impl PartialEq for Path {
-    /// The same path with the same bytes; a refreshed path is a different value.
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-            || (self.0.raw == other.0.raw
-                && self.0.next_hop == other.0.next_hop
-                && self.0.info == other.0.info)
     }
 }
 

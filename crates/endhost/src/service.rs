@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use connectrpc::client::{CallOptions, ClientConfig, HttpClient};
+use connectrpc::client::{ClientConfig, HttpClient};
 use connectrpc::{ConnectError, ErrorCode, Protocol};
 use thiserror::Error;
 use tokio::net::lookup_host;
@@ -16,7 +16,7 @@ pub const DEFAULT_ADDRESS: &str = "127.0.0.1:30255";
 /// Services run on this host or near it: connecting takes milliseconds or fails.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A service may have to ask control services of other ASes, which may be slow.
-pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A service and its address (`HOST:PORT`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,23 +58,14 @@ impl fmt::Display for Service {
 #[non_exhaustive]
 pub enum SourceError {
     /// The address is not HOST:PORT.
-    #[error("`{address}` is not a daemon address: write HOST:PORT, as in {DEFAULT_ADDRESS}")]
-    Address {
-        /// What was given.
-        address: String,
-    },
+    #[error("`{0}` is not a daemon address: write HOST:PORT, as in {DEFAULT_ADDRESS}")]
+    Address(String),
     /// Nothing answers at its address.
-    #[error("cannot reach {service}: {}", service.remedy())]
-    Unreachable {
-        /// The service.
-        service: Service,
-    },
+    #[error("cannot reach {0}: {remedy}", remedy = .0.remedy())]
+    Unreachable(Service),
     /// Its host name has no address.
-    #[error("cannot find {service}: its host name is unknown; correct it, or write an IP address")]
-    UnknownName {
-        /// The service.
-        service: Service,
-    },
+    #[error("cannot find {0}: its host name is unknown; correct it, or write an IP address")]
+    UnknownName(Service),
     /// It did not answer in time.
     #[error("{service} did not answer {question} within {CALL_TIMEOUT:?}")]
     Timeout {
@@ -118,7 +109,9 @@ impl<C: Clone> Caller<C> {
     /// A client of `service`; `None` when its address is invalid.
     pub(crate) fn new(service: Service, make: fn(HttpClient, ClientConfig) -> C) -> Option<Self> {
         let uri = format!("http://{}/", service.address()).parse().ok()?;
-        let config = ClientConfig::new(uri).with_protocol(Protocol::Grpc);
+        let config = ClientConfig::new(uri)
+            .with_protocol(Protocol::Grpc)
+            .with_default_timeout(CALL_TIMEOUT);
         let client = Mutex::new(make(transport(), config.clone()));
         Some(Self {
             service,
@@ -151,22 +144,24 @@ impl<C: Clone> Caller<C> {
         }
     }
 
-    /// Waits for the answer to a call that "not found" is no answer to.
-    pub(crate) async fn required<T>(
+    /// Waits for the answer to a call, and reads it. "Not found" is no answer.
+    pub(crate) async fn required<A, T, E: fmt::Display>(
         &self,
         question: &'static str,
-        call: impl Future<Output = Result<T, ConnectError>>,
+        call: impl Future<Output = Result<A, ConnectError>>,
+        read: impl FnOnce(A) -> Result<T, E>,
     ) -> Result<T, SourceError> {
         let answer = self.optional(question, call).await?;
-        answer.ok_or_else(|| self.invalid(question, "\"not found\""))
+        let answer = answer.ok_or_else(|| self.invalid(question, "\"not found\""))?;
+        read(answer).map_err(|error| self.invalid(question, error))
     }
 
     /// Waits for the answer to a call, which is `None` for "not found".
-    pub(crate) async fn optional<T>(
+    pub(crate) async fn optional<A>(
         &self,
         question: &'static str,
-        call: impl Future<Output = Result<T, ConnectError>>,
-    ) -> Result<Option<T>, SourceError> {
+        call: impl Future<Output = Result<A, ConnectError>>,
+    ) -> Result<Option<A>, SourceError> {
         // The call has its own deadline; this one also covers servers that do not speak gRPC.
         let error = match tokio::time::timeout(CALL_TIMEOUT, call).await {
             Ok(Ok(answer)) => return Ok(Some(answer)),
@@ -180,8 +175,8 @@ impl<C: Clone> Caller<C> {
             ErrorCode::Unavailable => {
                 let known = lookup_host(service.address()).await.is_ok();
                 Err(match known {
-                    true => SourceError::Unreachable { service },
-                    false => SourceError::UnknownName { service },
+                    true => SourceError::Unreachable(service),
+                    false => SourceError::UnknownName(service),
                 })
             }
             ErrorCode::DeadlineExceeded => {
@@ -198,9 +193,30 @@ impl<C: Clone> Caller<C> {
     }
 }
 
-/// The options of every call.
-pub(crate) fn options() -> CallOptions {
-    CallOptions::default().with_timeout(CALL_TIMEOUT)
+/// The entries of an answer that are valid; the others are left out with `warning`.
+///
+/// # Errors
+/// The first error, when no entry is valid.
+pub(crate) fn valid<T, E: fmt::Display>(
+    entries: impl Iterator<Item = Result<T, E>>,
+    warning: &str,
+) -> Result<Vec<T>, E> {
+    let (mut valid, mut invalid, mut first_error) = (Vec::new(), 0, None);
+    for entry in entries {
+        match entry {
+            Ok(entry) => valid.push(entry),
+            Err(error) => {
+                invalid += 1;
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    match first_error {
+        Some(error) if valid.is_empty() => return Err(error),
+        Some(error) => tracing::warn!(invalid, %error, "{warning}"),
+        None => {}
+    }
+    Ok(valid)
 }
 
 fn transport() -> HttpClient {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path as FilePath;
+use std::sync::Arc;
 
 use hawser_segment::{Combined, Segments, combine};
 use hawser_topology::{AsDir, AsTopology};
@@ -34,7 +35,7 @@ const MOST_PATHS: usize = 1000;
 /// Makes paths from the control service's segments.
 pub(crate) struct Standalone {
     topology: LocalTopology,
-    control: ControlServices,
+    control: Arc<ControlServices>,
     segments: SegmentCache,
 }
 
@@ -79,7 +80,7 @@ impl Standalone {
         let control = control.ok_or_else(|| FolderError::NoControlService { file: file() })?;
         Ok(Self {
             topology: local_topology(&topology),
-            control,
+            control: Arc::new(control),
             segments: SegmentCache::default(),
         })
     }
@@ -104,7 +105,7 @@ impl Standalone {
         let mut asking = JoinSet::new();
         for question in &questions {
             if freshness == Freshness::New || !self.segments.is_recent(*question) {
-                let control = self.control.clone();
+                let control = Arc::clone(&self.control);
                 let question = *question;
                 asking.spawn(async move { (question, control.segments(question).await) });
             }

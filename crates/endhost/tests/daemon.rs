@@ -48,7 +48,7 @@ async fn what_is_no_address_is_refused() {
     for address in ["", "127.0.0.1", ":30255", "127.0.0.1:port", "a b:1"] {
         let error = Daemon::connect(address).unwrap_err();
         let address = address.to_owned();
-        assert_eq!(error, SourceError::Address { address });
+        assert_eq!(error, SourceError::Address(address));
     }
     assert!(Daemon::connect("localhost:30255").is_ok());
     assert!(Daemon::connect("[::1]:30255").is_ok());

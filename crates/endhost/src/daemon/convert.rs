@@ -11,55 +11,46 @@ use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
 use scion_protobuf::buffa::EnumValue;
 use scion_protobuf::proto::daemon::v1 as pb;
 use sciparse::identifier::isd_asn::IsdAsn;
-use thiserror::Error;
 
+use crate::local_as::LocalAs;
 use crate::path::{Path, PathError};
 
-/// Why an entry of the daemon's answer is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub(crate) enum ConvertError {
-    #[error("{0} is not an interface id: ids are 1 to 65535")]
-    InterfaceId(u64),
-    #[error("a path has the MTU {0}")]
-    Mtu(u32),
-    #[error("a path has no expiry")]
-    NoExpiry,
-    #[error("`{0}` is not a router address")]
-    Router(String),
-    #[error("{0} to {1} is not a port range")]
-    Ports(u32, u32),
-    #[error(transparent)]
-    Info(#[from] hawser_path::PathError),
-    #[error(transparent)]
-    Path(#[from] PathError),
-}
-
 /// SCION packets have at most 65535 bytes, but a daemon may announce a larger MTU.
-pub(crate) fn mtu(mtu: u32) -> Result<u16, ConvertError> {
-    match u16::try_from(mtu) {
-        Ok(0) => Err(ConvertError::Mtu(mtu)),
-        Ok(mtu) => Ok(mtu),
-        Err(_) => Ok(u16::MAX),
+fn mtu(mtu: u32) -> Result<u16, String> {
+    match mtu {
+        0 => Err("a path has the MTU 0".into()),
+        mtu => Ok(u16::try_from(mtu).unwrap_or(u16::MAX)),
     }
 }
 
-fn interface_id(id: u64) -> Result<u16, ConvertError> {
+fn interface_id(id: u64) -> Result<u16, String> {
     match u16::try_from(id) {
         Ok(id) if id != 0 => Ok(id),
-        _ => Err(ConvertError::InterfaceId(id)),
+        _ => Err(format!("{id} is not an interface id: ids are 1 to 65535")),
     }
 }
 
-fn router(interface: &pb::Interface) -> Result<SocketAddr, ConvertError> {
+fn router(interface: &pb::Interface) -> Result<SocketAddr, String> {
     let address = &interface.address.address;
-    address
-        .parse()
-        .map_err(|_| ConvertError::Router(address.clone()))
+    let parsed = address.parse();
+    parsed.map_err(|_| format!("`{address}` is not a router address"))
 }
 
-pub(crate) fn interfaces(
+pub(super) fn local_as(answer: pb::ASResponse) -> Result<LocalAs, String> {
+    let isd_as = IsdAsn::from_u64(answer.isd_as);
+    if isd_as.is_wildcard() {
+        return Err(format!("{isd_as} is not an AS"));
+    }
+    Ok(LocalAs {
+        isd_as,
+        core: answer.core,
+        mtu: mtu(answer.mtu)?,
+    })
+}
+
+pub(super) fn interfaces(
     answer: pb::InterfacesResponse,
-) -> Result<BTreeMap<u16, SocketAddr>, ConvertError> {
+) -> Result<BTreeMap<u16, SocketAddr>, String> {
     answer
         .interfaces
         .iter()
@@ -68,19 +59,17 @@ pub(crate) fn interfaces(
 }
 
 /// An AS without dispatched ports announces 0 to 0.
-pub(crate) fn port_range(
-    answer: pb::PortRangeResponse,
-) -> Result<RangeInclusive<u16>, ConvertError> {
+pub(super) fn port_range(answer: pb::PortRangeResponse) -> Result<RangeInclusive<u16>, String> {
     let (start, end) = (answer.dispatched_port_start, answer.dispatched_port_end);
     match (u16::try_from(start), u16::try_from(end)) {
         (Ok(start), Ok(end)) if start <= end => Ok(start..=end),
-        _ => Err(ConvertError::Ports(start, end)),
+        _ => Err(format!("{start} to {end} is not a port range")),
     }
 }
 
 /// One path from `src` to `dst`. Lists of metadata without one entry per hop are left out; all other
 /// fields must be valid.
-pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, ConvertError> {
+pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, String> {
     if src == dst {
         return Ok(Path::within(src, mtu(path.mtu)?));
     }
@@ -93,12 +82,12 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Con
                 id: interface_id(interface.id)?,
             })
         })
-        .collect::<Result<Vec<_>, ConvertError>>()?;
-    let expiration = path.expiration.as_option().ok_or(ConvertError::NoExpiry)?;
-    let announced = u64::try_from(expiration.seconds).map_err(|_| ConvertError::NoExpiry)?;
+        .collect::<Result<Vec<_>, String>>()?;
+    let expiration = path.expiration.as_option();
+    let announced = expiration.and_then(|expiration| u64::try_from(expiration.seconds).ok());
+    let announced = announced.ok_or("a path has no expiry")?;
     // Routers go by the hop fields, not by what is announced.
-    let carried = expiry(&path.raw)
-        .map_err(|error| ConvertError::Path(PathError::Malformed(error.to_string())))?;
+    let carried = expiry(&path.raw).map_err(|error| PathError::from(error).to_string())?;
     let (ends, links) = (interfaces.len(), interfaces.len() / 2);
     let metadata = Metadata {
         mtu: mtu(path.mtu)?,
@@ -124,8 +113,9 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Con
             .collect(),
     };
     let next_hop = path.interface.as_option().map(router).transpose()?;
-    let info = hawser_path::Path::new(src, dst, interfaces, metadata)?;
-    Ok(Path::new(info, path.raw, next_hop)?)
+    let info = hawser_path::Path::new(src, dst, interfaces, metadata);
+    let info = info.map_err(|error| error.to_string())?;
+    Path::new(info, path.raw, next_hop).map_err(|error| error.to_string())
 }
 
 /// The services of an AS, without those whose addresses are invalid.

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use connectrpc::client::HttpClient;
+use connectrpc::client::{HttpClient, UnaryResponse};
 use hawser_segment::{Segment, Segments};
 use scion_protobuf::proto::control_plane::v1::{
     PathSegment, SegmentLookupServiceClient, SegmentType, SegmentsRequest, SegmentsResponse,
     TrustMaterialServiceClient,
 };
+
 use tokio::task::JoinSet;
 
 use super::question::Question;
 use super::verify::{TrustClient, Verifier};
-use crate::service::{Caller, Service, SourceError, options};
+use crate::service::{Caller, Service, SourceError, valid};
 
 /// How long one of several control services may take before the next is asked as well.
 const STAGGER: Duration = Duration::from_secs(1);
@@ -30,10 +31,7 @@ struct Server {
 }
 
 /// The control services of an AS, which are interchangeable.
-#[derive(Clone)]
-pub(super) struct ControlServices(Arc<Inner>);
-
-struct Inner {
+pub(super) struct ControlServices {
     services: Vec<Server>,
     verifier: Option<Verifier>,
     /// The one that answered last, which is asked first.
@@ -54,31 +52,27 @@ impl ControlServices {
                 })
             })
             .collect();
-        (!services.is_empty()).then(|| {
-            Self(Arc::new(Inner {
-                services,
-                verifier,
-                preferred: AtomicUsize::new(0),
-            }))
+        (!services.is_empty()).then_some(Self {
+            services,
+            verifier,
+            preferred: AtomicUsize::new(0),
         })
     }
 
     /// Asks one service after the other until one answers, the next when one fails or takes long.
     /// The first answer counts, or the first error when there is none.
-    pub(super) async fn segments(&self, question: Question) -> Result<Segments, SourceError> {
-        let Inner {
-            services,
-            preferred,
-            ..
-        } = &*self.0;
-        let first = preferred.load(Ordering::Relaxed);
-        let mut rest = (0..services.len()).map(|step| (first + step) % services.len());
+    pub(super) async fn segments(
+        self: Arc<Self>,
+        question: Question,
+    ) -> Result<Segments, SourceError> {
+        let (count, first) = (self.services.len(), self.preferred.load(Ordering::Relaxed));
+        let mut rest = (first..first + count).map(|at| at % count);
         let mut asking = JoinSet::new();
-        let mut failed: Option<SourceError> = None;
+        let mut failed = None;
         loop {
             let next = rest.next();
             if let Some(at) = next {
-                let control = self.clone();
+                let control = Arc::clone(&self);
                 asking.spawn(async move { (at, control.ask(at, question).await) });
             }
             let answer = if next.is_some() {
@@ -88,7 +82,7 @@ impl ControlServices {
             };
             match answer {
                 Ok(Some(Ok((at, Ok(found))))) => {
-                    preferred.store(at, Ordering::Relaxed);
+                    self.preferred.store(at, Ordering::Relaxed);
                     return Ok(found);
                 }
                 Ok(Some(Ok((_, Err(error))))) => {
@@ -97,8 +91,8 @@ impl ControlServices {
                 Ok(Some(Err(_))) | Err(_) => {}
                 // All have failed: at least one was asked.
                 Ok(None) => {
-                    let service = services[first].lookup.service().clone();
-                    return Err(failed.unwrap_or(SourceError::Unreachable { service }));
+                    let service = self.services[first].lookup.service();
+                    return Err(failed.unwrap_or(SourceError::Unreachable(service.clone())));
                 }
             }
         }
@@ -106,19 +100,16 @@ impl ControlServices {
 
     /// Asks the service at `at`.
     async fn ask(&self, at: usize, question: Question) -> Result<Segments, SourceError> {
-        let Server { lookup, trust } = &self.0.services[at];
+        let Server { lookup, trust } = &self.services[at];
         let request = SegmentsRequest {
             src_isd_as: question.src.to_u64(),
             dst_isd_as: question.dst.to_u64(),
         };
         let client = lookup.client();
-        let call = client.segments_with_options(request, options());
-        let Some(answer) = lookup.optional(QUESTION, call).await? else {
-            // "Not found": there are no segments.
-            return Ok(Segments::default());
-        };
-        let answer = answer.into_owned();
-        let found = match &self.0.verifier {
+        // "Not found": there are no segments.
+        let answer = lookup.optional(QUESTION, client.segments(request)).await?;
+        let answer = answer.map(UnaryResponse::into_owned).unwrap_or_default();
+        let found = match &self.verifier {
             None => read(answer, |_, _| Ok(())),
             Some(verifier) => {
                 let lists = answer.segments.values();
@@ -138,52 +129,29 @@ pub(super) fn read(
     answer: SegmentsResponse,
     check: impl Fn(&PathSegment, &Segment) -> Result<(), String>,
 ) -> Result<Segments, String> {
-    let mut found = Segments::default();
-    let (mut valid, mut invalid, mut first_error) = (0, 0, None);
-    for (kind, list) in answer.segments {
-        let into = match kind {
-            kind if kind == SegmentType::Up as i32 => &mut found.up,
-            kind if kind == SegmentType::Core as i32 => &mut found.core,
-            kind if kind == SegmentType::Down as i32 => &mut found.down,
-            _ => {
-                invalid += list.segments.len();
-                first_error.get_or_insert(format!("segments have the unknown type {kind}"));
-                continue;
-            }
-        };
-        for message in &list.segments {
-            let segment = Segment::from_message(message)
-                .map_err(|error| error.to_string())
-                .and_then(|segment| check(message, &segment).map(|()| segment));
-            match segment {
-                Ok(segment) => {
-                    valid += 1;
-                    into.push(segment);
-                }
-                Err(error) => {
-                    invalid += 1;
-                    first_error.get_or_insert(error);
-                }
-            }
-        }
+    const KINDS: [SegmentType; 3] = [SegmentType::Up, SegmentType::Core, SegmentType::Down];
+    let messages = answer.segments.iter().flat_map(|(kind, list)| {
+        let messages = list.segments.iter();
+        messages.map(move |message| (*kind, message))
+    });
+    let segments = messages.map(|(kind, message)| {
+        let known = KINDS.iter().position(|known| *known as i32 == kind);
+        let kind = known.ok_or_else(|| format!("segments have the unknown type {kind}"))?;
+        let segment = Segment::from_message(message).map_err(|error| error.to_string())?;
+        check(message, &segment)?;
+        Ok::<_, String>((kind, segment))
+    });
+    let mut found = [const { Vec::new() }; KINDS.len()];
+    for (kind, segment) in valid(segments, "the control service hands out invalid segments")? {
+        found[kind].push(segment);
     }
-    match first_error {
-        Some(error) if valid == 0 => Err(error),
-        Some(error) => {
-            tracing::warn!(
-                invalid,
-                error,
-                "the control service hands out invalid segments"
-            );
-            Ok(found)
-        }
-        None => Ok(found),
-    }
+    let [up, core, down] = found;
+    Ok(Segments { up, core, down })
 }
 
 impl fmt::Display for ControlServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, server) in self.0.services.iter().enumerate() {
+        for (at, server) in self.services.iter().enumerate() {
             let separator = if at == 0 { "" } else { " or " };
             write!(f, "{separator}{}", server.lookup.service())?;
         }

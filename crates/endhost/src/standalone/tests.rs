@@ -53,7 +53,7 @@ fn a_refusal_tells_less_than_silence() {
         question: "Segments",
         message: "no".into(),
     };
-    let unreachable = SourceError::Unreachable { service: service() };
+    let unreachable = SourceError::Unreachable(service());
     assert_eq!(more_telling(None, refused.clone()), refused);
     assert_eq!(
         more_telling(Some(refused.clone()), unreachable.clone()),
@@ -95,7 +95,9 @@ fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Pa
     let src = topology.isd_as;
     let standalone = Standalone {
         topology: local_topology(&topology),
-        control: ControlServices::new(&["127.0.0.1:1".parse().unwrap()], None).unwrap(),
+        control: ControlServices::new(&["127.0.0.1:1".parse().unwrap()], None)
+            .unwrap()
+            .into(),
         segments: SegmentCache::default(),
     };
     let mut questions = Vec::new();

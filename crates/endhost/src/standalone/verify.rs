@@ -3,6 +3,8 @@
 //! for that: only those are kept whose root is in a TRC.
 
 use std::collections::{BTreeSet, HashMap};
+use std::convert::Infallible;
+use std::error::Error;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -15,12 +17,14 @@ use scion_protobuf::proto::control_plane::v1::{
 };
 
 use crate::clock::unix_now;
-use crate::service::{Caller, SourceError, options};
+use crate::service::Caller;
 use crate::sync::lock;
 
 /// Most TRCs that are fetched to catch up with an ISD; beyond that its TRC must be installed by
 /// hand.
 const MOST_UPDATES: u64 = 16;
+
+type AnyError = Box<dyn Error + Send + Sync>;
 
 /// A client of a control service for certificates and TRCs.
 pub(super) type TrustClient = Caller<TrustMaterialServiceClient<HttpClient>>;
@@ -67,33 +71,31 @@ impl Verifier {
         // In order: each is signed with keys of the one before.
         for id in updates {
             if let Err(error) = self.update(id, client).await {
-                tracing::warn!(%id, error, "a TRC is missing");
+                tracing::warn!(%id, %error, "a TRC is missing");
                 break;
             }
         }
         for query in chains {
             if let Err(error) = self.certify(&query, client).await {
-                tracing::debug!(isd_as = %query.isd_as, error, "certificates are missing");
+                tracing::debug!(isd_as = %query.isd_as, %error, "certificates are missing");
             }
         }
     }
 
-    async fn update(&self, id: TrcId, service: &TrustClient) -> Result<(), String> {
+    async fn update(&self, id: TrcId, service: &TrustClient) -> Result<(), AnyError> {
         let request = TRCRequest {
             isd: id.isd.into(),
             base: id.base,
             serial: id.serial,
         };
         let client = service.client();
-        let call = client.trc_with_options(request, options());
-        let answer = service.required("TRC", call).await;
-        let answer = answer.map_err(|error| error.to_string())?.into_owned();
-        let trc = Trc::from_der(&answer.trc).map_err(|error| error.to_string())?;
-        let added = lock(&self.trusted).add_trc(trc);
-        added.map_err(|error| error.to_string())
+        let call = client.trc(request);
+        let answer = service.required("TRC", call, Ok::<_, Infallible>);
+        let trc = Trc::from_der(&answer.await?.into_owned().trc)?;
+        Ok(lock(&self.trusted).add_trc(trc)?)
     }
 
-    async fn certify(&self, query: &ChainQuery, service: &TrustClient) -> Result<(), String> {
+    async fn certify(&self, query: &ChainQuery, service: &TrustClient) -> Result<(), AnyError> {
         let time = |seconds: u64| {
             MessageField::some(Timestamp {
                 seconds: seconds.try_into().unwrap_or(i64::MAX),
@@ -107,21 +109,20 @@ impl Verifier {
             at_least_valid_until: time(query.until),
         };
         let client = service.client();
-        let call = client.chains_with_options(request, options());
-        let answer = service.required("Chains", call).await;
-        let answer = answer.map_err(|error: SourceError| error.to_string())?;
-        let mut failed = None;
-        for chain in answer.into_owned().chains {
+        let call = client.chains(request);
+        let answer = service.required("Chains", call, Ok::<_, Infallible>);
+        let mut result = Ok(());
+        for chain in answer.await?.into_owned().chains {
             match Chain::from_der(&chain.as_cert, &chain.ca_cert) {
                 Ok(chain) => {
                     if !lock(&self.trusted).add_chain(chain) {
-                        failed = Some("no TRC here has the root of a chain".to_owned());
+                        result = Err("no TRC here has the root of a chain".into());
                     }
                 }
-                Err(error) => failed = Some(error.to_string()),
+                Err(error) => result = Err(error.into()),
             }
         }
-        failed.map_or(Ok(()), Err)
+        result
     }
 
     /// Checks that the ASes of `segment`, which expires at `expiry`, signed it.
