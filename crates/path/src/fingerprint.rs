@@ -42,31 +42,14 @@ impl Fingerprint {
 
     /// The first 8 hex digits, for people.
     pub fn short(&self) -> String {
-        self.0[..4]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        let mut digits = self.to_string();
+        digits.truncate(8);
+        digits
     }
 
     /// Whether `prefix` is one or more hex digits that this fingerprint begins with.
     pub fn matches_prefix(&self, prefix: &str) -> bool {
-        let digits = prefix.as_bytes();
-        let nibbles = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-        !digits.is_empty()
-            && digits.len() <= 2 * self.0.len()
-            && digits
-                .iter()
-                .zip(nibbles)
-                .all(|(&digit, nibble)| hex_value(digit) == Some(nibble))
-    }
-}
-
-fn hex_value(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        b'A'..=b'F' => Some(digit - b'A' + 10),
-        _ => None,
+        !prefix.is_empty() && self.to_string().starts_with(&prefix.to_ascii_lowercase())
     }
 }
 
@@ -107,9 +90,8 @@ impl FromStr for Fingerprint {
         }
         let mut bytes = [0; 32];
         for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            let high = hex_value(pair[0]).ok_or_else(bad)?;
-            let low = hex_value(pair[1]).ok_or_else(bad)?;
-            *byte = high << 4 | low;
+            let digit = |at: usize| char::from(pair[at]).to_digit(16).ok_or_else(bad);
+            *byte = (digit(0)? << 4 | digit(1)?) as u8;
         }
         Ok(Self(bytes))
     }

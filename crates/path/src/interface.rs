@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::text::serde_as_text;
+use crate::text::{number, serde_as_text};
 
 /// An interface of an AS: one end of a link to a neighbouring AS.
 ///
@@ -36,13 +36,9 @@ impl FromStr for Interface {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = || InterfaceParseError(text.to_owned());
         let (isd_as, id) = text.split_once('#').ok_or_else(bad)?;
-        // `u16::from_str` would let a sign through.
-        if !id.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(bad());
-        }
         Ok(Self {
             isd_as: isd_as.parse().map_err(|_| bad())?,
-            id: id.parse().map_err(|_| bad())?,
+            id: number(id).ok_or_else(bad)?,
         })
     }
 }

@@ -23,6 +23,7 @@ mod interface;
 mod metadata;
 mod path;
 mod policy;
+mod predicate;
 mod reason;
 mod select;
 mod sense;

@@ -25,58 +25,23 @@ pub struct Path {
 
 /// Parts do not make a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PathError {
-    /// The number of interfaces is odd: a link has two ends.
-    #[error(
-        "a path from {src} to {dst} has {count} interfaces, an odd number: a link has two ends"
-    )]
-    Odd {
-        /// Where the path should begin.
-        src: IsdAsn,
-        /// Where the path should end.
-        dst: IsdAsn,
-        /// How many interfaces there are.
-        count: usize,
-    },
-    /// An interface is in another AS than the one the path is in at that point.
-    #[error(
-        "a path from {src} to {dst} is broken at {interface}: expected an interface of {expected}"
-    )]
-    Broken {
-        /// Where the path should begin.
-        src: IsdAsn,
-        /// Where the path should end.
-        dst: IsdAsn,
-        /// The interface that does not fit.
-        interface: Interface,
-        /// The AS the path is in there.
-        expected: IsdAsn,
-    },
-    /// There are no interfaces, but two different ASes.
-    #[error("a path from {src} to {dst} has no interfaces: only a path inside one AS has none")]
-    Empty {
-        /// Where the path should begin.
-        src: IsdAsn,
-        /// Where the path should end.
-        dst: IsdAsn,
-    },
-    /// A list of the metadata has neither the length that belongs to the path nor none.
-    #[error(
-        "a path from {src} to {dst} has {count} entries of {list}: expected {expected} or none"
-    )]
-    Metadata {
-        /// Where the path should begin.
-        src: IsdAsn,
-        /// Where the path should end.
-        dst: IsdAsn,
-        /// The list's name.
-        list: &'static str,
-        /// How many entries it has.
-        count: usize,
-        /// How many belong to the path.
-        expected: usize,
-    },
+#[error("a path from {src} to {dst} {why}")]
+pub struct PathError {
+    /// Where the path should begin.
+    pub src: IsdAsn,
+    /// Where the path should end.
+    pub dst: IsdAsn,
+    /// What does not fit.
+    pub why: String,
+}
+
+/// An AS as a path crosses it, with 0 for the interface missing at an end. Printed as
+/// `1-ff00:0:110#2,3`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Crossing {
+    pub isd_as: IsdAsn,
+    pub ingress: u16,
+    pub egress: u16,
 }
 
 impl Path {
@@ -84,89 +49,65 @@ impl Path {
     /// and that the lists of `metadata` are as long as [`Metadata`] says, or empty.
     ///
     /// # Errors
-    /// What does not fit, as [`PathError`] says.
+    /// What does not fit.
     pub fn new(
         src: IsdAsn,
         dst: IsdAsn,
         interfaces: Vec<Interface>,
         metadata: Metadata,
     ) -> Result<Self, PathError> {
-        let count = interfaces.len();
-        let (Some(first), Some(last)) = (interfaces.first(), interfaces.last()) else {
-            if src != dst {
-                return Err(PathError::Empty { src, dst });
-            }
-            // A path without interfaces crosses nothing that metadata could describe but its AS.
-            let path = Self {
-                src,
-                dst,
-                interfaces,
-                metadata,
-            };
-            return path.check_lengths();
-        };
-        if !count.is_multiple_of(2) {
-            return Err(PathError::Odd { src, dst, count });
-        }
-        let inner = interfaces[1..count - 1].chunks_exact(2);
-        let misplaced = [(*first, src)]
-            .into_iter()
-            .chain(inner.map(|pair| (pair[1], pair[0].isd_as)))
-            .chain([(*last, dst)])
-            .find(|(interface, expected)| interface.isd_as != *expected);
-        if let Some((interface, expected)) = misplaced {
-            return Err(PathError::Broken {
-                src,
-                dst,
-                interface,
-                expected,
-            });
-        }
-        Self {
+        let path = Self {
             src,
             dst,
             interfaces,
             metadata,
+        };
+        match path.fault() {
+            Some(why) => Err(PathError { src, dst, why }),
+            None => Ok(path),
         }
-        .check_lengths()
     }
 
-    fn check_lengths(self) -> Result<Self, PathError> {
-        let Metadata {
-            latency,
-            bandwidth,
-            geo,
-            link_types,
-            internal_hops,
-            notes,
-            ..
-        } = &self.metadata;
-        let count = self.interfaces.len();
-        let links = count / 2;
-        for (list, count, expected) in [
-            ("latency", latency.len(), count.saturating_sub(1)),
-            ("bandwidth", bandwidth.len(), count.saturating_sub(1)),
-            ("geo", geo.len(), count),
-            ("link types", link_types.len(), links),
+    fn fault(&self) -> Option<String> {
+        let (count, links) = (self.interfaces.len(), self.links());
+        if count == 0 && self.src != self.dst {
+            return Some("has no interfaces: only a path inside one AS has none".to_owned());
+        }
+        if !count.is_multiple_of(2) {
+            return Some(format!(
+                "has {count} interfaces, an odd number: a link has two ends"
+            ));
+        }
+        let leaving = self.interfaces.iter().step_by(2).zip(self.ases());
+        let arriving = self.interfaces.last().map(|last| (last, self.dst));
+        let mut ends = leaving.chain(arriving);
+        let misplaced = ends.find(|(interface, expected)| interface.isd_as != *expected);
+        if let Some((interface, expected)) = misplaced {
+            return Some(format!(
+                "is broken at {interface}: expected an interface of {expected}"
+            ));
+        }
+        let metadata = &self.metadata;
+        let between = count.saturating_sub(1);
+        let lists = [
+            ("latency", metadata.latency.len(), between),
+            ("bandwidth", metadata.bandwidth.len(), between),
+            ("geo", metadata.geo.len(), count),
+            ("link types", metadata.link_types.len(), links),
             (
                 "internal hops",
-                internal_hops.len(),
+                metadata.internal_hops.len(),
                 links.saturating_sub(1),
             ),
-            ("notes", notes.len(), links + 1),
-        ] {
-            if count != expected && count != 0 {
-                let (src, dst) = (self.src, self.dst);
-                return Err(PathError::Metadata {
-                    src,
-                    dst,
-                    list,
-                    count,
-                    expected,
-                });
-            }
-        }
-        Ok(self)
+            ("notes", metadata.notes.len(), links + 1),
+        ];
+        let mut wrong = lists
+            .iter()
+            .filter(|(_, count, expected)| count != expected);
+        let (list, count, expected) = wrong.find(|(_, count, _)| *count != 0)?;
+        Some(format!(
+            "has {count} entries of {list}: expected {expected} or none"
+        ))
     }
 
     /// The path's name, the same in every refreshed copy of it.
@@ -220,15 +161,30 @@ impl Path {
     /// for the missing interface at both ends: `1-ff00:0:111#0,1 1-ff00:0:110#2,3
     /// 1-ff00:0:112#1,0`. Empty for a path inside one AS.
     pub fn sequence(&self) -> String {
-        let Some((first, rest)) = self.interfaces.split_first() else {
-            return String::new();
-        };
-        let mut text = format!("{}#0,{}", first.isd_as, first.id);
-        for pair in rest.chunks(2) {
-            let out = pair.get(1).map_or(0, |interface| interface.id);
-            text += &format!(" {}#{},{out}", pair[0].isd_as, pair[0].id);
-        }
-        text
+        let crossings = self.crossings();
+        let texts: Vec<_> = crossings.iter().map(Crossing::to_string).collect();
+        texts.join(" ")
+    }
+
+    /// The ASes it crosses, in order of travel; none for a path inside one AS.
+    pub(crate) fn crossings(&self) -> Vec<Crossing> {
+        let interfaces = self.interfaces.iter().map(Some);
+        let ends: Vec<_> = iter::once(None).chain(interfaces).chain([None]).collect();
+        let id = |end: Option<&Interface>| end.map_or(0, |interface| interface.id);
+        let crossings = ends.chunks_exact(2).filter_map(|ends| {
+            Some(Crossing {
+                isd_as: ends[0].or(ends[1])?.isd_as,
+                ingress: id(ends[0]),
+                egress: id(ends[1]),
+            })
+        });
+        crossings.collect()
+    }
+}
+
+impl fmt::Display for Crossing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{},{}", self.isd_as, self.ingress, self.egress)
     }
 }
 
@@ -348,7 +304,8 @@ mod tests {
         for lengthen in longer {
             let mut metadata = whole.clone();
             lengthen(&mut metadata);
-            assert!(matches!(new(metadata), Err(PathError::Metadata { .. })));
+            let error = new(metadata).unwrap_err().to_string();
+            assert!(error.contains(" entries of ") && error.contains("expected"));
         }
     }
 

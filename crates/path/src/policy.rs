@@ -7,8 +7,6 @@
 mod acl;
 mod document;
 mod error;
-mod extend;
-mod predicate;
 mod rules;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,6 @@
 //! a path, in order of travel: `0* 1-ff00:0:120#2,1 0*` is every path that enters 1-ff00:0:120 by
 //! interface 2 and leaves it by 1.
 
-mod hop;
 mod parse;
 mod program;
 #[cfg(test)]
@@ -13,10 +12,9 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
-use self::hop::crossings;
 use self::parse::Parser;
 pub use self::parse::SequenceError;
-use self::program::Program;
+use self::program::Step;
 use crate::Path;
 
 /// A sequence of hop predicates that the ASes of a path must follow, first to last.
@@ -32,7 +30,7 @@ use crate::Path;
 pub struct Sequence {
     text: String,
     /// `None` lets every path pass.
-    program: Option<Program>,
+    steps: Option<Vec<Step>>,
 }
 
 impl Sequence {
@@ -40,8 +38,8 @@ impl Sequence {
     ///
     /// A path inside one AS crosses nothing: only what may be missing altogether lets it pass.
     pub fn matches(&self, path: &Path) -> bool {
-        let program = self.program.as_ref();
-        program.is_none_or(|program| program.accepts(&crossings(path)))
+        let steps = self.steps.as_ref();
+        steps.is_none_or(|steps| program::accept(steps, &path.crossings()))
     }
 }
 
@@ -49,12 +47,12 @@ impl FromStr for Sequence {
     type Err = SequenceError;
 
     fn from_str(text: &str) -> Result<Self, SequenceError> {
-        let program = match text {
+        let steps = match text {
             "" => None,
-            text => Some(Program::of(&Parser::new(text)?.whole()?)),
+            text => Some(Parser::new(text)?.whole()?),
         };
         let text = text.to_owned();
-        Ok(Self { text, program })
+        Ok(Self { text, steps })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::predicate::Predicate;
+use crate::predicate::Predicate;
 use crate::{Interface, Path};
 
 /// More entries than any list has use for.

@@ -1,17 +1,7 @@
 //! What can be wrong with documents of policies.
 
-use super::acl::AclError;
-use crate::SequenceError;
-
 /// Most bytes of a document.
 pub(super) const MOST_BYTES: usize = 256 * 1024;
-
-/// Most steps from a policy over what it extends and over its options.
-pub(super) const MOST_DEPTH: usize = 32;
-
-/// Most rules of a policy with those of its options. Options of options multiply what a short
-/// document says.
-pub(super) const MOST_RULES: usize = 10_000;
 
 /// How many names an error lists.
 const NAMES_LISTED: usize = 8;
@@ -34,63 +24,13 @@ pub enum PolicyError {
         "the policy document has no policy in it: write for example 'mine: {{acl: [\"- 2\", \"+\"]}}'"
     )]
     Empty,
-    /// An ACL cannot be read.
-    #[error("policy {policy:?}: {source}")]
-    Acl {
-        /// The policy it is in.
+    /// A policy in it cannot be read, or cannot be put together with those it extends.
+    #[error("policy {policy:?}{why}")]
+    Policy {
+        /// The policy.
         policy: String,
         /// What is wrong with it.
-        source: AclError,
-    },
-    /// A sequence cannot be read.
-    #[error("policy {policy:?}: {source}")]
-    Sequence {
-        /// The policy it is in.
-        policy: String,
-        /// What is wrong with it.
-        source: SequenceError,
-    },
-    /// A text is not an ISD-AS.
-    #[error("policy {policy:?}: {text:?} is not an ISD-AS: write for example 1-ff00:0:110")]
-    IsdAs {
-        /// The policy it is in.
-        policy: String,
-        /// The text.
-        text: String,
-    },
-    /// A policy extends one that is not in the document.
-    #[error("policy {policy:?} extends {extends:?}, which is not in the document{}", listed(.known))]
-    Extends {
-        /// The policy.
-        policy: String,
-        /// What it extends.
-        extends: String,
-        /// The names that are in the document.
-        known: Vec<String>,
-    },
-    /// A policy extends itself, perhaps through others.
-    #[error("policy {policy:?} extends itself through {}", .through.join(", "))]
-    Cycle {
-        /// The policy.
-        policy: String,
-        /// The policies in between, in order, and itself.
-        through: Vec<String>,
-    },
-    /// Policies extend others, or have options, over too many steps.
-    #[error("policy {policy:?} leads over more than {MOST_DEPTH} steps of extends and options")]
-    TooDeep {
-        /// The policy.
-        policy: String,
-    },
-    /// A policy with all its options has too many rules.
-    #[error(
-        "policy {policy:?} has {rules} rules with those of its options: at most {MOST_RULES} are applied"
-    )]
-    TooManyRules {
-        /// The policy.
-        policy: String,
-        /// How many it has.
-        rules: usize,
+        why: String,
     },
     /// There is no policy of this name.
     #[error("no policy is called {name:?}{}", listed(.known))]
@@ -108,7 +48,7 @@ pub enum PolicyError {
     },
 }
 
-fn listed(names: &[String]) -> String {
+pub(super) fn listed(names: &[String]) -> String {
     let mut some = names[..names.len().min(NAMES_LISTED)]
         .iter()
         .map(|name| format!("{name:?}"))

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A document as it is written.
+#[derive(Default)]
 pub(super) struct Document(pub BTreeMap<String, Written>);
 
 /// A policy as it is written.
@@ -80,18 +81,18 @@ impl<'de> Visitor<'de> for Named {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
-        let mut document = Document(BTreeMap::new());
+        let mut document = Document::default();
         while let Some((name, policy)) = map.next_entry()? {
-            document.add(name, policy).map_err(A::Error::custom)?;
+            document.add(name, policy)?;
         }
         Ok(document)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Document, A::Error> {
-        let mut document = Document(BTreeMap::new());
+        let mut document = Document::default();
         while let Some(named) = seq.next_element::<BTreeMap<String, Written>>()? {
             for (name, policy) in named {
-                document.add(name, policy).map_err(A::Error::custom)?;
+                document.add(name, policy)?;
             }
         }
         Ok(document)
@@ -99,13 +100,11 @@ impl<'de> Visitor<'de> for Named {
 }
 
 impl Document {
-    fn add(&mut self, name: String, policy: Written) -> Result<(), String> {
-        match self.0.contains_key(&name) {
-            true => Err(format!("two policies are called {name:?}")),
-            false => {
-                self.0.insert(name, policy);
-                Ok(())
-            }
+    fn add<E: Error>(&mut self, name: String, policy: Written) -> Result<(), E> {
+        if self.0.contains_key(&name) {
+            return Err(E::custom(format!("two policies are called {name:?}")));
         }
+        self.0.insert(name, policy);
+        Ok(())
     }
 }

@@ -1,8 +1,11 @@
 //! The text of a sequence, taken apart.
 
 use sciparse::identifier::asn::Asn;
+use sciparse::identifier::isd::Isd;
+use sciparse::identifier::isd_asn::IsdAsn;
 
-use super::hop::{Hop, Interfaces};
+use super::program::{self, Step};
+use crate::predicate::{Interfaces, Predicate};
 
 /// More parts than any path needs; also bounds how deep parentheses nest.
 const MOST_TOKENS: usize = 1000;
@@ -31,33 +34,10 @@ pub enum SequenceError {
     },
 }
 
-/// A sequence as a tree.
-pub(super) enum Pattern {
-    Hop(Hop),
-    /// One after the other.
-    All(Vec<Self>),
-    /// One of them.
-    Any(Vec<Self>),
-    Repeat {
-        inner: Box<Self>,
-        optional: bool,
-        again: bool,
-    },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
-    /// Decimal digits without leading zeros.
-    Number(&'a str),
-    /// `-0`, `-64496`, `-ff00:0:110`, without the dash.
-    As(&'a str),
-    /// One of `#,?+*|()`.
-    Sign(u8),
-}
-
 pub(super) struct Parser<'a> {
     text: &'a str,
-    tokens: Vec<(usize, Token<'a>)>,
+    /// Numbers, `-ff00:0:110`, and signs, each with its place in the text.
+    tokens: Vec<(usize, &'a str)>,
     next: usize,
 }
 
@@ -69,32 +49,26 @@ impl<'a> Parser<'a> {
             next: 0,
         };
         let mut at = 0;
-        while let Some(&byte) = text.as_bytes().get(at) {
+        while let Some(byte) = text.as_bytes().get(at) {
             let rest = &text.as_bytes()[at..];
-            let (token, length) = match byte {
+            let length = match byte {
                 b' ' | b'\t' | b'\r' | b'\n' => {
                     at += 1;
                     continue;
                 }
-                b'0'..=b'9' => {
-                    let length = number(rest);
-                    (Token::Number(&text[at..at + length]), length)
-                }
-                b'-' => {
-                    let length = 1 + as_number(&rest[1..]);
-                    if length == 1 {
-                        return Err(parser.wrong(at, "no AS follows the dash"));
-                    }
-                    (Token::As(&text[at + 1..at + length]), length)
-                }
-                b'#' | b',' | b'?' | b'+' | b'*' | b'|' | b'(' | b')' => (Token::Sign(byte), 1),
+                b'0'..=b'9' => number(rest, u8::is_ascii_digit),
+                b'-' => match as_number(&rest[1..]) {
+                    0 => return Err(parser.wrong(at, "no AS follows the dash")),
+                    length => 1 + length,
+                },
+                b'#' | b',' | b'?' | b'+' | b'*' | b'|' | b'(' | b')' => 1,
                 _ => {
                     // All before is ASCII, so a character begins here.
                     let stranger = text[at..].chars().next().unwrap_or_default();
                     return Err(parser.wrong(at, format!("{stranger:?} means nothing here")));
                 }
             };
-            parser.tokens.push((at, token));
+            parser.tokens.push((at, &text[at..at + length]));
             at += length;
         }
         match parser.tokens.len() {
@@ -116,138 +90,115 @@ impl<'a> Parser<'a> {
         self.wrong(at.map_or(self.text.len(), |(at, _)| *at), why)
     }
 
-    fn peek(&self) -> Option<Token<'a>> {
-        self.tokens.get(self.next).map(|(_, token)| *token)
+    /// The next token; empty at the end.
+    fn peek(&self) -> &'a str {
+        self.tokens.get(self.next).map_or("", |(_, token)| token)
     }
 
-    fn take(&mut self, sign: u8) -> bool {
-        let there = self.peek() == Some(Token::Sign(sign));
-        self.next += usize::from(there);
-        there
+    fn take(&mut self, sign: &str) -> bool {
+        let is_next = self.peek() == sign;
+        self.next += usize::from(is_next);
+        is_next
     }
 
-    pub fn whole(mut self) -> Result<Pattern, SequenceError> {
-        let pattern = self.all()?;
+    pub fn whole(mut self) -> Result<Vec<Step>, SequenceError> {
+        let steps = self.all()?;
         match self.peek() {
-            None => Ok(pattern),
-            Some(_) => Err(self.wrong_here("nothing like this can follow")),
+            "" => Ok(steps),
+            _ => Err(self.wrong_here("nothing like this can follow")),
         }
     }
 
-    fn all(&mut self) -> Result<Pattern, SequenceError> {
-        let mut patterns = vec![self.any()?];
-        while matches!(self.peek(), Some(Token::Number(_) | Token::Sign(b'('))) {
-            patterns.push(self.any()?);
+    /// What stands side by side.
+    fn all(&mut self) -> Result<Vec<Step>, SequenceError> {
+        let mut steps = self.any()?;
+        while self.peek() == "(" || self.peek().starts_with(|c: char| c.is_ascii_digit()) {
+            steps.extend(self.any()?);
         }
-        Ok(one_or(patterns, Pattern::All))
+        Ok(steps)
     }
 
-    fn any(&mut self) -> Result<Pattern, SequenceError> {
-        let mut patterns = vec![self.repeated()?];
-        while self.take(b'|') {
-            patterns.push(self.repeated()?);
+    fn any(&mut self) -> Result<Vec<Step>, SequenceError> {
+        let steps = self.repeated()?;
+        match self.take("|") {
+            true => Ok(program::either(steps, self.any()?)),
+            false => Ok(steps),
         }
-        Ok(one_or(patterns, Pattern::Any))
     }
 
-    fn repeated(&mut self) -> Result<Pattern, SequenceError> {
-        let mut pattern = if self.take(b'(') {
-            let pattern = self.all()?;
-            if !self.take(b')') {
+    fn repeated(&mut self) -> Result<Vec<Step>, SequenceError> {
+        let mut steps = if self.take("(") {
+            let steps = self.all()?;
+            if !self.take(")") {
                 return Err(self.wrong_here("a `)` is missing"));
             }
-            pattern
+            steps
         } else {
-            Pattern::Hop(self.hop()?)
+            vec![Step::Cross(self.hop()?)]
         };
-        while let Some(Token::Sign(sign @ (b'?' | b'+' | b'*'))) = self.peek() {
+        while let sign @ ("?" | "+" | "*") = self.peek() {
             self.next += 1;
-            pattern = Pattern::Repeat {
-                inner: Box::new(pattern),
-                optional: sign != b'+',
-                again: sign != b'?',
-            };
+            steps = program::repeat(steps, sign != "+", sign != "?");
         }
-        Ok(pattern)
+        Ok(steps)
     }
 
-    fn hop(&mut self) -> Result<Hop, SequenceError> {
-        let mut hop = Hop {
-            isd: self.number("an ISD")?,
-            ..Hop::default()
+    fn hop(&mut self) -> Result<Predicate, SequenceError> {
+        let isd = Isd::new(self.number("an ISD")?);
+        let mut hop = Predicate {
+            isd_as: IsdAsn::new(isd, Asn::WILDCARD),
+            interfaces: Interfaces::Any,
         };
-        let Some(Token::As(asn)) = self.peek() else {
+        let Some(asn) = self.peek().strip_prefix('-') else {
             return Ok(hop);
         };
-        hop.asn = match asn {
-            "0" => None,
-            asn => {
-                let number = asn.parse::<Asn>();
-                Some(
-                    number
-                        .map_err(|_| self.wrong_here("no AS has that number"))?
-                        .to_u64(),
-                )
-            }
-        };
+        let asn = asn.parse();
+        let asn = asn.map_err(|_| self.wrong_here("no AS has that number"))?;
+        hop.isd_as = IsdAsn::new(isd, asn);
         self.next += 1;
-        if !self.take(b'#') {
+        if !self.take("#") {
             return Ok(hop);
         }
         let first = self.number("an interface")?;
-        hop.interfaces = if self.take(b',') {
-            Interfaces::Both(first, self.number("an interface")?)
-        } else {
-            first.map_or(Interfaces::Any, Interfaces::Either)
+        hop.interfaces = match first {
+            _ if self.take(",") => Interfaces::Both(first, self.number("an interface")?),
+            0 => Interfaces::Any,
+            _ => Interfaces::Either(first),
         };
         Ok(hop)
     }
 
-    /// A number up to 65535; `None` for 0.
-    fn number(&mut self, what: &str) -> Result<Option<u16>, SequenceError> {
-        let Some(Token::Number(number)) = self.peek() else {
+    /// A number up to 65535.
+    fn number(&mut self, what: &str) -> Result<u16, SequenceError> {
+        let token = self.peek();
+        if !token.starts_with(|c: char| c.is_ascii_digit()) {
             return Err(self.wrong_here(format!("the number of {what} is missing")));
-        };
-        let number: u16 = number
-            .parse()
-            .map_err(|_| self.wrong_here(format!("{what} has a number up to 65535")))?;
-        self.next += 1;
-        Ok((number != 0).then_some(number))
-    }
-}
-
-fn one_or(mut patterns: Vec<Pattern>, many: impl Fn(Vec<Pattern>) -> Pattern) -> Pattern {
-    match patterns.pop() {
-        Some(only) if patterns.is_empty() => only,
-        last => {
-            patterns.extend(last);
-            many(patterns)
         }
+        let wrong = |_| self.wrong_here(format!("{what} has a number up to 65535"));
+        let number = token.parse().map_err(wrong)?;
+        self.next += 1;
+        Ok(number)
     }
 }
 
-/// How many bytes a decimal number without leading zeros has; digits follow one that begins with 0
-/// as numbers of their own.
-fn number(bytes: &[u8]) -> usize {
+/// How many bytes a number without leading zeros has; digits follow one that begins with 0 as
+/// numbers of their own.
+fn number(bytes: &[u8], is_digit: fn(&u8) -> bool) -> usize {
     match bytes.first() {
         Some(b'0') => 1,
-        _ => bytes.iter().take_while(|b| b.is_ascii_digit()).count(),
+        _ => bytes.iter().take_while(|byte| is_digit(byte)).count(),
     }
 }
 
 /// How many bytes the number of an AS has that `bytes` begin with: three groups of hex digits, or
 /// else a decimal number.
 fn as_number(bytes: &[u8]) -> usize {
-    let group = |bytes: &[u8]| match bytes.first() {
-        Some(b'0') => 1,
-        _ => bytes.iter().take_while(|b| b.is_ascii_hexdigit()).count(),
-    };
     let mut length = 0;
     for last in [false, false, true] {
-        let digits = group(&bytes[length..]);
+        let digits = number(&bytes[length..], u8::is_ascii_hexdigit);
         length += digits;
         if digits == 0 || (!last && bytes.get(length) != Some(&b':')) {
-            return number(bytes);
+            return number(bytes, u8::is_ascii_digit);
         }
         length += usize::from(!last);
     }

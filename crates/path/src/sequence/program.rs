@@ -1,97 +1,64 @@
 //! A sequence as steps, so that matching takes time that grows with the path and the sequence only.
 
-use super::hop::{Crossing, Hop};
-use super::parse::Pattern;
+use crate::path::Crossing;
+use crate::predicate::Predicate;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program(Vec<Step>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+pub(super) enum Step {
     /// Crosses one AS, then the next step.
-    Cross(Hop),
-    /// Goes on at either step.
-    Fork(usize, usize),
+    Cross(Predicate),
+    /// Goes on at either of two steps, so far from this one.
+    Fork(isize, isize),
 }
 
-impl Program {
-    pub fn of(pattern: &Pattern) -> Self {
-        let mut program = Self(Vec::new());
-        program.append(pattern);
-        program
-    }
+/// Either side, each of which may be any steps.
+pub(super) fn either(one: Vec<Step>, other: Vec<Step>) -> Vec<Step> {
+    let (to_other, to_end) = (one.len() as isize + 2, other.len() as isize + 1);
+    let mut steps = vec![Step::Fork(1, to_other)];
+    steps.extend(one);
+    steps.push(Step::Fork(to_end, to_end));
+    steps.extend(other);
+    steps
+}
 
-    fn append(&mut self, pattern: &Pattern) {
-        match pattern {
-            Pattern::Hop(hop) => self.0.push(Step::Cross(*hop)),
-            Pattern::All(patterns) => patterns.iter().for_each(|pattern| self.append(pattern)),
-            Pattern::Any(patterns) => {
-                let mut to_end = Vec::new();
-                for (index, pattern) in patterns.iter().enumerate() {
-                    if index + 1 == patterns.len() {
-                        self.append(pattern);
-                        break;
-                    }
-                    let fork = self.reserve();
-                    self.append(pattern);
-                    to_end.push(self.reserve());
-                    self.0[fork] = Step::Fork(fork + 1, self.0.len());
-                }
-                let end = self.0.len();
-                for at in to_end {
-                    self.0[at] = Step::Fork(end, end);
-                }
-            }
-            Pattern::Repeat {
-                inner,
-                optional,
-                again,
-            } => {
-                let skip = optional.then(|| self.reserve());
-                let begin = self.0.len();
-                self.append(inner);
-                if *again {
-                    self.0.push(Step::Fork(begin, self.0.len() + 1));
-                }
-                if let Some(skip) = skip {
-                    self.0[skip] = Step::Fork(begin, self.0.len());
-                }
-            }
+/// The same steps, that may be missing if `optional`, or come again if `again`.
+pub(super) fn repeat(inner: Vec<Step>, optional: bool, again: bool) -> Vec<Step> {
+    let length = inner.len() as isize;
+    let mut steps = Vec::with_capacity(inner.len() + 2);
+    if optional {
+        steps.push(Step::Fork(1, length + 1 + isize::from(again)));
+    }
+    steps.extend(inner);
+    if again {
+        steps.push(Step::Fork(-length, 1));
+    }
+    steps
+}
+
+/// Whether the steps lead over exactly these ASes.
+pub(super) fn accept(steps: &[Step], path: &[Crossing]) -> bool {
+    let mut places = reach(steps, vec![0]);
+    for crossing in path {
+        let crossed = steps.iter().enumerate().filter_map(|(at, step)| {
+            matches!(step, Step::Cross(hop) if places[at] && hop.is_crossed(crossing))
+                .then_some(at + 1)
+        });
+        places = reach(steps, crossed.collect());
+    }
+    // One past the last step is the end.
+    places[steps.len()]
+}
+
+/// The steps that can be at hand when those of `open` are: all that forks lead to.
+fn reach(steps: &[Step], mut open: Vec<usize>) -> Vec<bool> {
+    let mut places = vec![false; steps.len() + 1];
+    while let Some(at) = open.pop() {
+        if std::mem::replace(&mut places[at], true) {
+            continue;
+        }
+        if let Some(Step::Fork(one, other)) = steps.get(at) {
+            open.extend([one, other].map(|by| at.saturating_add_signed(*by)));
         }
     }
-
-    /// Makes room for a fork whose ends are not known yet.
-    fn reserve(&mut self) -> usize {
-        self.0.push(Step::Fork(0, 0));
-        self.0.len() - 1
-    }
-
-    /// Whether the steps lead over exactly these ASes.
-    pub fn accepts(&self, path: &[Crossing]) -> bool {
-        let mut places = self.reach([0]);
-        for crossing in path {
-            let crossed = self.0.iter().enumerate().filter_map(|(at, step)| {
-                matches!(step, Step::Cross(hop) if places[at] && hop.matches(crossing))
-                    .then_some(at + 1)
-            });
-            places = self.reach(crossed);
-        }
-        // One past the last step is the end.
-        places[self.0.len()]
-    }
-
-    /// The steps that can be at hand when those of `from` are: all that forks lead to.
-    fn reach(&self, from: impl IntoIterator<Item = usize>) -> Vec<bool> {
-        let mut places = vec![false; self.0.len() + 1];
-        let mut left: Vec<usize> = from.into_iter().collect();
-        while let Some(at) = left.pop() {
-            if std::mem::replace(&mut places[at], true) {
-                continue;
-            }
-            if let Some(Step::Fork(one, other)) = self.0.get(at) {
-                left.extend([*one, *other]);
-            }
-        }
-        places
-    }
+    places
 }

@@ -177,7 +177,8 @@ fn what_cannot_be_extended_is_refused() {
             document
         };
         assert!(Policies::parse(&chain(32)).is_ok());
-        assert!(matches!(error(&chain(33)), PolicyError::TooDeep { .. }));
+        let error = error(&chain(33)).to_string();
+        assert!(error.contains("more than 32 steps"), "{error}");
     }
 }
 
@@ -188,7 +189,8 @@ fn a_short_document_does_not_make_a_huge_policy() {
         let option = format!("{{policy: {{extends: [n{}]}}}}", at - 1);
         document += &format!("n{at}: {{options: [{option}, {option}]}}\n");
     }
-    assert!(matches!(error(&document), PolicyError::TooManyRules { .. }));
+    let error = error(&document).to_string();
+    assert!(error.contains("at most 10000 are applied"), "{error}");
 }
 
 #[test]
@@ -289,8 +291,7 @@ proptest! {
                     prop_assert_eq!(kept(policy, TO_211), 2);
                 }
             }
-            Err(error) => prop_assert!(matches!(error,
-                PolicyError::Extends { .. } | PolicyError::Cycle { .. }), "{}", error),
+            Err(error) => prop_assert!(error.to_string().contains(" extends "), "{}", error),
         }
     }
 }

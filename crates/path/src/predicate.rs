@@ -1,4 +1,4 @@
-//! Hop predicates of an ACL.
+//! Hop predicates of policies.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,21 +8,22 @@ use sciparse::identifier::isd::Isd;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::Interface;
+use crate::path::Crossing;
 use crate::text::number;
 
-/// A hop predicate as it stands in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where 0
-/// stands for any.
+/// What an AS and the interfaces by which it is crossed must be like.
 ///
-/// Not that of a sequence, which has looser and stricter sides: this one is matched against one
-/// interface, and takes no interface where the AS is any.
+/// Read and printed as it stands in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where 0
+/// stands for any. What a sequence takes is looser and stricter: this text has no interface where
+/// the AS is any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Predicate {
-    isd_as: IsdAsn,
-    interfaces: Interfaces,
+pub(crate) struct Predicate {
+    pub isd_as: IsdAsn,
+    pub interfaces: Interfaces,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Interfaces {
+pub(crate) enum Interfaces {
     /// Any at all.
     Any,
     /// This one, in or out.
@@ -47,6 +48,18 @@ impl Predicate {
             Interfaces::Both(_, egress) => egress,
         };
         self.isd_as.matches(interface.isd_as) && (wanted == 0 || wanted == interface.id)
+    }
+
+    /// Whether it is true of an AS as a path crosses it.
+    pub fn is_crossed(&self, crossing: &Crossing) -> bool {
+        let is = |wanted: u16, id: u16| wanted == 0 || wanted == id;
+        let (ingress, egress) = (crossing.ingress, crossing.egress);
+        self.isd_as.matches(crossing.isd_as)
+            && match self.interfaces {
+                Interfaces::Any => true,
+                Interfaces::Either(id) => id == ingress || id == egress,
+                Interfaces::Both(one, other) => is(one, ingress) && is(other, egress),
+            }
     }
 }
 
