@@ -60,7 +60,7 @@ impl Download {
         peers: Vec<PeerAddr>,
         options: DownloadOptions,
     ) -> Self {
-        let (sender, progress) = watch::channel(Progress::of(metainfo.total_length()));
+        let (sender, progress) = watch::channel(Progress::of(metainfo.pieces.total));
         let stop = CancellationToken::new();
         let (sends_completed, completed) = oneshot::channel();
         let job = Job {
@@ -136,13 +136,13 @@ impl<T: Transport> Job<T> {
         let target = Target {
             root: self.dir,
             layout: layout::in_folder(&metainfo),
-            mark: metainfo.info_hash().0.to_vec(),
+            mark: metainfo.info_hash.0.to_vec(),
             overwrite: options.overwrite,
         };
         let resumed = prepare(&metainfo, target, &self.progress, &stop).await?;
         let check_time = begun.elapsed();
         let (files, _lock) = (resumed.files, resumed.lock);
-        let mut verified = Bitfield::empty(metainfo.piece_count());
+        let mut verified = Bitfield::empty(metainfo.pieces.count());
         for piece in resumed.verified {
             verified.set(piece);
         }
@@ -230,7 +230,7 @@ fn verify(
 ) -> Result<Option<Resumed>, StoreError> {
     let (mut checked, mut verified, mut reported) = (0, 0, Instant::now());
     target.resume(metainfo, |piece, is_right| {
-        let size = u64::from(metainfo.piece_size(piece));
+        let size = u64::from(metainfo.pieces.size(piece));
         checked += size;
         if is_right {
             verified += size;

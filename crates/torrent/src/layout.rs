@@ -12,11 +12,11 @@ impl Ranges for Metainfo {
     type Hasher = Sha1;
 
     fn count(&self) -> u32 {
-        self.piece_count()
+        self.pieces.count()
     }
 
     fn range(&self, piece: u32) -> Range<u64> {
-        self.pieces().range(piece)
+        self.pieces.range(piece)
     }
 
     fn expected(&self, piece: u32) -> Option<Hash<Self>> {
@@ -26,8 +26,8 @@ impl Ranges for Metainfo {
 
 /// The layout below a download folder.
 pub(crate) fn in_folder(metainfo: &Metainfo) -> Layout {
-    let files = metainfo.files().iter();
-    let links = metainfo.links().iter();
+    let files = metainfo.files.iter();
+    let links = metainfo.links.iter();
     Layout::new(files.map(|file| (file.path.clone(), file.length, file.padding)))
         .with_links(links.filter_map(|link| Some((link.path.clone(), link.target.clone()?))))
 }
@@ -35,15 +35,15 @@ pub(crate) fn in_folder(metainfo: &Metainfo) -> Layout {
 /// The layout of content on this disk, whatever it is called there: `path` is the single file, or
 /// the folder of several. Returns the folder that the layout is relative to, too.
 pub(crate) fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) {
-    if !metainfo.is_multi_file() {
+    if !metainfo.multi_file {
         let root = match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
         let name = path.file_name().map(PathBuf::from).unwrap_or_default();
-        return (root, Layout::new([(name, metainfo.total_length(), false)]));
+        return (root, Layout::new([(name, metainfo.pieces.total, false)]));
     }
-    let files = metainfo.files().iter().map(|file| {
+    let files = metainfo.files.iter().map(|file| {
         // `Metainfo` puts the name in front of every path.
         let inner = file.path.components().skip(1).collect();
         (inner, file.length, file.padding)

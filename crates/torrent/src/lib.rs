@@ -45,6 +45,7 @@ pub use self::limits::{SeedEnd, SeedLimits, Seeded};
 pub use self::metainfo::{CreateError, CreateOptions, InfoHash, Metainfo, MetainfoError, create};
 pub use self::network::Network;
 pub use self::options::{DownloadOptions, SeedOptions};
+pub use self::pieces::Pieces;
 pub use self::progress::{
     ChangedFile, LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer,
     SeedProgress, Summary,

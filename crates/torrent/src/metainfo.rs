@@ -5,12 +5,9 @@
 //! bytes in the file, unchanged.
 
 pub(crate) mod bencode;
-mod bounds;
 mod create;
 mod error;
-mod fields;
 mod hybrid;
-mod info_hash;
 mod listed;
 mod name;
 mod parse;
@@ -20,8 +17,9 @@ mod tests;
 mod torrent;
 
 pub use self::bencode::BencodeError;
-pub use self::bounds::{MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 pub use self::create::{CreateError, CreateOptions, create};
 pub use self::error::MetainfoError;
-pub use self::info_hash::InfoHash;
-pub use self::torrent::{File, Link, Metainfo};
+pub use self::torrent::{
+    File, InfoHash, Link, MAX_CREATED_BYTES, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH,
+    MIN_PIECE_LENGTH, Metainfo,
+};

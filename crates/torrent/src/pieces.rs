@@ -4,27 +4,14 @@ use std::ops::Range;
 
 /// Pieces of equal length, but for the last, which may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pieces {
-    length: u32,
-    total: u64,
+pub struct Pieces {
+    /// Bytes of every piece but the last.
+    pub length: u32,
+    /// Bytes of all pieces.
+    pub total: u64,
 }
 
 impl Pieces {
-    /// Pieces of `length` bytes, `total` bytes together.
-    pub fn new(length: u32, total: u64) -> Self {
-        Self { length, total }
-    }
-
-    /// Bytes of every piece but the last.
-    pub fn length(self) -> u32 {
-        self.length
-    }
-
-    /// Bytes of all pieces.
-    pub fn total(self) -> u64 {
-        self.total
-    }
-
     /// How many pieces there are.
     pub fn count(self) -> u32 {
         self.total.div_ceil(u64::from(self.length)) as u32
@@ -58,7 +45,7 @@ mod tests {
     proptest! {
         #[test]
         fn pieces_add_up_to_the_whole(length in 1u32..40, total in 1u64..600) {
-            let pieces = Pieces::new(length, total);
+            let pieces = Pieces { length, total };
             let sum: u64 = (0..pieces.count()).map(|piece| u64::from(pieces.size(piece))).sum();
             prop_assert_eq!(sum, total);
             prop_assert_eq!(pieces.size(pieces.count()), 0);

@@ -60,7 +60,7 @@ impl Seed {
                 .await
                 .map_err(|error| SeedError::Internal(error.to_string()))??;
         let (sender, progress) = watch::channel(SeedProgress::default());
-        let everything = Bitfield::full(metainfo.piece_count());
+        let everything = Bitfield::full(metainfo.pieces.count());
         let files = Arc::new(files);
         let shared = Arc::new(Shared::new(&metainfo, files, everything));
         let reporter = Reporter::Seed(sender);
@@ -129,22 +129,22 @@ fn verify(
     let stamps = files.complete()?;
     let (mut done, mut wrong, mut first) = (0, 0, u32::MAX);
     let each = |piece, is_right: bool| {
-        done += u64::from(metainfo.piece_size(piece));
+        done += u64::from(metainfo.pieces.size(piece));
         if !is_right {
             wrong += 1;
             first = first.min(piece);
         }
-        checked(done, metainfo.total_length());
+        checked(done, metainfo.pieces.total);
         true
     };
     check(&files, metainfo, |_| true, each)?;
     if wrong > 0 {
-        let file = files.layout().file_at(metainfo.pieces().range(first));
+        let file = files.layout().file_at(metainfo.pieces.range(first));
         return Err(SeedError::Differs {
             file: file.unwrap_or(&content).to_owned(),
             content,
             wrong,
-            pieces: metainfo.piece_count(),
+            pieces: metainfo.pieces.count(),
         });
     }
     Ok((files, stamps))
@@ -153,9 +153,9 @@ fn verify(
 /// The path of the content: `path`, or what in it has the torrent's name if `path` is a download
 /// folder.
 fn locate(metainfo: &Metainfo, path: &Path) -> PathBuf {
-    let inside = metainfo.content_path(path);
-    let is_it = |path: &Path| path.is_dir() == metainfo.is_multi_file();
-    let named_so = path.file_name() == Some(metainfo.name().as_ref());
+    let inside = path.join(&metainfo.name);
+    let is_it = |path: &Path| path.is_dir() == metainfo.multi_file;
+    let named_so = path.file_name() == Some(metainfo.name.as_ref());
     if path.is_dir() && inside.exists() && is_it(&inside) && !(named_so && is_it(path)) {
         return inside;
     }

@@ -85,14 +85,14 @@ impl<T: Transport> Swarm<T> {
         })?;
         let verified = shared.offered();
         let now = Instant::now();
-        let tally = Tally::new(metainfo.pieces(), &verified, now);
+        let tally = Tally::new(metainfo.pieces, &verified, now);
         let mut remotes = Remotes::new(peers, select_by, &paths);
         if verified.is_full() {
             remotes.all_mut().for_each(|r| r.set_complete(false));
         }
         let uploads = Uploads::new(paths.clone(), now);
         let mut swarm = Self {
-            picker: Picker::new(metainfo.pieces(), verified, fastrand::u64(..)),
+            picker: Picker::new(metainfo.pieces, verified, fastrand::u64(..)),
             net: Net::new(transport, Arc::clone(&shared), events),
             metainfo,
             shared,

@@ -56,10 +56,10 @@ impl Content {
     /// The first bytes of a peer that has every piece and unchokes.
     fn greeting(&self) -> Vec<u8> {
         let mut out = b"\x13BitTorrent protocol\0\0\0\0\0\0\0\0".to_vec();
-        out.extend(self.metainfo.info_hash().0);
+        out.extend(self.metainfo.info_hash.0);
         out.extend(b"-XX0000-............");
-        let mut bits = vec![0u8; self.metainfo.piece_count().div_ceil(8) as usize];
-        for piece in 0..self.metainfo.piece_count() as usize {
+        let mut bits = vec![0u8; self.metainfo.pieces.count().div_ceil(8) as usize];
+        for piece in 0..self.metainfo.pieces.count() as usize {
             bits[piece / 8] |= 0x80 >> (piece % 8);
         }
         out.extend(message(5, &bits));

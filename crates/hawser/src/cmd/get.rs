@@ -44,9 +44,9 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
     process::runtime()?.block_on(async {
         let (sockets, offered) = open(&args).await?;
         let job = Job {
-            name: metainfo.name().to_owned(),
-            info_hash: metainfo.info_hash().to_string(),
-            bytes: metainfo.total_length(),
+            name: metainfo.name.clone(),
+            info_hash: metainfo.info_hash.to_string(),
+            bytes: metainfo.pieces.total,
             addresses: sockets.addresses(),
             args,
         };
@@ -89,7 +89,7 @@ fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
     if !args.peer.is_empty() {
         return Ok(());
     }
-    let sources = match (metainfo.trackers(), metainfo.web_seeds()) {
+    let sources = match (&metainfo.trackers[..], &metainfo.web_seeds[..]) {
         ([], []) => "",
         (_, []) => "the torrent's trackers are not asked yet: ",
         ([], _) => "the torrent's web seeds are not used yet: ",
@@ -115,7 +115,7 @@ fn refuse_own_inputs(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure>
         .flatten()
         .filter_map(|input| Some((input, std::fs::metadata(input).ok()?)))
         .collect();
-    for file in metainfo.files().iter().filter(|file| !file.padding) {
+    for file in metainfo.files.iter().filter(|file| !file.padding) {
         let path = args.output.join(&file.path);
         if let Some((input, _)) = found.iter().find(|(_, it)| output::is_same(it, &path)) {
             return Err(Failure::usage(format!(

@@ -36,9 +36,9 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
 
         let mut work = Work::begin("checking");
         let checked = move |done, total| work.show(done, total);
-        let name = metainfo.name().to_owned();
-        let size = metainfo.total_length();
-        let info_hash = metainfo.info_hash().to_string();
+        let name = metainfo.name.clone();
+        let size = metainfo.pieces.total;
+        let info_hash = metainfo.info_hash.to_string();
         let options = args.options(select, policy);
         let network = sockets.network.clone();
         let seed = Seed::start(metainfo, args.path, network, options, checked)

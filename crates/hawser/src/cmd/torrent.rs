@@ -46,10 +46,10 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     outln!(
         "{}: {} in {} pieces of {}, info-hash {}",
         output.path().display(),
-        format::bytes(metainfo.total_length()),
-        metainfo.piece_count(),
-        format::bytes(metainfo.piece_length().into()),
-        metainfo.info_hash(),
+        format::bytes(metainfo.pieces.total),
+        metainfo.pieces.count(),
+        format::bytes(metainfo.pieces.length.into()),
+        metainfo.info_hash,
     );
     Ok(())
 }

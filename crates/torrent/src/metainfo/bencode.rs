@@ -37,7 +37,7 @@ pub enum BencodeError {
     Trailing(usize),
 }
 
-/// One bencoded value, borrowing its strings from the input.
+/// One bencoded value, its strings borrowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value<'a> {
     /// `i…e`
@@ -60,7 +60,8 @@ pub struct Dict<'a> {
 struct Entry<'a> {
     key: &'a [u8],
     value: Value<'a>,
-    span: (usize, usize),
+    /// Where the value is in the input; empty if there is none.
+    span: Range<usize>,
 }
 
 impl<'a> Dict<'a> {
@@ -69,9 +70,35 @@ impl<'a> Dict<'a> {
         self.entry(key).map(|entry| &entry.value)
     }
 
+    /// The integer under `key`.
+    pub fn int(&self, key: &str) -> Option<i64> {
+        match self.find(key)? {
+            Value::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The string under `key`.
+    pub fn bytes(&self, key: &str) -> Option<&'a [u8]> {
+        self.find(key)?.as_bytes()
+    }
+
+    /// The list under `key`.
+    pub fn list(&self, key: &str) -> Option<&[Value<'a>]> {
+        match self.find(key)? {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// The dictionary under `key`.
+    pub fn dict(&self, key: &str) -> Option<&Self> {
+        self.find(key)?.as_dict()
+    }
+
     /// The bytes of the input that are the value under `key`.
     pub fn span(&self, key: &str) -> Option<Range<usize>> {
-        self.entry(key).map(|entry| entry.span.0..entry.span.1)
+        self.entry(key).map(|entry| entry.span.clone())
     }
 
     /// All keys with their values.
@@ -80,33 +107,16 @@ impl<'a> Dict<'a> {
     }
 
     fn entry(&self, key: &str) -> Option<&Entry<'a>> {
-        self.entries
-            .iter()
-            .find(|entry| entry.key == key.as_bytes())
+        let mut entries = self.entries.iter();
+        entries.find(|entry| entry.key == key.as_bytes())
     }
 }
 
 impl<'a> Value<'a> {
-    /// The integer, if it is one.
-    pub fn as_int(&self) -> Option<i64> {
-        match self {
-            Value::Int(number) => Some(*number),
-            _ => None,
-        }
-    }
-
     /// The string, if it is one.
     pub fn as_bytes(&self) -> Option<&'a [u8]> {
         match self {
             Value::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-
-    /// The list, if it is one.
-    pub fn as_list(&self) -> Option<&[Self]> {
-        match self {
-            Value::List(list) => Some(list),
             _ => None,
         }
     }
@@ -118,6 +128,66 @@ impl<'a> Value<'a> {
             _ => None,
         }
     }
+
+    /// A string.
+    pub fn text(text: &'a str) -> Self {
+        Self::Bytes(text.as_bytes())
+    }
+
+    /// A list of strings.
+    pub fn texts<T: AsRef<[u8]> + ?Sized + 'a>(texts: impl IntoIterator<Item = &'a T>) -> Self {
+        let texts = texts.into_iter();
+        Self::List(texts.map(|text| Self::Bytes(text.as_ref())).collect())
+    }
+
+    /// A dictionary of the entries that have a value; the caller gives the keys in order.
+    pub fn dict<K: AsRef<[u8]> + ?Sized + 'a>(
+        entries: impl IntoIterator<Item = (&'a K, Option<Self>)>,
+    ) -> Self {
+        let entries = entries.into_iter().filter_map(|(key, value)| {
+            Some(Entry {
+                key: key.as_ref(),
+                value: value?,
+                span: 0..0,
+            })
+        });
+        Self::Dict(Dict {
+            entries: entries.collect(),
+        })
+    }
+
+    /// Writes it.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.append_to(&mut out);
+        out
+    }
+
+    fn append_to(&self, out: &mut Vec<u8>) {
+        match self {
+            Value::Int(number) => out.extend_from_slice(format!("i{number}e").as_bytes()),
+            Value::Bytes(bytes) => append(bytes, out),
+            Value::List(list) => {
+                out.push(b'l');
+                list.iter().for_each(|value| value.append_to(out));
+                out.push(b'e');
+            }
+            Value::Dict(dict) => {
+                out.push(b'd');
+                for (key, value) in dict.iter() {
+                    append(key, out);
+                    value.append_to(out);
+                }
+                out.push(b'e');
+            }
+        }
+    }
+}
+
+/// Writes a string.
+fn append(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("{}:", bytes.len()).as_bytes());
+    out.extend_from_slice(bytes);
 }
 
 /// Reads one document that fills `input` to the last byte, in canonical form: keys sorted and
@@ -163,10 +233,8 @@ impl<'a> Reader<'a> {
     }
 
     fn peek(&self) -> Result<u8, BencodeError> {
-        self.input
-            .get(self.at)
-            .copied()
-            .ok_or(BencodeError::CutShort(self.at))
+        let byte = self.input.get(self.at).copied();
+        byte.ok_or(BencodeError::CutShort(self.at))
     }
 
     fn value(&mut self, depth: usize) -> Result<Value<'a>, BencodeError> {
@@ -215,7 +283,7 @@ impl<'a> Reader<'a> {
             }
             let start = self.at;
             let value = self.value(depth + 1)?;
-            let span = (start, self.at);
+            let span = start..self.at;
             entries.push(Entry { key, value, span });
         }
         self.at += 1;
@@ -226,11 +294,8 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let length = self.number(b':')?;
         let length = usize::try_from(length).map_err(|_| BencodeError::Number(start))?;
-        let left = self.input.len() - self.at;
-        if length > left {
-            return Err(BencodeError::CutShort(self.input.len()));
-        }
-        let bytes = &self.input[self.at..self.at + length];
+        let bytes = self.input[self.at..].get(..length);
+        let bytes = bytes.ok_or(BencodeError::CutShort(self.input.len()))?;
         self.at += length;
         Ok(bytes)
     }
@@ -270,49 +335,6 @@ impl<'a> Reader<'a> {
         }
         self.at += 1;
         Ok(number)
-    }
-}
-
-/// Writes bencode; the caller gives dictionary keys in order.
-#[derive(Debug, Default)]
-pub struct Writer {
-    out: Vec<u8>,
-}
-
-impl Writer {
-    /// `i…e`
-    pub fn int(&mut self, number: i64) -> &mut Self {
-        self.out.extend_from_slice(format!("i{number}e").as_bytes());
-        self
-    }
-
-    /// `N:…`
-    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        self.out
-            .extend_from_slice(format!("{}:", bytes.len()).as_bytes());
-        self.out.extend_from_slice(bytes);
-        self
-    }
-
-    /// A dictionary; `fill` writes keys and values in turn, keys sorted.
-    pub fn dict(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
-        self.out.push(b'd');
-        fill(self);
-        self.out.push(b'e');
-        self
-    }
-
-    /// A list; `fill` writes its values.
-    pub fn list(&mut self, fill: impl FnOnce(&mut Self)) -> &mut Self {
-        self.out.push(b'l');
-        fill(self);
-        self.out.push(b'e');
-        self
-    }
-
-    /// What was written.
-    pub fn finish(self) -> Vec<u8> {
-        self.out
     }
 }
 

@@ -1,6 +1,7 @@
 //! Making a `.torrent` file of content on disk.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -8,9 +9,9 @@ use hawser_store::{Files, Layout, StoreError, hash_ranges};
 use sha1::Sha1;
 use thiserror::Error;
 
-use super::bencode::Writer;
-use super::bounds::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH};
+use super::bencode::Value;
 use super::name;
+use super::torrent::{MAX_CREATED_BYTES, MAX_PIECE_LENGTH};
 use crate::pieces::Pieces;
 
 /// Piece lengths chosen by themselves lie between these.
@@ -46,41 +47,26 @@ pub enum CreateError {
     #[error("piece length {0}: it must be a power of two from 16384 to {MAX_PIECE_LENGTH}")]
     PieceLength(u32),
     /// There is nothing to share.
-    #[error("{path} is empty: there is nothing to share")]
-    Empty {
-        /// The file or folder.
-        path: PathBuf,
-    },
+    #[error("{0} is empty: there is nothing to share")]
+    Empty(PathBuf),
     /// A symbolic link that does not work on other hosts.
     #[error(
-        "{path} is a symbolic link that leads out of the folder or to nothing: put the file itself there, or leave it out"
+        "{0} is a symbolic link that leads out of the folder or to nothing: put the file itself there, or leave it out"
     )]
-    Symlink {
-        /// The link.
-        path: PathBuf,
-    },
+    Symlink(PathBuf),
     /// A device, socket or pipe.
-    #[error("{path} is neither a file nor a folder: leave it out")]
-    Special {
-        /// What it is.
-        path: PathBuf,
-    },
+    #[error("{0} is neither a file nor a folder: leave it out")]
+    Special(PathBuf),
     /// A name that other systems refuse.
     #[error(
-        "{path} cannot be in a torrent: its name is not UTF-8 or contains `\\`, control characters or others that readers replace; rename it"
+        "{0} cannot be in a torrent: its name is not UTF-8 or contains `\\`, control characters or others that readers replace; rename it"
     )]
-    Name {
-        /// The file.
-        path: PathBuf,
-    },
+    Name(PathBuf),
     /// So many pieces or files that readers refuse the torrent.
     #[error(
-        "the torrent would have {bytes} bytes, more than {MAX_CREATED_BYTES}: choose a larger piece length or fewer files"
+        "the torrent would have {0} bytes, more than {MAX_CREATED_BYTES}: choose a larger piece length or fewer files"
     )]
-    TooLarge {
-        /// Its size.
-        bytes: usize,
-    },
+    TooLarge(usize),
     /// Reading failed, or a file changed while it was read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -108,37 +94,39 @@ pub fn create(
     let content = Content::gather(&path)?;
     let total: u64 = content.files.iter().map(|file| file.length).sum();
     if total == 0 {
-        return Err(CreateError::Empty { path });
+        return Err(CreateError::Empty(path));
     }
     let piece_length = options.piece_length.unwrap_or_else(|| auto_length(total));
     let bytes = (total.div_ceil(u64::from(piece_length)) * 20) as usize;
     if bytes > MAX_CREATED_BYTES {
-        return Err(CreateError::TooLarge { bytes });
+        return Err(CreateError::TooLarge(bytes));
     }
 
     let regular = content.files.iter().filter(|file| file.target.is_none());
     let layout = Layout::new(regular.map(|file| (file.path.clone(), file.length, false)));
     let files = Files::read_only(content.root.clone(), layout);
-    let pieces = Pieces::new(piece_length, total);
-    let pieces = hash_all(&files, pieces, |done| progress(done, total))?;
+    let pieces = Pieces {
+        length: piece_length,
+        total,
+    };
+    let hashes = hash_all(&files, pieces, |done| progress(done, total))?;
     // A file that grew while it was hashed would make a torrent of a mixture.
     files.complete()?;
 
-    let torrent = content.write(options, piece_length, &pieces);
-    if torrent.len() > MAX_CREATED_BYTES {
-        let bytes = torrent.len();
-        return Err(CreateError::TooLarge { bytes });
+    let torrent = content.encode(options, piece_length, &hashes);
+    match torrent.len() {
+        bytes if bytes > MAX_CREATED_BYTES => Err(CreateError::TooLarge(bytes)),
+        _ => Ok(torrent),
     }
-    Ok(torrent)
 }
 
 /// The smallest power of two that makes no more than [`MOST_PIECES`] pieces, within bounds.
 pub(super) fn auto_length(total: u64) -> u32 {
-    let mut length = *AUTO.start();
-    while length < *AUTO.end() && total.div_ceil(u64::from(length)) > MOST_PIECES {
-        length *= 2;
-    }
-    length
+    let least = total
+        .div_ceil(MOST_PIECES)
+        .clamp((*AUTO.start()).into(), (*AUTO.end()).into());
+    // The bounds are powers of two that fit.
+    least.next_power_of_two() as u32
 }
 
 /// The SHA-1 of every piece, one after another.
@@ -182,7 +170,7 @@ impl Content {
         let metadata = fs::metadata(path).map_err(|e| StoreError::io("look at", path, e))?;
         let name = path
             .file_name()
-            .ok_or_else(|| CreateError::Name { path: path.into() })
+            .ok_or_else(|| CreateError::Name(path.into()))
             .and_then(|name| plain_name(path, name))?
             .to_owned();
         if metadata.is_file() {
@@ -200,7 +188,7 @@ impl Content {
             });
         }
         if !metadata.is_dir() {
-            return Err(CreateError::Special { path: path.into() });
+            return Err(CreateError::Special(path.into()));
         }
         let mut files = Vec::new();
         list(path, Path::new(""), &mut files)?;
@@ -214,81 +202,64 @@ impl Content {
         })
     }
 
-    fn write(&self, options: &CreateOptions, piece_length: u32, pieces: &[u8]) -> Vec<u8> {
-        let mut writer = Writer::default();
-        let trackers = || options.trackers.iter().filter(|tier| !tier.is_empty());
-        writer.dict(|top| {
-            if let Some(first) = trackers().flatten().next() {
-                top.bytes(b"announce").bytes(first.as_bytes());
-            }
-            // One tracker needs no list (BEP 12).
-            if trackers().flatten().count() > 1 {
-                top.bytes(b"announce-list").list(|tiers| {
-                    for tier in trackers() {
-                        tiers.list(|urls| {
-                            for url in tier {
-                                urls.bytes(url.as_bytes());
-                            }
-                        });
-                    }
-                });
-            }
-            if let Some(comment) = &options.comment {
-                top.bytes(b"comment").bytes(comment.as_bytes());
-            }
-            top.bytes(b"created by")
-                .bytes(concat!("hawser/", env!("CARGO_PKG_VERSION")).as_bytes());
-            top.bytes(b"info").dict(|info| {
-                if self.folder {
-                    info.bytes(b"files").list(|list| {
-                        for file in &self.files {
-                            list.dict(|entry| file.write(entry));
-                        }
-                    });
-                } else {
-                    let length = self.files.iter().map(|file| file.length).sum::<u64>();
-                    info.bytes(b"length").int(length as i64);
-                }
-                info.bytes(b"name").bytes(self.name.as_bytes());
-                info.bytes(b"piece length").int(i64::from(piece_length));
-                info.bytes(b"pieces").bytes(pieces);
-                if options.private {
-                    info.bytes(b"private").int(1);
-                }
-                if let Some(source) = &options.source {
-                    info.bytes(b"source").bytes(source.as_bytes());
-                }
-            });
-            if !options.web_seeds.is_empty() {
-                top.bytes(b"url-list").list(|urls| {
-                    for url in &options.web_seeds {
-                        urls.bytes(url.as_bytes());
-                    }
-                });
-            }
-        });
-        writer.finish()
+    fn encode(&self, options: &CreateOptions, piece_length: u32, hashes: &[u8]) -> Vec<u8> {
+        let tiers = options.trackers.iter().filter(|tier| !tier.is_empty());
+        let mut trackers = tiers.clone().flatten();
+        let first = trackers.next();
+        // One tracker needs no list (BEP 12).
+        let several = trackers.next().is_some();
+        let total: u64 = self.files.iter().map(|file| file.length).sum();
+        let length = Value::Int(total as i64);
+        let info = Value::dict([
+            (
+                "files",
+                self.folder
+                    .then(|| Value::List(self.files.iter().map(Listed::value).collect())),
+            ),
+            ("length", (!self.folder).then_some(length)),
+            ("name", Some(Value::text(&self.name))),
+            ("piece length", Some(Value::Int(piece_length.into()))),
+            ("pieces", Some(Value::Bytes(hashes))),
+            ("private", options.private.then_some(Value::Int(1))),
+            ("source", options.source.as_deref().map(Value::text)),
+        ]);
+        let web_seeds = Value::texts(&options.web_seeds);
+        let top = Value::dict([
+            ("announce", first.map(|url| Value::text(url))),
+            (
+                "announce-list",
+                several.then(|| Value::List(tiers.map(Value::texts).collect())),
+            ),
+            ("comment", options.comment.as_deref().map(Value::text)),
+            (
+                "created by",
+                Some(Value::text(concat!("hawser/", env!("CARGO_PKG_VERSION")))),
+            ),
+            ("info", Some(info)),
+            (
+                "url-list",
+                (!options.web_seeds.is_empty()).then_some(web_seeds),
+            ),
+        ]);
+        top.encode()
     }
 }
 
 impl Listed {
-    fn write(&self, entry: &mut Writer) {
-        let path = |entry: &mut Writer, path: &Path| {
-            entry.list(|parts| {
-                for part in path.components() {
-                    parts.bytes(part.as_os_str().as_encoded_bytes());
-                }
-            });
-        };
-        if self.target.is_some() {
-            entry.bytes(b"attr").bytes(b"l");
-        }
-        entry.bytes(b"length").int(self.length as i64);
-        path(entry.bytes(b"path"), &self.path);
-        if let Some(target) = &self.target {
-            path(entry.bytes(b"symlink path"), target);
-        }
+    fn value(&self) -> Value<'_> {
+        Value::dict([
+            ("attr", self.target.as_ref().map(|_| Value::text("l"))),
+            ("length", Some(Value::Int(self.length as i64))),
+            ("path", Some(parts(&self.path))),
+            ("symlink path", self.target.as_deref().map(parts)),
+        ])
     }
+}
+
+/// The components of a path.
+fn parts(path: &Path) -> Value<'_> {
+    let parts = path.components().map(|part| part.as_os_str());
+    Value::texts(parts.map(OsStr::as_encoded_bytes))
 }
 
 /// Lists the files below `root`/`inner`.
@@ -307,7 +278,7 @@ fn list(root: &Path, inner: &Path, files: &mut Vec<Listed>) -> Result<(), Create
         if metadata.is_symlink() {
             let target = link_target(root, &inner, &path);
             files.push(Listed {
-                target: Some(target.ok_or(CreateError::Symlink { path })?),
+                target: Some(target.ok_or(CreateError::Symlink(path))?),
                 path: inner,
                 length: 0,
             });
@@ -320,14 +291,14 @@ fn list(root: &Path, inner: &Path, files: &mut Vec<Listed>) -> Result<(), Create
                 target: None,
             });
         } else {
-            return Err(CreateError::Special { path });
+            return Err(CreateError::Special(path));
         }
     }
     Ok(())
 }
 
-fn plain_name<'a>(path: &Path, file_name: &'a std::ffi::OsStr) -> Result<&'a str, CreateError> {
-    name::kept(file_name.as_encoded_bytes()).ok_or_else(|| CreateError::Name { path: path.into() })
+fn plain_name<'a>(path: &Path, file_name: &'a OsStr) -> Result<&'a str, CreateError> {
+    name::kept(file_name.as_encoded_bytes()).ok_or_else(|| CreateError::Name(path.into()))
 }
 
 /// Where the link `inner` below `root`, at `path`, leads, relative to `root`; `None` when that is
@@ -369,7 +340,7 @@ fn refuse_links_to_what_is_not_listed(root: &Path, files: &[Listed]) -> Result<(
             .and_then(|found| found.strip_prefix(root).ok());
         if !inside.is_some_and(|inside| listed.contains(inside)) {
             let path = root.join(&file.path);
-            return Err(CreateError::Symlink { path });
+            return Err(CreateError::Symlink(path));
         }
     }
     Ok(())

@@ -3,8 +3,8 @@
 use thiserror::Error;
 
 use super::bencode::BencodeError;
-use super::bounds::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 use super::name::{MAX_PATH_BYTES, MAX_PATH_DEPTH};
+use super::torrent::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 
 /// Why a `.torrent` file is refused, in one line each.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -39,12 +39,9 @@ pub enum MetainfoError {
     Version(i64),
     /// The version 2 part of a hybrid is malformed or not that of its version 1 part.
     #[error(
-        "the parts for version 1 and version 2 of this hybrid torrent contradict each other: {why}"
+        "the parts for version 1 and version 2 of this hybrid torrent contradict each other: {0}"
     )]
-    Hybrid {
-        /// Where they do.
-        why: String,
-    },
+    Hybrid(String),
     /// A piece length of zero, negative, or beyond reason.
     #[error("the piece length {0} is outside {MIN_PIECE_LENGTH} to {MAX_PIECE_LENGTH} bytes")]
     PieceLength(i64),
@@ -64,11 +61,8 @@ pub enum MetainfoError {
         total_length: u64,
     },
     /// A negative file length, or lengths whose sum is beyond 2^63.
-    #[error("the length of file {file} is negative or beyond what a file can have")]
-    FileLength {
-        /// The file's name as given.
-        file: String,
-    },
+    #[error("the length of file {0} is negative or beyond what a file can have")]
+    FileLength(String),
     /// No bytes at all.
     #[error("the torrent has no content: all its files are empty")]
     Empty,
@@ -77,10 +71,14 @@ pub enum MetainfoError {
     NoFiles,
     /// A path that no file can have.
     #[error(
-        "the path of {shown} is longer than {MAX_PATH_BYTES} bytes or more than {MAX_PATH_DEPTH} folders deep"
+        "the path of {0} is longer than {MAX_PATH_BYTES} bytes or more than {MAX_PATH_DEPTH} folders deep"
     )]
-    PathTooLong {
-        /// The path, printable and cut short.
-        shown: String,
-    },
+    PathTooLong(String),
+}
+
+impl MetainfoError {
+    /// A key that must be there, with its parents, and what it should be.
+    pub(super) const fn field(key: &'static str, expected: &'static str) -> Self {
+        Self::Field { key, expected }
+    }
 }

@@ -2,7 +2,6 @@
 
 use super::bencode::{Dict, Value};
 use super::error::MetainfoError;
-use super::fields;
 use super::name::{self, MAX_PATH_BYTES, MAX_PATH_DEPTH};
 
 /// BitComet marks padding by the name alone.
@@ -20,6 +19,13 @@ pub(super) struct Listed {
     pub kind: Kind,
 }
 
+impl Listed {
+    /// Whether it is a file that has bytes.
+    pub fn has_content(&self) -> bool {
+        matches!(self.kind, Kind::Content) && self.length > 0
+    }
+}
+
 /// What an entry is (BEP 47, `attr`).
 #[derive(Debug)]
 pub(super) enum Kind {
@@ -34,26 +40,20 @@ pub(super) enum Kind {
 ///
 /// # Errors
 /// When an entry has no path or length that can be used.
-pub(super) fn files(list: &Value<'_>) -> Result<Vec<Listed>, MetainfoError> {
-    let list = list.as_list().ok_or(MetainfoError::Field {
-        key: "info.files",
-        expected: "a list",
-    })?;
+pub(super) fn files(info: &Dict<'_>) -> Result<Vec<Listed>, MetainfoError> {
+    let list = info.list("files");
+    let list = list.ok_or(MetainfoError::field("info.files", "a list"))?;
     list.iter().map(file).collect()
 }
 
 fn file(entry: &Value<'_>) -> Result<Listed, MetainfoError> {
-    let entry = entry.as_dict().ok_or(MetainfoError::Field {
-        key: "info.files[]",
-        expected: "a dictionary",
-    })?;
-    let attr = entry.find("attr").and_then(Value::as_bytes).unwrap_or(b"");
+    let entry = entry.as_dict();
+    let entry = entry.ok_or(MetainfoError::field("info.files[]", "a dictionary"))?;
+    let attr = entry.bytes("attr").unwrap_or_default();
     // Names in `path.utf-8` are right where those in `path` are in another encoding.
-    let elements = ["path.utf-8", "path"].into_iter().find_map(|key| {
-        let list = entry.find(key)?.as_list()?;
-        (!list.is_empty()).then_some(list)
-    });
-    let elements = elements.map(strings).transpose()?.unwrap_or_default();
+    let lists = ["path.utf-8", "path"].map(|key| entry.list(key).unwrap_or_default());
+    let elements = lists.into_iter().find(|list| !list.is_empty());
+    let elements = strings(elements.unwrap_or_default())?;
     let padding = attr.contains(&b'p');
     if elements.is_empty() && !padding {
         return Err(PATH);
@@ -62,15 +62,12 @@ fn file(entry: &Value<'_>) -> Result<Listed, MetainfoError> {
     let kind = if padding || path.iter().any(|part| part.contains(BITCOMET_PADDING)) {
         Kind::Padding
     } else {
-        match link_target(entry, attr)? {
-            Some(target) => Kind::Link(target),
-            None => Kind::Content,
-        }
+        link_target(entry, attr)?.map_or(Kind::Content, Kind::Link)
     };
     // Links take no bytes, whatever they say.
     let length = match attr.contains(&b'l') {
         true => 0,
-        false => fields::length(entry, "info.files[].length", || shown(&elements))?,
+        false => length(entry, "info.files[].length", || shown(&elements))?,
     };
     Ok(Listed {
         path,
@@ -80,10 +77,18 @@ fn file(entry: &Value<'_>) -> Result<Listed, MetainfoError> {
     })
 }
 
-const PATH: MetainfoError = MetainfoError::Field {
-    key: "info.files[].path",
-    expected: "a list of names",
-};
+/// The `length` of a file; `key` names it with its parents, `file` the file.
+pub(super) fn length(
+    from: &Dict<'_>,
+    key: &'static str,
+    file: impl FnOnce() -> String,
+) -> Result<u64, MetainfoError> {
+    let length = from.int("length");
+    let length = length.ok_or(MetainfoError::field(key, "a number"))?;
+    u64::try_from(length).map_err(|_| MetainfoError::FileLength(file()))
+}
+
+const PATH: MetainfoError = MetainfoError::field("info.files[].path", "a list of names");
 
 fn strings<'a>(list: &[Value<'a>]) -> Result<Vec<&'a [u8]>, MetainfoError> {
     let names = list.iter().map(Value::as_bytes);
@@ -95,8 +100,7 @@ pub(super) fn link_target(
     entry: &Dict<'_>,
     attr: &[u8],
 ) -> Result<Option<Vec<String>>, MetainfoError> {
-    let target = entry.find("symlink path").and_then(Value::as_list);
-    let Some(target) = target.filter(|_| attr.contains(&b'l')) else {
+    let Some(target) = entry.list("symlink path").filter(|_| attr.contains(&b'l')) else {
         return Ok(None);
     };
     // BEP 47 forbids `.` and `..`; libtorrent leaves them out, and what is left must be in the
@@ -110,23 +114,15 @@ pub(super) fn link_target(
 ///
 /// # Errors
 /// When it is longer or deeper than any file system takes.
-pub(super) fn safe_path(
-    elements: &[&[u8]],
-) -> Result<(Vec<String>, Option<String>), MetainfoError> {
-    let path: Vec<String> = elements
-        .iter()
-        .map(|element| name::sanitize_or_blank(element))
-        .collect();
+fn safe_path(elements: &[&[u8]]) -> Result<(Vec<String>, Option<String>), MetainfoError> {
+    let path = elements.iter().copied().map(name::sanitize_or_blank);
+    let path: Vec<String> = path.collect();
     let bytes: usize = path.iter().map(|name| name.len() + 1).sum();
     if bytes > MAX_PATH_BYTES || path.len() > MAX_PATH_DEPTH {
-        return Err(MetainfoError::PathTooLong {
-            shown: name::printable(path.join("/").as_bytes()),
-        });
+        let path = name::printable(path.join("/").as_bytes());
+        return Err(MetainfoError::PathTooLong(path));
     }
-    let same = path
-        .iter()
-        .map(String::as_bytes)
-        .eq(elements.iter().copied());
+    let same = path.iter().map(String::as_bytes).eq(elements.to_vec());
     Ok((path, (!same).then(|| shown(elements))))
 }
 

@@ -6,14 +6,13 @@ use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
 use super::bencode::{self, Dict, Value};
-use super::bounds::{MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH};
 use super::error::MetainfoError;
-use super::hybrid::{self, VersionOne};
-use super::info_hash::InfoHash;
 use super::listed::{self, Kind, Listed};
-use super::places::{Leaf, Places, link_text};
-use super::torrent::{File, Link, Metainfo};
-use super::{fields, name};
+use super::places::{Places, link_text};
+use super::torrent::{
+    File, InfoHash, Link, MAX_METAINFO_BYTES, MAX_PIECE_LENGTH, MIN_PIECE_LENGTH, Metainfo,
+};
+use super::{hybrid, name};
 use crate::pieces::Pieces;
 
 impl Metainfo {
@@ -27,55 +26,50 @@ impl Metainfo {
         }
         let document = bencode::parse_tolerant(bytes)?;
         let top = document.as_dict().ok_or(MetainfoError::NoDictionary)?;
-        let info = fields::dict(top, "info", "info")?;
-        // `dict` found it, so its span is there.
+        let info = top.dict("info");
+        let info = info.ok_or(MetainfoError::field("info", "a dictionary"))?;
+        // It was found, so its span is there.
         let info_bytes = &bytes[top.span("info").unwrap_or_default()];
         let info_hash = InfoHash(Sha1::digest(info_bytes).into());
 
         let version_two = version_two(info)?;
-        let piece_length = fields::int(info, "piece length", "info.piece length")?;
-        let piece_length = u32::try_from(piece_length)
+        let given = info.int("piece length");
+        let given = given.ok_or(MetainfoError::field("info.piece length", "a number"))?;
+        let length = u32::try_from(given)
             .ok()
             .filter(|length| (MIN_PIECE_LENGTH..=MAX_PIECE_LENGTH).contains(length))
-            .ok_or(MetainfoError::PieceLength(piece_length))?;
-        let pieces = fields::string(info, "pieces", "info.pieces")?;
-        if !pieces.len().is_multiple_of(20) {
-            return Err(MetainfoError::PiecesCut(pieces.len()));
+            .ok_or(MetainfoError::PieceLength(given))?;
+        let hashes = info.bytes("pieces");
+        let hashes = hashes.ok_or(MetainfoError::field("info.pieces", "a string"))?;
+        if !hashes.len().is_multiple_of(20) {
+            return Err(MetainfoError::PiecesCut(hashes.len()));
         }
 
-        let raw_name = match info.find("name.utf-8").and_then(Value::as_bytes) {
-            Some(name) => name,
-            None => fields::string(info, "name", "info.name")?,
-        };
+        let raw_name = info.bytes("name.utf-8").or_else(|| info.bytes("name"));
+        let raw_name = raw_name.ok_or(MetainfoError::field("info.name", "a string"))?;
         // A name of which nothing is left is that of no other torrent.
         let name = name::sanitize(raw_name).unwrap_or_else(|| info_hash.to_string());
         let (listed, multi_file) = match (info.find("files"), info.find("length")) {
-            (Some(files), _) => (listed::files(files)?, true),
+            (Some(_), _) => (listed::files(info)?, true),
             (None, Some(_)) => (vec![single_file(info, &name, raw_name)?], false),
             (None, None) => return Err(MetainfoError::NoFiles),
         };
-        let total_length = total(&listed)?;
-        let is_content = |file: &Listed| matches!(file.kind, Kind::Content) && file.length > 0;
-        if !listed.iter().any(is_content) {
+        let total = total(&listed)?;
+        if !listed.iter().any(Listed::has_content) {
             return Err(MetainfoError::Empty);
         }
-        let expected = total_length.div_ceil(u64::from(piece_length));
-        let found = (pieces.len() / 20) as u64;
+        let expected = total.div_ceil(u64::from(length));
+        let found = (hashes.len() / 20) as u64;
         if found != expected {
             return Err(MetainfoError::PieceCount {
                 found,
                 expected,
-                total_length,
+                total_length: total,
             });
         }
         if version_two {
-            let one = VersionOne {
-                name: raw_name,
-                piece_length,
-                files: &listed,
-                multi_file,
-            };
-            hybrid::check(info, info_bytes, &one)?;
+            let single = (!multi_file).then_some(raw_name);
+            hybrid::check(info, info_bytes, length, &listed, single)?;
         }
         let (files, links) = placed(&name, listed, multi_file);
 
@@ -83,28 +77,25 @@ impl Metainfo {
             info_hash,
             info_hash_v2: version_two.then(|| Sha256::digest(info_bytes).into()),
             name,
-            pieces: Pieces::new(piece_length, total_length),
-            piece_hashes: pieces.to_vec(),
+            pieces: Pieces { length, total },
+            piece_hashes: hashes.to_vec(),
             files,
             links,
             multi_file,
-            comment: fields::text(top, "comment"),
-            created_by: fields::text(top, "created by"),
-            creation_date: top.find("creation date").and_then(Value::as_int),
+            comment: text(top, "comment"),
+            created_by: text(top, "created by"),
+            creation_date: top.int("creation date"),
             trackers: trackers(top),
             web_seeds: texts(top.find("url-list")),
-            private: info
-                .find("private")
-                .and_then(Value::as_int)
-                .is_some_and(|it| it != 0),
-            source: fields::text(info, "source"),
+            private: info.int("private").is_some_and(|it| it != 0),
+            source: text(info, "source"),
         })
     }
 }
 
 /// Whether there is a version 2 part beside that of version 1 (BEP 52).
 fn version_two(info: &Dict<'_>) -> Result<bool, MetainfoError> {
-    let version = info.find("meta version").and_then(Value::as_int);
+    let version = info.int("meta version");
     let tree = info.find("file tree").is_some();
     match version {
         Some(version) if version > 2 => Err(MetainfoError::Version(version)),
@@ -112,9 +103,9 @@ fn version_two(info: &Dict<'_>) -> Result<bool, MetainfoError> {
             Err(MetainfoError::VersionTwoOnly)
         }
         Some(2) => Ok(true),
-        _ if tree => Err(MetainfoError::Hybrid {
-            why: "there is a `file tree`, but no `meta version`".to_owned(),
-        }),
+        _ if tree => Err(MetainfoError::Hybrid(
+            "there is a `file tree`, but no `meta version`".to_owned(),
+        )),
         _ => Ok(false),
     }
 }
@@ -124,47 +115,18 @@ fn single_file(info: &Dict<'_>, name: &str, raw_name: &[u8]) -> Result<Listed, M
         path: vec![name.to_owned()],
         original: (name.as_bytes() != raw_name)
             .then(|| String::from_utf8_lossy(raw_name).into_owned()),
-        length: fields::length(info, "info.length", || name::printable(raw_name))?,
+        length: listed::length(info, "info.length", || name::printable(raw_name))?,
         kind: Kind::Content,
     })
 }
 
 /// The files and links at places of their own, in the torrent's folder if it has one.
-fn placed(name: &str, listed: Vec<Listed>, multi_file: bool) -> (Vec<File>, Vec<Link>) {
-    let leaves: Vec<(&[String], Leaf<'_>)> = listed
-        .iter()
-        .filter_map(|file| match &file.kind {
-            Kind::Content => Some((file.path.as_slice(), Leaf::File)),
-            Kind::Link(target) => Some((file.path.as_slice(), Leaf::Link(target))),
-            Kind::Padding => None,
-        })
-        .collect();
-    let (places, mut renamed) = Places::assign(&leaves);
-    let mut targets = places.link_targets(&leaves);
+fn placed(name: &str, mut listed: Vec<Listed>, multi_file: bool) -> (Vec<File>, Vec<Link>) {
+    let places = Places::assign(&mut listed);
+    let targets = places.link_targets(&listed);
     let root = PathBuf::from(if multi_file { name } else { "" });
     let (mut files, mut links) = (Vec::with_capacity(listed.len()), Vec::new());
-    let mut leaf = 0;
-    for mut file in listed {
-        let padding = matches!(file.kind, Kind::Padding);
-        let mut target = None;
-        if !padding {
-            if let Some(new) = renamed.remove(&leaf)
-                && let Some(last) = file.path.last_mut()
-            {
-                let old = std::mem::replace(last, new);
-                file.original.get_or_insert_with(|| {
-                    let above = &file.path[..file.path.len() - 1];
-                    above
-                        .iter()
-                        .chain([&old])
-                        .cloned()
-                        .collect::<Vec<_>>()
-                        .join("/")
-                });
-            }
-            target = targets.remove(&leaf);
-            leaf += 1;
-        }
+    for (file, target) in listed.into_iter().zip(targets) {
         let path = root.join(file.path.iter().collect::<PathBuf>());
         match file.kind {
             Kind::Link(_) => links.push(Link {
@@ -175,32 +137,40 @@ fn placed(name: &str, listed: Vec<Listed>, multi_file: bool) -> (Vec<File>, Vec<
                 path,
                 original: file.original,
                 length: file.length,
-                padding,
+                padding: matches!(file.kind, Kind::Padding),
             }),
         }
     }
     (files, links)
 }
 
+/// The bytes of all files together, which must fit an `i64`, too.
 fn total(files: &[Listed]) -> Result<u64, MetainfoError> {
-    let mut sum: i64 = 0;
+    let mut sum = 0_u64;
     for file in files {
-        sum = i64::try_from(file.length)
-            .ok()
-            .and_then(|length| sum.checked_add(length))
-            .ok_or_else(|| MetainfoError::FileLength {
-                file: name::printable(file.path.join("/").as_bytes()),
+        sum = sum
+            .checked_add(file.length)
+            .filter(|sum| i64::try_from(*sum).is_ok())
+            .ok_or_else(|| {
+                let path = file.path.join("/");
+                MetainfoError::FileLength(name::printable(path.as_bytes()))
             })?;
     }
-    Ok(sum.unsigned_abs())
+    Ok(sum)
+}
+
+/// An optional text, from `key` with `.utf-8` after it if that exists. Bytes that are not UTF-8 are
+/// replaced.
+fn text(from: &Dict<'_>, key: &str) -> Option<String> {
+    let utf8 = from.find(&format!("{key}.utf-8"));
+    let bytes = utf8.or_else(|| from.find(key))?.as_bytes()?;
+    Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
 /// The tiers of trackers: `announce-list` if it names any (BEP 12), else `announce`.
 fn trackers(top: &Dict<'_>) -> Vec<Vec<String>> {
-    let tiers = top.find("announce-list").and_then(Value::as_list);
+    let tiers = top.list("announce-list").unwrap_or_default().iter();
     let tiers: Vec<Vec<String>> = tiers
-        .unwrap_or_default()
-        .iter()
         .map(|tier| texts(Some(tier)))
         .filter(|tier| !tier.is_empty())
         .collect();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::listed::{Kind, Listed};
 use super::name::Numbered;
 
 /// Most links followed to one target, as on Linux (path_resolution(7)).
@@ -9,14 +10,6 @@ const MAX_LINKS: usize = 40;
 
 /// The folder of the torrent.
 const ROOT: usize = 0;
-
-/// What takes a place.
-pub(super) enum Leaf<'a> {
-    /// A file.
-    File,
-    /// A symbolic link; the path of its target from the torrent's folder on.
-    Link(&'a [String]),
-}
 
 /// The folders, files and links of a torrent.
 pub(super) struct Places {
@@ -26,105 +19,114 @@ pub(super) struct Places {
 enum Node {
     Folder(HashMap<String, usize>),
     File,
-    /// Which leaf it is.
+    /// Which entry of the list it is.
     Link(usize),
 }
 
+/// Where a link leads.
+#[derive(Clone)]
+enum Lookup {
+    Unknown,
+    /// To nothing in the torrent. Also while it is being looked up, so that a circle ends.
+    Nowhere,
+    /// To this node, at this path from the torrent's folder on.
+    To(usize, Vec<String>),
+}
+
 impl Places {
-    /// Gives each path a place. Of several that ask for one, the first has it, and a folder has it
-    /// before any file; the others are renamed. Returns the new names by position, besides.
-    pub fn assign(leaves: &[(&[String], Leaf<'_>)]) -> (Self, HashMap<usize, String>) {
+    /// Gives each entry but padding a place. Of several that ask for one, the first has it, and a
+    /// folder has it before any file; the others are renamed.
+    pub fn assign(listed: &mut [Listed]) -> Self {
         let mut places = Self {
             nodes: vec![Node::Folder(HashMap::new())],
         };
-        let folders: Vec<Option<usize>> = leaves
+        let folders: Vec<Option<usize>> = listed
             .iter()
-            .map(|(path, _)| {
-                let (_, folders) = path.split_last()?;
-                Some(places.folder(folders))
+            .map(|file| {
+                let (_, folders) = file.path.split_last()?;
+                (!matches!(file.kind, Kind::Padding)).then(|| places.folder(folders))
             })
             .collect();
         let mut displaced = Vec::new();
-        for (index, (path, leaf)) in leaves.iter().enumerate() {
-            let (Some(folder), Some(name)) = (folders[index], path.last()) else {
-                continue;
-            };
-            if !places.insert(folder, name, leaf.node(index)) {
-                displaced.push((index, folder, name, leaf));
+        for (index, file) in listed.iter().enumerate() {
+            if let (Some(folder), Some(name)) = (folders[index], file.path.last())
+                && !places.insert(folder, name, Node::of(&file.kind, index))
+            {
+                displaced.push((index, folder));
             }
         }
-        let mut renamed = HashMap::new();
         // The next number for names that begin alike, so that many of them take no square of time.
         let mut numbers: HashMap<(usize, Numbered), u32> = HashMap::new();
-        for (index, folder, name, leaf) in displaced {
+        for (index, folder) in displaced {
+            let file = &mut listed[index];
+            let path = file.path.join("/");
+            let Some(name) = file.path.last_mut() else {
+                continue;
+            };
             let numbered = Numbered::of(name);
             let number = numbers.entry((folder, numbered.clone())).or_default();
-            let name = loop {
+            file.original.get_or_insert(path);
+            loop {
                 *number += 1;
-                let name = numbered.name(*number);
-                if places.insert(folder, &name, leaf.node(index)) {
-                    break name;
+                *name = numbered.name(*number);
+                if places.insert(folder, name, Node::of(&file.kind, index)) {
+                    break;
                 }
-            };
-            renamed.insert(index, name);
+            }
         }
-        (places, renamed)
+        places
     }
 
-    /// The targets, from the torrent's folder on, of links that lead to a file or folder of the
-    /// torrent, by position.
-    pub fn link_targets(&self, leaves: &[(&[String], Leaf<'_>)]) -> HashMap<usize, Vec<String>> {
-        let mut found = vec![Lookup::New; leaves.len()];
-        let links = leaves.iter().enumerate();
-        let links = links.filter_map(|(index, (path, leaf))| match leaf {
-            Leaf::File => None,
-            Leaf::Link(target) => Some((index, *path, *target)),
+    /// For each entry, the path of the file or folder of the torrent that it leads to, from the
+    /// torrent's folder on; `None` if it is no link, or leads to none.
+    pub fn link_targets(&self, listed: &[Listed]) -> Vec<Option<Vec<String>>> {
+        let mut found = vec![Lookup::Unknown; listed.len()];
+        for index in 0..listed.len() {
+            self.resolve(listed, index, &mut found, 0);
+        }
+        let targets = found.into_iter().map(|found| match found {
+            Lookup::To(_, path) => Some(path),
+            Lookup::Unknown | Lookup::Nowhere => None,
         });
-        links
-            .filter_map(|(index, path, target)| {
-                self.resolve(leaves, index, &mut found, 0)?;
-                let Lookup::Done(_, base) = found[index] else {
-                    return None;
-                };
-                Some((index, base.path(path, target)))
-            })
-            .collect()
+        targets.collect()
     }
 
     /// The file or folder that a link leads to, through whatever other links.
     fn resolve(
         &self,
-        leaves: &[(&[String], Leaf<'_>)],
+        listed: &[Listed],
         link: usize,
         found: &mut [Lookup],
         passed: usize,
     ) -> Option<usize> {
-        let (path, target) = match (found[link], &leaves[link]) {
-            (Lookup::Done(node, _), _) => return node,
-            // A circle of links.
-            (Lookup::UnderWay, _) | (_, (_, Leaf::File)) => return None,
-            (Lookup::New, (path, Leaf::Link(target))) => (*path, *target),
+        match found[link] {
+            Lookup::To(node, _) => return Some(node),
+            Lookup::Nowhere => return None,
+            Lookup::Unknown => {}
+        }
+        let Listed { path, kind, .. } = &listed[link];
+        let Kind::Link(target) = kind else {
+            return None;
         };
         if passed >= MAX_LINKS || target.is_empty() {
             return None;
         }
-        found[link] = Lookup::UnderWay;
-        let (node, base) = [Base::Torrent, Base::Folder]
-            .into_iter()
-            .map(|base| {
-                let node = self.walk(leaves, &base.path(path, target), found, passed);
-                (node, base)
-            })
-            .find(|(node, _)| node.is_some())
-            .unwrap_or((None, Base::Torrent));
-        found[link] = Lookup::Done(node, base);
-        node
+        found[link] = Lookup::Nowhere;
+        // It begins in the torrent's folder, as BEP 47 has it, or in the folder that the link is
+        // in, as early torrents have it.
+        let beside = [folder_of(path), target].concat();
+        let (node, path) = [target.clone(), beside].into_iter().find_map(|path| {
+            let node = self.walk(listed, &path, found, passed)?;
+            Some((node, path))
+        })?;
+        found[link] = Lookup::To(node, path);
+        Some(node)
     }
 
     /// The file or folder at `target`.
     fn walk(
         &self,
-        leaves: &[(&[String], Leaf<'_>)],
+        listed: &[Listed],
         target: &[String],
         found: &mut [Lookup],
         passed: usize,
@@ -136,7 +138,7 @@ impl Places {
                 _ => None,
             };
             if let Some(Node::Link(other)) = node.map(|node| &self.nodes[node]) {
-                node = self.resolve(leaves, *other, found, passed + 1);
+                node = self.resolve(listed, *other, found, passed + 1);
             }
         }
         node
@@ -174,52 +176,27 @@ impl Places {
     }
 }
 
-impl Leaf<'_> {
-    fn node(&self, index: usize) -> Node {
-        match self {
-            Leaf::File => Node::File,
-            Leaf::Link(_) => Node::Link(index),
+impl Node {
+    /// That of a file or link at position `index` of the list.
+    fn of(kind: &Kind, index: usize) -> Self {
+        match kind {
+            Kind::Link(_) => Self::Link(index),
+            Kind::Content | Kind::Padding => Self::File,
         }
     }
 }
 
-/// How far looking a link up has come.
-#[derive(Clone, Copy)]
-enum Lookup {
-    New,
-    UnderWay,
-    /// What it leads to, and how.
-    Done(Option<usize>, Base),
-}
-
-/// Where the target of a link begins.
-#[derive(Clone, Copy)]
-enum Base {
-    /// In the torrent's folder, as BEP 47 has it.
-    Torrent,
-    /// In the folder that the link is in, as early torrents have it.
-    Folder,
-}
-
-impl Base {
-    /// The target of a link at `path`, from the torrent's folder on.
-    fn path(self, path: &[String], target: &[String]) -> Vec<String> {
-        match self {
-            Self::Torrent => target.to_vec(),
-            Self::Folder => [&path[..path.len().saturating_sub(1)], target].concat(),
-        }
-    }
+/// The folder that `path` is in.
+fn folder_of(path: &[String]) -> &[String] {
+    &path[..path.len().saturating_sub(1)]
 }
 
 /// The text of a link at `path` to `target`, both from the torrent's folder on: it stays right
 /// wherever that folder is moved.
 pub(super) fn link_text(path: &[String], target: &[String]) -> String {
-    let folder = &path[..path.len().saturating_sub(1)];
-    let common = folder
-        .iter()
-        .zip(target)
-        .take_while(|(a, b)| a == b)
-        .count();
+    let folder = folder_of(path);
+    let common = folder.iter().zip(target);
+    let common = common.take_while(|(a, b)| a == b).count();
     // A link to a folder that it is in has no name left to go down to.
     let up = std::iter::repeat_n("..", folder.len() - common);
     let parts: Vec<&str> = up
@@ -242,33 +219,22 @@ mod tests {
     /// What becomes of files (`a/b`) and links (`a/b -> c/d`): their paths, and whether each is a
     /// link that leads somewhere.
     fn placed(entries: &[&str]) -> (Vec<String>, Vec<bool>) {
-        let entries: Vec<_> = entries
-            .iter()
-            .map(|entry| match entry.split_once(" -> ") {
-                Some((from, to)) => (path(from), Some(path(to))),
-                None => (path(entry), None),
-            })
-            .collect();
-        let leaves: Vec<_> = entries
-            .iter()
-            .map(|(from, to)| match to {
-                Some(to) => (from.as_slice(), Leaf::Link(to)),
-                None => (from.as_slice(), Leaf::File),
-            })
-            .collect();
-        let (places, renamed) = Places::assign(&leaves);
-        let targets = places.link_targets(&leaves);
-        let links = (0..leaves.len())
-            .map(|index| targets.contains_key(&index))
-            .collect();
-        let names = entries.iter().enumerate().map(|(index, (from, _))| {
-            let mut from = from.clone();
-            if let (Some(new), Some(last)) = (renamed.get(&index), from.last_mut()) {
-                last.clone_from(new);
-            }
-            from.join("/")
+        let listed = |path, kind| Listed {
+            path,
+            original: None,
+            length: 0,
+            kind,
+        };
+        let entries = entries.iter().map(|entry| match entry.split_once(" -> ") {
+            Some((from, to)) => listed(path(from), Kind::Link(path(to))),
+            None => listed(path(entry), Kind::Content),
         });
-        (names.collect(), links)
+        let mut entries: Vec<Listed> = entries.collect();
+        let places = Places::assign(&mut entries);
+        let targets = places.link_targets(&entries);
+        let links = targets.iter().map(Option::is_some).collect();
+        let names = entries.iter().map(|entry| entry.path.join("/")).collect();
+        (names, links)
     }
 
     #[test]

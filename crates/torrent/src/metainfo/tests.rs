@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::bencode::Writer;
+use super::bencode::Value;
 use super::*;
 
 mod hybrid;
@@ -44,36 +44,27 @@ impl Torrent {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.dict(|top| {
-            top.bytes(b"comment").bytes(b"made by hand");
-            top.bytes(b"info").dict(|info| {
-                if !self.files.is_empty() {
-                    info.bytes(b"files").list(|list| {
-                        for (path, length, attr) in &self.files {
-                            list.dict(|file| {
-                                if !attr.is_empty() {
-                                    file.bytes(b"attr").bytes(attr.as_bytes());
-                                }
-                                file.bytes(b"length").int(*length);
-                                file.bytes(b"path").list(|parts| {
-                                    path.iter().for_each(|part| {
-                                        parts.bytes(part);
-                                    });
-                                });
-                            });
-                        }
-                    });
-                }
-                if let Some(length) = self.length {
-                    info.bytes(b"length").int(length);
-                }
-                info.bytes(b"name").bytes(&self.name);
-                info.bytes(b"piece length").int(self.piece_length);
-                info.bytes(b"pieces").bytes(&vec![7; self.hashes * 20]);
-            });
+        let hashes = vec![7; self.hashes * 20];
+        let files = self.files.iter().map(|(path, length, attr)| {
+            Value::dict([
+                ("attr", (!attr.is_empty()).then(|| Value::text(attr))),
+                ("length", Some(Value::Int(*length))),
+                ("path", Some(Value::texts(path))),
+            ])
         });
-        writer.finish()
+        let files = Value::List(files.collect());
+        let info = Value::dict([
+            ("files", (!self.files.is_empty()).then_some(files)),
+            ("length", self.length.map(Value::Int)),
+            ("name", Some(Value::Bytes(&self.name))),
+            ("piece length", Some(Value::Int(self.piece_length))),
+            ("pieces", Some(Value::Bytes(&hashes))),
+        ]);
+        let top = Value::dict([
+            ("comment", Some(Value::text("made by hand"))),
+            ("info", Some(info)),
+        ]);
+        top.encode()
     }
 
     fn parse(&self) -> Result<Metainfo, MetainfoError> {
@@ -84,12 +75,12 @@ impl Torrent {
 #[test]
 fn a_single_file_is_read() {
     let metainfo = Torrent::single().parse().unwrap();
-    assert_eq!(metainfo.piece_count(), 3);
-    assert_eq!(metainfo.piece_size(2), 40_000 - 2 * 16384);
+    assert_eq!(metainfo.pieces.count(), 3);
+    assert_eq!(metainfo.pieces.size(2), 40_000 - 2 * 16384);
     assert_eq!(metainfo.piece_hash(2), Some([7; 20]));
     assert_eq!(metainfo.piece_hash(3), None);
-    assert_eq!(metainfo.comment(), Some("made by hand"));
-    assert_eq!(metainfo.files()[0].path, Path::new("file"));
+    assert_eq!(metainfo.comment.as_deref(), Some("made by hand"));
+    assert_eq!(metainfo.files[0].path, Path::new("file"));
 }
 
 #[test]
@@ -100,7 +91,7 @@ fn the_info_hash_is_over_the_bytes_as_they_stand() {
         b"d4:infod6:lengthi1e4:name1:a12:piece lengthi16384e6:pieces20:aaaaaaaaaaaaaaaaaaaaee";
     let metainfo = Metainfo::parse(text).unwrap();
     assert_eq!(
-        metainfo.info_hash().to_string(),
+        metainfo.info_hash.to_string(),
         "4de9b0e9855b349178fb7a42f37dc0f2fac3018d"
     );
 }
@@ -185,13 +176,13 @@ proptest! {
         let end = (at + remove).min(bytes.len());
         bytes.splice(at..end, with);
         if let Ok(metainfo) = Metainfo::parse(&bytes) {
-            let sum: u64 = (0..metainfo.piece_count()).map(|p| u64::from(metainfo.piece_size(p))).sum();
-            prop_assert_eq!(sum, metainfo.total_length());
-            for file in metainfo.files() {
+            let sum: u64 = (0..metainfo.pieces.count()).map(|p| u64::from(metainfo.pieces.size(p))).sum();
+            prop_assert_eq!(sum, metainfo.pieces.total);
+            for file in &metainfo.files {
                 let plain = file.path.components().all(|c| matches!(c, std::path::Component::Normal(_)));
                 prop_assert!(plain);
             }
-            prop_assert!(metainfo.links().is_empty());
+            prop_assert!(metainfo.links.is_empty());
         }
     }
 
@@ -235,15 +226,15 @@ proptest! {
         let made = made.unwrap();
         prop_assert!(bencode::parse(&made).is_ok(), "not canonical");
         let metainfo = Metainfo::parse(&made).unwrap();
-        prop_assert_eq!(metainfo.trackers(), tiers);
-        prop_assert_eq!(metainfo.web_seeds(), web_seeds);
-        prop_assert_eq!(metainfo.is_private(), private);
-        prop_assert_eq!(metainfo.comment(), comment.as_deref());
-        prop_assert_eq!(metainfo.source(), source.as_deref());
-        prop_assert_eq!(metainfo.total_length(), total);
-        prop_assert_eq!(metainfo.files().len(), lengths.len());
-        prop_assert!(metainfo.files().is_sorted_by(|a, b| a.path < b.path));
-        for file in metainfo.files() {
+        prop_assert_eq!(metainfo.trackers, tiers);
+        prop_assert_eq!(metainfo.web_seeds, web_seeds);
+        prop_assert_eq!(metainfo.private, private);
+        prop_assert_eq!(metainfo.comment, comment);
+        prop_assert_eq!(metainfo.source, source);
+        prop_assert_eq!(metainfo.pieces.total, total);
+        prop_assert_eq!(metainfo.files.len(), lengths.len());
+        prop_assert!(metainfo.files.is_sorted_by(|a, b| a.path < b.path));
+        for file in &metainfo.files {
             let on_disk = fs::metadata(dir.path().join(&file.path)).unwrap().len();
             prop_assert_eq!(on_disk, file.length);
         }
@@ -257,9 +248,9 @@ fn one_file_makes_a_single_file_torrent_with_the_right_hashes() {
     fs::write(&path, b"abc").unwrap();
     let metainfo =
         Metainfo::parse(&create(&path, &CreateOptions::default(), |_, _| {}).unwrap()).unwrap();
-    assert!(!metainfo.is_multi_file());
-    assert_eq!(metainfo.name(), "one.bin");
-    assert_eq!(metainfo.piece_length(), 16384);
+    assert!(!metainfo.multi_file);
+    assert_eq!(metainfo.name, "one.bin");
+    assert_eq!(metainfo.pieces.length, 16384);
     let sha1_of_abc = [
         0xa9, 0x99, 0x3e, 0x36, 0x47, 0x06, 0x81, 0x6a, 0xba, 0x3e, 0x25, 0x71, 0x78, 0x50, 0xc2,
         0x6c, 0x9c, 0xd0, 0xd8, 0x9d,
@@ -280,7 +271,7 @@ fn odd_names_and_links_to_elsewhere_are_refused_by_name() {
         symlink(target, &link).unwrap();
         let error = create(&root, &CreateOptions::default(), |_, _| {}).unwrap_err();
         assert!(
-            matches!(&error, CreateError::Symlink { path } if path.ends_with("content/link")),
+            matches!(&error, CreateError::Symlink(path) if path.ends_with("content/link")),
             "{target}: {error}"
         );
         fs::remove_file(&link).unwrap();
@@ -318,7 +309,7 @@ fn links_to_what_is_in_the_folder_stay_links() {
     let made = create(&root, &CreateOptions::default(), |_, _| {}).unwrap();
     let metainfo = Metainfo::parse(&made).unwrap();
     let links: Vec<_> = metainfo
-        .links()
+        .links
         .iter()
         .map(|link| {
             let target = link.target.as_ref().map(|target| target.to_str().unwrap());
@@ -335,7 +326,7 @@ fn links_to_what_is_in_the_folder_stay_links() {
             ("content/lib", Some("Versions/Current/lib")),
         ]
     );
-    assert_eq!(metainfo.total_length(), 40_003);
+    assert_eq!(metainfo.pieces.total, 40_003);
 }
 
 #[test]

@@ -1,9 +1,28 @@
 //! A checked `.torrent` file.
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::PathBuf;
 
-use super::info_hash::InfoHash;
 use crate::pieces::Pieces;
+
+/// Largest `.torrent` read, in bytes.
+pub const MAX_METAINFO_BYTES: usize = 16 << 20;
+/// Largest `.torrent` made, in bytes.
+pub const MAX_CREATED_BYTES: usize = 10 << 20;
+/// Smallest piece length accepted, in bytes.
+pub const MIN_PIECE_LENGTH: u32 = 1 << 10;
+/// Largest piece length accepted, in bytes.
+pub const MAX_PIECE_LENGTH: u32 = 128 << 20;
+
+/// The SHA-1 of the info dictionary, which identifies a torrent on the wire. Displayed as hex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InfoHash(pub [u8; 20]);
+
+impl fmt::Display for InfoHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
 
 /// One file of a torrent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,124 +54,44 @@ pub struct Link {
 /// Only [`Metainfo::parse`] makes one: it has a valid piece length, the right number of piece
 /// hashes, and files that stay inside the download folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metainfo {
-    pub(super) info_hash: InfoHash,
-    pub(super) info_hash_v2: Option<[u8; 32]>,
-    pub(super) name: String,
-    pub(super) pieces: Pieces,
+    /// SHA-1 over the bytes of the info dictionary as they are in the file (BEP 3).
+    pub info_hash: InfoHash,
+    /// SHA-256 over the same bytes, if the torrent is a hybrid, of version 1 and 2 (BEP 52).
+    pub info_hash_v2: Option<[u8; 32]>,
+    /// The name of the file, or of the folder of several files, made safe.
+    pub name: String,
+    /// How the bytes of all files, padding included, are cut into pieces; at least one.
+    pub pieces: Pieces,
     /// The SHA-1 of every piece, one after another.
     pub(super) piece_hashes: Vec<u8>,
-    pub(super) files: Vec<File>,
-    pub(super) links: Vec<Link>,
-    pub(super) multi_file: bool,
-    pub(super) comment: Option<String>,
-    pub(super) created_by: Option<String>,
-    pub(super) creation_date: Option<i64>,
-    pub(super) trackers: Vec<Vec<String>>,
-    pub(super) web_seeds: Vec<String>,
-    pub(super) private: bool,
-    pub(super) source: Option<String>,
+    /// The files, in the order in which their bytes make up the pieces.
+    pub files: Vec<File>,
+    /// The symbolic links among them.
+    pub links: Vec<Link>,
+    /// Whether the content is a folder (also with one file in it) rather than a single file.
+    pub multi_file: bool,
+    /// A free text.
+    pub comment: Option<String>,
+    /// The program that made it.
+    pub created_by: Option<String>,
+    /// When it was made, in Unix seconds.
+    pub creation_date: Option<i64>,
+    /// The URLs of trackers in tiers (BEP 12), each tier to be tried after those before it.
+    pub trackers: Vec<Vec<String>>,
+    /// The URLs of web servers that have the content (BEP 19).
+    pub web_seeds: Vec<String>,
+    /// Whether peers may come from the trackers alone (BEP 27).
+    pub private: bool,
+    /// The text by which a tracker's torrent differs from others of the same content.
+    pub source: Option<String>,
 }
 
 impl Metainfo {
-    /// SHA-1 over the bytes of the info dictionary as they are in the file (BEP 3).
-    pub fn info_hash(&self) -> InfoHash {
-        self.info_hash
-    }
-
-    /// SHA-256 over the same bytes, if the torrent is a hybrid, of version 1 and 2 (BEP 52).
-    pub fn info_hash_v2(&self) -> Option<[u8; 32]> {
-        self.info_hash_v2
-    }
-
-    /// The name of the file, or of the folder of several files, made safe.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Bytes per piece; the last piece may be shorter.
-    pub fn piece_length(&self) -> u32 {
-        self.pieces.length()
-    }
-
-    /// How many pieces there are, at least one.
-    pub fn piece_count(&self) -> u32 {
-        self.pieces.count()
-    }
-
-    /// Bytes of all files together, padding included, at least one.
-    pub fn total_length(&self) -> u64 {
-        self.pieces.total()
-    }
-
-    /// The files, in the order in which their bytes make up the pieces.
-    pub fn files(&self) -> &[File] {
-        &self.files
-    }
-
-    /// The symbolic links among them.
-    pub fn links(&self) -> &[Link] {
-        &self.links
-    }
-
-    /// Whether the content is a folder (also with one file in it) rather than a single file.
-    pub fn is_multi_file(&self) -> bool {
-        self.multi_file
-    }
-
-    /// A free text.
-    pub fn comment(&self) -> Option<&str> {
-        self.comment.as_deref()
-    }
-
-    /// The program that made it.
-    pub fn created_by(&self) -> Option<&str> {
-        self.created_by.as_deref()
-    }
-
-    /// When it was made, in Unix seconds.
-    pub fn creation_date(&self) -> Option<i64> {
-        self.creation_date
-    }
-
-    /// The URLs of trackers in tiers (BEP 12), each tier to be tried after those before it.
-    pub fn trackers(&self) -> &[Vec<String>] {
-        &self.trackers
-    }
-
-    /// The URLs of web servers that have the content (BEP 19).
-    pub fn web_seeds(&self) -> &[String] {
-        &self.web_seeds
-    }
-
-    /// Whether peers may come from the trackers alone (BEP 27).
-    pub fn is_private(&self) -> bool {
-        self.private
-    }
-
-    /// The text by which a tracker's torrent differs from others of the same content.
-    pub fn source(&self) -> Option<&str> {
-        self.source.as_deref()
-    }
-
     /// The SHA-1 of a piece; `None` past the last piece.
     pub fn piece_hash(&self, piece: u32) -> Option<[u8; 20]> {
         let start = piece as usize * 20;
         self.piece_hashes.get(start..start + 20)?.try_into().ok()
-    }
-
-    /// The length of a piece in bytes; 0 past the last piece.
-    pub fn piece_size(&self, piece: u32) -> u32 {
-        self.pieces.size(piece)
-    }
-
-    /// How its bytes are cut into pieces.
-    pub(crate) fn pieces(&self) -> Pieces {
-        self.pieces
-    }
-
-    /// The path of the content in a download folder: the file or the folder of this name.
-    pub fn content_path(&self, dir: &Path) -> PathBuf {
-        dir.join(&self.name)
     }
 }

@@ -32,13 +32,13 @@ impl Shared {
     pub fn new(metainfo: &Metainfo, files: Arc<Files>, verified: Bitfield) -> Self {
         Self {
             files,
-            pieces: metainfo.pieces(),
+            pieces: metainfo.pieces,
             fetching: AtomicBool::new(!verified.is_full()),
             offered: RwLock::new(verified),
             content: OnceLock::new(),
             account: Budget::of_process().join(),
             ours: Handshake {
-                info_hash: metainfo.info_hash(),
+                info_hash: metainfo.info_hash,
                 peer_id: PeerId::random(),
                 extended: true,
             },

@@ -8,10 +8,9 @@ use super::piece::{Block, Sole};
 use super::*;
 
 fn picker(pieces: u64, blocks_per_piece: u32) -> Picker {
-    let pieces = Pieces::new(
-        blocks_per_piece * BLOCK,
-        pieces * u64::from(blocks_per_piece * BLOCK) - 7,
-    );
+    let length = blocks_per_piece * BLOCK;
+    let total = pieces * u64::from(length) - 7;
+    let pieces = Pieces { length, total };
     let none = Bitfield::empty(pieces.count());
     Picker::new(pieces, none, 1)
 }
@@ -308,7 +307,7 @@ proptest! {
             run.apply(Op::Judge);
         }
         prop_assert!(run.picker.verified().is_full());
-        prop_assert_eq!(run.fetched, run.picker.pieces.total());
+        prop_assert_eq!(run.fetched, run.picker.pieces.total);
         prop_assert_eq!(run.picker.free_blocks(), 0);
         prop_assert_eq!(run.picker.asked_blocks(), 0);
     }
@@ -330,7 +329,10 @@ fn the_rarest_piece_comes_first_once_one_is_whole() {
 #[test]
 fn the_first_piece_is_random_and_not_the_rarest() {
     let first = |seed| {
-        let pieces = Pieces::new(BLOCK, 64 * u64::from(BLOCK));
+        let pieces = Pieces {
+            length: BLOCK,
+            total: 64 * u64::from(BLOCK),
+        };
         let mut picker = Picker::new(pieces, Bitfield::empty(64), seed);
         add(&mut picker, 1, 1, 0..64);
         add(&mut picker, 2, 2, 1..64);

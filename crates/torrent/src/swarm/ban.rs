@@ -13,7 +13,7 @@ impl<T: Transport> Swarm<T> {
     /// A piece has the wrong hash.
     pub(super) fn failed(&mut self, piece: u32) -> Result<(), DownloadError> {
         let senders = self.picker.fail(piece);
-        self.tally.wasted_bytes += u64::from(self.metainfo.piece_size(piece));
+        self.tally.wasted_bytes += u64::from(self.metainfo.pieces.size(piece));
         tracing::warn!(piece, "a piece has the wrong hash and is fetched again");
         let Some(first) = senders.first().copied() else {
             return Ok(());

@@ -48,7 +48,7 @@ impl<T: Transport> Swarm<T> {
             Input::Bitfield(has) => {
                 let taken_back = self.picker.set_has(conn, has);
                 known.taken_back += u64::from(taken_back);
-                let most = u64::from(self.metainfo.piece_count()) * MOST_TAKEN_BACK;
+                let most = u64::from(self.metainfo.pieces.count()) * MOST_TAKEN_BACK;
                 if known.taken_back > most {
                     return self.gone(conn, &Gone::Broke(WireError::TakesBack), now);
                 }
@@ -164,7 +164,7 @@ impl<T: Transport> Swarm<T> {
             self.remotes.all_mut().for_each(|r| r.set_complete(false));
         }
         self.alive_at = now;
-        self.tally.verified_bytes += u64::from(self.metainfo.piece_size(piece));
+        self.tally.verified_bytes += u64::from(self.metainfo.pieces.size(piece));
         if self.blame.is_suspect(piece) {
             self.disk.digest(piece, u64::from(BLOCK));
         }

@@ -49,7 +49,7 @@ impl Tally {
         let bytes = verified.iter().map(|piece| u64::from(pieces.size(piece)));
         let resumed_bytes = bytes.sum();
         Self {
-            total_bytes: pieces.total(),
+            total_bytes: pieces.total,
             resumed_bytes,
             verified_bytes: resumed_bytes,
             fetched_bytes: 0,

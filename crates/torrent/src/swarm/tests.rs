@@ -75,7 +75,7 @@ impl Stage {
     }
 
     async fn seed(&self, host: &Host) -> Seed {
-        let content = self.metainfo.content_path(&self.dir.path().join("seed"));
+        let content = self.dir.path().join("seed").join(&self.metainfo.name);
         let options = SeedOptions::default();
         Seed::over(
             host.clone(),
@@ -105,7 +105,7 @@ impl Stage {
 
     /// Every file is there and the same.
     fn check(&self) {
-        for file in self.metainfo.files() {
+        for file in &self.metainfo.files {
             let read = |dir: &str| fs::read(self.dir.path().join(dir).join(&file.path)).unwrap();
             assert!(
                 read("seed") == read("get"),

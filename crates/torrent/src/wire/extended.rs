@@ -2,7 +2,7 @@
 
 use super::error::WireError;
 use super::multipath::MULTIPATH_NAME;
-use crate::metainfo::bencode::{self, Value, Writer};
+use crate::metainfo::bencode::{self, Value};
 
 /// The extended message that is the handshake.
 pub(crate) const EXTENDED_HANDSHAKE: u8 = 0;
@@ -28,27 +28,18 @@ pub(crate) struct ExtendedHandshake {
 impl ExtendedHandshake {
     /// Encodes it.
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.dict(|top| {
-            top.bytes(b"m").dict(|m| {
-                if let Some(id) = self.multipath {
-                    m.bytes(MULTIPATH_NAME.as_bytes()).int(i64::from(id));
-                }
-            });
-            if let Some(port) = self.port {
-                top.bytes(b"p").int(i64::from(port));
-            }
-            if let Some(queue) = self.request_queue {
-                top.bytes(b"reqq").int(i64::from(queue));
-            }
-            if self.upload_only {
-                top.bytes(b"upload_only").int(1);
-            }
-            if let Some(client) = &self.client {
-                top.bytes(b"v").bytes(client.as_bytes());
-            }
-        });
-        writer.finish()
+        let id = self.multipath.map(|id| Value::Int(id.into()));
+        let top = Value::dict([
+            ("m", Some(Value::dict([(MULTIPATH_NAME, id)]))),
+            ("p", self.port.map(|port| Value::Int(port.into()))),
+            (
+                "reqq",
+                self.request_queue.map(|queue| Value::Int(queue.into())),
+            ),
+            ("upload_only", self.upload_only.then_some(Value::Int(1))),
+            ("v", self.client.as_deref().map(Value::text)),
+        ]);
+        top.encode()
     }
 
     /// Decodes a handshake; what is unknown or of another type is ignored (BEP 10).
@@ -58,24 +49,21 @@ impl ExtendedHandshake {
     pub fn decode(payload: &[u8]) -> Result<Self, WireError> {
         let document = bencode::parse(payload).map_err(WireError::BadExtended)?;
         let top = document.as_dict().ok_or(WireError::ExtendedNoDict)?;
-        let int = |key| top.find(key).and_then(Value::as_int);
-        let client = top.find("v").and_then(Value::as_bytes).map(|bytes| {
+        let client = top.bytes("v").map(|bytes| {
             let bytes = &bytes[..bytes.len().min(MAX_NAME)];
             String::from_utf8_lossy(bytes).escape_debug().to_string()
         });
-        let messages = top.find("m").and_then(Value::as_dict);
         // An id of 0 switches an extension off (BEP 10).
-        let multipath = messages
-            .and_then(|m| m.find(MULTIPATH_NAME))
-            .and_then(Value::as_int)
-            .and_then(|id| u8::try_from(id).ok())
+        let multipath = top
+            .dict("m")
+            .and_then(|messages| u8::try_from(messages.int(MULTIPATH_NAME)?).ok())
             .filter(|id| *id != EXTENDED_HANDSHAKE);
         Ok(Self {
             multipath,
             client,
-            request_queue: int("reqq").and_then(|n| u32::try_from(n).ok()),
-            port: int("p").and_then(|n| u16::try_from(n).ok()),
-            upload_only: int("upload_only").is_some_and(|n| n != 0),
+            request_queue: top.int("reqq").and_then(|n| n.try_into().ok()),
+            port: top.int("p").and_then(|n| n.try_into().ok()),
+            upload_only: top.int("upload_only").is_some_and(|n| n != 0),
         })
     }
 }

@@ -5,14 +5,13 @@
 //! bytes, all big-endian) and `paths` (the number of paths it takes). The report has `interfaces`
 //! (as text, in the order in which blocks cross them) and `reason` (a line for people).
 
-use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use hawser_endhost::{IsdAsn, ScionAddr};
 use hawser_path::Interface;
 
 use super::error::WireError;
-use crate::metainfo::bencode::{self, Value, Writer};
+use crate::metainfo::bencode::{self, Value};
 
 /// The extension's name in the extended handshake.
 pub(crate) const MULTIPATH_NAME: &str = "scion_multipath";
@@ -47,25 +46,22 @@ pub(crate) enum Multipath {
 impl Multipath {
     /// Encodes it.
     pub fn encode(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
-        writer.dict(|top| match self {
+        match self {
             Self::Offer { addr, paths } => {
-                top.bytes(b"addr").bytes(&compact(*addr));
                 let paths = i64::try_from(*paths).unwrap_or(MAX_PATHS);
-                top.bytes(b"paths").int(paths.clamp(1, MAX_PATHS));
+                let paths = Value::Int(paths.clamp(1, MAX_PATHS));
+                let addr = compact(*addr);
+                Value::dict([("addr", Some(Value::Bytes(&addr))), ("paths", Some(paths))]).encode()
             }
             Self::Report { interfaces, reason } => {
-                let mut text = String::new();
-                for interface in interfaces.iter().take(MAX_INTERFACES) {
-                    let space = if text.is_empty() { "" } else { " " };
-                    // Writing to a string cannot fail.
-                    let _ = write!(text, "{space}{interface}");
-                }
-                top.bytes(b"interfaces").bytes(text.as_bytes());
-                top.bytes(b"reason").bytes(cut(reason).as_bytes());
+                let interfaces = interfaces.iter().take(MAX_INTERFACES);
+                let interfaces: Vec<String> = interfaces.map(Interface::to_string).collect();
+                let interfaces = interfaces.join(" ");
+                let reason = Value::text(cut(reason));
+                let interfaces = Value::text(&interfaces);
+                Value::dict([("interfaces", Some(interfaces)), ("reason", Some(reason))]).encode()
             }
-        });
-        writer.finish()
+        }
     }
 
     /// Decodes a message; `None` if its kind is unknown (BEP 10: to be ignored).
@@ -81,18 +77,17 @@ impl Multipath {
         }
         let document = bencode::parse(payload).map_err(WireError::BadMultipath)?;
         let top = document.as_dict().ok_or(WireError::MultipathNoDict)?;
-        let bytes = |key| top.find(key).and_then(Value::as_bytes);
-        if let Some(addr) = bytes("addr") {
+        if let Some(addr) = top.bytes("addr") {
             let addr = expand(addr).ok_or(WireError::MultipathAddress)?;
-            let paths = top.find("paths").and_then(Value::as_int).unwrap_or(1);
+            let paths = top.int("paths").unwrap_or(1);
             let paths = paths.clamp(1, MAX_PATHS) as usize;
             return Ok(Some(Self::Offer { addr, paths }));
         }
-        let Some(text) = bytes("interfaces") else {
+        let Some(text) = top.bytes("interfaces") else {
             return Ok(None);
         };
         let interfaces = interfaces(text).ok_or(WireError::MultipathInterfaces)?;
-        let reason = String::from_utf8_lossy(bytes("reason").unwrap_or_default());
+        let reason = String::from_utf8_lossy(top.bytes("reason").unwrap_or_default());
         let reason = cut(&reason.escape_debug().to_string()).to_owned();
         Ok(Some(Self::Report { interfaces, reason }))
     }
@@ -127,8 +122,8 @@ fn expand(bytes: &[u8]) -> Option<ScionAddr> {
     let (isd_as, rest) = bytes.split_first_chunk::<8>()?;
     let (ip, port) = rest.split_last_chunk::<2>()?;
     let ip = match ip.len() {
-        4 => IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(ip).ok()?)),
-        _ => IpAddr::V6(Ipv6Addr::from(<[u8; 16]>::try_from(ip).ok()?)),
+        4 => IpAddr::from(<[u8; 4]>::try_from(ip).ok()?),
+        _ => IpAddr::from(<[u8; 16]>::try_from(ip).ok()?),
     };
     let host = SocketAddr::new(ip, u16::from_be_bytes(*port));
     Some(ScionAddr::new(IsdAsn(u64::from_be_bytes(*isd_as)), host))
@@ -173,17 +168,11 @@ mod tests {
             text in proptest::collection::vec(any::<u8>(), 0..400),
         ) {
             let _ = Multipath::decode(&bytes);
-            let mut writer = Writer::default();
-            writer.dict(|top| {
-                top.bytes(b"addr").bytes(&addr).bytes(b"paths").int(paths);
-            });
-            let offer = Multipath::decode(&writer.finish());
+            let offer = [("addr", Some(Value::Bytes(&addr))), ("paths", Some(Value::Int(paths)))];
+            let offer = Multipath::decode(&Value::dict(offer).encode());
             prop_assert_eq!(offer.is_ok(), [14, 26].contains(&addr.len()));
-            let mut writer = Writer::default();
-            writer.dict(|top| {
-                top.bytes(b"interfaces").bytes(b"").bytes(b"reason").bytes(&text);
-            });
-            match Multipath::decode(&writer.finish()) {
+            let report = [("interfaces", Some(Value::text(""))), ("reason", Some(Value::Bytes(&text)))];
+            match Multipath::decode(&Value::dict(report).encode()) {
                 Ok(Some(Multipath::Report { reason, .. })) => {
                     prop_assert!(reason.len() <= MAX_REASON);
                     prop_assert!(!reason.contains(char::is_control));
@@ -196,11 +185,8 @@ mod tests {
     #[test]
     fn what_is_too_long_or_of_another_form_is_refused() {
         let report = |text: &str| {
-            let mut writer = Writer::default();
-            writer.dict(|top| {
-                top.bytes(b"interfaces").bytes(text.as_bytes());
-            });
-            Multipath::decode(&writer.finish())
+            let report = Value::dict([("interfaces", Some(Value::text(text)))]);
+            Multipath::decode(&report.encode())
         };
         assert!(report("1-ff00:0:5#1 1-ff00:0:2#3").is_ok());
         assert_eq!(report("1-ff00:0:5#1"), Err(WireError::MultipathInterfaces));

@@ -117,7 +117,7 @@ impl Shared {
 
     /// The file or folder.
     pub fn content(&self) -> PathBuf {
-        self.seeded_from().join(self.metainfo.name())
+        self.seeded_from().join(&self.metainfo.name)
     }
 
     /// The folder it is in.
@@ -137,7 +137,7 @@ impl Shared {
 
     /// Whether every file is in `dir` as it should be; not all programs create empty ones.
     pub fn is_same_in(&self, dir: &Path) -> bool {
-        self.metainfo.files().iter().all(|file| {
+        self.metainfo.files.iter().all(|file| {
             let length = fs::metadata(dir.join(&file.path)).map(|metadata| metadata.len());
             if file.length == 0 && length.is_err() {
                 return true;

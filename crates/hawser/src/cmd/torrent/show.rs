@@ -23,7 +23,7 @@ pub fn run(file: &Path, json: bool) -> Result<(), Failure> {
 
 /// The files that a download writes: padding is none.
 fn files(metainfo: &Metainfo) -> impl Iterator<Item = &File> {
-    metainfo.files().iter().filter(|file| !file.padding)
+    metainfo.files.iter().filter(|file| !file.padding)
 }
 
 fn object(metainfo: &Metainfo) -> Value {
@@ -36,36 +36,33 @@ fn object(metainfo: &Metainfo) -> Value {
             object
         })
         .collect();
-    let links: Vec<_> = metainfo
-        .links()
-        .iter()
-        .map(|link| json!({"path": link.path, "target": link.target}))
-        .collect();
+    let links = metainfo.links.iter();
+    let links = links.map(|link| json!({"path": link.path, "target": link.target}));
     json!({
-        "name": metainfo.name(),
-        "info_hash": metainfo.info_hash().to_string(),
-        "info_hash_v2": metainfo.info_hash_v2().map(hex),
+        "name": metainfo.name,
+        "info_hash": metainfo.info_hash.to_string(),
+        "info_hash_v2": metainfo.info_hash_v2.map(hex),
         "total_length": content_length(metainfo),
-        "padding_length": metainfo.total_length() - content_length(metainfo),
-        "piece_length": metainfo.piece_length(),
-        "pieces": metainfo.piece_count(),
-        "comment": metainfo.comment(),
-        "created_by": metainfo.created_by(),
-        "creation_date": metainfo.creation_date(),
-        "private": metainfo.is_private(),
-        "source": metainfo.source(),
-        "trackers": metainfo.trackers(),
-        "web_seeds": metainfo.web_seeds(),
+        "padding_length": metainfo.pieces.total - content_length(metainfo),
+        "piece_length": metainfo.pieces.length,
+        "pieces": metainfo.pieces.count(),
+        "comment": metainfo.comment,
+        "created_by": metainfo.created_by,
+        "creation_date": metainfo.creation_date,
+        "private": metainfo.private,
+        "source": metainfo.source,
+        "trackers": metainfo.trackers,
+        "web_seeds": metainfo.web_seeds,
         "files": files,
-        "links": links,
+        "links": links.collect::<Vec<_>>(),
     })
 }
 
 fn print(metainfo: &Metainfo) {
     let line = |name: &str, text: &str| outln!("{:<12}{}", format!("{name}:"), plain(text));
-    line("name", metainfo.name());
-    line("info-hash", &metainfo.info_hash().to_string());
-    if let Some(hash) = metainfo.info_hash_v2() {
+    line("name", &metainfo.name);
+    line("info-hash", &metainfo.info_hash.to_string());
+    if let Some(hash) = metainfo.info_hash_v2 {
         line("version 2", &hex(hash));
     }
     let length = content_length(metainfo);
@@ -73,34 +70,34 @@ fn print(metainfo: &Metainfo) {
         "size",
         &format!("{} ({length} bytes)", format::bytes(length)),
     );
-    let piece_length = format::bytes(metainfo.piece_length().into());
+    let piece_length = format::bytes(metainfo.pieces.length.into());
     line(
         "pieces",
-        &format!("{} of {piece_length}", metainfo.piece_count()),
+        &format!("{} of {piece_length}", metainfo.pieces.count()),
     );
-    if metainfo.is_private() {
+    if metainfo.private {
         line("private", "yes: peers come from the trackers alone");
     }
     for (name, text) in [
-        ("source", metainfo.source()),
-        ("comment", metainfo.comment()),
-        ("created by", metainfo.created_by()),
+        ("source", &metainfo.source),
+        ("comment", &metainfo.comment),
+        ("created by", &metainfo.created_by),
     ] {
         if let Some(text) = text {
             line(name, text);
         }
     }
-    for tier in metainfo.trackers() {
+    for tier in &metainfo.trackers {
         line("trackers", &tier.join(", "));
     }
-    for url in metainfo.web_seeds() {
+    for url in &metainfo.web_seeds {
         line("web seed", url);
     }
     let changed = files(metainfo).any(|file| file.original.is_some());
-    if metainfo.is_multi_file() || changed {
+    if metainfo.multi_file || changed {
         outln!("files:");
         files(metainfo).for_each(print_file);
-        metainfo.links().iter().for_each(print_link);
+        metainfo.links.iter().for_each(print_link);
     }
 }
 

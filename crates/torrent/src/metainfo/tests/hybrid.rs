@@ -50,49 +50,32 @@ impl Hybrid {
         let pieces = total
             .unsigned_abs()
             .div_ceil(self.piece_length.unsigned_abs()) as usize;
-        let mut writer = Writer::default();
-        writer.dict(|top| {
-            top.bytes(b"info").dict(|info| {
-                if !self.two.is_empty() {
-                    info.bytes(b"file tree");
-                    let tree: Vec<_> = self.two.iter().map(|it| (&it.0[..], it.1, &it.2)).collect();
-                    write_tree(info, &tree);
-                }
-                info.bytes(b"files").list(|list| {
-                    for (path, length, attr) in &self.one {
-                        list.dict(|file| {
-                            if !attr.is_empty() {
-                                file.bytes(b"attr").bytes(attr.as_bytes());
-                            }
-                            file.bytes(b"length").int(*length);
-                            file.bytes(b"path").list(|parts| {
-                                for part in path {
-                                    parts.bytes(part.as_bytes());
-                                }
-                            });
-                        });
-                    }
-                });
-                if let Some(version) = self.version {
-                    info.bytes(b"meta version").int(version);
-                }
-                let named = if self.unsorted {
-                    "piece length"
-                } else {
-                    "name"
-                };
-                let mut rest = ["name", "piece length"];
-                rest.sort_by_key(|key| *key != named);
-                for key in rest {
-                    match key {
-                        "name" => info.bytes(b"name").bytes(b"set"),
-                        _ => info.bytes(b"piece length").int(self.piece_length),
-                    };
-                }
-                info.bytes(b"pieces").bytes(&vec![7; pieces * 20]);
-            });
+        let hashes = vec![7; pieces * 20];
+        let tree: Vec<_> = self.two.iter().map(|it| (&it.0[..], it.1, &it.2)).collect();
+        let files = self.one.iter().map(|(path, length, attr)| {
+            Value::dict([
+                ("attr", (!attr.is_empty()).then(|| Value::text(attr))),
+                ("length", Some(Value::Int(*length))),
+                ("path", Some(Value::texts(path.iter().copied()))),
+            ])
         });
-        writer.finish()
+        let mut named = [
+            ("name", Some(Value::text("set"))),
+            ("piece length", Some(Value::Int(self.piece_length))),
+        ];
+        if self.unsorted {
+            named.reverse();
+        }
+        let [first, second] = named;
+        let info = Value::dict([
+            ("file tree", (!tree.is_empty()).then(|| folder(&tree))),
+            ("files", Some(Value::List(files.collect()))),
+            ("meta version", self.version.map(Value::Int)),
+            first,
+            second,
+            ("pieces", Some(Value::Bytes(&hashes))),
+        ]);
+        Value::dict([("info", Some(info))]).encode()
     }
 
     fn parse(&self) -> Result<Metainfo, MetainfoError> {
@@ -100,39 +83,32 @@ impl Hybrid {
     }
 }
 
-/// Writes a folder of the file tree; its entries are sorted by path.
-fn write_tree(writer: &mut Writer, entries: &[(&[&str], i64, &Vec<u8>)]) {
-    writer.dict(|folder| {
-        let mut left = entries;
-        while let Some((path, length, root)) = left.first() {
-            let name = path[0];
-            let end = left.partition_point(|it| it.0[0] <= name);
-            let (same, rest) = left.split_at(end);
-            left = rest;
-            folder.bytes(name.as_bytes());
-            if path.len() > 1 {
-                let inner: Vec<_> = same.iter().map(|it| (&it.0[1..], it.1, it.2)).collect();
-                write_tree(folder, &inner);
-                continue;
-            }
-            folder.dict(|leaf| {
-                leaf.bytes(b"").dict(|file| {
-                    file.bytes(b"length").int(*length);
-                    if !root.is_empty() {
-                        file.bytes(b"pieces root").bytes(root);
-                    }
-                });
-            });
+/// A folder of the file tree; its entries are sorted by path.
+fn folder<'a>(entries: &[(&[&'a str], i64, &'a Vec<u8>)]) -> Value<'a> {
+    let named = entries.chunk_by(|a, b| a.0[0] == b.0[0]).map(|same| {
+        let (path, length, root) = same[0];
+        if path.len() > 1 {
+            let inner: Vec<_> = same.iter().map(|it| (&it.0[1..], it.1, it.2)).collect();
+            return (path[0], Some(folder(&inner)));
         }
+        let file = Value::dict([
+            ("length", Some(Value::Int(length))),
+            (
+                "pieces root",
+                (!root.is_empty()).then_some(Value::Bytes(root)),
+            ),
+        ]);
+        (path[0], Some(Value::dict([("", Some(file))])))
     });
+    Value::dict(named)
 }
 
 #[test]
 fn a_hybrid_whose_parts_agree_is_read() {
     let whole = Hybrid::new();
     let metainfo = whole.parse().unwrap();
-    assert!(metainfo.info_hash_v2().is_some());
-    let files = metainfo.files().iter().filter(|file| !file.padding);
+    assert!(metainfo.info_hash_v2.is_some());
+    let files = metainfo.files.iter().filter(|file| !file.padding);
     assert_eq!(files.count(), 4);
     // Padding behind the last file is there or not.
     whole
@@ -253,12 +229,12 @@ proptest! {
         let end = (at + remove).min(bytes.len());
         bytes.splice(at..end, with);
         if let Ok(metainfo) = Metainfo::parse(&bytes)
-            && metainfo.info_hash_v2().is_some()
+            && metainfo.info_hash_v2.is_some()
         {
             // Every file with bytes begins with a piece, as version 2 has it.
             let mut begin = 0;
-            for file in metainfo.files() {
-                let aligned = begin % u64::from(metainfo.piece_length()) == 0;
+            for file in &metainfo.files {
+                let aligned = begin % u64::from(metainfo.pieces.length) == 0;
                 prop_assert!(file.padding || file.length == 0 || aligned);
                 begin += file.length;
             }

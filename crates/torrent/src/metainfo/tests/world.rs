@@ -5,7 +5,7 @@ use super::*;
 /// The paths that files get.
 fn paths(torrent: &Torrent) -> Vec<String> {
     let metainfo = torrent.parse().unwrap();
-    let files = metainfo.files().iter().filter(|file| !file.padding);
+    let files = metainfo.files.iter().filter(|file| !file.padding);
     files.map(|file| file.path.display().to_string()).collect()
 }
 
@@ -41,22 +41,22 @@ fn names_are_made_safe_rather_than_refused() {
             ..Torrent::single()
         };
         let metainfo = torrent.parse().unwrap();
-        let hash = metainfo.info_hash().to_string();
+        let hash = metainfo.info_hash.to_string();
         // A name that names no file is that of the torrent itself.
         let name = if [".", ".."].contains(&bad) {
             &hash
         } else {
             safe
         };
-        assert_eq!(metainfo.name(), name);
-        assert_eq!(metainfo.files()[0].path, Path::new(name));
-        assert_eq!(metainfo.files()[0].original.as_deref(), Some(bad));
+        assert_eq!(&metainfo.name, name);
+        assert_eq!(metainfo.files[0].path, Path::new(name));
+        assert_eq!(metainfo.files[0].original.as_deref(), Some(bad));
     }
     let latin = Torrent {
         name: vec![b'c', b'a', b'f', 0xe9],
         ..Torrent::single()
     };
-    assert_eq!(latin.parse().unwrap().name(), "caf_");
+    assert_eq!(latin.parse().unwrap().name, "caf_");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn files_of_one_name_are_renamed() {
         .parse()
         .unwrap();
     let originals: Vec<_> = metainfo
-        .files()
+        .files
         .iter()
         .map(|file| file.original.as_deref())
         .collect();
@@ -127,26 +127,26 @@ fn links_that_stay_inside_are_told_from_others() {
     ] {
         let text = entry(&link("1:d4:link", target));
         let metainfo = Metainfo::parse(&text).unwrap();
-        let [one] = metainfo.links() else {
+        let [one] = &metainfo.links[..] else {
             panic!("{target}: {metainfo:?}")
         };
         assert_eq!(one.path, Path::new("set/d/link"));
         // A folder with nothing but the link in it is one of the torrent's too.
         let leads = if target == "1:d" { Some(".") } else { leads };
         assert_eq!(one.target.as_deref(), leads.map(Path::new), "{target}");
-        assert_eq!(metainfo.files().len(), 1);
+        assert_eq!(metainfo.files.len(), 1);
     }
     // Without a target it is an empty file.
     let text = entry("d4:attr1:l4:pathl4:linkee");
     let metainfo = Metainfo::parse(&text).unwrap();
-    assert!(metainfo.links().is_empty());
-    assert_eq!(metainfo.files()[0].length, 0);
+    assert!(metainfo.links.is_empty());
+    assert_eq!(metainfo.files[0].length, 0);
 }
 
 #[test]
 fn what_stands_around_the_info_dictionary_does_not_matter() {
     let plain = Torrent::single().bytes();
-    let hash = Metainfo::parse(&plain).unwrap().info_hash();
+    let hash = Metainfo::parse(&plain).unwrap().info_hash;
     let info =
         &plain[plain.windows(6).position(|it| it == b"4:info").unwrap() + 6..plain.len() - 1];
     let with = |before: &str, after: &str| {
@@ -165,7 +165,7 @@ fn what_stands_around_the_info_dictionary_does_not_matter() {
         // Of keys that are repeated the first counts.
         ("d4:info", "4:infod6:lengthi1eee"),
     ] {
-        assert_eq!(with(before, after).info_hash(), hash, "{before}…{after}");
+        assert_eq!(with(before, after).info_hash, hash, "{before}…{after}");
     }
 }
 
@@ -176,7 +176,7 @@ fn keys_out_of_order_in_the_info_dictionary_make_its_hash() {
     let text =
         b"d4:infod6:pieces20:aaaaaaaaaaaaaaaaaaaa4:name1:a6:lengthi1e12:piece lengthi16384eee";
     assert_eq!(
-        Metainfo::parse(text).unwrap().info_hash().to_string(),
+        Metainfo::parse(text).unwrap().info_hash.to_string(),
         "debcfe8ce5f3062c374f051f18f17f2bf1256548"
     );
 }
@@ -185,7 +185,7 @@ fn keys_out_of_order_in_the_info_dictionary_make_its_hash() {
 fn names_in_utf8_come_before_others() {
     let text = entry("d6:lengthi1e4:pathl3:\u{fffd}e10:path.utf-8l5:caf\u{e9}ee");
     let metainfo = Metainfo::parse(&text).unwrap();
-    assert_eq!(metainfo.files()[0].path, Path::new("set/caf\u{e9}"));
+    assert_eq!(metainfo.files[0].path, Path::new("set/caf\u{e9}"));
 }
 
 #[test]
@@ -199,17 +199,17 @@ fn trackers_and_web_seeds_are_read() {
         Metainfo::parse(text.as_bytes()).unwrap()
     };
     let one = torrent("8:announce6: udp:a8:url-list6:http:a");
-    assert_eq!(one.trackers(), [["udp:a"]]);
-    assert_eq!(one.web_seeds(), ["http:a"]);
-    assert!(one.is_private());
-    assert_eq!(one.source(), Some("abc"));
+    assert_eq!(one.trackers, [["udp:a"]]);
+    assert_eq!(one.web_seeds, ["http:a"]);
+    assert!(one.private);
+    assert_eq!(one.source.as_deref(), Some("abc"));
     let several =
         torrent("8:announce1:x13:announce-listll1:a1:bel0:el1:cei5ee8:url-listl1:u0:1:ve");
-    assert_eq!(several.trackers(), [vec!["a", "b"], vec!["c"]]);
-    assert_eq!(several.web_seeds(), ["u", "v"]);
+    assert_eq!(several.trackers, [vec!["a", "b"], vec!["c"]]);
+    assert_eq!(several.web_seeds, ["u", "v"]);
     let empty = torrent("8:announce1:x13:announce-listle8:url-list0:");
-    assert_eq!(empty.trackers(), [["x"]]);
-    assert!(empty.web_seeds().is_empty());
+    assert_eq!(empty.trackers, [["x"]]);
+    assert!(empty.web_seeds.is_empty());
 }
 
 /// A path element that is likely to be trouble.
@@ -247,11 +247,11 @@ proptest! {
             prop_assert!(torrent.files.iter().all(|file| file.2 == "p"));
             return Ok(());
         };
-        prop_assert_eq!(metainfo.files().len(), torrent.files.len());
+        prop_assert_eq!(metainfo.files.len(), torrent.files.len());
         let mut taken = std::collections::HashSet::new();
         let mut folders = std::collections::HashSet::new();
-        for file in metainfo.files().iter().filter(|file| !file.padding) {
-            prop_assert!(file.path.starts_with(metainfo.name()));
+        for file in metainfo.files.iter().filter(|file| !file.padding) {
+            prop_assert!(file.path.starts_with(&metainfo.name));
             for part in file.path.components() {
                 prop_assert!(matches!(part, std::path::Component::Normal(_)));
                 prop_assert!(part.as_os_str().len() <= 255);
@@ -282,17 +282,17 @@ proptest! {
         let metainfo = Metainfo::parse(&entry(&links)).unwrap();
         // As a file system follows them.
         let dir = tempfile::tempdir().unwrap();
-        for path in metainfo.files().iter().map(|file| &file.path).chain(metainfo.links().iter().map(|link| &link.path)) {
+        for path in metainfo.files.iter().map(|file| &file.path).chain(metainfo.links.iter().map(|link| &link.path)) {
             fs::create_dir_all(dir.path().join(path).parent().unwrap()).unwrap();
         }
-        for file in metainfo.files() {
+        for file in &metainfo.files {
             fs::write(dir.path().join(&file.path), b"").unwrap();
         }
-        let made = || metainfo.links().iter().filter_map(|link| Some((&link.path, link.target.as_ref()?)));
+        let made = || metainfo.links.iter().filter_map(|link| Some((&link.path, link.target.as_ref()?)));
         for (path, target) in made() {
             symlink(target, dir.path().join(path)).unwrap();
         }
-        let root = dir.path().join(metainfo.name()).canonicalize().unwrap();
+        let root = dir.path().join(&metainfo.name).canonicalize().unwrap();
         for (path, _) in made() {
             let leads = dir.path().join(path).canonicalize();
             prop_assert!(leads.as_ref().is_ok_and(|it| it.starts_with(&root)), "{path:?} leads to {leads:?}");

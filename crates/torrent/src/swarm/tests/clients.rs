@@ -55,11 +55,11 @@ impl Script {
         let mut theirs = [0; HANDSHAKE_BYTES];
         read.read_exact(&mut theirs).await?;
         let handshake = Handshake {
-            info_hash: self.other.unwrap_or(metainfo.info_hash()),
+            info_hash: self.other.unwrap_or(metainfo.info_hash),
             peer_id: PeerId::random(),
             extended: true,
         };
-        let pieces = metainfo.piece_count();
+        let pieces = metainfo.pieces.count();
         let mut has = Bitfield::empty(pieces);
         (0..self.first.unwrap_or(pieces)).for_each(|piece| {
             has.set(piece);
@@ -84,7 +84,7 @@ impl Script {
                 read = read.read_buf(decoder.buffer(4096)) => if read? == 0 { return Ok(()) },
                 _ = answer.tick(), if !queue.is_empty() => {
                     let Some(request) = queue.pop_front() else { continue };
-                    let start = u64::from(request.piece) * u64::from(metainfo.piece_length());
+                    let start = u64::from(request.piece) * u64::from(metainfo.pieces.length);
                     let start = start as usize + request.begin as usize;
                     let data = &content[start..start + request.length as usize];
                     let mut out = Vec::new();
@@ -182,7 +182,7 @@ async fn a_seeder_of_another_torrent_says_so() {
     let line = error.to_string();
     assert!(line.contains("another torrent"), "{line}");
     // It does not tell who asks what it serves instead.
-    let hash = other.metainfo.info_hash().to_string();
+    let hash = other.metainfo.info_hash.to_string();
     assert!(!line.contains(&hash), "{line}");
     assert_eq!(net.dials().len(), 1);
 }

@@ -56,7 +56,7 @@ async fn on_a_small_disk() {
     let summary = finish(get()).await.unwrap();
     assert!(summary.resumed_bytes > 2_000_000, "{summary:?}");
     assert_eq!(summary.resumed_bytes + summary.fetched_bytes, 6_000_000);
-    for file in stage.metainfo.files() {
+    for file in &stage.metainfo.files {
         let seeded = fs::read(stage.dir.path().join("seed").join(&file.path)).unwrap();
         assert!(fs::read(disk.join(&file.path)).unwrap() == seeded);
     }

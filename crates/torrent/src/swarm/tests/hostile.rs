@@ -51,7 +51,7 @@ impl Rogue {
         let handshake = Handshake {
             info_hash: match self {
                 Self::OtherTorrent => InfoHash([9; 20]),
-                _ => metainfo.info_hash(),
+                _ => metainfo.info_hash,
             },
             peer_id: PeerId::random(),
             extended: false,
@@ -61,7 +61,7 @@ impl Rogue {
             Self::Mute => {}
             _ => write.write_all(&handshake.encode()).await?,
         }
-        let everything = Bitfield::full(metainfo.piece_count());
+        let everything = Bitfield::full(metainfo.pieces.count());
         let mut out = Vec::new();
         match &self {
             Self::Then(bytes) => out.extend_from_slice(bytes),
@@ -75,7 +75,7 @@ impl Rogue {
         write.write_all(&out).await?;
         let mut theirs = [0; HANDSHAKE_BYTES];
         read.read_exact(&mut theirs).await?;
-        let mut decoder = Decoder::new(metainfo.piece_count());
+        let mut decoder = Decoder::new(metainfo.pieces.count());
         while read.read_buf(decoder.buffer(4096)).await? > 0 {
             while let Some(message) = decoder.next().unwrap() {
                 let Message::Request(request) = message else {
@@ -97,7 +97,7 @@ impl Rogue {
         match self {
             Self::Liar(byte) => Some(vec![*byte; length].into()),
             Self::Spoils(begin, content) => {
-                let start = request.piece as usize * metainfo.piece_length() as usize;
+                let start = request.piece as usize * metainfo.pieces.length as usize;
                 let start = start + request.begin as usize;
                 let mut data = content[start..start + length].to_vec();
                 if request.begin == *begin {
@@ -329,7 +329,7 @@ async fn a_seeder_drops_leechers_that_ask_too_much() {
         let connection = rogue.dial(addr(1), path.clone()).await.unwrap();
         let (mut read, mut write) = connection.stream().await.unwrap();
         let handshake = Handshake {
-            info_hash: stage.metainfo.info_hash(),
+            info_hash: stage.metainfo.info_hash,
             peer_id: PeerId::random(),
             extended: false,
         };

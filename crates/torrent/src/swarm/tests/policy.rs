@@ -31,7 +31,7 @@ fn close_all(host: Host, code: u64, text: &'static str) {
 async fn run(leecher: DownloadOptions, seeder: SeedOptions) -> ([u64; 2], Shown) {
     let net = Net::default();
     let stage = Stage::one_file(3_000_000, 65536);
-    let content = stage.metainfo.content_path(&stage.dir.path().join("seed"));
+    let content = stage.dir.path().join("seed").join(&stage.metainfo.name);
     let host = net.host(SEEDER);
     let seed = Seed::over(host, stage.metainfo.clone(), content, seeder, |_, _| {});
     let seed = seed.await.unwrap();

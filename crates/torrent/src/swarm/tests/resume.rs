@@ -8,7 +8,7 @@ use crate::{Phase, StoreError};
 async fn break_off(stage: &Stage, host: &Host, part: f64) -> u64 {
     let download = stage.download(host, &[1]);
     let mut progress = download.progress();
-    let enough = (stage.metainfo.total_length() as f64 * part) as u64;
+    let enough = (stage.metainfo.pieces.total as f64 * part) as u64;
     let waiting = progress.wait_for(|progress| progress.verified_bytes >= enough);
     let verified = tokio::time::timeout(PATIENCE, waiting)
         .await
@@ -305,7 +305,7 @@ async fn a_download_goes_on_before_its_first_piece_is_whole() {
     finish(stage.download(&host, &[1])).await.unwrap();
     stage.check();
     // The mark goes when the download is done.
-    for file in stage.metainfo.files() {
+    for file in &stage.metainfo.files {
         let path = stage.target().join(&file.path);
         let mark = rustix::fs::getxattr(path, "user.hawser.download", &mut [0; 20][..]);
         assert!(mark.is_err(), "{}", file.path.display());

@@ -284,7 +284,7 @@ async fn speak(figure: &Figure, n: u16, extended: bool, says: &[Message]) -> (Pi
     let connection = figure.net.host(n).dial(addr(SEEDER), path).await.unwrap();
     let (read, mut write) = connection.stream().await.unwrap();
     let handshake = Handshake {
-        info_hash: figure.stage.metainfo.info_hash(),
+        info_hash: figure.stage.metainfo.info_hash,
         peer_id: PeerId::random(),
         extended,
     };
@@ -300,7 +300,7 @@ type Stream = (<Pipe as Connection>::Read, <Pipe as Connection>::Write);
 async fn is_served(figure: &Figure, n: u16, extended: bool, says: &[Message]) {
     let (_connection, (mut read, mut write)) = speak(figure, n, extended, says).await;
     read.read_exact(&mut [0; HANDSHAKE_BYTES]).await.unwrap();
-    let mut decoder = Decoder::new(figure.stage.metainfo.piece_count());
+    let mut decoder = Decoder::new(figure.stage.metainfo.pieces.count());
     let served = async {
         loop {
             while let Some(message) = decoder.next().unwrap() {
@@ -347,7 +347,7 @@ async fn who_is_dialed_learns_all_it_needs_before_it_speaks() {
         let connection = peer.accept().await.unwrap();
         let (mut read, _write) = connection.stream().await.unwrap();
         read.read_exact(&mut [0; HANDSHAKE_BYTES]).await.unwrap();
-        let mut decoder = Decoder::new(stage.metainfo.piece_count());
+        let mut decoder = Decoder::new(stage.metainfo.pieces.count());
         let mut said = Vec::new();
         loop {
             match decoder.next().unwrap() {
