@@ -15,7 +15,7 @@ use crate::netlink::{Netlink, NetlinkError};
 pub fn addresses() -> Result<Vec<(u32, IpAddr)>, NetlinkError> {
     let mut netlink = Netlink::open()?;
     let all = RouteNetlinkMessage::GetAddress(AddressMessage::default());
-    let answers = netlink.query(all, NLM_F_DUMP)?;
+    let answers = netlink.request(all, NLM_F_DUMP)?;
     let addresses = answers.iter().filter_map(|answer| match answer {
         RouteNetlinkMessage::NewAddress(found) => Some((found.header.index, own(found)?)),
         _ => None,
@@ -25,22 +25,15 @@ pub fn addresses() -> Result<Vec<(u32, IpAddr)>, NetlinkError> {
 
 /// Its own end, where the address is of a point-to-point interface.
 fn own(message: &AddressMessage) -> Option<IpAddr> {
-    let local = message
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            AddressAttribute::Local(ip) => Some(*ip),
-            _ => None,
-        });
-    local.or_else(|| {
-        message
-            .attributes
-            .iter()
-            .find_map(|attribute| match attribute {
-                AddressAttribute::Address(ip) => Some(*ip),
-                _ => None,
-            })
-    })
+    let mut address = None;
+    for attribute in &message.attributes {
+        match attribute {
+            AddressAttribute::Local(ip) => return Some(*ip),
+            AddressAttribute::Address(ip) => address = Some(*ip),
+            _ => {}
+        }
+    }
+    address
 }
 
 #[cfg(test)]

@@ -42,11 +42,10 @@ pub enum Kind {
 impl Kind {
     /// The file of a process's namespace.
     fn path(self, process: impl Display) -> String {
-        let kind = match self {
-            Self::Net => "net",
-            Self::User => "user",
-        };
-        format!("/proc/{process}/ns/{kind}")
+        match self {
+            Self::Net => format!("/proc/{process}/ns/net"),
+            Self::User => format!("/proc/{process}/ns/user"),
+        }
     }
 }
 

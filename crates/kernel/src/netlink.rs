@@ -80,7 +80,8 @@ impl Netlink {
         })
     }
 
-    /// Has the kernel change something, and waits until it is done.
+    /// Has the kernel carry out a request, waits until that is done, and returns the answers: none
+    /// to a change, one object to a query, or, with `NLM_F_DUMP`, all of a kind.
     ///
     /// # Errors
     /// [`NetlinkError`].
@@ -88,20 +89,8 @@ impl Netlink {
         &mut self,
         request: RouteNetlinkMessage,
         flags: u16,
-    ) -> Result<(), NetlinkError> {
-        self.exchange(vec![request], flags).map(drop)
-    }
-
-    /// Asks the kernel for one object, or, with `NLM_F_DUMP`, for all of a kind.
-    ///
-    /// # Errors
-    /// [`NetlinkError`].
-    pub fn query(
-        &mut self,
-        query: RouteNetlinkMessage,
-        flags: u16,
     ) -> Result<Vec<RouteNetlinkMessage>, NetlinkError> {
-        self.exchange(vec![query], flags)
+        self.exchange(vec![request], flags)
     }
 
     /// Has the kernel change many things, one after the other, at fewer system calls. One that it
@@ -230,13 +219,13 @@ mod tests {
     #[test]
     fn one_interface_is_found_by_name_and_all_by_a_dump() {
         let mut netlink = Netlink::open().unwrap();
-        let found = netlink.query(link("lo"), 0).unwrap();
+        let found = netlink.request(link("lo"), 0).unwrap();
         let [RouteNetlinkMessage::NewLink(lo)] = &found[..] else {
             panic!("{found:?}");
         };
         assert_eq!(lo.header.index, 1);
         let all = RouteNetlinkMessage::GetLink(LinkMessage::default());
-        let all = netlink.query(all, NLM_F_DUMP).unwrap();
+        let all = netlink.request(all, NLM_F_DUMP).unwrap();
         let is_lo = |message: &RouteNetlinkMessage| match message {
             RouteNetlinkMessage::NewLink(link) => link.header.index == 1,
             _ => false,
@@ -247,13 +236,13 @@ mod tests {
     #[test]
     fn a_refusal_is_returned_and_leaves_nothing_for_the_next_request() {
         let mut netlink = Netlink::open().unwrap();
-        let error = netlink.query(link("hawser-no-such"), 0).unwrap_err();
+        let error = netlink.request(link("hawser-no-such"), 0).unwrap_err();
         assert_eq!(error.refusal(), Some(libc::ENODEV));
-        assert_eq!(netlink.query(link("lo"), 0).unwrap().len(), 1);
+        assert_eq!(netlink.request(link("lo"), 0).unwrap().len(), 1);
         let refused = ["hawser-no-such", "hawser-none"].map(link);
         let error = netlink.batch(refused, 0).unwrap_err();
         assert_eq!(error.refusal(), Some(libc::ENODEV));
-        assert_eq!(netlink.query(link("lo"), 0).unwrap().len(), 1);
+        assert_eq!(netlink.request(link("lo"), 0).unwrap().len(), 1);
     }
 
     proptest! {

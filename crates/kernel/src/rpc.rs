@@ -2,8 +2,7 @@
 //!
 //! A reply may come with file descriptors (`SCM_RIGHTS` of unix(7)).
 
-mod lines;
-mod listen;
+mod serve;
 
 use std::io::{self, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
@@ -20,8 +19,7 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use self::lines::{Lines, MAX_LINE, answer};
-pub use self::listen::{SocketFile, listen};
+pub use self::serve::{Lines, MAX_LINE, SocketFile, answer, listen};
 
 /// File descriptors that come with one line at most.
 const MAX_FDS: usize = 2;
@@ -40,38 +38,28 @@ pub struct Service {
 #[non_exhaustive]
 pub enum RpcError {
     /// Nothing listens on the socket.
-    #[error("no {service} answers at {socket} ({source}): is it running?", socket = socket.display())]
-    Connect {
-        /// The service's name.
-        service: &'static str,
-        /// Its socket.
-        socket: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("no {} answers at {} ({}): is it running?", .0.service, .0.socket.display(), .0.source)]
+    Connect(Failure),
     /// The connection broke, or no reply came in time.
-    #[error("the {service} at {socket} did not answer: {source}", socket = socket.display())]
-    Broken {
-        /// The service's name.
-        service: &'static str,
-        /// Its socket.
-        socket: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("the {} at {} did not answer: {}", .0.service, .0.socket.display(), .0.source)]
+    Broken(Failure),
     /// The reply is none that the caller understands.
     #[error(
-        "the {service} at {socket} sent an invalid reply ({source}): is it of another version of hawser?",
-        socket = socket.display()
+        "the {} at {} sent an invalid reply ({}): is it of another version of hawser?",
+        .0.service, .0.socket.display(), .0.source
     )]
-    Invalid {
-        /// The service's name.
-        service: &'static str,
-        /// Its socket.
-        socket: PathBuf,
-        /// What is wrong with it.
-        source: io::Error,
-    },
+    Invalid(Failure),
+}
+
+/// Which call got no reply, and why.
+#[derive(Debug)]
+pub struct Failure {
+    /// The service's name.
+    pub service: &'static str,
+    /// Its socket.
+    pub socket: PathBuf,
+    /// The system's error, or what is wrong with the reply.
+    pub source: io::Error,
 }
 
 impl Service {
@@ -96,29 +84,22 @@ impl Service {
         socket: &Path,
         request: &impl Serialize,
     ) -> Result<(R, Vec<OwnedFd>), RpcError> {
-        let service = self.name;
-        let stream = UnixStream::connect(socket).map_err(|source| RpcError::Connect {
-            service,
+        let failure = |source| Failure {
+            service: self.name,
             socket: socket.to_owned(),
             source,
-        })?;
+        };
+        let stream =
+            UnixStream::connect(socket).map_err(|source| RpcError::Connect(failure(source)))?;
         let exchange = || {
             stream.set_read_timeout(Some(self.timeout))?;
             stream.set_write_timeout(Some(self.timeout))?;
             send(&stream, request, &[])?;
             receive(&stream)
         };
-        exchange().map_err(|source| match source.kind() {
-            io::ErrorKind::InvalidData => RpcError::Invalid {
-                service,
-                socket: socket.to_owned(),
-                source,
-            },
-            _ => RpcError::Broken {
-                service,
-                socket: socket.to_owned(),
-                source,
-            },
+        exchange().map_err(|source: io::Error| match source.kind() {
+            io::ErrorKind::InvalidData => RpcError::Invalid(failure(source)),
+            _ => RpcError::Broken(failure(source)),
         })
     }
 }
@@ -132,7 +113,7 @@ pub fn send(
     message: &impl Serialize,
     fds: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let line = lines::encode(message)?;
+    let line = serve::encode(message)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !rights.push(SendAncillaryMessage::ScmRights(fds)) {

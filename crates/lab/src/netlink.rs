@@ -235,7 +235,8 @@ impl Netlink {
     }
 
     fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
-        Ok(self.0.request(message, flags)?)
+        self.0.request(message, flags)?;
+        Ok(())
     }
 }
 

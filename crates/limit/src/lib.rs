@@ -12,7 +12,6 @@
 //! All calls block for some tens of microseconds, and act on the network namespace of the calling
 //! thread: each opens its own netlink socket there.
 
-mod error;
 mod htb;
 mod limit;
 mod link;
@@ -20,8 +19,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use self::error::LimitError;
-pub use self::limit::{Counters, LinkLimit};
+pub use self::limit::{Counters, LimitError, LinkLimit};
 use self::link::{Link, Root};
 use self::plan::Plan;
 
@@ -76,7 +74,11 @@ pub fn apply(link: &str, wanted: Option<&LinkLimit>) -> Result<Change, LimitErro
                 false => Ok(Change::Unchanged),
             }
         }
-        (Some(_), Root::Foreign { kind, handle }) => Err(link.foreign(kind, handle)),
+        (Some(_), Root::Foreign { kind, handle }) => Err(LimitError::Foreign {
+            link: link.name,
+            kind,
+            handle,
+        }),
     }
 }
 
@@ -111,6 +113,6 @@ pub fn read(link: &str) -> Result<Option<(LinkLimit, Counters)>, LimitError> {
         (Some((class, counters)), Some(queue)) => {
             Ok(Some((Plan { class, queue }.limit(), counters)))
         }
-        _ => Err(link.incomplete()),
+        _ => Err(LimitError::Incomplete(link.name)),
     }
 }

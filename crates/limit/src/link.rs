@@ -7,12 +7,10 @@ use netlink_packet_core::{DefaultNla, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption, TcStats2};
-
 use rustix::io::Errno;
 
-use crate::error::LimitError;
 use crate::htb::{self, Class};
-use crate::limit::Counters;
+use crate::limit::{Counters, LimitError};
 
 /// Handles of our own, by which a limit differs from what others set on a link. `tc` prints them as
 /// `4857:` (HW in ASCII), `4857:1` and `4858:`.
@@ -60,55 +58,56 @@ pub(crate) enum Root {
     Foreign { kind: String, handle: u32 },
 }
 
+/// A queueing discipline or a class, as the kernel describes it.
+#[derive(Default)]
+struct Object {
+    handle: TcHandle,
+    parent: TcHandle,
+    kind: String,
+    /// Raw, of a kind that the netlink crates do not know.
+    options: Option<Vec<u8>>,
+    counters: Counters,
+}
+
 impl Link {
     pub fn open(name: &str) -> Result<Self, LimitError> {
         let mut netlink = Netlink::open().map_err(|error| LimitError::Netlink(error.into()))?;
-        let no_link = || LimitError::NoLink {
-            link: name.to_owned(),
-        };
         // The kernel's answer to names that no link can have is less clear.
         if name.is_empty() || name.len() >= NAME_SIZE {
-            return Err(no_link());
+            return Err(LimitError::NoLink(name.to_owned()));
         }
         let mut question = LinkMessage::default();
         question
             .attributes
             .push(LinkAttribute::IfName(name.to_owned()));
-        let answer = match netlink.query(RouteNetlinkMessage::GetLink(question), 0) {
+        let answer = match netlink.request(RouteNetlinkMessage::GetLink(question), 0) {
             Err(error) if error.refusal() == Some(Errno::NODEV.raw_os_error()) => {
-                return Err(no_link());
+                return Err(LimitError::NoLink(name.to_owned()));
             }
             other => other.map_err(|error| failed("read", name, error))?,
         };
-        let unreadable = |what: &str| LimitError::Answer {
-            link: name.to_owned(),
-            what: what.to_owned(),
-        };
         let [RouteNetlinkMessage::NewLink(link)] = &answer[..] else {
-            return Err(unreadable("expected one link"));
+            return Err(unreadable(name, "expected one link"));
         };
-        let index = i32::try_from(link.header.index).map_err(|_| unreadable("index"))?;
-        let mtu = link
-            .attributes
-            .iter()
-            .find_map(|attribute| match attribute {
-                LinkAttribute::Mtu(mtu) => Some(*mtu),
-                _ => None,
-            });
+        let index = i32::try_from(link.header.index).map_err(|_| unreadable(name, "index"))?;
+        let mut attributes = link.attributes.iter();
+        let mtu = attributes.find_map(|attribute| match attribute {
+            LinkAttribute::Mtu(mtu) => Some(*mtu),
+            _ => None,
+        });
         Ok(Self {
             netlink,
             name: name.to_owned(),
             index,
-            mtu: mtu.ok_or_else(|| unreadable("no MTU"))?,
+            mtu: mtu.ok_or_else(|| unreadable(name, "no MTU"))?,
         })
     }
 
     pub fn root(&mut self) -> Result<Root, LimitError> {
-        let Some(root) = self.qdisc(TcHandle::ROOT)? else {
+        let Some(Object { handle, kind, .. }) = self.qdisc(TcHandle::ROOT)? else {
             return Ok(Root::Free);
         };
-        let kind = kind(&root).unwrap_or_default().to_owned();
-        Ok(match root.header.handle {
+        Ok(match handle {
             // The kernel's defaults have no number.
             TcHandle { major: 0, .. } => Root::Free,
             ROOT if kind == HTB => Root::Limit,
@@ -120,9 +119,8 @@ impl Link {
     }
 
     pub fn add_root(&mut self) -> Result<(), LimitError> {
-        let options = htb::qdisc_options(CLASS.minor);
-        let attributes = vec![TcAttribute::Kind(HTB.to_owned()), nested(options)];
-        let message = self.message(ROOT, TcHandle::ROOT, attributes);
+        let options = nested(htb::qdisc_options(CLASS.minor));
+        let message = self.message(ROOT, TcHandle::ROOT, HTB, options);
         // Exclusively: what another program has set meanwhile stays.
         self.change(
             "set up HTB on",
@@ -136,70 +134,52 @@ impl Link {
     }
 
     pub fn remove_root(&mut self) -> Result<(), LimitError> {
-        let message = self.message(ROOT, TcHandle::ROOT, Vec::new());
-        let gone = LimitError::Incomplete {
-            link: self.name.clone(),
-        };
-        self.change(
-            "remove the limit from",
-            RouteNetlinkMessage::DelQueueDiscipline(message),
-            0,
-            gone,
-        )
+        let mut message = TcMessage::with_index(self.index);
+        (message.header.handle, message.header.parent) = (ROOT, TcHandle::ROOT);
+        let request = RouteNetlinkMessage::DelQueueDiscipline(message);
+        let missing = LimitError::Incomplete(self.name.clone());
+        self.change("remove the limit from", request, 0, missing)
     }
 
     /// The class below our HTB, with its counters.
     pub fn class(&mut self) -> Result<Option<(Class, Counters)>, LimitError> {
-        let question = self.message(TcHandle::UNSPEC, TcHandle::UNSPEC, Vec::new());
-        let classes = self.dump(RouteNetlinkMessage::GetTrafficClass(question))?;
-        let ours = |class: &TcMessage| class.header.handle == CLASS;
-        let Some(class) = classes.into_iter().find(ours) else {
+        let classes = self.dump(RouteNetlinkMessage::GetTrafficClass)?;
+        let Some(class) = classes.into_iter().find(|class| class.handle == CLASS) else {
             return Ok(None);
         };
-        match options(&class).and_then(|options| Class::from_options(&options)) {
-            Some(options) => Ok(Some((options, counters(&class)))),
-            None => Err(self.unreadable("the options of the HTB class")),
+        match class.options.as_deref().and_then(Class::from_options) {
+            Some(options) => Ok(Some((options, class.counters))),
+            None => Err(unreadable(&self.name, "the options of the HTB class")),
         }
     }
 
     /// Creates the class, or changes it without touching its queue.
     pub fn put_class(&mut self, class: &Class) -> Result<(), LimitError> {
-        let attributes = vec![TcAttribute::Kind(HTB.to_owned()), nested(class.options())];
-        let message = self.message(CLASS, TcHandle::ROOT, attributes);
-        let gone = LimitError::Incomplete {
-            link: self.name.clone(),
-        };
-        self.change(
-            "set the rate of",
-            RouteNetlinkMessage::NewTrafficClass(message),
-            NLM_F_CREATE | NLM_F_REPLACE,
-            gone,
-        )
+        let message = self.message(CLASS, TcHandle::ROOT, HTB, nested(class.options()));
+        let request = RouteNetlinkMessage::NewTrafficClass(message);
+        let missing = LimitError::Incomplete(self.name.clone());
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.change("set the rate of", request, flags, missing)
     }
 
     /// The size in bytes of the queue below our class; `None` if it is not ours, or missing.
     pub fn queue(&mut self) -> Result<Option<u32>, LimitError> {
-        let Some(queue) = self.qdisc(CLASS)? else {
+        let queue = self.qdisc(CLASS)?;
+        let ours = |queue: &Object| queue.handle == QUEUE && queue.kind == BFIFO;
+        let Some(queue) = queue.filter(ours) else {
             return Ok(None);
         };
-        if queue.header.handle != QUEUE || kind(&queue) != Some(BFIFO) {
-            return Ok(None);
-        }
         // struct tc_fifo_qopt: one number.
-        match options(&queue).and_then(|options| options.try_into().ok()) {
+        match queue.options.and_then(|options| options.try_into().ok()) {
             Some(limit) => Ok(Some(u32::from_ne_bytes(limit))),
-            None => Err(self.unreadable("the options of the queue")),
+            None => Err(unreadable(&self.name, "the options of the queue")),
         }
     }
 
     /// Creates the queue, or changes its length without losing waiting packets.
     pub fn put_queue(&mut self, bytes: u32) -> Result<(), LimitError> {
         let options = DefaultNla::new(TCA_OPTIONS, bytes.to_ne_bytes().to_vec());
-        let attributes = vec![
-            TcAttribute::Kind(BFIFO.to_owned()),
-            TcAttribute::Other(options),
-        ];
-        let message = self.message(QUEUE, CLASS, attributes);
+        let message = self.message(QUEUE, CLASS, BFIFO, TcAttribute::Other(options));
         self.change(
             "set the queue of",
             RouteNetlinkMessage::NewQueueDiscipline(message),
@@ -211,63 +191,44 @@ impl Link {
         )
     }
 
-    pub fn foreign(&self, kind: String, handle: u32) -> LimitError {
-        LimitError::Foreign {
-            link: self.name.clone(),
-            kind,
-            handle,
-        }
-    }
-
-    pub fn incomplete(&self) -> LimitError {
-        LimitError::Incomplete {
-            link: self.name.clone(),
-        }
-    }
-
-    fn unreadable(&self, what: &str) -> LimitError {
-        LimitError::Answer {
-            link: self.name.clone(),
-            what: what.to_owned(),
-        }
-    }
-
     fn message(
         &self,
         handle: TcHandle,
         parent: TcHandle,
-        attributes: Vec<TcAttribute>,
+        kind: &str,
+        options: TcAttribute,
     ) -> TcMessage {
         let mut message = TcMessage::with_index(self.index);
-        message.header.handle = handle;
-        message.header.parent = parent;
-        message.attributes = attributes;
+        (message.header.handle, message.header.parent) = (handle, parent);
+        message.attributes = vec![TcAttribute::Kind(kind.to_owned()), options];
         message
     }
 
     /// The link's queueing discipline below `parent`.
-    fn qdisc(&mut self, parent: TcHandle) -> Result<Option<TcMessage>, LimitError> {
-        let question = self.message(TcHandle::UNSPEC, TcHandle::UNSPEC, Vec::new());
-        let all = self.dump(RouteNetlinkMessage::GetQueueDiscipline(question))?;
-        Ok(all.into_iter().find(|one| one.header.parent == parent))
+    fn qdisc(&mut self, parent: TcHandle) -> Result<Option<Object>, LimitError> {
+        let all = self.dump(RouteNetlinkMessage::GetQueueDiscipline)?;
+        Ok(all.into_iter().find(|one| one.parent == parent))
     }
 
     /// All disciplines, or all classes, of this link. Kernels answer a query for a single discipline
     /// only while some process subscribes to changes.
-    fn dump(&mut self, question: RouteNetlinkMessage) -> Result<Vec<TcMessage>, LimitError> {
+    fn dump(
+        &mut self,
+        query: fn(TcMessage) -> RouteNetlinkMessage,
+    ) -> Result<Vec<Object>, LimitError> {
+        let query = query(TcMessage::with_index(self.index));
         let answer = self
             .netlink
-            .query(question, NLM_F_DUMP)
+            .request(query, NLM_F_DUMP)
             .map_err(|error| failed("read", &self.name, error))?;
-        let of_this_link = answer.into_iter().filter_map(|message| match message {
+        let objects = answer.into_iter().filter_map(|message| match message {
             RouteNetlinkMessage::NewQueueDiscipline(found)
             | RouteNetlinkMessage::NewTrafficClass(found) => Some(found),
             _ => None,
         });
         // The kernel lists the disciplines of all links.
-        Ok(of_this_link
-            .filter(|found| found.header.index == self.index)
-            .collect())
+        let of_this_link = objects.filter(|found| found.header.index == self.index);
+        Ok(of_this_link.map(Object::from).collect())
     }
 
     /// Has the kernel change something; `missing` is the error when it finds no such object.
@@ -279,10 +240,17 @@ impl Link {
         missing: LimitError,
     ) -> Result<(), LimitError> {
         match self.netlink.request(message, flags) {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(error) if error.refusal() == Some(Errno::NOENT.raw_os_error()) => Err(missing),
             Err(error) => Err(failed(action, &self.name, error)),
         }
+    }
+}
+
+fn unreadable(link: &str, what: &str) -> LimitError {
+    LimitError::Answer {
+        link: link.to_owned(),
+        what: what.to_owned(),
     }
 }
 
@@ -290,7 +258,7 @@ fn failed(action: &'static str, link: &str, error: NetlinkError) -> LimitError {
     let link = link.to_owned();
     match error {
         NetlinkError::Refused(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            LimitError::Denied { link }
+            LimitError::Denied(link)
         }
         NetlinkError::Refused(source) => LimitError::Refused {
             action,
@@ -306,28 +274,27 @@ fn nested(options: Vec<DefaultNla>) -> TcAttribute {
     TcAttribute::Options(options.into_iter().map(TcOption::Other).collect())
 }
 
-fn kind(message: &TcMessage) -> Option<&str> {
-    message
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            TcAttribute::Kind(kind) => Some(kind.as_str()),
-            _ => None,
-        })
-}
-
-/// The raw options of a kind that the netlink crates do not know.
-fn options(message: &TcMessage) -> Option<Vec<u8>> {
-    message
-        .attributes
-        .iter()
-        .find_map(|attribute| match attribute {
-            TcAttribute::Options(options) => match &options[..] {
-                [TcOption::Other(options)] => Some(value(options)),
-                _ => None,
-            },
-            _ => None,
-        })
+impl From<TcMessage> for Object {
+    fn from(message: TcMessage) -> Self {
+        let mut object = Self {
+            handle: message.header.handle,
+            parent: message.header.parent,
+            ..Self::default()
+        };
+        for attribute in message.attributes {
+            match attribute {
+                TcAttribute::Kind(kind) => object.kind = kind,
+                TcAttribute::Options(options) => {
+                    if let [TcOption::Other(options)] = &options[..] {
+                        object.options = Some(value(options));
+                    }
+                }
+                TcAttribute::Stats2(stats) => object.counters = counters(&stats),
+                _ => {}
+            }
+        }
+        object
+    }
 }
 
 fn value(attribute: &DefaultNla) -> Vec<u8> {
@@ -336,29 +303,24 @@ fn value(attribute: &DefaultNla) -> Vec<u8> {
     value
 }
 
-fn counters(class: &TcMessage) -> Counters {
+fn counters(stats: &[TcStats2]) -> Counters {
     let mut counters = Counters::default();
     let mut all_packets = None;
-    for attribute in &class.attributes {
-        let TcAttribute::Stats2(stats) = attribute else {
-            continue;
-        };
-        for one in stats {
-            match one {
-                TcStats2::Basic(basic) => {
-                    counters.bytes = basic.bytes;
-                    counters.packets = basic.packets.into();
-                }
-                TcStats2::Queue(queue) => {
-                    counters.drops = queue.drops;
-                    counters.overlimits = queue.overlimits;
-                    counters.backlog = queue.backlog;
-                }
-                TcStats2::Other(other) if other.kind() == TCA_STATS_PKT64 => {
-                    all_packets = value(other).try_into().ok().map(u64::from_ne_bytes);
-                }
-                _ => {}
+    for one in stats {
+        match one {
+            TcStats2::Basic(basic) => {
+                counters.bytes = basic.bytes;
+                counters.packets = basic.packets.into();
             }
+            TcStats2::Queue(queue) => {
+                counters.drops = queue.drops;
+                counters.overlimits = queue.overlimits;
+                counters.backlog = queue.backlog;
+            }
+            TcStats2::Other(other) if other.kind() == TCA_STATS_PKT64 => {
+                all_packets = value(other).try_into().ok().map(u64::from_ne_bytes);
+            }
+            _ => {}
         }
     }
     counters.packets = all_packets.unwrap_or(counters.packets);

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::error::LimitError;
 use crate::htb::{self, Class};
-use crate::limit::LinkLimit;
+use crate::limit::{LimitError, LinkLimit};
 use crate::link::Link;
 
 /// Length in bytes of the Ethernet header, which a link's MTU does not count and a limit does.

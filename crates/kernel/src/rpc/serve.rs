@@ -1,12 +1,42 @@
-//! Lines, as they arrive in pieces.
+//! What a service needs: its socket, and requests as they arrive in pieces.
 
 use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Longest line either way in bytes, its end included: the counters of thousands of links.
 pub const MAX_LINE: usize = 4 << 20;
+
+/// The file of a Unix socket, removed when this is dropped.
+#[derive(Debug)]
+pub struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // An error means that it was removed with its folder.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Listens at `path` without blocking. A socket that a killed process left is replaced.
+///
+/// # Errors
+/// [`io::ErrorKind::AddrInUse`] when a process listens there; others when the path cannot be used.
+pub fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+    match UnixStream::connect(path) {
+        Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path)?;
+        }
+        Err(_) => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    Ok((listener, SocketFile(path.to_owned())))
+}
 
 /// Bytes received, from which whole lines are taken.
 #[derive(Debug, Default)]
@@ -69,6 +99,22 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_socket_is_taken_once_and_again_after_a_crash() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let (listener, file) = listen(&path).unwrap();
+        let error = listen(&path).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        // As a killed process leaves it.
+        drop(listener);
+        let (_listener, second) = listen(&path).unwrap();
+        assert!(path.exists());
+        drop(second);
+        assert!(!path.exists());
+        drop(file);
+    }
 
     #[test]
     fn a_line_too_long_is_refused_whether_or_not_it_ends() {
