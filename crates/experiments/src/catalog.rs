@@ -1,12 +1,9 @@
 //! The experiments, by name.
 
 mod choice;
-mod congestion;
-mod demo;
-mod links;
 mod load;
 
-pub use self::demo::{DEMO_TOPOLOGIES, demo};
+pub use self::choice::{DEMO_TOPOLOGIES, demo};
 use crate::error::ExperimentError;
 use crate::experiment::{Experiment, Headline};
 
@@ -51,12 +48,12 @@ pub const CATALOG: &[Entry] = &[
     Entry {
         name: "congest-one",
         summary: "Cross traffic on one of two paths between second 10 and 20 (000, 5.3.1)",
-        build: |cross| congestion::congest(false, cross),
+        build: |cross| load::congest(false, cross),
     },
     Entry {
         name: "congest-both",
         summary: "Cross traffic on both of two paths between second 10 and 20 (000, 5.3.2)",
-        build: |cross| congestion::congest(true, cross),
+        build: |cross| load::congest(true, cross),
     },
     Entry {
         name: "concurrent",
@@ -76,12 +73,12 @@ pub const CATALOG: &[Entry] = &[
     Entry {
         name: "paths",
         summary: "One to eight disjoint paths of the same limit",
-        build: |_| links::paths(),
+        build: |_| load::paths(),
     },
     Entry {
         name: "unequal",
         summary: "Paths that differ in rate and delay, and a bad one beside good ones",
-        build: |_| links::unequal(),
+        build: |_| load::unequal(),
     },
 ];
 
@@ -144,7 +141,7 @@ mod tests {
                 for download in &variant.downloads {
                     assert!(download.seeder < variant.seeders.len());
                     assert!(variant.network.find(download.isd_as).is_some());
-                    let seeder = variant.seeders[download.seeder].isd_as;
+                    let seeder = variant.seeders[download.seeder];
                     assert!(variant.network.find(seeder).is_some());
                     if variant.over_ip {
                         let cost = PathCost::plain_tcp(&variant.network, seeder, download.isd_as);

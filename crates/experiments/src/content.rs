@@ -1,7 +1,7 @@
 //! The file that is transferred.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -68,15 +68,9 @@ fn write_random(path: &Path, bytes: u64) -> io::Result<()> {
 }
 
 fn hash(path: &Path) -> io::Result<[u8; 32]> {
-    let mut file = File::open(path)?;
     let mut sha = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(sha.finalize().into()),
-            n => sha.update(&buffer[..n]),
-        }
-    }
+    io::copy(&mut File::open(path)?, &mut sha)?;
+    Ok(sha.finalize().into())
 }
 
 #[cfg(test)]

@@ -54,8 +54,8 @@ pub struct Variant {
     pub name: String,
     /// The network it runs on.
     pub network: Network,
-    /// The seeders.
-    pub seeders: Vec<Seeder>,
+    /// The ASes of the seeders.
+    pub seeders: Vec<IsdAsn>,
     /// The downloads, which start together.
     pub downloads: Vec<Download>,
     /// Where cross traffic leaves, and its rate in bit/s.
@@ -66,15 +66,6 @@ pub struct Variant {
     pub bytes: Option<u64>,
     /// Whether seeders are IP peers to the leechers.
     pub over_ip: bool,
-}
-
-/// A seeder.
-#[derive(Debug, Clone)]
-pub struct Seeder {
-    /// Its AS.
-    pub isd_as: IsdAsn,
-    /// Further arguments of `hawser seed`.
-    pub args: Vec<String>,
 }
 
 /// A download.
@@ -89,6 +80,35 @@ pub struct Download {
 }
 
 impl Experiment {
+    /// Compares variants, each run on a network of its own. Where the papers have figures for both
+    /// sides of the headline, their ratio is that of the papers.
+    pub(crate) fn new(
+        name: &'static str,
+        about: &'static str,
+        bytes: u64,
+        variants: Vec<Variant>,
+        headline: Headline,
+    ) -> Self {
+        let paper = |name: &String| variants.iter().find(|one| one.name == *name)?.paper_mbit;
+        let paper_ratio = match &headline {
+            Headline::Ratio(one, other, scale) => {
+                let both = paper(one).zip(paper(other));
+                both.map(|(one, other)| scale * one / other)
+            }
+            Headline::During(_) => None,
+        };
+        Self {
+            name,
+            about,
+            variants,
+            headline,
+            paper_ratio,
+            bytes,
+            window: None,
+            one_network: false,
+        }
+    }
+
     /// The same with only the named variants; with all if no name is given.
     ///
     /// # Errors
@@ -133,14 +153,17 @@ impl Experiment {
 
     /// The ASes of the first variant's first seeder and first download, if a link joins them.
     pub fn direct_link(&self) -> Option<(IsdAsn, IsdAsn)> {
-        let variant = self.variants.first()?;
-        let seeder = variant.seeders.first()?.isd_as;
-        let leecher = variant.downloads.first()?.isd_as;
-        let ends = [seeder, leecher];
-        let mut links = variant.network.links.iter();
+        let (from, to) = self.ends()?;
+        let mut links = self.variants.first()?.network.links.iter();
         links
-            .any(|link| ends.contains(&link.a.isd_as) && ends.contains(&link.b.isd_as))
-            .then_some((seeder, leecher))
+            .any(|link| [(from, to), (to, from)].contains(&(link.a.isd_as, link.b.isd_as)))
+            .then_some((from, to))
+    }
+
+    /// The ASes of the first variant's first seeder and first download.
+    pub fn ends(&self) -> Option<(IsdAsn, IsdAsn)> {
+        let variant = self.variants.first()?;
+        Some((*variant.seeders.first()?, variant.downloads.first()?.isd_as))
     }
 
     /// Bytes of each download of a variant.
@@ -160,10 +183,7 @@ impl Variant {
         Ok(Self {
             name: name.into(),
             network,
-            seeders: vec![Seeder {
-                isd_as: isd_as(seeder)?,
-                args: Vec::new(),
-            }],
+            seeders: vec![isd_as(seeder)?],
             downloads: vec![Download {
                 isd_as: isd_as(leecher)?,
                 seeder: 0,
@@ -183,11 +203,9 @@ impl Variant {
         network: Network,
         ends: (&str, &str),
     ) -> Result<Self, ExperimentError> {
-        let variant = Self::single(name, network, ends, Vec::new())?;
-        Ok(Self {
-            over_ip: true,
-            ..variant
-        })
+        let mut variant = Self::single(name, network, ends, Vec::new())?;
+        variant.over_ip = true;
+        Ok(variant)
     }
 
     /// The same with the paper's figure, in Mbit/s.
@@ -206,13 +224,37 @@ impl Variant {
     pub(crate) fn times(mut self, count: usize) -> Self {
         let (seeder, download) = (self.seeders.remove(0), self.downloads.remove(0));
         self.seeders = vec![seeder; count];
-        let downloads = (0..count).map(|index| Download {
-            seeder: index,
-            ..download.clone()
-        });
-        self.downloads = downloads.collect();
+        self.downloads = vec![download; count];
+        for (seeder, download) in self.downloads.iter_mut().enumerate() {
+            download.seeder = seeder;
+        }
         self
     }
+}
+
+/// A variant with one seeder and one leecher: its name, the strategy and the most paths of the
+/// leecher (`None` over IP), and the paper's figure.
+pub(crate) type Row<'a> = (&'a str, Option<(&'a str, u16)>, Option<f64>);
+
+/// Variants on one network, between the same ASes.
+pub(crate) fn compared(
+    network: &Network,
+    ends: (&str, &str),
+    rows: &[Row<'_>],
+) -> Result<Vec<Variant>, ExperimentError> {
+    let variants = rows.iter().map(|&(name, choice, paper_mbit)| {
+        let variant = match choice {
+            Some((strategy, paths)) => {
+                Variant::single(name, network.clone(), ends, select(strategy, paths))
+            }
+            None => Variant::over_ip(name, network.clone(), ends),
+        };
+        Ok(Variant {
+            paper_mbit,
+            ..variant?
+        })
+    });
+    variants.collect()
 }
 
 /// Parses an AS of an experiment.

@@ -1,6 +1,6 @@
 //! The networks of experiments that have no ready topology.
 
-use std::fmt::Write;
+use std::ops::RangeInclusive;
 
 use hawser_topology::Network;
 
@@ -36,19 +36,9 @@ impl LinkSpec {
 
 /// Two ASes, 1-ff00:0:110 and 1-ff00:0:111, with these links between them.
 pub fn parallel(links: &[LinkSpec]) -> Result<Network, ExperimentError> {
-    let mut topo =
-        "ASes:\n  \"1-ff00:0:110\": {core: true}\n  \"1-ff00:0:111\": {core: true}\nlinks:\n"
-            .to_owned();
-    for (index, link) in links.iter().enumerate() {
-        let id = index + 1;
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            topo,
-            "  - {{a: \"1-ff00:0:110#{id}\", b: \"1-ff00:0:111#{id}\", linkAtoB: CORE, {}}}",
-            link.keys()
-        );
-    }
-    Network::parse(&topo).map_err(ExperimentError::step)
+    let links = links.iter().zip(1..);
+    let links = links.map(|(link, id)| (format!("110#{id}"), format!("111#{id}"), *link));
+    core(110..=111, links)
 }
 
 /// The testbed of 000, Fig. 5.5: the leecher's AS 1-ff00:0:110 behind one link to 1-ff00:0:112, and
@@ -56,21 +46,28 @@ pub fn parallel(links: &[LinkSpec]) -> Result<Network, ExperimentError> {
 /// so that path 1 is the shortest. All links have the same limit, so two paths can carry no more
 /// than one unless cross traffic takes a share of one.
 pub fn congested(mbit: f64) -> Result<Network, ExperimentError> {
-    let keys = LinkSpec::new(mbit, 2).keys();
-    let topo = format!(
-        r#"ASes:
-  "1-ff00:0:110": {{core: true}}
-  "1-ff00:0:111": {{core: true}}
-  "1-ff00:0:112": {{core: true}}
-  "1-ff00:0:113": {{core: true}}
-links:
-  - {{a: "1-ff00:0:110#1", b: "1-ff00:0:112#1", linkAtoB: CORE, {keys}}}
-  - {{a: "1-ff00:0:112#2", b: "1-ff00:0:111#1", linkAtoB: CORE, {keys}}}
-  - {{a: "1-ff00:0:112#3", b: "1-ff00:0:113#1", linkAtoB: CORE, {keys}}}
-  - {{a: "1-ff00:0:113#2", b: "1-ff00:0:111#2", linkAtoB: CORE, {keys}}}
-"#
-    );
-    Network::parse(&topo).map_err(ExperimentError::step)
+    let ends = [
+        ("110#1", "112#1"),
+        ("112#2", "111#1"),
+        ("112#3", "113#1"),
+        ("113#2", "111#2"),
+    ];
+    let link = LinkSpec::new(mbit, 2);
+    core(110..=113, ends.map(|(a, b)| (a.into(), b.into(), link)))
+}
+
+/// Core ASes from 1-ff00:0:110 on, with links between interfaces such as `110#1`.
+fn core(
+    ases: RangeInclusive<u16>,
+    links: impl IntoIterator<Item = (String, String, LinkSpec)>,
+) -> Result<Network, ExperimentError> {
+    let ases = ases.map(|id| format!("  \"1-ff00:0:{id}\": {{core: true}}\n"));
+    let links = links.into_iter().map(|(a, b, link)| {
+        let keys = link.keys();
+        format!("  - {{a: \"1-ff00:0:{a}\", b: \"1-ff00:0:{b}\", linkAtoB: CORE, {keys}}}\n")
+    });
+    let (ases, links) = (ases.collect::<String>(), links.collect::<String>());
+    Network::parse(&format!("ASes:\n{ases}links:\n{links}")).map_err(ExperimentError::step)
 }
 
 #[cfg(test)]

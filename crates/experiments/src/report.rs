@@ -8,7 +8,7 @@ use crate::experiment::{Experiment, Headline};
 use crate::session::Outcome;
 
 /// What an experiment measured.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// Its name.
     pub experiment: &'static str,
@@ -67,17 +67,8 @@ impl Report {
         let mut report = Self {
             experiment: experiment.name,
             about: experiment.about,
-            bytes: BTreeMap::new(),
-            variants: BTreeMap::new(),
-            ceiling_mbit: BTreeMap::new(),
-            paper_mbit: BTreeMap::new(),
-            before_mbit: BTreeMap::new(),
-            recovered_seconds: BTreeMap::new(),
-            ratio: None,
-            ratio_of: String::new(),
             paper_ratio: experiment.paper_ratio,
-            spread: BTreeMap::new(),
-            order: Vec::new(),
+            ..Self::default()
         };
         let variants = experiment.variants.iter();
         for ((variant, runs), bytes) in variants.zip(&outcome.runs).zip(&outcome.bytes) {

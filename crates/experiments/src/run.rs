@@ -10,7 +10,7 @@ use crate::content::Content;
 use crate::error::{During, ExperimentError};
 use crate::experiment::{Download, Variant, Window};
 use crate::samples::Samples;
-use crate::stage::{Display, Stage};
+use crate::stage::Stage;
 use crate::transfer::{TransferPath, TransferReport};
 
 /// Before this second a download is still starting up.
@@ -45,17 +45,17 @@ pub struct Run {
     pub(crate) samples: Samples,
 }
 
-/// Runs a variant on a stage whose seeders listen.
+/// Runs a variant on a stage whose seeders listen; with `show`, downloads draw their progress.
 pub(crate) async fn run(
     stage: &Stage,
     variant: &Variant,
     load: &Load,
     window: Option<Window>,
     folder: &Path,
-    display: Display,
+    show: bool,
 ) -> Result<Run, ExperimentError> {
     let downloads = variant.downloads.iter();
-    let downloads = downloads.map(|download| fetch(stage, download, load, folder, display));
+    let downloads = downloads.map(|download| fetch(stage, download, load, folder, show));
     let cross = window.iter().flat_map(|window| {
         variant
             .cross
@@ -78,14 +78,15 @@ async fn fetch(
     download: &Download,
     load: &Load,
     folder: &Path,
-    display: Display,
+    show: bool,
 ) -> Result<(TransferReport, bool), ExperimentError> {
     let into = tempfile::Builder::new()
         .prefix("get-")
         .tempdir_in(folder)
         .during("making a folder for the download")?;
-    let report = stage.get(download, &load.torrent, into.path(), display);
-    let report = report.await?;
+    let report = stage
+        .get(download, &load.torrent, into.path(), show)
+        .await?;
     let identical = load.content.matches(&into.path().join(&report.name))?;
     Ok((report, identical))
 }
@@ -136,7 +137,7 @@ fn costs(
         return Ok(Some(costs.collect::<Result<_, _>>()?));
     }
     let costs = variant.downloads.iter().map(|download| {
-        let seeder = variant.seeders[download.seeder].isd_as;
+        let seeder = variant.seeders[download.seeder];
         PathCost::plain_tcp(&variant.network, seeder, download.isd_as)
     });
     Ok(costs.collect())

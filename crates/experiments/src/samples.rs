@@ -1,6 +1,6 @@
 //! Bytes over time: what has arrived at which second, and rates from it.
 
-use crate::transfer::TransferSample;
+use crate::transfer::Sample;
 
 /// Seconds between two points of a [`Samples`] that adds up several downloads.
 const STEP: f64 = 0.1;
@@ -11,7 +11,7 @@ pub struct Samples(pub(crate) Vec<(f64, f64)>);
 
 impl Samples {
     /// Adds up downloads that started together.
-    pub(crate) fn sum(downloads: &[&[TransferSample]]) -> Self {
+    pub(crate) fn sum(downloads: &[&[Sample]]) -> Self {
         let series: Vec<Self> = downloads.iter().map(|one| Self::of(one)).collect();
         let end = series.iter().map(Self::end).fold(0.0, f64::max);
         let steps = (end / STEP).ceil() as usize;
@@ -22,7 +22,7 @@ impl Samples {
         Self((0..=steps).map(point).collect())
     }
 
-    fn of(samples: &[TransferSample]) -> Self {
+    fn of(samples: &[Sample]) -> Self {
         let points = samples.iter().map(|s| (s.seconds, s.bytes as f64));
         Self(std::iter::once((0.0, 0.0)).chain(points).collect())
     }
@@ -39,13 +39,13 @@ impl Samples {
 
     /// Bytes at a time, interpolated between two points.
     pub(crate) fn at(&self, time: f64) -> f64 {
-        interpolate(self.0.len(), |index| self.0[index], time)
+        interpolate(&self.0, time)
     }
 
     /// The second at which this many bytes were there.
     pub(crate) fn time_of(&self, bytes: f64) -> f64 {
-        let swapped = |index: usize| (self.0[index].1, self.0[index].0);
-        interpolate(self.0.len(), swapped, bytes)
+        let swapped: Vec<_> = self.0.iter().map(|&(time, bytes)| (bytes, time)).collect();
+        interpolate(&swapped, bytes)
     }
 
     /// The goodput between two times, in Mbit/s.
@@ -67,21 +67,12 @@ impl Samples {
     }
 }
 
-/// The value of a rising function at `x`, given `count` of its points in order.
-fn interpolate(count: usize, point: impl Fn(usize) -> (f64, f64), x: f64) -> f64 {
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = (low + high) / 2;
-        match point(middle).0 < x {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    let before = low.checked_sub(1).map(&point);
-    let after = (low < count).then(|| point(low));
-    match (before, after) {
+/// The value of a rising function at `x`, given its points in order.
+fn interpolate(points: &[(f64, f64)], x: f64) -> f64 {
+    let (before, after) = points.split_at(points.partition_point(|point| point.0 < x));
+    match (before.last(), after.first()) {
         (Some((x0, y0)), Some((x1, y1))) if x1 > x0 => y0 + (y1 - y0) * (x - x0) / (x1 - x0),
-        (_, Some((_, y))) | (Some((_, y)), None) => y,
+        (_, Some((_, y))) | (Some((_, y)), None) => *y,
         (None, None) => 0.0,
     }
 }
@@ -110,7 +101,11 @@ mod tests {
 
     #[test]
     fn downloads_are_added_up() {
-        let sample = |seconds: f64, bytes| TransferSample { seconds, bytes };
+        let sample = |seconds: f64, bytes| Sample {
+            seconds,
+            bytes,
+            ..Sample::default()
+        };
         let (one, two) = ([sample(1.0, 100)], [sample(2.0, 400)]);
         let both = Samples::sum(&[&one, &two]);
         assert_eq!(both.at(1.0), 300.0);

@@ -11,59 +11,35 @@ use crate::error::{During, ExperimentError};
 use crate::experiment::{Experiment, Variant};
 use crate::run::{Load, Run, run};
 use crate::scratch::Scratch;
-use crate::stage::{Display, Stage};
+use crate::stage::Stage;
 
 /// How an experiment is run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    program: PathBuf,
-    repeat: u16,
-    file: Option<PathBuf>,
-    display: Display,
-    plain_tcp: bool,
+    /// The path of the `hawser` program, of which labs, seeders and downloads are processes.
+    pub program: PathBuf,
+    /// How many times each variant is run.
+    pub repeat: u16,
+    /// The file that is transferred; `None` for generated ones of the experiment's sizes.
+    pub file: Option<PathBuf>,
+    /// Whether downloads draw on this process's standard error: for experiments that run one
+    /// download at a time.
+    pub show_downloads: bool,
+    /// Whether plain TCP is measured too, with `iperf3` over [`Experiment::direct_link`]: for
+    /// experiments on one network.
+    pub plain_tcp: bool,
 }
 
 impl Options {
-    /// Runs each variant once, on generated files; `program` is the path of the `hawser` program,
-    /// of which labs, seeders and downloads are processes.
-    pub fn new(program: impl Into<PathBuf>) -> Self {
+    /// Runs each variant once, on generated files.
+    pub fn new(program: PathBuf) -> Self {
         Self {
-            program: program.into(),
+            program,
             repeat: 1,
             file: None,
-            display: Display::Hidden,
+            show_downloads: false,
             plain_tcp: false,
         }
-    }
-
-    /// Runs each variant this many times.
-    #[must_use]
-    pub fn with_repeat(mut self, repeat: u16) -> Self {
-        self.repeat = repeat;
-        self
-    }
-
-    /// Transfers this file; `None` for generated ones of the experiment's sizes.
-    #[must_use]
-    pub fn with_file(mut self, file: Option<PathBuf>) -> Self {
-        self.file = file;
-        self
-    }
-
-    /// Lets downloads draw on this process's standard error: for experiments that run one download
-    /// at a time.
-    #[must_use]
-    pub fn with_downloads_shown(mut self) -> Self {
-        self.display = Display::Shown;
-        self
-    }
-
-    /// Measures plain TCP too, with `iperf3` over [`Experiment::direct_link`]: for experiments on
-    /// one network.
-    #[must_use]
-    pub fn with_plain_tcp(mut self, measure: bool) -> Self {
-        self.plain_tcp = measure;
-        self
     }
 }
 
@@ -210,7 +186,15 @@ impl<'a> Session<'a> {
                 };
                 observe(Event::Started { variant });
                 let (window, folder) = (experiment.window, self.folder.path());
-                let run = run(&stage, variant, load, window, folder, options.display).await?;
+                let run = run(
+                    &stage,
+                    variant,
+                    load,
+                    window,
+                    folder,
+                    options.show_downloads,
+                )
+                .await?;
                 match experiment.one_network {
                     true => kept = Some(stage),
                     false => stage.take_down()?,
@@ -251,7 +235,7 @@ impl<'a> Session<'a> {
         observe(Event::NetworkUp);
         for seeder in &variant.seeders {
             let (torrent, content) = (&load.torrent, &load.content.path);
-            let seeding = stage.seed(seeder, torrent, content, variant.over_ip);
+            let seeding = stage.seed(*seeder, torrent, content, variant.over_ip);
             let address = &seeding.await?;
             observe(Event::Seeding { address });
         }

@@ -16,7 +16,7 @@ use tokio::process::Child;
 
 use self::process::Messages;
 use crate::error::{During, ExperimentError};
-use crate::experiment::{Download, Seeder};
+use crate::experiment::Download;
 use crate::scratch;
 use crate::transfer::TransferReport;
 
@@ -29,15 +29,6 @@ pub struct Stage {
     /// The seeders' addresses, in their order.
     addresses: Vec<String>,
     down: bool,
-}
-
-/// Whether a download draws on this process's standard error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Display {
-    /// It does.
-    Shown,
-    /// It does not.
-    Hidden,
 }
 
 impl Stage {
@@ -71,21 +62,20 @@ impl Stage {
     /// Starts a seeder; returns its address once it listens, that for IP peers with `over_ip`.
     pub async fn seed(
         &mut self,
-        seeder: &Seeder,
+        isd_as: IsdAsn,
         torrent: &Path,
         content: &Path,
         over_ip: bool,
     ) -> Result<String, ExperimentError> {
         let mut command = Command::new(&self.program);
         command.arg("seed").arg(torrent).arg(content).arg("--json");
-        command.args(&seeder.args);
         if over_ip {
-            let listen = SocketAddr::new(self.host(seeder.isd_as)?, 0);
+            let listen = SocketAddr::new(self.host(isd_as)?, 0);
             command.args(["--tcp", &listen.to_string()]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let messages = Messages::of(&mut command)?;
-        let mut child = process::start(&self.lab, seeder.isd_as, command)?;
+        let mut child = process::start(&self.lab, isd_as, command)?;
         let out = child.stdout.take();
         self.seeders.push(child);
         let failed = |why: &str| ExperimentError::Step(format!("the seeder did not start: {why}"));
@@ -105,13 +95,13 @@ impl Stage {
         Ok(address.to_owned())
     }
 
-    /// Downloads from a seeder.
+    /// Downloads from a seeder; with `show`, the download draws on this process's standard error.
     pub async fn get(
         &self,
         download: &Download,
         torrent: &Path,
         into: &Path,
-        display: Display,
+        show: bool,
     ) -> Result<TransferReport, ExperimentError> {
         let seeder = self.addresses.get(download.seeder);
         let seeder = seeder.ok_or_else(|| ExperimentError::step("the seeder was not started"))?;
@@ -119,10 +109,7 @@ impl Stage {
         command.arg("get").arg(torrent).arg("-o").arg(into);
         command.args(["--peer", seeder, "--json", "--samples"]);
         command.args(&download.args);
-        let messages = match display {
-            Display::Shown => None,
-            Display::Hidden => Some(Messages::of(&mut command)?),
-        };
+        let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
         let text = process::output(&self.lab, download.isd_as, command, messages).await?;
         serde_json::from_str(&text).during("reading the download's report")
     }

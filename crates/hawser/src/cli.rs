@@ -1,48 +1,15 @@
-//! The arguments of every command.
+//! The commands, and the arguments of this process.
 
-mod address;
-mod bench;
-mod choice;
-mod demo;
-mod format;
-mod get;
-mod host;
-mod lab;
 mod mistake;
-mod paths;
-mod ping;
-mod policy;
-mod quantity;
-mod seed;
-mod seeding;
-mod select;
-mod service;
-mod shell;
-mod simulate;
-mod strategies;
-mod torrent;
-mod traceroute;
+
+use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-pub use self::address::*;
-pub use self::bench::*;
-pub use self::choice::*;
-pub use self::demo::*;
-pub use self::format::*;
-pub use self::get::*;
-pub use self::host::*;
-pub use self::lab::*;
-pub use self::paths::*;
-pub use self::ping::*;
-pub use self::policy::*;
-pub use self::seed::*;
-pub use self::select::*;
-pub use self::service::*;
-pub use self::shell::*;
-pub use self::simulate::*;
-pub use self::torrent::*;
-pub use self::traceroute::*;
+use crate::cmd::{
+    bench, demo, get, lab, man, paths, ping, seed, service, simulate, torrent, traceroute,
+};
+use crate::failure::Failure;
 
 /// Moves data over every useful path of a SCION network at once.
 #[derive(Parser)]
@@ -55,36 +22,36 @@ pub struct Cli {
 #[derive(Subcommand)]
 pub enum Command {
     /// List the paths to an AS
-    Paths(PathsArgs),
+    Paths(paths::PathsArgs),
     /// Send SCMP echo requests to a host
-    Ping(PingArgs),
+    Ping(ping::PingArgs),
     /// Show the border routers on a path, and the round-trip time to each
-    Traceroute(TracerouteArgs),
+    Traceroute(traceroute::TracerouteArgs),
     /// Make and show .torrent files
-    Torrent(TorrentArgs),
+    Torrent(torrent::TorrentArgs),
     /// Serve a file or folder to others
-    Seed(SeedArgs),
+    Seed(seed::SeedArgs),
     /// Download a torrent, over several paths at once
-    Get(GetArgs),
+    Get(get::GetArgs),
     /// Run a SCION network on this machine
-    Lab(LabArgs),
+    Lab(lab::LabArgs),
     /// Show multipath at work: network, seeder and downloads in one go
-    Demo(DemoArgs),
+    Demo(demo::DemoArgs),
     /// Repeat the papers' experiments
-    Bench(BenchArgs),
+    Bench(bench::BenchArgs),
     /// Compute how many leechers share a network, without bringing it up
-    Simulate(SimulateArgs),
+    Simulate(simulate::SimulateArgs),
     /// Run the border router of an AS
-    Router(RouterArgs),
+    Router(service::RouterArgs),
     /// Run the control service and daemon of an AS
-    Control(ControlArgs),
+    Control(service::ControlArgs),
     /// Print a script by which a shell completes hawser's commands
-    Completions(CompletionsArgs),
+    Completions(man::CompletionsArgs),
     /// Print the manual page, or write one for each command
-    Man(ManArgs),
+    Man(man::ManArgs),
     /// Processes that hawser starts for itself
     #[command(hide = true)]
-    Internal(InternalArgs),
+    Internal(service::InternalArgs),
 }
 
 impl Cli {
@@ -95,6 +62,33 @@ impl Cli {
             let error = mistake::suggest_command(error, &args, &Self::command());
             error.exit()
         })
+    }
+}
+
+impl Command {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// When the job fails, or the command is used wrongly.
+    pub fn run(self) -> Result<ExitCode, Failure> {
+        let done = |()| ExitCode::SUCCESS;
+        match self {
+            Self::Paths(args) => paths::run(args).map_err(Failure::like_scion),
+            Self::Ping(args) => ping::run(args).map_err(Failure::like_scion),
+            Self::Traceroute(args) => traceroute::run(args).map_err(Failure::like_scion),
+            Self::Torrent(args) => torrent::run(args).map(done),
+            Self::Seed(args) => seed::run(args).map(done),
+            Self::Get(args) => get::run(args).map(done),
+            Self::Lab(args) => lab::run(args),
+            Self::Demo(args) => demo::run(args).map(done),
+            Self::Bench(args) => bench::run(args).map(done),
+            Self::Simulate(args) => simulate::run(args).map(done),
+            Self::Router(args) => service::router(args).map(done),
+            Self::Control(args) => service::control(args).map(done),
+            Self::Completions(args) => man::completions(args, Cli::command()).map(done),
+            Self::Man(args) => man::run(args, Cli::command()).map(done),
+            Self::Internal(args) => Ok(service::internal(args)),
+        }
     }
 }
 

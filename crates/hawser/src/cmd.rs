@@ -1,14 +1,12 @@
 //! One module for each command, and what several of them share.
 
+mod address;
 pub mod bench;
-mod changes;
 mod choose;
-pub mod completions;
 pub mod demo;
 mod experiment;
 mod files;
 pub mod get;
-mod known;
 pub mod lab;
 pub mod man;
 mod metainfo;
@@ -20,11 +18,11 @@ pub mod ping;
 mod policy;
 mod print;
 mod process;
+mod quantity;
 pub mod seed;
 mod select;
 pub mod service;
 pub mod simulate;
-mod topology;
 pub mod torrent;
 pub mod traceroute;
 mod work;

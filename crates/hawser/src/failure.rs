@@ -1,52 +1,50 @@
 //! How a command fails: the job went wrong, or it was used wrongly.
 
+use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why a command did not do its job.
+/// Why a command did not do its job. Any error becomes a failed job by `?`.
 #[derive(Debug)]
-pub enum Failure {
-    /// The command was used wrongly: exit code 2.
-    Usage(String),
-    /// The job failed: exit code 1.
-    Job(String),
-    /// There is nothing to report on, in a command named after one of `scion`'s: exit code 2, as
-    /// there; 1 is for a bad report.
-    NoReport(String),
+pub struct Failure {
+    reason: String,
+    code: u8,
 }
 
 impl Failure {
-    /// A failed job, from anything that prints.
+    /// A failed job, from anything that prints: exit code 1.
     pub fn job(reason: impl fmt::Display) -> Self {
-        Self::Job(reason.to_string())
+        let reason = reason.to_string();
+        Self { reason, code: 1 }
     }
 
-    /// Wrong use, from anything that prints.
+    /// Wrong use, from anything that prints: exit code 2.
     pub fn usage(reason: impl fmt::Display) -> Self {
-        Self::Usage(reason.to_string())
+        let reason = reason.to_string();
+        Self { reason, code: 2 }
     }
 
-    /// The same, of a command named after one of `scion`'s.
+    /// The same, of a command named after one of `scion`'s: exit code 2 where there is nothing to
+    /// report on, as there; 1 is for a bad report.
     pub fn like_scion(self) -> Self {
-        match self {
-            Self::Job(reason) => Self::NoReport(reason),
-            other => other,
-        }
+        Self { code: 2, ..self }
     }
 
     /// The exit code that says so.
     pub fn exit_code(&self) -> ExitCode {
-        match self {
-            Self::Job(_) => ExitCode::from(1),
-            Self::Usage(_) | Self::NoReport(_) => ExitCode::from(2),
-        }
+        self.code.into()
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Usage(reason) | Self::Job(reason) | Self::NoReport(reason)) = self;
-        f.write_str(reason)
+        f.write_str(&self.reason)
+    }
+}
+
+impl<E: Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::job(error)
     }
 }
 
@@ -58,6 +56,6 @@ pub trait Doing<T> {
 
 impl<T, E: fmt::Display> Doing<T> for Result<T, E> {
     fn doing(self, what: impl fmt::Display) -> Result<T, Failure> {
-        self.map_err(|e| Failure::Job(format!("{what}: {e}")))
+        self.map_err(|error| Failure::job(format_args!("{what}: {error}")))
     }
 }

@@ -20,40 +20,18 @@ use std::sync::Mutex;
 
 use hawser_lab::BoundedLog;
 
-use self::cli::{Cli, Command};
-use self::failure::Failure;
+use self::cli::Cli;
 use crate::out::errln;
 
 fn main() -> ExitCode {
     let cli = Cli::read();
     start_log();
-    match run(cli.command) {
+    match cli.command.run() {
         Ok(code) => code,
         Err(failure) => {
             errln!("hawser: {failure}");
             failure.exit_code()
         }
-    }
-}
-
-fn run(command: Command) -> Result<ExitCode, Failure> {
-    let done = |()| ExitCode::SUCCESS;
-    match command {
-        Command::Paths(args) => cmd::paths::run(args).map_err(Failure::like_scion),
-        Command::Ping(args) => cmd::ping::run(args).map_err(Failure::like_scion),
-        Command::Traceroute(args) => cmd::traceroute::run(args).map_err(Failure::like_scion),
-        Command::Torrent(args) => cmd::torrent::run(args).map(done),
-        Command::Seed(args) => cmd::seed::run(args).map(done),
-        Command::Get(args) => cmd::get::run(args).map(done),
-        Command::Lab(args) => cmd::lab::run(args),
-        Command::Demo(args) => cmd::demo::run(args).map(done),
-        Command::Bench(args) => cmd::bench::run(args).map(done),
-        Command::Simulate(args) => cmd::simulate::run(args).map(done),
-        Command::Router(args) => cmd::service::router(args).map(done),
-        Command::Control(args) => cmd::service::control(args).map(done),
-        Command::Completions(args) => cmd::completions::run(args).map(done),
-        Command::Man(args) => cmd::man::run(args).map(done),
-        Command::Internal(args) => Ok(cmd::service::internal(args)),
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::failure::{Doing, Failure};
+use crate::out::out;
 
 /// A file that a command is to write, found to be writable.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ enum Place {
     Replaced(PathBuf),
     /// A device or a pipe, which is written to as it is.
     Stream(PathBuf),
+    /// Standard output.
+    Stdout,
 }
 
 impl Output {
@@ -61,6 +64,38 @@ impl Output {
         })
     }
 
+    /// The same where the file may be left out.
+    ///
+    /// # Errors
+    /// As [`Output::check`].
+    pub fn check_any(
+        flag: &str,
+        path: Option<&Path>,
+        force: bool,
+    ) -> Result<Option<Self>, Failure> {
+        path.map(|path| Self::check(flag, path, force, &[]))
+            .transpose()
+    }
+
+    /// The same where `-` is standard output.
+    ///
+    /// # Errors
+    /// As [`Output::check`].
+    pub fn check_or_stdout(flag: &str, path: &Path, force: bool) -> Result<Self, Failure> {
+        match path.as_os_str() == "-" {
+            true => Ok(Self::stdout()),
+            false => Self::check(flag, path, force, &[]),
+        }
+    }
+
+    /// Standard output, for text.
+    pub fn stdout() -> Self {
+        Self {
+            shown: "-".into(),
+            place: Place::Stdout,
+        }
+    }
+
     /// The path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.shown
@@ -77,6 +112,10 @@ impl Output {
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<()> {
         let (path, replaced) = match &self.place {
+            Place::Stdout => {
+                out(format_args!("{}", String::from_utf8_lossy(bytes)));
+                return Ok(());
+            }
             Place::Stream(path) => {
                 return File::options().write(true).open(path)?.write_all(bytes);
             }
@@ -131,18 +170,15 @@ fn place(path: &Path, force: bool, inputs: &[&Path]) -> Result<Place, String> {
         return Err("this is no regular file: choose another name".to_owned());
     }
     for input in inputs {
-        if is_same(&found, input) {
-            let input = input.display();
-            return Err(format!(
-                "this is the file {input}, which is read: choose another name"
-            ));
-        }
-        if is_within(&found, input) {
-            let input = input.display();
-            return Err(format!(
-                "this is a file of {input}, which is read: choose another name"
-            ));
-        }
+        let file = match (is_same(&found, input), is_within(&found, input)) {
+            (true, _) => "the file",
+            (false, true) => "a file of",
+            (false, false) => continue,
+        };
+        return Err(format!(
+            "this is {file} {}, which is read: choose another name",
+            input.display()
+        ));
     }
     if !force {
         return Err("the file exists: choose another name, or replace it with --force".to_owned());
@@ -164,11 +200,10 @@ fn is_within(one: &Metadata, folder: &Path) -> bool {
         return false;
     };
     entries.flatten().any(|entry| {
-        let Ok(found) = entry.metadata() else {
-            return false;
-        };
-        (found.dev(), found.ino()) == (one.dev(), one.ino())
-            || found.is_dir() && is_within(one, &entry.path())
+        entry.metadata().is_ok_and(|found| {
+            (found.dev(), found.ino()) == (one.dev(), one.ino())
+                || found.is_dir() && is_within(one, &entry.path())
+        })
     })
 }
 

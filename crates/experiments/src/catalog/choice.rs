@@ -1,53 +1,98 @@
-//! Which paths are chosen, by which strategy and by which side.
+//! Which paths are chosen, by which strategy and by which side; and the demos, which show it.
 
 use std::time::Duration;
 
-use super::{FIG7A, MB, ratio};
+use super::{FIG4, FIG7A, MB, ratio};
 use crate::error::ExperimentError;
-use crate::experiment::{Download, Experiment, Variant, isd_as, ready, select};
-use crate::papers::{fig8, fig10};
+use crate::experiment::{Download, Experiment, Variant, compared, isd_as, ready, select};
+use crate::papers::{fig5, fig8, fig10};
+
+/// The ready topologies that have a demo.
+pub const DEMO_TOPOLOGIES: [&str; 2] = ["fig7a", "fig4"];
+
+/// The demo on a ready topology, which names it: two variants one after the other on one network.
+///
+/// # Errors
+/// [`ExperimentError::Request`] if there is none on that topology.
+pub fn demo(topology: &str) -> Result<Experiment, ExperimentError> {
+    let demo = match topology {
+        "fig7a" => demo_fig7a(),
+        "fig4" => demo_fig4(),
+        other => Err(ExperimentError::Request(format!(
+            "no demo on {other}: there are {}",
+            DEMO_TOPOLOGIES.join(" and ")
+        ))),
+    };
+    Ok(Experiment {
+        one_network: true,
+        ..demo?
+    })
+}
+
+fn demo_fig7a() -> Result<Experiment, ExperimentError> {
+    let rows = [
+        ("shortest", Some(("shortest", 2)), Some(fig8::NAIVE)),
+        ("disjoint", Some(("disjoint", 2)), Some(fig8::DISJOINT)),
+    ];
+    Ok(Experiment::new(
+        "fig7a",
+        "Gartner et al., Multipath BitTorrent over SCION, Fig. 8",
+        // Enough that starting up weighs little, little enough to be done in a minute.
+        32 << 20,
+        compared(&ready("fig7a")?, FIG7A, &rows)?,
+        ratio("disjoint", "shortest"),
+    ))
+}
+
+fn demo_fig4() -> Result<Experiment, ExperimentError> {
+    let rows = [
+        ("one-path", Some(("shortest", 1)), Some(fig5::ONE_PATH)),
+        ("disjoint", Some(("disjoint", 2)), Some(fig5::TWO_PATHS)),
+    ];
+    Ok(Experiment::new(
+        "fig4",
+        "Gartner et al., Multipath BitTorrent over SCION, Fig. 5 (links of 10 Gbit/s)",
+        384 << 20,
+        compared(&ready("fig4")?, FIG4, &rows)?,
+        ratio("disjoint", "one-path"),
+    ))
+}
 
 pub(super) fn fig8() -> Result<Experiment, ExperimentError> {
-    Ok(Experiment {
-        name: "fig8",
-        about: "001, Fig. 8",
-        variants: vec![
-            Variant::over_ip("over-ip", ready("fig7a")?, FIG7A)?,
-            Variant::single("one-path", ready("fig7a")?, FIG7A, select("shortest", 1))?,
-            Variant::single("naive", ready("fig7a")?, FIG7A, select("shortest", 2))?
-                .with_paper(fig8::NAIVE),
-            Variant::single("disjoint", ready("fig7a")?, FIG7A, select("disjoint", 2))?
-                .with_paper(fig8::DISJOINT),
-        ],
-        headline: ratio("disjoint", "naive"),
-        paper_ratio: Some(fig8::DISJOINT / fig8::NAIVE),
-        bytes: 32 * MB,
-        window: None,
-        one_network: false,
-    })
+    let rows = [
+        ("over-ip", None, None),
+        ("one-path", Some(("shortest", 1)), None),
+        ("naive", Some(("shortest", 2)), Some(fig8::NAIVE)),
+        ("disjoint", Some(("disjoint", 2)), Some(fig8::DISJOINT)),
+    ];
+    let variants = compared(&ready("fig7a")?, FIG7A, &rows)?;
+    let headline = ratio("disjoint", "naive");
+    Ok(Experiment::new(
+        "fig8",
+        "001, Fig. 8",
+        32 * MB,
+        variants,
+        headline,
+    ))
 }
 
 /// Two leechers, one path each. When leechers choose, both take the best path, which is the same
 /// for both: over B, since links to C have a little more delay.
 pub(super) fn fig10() -> Result<Experiment, ExperimentError> {
-    let uploader = || ["--select-by", "uploader", "--paths", "1"].map(str::to_owned);
-    Ok(Experiment {
-        name: "fig10",
-        about: "001, Fig. 10: two leechers, goodput of both together",
-        variants: vec![
-            Variant {
-                over_ip: true,
-                ..two_leechers("over-ip", Vec::new())?
-            },
+    let uploader = ["--select-by", "uploader", "--paths", "1"].map(str::to_owned);
+    let mut over_ip = two_leechers("over-ip", Vec::new())?;
+    over_ip.over_ip = true;
+    Ok(Experiment::new(
+        "fig10",
+        "001, Fig. 10: two leechers, goodput of both together",
+        16 * MB,
+        vec![
+            over_ip,
             two_leechers("leecher-based", select("shortest", 1))?.with_paper(fig10::LEECHER_BASED),
-            two_leechers("upload-based", uploader().into())?.with_paper(fig10::UPLOAD_BASED),
+            two_leechers("upload-based", uploader.into())?.with_paper(fig10::UPLOAD_BASED),
         ],
-        headline: ratio("upload-based", "leecher-based"),
-        paper_ratio: Some(fig10::UPLOAD_BASED / fig10::LEECHER_BASED),
-        bytes: 16 * MB,
-        window: None,
-        one_network: false,
-    })
+        ratio("upload-based", "leecher-based"),
+    ))
 }
 
 /// The seeder in E, leechers in A and D (001, Fig. 9).
@@ -67,6 +112,7 @@ fn two_leechers(name: &str, args: Vec<String>) -> Result<Variant, ExperimentErro
 }
 
 pub(super) fn strategies() -> Result<Experiment, ExperimentError> {
+    let mut rows = vec![("over-ip", None, None)];
     let names = [
         "shortest",
         "latency",
@@ -77,17 +123,32 @@ pub(super) fn strategies() -> Result<Experiment, ExperimentError> {
         "disjoint:any",
         "spread:60%",
     ];
-    let by_tcp = Variant::over_ip("over-ip", ready("fig7a")?, FIG7A);
-    let variants = names.map(|name| Variant::single(name, ready("fig7a")?, FIG7A, select(name, 2)));
-    let variants = std::iter::once(by_tcp).chain(variants);
-    Ok(Experiment {
-        name: "strategies",
-        about: "two paths at most in 001, Fig. 7a, chosen in every way",
-        variants: variants.collect::<Result<_, ExperimentError>>()?,
-        headline: ratio("disjoint", "shortest"),
-        paper_ratio: None,
-        bytes: 32 * MB,
-        window: None,
-        one_network: false,
-    })
+    rows.extend(names.map(|name| (name, Some((name, 2)), None)));
+    Ok(Experiment::new(
+        "strategies",
+        "two paths at most in 001, Fig. 7a, chosen in every way",
+        32 * MB,
+        compared(&ready("fig7a")?, FIG7A, &rows)?,
+        ratio("disjoint", "shortest"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_demo_has_limits_and_one_network() {
+        for name in DEMO_TOPOLOGIES {
+            let demo = demo(name).unwrap();
+            assert!(demo.one_network && demo.name == name);
+            let first = &demo.variants[0];
+            assert!(first.network.links.iter().all(|l| l.shape.rate.is_some()));
+            for variant in &demo.variants {
+                assert_eq!(variant.seeders.len(), 1);
+                assert_eq!(variant.network.links.len(), first.network.links.len());
+            }
+        }
+        assert!(demo("fig9").is_err());
+    }
 }

@@ -1,23 +1,76 @@
 //! `hawser bench`: the papers' experiments as commands.
 
-use hawser_experiments::{Event, Experiment, Options, Outcome, Report, median, plot};
+use std::path::PathBuf;
 
-use super::{experiment, print, process};
-use crate::cli::BenchArgs;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use hawser_experiments::{
+    CATALOG, Entry, Event, Experiment, Options, Outcome, Report, median, plot,
+};
+
+use super::experiment::{self, failure};
+use super::quantity::size;
+use super::{print, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
 use crate::output::Output;
 
+#[derive(clap::Args)]
+pub struct BenchArgs {
+    /// The experiment
+    #[arg(value_parser = experiment())]
+    pub experiment: &'static Entry,
+    /// Run each variant this many times
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub repeat: u16,
+    /// Transfer this many bytes in each download, for example 100MB; chosen by the experiment when
+    /// not given
+    #[arg(long, value_name = "N", value_parser = size)]
+    pub size: Option<u64>,
+    /// Rate of cross traffic, in percent of the limit of the link it is on
+    #[arg(long, value_name = "PERCENT", default_value = "82%", value_parser = share)]
+    pub cross: f64,
+    /// Run only this variant; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub variant: Vec<String>,
+    /// Write a figure in the shape of the paper's: an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Replace the figure if the file exists
+    #[arg(long, requires = "plot")]
+    pub force: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Reads an experiment's name; help and completions list them all.
+fn experiment() -> impl TypedValueParser<Value = &'static Entry> {
+    let names = CATALOG.iter();
+    let names = names.map(|entry| PossibleValue::new(entry.name).help(entry.summary));
+    PossibleValuesParser::new(names).try_map(|name| {
+        let mut entries = CATALOG.iter();
+        let found = entries.find(|entry| entry.name == name);
+        found.ok_or_else(|| format!("there is no experiment {name}"))
+    })
+}
+
+/// Reads `82%` as 0.82.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse::<f64>();
+    match number {
+        Ok(percent) if (1.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("write for example 82%, from 1% to 1000%".to_owned()),
+    }
+}
+
 /// Runs `hawser bench`; nothing of its networks is left, whatever happens.
 pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let experiment = arranged(&args)?;
     // Before the experiment, which takes minutes.
-    let plot = args.plot.as_deref();
-    let plot = plot
-        .map(|file| Output::check("--plot", file, args.force, &[]))
-        .transpose()?;
-    let options = Options::new(process::program()?).with_repeat(args.repeat);
+    let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
+    let mut options = Options::new(process::program()?);
+    options.repeat = args.repeat;
     let outcome = experiment::run(&experiment, &options, &mut |event| {
         if let Event::Finished { variant, turn, run } = event {
             let goodput = format::rate(run.goodput_mbit * 1e6);
@@ -27,7 +80,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     })?;
     refuse_different_files(&experiment, &outcome)?;
     let plotted = plot.map_or(Ok(()), |file| {
-        let svg = plot::draw(&experiment, &outcome)?;
+        let svg = plot::draw(&experiment, &outcome).map_err(failure)?;
         file.write(svg.as_bytes())
     });
     // The figures are printed whether or not they could be drawn.
@@ -41,8 +94,8 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
 
 /// The experiment as the arguments change it.
 fn arranged(args: &BenchArgs) -> Result<Experiment, Failure> {
-    let experiment = args.experiment.experiment(args.cross)?;
-    let experiment = experiment.with_variants(&args.variant)?;
+    let experiment = args.experiment.experiment(args.cross).map_err(failure)?;
+    let experiment = experiment.with_variants(&args.variant).map_err(failure)?;
     match args.size {
         None => Ok(experiment),
         Some(bytes) => experiment

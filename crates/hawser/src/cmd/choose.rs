@@ -1,21 +1,99 @@
-//! Which path a command takes.
+//! The paths that this host knows to an AS, and which of them a command takes.
 
 use std::time::Duration;
 
 use hawser_endhost::probe::{Status, probe};
-use hawser_endhost::{Endhost, IsdAsn, Path};
+use hawser_endhost::{Endhost, IsdAsn, Path, PathsError};
+use hawser_path::Sequence;
 use hawser_path::show::Entry;
 
-use super::{known, path_text};
-use crate::cli::ChoiceArgs;
-use crate::failure::Failure;
+use super::path_text;
+use crate::failure::{Doing, Failure};
 use crate::out::{err, errln};
 use crate::paint::Paint;
 
 /// Longest time of a probe before a path counts as dead, as of `scion ping`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Which of the paths to a host is taken.
+#[derive(clap::Args)]
+pub struct ChoiceArgs {
+    /// Use a path of this sequence of hops, for example '0* 1-ff00:0:110#2 0*'
+    #[arg(long, value_name = "SEQUENCE")]
+    sequence: Option<Sequence>,
+    /// Use the path whose fingerprint begins like this
+    #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint_prefix)]
+    path: Option<String>,
+    /// Ask which path to use
+    #[arg(long, short)]
+    interactive: bool,
+    /// Look paths up anew
+    #[arg(long)]
+    refresh: bool,
+    #[command(flatten)]
+    pub epic: EpicArg,
+}
+
+/// The flag for EPIC paths, which `scion`'s commands have.
+#[derive(clap::Args)]
+pub struct EpicArg {
+    /// EPIC is not supported
+    #[arg(long, hide = true)]
+    epic: bool,
+}
+
+impl EpicArg {
+    /// Refuses the flag.
+    ///
+    /// # Errors
+    /// Wrong use, if it was given.
+    pub fn refuse(&self) -> Result<(), Failure> {
+        match self.epic {
+            true => Err(Failure::usage(
+                "--epic: EPIC paths are not supported: leave it out",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+fn fingerprint_prefix(text: &str) -> Result<String, String> {
+    let digits = text.bytes().all(|b| b.is_ascii_hexdigit());
+    if !digits || text.is_empty() || text.len() > 64 {
+        return Err("a fingerprint is up to 64 hex digits: see `hawser paths`".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+/// The paths to `dst`, in the order in which they are offered; none if no path exists or all are
+/// down.
+///
+/// # Errors
+/// When paths cannot be looked up.
+pub async fn known(host: &Endhost, dst: IsdAsn, refresh: bool) -> Result<Vec<Path>, Failure> {
+    let paths = match refresh {
+        true => host.refresh_paths(dst).await,
+        false => host.paths(dst).await,
+    };
+    match paths {
+        Err(PathsError::None { .. } | PathsError::AllDown { .. }) => Ok(Vec::new()),
+        paths => Ok(paths?),
+    }
+}
+
+/// Orders paths as `scion showpaths` does: the shortest first, then by their interfaces, then by
+/// when they expire.
+pub fn sort(paths: &mut [Path]) {
+    paths.sort_by_cached_key(|path| {
+        let interfaces = path.info().interfaces.clone();
+        (interfaces.len(), interfaces, path.expiry())
+    });
+}
+
 /// The path to `dst` that the arguments name, the shortest if several match.
+///
+/// # Errors
+/// When there is none, or the user chooses none; wrong use, if a fingerprint is ambiguous.
 pub async fn path(
     host: &Endhost,
     dst: IsdAsn,
@@ -23,28 +101,28 @@ pub async fn path(
     healthy_only: bool,
     paint: Paint,
 ) -> Result<Path, Failure> {
-    let mut paths = known::paths(host, dst, args.refresh, args.sequence.as_ref()).await?;
+    let mut paths = known(host, dst, args.refresh).await?;
+    if let Some(sequence) = &args.sequence {
+        paths.retain(|path| sequence.matches(path.info()));
+    }
     if paths.is_empty() {
         return Err(Failure::job(match &args.sequence {
             Some(sequence) => format!("no path to {dst} follows the sequence '{sequence}'"),
             None => format!("no path to {dst}"),
         }));
     }
-    known::sort(&mut paths);
+    sort(&mut paths);
     if let Some(prefix) = &args.path {
         paths.retain(|path| path.fingerprint().matches_prefix(prefix));
-        match paths.len() {
-            0 => {
-                return Err(Failure::job(format!(
-                    "--path {prefix}: no path to {dst} begins like this: see `hawser paths {dst}`"
-                )));
-            }
-            1 => {}
-            _ => {
-                return Err(Failure::usage(format!(
-                    "--path {prefix}: several paths begin like this: give more digits"
-                )));
-            }
+        if paths.is_empty() {
+            return Err(Failure::job(format!(
+                "--path {prefix}: no path to {dst} begins like this: see `hawser paths {dst}`"
+            )));
+        }
+        if paths.len() > 1 {
+            return Err(Failure::usage(format!(
+                "--path {prefix}: several paths begin like this: give more digits"
+            )));
         }
     }
     if healthy_only {
@@ -70,10 +148,9 @@ fn ask(paths: &[Path], dst: IsdAsn, paint: Paint) -> Result<Path, Failure> {
     loop {
         err(format_args!("Choose path: "));
         let mut line = String::new();
-        match std::io::stdin().read_line(&mut line) {
-            Ok(0) => return Err(Failure::job("no path was chosen")),
-            Ok(_) => {}
-            Err(error) => return Err(Failure::job(format!("reading the choice: {error}"))),
+        let read = std::io::stdin().read_line(&mut line);
+        if read.doing("reading the choice")? == 0 {
+            return Err(Failure::job("no path was chosen"));
         }
         let chosen = line.trim().parse().ok();
         if let Some(path) = chosen.and_then(|index: usize| paths.get(index)) {

@@ -2,16 +2,45 @@
 
 mod picture;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use hawser_experiments::{DemoReport, Event, Experiment, Options, demo};
+use hawser_experiments::{DEMO_TOPOLOGIES, DemoReport, Event, Experiment, Options, demo};
 
-use super::{experiment, files, print, process};
-use crate::cli::DemoArgs;
+use super::experiment::{self, failure};
+use super::quantity::{RateArg, rate_or_none, size};
+use super::{files, print, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, outwrapped};
 use crate::output::Output;
+
+#[derive(clap::Args)]
+pub struct DemoArgs {
+    /// fig7a (disjoint against the two shortest paths) or fig4 (two links against one)
+    #[arg(long, value_name = "NAME", default_value = "fig7a", value_parser = DEMO_TOPOLOGIES)]
+    pub topology: String,
+    /// Transfer this file
+    #[arg(long, value_name = "PATH", conflicts_with = "size")]
+    pub file: Option<PathBuf>,
+    /// Transfer a made-up file of this size, for example 32MiB
+    #[arg(long, value_name = "N", value_parser = size)]
+    pub size: Option<u64>,
+    /// Give every limited link this limit instead, or `none`
+    #[arg(long, value_parser = rate_or_none)]
+    pub rate: Option<RateArg>,
+    /// Measure plain TCP with iperf3 too, over one link of the same network: with --topology fig4
+    #[arg(long)]
+    pub iperf3: bool,
+    /// Draw the network, the runs and the paper's bars: an SVG file
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// Replace the picture if the file exists
+    #[arg(long, requires = "plot")]
+    pub force: bool,
+    /// Print one JSON object at the end
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Runs `hawser demo`; everything is taken down whatever happens.
 pub fn run(args: DemoArgs) -> Result<(), Failure> {
@@ -20,14 +49,13 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
         check_file(file)?;
     }
     // Before the demo, which takes a minute.
-    let plot = args.plot.as_deref();
-    let plot = plot
-        .map(|file| Output::check("--plot", file, args.force, &[]))
-        .transpose()?;
-    let options = Options::new(process::program()?)
-        .with_file(args.file)
-        .with_downloads_shown()
-        .with_plain_tcp(args.iperf3);
+    let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
+    let options = Options {
+        file: args.file,
+        show_downloads: true,
+        plain_tcp: args.iperf3,
+        ..Options::new(process::program()?)
+    };
     let outcome = experiment::run(&demo, &options, &mut |event| show(&demo, event))?;
     let report = DemoReport::new(&demo, &outcome);
     match args.json {
@@ -47,12 +75,12 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
 
 /// The demo as the arguments change it.
 fn arranged(args: &DemoArgs) -> Result<Experiment, Failure> {
-    let mut demo = demo(&args.topology)?;
+    let mut demo = demo(&args.topology).map_err(failure)?;
     if let Some(rate) = args.rate {
         demo = demo.with_rate(rate.0);
     }
     if let Some(bytes) = args.size {
-        demo = demo.with_bytes(bytes)?;
+        demo = demo.with_bytes(bytes).map_err(failure)?;
     }
     if args.iperf3 && demo.direct_link().is_none() {
         return Err(Failure::usage(format!(
@@ -78,14 +106,7 @@ fn check_file(file: &Path) -> Result<(), Failure> {
 /// Prints progress on standard error: standard output is the report's.
 fn show(demo: &Experiment, event: Event<'_>) {
     match event {
-        Event::Content { bytes } => {
-            let variant = demo.variants.first();
-            let ends = variant.and_then(|v| Some((v.seeders.first()?, v.downloads.first()?)));
-            let ends = ends.map_or(String::new(), |(from, to)| {
-                format!(" from {} to {}", from.isd_as, to.isd_as)
-            });
-            errln!("{}: {}{ends}", demo.name, format::bytes(bytes));
-        }
+        Event::Content { bytes } => errln!("{}: {}", demo.name, picture::content(demo, bytes)),
         Event::NetworkUp => errln!("network up"),
         Event::Seeding { address } => errln!("seeding at {address}"),
         Event::Started { variant } => errln!("download: {}", variant.name),
@@ -132,13 +153,8 @@ fn print_table(demo: &Experiment, report: &DemoReport) {
             );
         }
     }
-    if let ([first, second], Some(paper)) = (&report.runs[..], demo.paper_ratio) {
-        outln!(
-            "{} / {}: {:.2}  (paper: {paper:.2})",
-            second.select,
-            first.select,
-            second.goodput_mbit / first.goodput_mbit,
-        );
+    if let Some((ratio, paper)) = picture::ratio(demo, report) {
+        outln!("{ratio}  {paper}");
     }
     if let Some(tcp) = report.iperf3_tcp_mbit {
         outln!("iperf3 TCP over one link: {}", format::rate(tcp * 1e6));

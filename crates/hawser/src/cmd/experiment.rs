@@ -4,7 +4,7 @@ use hawser_experiments::{Event, Experiment, ExperimentError, Options, Outcome, S
 
 use super::process;
 use super::work::Work;
-use crate::failure::{Doing, Failure};
+use crate::failure::Failure;
 
 /// Runs an experiment; nothing of its networks is left, whatever happens.
 ///
@@ -25,15 +25,12 @@ pub fn run(
             work = None;
             observe(other);
         }
-    })?;
+    })
+    .map_err(failure)?;
     drop(work);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .doing("starting")?;
-    runtime.block_on(async {
+    process::small_runtime()?.block_on(async {
         tokio::select! {
-            outcome = session.run(observe) => Ok(outcome?),
+            outcome = session.run(observe) => outcome.map_err(failure),
             interrupted = process::interrupted() => {
                 interrupted?;
                 Err(Failure::job("interrupted: everything was taken down"))
@@ -42,11 +39,10 @@ pub fn run(
     })
 }
 
-impl From<ExperimentError> for Failure {
-    fn from(error: ExperimentError) -> Self {
-        match error {
-            ExperimentError::Request(_) => Self::usage(error),
-            _ => Self::job(error),
-        }
+/// Tells wrong use from a failed job.
+pub fn failure(error: ExperimentError) -> Failure {
+    match error {
+        ExperimentError::Request(_) => Failure::usage(error),
+        _ => Failure::job(error),
     }
 }

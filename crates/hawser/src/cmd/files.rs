@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
 use std::path::Path;
 
+use hawser_topology::Network;
+
 use crate::failure::Failure;
 
 /// Longest text that is read: far more than a policy or a table has.
@@ -42,6 +44,24 @@ pub fn read_text(file: &Path) -> Result<String, Error> {
     match text.len() as u64 > MOST_BYTES {
         true => Err(Error::new(ErrorKind::FileTooLarge, "longer than 1 MiB")),
         false => Ok(text),
+    }
+}
+
+/// Reads a `.topo` file by its path, or a ready topology by its name.
+///
+/// # Errors
+/// Wrong use, if there is neither; a failed job, if the file is invalid.
+pub fn topology(topology: &str) -> Result<Network, Failure> {
+    match Network::ready(topology) {
+        Some(network) => Ok(network),
+        None if Path::new(topology).exists() => Ok(Network::load(Path::new(topology))?),
+        None => {
+            let ready: Vec<_> = Network::ready_names().collect();
+            Err(Failure::usage(format!(
+                "{topology}: there is no such file, nor a ready topology of that name ({})",
+                ready.join(", ")
+            )))
+        }
     }
 }
 

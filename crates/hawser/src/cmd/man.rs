@@ -1,23 +1,44 @@
-//! `hawser man`: manual pages, made of the arguments' own descriptions.
+//! `hawser completions` and `hawser man`: what shells and `man` show, made of the arguments' own
+//! descriptions.
 
-use clap::CommandFactory;
+use std::path::PathBuf;
+
+use clap::Command;
+use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::cli::{Cli, ManArgs};
 use crate::failure::{Doing, Failure};
-use crate::out::out;
 use crate::output::Output;
 
-/// Prints the page of the program, or writes a page for each command into a folder.
-pub fn run(args: ManArgs) -> Result<(), Failure> {
-    let mut program = Cli::command();
+#[derive(clap::Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+#[derive(clap::Args)]
+pub struct ManArgs {
+    /// Write hawser.1, hawser-get.1 and so on into this folder, which is made if it does not exist
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Overwrite existing pages
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// Prints the script by which a shell completes the commands of `program`.
+pub fn completions(args: CompletionsArgs, mut program: Command) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut program, "hawser", &mut script);
+    Output::stdout().write(&script)
+}
+
+/// Prints the page of `program`, or writes a page for each of its commands into a folder.
+pub fn run(args: ManArgs, mut program: Command) -> Result<(), Failure> {
     // Gives every command its full name, and the flags that it inherits.
     program.build();
     match args.output {
-        None => out(format_args!(
-            "{}",
-            String::from_utf8_lossy(&page(&program)?)
-        )),
+        None => Output::stdout().write(&page(&program)?)?,
         Some(folder) => {
             if folder.exists() && !folder.is_dir() {
                 let name = folder.display();
@@ -43,7 +64,7 @@ pub fn run(args: ManArgs) -> Result<(), Failure> {
 }
 
 /// The page of a command.
-fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
+fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     Man::new(command.clone())
         .render(&mut page)
@@ -52,7 +73,7 @@ fn page(command: &clap::Command) -> Result<Vec<u8>, Failure> {
 }
 
 /// The pages of a command and of those below it, but for hidden ones.
-fn collect(command: &clap::Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<(), Failure> {
+fn collect(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     pages.push((format!("{name}.1"), page(command)?));
     command

@@ -1,38 +1,84 @@
 //! This host in its SCION network, and the sockets of a command that moves data.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 
-use hawser_endhost::{Endhost, ScionAddr};
+use hawser_endhost::{Bootstrap, Endhost, ScionAddr};
 use hawser_quic::{Config, Endpoint};
 use hawser_torrent::{Listener, Network};
 
+use super::address::Listen;
 use super::files;
-use crate::cli::{HostArgs, Listen};
 use crate::failure::Failure;
 
-/// This host in its SCION network, as the arguments describe it.
-pub async fn host(args: &HostArgs) -> Result<Endhost, Failure> {
-    if let Some(folder) = &args.config_dir {
-        files::check_input(folder)?;
+/// How this host gets into its network.
+#[derive(clap::Args)]
+pub struct HostArgs {
+    /// The SCION daemon: HOST:PORT, or `default` for 127.0.0.1:30255
+    #[arg(long, value_name = "ADDR", value_parser = daemon)]
+    pub sciond: Option<String>,
+    /// A folder with topology.json, to do without a daemon
+    #[arg(long, value_name = "DIR")]
+    pub config_dir: Option<PathBuf>,
+    /// This host's IP address in its AS
+    #[arg(long, short, value_name = "IP", value_parser = local)]
+    pub local: Option<IpAddr>,
+}
+
+impl HostArgs {
+    /// The same, as the endhost takes it.
+    pub fn bootstrap(&self) -> Bootstrap {
+        Bootstrap {
+            daemon: self.sciond.clone(),
+            config_dir: self.config_dir.clone(),
+            local: self.local,
+        }
     }
-    Endhost::bootstrap(&args.bootstrap())
-        .await
-        .map_err(Failure::job)
+
+    /// This host in its SCION network.
+    ///
+    /// # Errors
+    /// When it cannot join; wrong use, if a folder is named that does not exist.
+    pub async fn join(&self) -> Result<Endhost, Failure> {
+        if let Some(folder) = &self.config_dir {
+            files::check_input(folder)?;
+        }
+        Ok(Endhost::bootstrap(&self.bootstrap()).await?)
+    }
+}
+
+fn daemon(text: &str) -> Result<String, String> {
+    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    match (text, port) {
+        ("default", _) | (_, Some(Ok(_))) => Ok(text.to_owned()),
+        _ => Err("write HOST:PORT, for example 127.0.0.1:30255, or default".to_owned()),
+    }
+}
+
+fn local(text: &str) -> Result<IpAddr, String> {
+    match text.parse::<IpAddr>() {
+        Ok(ip) if !ip.is_unspecified() && !ip.is_multicast() => Ok(ip),
+        _ => Err("write one of this host's IP addresses, without a port".to_owned()),
+    }
 }
 
 /// The sockets of a seeder or a download.
 pub struct Sockets {
     /// All of them, as the engine takes them.
     pub network: Network,
+    /// Where peers reach them.
+    pub addresses: Addresses,
     /// That of SCION peers; `None` without a SCION network.
-    pub endpoint: Option<Endpoint>,
-    /// Where IP peers connect; `None` if they cannot.
-    pub tcp: Option<SocketAddr>,
+    endpoint: Option<Endpoint>,
 }
 
 impl Sockets {
     /// Opens them: for SCION peers if there is a `host`, at `listen` or at any port; for IP peers
     /// to connect at `tcp`.
+    ///
+    /// # Errors
+    /// When one cannot be opened; wrong use, if `listen` is in another AS.
     pub async fn open(
         host: Option<Endhost>,
         config: Config,
@@ -41,29 +87,22 @@ impl Sockets {
     ) -> Result<Self, Failure> {
         let mut sockets = Self {
             network: Network::ip(),
+            addresses: Addresses::default(),
             endpoint: None,
-            tcp: None,
         };
         if let Some(host) = host {
             let listen = listen_address(listen, &host)?;
-            let endpoint = Endpoint::bind(host.clone(), listen, config).map_err(Failure::job)?;
+            let endpoint = Endpoint::bind(host.clone(), listen, config)?;
+            sockets.addresses.scion = Some(endpoint.local_addr());
             sockets.endpoint = Some(endpoint.clone());
             sockets.network = Network::scion(endpoint, host);
         }
         if let Some(address) = tcp {
-            let listener = Listener::bind(address).await.map_err(Failure::job)?;
-            sockets.tcp = Some(listener.local_addr());
+            let listener = Listener::bind(address).await?;
+            sockets.addresses.tcp = Some(listener.local_addr());
             sockets.network = sockets.network.with_listener(listener);
         }
         Ok(sockets)
-    }
-
-    /// Where peers reach them.
-    pub fn addresses(&self) -> Addresses {
-        Addresses {
-            scion: self.endpoint.as_ref().map(Endpoint::local_addr),
-            tcp: self.tcp,
-        }
     }
 
     /// Closes those of SCION peers, and waits until they are notified.
@@ -74,8 +113,8 @@ impl Sockets {
     }
 }
 
-/// Where peers connect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Where peers connect; `None` where they cannot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Addresses {
     /// SCION peers.
     pub scion: Option<ScionAddr>,
@@ -83,15 +122,8 @@ pub struct Addresses {
     pub tcp: Option<SocketAddr>,
 }
 
-impl Addresses {
-    /// Whether no peer can connect.
-    pub fn is_none(&self) -> bool {
-        self.scion.is_none() && self.tcp.is_none()
-    }
-}
-
-impl std::fmt::Display for Addresses {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Addresses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.scion, self.tcp) {
             (Some(scion), Some(tcp)) => write!(f, "at {scion}, and to IP peers at {tcp}"),
             (Some(scion), None) => write!(f, "at {scion}"),
@@ -127,5 +159,16 @@ mod tests {
         assert_eq!(text(scion, None), "at 1-ff00:0:4,10.0.4.1:31000");
         assert_eq!(text(None, tcp), "to IP peers at [::1]:6881");
         assert_eq!(text(None, None), "to peers that are connected already");
+    }
+
+    #[test]
+    fn daemons_and_local_addresses_are_checked() {
+        assert!(daemon("default").is_ok());
+        assert!(daemon("[::1]:30255").is_ok());
+        assert!(daemon("127.0.0.1").is_err());
+        assert!(daemon("host:port").is_err());
+        assert!(local("10.0.1.1").is_ok());
+        assert!(local("0.0.0.0").is_err());
+        assert!(local("10.0.1.1:31000").is_err());
     }
 }

@@ -1,22 +1,48 @@
-//! Decisions on paths, reported when they change.
+//! What changes while content is served or fetched, reported once each time.
 
 use std::collections::BTreeMap;
 
 use hawser_path::Fingerprint;
-use hawser_torrent::PeerAddr;
+use hawser_torrent::{ChangedFile, PeerAddr};
 
-/// What was last reported of each path to each peer.
+use crate::out::{errln, outln, plain};
+
+/// What was last reported.
 #[derive(Debug, Default)]
-pub struct News(BTreeMap<(String, Fingerprint), String>);
-
-impl News {
-    /// Whether this was not reported yet, or differs from the last report.
-    pub fn is_news(&mut self, peer: PeerAddr, path: Fingerprint, why: &str) -> bool {
-        let before = self.0.insert((peer.to_string(), path), why.to_owned());
-        before.as_deref() != Some(why)
-    }
+pub struct News {
+    /// Of each path to each peer.
+    paths: BTreeMap<(String, Fingerprint), String>,
+    /// Files that changed.
+    changed: Vec<ChangedFile>,
 }
 
+impl News {
+    /// Whether this decision on a path was not reported yet, or differs from the last report.
+    pub fn is_news(&mut self, peer: PeerAddr, path: Fingerprint, why: &str) -> bool {
+        let key = (peer.to_string(), path);
+        let before = self.paths.insert(key, why.to_owned());
+        before.as_deref() != Some(why)
+    }
+
+    /// Reports the files of `changed` whose change was not reported before: as JSON objects on
+    /// standard output, or as lines on standard error.
+    pub fn report(&mut self, changed: &[ChangedFile], json: bool) {
+        for file in changed.iter().filter(|file| !self.changed.contains(file)) {
+            if json {
+                let object = serde_json::json!({
+                    "file": file.path,
+                    "pieces": file.pieces,
+                    "lost_pieces": file.lost,
+                    "error": file.error,
+                });
+                outln!("{object}");
+            } else {
+                errln!("hawser: {}", plain(&file.to_string()));
+            }
+        }
+        self.changed = changed.to_vec();
+    }
+}
 #[cfg(test)]
 mod tests {
     use super::*;

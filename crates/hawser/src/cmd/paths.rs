@@ -3,18 +3,59 @@
 mod explain;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use hawser_endhost::Path;
 use hawser_endhost::probe::{Probe, Status, probe};
 use hawser_path::show::{self, Entry, Listing};
 use hawser_path::{Explanation, Judged, Policy, Reason};
+use hawser_topology::{IsdAsn, parse_duration};
 use tokio::time::{Instant, timeout_at};
 
-use super::{known, network, path_text, policy, print, process, select};
-use crate::cli::PathsArgs;
+use super::address::one_as;
+use super::choose::{self, EpicArg};
+use super::network::HostArgs;
+use super::policy::{self, PolicyArgs};
+use super::print::FormatArgs;
+use super::select::SelectArgs;
+use super::{path_text, process};
 use crate::failure::Failure;
 use crate::out::{errln, outln};
-use crate::paint::Paint;
+
+#[derive(clap::Args)]
+pub struct PathsArgs {
+    /// The destination AS, for example 1-ff00:0:110
+    #[arg(value_name = "DST", value_parser = one_as)]
+    pub destination: IsdAsn,
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    /// Show which paths the flags of a download choose, in which order, and why the others are left
+    #[arg(long)]
+    pub explain: bool,
+    #[command(flatten)]
+    pub select: SelectArgs,
+    /// Show at most this many; 0 for all [default: 10, or all with --explain]
+    #[arg(long, short, value_name = "N")]
+    pub maxpaths: Option<usize>,
+    /// Look paths up anew
+    #[arg(long, short)]
+    pub refresh: bool,
+    /// Do not probe which paths are alive
+    #[arg(long)]
+    pub no_probe: bool,
+    /// Print everything known of each path
+    #[arg(long, short)]
+    pub extended: bool,
+    /// How long it may take in all
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub epic: EpicArg,
+    #[command(flatten)]
+    pub format: FormatArgs,
+    #[command(flatten, next_help_heading = "This host")]
+    pub host: HostArgs,
+}
 
 /// Paths listed by default, as of `scion showpaths`.
 const SHOWN: usize = 10;
@@ -29,7 +70,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
                 "{flag}: nothing is taken here: add --explain to see what would be"
             )));
         }
-        _ => select::read(&args.select)?,
+        _ => args.select.read()?,
     };
     process::runtime()?.block_on(async {
         let deadline = Instant::now() + args.timeout;
@@ -39,31 +80,26 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
                 args.timeout
             ))
         };
-        let host = timeout_at(deadline, network::host(&args.host));
+        let host = timeout_at(deadline, args.host.join());
         let host = host.await.map_err(late)??;
         let (local, dst) = (host.local_as(), args.destination);
         let mut paths = Vec::new();
-        let mut refused = None;
-        let (mut explanations, mut chosen) = (Vec::new(), None);
-        if dst != local && args.explain {
-            let known = known::paths(&host, dst, args.refresh, None);
+        let (mut explanations, mut chosen, mut refused) = (Vec::new(), None, None);
+        if dst != local {
+            let known = choose::known(&host, dst, args.refresh);
             paths = timeout_at(deadline, known).await.map_err(late)??;
-            let all = explain::order(&mut paths, policy.as_ref(), select, args.select.most());
-            (explanations, chosen) = (all.0, Some(all.1));
-            refused = explain::refused(&explanations);
-            let shown = args.maxpaths.filter(|&shown| shown != 0);
-            paths.truncate(shown.unwrap_or(usize::MAX));
-        } else if dst != local {
-            let known = known::paths(&host, dst, args.refresh, None);
-            paths = timeout_at(deadline, known).await.map_err(late)??;
-            if let Some(policy) = &policy {
-                refused = keep(&mut paths, policy);
+            let most = args.maxpaths.filter(|&most| most != 0);
+            if args.explain {
+                let all = explain::order(&mut paths, policy.as_ref(), select, args.select.most());
+                (explanations, chosen) = (all.0, Some(all.1));
+                refused = explain::refused(&explanations);
+                paths.truncate(most.unwrap_or(usize::MAX));
+            } else {
+                refused = policy.and_then(|policy| keep(&mut paths, &policy));
+                let default = args.maxpaths.map_or(SHOWN, |_| usize::MAX);
+                paths.truncate(most.unwrap_or(default));
+                choose::sort(&mut paths);
             }
-            match args.maxpaths.unwrap_or(SHOWN) {
-                0 => {}
-                shown => paths.truncate(shown),
-            }
-            known::sort(&mut paths);
         }
         let left = deadline.saturating_duration_since(Instant::now());
         // No packet is sent over a path that the policy forbids.
@@ -84,7 +120,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             paths: entries(&paths, &allowed, &probes, explanations),
             selection: chosen,
         };
-        if print::document(args.format.format(), &listing)? {
+        if args.format.document(&listing)? {
             return Ok(ExitCode::SUCCESS);
         }
         if dst == local {
@@ -92,11 +128,10 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
         outln!("Available paths to {dst}");
-        let paint = Paint::new(args.format.no_color);
         for line in listing.selection.iter().flat_map(explain::heading) {
             outln!("{line}");
         }
-        for line in path_text::listing(&paths, &listing.paths, args.extended, paint) {
+        for line in path_text::listing(&paths, &listing.paths, args.extended, args.format.paint()) {
             outln!("{line}");
         }
         let alive = |probe: &Probe| matches!(probe.status, Status::Alive(_));

@@ -11,15 +11,52 @@ use hawser_endhost::ping::{Reply, next_hop};
 use hawser_endhost::requests::{RequestError, Requests};
 use hawser_endhost::{Path, ScmpError};
 use hawser_path::show::Used;
+use hawser_topology::{QuantityError, parse_duration};
 use tokio::task::JoinSet;
 
-use self::report::{Answer, Report, State};
-use super::{choose, network, path_text, print, process};
-use crate::cli::{Format, HostAddr, PingArgs};
+use self::report::{Answer, Report, State, Statistics};
+use super::address::{HostAddr, host_address};
+use super::choose::{self, ChoiceArgs};
+use super::network::HostArgs;
+use super::print::FormatArgs;
+use super::{path_text, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
-use crate::paint::Paint;
+
+#[derive(clap::Args)]
+pub struct PingArgs {
+    /// The host, for example 1-ff00:0:110,10.0.1.1
+    #[arg(value_name = "DST", value_parser = host_address)]
+    pub destination: HostAddr,
+    /// Stop after this many requests
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub count: Option<u16>,
+    /// Time between requests, from 1ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
+    pub interval: Duration,
+    /// How long to wait for each reply
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    pub timeout: Duration,
+    /// Bytes of data in each request
+    #[arg(long, short = 's', value_name = "N", default_value_t = 0)]
+    pub payload_size: u16,
+    /// Bytes of each request's SCION packet, headers included
+    #[arg(long, value_name = "N", conflicts_with = "payload_size")]
+    pub packet_size: Option<u16>,
+    /// Send requests as large as the path takes
+    #[arg(long, conflicts_with_all = ["payload_size", "packet_size"])]
+    pub max_mtu: bool,
+    /// Choose among paths that are alive only
+    #[arg(long)]
+    pub healthy_only: bool,
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
+    #[command(flatten, next_help_heading = "This host")]
+    pub host: HostArgs,
+}
 
 /// How long after the timeout a reply is still reported, as a late one.
 const LATE: Duration = Duration::from_secs(10);
@@ -28,21 +65,21 @@ const LATE: Duration = Duration::from_secs(10);
 pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
     args.choice.epic.refuse()?;
     process::runtime()?.block_on(async {
-        let (format, paint) = (args.format.format(), Paint::new(args.format.no_color));
-        let host = network::host(&args.host).await?;
+        let (human, paint) = (args.format.is_human(), args.format.paint());
+        let host = args.host.join().await?;
         let HostAddr { isd_as, ip } = args.destination;
         let path = choose::path(&host, isd_as, &args.choice, args.healthy_only, paint).await?;
-        let pinger = Requests::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
+        let pinger = Requests::bind(&host, None, next_hop(&path, ip))?;
         let local = pinger.local_addr().host.ip();
         let size = payload_size(&args, &pinger, &path)?;
-        let packet = pinger.echo_size(ip, &path, size).map_err(Failure::job)?;
+        let packet = pinger.echo_size(ip, &path, size)?;
         if packet > usize::from(path.mtu()) {
             return Err(Failure::usage(format!(
                 "{size} bytes of data make a packet of {packet} bytes: the path takes {}",
                 path.mtu()
             )));
         }
-        if format == Format::Human {
+        if human {
             if host.address().is_none() {
                 outln!("Resolved local address:\n  {local}");
             }
@@ -54,7 +91,7 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
             target: args.destination,
             path: path.clone(),
             size,
-            human: format == Format::Human,
+            human,
             sent: 0,
             highest: None,
             answers: Vec::new(),
@@ -64,17 +101,32 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
             () = run.echo(&args) => {}
             interrupted = process::interrupted() => interrupted?,
         }
-        let used = Used::new(path.info(), local, path.next_hop());
-        let report = Report::new(used, size, packet, run.sent, run.answers, began.elapsed());
-        if !print::document(format, &report)? {
-            report.summary(args.destination);
+        let rtts: Vec<f64> = run.answers.iter().map(|one| one.round_trip_time).collect();
+        let report = Report {
+            path: Used::new(path.info(), local, path.next_hop()),
+            payload_size: size,
+            scion_packet_size: packet,
+            replies: run.answers,
+            statistics: Statistics::new(run.sent, &rtts, began.elapsed()),
+        };
+        if !args.format.document(&report)? {
+            report.statistics.print(args.destination);
         }
-        if report.answered() {
+        if !rtts.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
         errln!("hawser: no reply from {}", args.destination);
         Ok(ExitCode::from(1))
     })
+}
+
+/// Reads the time between requests.
+fn interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text).map_err(|error: QuantityError| error.to_string())?;
+    match interval < Duration::from_millis(1) {
+        true => Err("at least 1ms".to_owned()),
+        false => Ok(interval),
+    }
 }
 
 /// Bytes of data in each request.
@@ -84,9 +136,7 @@ fn payload_size(args: &PingArgs, pinger: &Requests, path: &Path) -> Result<usize
         (false, Some(wanted)) => wanted,
         (false, None) => return Ok(args.payload_size.into()),
     };
-    let headers = pinger
-        .echo_size(args.destination.ip, path, 0)
-        .map_err(Failure::job)?;
+    let headers = pinger.echo_size(args.destination.ip, path, 0)?;
     usize::from(wanted).checked_sub(headers).ok_or_else(|| {
         Failure::usage(format!(
             "a packet of {wanted} bytes: the headers alone take {headers}"
@@ -167,7 +217,13 @@ impl Run {
                 state.remark()
             );
         }
-        self.answers.push(Answer::new(&reply, from, number, state));
+        self.answers.push(Answer {
+            scion_packet_size: reply.size,
+            source: from.to_string(),
+            scmp_seq: number,
+            round_trip_time: format::rounded_millis(reply.rtt),
+            state,
+        });
     }
 
     /// The error, with its probable cause.

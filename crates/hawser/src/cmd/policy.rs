@@ -1,13 +1,33 @@
-//! The path policy that a command's arguments name.
+//! Which paths a command may use: the path policy that its arguments name.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
-use hawser_path::{Acl, Policies, Policy};
+use hawser_path::{Acl, AclEntry, Policies, Policy, Sequence};
 
 use super::files;
-use crate::cli::PolicyArgs;
 use crate::failure::Failure;
+
+/// Which paths may be used, as seen from this host.
+#[derive(clap::Args)]
+pub struct PolicyArgs {
+    /// Use only paths that a policy keeps: a YAML or JSON file, and the name of one of several in
+    /// it
+    #[arg(long, value_name = "FILE[:NAME]")]
+    pub policy: Option<String>,
+    /// Use only paths that these allow, in order, for example '- 2-ff00:0:210' and then '+'
+    #[arg(
+        long,
+        value_name = "ENTRY",
+        allow_hyphen_values = true,
+        conflicts_with = "policy"
+    )]
+    pub acl: Vec<AclEntry>,
+    /// Use only paths of this sequence of hops, for example '0* 1-ff00:0:110#2 0*', in addition to
+    /// --policy or --acl
+    #[arg(long, value_name = "SEQUENCE")]
+    pub sequence: Option<Sequence>,
+}
 
 /// Reads the policy; `None` if the arguments name none.
 ///

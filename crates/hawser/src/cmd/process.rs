@@ -10,10 +10,14 @@ use crate::failure::{Doing, Failure};
 
 /// A runtime for commands that move data.
 pub fn runtime() -> Result<Runtime, Failure> {
-    Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .doing("starting")
+    let mut builder = Builder::new_multi_thread();
+    builder.enable_all().build().doing("starting")
+}
+
+/// A runtime with one thread: for services, of which a lab runs many, and for what mostly waits.
+pub fn small_runtime() -> Result<Runtime, Failure> {
+    let mut builder = Builder::new_current_thread();
+    builder.enable_all().build().doing("starting")
 }
 
 /// The path of this program, of which labs and experiments start processes.

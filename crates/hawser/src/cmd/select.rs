@@ -1,26 +1,62 @@
-//! The strategies that a command's arguments name.
+//! How to choose among the paths that may be used.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use hawser_path::{Carbon, Select};
+use hawser_path::{Carbon, Kind, STRATEGIES, Select, SelectError};
 
 use super::files;
-use crate::cli::SelectArgs;
 use crate::failure::Failure;
 
-/// The strategies, with the carbon table if there is one.
-///
-/// # Errors
-/// Wrong use, if the table cannot be read or nothing is chosen by it.
-pub fn read(args: &SelectArgs) -> Result<Select, Failure> {
-    let select = args.select.clone().unwrap_or_else(Select::disjoint);
-    with_carbon(select, args.carbon.as_deref())
+/// Most paths taken to each peer, unless requested otherwise.
+const PATHS: u16 = 4;
+
+/// How to choose among the paths that may be used.
+#[derive(clap::Args)]
+pub struct SelectArgs {
+    /// Take at most this many paths, to each peer if there are several [default: 4]
+    #[arg(long, short = 'n', visible_aliases = ["max-paths", "max-connections-per-peer"], value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub paths: Option<u16>,
+    #[arg(long, value_name = "STRATEGY,...", help = select_help())]
+    pub select: Option<Select>,
+    /// Grams of CO2 per GB, for the strategy carbon: a YAML or JSON file with lines such as
+    /// '1-ff00:0:110: 12.5', or '1-ff00:0:110#2: 3' for an interface; where it says nothing, notes
+    /// of ASes count
+    #[arg(long, value_name = "FILE")]
+    pub carbon: Option<PathBuf>,
+}
+
+impl SelectArgs {
+    /// Most paths taken.
+    pub fn most(&self) -> usize {
+        self.paths.unwrap_or(PATHS).into()
+    }
+
+    /// The first of these flags that was given.
+    pub fn given(&self) -> Option<&'static str> {
+        let flags = [
+            (self.paths.is_some(), "--paths"),
+            (self.select.is_some(), "--select"),
+            (self.carbon.is_some(), "--carbon"),
+        ];
+        flags
+            .into_iter()
+            .find_map(|(given, flag)| given.then_some(flag))
+    }
+
+    /// The strategies, with the carbon table if there is one.
+    ///
+    /// # Errors
+    /// Wrong use, if the table cannot be read or nothing is chosen by it.
+    pub fn read(&self) -> Result<Select, Failure> {
+        let select = self.select.clone().unwrap_or_else(Select::disjoint);
+        with_carbon(select, self.carbon.as_deref())
+    }
 }
 
 /// Adds the carbon table of a file, if there is one.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`SelectArgs::read`].
 pub fn with_carbon(select: Select, file: Option<&Path>) -> Result<Select, Failure> {
     let Some(file) = file else {
         return Ok(select);
@@ -36,4 +72,82 @@ pub fn with_carbon(select: Select, file: Option<&Path>) -> Result<Select, Failur
     let text = files::read_text(file).map_err(|error| wrong(&error))?;
     let table: Carbon = text.parse().map_err(|error| wrong(&error))?;
     Ok(select.with_carbon(&table))
+}
+
+/// Help for `--select` of commands that choose paths.
+fn select_help() -> String {
+    format!(
+        "How to choose among paths: by {}; and one of {} [default: disjoint]; a download then \
+         chooses here, not the uploader",
+        described(false),
+        described(true)
+    )
+}
+
+/// Help for `--select` of `seed`.
+pub fn ranking_help() -> String {
+    format!(
+        "Which paths to downloaders come first: by {}; no two of them share a link [default: \
+         shortest]",
+        described(false)
+    )
+}
+
+/// Reads strategies of which none picks a set.
+pub fn ranking(text: &str) -> Result<Select, String> {
+    let select: Select = text
+        .parse()
+        .map_err(|error: SelectError| error.to_string())?;
+    if select == select.ranking() {
+        return Ok(select);
+    }
+    let names: Vec<&str> = kinds(false).map(|kind| kind.name).collect();
+    Err(format!(
+        "an uploader gives out paths that share no link: write what ranks them, one or more of {}",
+        names.join(", ")
+    ))
+}
+
+fn kinds(picks: bool) -> impl Iterator<Item = &'static Kind> {
+    STRATEGIES.iter().filter(move |kind| kind.picks() == picks)
+}
+
+/// `shortest (the fewest hops), latency (…)`.
+fn described(picks: bool) -> String {
+    let described = kinds(picks).map(|kind| format!("{kind} ({})", kind.about));
+    described.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_strategy() {
+        let (select, rank) = (select_help(), ranking_help());
+        for kind in &STRATEGIES {
+            assert!(select.contains(&kind.to_string()), "{select}");
+            assert_eq!(rank.contains(&kind.to_string()), !kind.picks(), "{rank}");
+        }
+    }
+
+    #[test]
+    fn the_page_on_choosing_paths_names_every_strategy() {
+        let page = include_str!("../../../../docs/choosing-paths.md");
+        for kind in &STRATEGIES {
+            let is_named = page.contains(&format!("`{}", kind.name));
+            assert!(is_named, "docs/choosing-paths.md has no `{}`", kind.name);
+        }
+    }
+
+    #[test]
+    fn an_uploader_ranks_only() {
+        assert!(ranking("latency,shortest").is_ok());
+        let error = ranking("latency,disjoint").unwrap_err();
+        assert!(
+            error.contains("shortest, latency, bandwidth, carbon"),
+            "{error}"
+        );
+        assert!(ranking("fastest").unwrap_err().contains("latency,disjoint"));
+    }
 }

@@ -3,28 +3,86 @@
 mod startup;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::Subcommand;
 use hawser_control::Control;
 use hawser_endhost::responder;
 use hawser_router::Router;
 use hawser_topology::{AsDir, AsTopology};
 
+use super::quantity::lifetime;
 use super::{files, process};
-use crate::cli::{
-    ControlArgs, ControlCommand, InternalArgs, InternalCommand, RouterArgs, RouterCommand,
-};
-use crate::failure::{Doing, Failure};
+use crate::failure::Failure;
 use crate::out::errln;
+
+#[derive(clap::Args)]
+pub struct RouterArgs {
+    #[command(subcommand)]
+    pub command: RouterCommand,
+}
+
+#[derive(Subcommand)]
+pub enum RouterCommand {
+    /// Run until SIGINT or SIGTERM
+    Run {
+        /// The AS's folder, with topology.json, keys/ and links.json
+        dir: PathBuf,
+        /// The router's name in topology.json, where the AS has several
+        #[arg(long, value_name = "NAME")]
+        id: Option<String>,
+    },
+}
+
+#[derive(clap::Args)]
+pub struct ControlArgs {
+    #[command(subcommand)]
+    pub command: ControlCommand,
+}
+
+#[derive(Subcommand)]
+pub enum ControlCommand {
+    /// Run until SIGINT or SIGTERM
+    Run {
+        /// The AS's folder, inside the folder of its network
+        dir: PathBuf,
+        /// Do not answer SCMP echo requests to this host (UDP 30041)
+        #[arg(long)]
+        no_echo: bool,
+        /// Lifetime of path segments, 2s to 24h; 6h when not given
+        #[arg(long, value_name = "TIME", value_parser = lifetime)]
+        segment_lifetime: Option<Duration>,
+    },
+}
+
+#[derive(clap::Args)]
+pub struct InternalArgs {
+    #[command(subcommand)]
+    pub command: InternalCommand,
+}
+
+#[derive(Subcommand)]
+pub enum InternalCommand {
+    /// Holds the namespaces of a lab
+    LabSupervisor { dir: PathBuf },
+    /// Sends UDP at a rate (bit/s) for a time (ms)
+    CrossTraffic {
+        from: IpAddr,
+        to: IpAddr,
+        rate: u64,
+        millis: u64,
+    },
+}
 
 /// Runs `hawser router run`.
 pub fn router(args: RouterArgs) -> Result<(), Failure> {
     let RouterCommand::Run { dir, id } = args.command;
     files::check_input(&dir)?;
-    let router = Router::open(&AsDir::new(dir), id.as_deref()).map_err(Failure::job)?;
+    let router = Router::open(&AsDir::new(dir), id.as_deref())?;
     startup::forget();
-    router.run().map_err(Failure::job)
+    Ok(router.run()?)
 }
 
 /// Runs `hawser control run`.
@@ -36,29 +94,23 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
     } = args.command;
     files::check_input(&dir)?;
     let dir = AsDir::new(dir);
-    let host = any_host(&dir.topology().map_err(Failure::job)?);
-    // One thread: a lab runs one of these for every AS.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .doing("starting")?;
-    runtime.block_on(async {
+    let host = any_host(&dir.topology()?);
+    process::small_runtime()?.block_on(async {
         let stop = async {
             if let Err(failure) = process::interrupted().await {
                 tracing::error!("{failure}");
             }
         };
-        let control = Control::bind(&dir, segment_lifetime).await;
-        let control = control.map_err(Failure::job)?;
+        let control = Control::bind(&dir, segment_lifetime).await?;
         startup::forget();
         let served = control.run(stop);
         if no_echo {
-            return served.await.map_err(Failure::job);
+            return Ok(served.await?);
         }
         // The data plane fixes the port: routers deliver echoes there.
         let echoes = responder::run((host, responder::PORT).into());
         tokio::select! {
-            ended = served => ended.map_err(Failure::job),
+            ended = served => Ok(ended?),
             Err(error) = echoes => Err(Failure::job(format!(
                 "{error}: if another program answers echoes here, give --no-echo"
             ))),

@@ -8,17 +8,36 @@ use hawser_endhost::requests::{RequestError, Requests};
 use hawser_endhost::traceroute::Router;
 use hawser_endhost::{IsdAsn, Path};
 use hawser_path::show::Used;
+use hawser_topology::parse_duration;
 use serde::Serialize;
 
-use super::{choose, network, path_text, print, process};
-use crate::cli::{Format, HostAddr, TracerouteArgs};
+use super::address::{HostAddr, host_address};
+use super::choose::{self, ChoiceArgs};
+use super::network::HostArgs;
+use super::print::FormatArgs;
+use super::{path_text, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
-use crate::paint::Paint;
 
 /// Probes of each router, as of `scion traceroute`.
 const PROBES: usize = 3;
+
+#[derive(clap::Args)]
+pub struct TracerouteArgs {
+    /// The host, for example 1-ff00:0:110,10.0.1.1
+    #[arg(value_name = "DST", value_parser = host_address)]
+    pub destination: HostAddr,
+    /// How long to wait for each answer
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    pub timeout: Duration,
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
+    #[command(flatten, next_help_heading = "This host")]
+    pub host: HostArgs,
+}
 
 /// What `hawser traceroute` prints for programs, with the field names of `scion traceroute`.
 #[derive(Serialize)]
@@ -42,8 +61,8 @@ struct Hop {
 pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
     args.choice.epic.refuse()?;
     process::runtime()?.block_on(async {
-        let (format, paint) = (args.format.format(), Paint::new(args.format.no_color));
-        let host = network::host(&args.host).await?;
+        let (human, paint) = (args.format.is_human(), args.format.paint());
+        let host = args.host.join().await?;
         let HostAddr { isd_as, ip } = args.destination;
         if isd_as == host.local_as() {
             return Err(Failure::job(format!(
@@ -52,9 +71,8 @@ pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
             )));
         }
         let path = choose::path(&host, isd_as, &args.choice, false, paint).await?;
-        let tracer = Requests::bind(&host, None, next_hop(&path, ip)).map_err(Failure::job)?;
+        let tracer = Requests::bind(&host, None, next_hop(&path, ip))?;
         let local = tracer.local_addr().host.ip();
-        let human = format == Format::Human;
         if human {
             if host.address().is_none() {
                 outln!("Resolved local address:\n  {local}");
@@ -72,7 +90,7 @@ pub fn run(args: TracerouteArgs) -> Result<ExitCode, Failure> {
         let lost = hops.iter().flat_map(|hop| &hop.round_trip_times);
         let lost = lost.filter(|rtt| rtt.is_none()).count();
         let path = Used::new(path.info(), local, path.next_hop());
-        print::document(format, &Report { path, hops })?;
+        args.format.document(&Report { path, hops })?;
         if lost == 0 {
             return Ok(ExitCode::SUCCESS);
         }
@@ -123,14 +141,11 @@ fn line(answers: &[Option<Router>]) -> String {
 fn hop(path: &Path, index: usize, answers: &[Option<Router>]) -> Hop {
     let interface = path.info().interfaces[index];
     let router = answers.iter().flatten().next();
-    let millis = |rtt: Duration| format::rounded_millis(rtt);
+    let rtt = |answer: &Option<Router>| Some(format::rounded_millis(answer.as_ref()?.rtt));
     Hop {
         interface_id: router.map_or(interface.id, |router| router.interface),
         ip: router.map_or_else(String::new, |router| router.ip.to_string()),
         isd_as: router.map_or(interface.isd_as, |router| router.isd_as),
-        round_trip_times: answers
-            .iter()
-            .map(|answer| answer.as_ref().map(|router| millis(router.rtt)))
-            .collect(),
+        round_trip_times: answers.iter().map(rtt).collect(),
     }
 }

@@ -68,21 +68,30 @@ pub fn draw(demo: &Experiment, report: &DemoReport) -> String {
 
 /// `32.0 MiB from 1-ff00:0:4 to 1-ff00:0:1; disjoint / shortest: 2.86 (paper: 3.25)`.
 fn heading(demo: &Experiment, report: &DemoReport) -> String {
-    let variant = demo.variants.first();
-    let ends = variant.and_then(|v| Some((v.seeders.first()?, v.downloads.first()?)));
-    let mut heading = format::bytes(report.bytes);
-    if let Some((from, to)) = ends {
-        heading += &format!(" from {} to {}", from.isd_as, to.isd_as);
+    let content = content(demo, report.bytes);
+    match ratio(demo, report) {
+        Some((ratio, paper)) => format!("{content}; {ratio} {paper}"),
+        None => content,
     }
-    if let ([first, second], Some(paper)) = (&report.runs[..], demo.paper_ratio) {
-        heading += &format!(
-            "; {} / {}: {:.2} (paper: {paper:.2})",
-            second.select,
-            first.select,
-            second.goodput_mbit / first.goodput_mbit
-        );
+}
+
+/// `32.0 MiB from 1-ff00:0:4 to 1-ff00:0:1`.
+pub fn content(demo: &Experiment, bytes: u64) -> String {
+    let bytes = format::bytes(bytes);
+    match demo.ends() {
+        Some((from, to)) => format!("{bytes} from {from} to {to}"),
+        None => bytes,
     }
-    heading
+}
+
+/// `disjoint / shortest: 2.86`, and `(paper: 3.25)`; `None` unless two variants were run.
+pub fn ratio(demo: &Experiment, report: &DemoReport) -> Option<(String, String)> {
+    let ([first, second], Some(paper)) = (&report.runs[..], demo.paper_ratio) else {
+        return None;
+    };
+    let ratio = second.goodput_mbit / first.goodput_mbit;
+    let ratio = format!("{} / {}: {ratio:.2}", second.select, first.select);
+    Some((ratio, format!("(paper: {paper:.2})")))
 }
 
 /// The part of one run, from the top of the document, and where it ends.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
 
-use super::{reasons, seeding};
+use super::seeding;
 use crate::cmd::news::News;
 use crate::format;
 use crate::out::{errln, plain};
@@ -49,7 +49,7 @@ impl Bars {
             return live.draw(|columns| self.lines(progress, columns));
         }
         if self.verbose {
-            reasons::show(&mut self.news.borrow_mut(), progress);
+            show_reasons(&mut self.news.borrow_mut(), progress);
         }
         self.show_line(progress);
     }
@@ -180,8 +180,31 @@ fn describe(path: &PathProgress, several: bool, paint: Paint) -> String {
     if let Some(rtt) = path.rtt {
         text += &format!("  rtt {:>8}", format::millis(rtt));
     }
-    if let Some(why) = reasons::why(path) {
+    if let Some(why) = why(path) {
         text += &format!("  {}", paint.faint(why));
     }
     text
+}
+
+/// The decision on a path and its reason, in one line: `taken: shares no interface: 2 hops`. Parts
+/// of the text may be a peer's.
+fn why(path: &PathProgress) -> Option<String> {
+    let decision = path.decision.as_ref().map(ToString::to_string);
+    let down = matches!(path.state, PathState::Waiting | PathState::Left);
+    let said = |error: &String| decision.as_ref().is_some_and(|it| it.ends_with(error));
+    let error = path.last_error.clone().filter(|_| down);
+    let error = error.filter(|error| !said(error));
+    let parts: Vec<String> = decision.into_iter().chain(error).collect();
+    (!parts.is_empty()).then(|| plain(&parts.join("; ")))
+}
+
+/// Prints a line on standard error for each path whose reason is new.
+fn show_reasons(news: &mut News, progress: &Progress) {
+    for path in &progress.paths {
+        if let Some(why) = why(path)
+            && news.is_news(path.peer, path.fingerprint, &why)
+        {
+            errln!("{} over {}: {why}", path.peer, path.fingerprint.short());
+        }
+    }
 }

@@ -1,179 +1,266 @@
-//! What a download did: the object that `hawser get --json` prints.
+//! What a download did: the report, for programs and for people.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use hawser_endhost::Path;
-use hawser_path::Interface;
-use hawser_torrent::{Progress, Summary};
-use serde::Serialize;
+use hawser_endhost::{Endhost, Path};
+use hawser_experiments::{Sample, TransferPath, TransferReport};
+use hawser_path::{Fingerprint, Interface};
+use hawser_torrent::{PeerAddr, Progress, Summary};
+use tokio::sync::watch;
 
-use super::job::Job;
-use super::offered::OfferedPaths;
+use crate::cmd::network::Addresses;
+use crate::format;
+use crate::out::{outln, outwrapped, plain};
 
-/// What `hawser get --json` prints.
-#[derive(Debug, Serialize)]
-pub struct Report {
+/// Unused paths that have a line, unless all are requested.
+const UNUSED: usize = 8;
+
+/// What is downloaded.
+pub struct Job {
     /// The torrent's name.
     pub name: String,
     /// Its info-hash, in hex.
     pub info_hash: String,
     /// Bytes of all files.
     pub bytes: u64,
-    /// Where SCION peers connect; `None` without a SCION network.
-    pub listening: Option<String>,
-    /// Where IP peers connect; `None` if they cannot.
-    pub listening_tcp: Option<String>,
-    /// Bytes fetched and verified.
-    pub fetched_bytes: u64,
-    /// Bytes that were on disk before.
-    pub resumed_bytes: u64,
-    /// Bytes received and thrown away.
-    pub wasted_bytes: u64,
-    /// Bytes of blocks sent to others until the download was done.
-    pub uploaded_bytes: u64,
-    /// Time of the download, path lookup and handshakes included.
-    pub seconds: f64,
-    /// Time of checking what was on disk.
-    pub check_seconds: f64,
-    /// Fetched bits of the file per second, in Mbit/s.
-    pub goodput_mbit: f64,
-    /// The paths that carried blocks.
-    pub paths: Vec<PathReport>,
-    /// The other paths that were offered at the end.
-    pub unused_paths: Vec<PathReport>,
-    /// Progress about ten times a second, with `--samples`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub samples: Vec<Sample>,
+    /// Where peers connect.
+    pub addresses: Addresses,
+    /// Whether it is seeded when it is done.
+    pub seeds: bool,
+    /// Whether every path is reported.
+    pub verbose: bool,
+    /// Whether the report is JSON.
+    pub json: bool,
+    /// Whether the progress is part of it.
+    pub samples: bool,
 }
 
-/// The progress of a download at one moment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sample {
-    /// Since the download began, path lookup and handshakes included.
-    pub seconds: f64,
-    /// Bytes of blocks received until then, without those thrown away.
-    pub bytes: u64,
-    /// Bytes of blocks received until then over each path, by fingerprint.
-    pub paths: BTreeMap<String, u64>,
+/// Every path to the SCION peers that was offered during the download, also those that are not
+/// offered any more.
+#[derive(Default)]
+pub struct OfferedPaths {
+    watched: Vec<watch::Receiver<Arc<Vec<Path>>>>,
+    paths: BTreeMap<Fingerprint, Path>,
 }
 
-impl Sample {
-    /// The progress at this moment.
-    pub fn of(progress: &Progress) -> Self {
-        let mut paths = BTreeMap::new();
-        for path in progress.paths.iter().filter(|path| path.bytes > 0) {
-            *paths.entry(path.fingerprint.to_string()).or_default() += path.bytes;
-        }
+impl OfferedPaths {
+    /// The paths to these peers.
+    pub fn new(host: &Endhost, peers: &[PeerAddr]) -> Self {
+        let peers = peers.iter().filter_map(|peer| peer.scion());
+        let mut ases: Vec<_> = peers.map(|peer| peer.isd_as).collect();
+        ases.sort_unstable();
+        ases.dedup();
         Self {
-            seconds: progress.elapsed.as_secs_f64(),
-            bytes: progress.fetched_bytes.saturating_sub(progress.wasted_bytes),
-            paths,
+            watched: ases.into_iter().map(|isd_as| host.watch(isd_as)).collect(),
+            paths: BTreeMap::new(),
+        }
+    }
+
+    /// Adds the paths that are offered now.
+    pub fn update(&mut self) {
+        for watched in &mut self.watched {
+            for path in watched.borrow_and_update().iter() {
+                self.paths.insert(path.fingerprint(), path.clone());
+            }
+        }
+    }
+
+    /// What is known of a path that carried nothing.
+    fn report(&self, peer: PeerAddr, fingerprint: Fingerprint, hops: usize) -> TransferPath {
+        let known = self.paths.get(&fingerprint);
+        let interfaces = known.map(|known| known.info().interfaces.iter());
+        TransferPath {
+            peer: peer.to_string(),
+            fingerprint: fingerprint.to_string(),
+            hops,
+            mtu: known.map(Path::mtu),
+            path_bytes: known.map(|known| known.raw().len()),
+            interfaces: interfaces
+                .into_iter()
+                .flatten()
+                .map(Interface::to_string)
+                .collect(),
+            ..TransferPath::default()
         }
     }
 }
 
-/// One path of a [`Report`].
-#[derive(Debug, Serialize)]
-pub struct PathReport {
-    /// The peer at its other end.
-    pub peer: String,
-    /// The path's fingerprint, in hex.
-    pub fingerprint: String,
-    /// ASes on the path, both ends included, as `hawser paths` counts them; 0 if unknown.
-    pub hops: usize,
-    /// Bytes of blocks received over it.
-    pub bytes: u64,
-    /// Largest SCION packet on the path, in bytes; `None` if the path is gone.
-    pub mtu: Option<u16>,
-    /// Bytes of the data-plane path in each packet's header.
-    pub path_bytes: Option<usize>,
-    /// The interfaces it crosses.
-    pub interfaces: Vec<String>,
-    /// The verdict at the end: taken, left or waiting; `None` if unknown.
-    pub verdict: Option<String>,
-    /// The reason of the verdict.
-    pub reason: Option<String>,
+/// The progress at this moment.
+pub fn sample(progress: &Progress) -> Sample {
+    let mut paths = BTreeMap::new();
+    for path in progress.paths.iter().filter(|path| path.bytes > 0) {
+        *paths.entry(path.fingerprint.to_string()).or_default() += path.bytes;
+    }
+    Sample {
+        seconds: progress.elapsed.as_secs_f64(),
+        bytes: progress.fetched_bytes.saturating_sub(progress.wasted_bytes),
+        paths,
+    }
 }
 
-impl Report {
-    /// The report on a download that is done: all but the verdicts and the samples.
-    pub fn new(job: &Job, summary: &Summary, offered: &OfferedPaths) -> Self {
-        let seconds = summary.download_time.as_secs_f64();
-        let text = Interface::to_string;
-        let paths = summary.paths.iter().map(|path| {
-            let known = offered.paths.get(&path.fingerprint);
-            PathReport {
-                peer: path.peer.to_string(),
-                fingerprint: path.fingerprint.to_string(),
-                hops: path.hops,
-                bytes: path.bytes,
-                mtu: known.map(Path::mtu),
-                path_bytes: known.map(|p| p.raw().len()),
-                // A path that only the peer knows is in its direction.
-                interfaces: match known {
-                    Some(known) => known.info().interfaces.iter().map(text).collect(),
-                    None => path.interfaces.iter().rev().map(text).collect(),
-                },
-                verdict: None,
-                reason: None,
-            }
-        });
-        Self {
-            name: job.name.clone(),
-            info_hash: job.info_hash.clone(),
-            bytes: job.bytes,
-            listening: job.addresses.scion.map(|address| address.to_string()),
-            listening_tcp: job.addresses.tcp.map(|address| address.to_string()),
-            fetched_bytes: summary.fetched_bytes,
-            resumed_bytes: summary.resumed_bytes,
-            wasted_bytes: summary.wasted_bytes,
-            uploaded_bytes: summary.uploaded_bytes,
-            seconds,
-            check_seconds: summary.check_time.as_secs_f64(),
-            goodput_mbit: if seconds > 0.0 {
-                summary.fetched_bytes as f64 * 8.0 / seconds / 1e6
-            } else {
-                0.0
-            },
-            paths: paths.collect(),
-            unused_paths: Vec::new(),
+/// The report on a download that is done, with the last progress that was shown.
+pub fn report(
+    job: &Job,
+    summary: &Summary,
+    progress: &Progress,
+    offered: &OfferedPaths,
+    samples: Vec<Sample>,
+) -> TransferReport {
+    let seconds = summary.download_time.as_secs_f64();
+    let paths = summary.paths.iter().map(|path| {
+        let mut used = offered.report(path.peer, path.fingerprint, path.hops);
+        used.bytes = path.bytes;
+        if used.mtu.is_none() {
+            // A path that only the peer knows is in its direction.
+            let interfaces = path.interfaces.iter().rev();
+            used.interfaces = interfaces.map(Interface::to_string).collect();
+        }
+        used
+    });
+    let mut report = TransferReport {
+        name: job.name.clone(),
+        info_hash: job.info_hash.clone(),
+        bytes: job.bytes,
+        listening: job.addresses.scion.map(|address| address.to_string()),
+        listening_tcp: job.addresses.tcp.map(|address| address.to_string()),
+        fetched_bytes: summary.fetched_bytes,
+        resumed_bytes: summary.resumed_bytes,
+        wasted_bytes: summary.wasted_bytes,
+        uploaded_bytes: summary.uploaded_bytes,
+        seconds,
+        check_seconds: summary.check_time.as_secs_f64(),
+        goodput_mbit: if seconds > 0.0 {
+            summary.fetched_bytes as f64 * 8.0 / seconds / 1e6
+        } else {
+            0.0
+        },
+        paths: paths.collect(),
+        unused_paths: Vec::new(),
+        samples,
+    };
+    // The verdict on each path at the end, and the paths that carried nothing.
+    for path in &progress.paths {
+        let unused = offered.report(path.peer, path.fingerprint, path.hops);
+        let decision = path.decision.as_ref();
+        let verdict = decision.map(|one| one.verdict.to_string());
+        let decided = decision.map(|one| one.reason.to_string());
+        let reason = decided.or_else(|| path.last_error.clone());
+        let mut used = report.paths.iter_mut();
+        match used.find(|one| (&one.peer, &one.fingerprint) == (&unused.peer, &unused.fingerprint))
+        {
+            Some(used) => (used.verdict, used.reason) = (verdict, reason),
+            None => report.unused_paths.push(TransferPath {
+                verdict,
+                reason,
+                ..unused
+            }),
+        }
+    }
+    report
+}
+
+/// Prints a report for people, with some of the unused paths; with all if `verbose`.
+pub fn print(report: &TransferReport, verbose: bool) {
+    outln!(
+        "{}: {} fetched in {:.1} s, {}{}",
+        plain(&report.name),
+        format::bytes(report.fetched_bytes),
+        report.seconds,
+        format::rate(report.goodput_mbit * 1e6),
+        if report.resumed_bytes > 0 {
+            format!(
+                ", {} were there already",
+                format::bytes(report.resumed_bytes)
+            )
+        } else {
+            String::new()
+        },
+    );
+    for line in lines(report, verbose) {
+        outwrapped(&line, 6);
+    }
+}
+
+fn lines(report: &TransferReport, verbose: bool) -> Vec<String> {
+    let line = |path: &TransferPath| {
+        let why = match (&path.verdict, &path.reason) {
+            (Some(verdict), Some(reason)) => plain(&format!("  {verdict}: {reason}")),
+            (None, Some(reason)) => plain(&format!("  {reason}")),
+            _ => String::new(),
+        };
+        let place = match path.peer.parse() {
+            Ok(PeerAddr::Ip(peer)) => peer.to_string(),
+            _ => format!(
+                "{}  {:<7}",
+                &path.fingerprint[..8.min(path.fingerprint.len())],
+                format::hops(path.hops)
+            ),
+        };
+        format!("  {place}  {:>9}{why}", format::bytes(path.bytes))
+    };
+    let unused = &report.unused_paths;
+    let shown = if verbose { unused.len() } else { UNUSED };
+    let mut lines: Vec<String> = report.paths.iter().map(line).collect();
+    lines.extend(unused.iter().take(shown).map(line));
+    if let Some(more) = unused.len().checked_sub(shown).filter(|more| *more > 0) {
+        lines.push(format!("  and {more} more not used: --verbose tells why"));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(number: usize, reason: &str) -> TransferPath {
+        TransferPath {
+            peer: "1-ff00:0:4,10.0.4.1:31000".to_owned(),
+            fingerprint: format!("{number:064x}"),
+            hops: 2,
+            verdict: Some("left".to_owned()),
+            reason: Some(reason.to_owned()),
+            ..TransferPath::default()
+        }
+    }
+
+    fn report(unused: usize) -> TransferReport {
+        TransferReport {
+            name: "data".to_owned(),
+            info_hash: String::new(),
+            bytes: 0,
+            listening: None,
+            listening_tcp: None,
+            fetched_bytes: 0,
+            resumed_bytes: 0,
+            wasted_bytes: 0,
+            uploaded_bytes: 0,
+            seconds: 0.0,
+            check_seconds: 0.0,
+            goodput_mbit: 0.0,
+            paths: Vec::new(),
+            unused_paths: (0..unused).map(|number| path(number, "limit")).collect(),
             samples: Vec::new(),
         }
     }
 
-    /// Adds the verdict on each path at the end, and the paths that carried nothing.
-    pub fn add_verdicts(&mut self, progress: &Progress, offered: &OfferedPaths) {
-        for path in &progress.paths {
-            let (peer, fingerprint) = (path.peer.to_string(), path.fingerprint.to_string());
-            let verdict = path.decision.as_ref().map(|one| one.verdict.to_string());
-            let decided = path.decision.as_ref().map(|one| one.reason.to_string());
-            let reason = decided.or_else(|| path.last_error.clone());
-            let mut used = self.paths.iter_mut();
-            match used.find(|one| one.peer == peer && one.fingerprint == fingerprint) {
-                Some(used) => {
-                    used.verdict = verdict;
-                    used.reason = reason;
-                }
-                None => {
-                    let known = offered.paths.get(&path.fingerprint);
-                    let interfaces = known.map(|known| &known.info().interfaces);
-                    self.unused_paths.push(PathReport {
-                        peer,
-                        fingerprint,
-                        hops: path.hops,
-                        bytes: 0,
-                        mtu: known.map(Path::mtu),
-                        path_bytes: known.map(|known| known.raw().len()),
-                        interfaces: interfaces
-                            .into_iter()
-                            .flatten()
-                            .map(Interface::to_string)
-                            .collect(),
-                        verdict,
-                        reason,
-                    });
-                }
-            }
-        }
+    #[test]
+    fn many_unused_paths_are_counted_unless_all_are_wanted() {
+        assert_eq!(lines(&report(UNUSED), false).len(), UNUSED);
+        let many = lines(&report(UNUSED + 3), false);
+        assert_eq!(many.len(), UNUSED + 1);
+        assert!(many[UNUSED].contains("and 3 more"), "{many:?}");
+        assert_eq!(lines(&report(UNUSED + 3), true).len(), UNUSED + 3);
+    }
+
+    #[test]
+    fn what_a_peer_tells_does_not_move_the_cursor() {
+        let mut report = report(0);
+        report.unused_paths.push(path(1, "\x1b[2Jgone"));
+        let lines = lines(&report, false);
+        assert_eq!(
+            lines,
+            ["  00000000  2 hops         0 B  left: \\u{1b}[2Jgone"]
+        );
     }
 }

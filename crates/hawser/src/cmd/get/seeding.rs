@@ -1,11 +1,60 @@
 //! Seeding after a download.
 
-use hawser_torrent::{Progress, SeedEnd, Summary};
+use std::time::Duration;
+
+use hawser_torrent::{Progress, SeedEnd, SeedLimits, Summary};
 use serde::Serialize;
 
-use super::job::Job;
+use super::report::Job;
+use crate::cmd::quantity::long_duration;
 use crate::format;
 use crate::out::{errln, outln, plain};
+
+/// How long a download seeds when it is done.
+#[derive(clap::Args)]
+pub struct SeedingArgs {
+    /// Go on seeding when done, until interrupted
+    #[arg(long)]
+    seed: bool,
+    /// Go on seeding until RATIO times the torrent's size was sent, for example 1.5
+    #[arg(long, value_name = "RATIO", value_parser = positive, allow_hyphen_values = true)]
+    seed_ratio: Option<f64>,
+    /// Go on seeding for this time, for example 30m; with --seed-ratio until the first of both
+    #[arg(long, value_name = "TIME", value_parser = seed_time, allow_hyphen_values = true)]
+    seed_time: Option<Duration>,
+}
+
+impl SeedingArgs {
+    /// When seeding ends; `None` where nothing is to be seeded.
+    pub fn limits(&self) -> Option<SeedLimits> {
+        let limits = SeedLimits {
+            ratio: self.seed_ratio,
+            time: self.seed_time,
+        };
+        (self.seed || limits != SeedLimits::default()).then_some(limits)
+    }
+}
+
+/// Reads a ratio.
+fn positive(text: &str) -> Result<f64, String> {
+    let ratio: Option<f64> = text.parse().ok();
+    ratio
+        .filter(|ratio| *ratio > 0.0 && ratio.is_finite())
+        .ok_or_else(|| {
+            format!(
+                "{text:?} is not a ratio: write a number above 0, for example 1.5, \
+                 or --seed alone for no limit"
+            )
+        })
+}
+
+fn seed_time(text: &str) -> Result<Duration, String> {
+    let time = long_duration(text)?;
+    match time.is_zero() {
+        true => Err("write a time above 0, or leave it out to end when done".to_owned()),
+        false => Ok(time),
+    }
+}
 
 /// What `hawser get --seed --json` prints when seeding has ended.
 #[derive(Debug, Serialize)]
@@ -80,4 +129,22 @@ pub fn state(progress: &Progress) -> String {
 pub fn show_line(progress: &Progress) {
     let peers = progress.uploads.peers.len();
     errln!("{} to {peers} path-level peers", state(progress));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_read() {
+        assert_eq!(positive("1.5"), Ok(1.5));
+        for wrong in ["0", "-1", "inf", "nan", "", "half"] {
+            let error = positive(wrong).unwrap_err();
+            assert!(error.contains("above 0"), "{wrong}: {error}");
+        }
+        assert_eq!(seed_time("30m"), Ok(Duration::from_secs(1800)));
+        assert_eq!(seed_time("1.5h"), Ok(Duration::from_secs(5400)));
+        assert!(seed_time("0s").unwrap_err().contains("above 0"));
+        assert!(seed_time("30").unwrap_err().contains("30m"));
+    }
 }

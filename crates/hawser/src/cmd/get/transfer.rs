@@ -2,16 +2,15 @@
 
 use std::pin::pin;
 
+use hawser_experiments::Sample;
 use hawser_torrent::{Download, DownloadError, Phase, Progress, StoreError, Summary};
 use tokio::sync::watch;
 
 use super::bars::Bars;
-use super::job::Job;
-use super::offered::OfferedPaths;
-use super::report::{Report, Sample};
+use super::report::{self, Job, OfferedPaths};
 use super::seeding::SeedReport;
-use super::table;
-use crate::cmd::changes::Changes;
+use crate::cmd::network::Addresses;
+use crate::cmd::news::News;
 use crate::cmd::{print, process};
 use crate::failure::Failure;
 use crate::format;
@@ -20,19 +19,20 @@ use crate::out::{errln, outln, plain};
 /// Shows a download and prints the report; then does the same for seeding, if requested.
 pub async fn run(job: &Job, download: Download, offered: OfferedPaths) -> Result<(), Failure> {
     let mut view = View {
+        job,
         progress: download.progress(),
         offered,
-        samples: job.args.samples.then(Vec::new),
-        bars: Bars::new(&job.name, job.args.verbose),
-        changes: Changes::default(),
-        json: job.args.json,
+        samples: Vec::new(),
+        bars: Bars::new(&job.name, job.verbose),
+        news: News::default(),
     };
-    let ended = follow(job, download, &mut view).await;
+    let ended = follow(download, &mut view).await;
     view.bars.clear();
     ended
 }
 
-async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<(), Failure> {
+async fn follow(mut download: Download, view: &mut View<'_>) -> Result<(), Failure> {
+    let job = view.job;
     let mut interrupted = pin!(process::interrupted());
     let completed = tokio::select! {
         completed = download.completed() => completed,
@@ -45,91 +45,73 @@ async fn follow(job: &Job, mut download: Download, view: &mut View) -> Result<()
     };
     // A short download may be done before its first progress was seen.
     view.offered.update();
-    let seeding = job.args.seeding.limits().is_some();
-    let ended = match completed.filter(|_| seeding) {
-        // The report follows the end, when all connections are closed.
-        None => {
-            let summary = download.wait().await.map_err(failure)?;
-            view.bars.clear();
-            job.print(&summary, view)?;
-            summary
+    // Without seeding, the report follows the end, when all connections are closed.
+    let seeded = completed.filter(|_| job.seeds);
+    if let Some(summary) = &seeded {
+        view.print(summary)?;
+        if !job.json {
+            let (name, size) = (plain(&job.name), format::bytes(job.bytes));
+            outln!("seeding {name} ({size}) {}", job.addresses);
         }
-        Some(summary) => {
-            job.print(&summary, view)?;
-            job.print_seeding();
-            view.samples = None;
-            tokio::select! {
-                signal = &mut interrupted => {
-                    signal?;
-                    download.stop();
-                }
-                () = view.show() => {}
-            }
-            let summary = download.wait().await.map_err(failure)?;
-            view.bars.clear();
-            summary
-        }
-    };
-    match SeedReport::new(job, &ended) {
-        Some(report) if job.args.json => print::json(&report),
-        Some(report) => {
-            report.print();
-            Ok(())
-        }
-        None => Ok(()),
-    }
-}
-
-impl Job {
-    /// Prints the report.
-    fn print(&self, summary: &Summary, view: &View) -> Result<(), Failure> {
-        let mut report = Report::new(self, summary, &view.offered);
-        report.samples = view.samples.clone().unwrap_or_default();
-        report.add_verdicts(&view.progress.borrow(), &view.offered);
-        if self.args.json {
-            return print::json(&report);
-        }
-        table::print(&report, self.args.verbose);
-        Ok(())
-    }
-
-    /// Prints that the torrent is seeded now, and where peers connect.
-    fn print_seeding(&self) {
-        if !self.args.json {
-            let (name, size) = (plain(&self.name), format::bytes(self.bytes));
-            outln!("seeding {name} ({size}) {}", self.addresses);
-        }
-        if self.addresses.is_none() {
+        if job.addresses == Addresses::default() {
             errln!("nobody else can connect: --tcp 0.0.0.0:6881 lets IP peers");
         }
+        tokio::select! {
+            signal = &mut interrupted => {
+                signal?;
+                download.stop();
+            }
+            () = view.show() => {}
+        }
     }
+    let summary = download.wait().await.map_err(failure)?;
+    view.bars.clear();
+    if seeded.is_none() {
+        view.print(&summary)?;
+    }
+    match SeedReport::new(job, &summary) {
+        Some(report) if job.json => print::json(&report)?,
+        Some(report) => report.print(),
+        None => {}
+    }
+    Ok(())
 }
 
 /// What shows a download.
-struct View {
+struct View<'a> {
+    job: &'a Job,
     progress: watch::Receiver<Progress>,
     offered: OfferedPaths,
-    /// The progress so far, with `--samples`.
-    samples: Option<Vec<Sample>>,
+    /// The progress of the download so far, with `--samples`.
+    samples: Vec<Sample>,
     bars: Bars,
-    changes: Changes,
-    json: bool,
+    news: News,
 }
 
-impl View {
+impl View<'_> {
     /// Shows it until it ends.
     async fn show(&mut self) {
         while self.progress.changed().await.is_ok() {
             self.offered.update();
             let progress = self.progress.borrow_and_update();
-            if let Some(samples) = &mut self.samples
-                && !matches!(progress.phase, Phase::Checking | Phase::Seeding)
-            {
-                samples.push(Sample::of(&progress));
+            if self.job.samples && !matches!(progress.phase, Phase::Checking | Phase::Seeding) {
+                self.samples.push(report::sample(&progress));
             }
-            self.changes.report(&progress.uploads.changed, self.json);
+            self.news.report(&progress.uploads.changed, self.job.json);
             self.bars.show(&progress);
         }
+    }
+
+    /// Prints the report.
+    fn print(&mut self, summary: &Summary) -> Result<(), Failure> {
+        let (job, samples) = (self.job, std::mem::take(&mut self.samples));
+        let progress = self.progress.borrow();
+        let report = report::report(job, summary, &progress, &self.offered, samples);
+        if job.json {
+            return print::json(&report);
+        }
+        report::print(&report, job.verbose);
+        Ok(())
     }
 }
 
@@ -139,6 +121,6 @@ fn failure(error: DownloadError) -> Failure {
         DownloadError::Store(error @ (StoreError::Foreign { .. } | StoreError::TooLong { .. })) => {
             Failure::job(format!("{error}, or overwrite it with --force"))
         }
-        error => Failure::job(error),
+        error => error.into(),
     }
 }

@@ -4,17 +4,43 @@ use std::fs::File;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use hawser_lab::{Capture, CaptureWriter};
+use hawser_lab::{Capture, CaptureWriter, SNAP_LENGTH};
+use hawser_path::Interface;
+use hawser_topology::parse_duration;
 
-use super::open::open;
-use crate::cli::CaptureArgs;
+use super::name::LabName;
 use crate::cmd::process;
 use crate::failure::{Doing, Failure};
 use crate::out::errln;
 use crate::output::Output;
+
+#[derive(clap::Args)]
+pub struct CaptureArgs {
+    /// The end of the link to capture at, for example 1-ff00:0:110#1
+    #[arg(value_name = "A#IF")]
+    interface: Interface,
+    /// The file to write, in pcapng format; `-` for standard output
+    #[arg(long, short, value_name = "FILE")]
+    write: PathBuf,
+    /// Keep only the first BYTES bytes of each packet, for example 256: enough for the headers
+    #[arg(long, short, value_name = "BYTES", default_value_t = SNAP_LENGTH,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(SNAP_LENGTH)))]
+    snapshot_length: u32,
+    /// End after N packets
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after this time, for example 10s
+    #[arg(long, short = 'G', value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+    /// Overwrite an existing file
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    lab: LabName,
+}
 
 /// Bytes that are gathered before they are written.
 const BUFFER: usize = 1 << 20;
@@ -23,7 +49,7 @@ const TURN: usize = 256;
 
 /// Captures until a signal, the end of the time, or the last packet that is wanted.
 pub fn run(args: &CaptureArgs) -> Result<(), Failure> {
-    let lab = open(&args.lab.name)?;
+    let lab = args.lab.open()?;
     let to_stdout = args.write.as_os_str() == "-";
     if to_stdout && std::io::stdout().is_terminal() {
         return Err(Failure::usage(
@@ -31,10 +57,7 @@ pub fn run(args: &CaptureArgs) -> Result<(), Failure> {
         ));
     }
     // Before any thread is started, and before the file is made.
-    let interface = args.interface;
-    let capture = lab
-        .capture(interface.isd_as, interface.id)
-        .map_err(Failure::job)?;
+    let capture = lab.capture(args.interface.isd_as, args.interface.id)?;
     let out: Box<dyn Write> = match to_stdout {
         true => Box::new(std::io::stdout()),
         false => Box::new(create(&args.write, args.force)?),
@@ -92,10 +115,7 @@ fn end(args: &CaptureArgs, written: std::io::Result<()>) -> Result<(), Failure> 
 /// The end of a socket that closes at a signal, or after a time.
 fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
     let (stop, stopper) = UnixStream::pair().doing("starting")?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .doing("starting")?;
+    let runtime = process::small_runtime()?;
     std::thread::spawn(move || {
         runtime.block_on(async {
             tokio::select! {

@@ -1,10 +1,11 @@
 //! `hawser lab graph`: the map of a network, as text, as a picture, or for programs.
 
+use std::path::PathBuf;
+
 use hawser_lab::{EndStatus, Status};
 
-use super::open::open;
+use super::name::LabName;
 use super::status;
-use crate::cli::GraphArgs;
 use crate::cmd::print;
 use crate::failure::Failure;
 use crate::map::{self, Edge, Graph, Node, Tip};
@@ -12,19 +13,32 @@ use crate::out::out;
 use crate::output::Output;
 use crate::paint::Paint;
 
+#[derive(clap::Args)]
+pub struct GraphArgs {
+    /// Draw it into this SVG file; `-` for standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    svg: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(long, requires = "svg")]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    lab: LabName,
+}
+
 /// Prints or draws the map.
 pub fn run(args: &GraphArgs) -> Result<(), Failure> {
-    let lab = open(&args.lab.name)?;
-    let status = lab.status().map_err(Failure::job)?;
+    let status = args.lab.open()?.status()?;
     if !status.running {
         let word = status::word(false, &status.name);
         return Err(Failure::job(format!("the lab {} is {word}", status.name)));
     }
     let graph = graph(&status);
     match &args.svg {
-        Some(path) if path.as_os_str() == "-" => out(format_args!("{}", map::draw(&graph))),
         Some(path) => {
-            let output = Output::check("--svg", path, args.force, &[])?;
+            let output = Output::check_or_stdout("--svg", path, args.force)?;
             output.write(map::draw(&graph).as_bytes())?;
         }
         None if args.json => print::pretty_json(&graph)?,

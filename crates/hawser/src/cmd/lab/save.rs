@@ -1,23 +1,30 @@
 //! `hawser lab save`: the network as it is now, as a `.topo` file.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use hawser_lab::Lab;
-
+use super::name::LabName;
 use crate::failure::Failure;
-use crate::out::{errln, out};
+use crate::out::errln;
 use crate::output::Output;
 
+#[derive(clap::Args)]
+pub struct SaveArgs {
+    /// The file; `-` for standard output
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Overwrite an existing file
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    lab: LabName,
+}
+
 /// Writes the file, and says what it cannot hold.
-pub fn run(lab: &Lab, file: &Path, force: bool) -> Result<(), Failure> {
+pub fn run(args: &SaveArgs) -> Result<(), Failure> {
+    let lab = args.lab.open()?;
     // Before the work, as for every file that a command writes.
-    let output = match file.as_os_str() == "-" {
-        true => None,
-        false => Some(Output::check("", file, force, &[])?),
-    };
-    let status = lab.status().map_err(Failure::job)?;
-    let network = lab.network().map_err(Failure::job)?;
-    let flags = lab.up_flags().map_err(Failure::job)?;
+    let output = Output::check_or_stdout("", &args.file, args.force)?;
+    let (status, network, flags) = (lab.status()?, lab.network()?, lab.up_flags()?);
     let mut text = format!(
         "# The lab {} as it was when `hawser lab save` wrote this.\n",
         lab.name()
@@ -41,10 +48,7 @@ pub fn run(lab: &Lab, file: &Path, force: bool) -> Result<(), Failure> {
         ));
     }
     text += &network.to_topo();
-    match output {
-        None => out(format_args!("{text}")),
-        Some(output) => output.write(text.as_bytes())?,
-    }
+    output.write(text.as_bytes())?;
     for note in notes {
         errln!("hawser: {note}");
     }

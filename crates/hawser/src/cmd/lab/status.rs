@@ -1,30 +1,48 @@
-//! `hawser lab status`: what runs, as a table or JSON.
+//! `hawser lab status` and `hawser lab list`: what runs, as a table or JSON.
 
 use std::process::ExitCode;
 
 use hawser_lab::{AsStatus, Lab, LinkStatus, ProcessStatus, Status};
 use hawser_topology::{format_duration, format_loss, format_rate};
 
-use crate::failure::{Doing, Failure};
+use super::name::LabName;
+use crate::cmd::print;
+use crate::failure::Failure;
 use crate::format;
 use crate::out::outln;
 
+#[derive(clap::Args)]
+pub struct StatusArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    lab: LabName,
+}
+
 /// Prints the state of a lab; exit code 1 if not all of it runs.
-pub fn print(lab: &Lab, json: bool) -> Result<ExitCode, Failure> {
-    let status = lab.status().map_err(Failure::job)?;
-    if json {
-        outln!(
-            "{}",
-            serde_json::to_string_pretty(&status).doing("writing JSON")?
-        );
+pub fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
+    let status = args.lab.open()?.status()?;
+    if args.json {
+        print::pretty_json(&status)?;
     } else {
         outln!("{}", table(&status).trim_end());
     }
-    Ok(if status.running && dead(&status) == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    })
+    let is_whole = status.running && dead(&status) == 0;
+    Ok(ExitCode::from(u8::from(!is_whole)))
+}
+
+/// Prints the labs of this user, a line each, or as a JSON array.
+pub fn list(json: bool) -> Result<(), Failure> {
+    let labs = Lab::list()?;
+    if json {
+        return print::pretty_json(&labs);
+    }
+    for lab in labs {
+        let state = word(lab.running, &lab.name);
+        outln!("{:<20} {:>3} ASes  {state}", lab.name, lab.ases);
+    }
+    Ok(())
 }
 
 /// Whether a lab runs, and the remedy if not.

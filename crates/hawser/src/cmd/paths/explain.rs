@@ -4,7 +4,7 @@ use hawser_endhost::Path;
 use hawser_path::show::Chosen;
 use hawser_path::{Explanation, Interface, Policy, Reason, Select, explain};
 
-use crate::cmd::known;
+use crate::cmd::choose;
 
 /// Sorts all paths in the order in which they are picked, and returns the verdict on each.
 pub fn order(
@@ -13,7 +13,7 @@ pub fn order(
     select: Select,
     most: usize,
 ) -> (Vec<Explanation>, Chosen) {
-    known::sort(paths);
+    choose::sort(paths);
     let policies = policy.map_or(&[][..], std::slice::from_ref);
     let explained = explain(paths, policies, &select, most);
     let in_order = |at: &usize| {

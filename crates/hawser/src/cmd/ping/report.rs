@@ -2,35 +2,34 @@
 
 use std::time::Duration;
 
-use hawser_endhost::ping::Reply;
 use hawser_path::show::Used;
 use serde::Serialize;
 
-use crate::cli::HostAddr;
+use crate::cmd::address::HostAddr;
 use crate::format;
 use crate::out::outln;
 
 /// What `hawser ping` prints for programs.
 #[derive(Serialize)]
 pub struct Report {
-    path: Used,
+    pub path: Used,
     /// Bytes of data in each request.
-    payload_size: usize,
+    pub payload_size: usize,
     /// Bytes of each request's SCION packet.
-    scion_packet_size: usize,
-    replies: Vec<Answer>,
-    statistics: Statistics,
+    pub scion_packet_size: usize,
+    pub replies: Vec<Answer>,
+    pub statistics: Statistics,
 }
 
 /// A reply.
 #[derive(Debug, Clone, Serialize)]
 pub struct Answer {
-    scion_packet_size: usize,
-    source: String,
-    scmp_seq: u32,
+    pub scion_packet_size: usize,
+    pub source: String,
+    pub scmp_seq: u32,
     /// In milliseconds.
-    round_trip_time: f64,
-    state: State,
+    pub round_trip_time: f64,
+    pub state: State,
 }
 
 /// When a reply came.
@@ -55,7 +54,7 @@ impl State {
 
 /// Times are in milliseconds, to the microsecond; 0 where nothing came back.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Statistics {
+pub struct Statistics {
     sent: u32,
     received: usize,
     /// In percent, rounded up.
@@ -67,68 +66,30 @@ struct Statistics {
     mdev_rtt: f64,
 }
 
-impl Answer {
-    pub fn new(reply: &Reply, from: HostAddr, number: u32, state: State) -> Self {
-        Self {
-            scion_packet_size: reply.size,
-            source: from.to_string(),
-            scmp_seq: number,
-            round_trip_time: format::rounded_millis(reply.rtt),
-            state,
-        }
-    }
-}
-
-impl Report {
-    pub fn new(
-        path: Used,
-        payload_size: usize,
-        scion_packet_size: usize,
-        sent: u32,
-        replies: Vec<Answer>,
-        time: Duration,
-    ) -> Self {
-        let rtts: Vec<f64> = replies.iter().map(|r| r.round_trip_time).collect();
-        Self {
-            path,
-            payload_size,
-            scion_packet_size,
-            replies,
-            statistics: Statistics::new(sent, &rtts, time),
-        }
-    }
-
-    /// Whether anything came back.
-    pub fn answered(&self) -> bool {
-        self.statistics.received > 0
-    }
-
+impl Statistics {
     /// Prints the end of the report for people.
-    pub fn summary(&self, target: HostAddr) {
-        let Statistics {
-            sent,
-            received,
-            packet_loss,
-            time,
-            min_rtt,
-            avg_rtt,
-            max_rtt,
-            mdev_rtt,
-        } = self.statistics;
+    pub fn print(&self, target: HostAddr) {
         outln!("\n--- {target} statistics ---");
         outln!(
-            "{sent} packets transmitted, {received} received, {packet_loss}% packet loss, time {time:.3}ms"
+            "{} packets transmitted, {} received, {}% packet loss, time {:.3}ms",
+            self.sent,
+            self.received,
+            self.packet_loss,
+            self.time
         );
-        if received != 0 {
+        if self.received != 0 {
             outln!(
-                "rtt min/avg/max/mdev = {min_rtt:.3}/{avg_rtt:.3}/{max_rtt:.3}/{mdev_rtt:.3} ms"
+                "rtt min/avg/max/mdev = {:.3}/{:.3}/{:.3}/{:.3} ms",
+                self.min_rtt,
+                self.avg_rtt,
+                self.max_rtt,
+                self.mdev_rtt
             );
         }
     }
-}
 
-impl Statistics {
-    fn new(sent: u32, rtts: &[f64], time: Duration) -> Self {
+    /// Of the requests that were sent and the times of the replies, in milliseconds.
+    pub fn new(sent: u32, rtts: &[f64], time: Duration) -> Self {
         let micro = |ms: f64| (ms * 1e3).round() / 1e3;
         let (received, count) = (rtts.len(), rtts.len().max(1) as f64);
         let avg = rtts.iter().sum::<f64>() / count;

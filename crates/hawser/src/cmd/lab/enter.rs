@@ -1,28 +1,61 @@
-//! `hawser lab shell`: a shell on a host of an AS.
+//! `hawser lab exec` and `hawser lab shell`: a command or a shell on a host of an AS.
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use hawser_lab::{Lab, LabError};
 use hawser_topology::IsdAsn;
 
+use super::name::LabName;
+use crate::cmd::address::one_as;
+use crate::failure::Failure;
 use crate::out::errln;
 
+#[derive(clap::Args)]
+pub struct ExecArgs {
+    /// The AS, for example 1-ff00:0:110
+    #[arg(value_parser = one_as)]
+    isd_as: IsdAsn,
+    /// The command and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+    #[command(flatten)]
+    lab: LabName,
+}
+
+#[derive(clap::Args)]
+pub struct ShellArgs {
+    /// The AS, for example 1-ff00:0:110
+    #[arg(value_name = "AS", value_parser = one_as)]
+    isd_as: IsdAsn,
+    #[command(flatten)]
+    lab: LabName,
+}
+
+/// Becomes the command inside an AS; returns only when that cannot be run.
+pub fn exec(args: ExecArgs) -> Result<ExitCode, Failure> {
+    let mut words = args.command.into_iter();
+    let program = words
+        .next()
+        .ok_or_else(|| Failure::usage("lab exec: give a command after --"))?;
+    let mut command = Command::new(program);
+    command.args(words);
+    become_command(&args.lab.open()?, args.isd_as, command)
+}
+
 /// Becomes the user's shell inside an AS; returns only when that cannot be run.
-pub fn run(lab: &Lab, isd_as: IsdAsn) -> Result<ExitCode, LabError> {
+pub fn shell(args: &ShellArgs) -> Result<ExitCode, Failure> {
+    let (lab, isd_as) = (args.lab.open()?, args.isd_as);
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
     let shell = shell.unwrap_or_else(|| OsString::from("/bin/sh"));
     let mut command = Command::new(&shell);
     command
         .env("HAWSER_LAB", lab.name())
         .env("HAWSER_AS", isd_as.to_string());
-    let terminal = std::io::stdin().is_terminal();
-    if terminal {
-        for (name, value) in prompt(Path::new(&shell), isd_as) {
-            command.env(name, value);
-        }
+    if std::io::stdin().is_terminal() {
+        command.envs(prompt(Path::new(&shell), isd_as));
         if let Some(host) = lab.host(isd_as)? {
             errln!(
                 "a shell on {isd_as},{host} in lab {}: `exit` leaves it",
@@ -30,7 +63,20 @@ pub fn run(lab: &Lab, isd_as: IsdAsn) -> Result<ExitCode, LabError> {
             );
         }
     }
-    match lab.exec(isd_as, command)? {}
+    become_command(&lab, isd_as, command)
+}
+
+/// The exit codes are those of a shell for a command that it cannot run: 127 if there is none of
+/// that name, 126 if it may not be run.
+fn become_command(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<ExitCode, Failure> {
+    let Err(error) = lab.exec(isd_as, command);
+    let code = match &error {
+        LabError::Run { source, .. } if source.kind() == ErrorKind::NotFound => 127,
+        LabError::Run { .. } => 126,
+        _ => return Err(error.into()),
+    };
+    errln!("hawser: {error}");
+    Ok(ExitCode::from(code))
 }
 
 /// The variables by which a shell shows in its prompt where it is.

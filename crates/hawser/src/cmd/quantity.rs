@@ -3,30 +3,23 @@
 use std::time::Duration;
 
 use hawser_control::{MAX_LIFETIME, MIN_LIFETIME};
+use hawser_topology::{QuantityError, parse_rate};
 
 /// A rate, or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateArg(pub Option<u64>);
 
 /// Reads a rate, or `none`.
-pub fn rate_or_none(text: &str) -> Result<RateArg, String> {
+pub fn rate_or_none(text: &str) -> Result<RateArg, QuantityError> {
     if text == "none" {
         return Ok(RateArg(None));
     }
-    rate(text).map(|rate| RateArg(Some(rate)))
+    parse_rate(text).map(|rate| RateArg(Some(rate)))
 }
 
-/// Reads a rate, in bit/s.
-pub fn rate(text: &str) -> Result<u64, String> {
-    hawser_topology::parse_rate(text).map_err(|error| error.to_string())
-}
-
-/// Reads a short time: `20ms`, `1.5s`.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    hawser_topology::parse_duration(text).map_err(|e| e.to_string())
-}
-
-/// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` as [`duration`].
+/// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` as [`parse_duration`].
+///
+/// [`parse_duration`]: hawser_topology::parse_duration
 pub fn long_duration(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, f64); 5] = [
         ("ms", 1e-3),
@@ -52,11 +45,6 @@ pub fn lifetime(text: &str) -> Result<Duration, String> {
     Some(long_duration(text)?)
         .filter(|time| (MIN_LIFETIME..=MAX_LIFETIME).contains(time))
         .ok_or_else(|| format!("segments cannot live for {text:?}: give 2s to 24h"))
-}
-
-/// Reads a share of packets.
-pub fn loss(text: &str) -> Result<f64, String> {
-    hawser_topology::parse_loss(text).map_err(|e| e.to_string())
 }
 
 /// Reads a number of bytes: `32MiB`, `32MB`, `32M` (as `dd` does: MiB) or bare.

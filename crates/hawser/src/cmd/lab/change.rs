@@ -1,0 +1,106 @@
+//! `hawser lab link` and `hawser lab restart`: what changes a network that is up.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use hawser_lab::{LinkChange, RestartOf};
+use hawser_path::Interface;
+use hawser_topology::{IsdAsn, parse_duration, parse_loss};
+
+use super::name::LabName;
+use crate::cmd::address::one_as;
+use crate::cmd::quantity::{RateArg, rate_or_none};
+use crate::failure::Failure;
+use crate::out::outln;
+
+#[derive(clap::Args)]
+pub struct LinkArgs {
+    /// One end of the link, for example 1-ff00:0:110#1
+    #[arg(value_name = "A#IF")]
+    interface: Interface,
+    /// Limit of Ethernet frames, for example 10mbit; `none` for no limit
+    #[arg(long, value_parser = rate_or_none)]
+    rate: Option<RateArg>,
+    /// One-way delay, for example 20ms
+    #[arg(long, value_parser = parse_duration)]
+    delay: Option<Duration>,
+    /// Largest difference of a packet's delay from that, for example 2ms
+    #[arg(long, value_parser = parse_duration)]
+    jitter: Option<Duration>,
+    /// Share of packets lost, for example 0.1%
+    #[arg(long, value_parser = parse_loss)]
+    loss: Option<f64>,
+    /// Time that a full queue at the limit takes to drain, for example 50ms
+    #[arg(long, value_parser = parse_duration)]
+    queue: Option<Duration>,
+    /// Let packets pass again
+    #[arg(long, conflicts_with = "down")]
+    up: bool,
+    /// Let no packet pass
+    #[arg(long)]
+    down: bool,
+    #[command(flatten)]
+    lab: LabName,
+}
+
+/// Changes a link.
+pub fn link(args: LinkArgs) -> Result<(), Failure> {
+    let change = LinkChange {
+        rate: args.rate.map(|r| r.0),
+        delay: args.delay,
+        jitter: args.jitter,
+        loss: args.loss,
+        queue: args.queue,
+        up: (args.up || args.down).then_some(args.up),
+    };
+    if change == LinkChange::default() {
+        return Err(Failure::usage(
+            "lab link set: give at least one of --rate, --delay, --jitter, --loss, --queue, --up, --down",
+        ));
+    }
+    let Interface { isd_as, id } = args.interface;
+    args.lab.open()?.set_link(isd_as, id, &change)?;
+    Ok(())
+}
+
+#[derive(clap::Args)]
+pub struct RestartArgs {
+    /// The AS, for example 1-ff00:0:110
+    #[arg(value_name = "AS", value_parser = one_as)]
+    isd_as: IsdAsn,
+    /// Only its border routers, or its control service and daemon
+    #[arg(value_enum)]
+    service: Option<ServiceArg>,
+    /// After `router`: only the one of this name in topology.json
+    #[arg(value_name = "NAME")]
+    router: Option<String>,
+    #[command(flatten)]
+    lab: LabName,
+}
+
+/// A kind of service of an AS.
+#[derive(Clone, Copy, ValueEnum)]
+enum ServiceArg {
+    Router,
+    Control,
+}
+
+/// Restarts the services that are meant, and names them.
+pub fn restart(args: RestartArgs) -> Result<(), Failure> {
+    let lab = args.lab.open()?;
+    let which = match (args.service, args.router) {
+        (None, _) => RestartOf::All,
+        (Some(ServiceArg::Router), None) => RestartOf::Routers,
+        (Some(ServiceArg::Router), Some(name)) => RestartOf::Router(name),
+        (Some(ServiceArg::Control), None) => RestartOf::Control,
+        (Some(ServiceArg::Control), Some(name)) => {
+            return Err(Failure::usage(format!(
+                "lab restart: {name:?} after control: an AS has one control service, leave the name out"
+            )));
+        }
+    };
+    for service in lab.restart(args.isd_as, &which)? {
+        outln!("the {service} runs again");
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! `hawser lab up`: a network, brought up.
+
+use std::time::Duration;
+
+use hawser_lab::{Lab, Options};
+use hawser_topology::{As, IsdAsn, Network};
+use serde_json::json;
+
+use super::name::LabName;
+use crate::cmd::quantity::lifetime;
+use crate::cmd::{files, process};
+use crate::failure::Failure;
+use crate::out::{errln, outln};
+
+#[derive(clap::Args)]
+pub struct UpArgs {
+    /// A .topo file, or a ready topology: fig4, fig7a, fig9
+    #[arg(value_name = "FILE")]
+    topology: String,
+    /// Leave the border routers of this AS to be run by hand, in `lab exec`; `all` for every
+    /// AS; may be given several times
+    #[arg(long, value_name = "AS", value_parser = some_as)]
+    no_router: Vec<SomeAs>,
+    /// Leave the control service and daemon of this AS to be run by hand, as --no-router does
+    #[arg(long, value_name = "AS", value_parser = some_as)]
+    no_control: Vec<SomeAs>,
+    /// How long path segments live, 2s to 24h; 6h when not given
+    #[arg(long, value_name = "TIME", value_parser = lifetime)]
+    segment_lifetime: Option<Duration>,
+    /// Take the network down when this process ends, however it ends: `--owner $$` in a script
+    #[arg(long, value_name = "PID")]
+    owner: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    lab: LabName,
+}
+
+/// One AS, or every AS of the network (`None`).
+#[derive(Clone, Copy)]
+struct SomeAs(Option<IsdAsn>);
+
+fn some_as(text: &str) -> Result<SomeAs, String> {
+    if text == "all" {
+        return Ok(SomeAs(None));
+    }
+    let isd_as = text.parse().map(|isd_as| SomeAs(Some(isd_as)));
+    isd_as.map_err(|_| format!("{text:?} is no AS: write for example 1-ff00:0:110, or all"))
+}
+
+/// The named ASes.
+fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
+    let named: Option<Vec<IsdAsn>> = named.iter().map(|some| some.0).collect();
+    named.unwrap_or_else(|| network.ases.iter().map(|a| a.isd_as).collect())
+}
+
+/// Brings the network up, and prints its hosts.
+pub fn run(args: UpArgs) -> Result<(), Failure> {
+    let network = &files::topology(&args.topology)?;
+    let mut options = Options::new(process::program()?)
+        .with_name(args.lab.name)
+        .with_no_router(ases(network, &args.no_router))
+        .with_no_control(ases(network, &args.no_control));
+    if let Some(lifetime) = args.segment_lifetime {
+        options = options.with_segment_lifetime(lifetime);
+    }
+    if let Some(pid) = args.owner {
+        options = options.with_owner(pid);
+    }
+    let up = Lab::up(network, &options)?;
+    let lab = &up.lab;
+    if up.cleared {
+        errln!(
+            "hawser: the earlier lab {} had lost its supervisor: what was left of it was cleared away",
+            lab.name()
+        );
+    }
+    let hosts = lab.hosts()?;
+    let host = |a: &As| {
+        hosts
+            .get(&a.isd_as)
+            .map_or_else(String::new, ToString::to_string)
+    };
+    if args.json {
+        let ases = network.ases.iter().map(|a| {
+            json!({"isd_as": a.isd_as.to_string(), "core": a.core, "host": host(a), "note": a.note})
+        });
+        let object = json!({
+            "name": lab.name(),
+            "dir": lab.dir(),
+            "links": network.links.len(),
+            "ases": ases.collect::<Vec<_>>(),
+        });
+        outln!("{object:#}");
+        return Ok(());
+    }
+    outln!(
+        "lab {} is up: {} ASes, {} links",
+        lab.name(),
+        network.ases.len(),
+        network.links.len()
+    );
+    for a in &network.ases {
+        let host = host(a);
+        let note = a.note.as_deref().unwrap_or_default();
+        outln!("  {:<18} {host:<16} {note}", a.isd_as.to_string());
+    }
+    match up.dead_links.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::job(format!(
+            "{} of {} links did not come up: {}; the lab stays, see `hawser lab status --name {}`",
+            up.dead_links.len(),
+            network.links.len(),
+            up.dead_links.join(", "),
+            lab.name()
+        ))),
+    }
+}
