@@ -10,14 +10,16 @@ mod connections;
 mod content;
 mod event;
 mod fill;
+mod health;
 mod inputs;
 mod net;
-mod path;
+mod orders;
 mod policy;
 mod remotes;
 mod report;
 mod seeding;
 mod state;
+mod subflow;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -33,12 +35,13 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use self::blame::Blame;
-use self::conn::{Conn, Origin};
+use self::conn::Conn;
 use self::connections::Connections;
 use self::event::Event;
 use self::net::Net;
-use self::remotes::Remotes;
+use self::remotes::remotes;
 pub(crate) use self::state::Swarm;
+use self::subflow::{Dialed, Peer, Subflows};
 pub(crate) use self::tally::{Reporter, Tally};
 use self::uploads::{Serving, Uploads};
 use crate::address::PeerAddr;
@@ -86,9 +89,9 @@ impl<T: Transport> Swarm<T> {
         let verified = shared.offered();
         let now = Instant::now();
         let tally = Tally::new(metainfo.pieces, &verified, now);
-        let mut remotes = Remotes::new(peers, select_by, &paths);
+        let mut remotes = remotes(peers, select_by, &paths);
         if verified.is_full() {
-            remotes.all_mut().for_each(|r| r.set_complete(false));
+            remotes.values_mut().for_each(|r| r.set_complete(false));
         }
         let uploads = Uploads::new(paths.clone(), now);
         let mut swarm = Self {
@@ -102,6 +105,7 @@ impl<T: Transport> Swarm<T> {
             disk,
             remotes,
             conns: Connections::new(),
+            subflows: Subflows::default(),
             uploads,
             blame: Blame::default(),
             inbox,
@@ -109,7 +113,7 @@ impl<T: Transport> Swarm<T> {
             tally,
             seeding: None,
             alive_at: now,
-            endpoint_closed: false,
+            failure: None,
         };
         swarm.watch_all();
         Ok(swarm)
@@ -141,7 +145,7 @@ impl<T: Transport> Swarm<T> {
             true => ("done", Phase::Done),
             false => ("stopped", Phase::Stopped),
         };
-        for conn in self.conns.values() {
+        for conn in self.conns.open.values() {
             conn.connection.close(CloseCode::Plain, reason);
         }
         if let Some(content) = self.shared.content.get() {
@@ -174,6 +178,9 @@ impl<T: Transport> Swarm<T> {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(AT_ONCE);
         while !self.is_over() {
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
             let mut ticked = false;
             tokio::select! {
                 _ = self.inbox.recv_many(&mut batch, AT_ONCE) => {}
@@ -181,10 +188,10 @@ impl<T: Transport> Swarm<T> {
             }
             let now = Instant::now();
             for event in batch.drain(..) {
-                self.handle(event, now)?;
+                self.handle(event, now);
             }
             if ticked {
-                self.tick(now)?;
+                self.tick(now);
             }
             self.obey(now);
             self.fill(now, ticked);
@@ -200,29 +207,19 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn handle(&mut self, event: Event<T>, now: Instant) -> Result<(), DownloadError> {
+    fn handle(&mut self, event: Event<T>, now: Instant) {
         match event {
-            Event::Offers {
-                remote,
-                paths,
-                trouble,
-            } => self.offered(remote, &paths, trouble, now)?,
+            Event::Offers { to, paths, trouble } => self.offered(to, &paths, trouble, now),
             Event::Incoming(connection) => self.incoming(connection),
-            Event::Dialed { dialed, result } => self.dialed(dialed, result, now)?,
-            Event::OffersBack { downloader, paths } => {
-                self.offered_back(downloader, &paths, now);
-            }
-            Event::DialedBack { dialed, result } => self.dialed_back(dialed, result, now)?,
-            Event::Accepted(Ok(session)) => {
+            Event::Dialed { dialed, result } => self.dialed(dialed, result, now),
+            Event::Accepted(session) => {
                 self.conns.handshaking -= 1;
-                self.join(session, Origin::Accepted, now)?;
-            }
-            Event::Accepted(Err((peer, gone))) => {
-                self.conns.handshaking -= 1;
-                tracing::debug!(%peer, %gone, "a connection came to nothing");
+                if let Some(session) = session {
+                    self.join(session, None, now);
+                }
             }
             Event::Input(conn, Inputs { inputs, room }) => {
-                if let Some(known) = self.conns.get_mut(&conn) {
+                if let Some(known) = self.conns.open.get_mut(&conn) {
                     let is_new = known.observe(now);
                     if is_new && known.is_busy() {
                         self.alive_at = now;
@@ -231,23 +228,22 @@ impl<T: Transport> Swarm<T> {
                         self.recover(conn, now);
                     }
                     for input in inputs {
-                        self.take_input(conn, input, room.as_ref(), now)?;
+                        self.take_input(conn, input, room.as_ref(), now);
                     }
                     self.conns.touch(conn);
                 }
             }
-            Event::Gone(conn, gone) => self.gone(conn, &gone, now)?,
-            Event::Disk(event) => self.disk_says(event, now)?,
-            Event::NoMoreIncoming => self.endpoint_closed = true,
+            Event::Gone(conn, gone) => self.gone(conn, &gone, now),
+            Event::Disk(event) => self.disk_says(event, now),
+            Event::NoMoreIncoming => self.failure = Some(DownloadError::EndpointClosed),
         }
-        Ok(())
     }
 
-    fn tick(&mut self, now: Instant) -> Result<(), DownloadError> {
+    fn tick(&mut self, now: Instant) {
         self.net.reap();
         let mut silent = Vec::new();
         let mut recovered = Vec::new();
-        for (id, conn) in self.conns.iter_mut() {
+        for (id, conn) in self.conns.open.iter_mut() {
             let is_new = conn.observe(now);
             if is_new && conn.is_busy() {
                 self.alive_at = now;
@@ -268,9 +264,6 @@ impl<T: Transport> Swarm<T> {
         self.check_limits(now);
         self.settle(now);
         self.report(now, None);
-        if self.endpoint_closed {
-            return Err(DownloadError::EndpointClosed);
-        }
         if self.is_hopeful(now) {
             self.alive_at = now;
         }
@@ -278,39 +271,46 @@ impl<T: Transport> Swarm<T> {
             && now.saturating_duration_since(self.alive_at) > after
         {
             let peers = self.troubles();
-            return Err(match self.conns.is_empty() {
-                true => DownloadError::NoPeer(after, peers),
-                false => DownloadError::NoProgress(after, peers),
-            });
+            self.failure
+                .get_or_insert(match self.conns.open.is_empty() {
+                    true => DownloadError::NoPeer(after, peers),
+                    false => DownloadError::NoProgress(after, peers),
+                });
         }
-        Ok(())
     }
 
     /// A session is up: from now on it is a path-level peer.
     fn join(
         &mut self,
         session: Session<T::Connection>,
-        origin: Origin,
+        dialed: Option<Dialed>,
         now: Instant,
-    ) -> Result<Option<ConnId>, DownloadError> {
-        let key = session.connection.key();
+    ) -> Option<ConnId> {
+        let group = self.conns.group(session.connection.key());
         let from = session.connection.peer();
-        let from_banned = origin == Origin::Accepted && self.blame.is_host_banned(from);
-        if self.blame.is_banned(&key) || from_banned || self.remotes.is_banned(from) {
+        let from_banned = dialed.is_none() && self.blame.is_host_banned(from);
+        let mut at_address = self.remotes.values().filter(|remote| remote.addr == from);
+        let is_banned = from_banned
+            || self.blame.banned.contains(&group)
+            || at_address.any(|remote| remote.banned.is_some());
+        if is_banned {
             session.connection.close(CloseCode::Banned, "banned");
-            if let Origin::Dialed(dialed) = origin {
-                self.ban_remote(dialed.remote, "it has the key of a peer that was dropped")?;
+            if let Some(Dialed {
+                to: Peer::Remote(id),
+                ..
+            }) = dialed
+            {
+                self.ban_remote(id, "it has the key of a peer that was dropped");
             }
-            return Ok(None);
+            return None;
         }
         let offered = self.shared.offered();
         if session.offered.iter().any(|piece| !offered.has(piece)) {
             session
                 .connection
                 .close(CloseCode::Withdrawn, content::WITHDRAWN);
-            return Ok(None);
+            return None;
         }
-        let group = self.conns.group(key);
         let connection = Arc::clone(&session.connection);
         let counts = Arc::new(Counts::default());
         let (messages, outbox) = mpsc::unbounded_channel();
@@ -318,7 +318,7 @@ impl<T: Transport> Swarm<T> {
         let serving = Serving::new(session.extended, Arc::clone(&asked), now);
         let conn = Conn::new(
             connection,
-            origin,
+            dialed,
             group,
             Arc::clone(&counts),
             serving,
@@ -335,7 +335,7 @@ impl<T: Transport> Swarm<T> {
         self.greet(id, now);
         self.tally.connections += 1;
         self.net.run(id, session, counts, asked, outbox);
-        Ok(Some(id))
+        Some(id)
     }
 
     /// Our extended handshake for a peer (BEP 10).
@@ -360,8 +360,8 @@ impl<T: Transport> Swarm<T> {
             connection.close(CloseCode::PathRefused, policy::REFUSED);
             return;
         }
-        let accepted = self.conns.values();
-        let accepted = accepted.filter(|conn| conn.origin == Origin::Accepted);
+        let conns = self.conns.open.values();
+        let accepted = conns.filter(|conn| conn.dialed.is_none());
         if accepted.count() + self.conns.handshaking >= MOST_ACCEPTED {
             connection.close(CloseCode::TooMany, "too many connections");
             return;

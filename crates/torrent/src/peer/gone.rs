@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hawser_manager::Failure;
 use thiserror::Error;
 
 use crate::close::{CloseCode, Closed};
@@ -34,7 +35,7 @@ pub(crate) enum Gone {
 
 impl Gone {
     /// The connection ended, for a reason that is not the peer's.
-    pub(super) fn closed(text: impl Into<String>) -> Self {
+    pub fn closed(text: impl Into<String>) -> Self {
         Self::Closed(Closed::plain(text))
     }
 
@@ -50,6 +51,15 @@ impl Gone {
             Self::Broke(_) => CloseCode::Banned,
             Self::Disk(_) => CloseCode::Storage,
             Self::Ourselves | Self::Silent | Self::Closed(_) => CloseCode::Plain,
+        }
+    }
+
+    /// What that means for the path manager, where the peer was dialed and no session came of it.
+    pub fn failure(&self) -> Failure {
+        match self {
+            Self::Closed(closed) if closed.code == CloseCode::PathRefused => Failure::Refused,
+            Self::Closed(_) => Failure::Failed,
+            _ => Failure::Rejected,
         }
     }
 

@@ -13,9 +13,9 @@ use crate::picker::GroupId;
 /// Peers that are banned, and what is held against others.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
-    banned: HashSet<[u8; 32]>,
+    pub banned: HashSet<GroupId>,
     /// Hosts of IP peers that sent wrong data: they would connect again from another port.
-    hosts: HashSet<IpAddr>,
+    pub hosts: HashSet<IpAddr>,
     suspects: HashMap<u32, Suspect>,
 }
 
@@ -72,20 +72,6 @@ impl Blame {
         let guilty = suspect.guilty(&digests);
         self.suspects.remove(&piece);
         guilty
-    }
-
-    /// A peer is not spoken to any more.
-    pub fn ban(&mut self, key: [u8; 32]) {
-        self.banned.insert(key);
-    }
-
-    pub fn is_banned(&self, key: &[u8; 32]) -> bool {
-        self.banned.contains(key)
-    }
-
-    /// Nobody at that host is let in any more.
-    pub fn ban_host(&mut self, host: IpAddr) {
-        self.hosts.insert(host);
     }
 
     /// Whether a connection from there is refused. Others at the same host that are

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::remotes::Dialed;
-use super::uploads::{DialedBack, Serving};
+use super::remotes::RemoteId;
+use super::subflow::{Dialed, Peer};
+use super::uploads::Serving;
 use crate::peer::{Counts, Outgoing};
 use crate::picker::GroupId;
 use crate::pipeline::{self, Meter, Subflow};
@@ -35,22 +36,12 @@ const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::fro
 /// round trips if that is longer, is stalled.
 const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
 
-/// Where a connection comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// We dialed one of the remotes.
-    Dialed(Dialed),
-    /// We dialed a downloader.
-    Back(DialedBack),
-    /// The peer dialed us.
-    Accepted,
-}
-
 /// A path-level peer we are connected to.
 #[derive(Debug)]
 pub(super) struct Conn<C> {
     pub connection: Arc<C>,
-    pub origin: Origin,
+    /// What it was dialed as; `None` if the peer opened it.
+    pub dialed: Option<Dialed>,
     pub group: GroupId,
     pub counts: Arc<Counts>,
     /// Who chooses paths, and whether the peer may ask for blocks.
@@ -100,7 +91,7 @@ pub(super) struct Shown {
 impl<C: Connection> Conn<C> {
     pub fn new(
         connection: Arc<C>,
-        origin: Origin,
+        dialed: Option<Dialed>,
         group: GroupId,
         counts: Arc<Counts>,
         serving: Serving,
@@ -109,7 +100,7 @@ impl<C: Connection> Conn<C> {
         let now = serving.since;
         Self {
             connection,
-            origin,
+            dialed,
             group,
             counts,
             serving,
@@ -133,10 +124,20 @@ impl<C: Connection> Conn<C> {
         }
     }
 
-    /// Whether we dialed it to download from a peer the user named; such connections are counted
-    /// with the paths to it.
-    pub fn is_of_remote(&self) -> bool {
-        matches!(self.origin, Origin::Dialed(..))
+    /// The remote it was dialed to, if it was. Such connections are counted with its paths.
+    pub fn remote(&self) -> Option<(RemoteId, Dialed)> {
+        match self.dialed? {
+            dialed @ Dialed {
+                to: Peer::Remote(id),
+                ..
+            } => Some((id, dialed)),
+            _ => None,
+        }
+    }
+
+    /// Bytes of blocks sent over it.
+    pub fn uploaded(&self) -> u64 {
+        self.counts.uploaded.load(Ordering::Relaxed)
     }
 
     /// Sends messages; they are lost when the connection has ended, which its task reports.
@@ -269,7 +270,7 @@ impl<C: Connection> Conn<C> {
 
     /// Updates the rates for display, `elapsed` after the last time.
     pub fn show(&mut self, elapsed: Duration) {
-        let up = self.counts.uploaded.load(Ordering::Relaxed);
+        let up = self.uploaded();
         let shown = &mut self.shown;
         let new = (self.bytes - shown.counted_down, up - shown.counted_up);
         (shown.counted_down, shown.counted_up) = (self.bytes, up);

@@ -1,6 +1,6 @@
 //! The connections that are open, and whose they are.
 
-use std::collections::{HashMap, HashSet, hash_map};
+use std::collections::{HashMap, HashSet};
 
 use super::conn::Conn;
 use crate::picker::{ConnId, GroupId};
@@ -8,7 +8,7 @@ use crate::picker::{ConnId, GroupId};
 /// The connections that are open, and whose they are.
 #[derive(Debug)]
 pub(super) struct Connections<C> {
-    open: HashMap<ConnId, Conn<C>>,
+    pub open: HashMap<ConnId, Conn<C>>,
     /// Those that may have room for requests.
     touched: HashSet<ConnId>,
     /// By the key of its certificate, every peer that ever was connected.
@@ -41,42 +41,6 @@ impl<C> Connections<C> {
         self.open.remove(id)
     }
 
-    pub fn get(&self, id: &ConnId) -> Option<&Conn<C>> {
-        self.open.get(id)
-    }
-
-    pub fn get_mut(&mut self, id: &ConnId) -> Option<&mut Conn<C>> {
-        self.open.get_mut(id)
-    }
-
-    pub fn iter(&self) -> hash_map::Iter<'_, ConnId, Conn<C>> {
-        self.open.iter()
-    }
-
-    pub fn iter_mut(&mut self) -> hash_map::IterMut<'_, ConnId, Conn<C>> {
-        self.open.iter_mut()
-    }
-
-    pub fn keys(&self) -> hash_map::Keys<'_, ConnId, Conn<C>> {
-        self.open.keys()
-    }
-
-    pub fn values(&self) -> hash_map::Values<'_, ConnId, Conn<C>> {
-        self.open.values()
-    }
-
-    pub fn values_mut(&mut self) -> hash_map::ValuesMut<'_, ConnId, Conn<C>> {
-        self.open.values_mut()
-    }
-
-    pub fn len(&self) -> usize {
-        self.open.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
-    }
-
     /// A connection may have room for requests.
     pub fn touch(&mut self, id: ConnId) {
         self.touched.insert(id);
@@ -96,17 +60,5 @@ impl<C> Connections<C> {
     pub fn group(&mut self, key: [u8; 32]) -> GroupId {
         let next = self.groups.len() as GroupId;
         *self.groups.entry(key).or_insert(next)
-    }
-
-    /// The peer with this key, if it was connected before.
-    pub fn known_group(&self, key: &[u8; 32]) -> Option<GroupId> {
-        self.groups.get(key).copied()
-    }
-
-    /// The key of a peer.
-    pub fn key(&self, group: GroupId) -> Option<[u8; 32]> {
-        let mut keys = self.groups.iter();
-        keys.find(|(_, known)| **known == group)
-            .map(|(key, _)| *key)
     }
 }

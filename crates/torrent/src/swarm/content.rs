@@ -53,12 +53,12 @@ impl<T: Transport> Swarm<T> {
             self.shared.offer(*piece, content.is_offered(*piece));
         }
         let lacks = |id: &ConnId| news.withdrawn.iter().any(|p| !self.picker.has(*id, *p));
-        let misled: Vec<ConnId> = self.conns.keys().copied().filter(lacks).collect();
+        let misled: Vec<ConnId> = self.conns.open.keys().copied().filter(lacks).collect();
         misled
             .into_iter()
             .for_each(|id| self.drop_conn(id, CloseCode::Withdrawn, WITHDRAWN));
         let offered = self.shared.offered();
-        for (id, conn) in self.conns.iter() {
+        for (id, conn) in self.conns.open.iter() {
             let restored = news.restored.iter().copied();
             let restored = restored.filter(|p| offered.has(*p) && !self.picker.has(*id, *p));
             conn.send(restored.map(Message::Have));

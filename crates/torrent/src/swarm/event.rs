@@ -1,12 +1,10 @@
 //! What the tasks of a torrent report to its owner.
 
-use hawser_manager::Failure;
+use std::sync::Arc;
+
 use hawser_store::{DiskEvent, Hash};
 
-use super::remotes::{Dialed, Offered, RemoteId};
-use super::uploads::{DialedBack, Downloader};
-use crate::address::PeerAddr;
-use crate::close::{CloseCode, Closed};
+use super::subflow::{Dialed, Peer};
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Inputs, Session};
 use crate::picker::ConnId;
@@ -14,48 +12,24 @@ use crate::transport::Transport;
 
 /// What happens.
 pub(super) enum Event<T: Transport> {
+    /// What is offered to a peer now, and why nothing is.
     Offers {
-        remote: RemoteId,
-        paths: Offered<T::Path>,
+        to: Peer,
+        paths: Arc<Vec<T::Path>>,
         trouble: Option<String>,
     },
     Incoming(T::Connection),
     Dialed {
         dialed: Dialed,
-        result: Result<Session<T::Connection>, DialError>,
+        result: DialResult<T>,
     },
-    /// What is offered to a downloader.
-    OffersBack {
-        downloader: Downloader,
-        paths: Offered<T::Path>,
-    },
-    DialedBack {
-        dialed: DialedBack,
-        result: Result<Session<T::Connection>, DialError>,
-    },
-    Accepted(Result<Session<T::Connection>, (PeerAddr, Gone)>),
+    /// The handshake with a peer that connected is over; `None` if it came to nothing.
+    Accepted(Option<Session<T::Connection>>),
     Input(ConnId, Inputs),
     Gone(ConnId, Gone),
     Disk(DiskEvent<Hash<Metainfo>>),
     NoMoreIncoming,
 }
 
-/// Why dialing came to nothing.
-pub(super) enum DialError {
-    NotConnected(String),
-    Handshake(Gone),
-}
-
-impl DialError {
-    /// The class for the path manager, and a text for people.
-    pub fn failure(self) -> (Failure, String) {
-        match self {
-            Self::NotConnected(reason) => (Failure::Failed, reason),
-            Self::Handshake(Gone::Closed(Closed { code, text })) => match code {
-                CloseCode::PathRefused => (Failure::Refused, text),
-                _ => (Failure::Failed, text),
-            },
-            Self::Handshake(gone) => (Failure::Rejected, gone.to_string()),
-        }
-    }
-}
+/// What a dial comes to.
+pub(super) type DialResult<T> = Result<Session<<T as Transport>::Connection>, Gone>;

@@ -33,9 +33,9 @@ impl<T: Transport> Swarm<T> {
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
         let (blocks, seconds) = NEAR_END;
         let enough = (self.tally.total_rate() * seconds / f64::from(BLOCK)) as u64;
-        if left > enough.max(blocks * self.conns.len() as u64) {
+        if left > enough.max(blocks * self.conns.open.len() as u64) {
             let ids: Vec<ConnId> = if all {
-                self.conns.keys().copied().collect()
+                self.conns.open.keys().copied().collect()
             } else {
                 self.conns.take_touched()
             };
@@ -48,6 +48,7 @@ impl<T: Transport> Swarm<T> {
     /// Whether blocks may be asked for over a connection.
     fn is_usable(&self, id: ConnId) -> bool {
         self.conns
+            .open
             .get(&id)
             .is_some_and(|c| c.unchoked && c.stalled.is_none() && !c.retiring && !c.held)
             && self.picker.is_interesting(id)
@@ -55,13 +56,13 @@ impl<T: Transport> Swarm<T> {
 
     fn fill_one(&mut self, id: ConnId, now: Instant) -> usize {
         let asked = self.picker.asked(id);
-        if let Some(conn) = self.conns.get_mut(&id) {
+        if let Some(conn) = self.conns.open.get_mut(&id) {
             conn.set_asked(asked, now);
         }
         if !self.is_usable(id) {
             return 0;
         }
-        let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
+        let depth = self.conns.open.get(&id).map_or(0, |conn| conn.depth(now));
         let more = depth.saturating_sub(asked).min(blocks(self.room(id).new));
         let requests = self.picker.pick(id, more);
         self.ask(id, &requests, now);
@@ -72,14 +73,14 @@ impl<T: Transport> Swarm<T> {
     /// nothing left to ask for helps out where that comes sooner.
     fn fill_by_plan(&mut self, now: Instant) -> usize {
         let mut subflows: HashMap<ConnId, Subflow> = HashMap::new();
-        let ids: Vec<ConnId> = self.conns.keys().copied().collect();
+        let ids: Vec<ConnId> = self.conns.open.keys().copied().collect();
         for id in ids {
             let asked = self.picker.asked(id);
-            if let Some(conn) = self.conns.get_mut(&id) {
+            if let Some(conn) = self.conns.open.get_mut(&id) {
                 conn.set_asked(asked, now);
             }
             if self.is_usable(id)
-                && let Some(conn) = self.conns.get(&id)
+                && let Some(conn) = self.conns.open.get(&id)
             {
                 subflows.insert(id, conn.subflow(asked, now));
             }
@@ -101,7 +102,7 @@ impl<T: Transport> Swarm<T> {
         let free = self.picker.free_blocks();
         let mut sum = 0;
         for id in order {
-            let depth = self.conns.get(&id).map_or(0, |conn| conn.depth(now));
+            let depth = self.conns.open.get(&id).map_or(0, |conn| conn.depth(now));
             let share = plan.share(&subflows[&id], depth, free);
             let mut requests = self.picker.pick(id, share.min(blocks(self.room(id).new)));
             let mut asked = subflows[&id].asked + requests.len();
@@ -129,7 +130,7 @@ impl<T: Transport> Swarm<T> {
 
     fn ask(&mut self, id: ConnId, requests: &[Request], now: Instant) {
         let asked = self.picker.asked(id);
-        if let Some(conn) = self.conns.get_mut(&id) {
+        if let Some(conn) = self.conns.open.get_mut(&id) {
             conn.send(requests.iter().copied().map(Message::Request));
             conn.set_asked(asked, now);
         }

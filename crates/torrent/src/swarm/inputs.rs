@@ -5,8 +5,6 @@ use std::time::Instant;
 
 use hawser_store::{DiskEvent, Hash, Reservation};
 
-use super::conn::Origin;
-use super::remotes::Dialed;
 use super::state::Swarm;
 use crate::error::DownloadError;
 use crate::metainfo::Metainfo;
@@ -27,17 +25,15 @@ impl<T: Transport> Swarm<T> {
         input: Input,
         room: Option<&Reservation>,
         now: Instant,
-    ) -> Result<(), DownloadError> {
-        let Some(known) = self.conns.get_mut(&conn) else {
-            return Ok(());
+    ) {
+        let Some(known) = self.conns.open.get_mut(&conn) else {
+            return;
         };
         match input {
             Input::Block { request, data } => {
                 known.bytes += data.len() as u64;
-                if let Origin::Dialed(Dialed { remote, path, .. }) = known.origin
-                    && let Some(remote) = self.remotes.get_mut(remote)
-                {
-                    remote.paths.delivered(path, data.len() as u64);
+                if let Some((remote, dialed)) = self.remote_of(conn) {
+                    remote.paths.delivered(dialed.path, data.len() as u64);
                 }
                 return self.arrived(conn, request, data, room, now);
             }
@@ -76,12 +72,11 @@ impl<T: Transport> Swarm<T> {
                 self.introduced(conn, theirs.multipath, now);
             }
         }
-        Ok(())
     }
 
     fn show_interest(&mut self, conn: ConnId) {
         let interesting = self.picker.is_interesting(conn);
-        if let Some(known) = self.conns.get_mut(&conn)
+        if let Some(known) = self.conns.open.get_mut(&conn)
             && known.interested != interesting
         {
             known.interested = interesting;
@@ -100,12 +95,12 @@ impl<T: Transport> Swarm<T> {
         data: bytes::Bytes,
         room: Option<&Reservation>,
         now: Instant,
-    ) -> Result<(), DownloadError> {
+    ) {
         self.tally.fetched_bytes += data.len() as u64;
         match self.picker.receive(conn, request, now) {
             Arrival::New { cancel, complete } => {
                 for (other, request) in cancel {
-                    if let Some(other_conn) = self.conns.get_mut(&other) {
+                    if let Some(other_conn) = self.conns.open.get_mut(&other) {
                         other_conn.send([Message::Cancel(request)]);
                         self.conns.touch(other);
                     }
@@ -133,26 +128,20 @@ impl<T: Transport> Swarm<T> {
                 return self.gone(conn, &Gone::Broke(fault), now);
             }
         }
-        Ok(())
     }
 
-    pub(super) fn disk_says(
-        &mut self,
-        event: DiskEvent<Hash<Metainfo>>,
-        now: Instant,
-    ) -> Result<(), DownloadError> {
+    pub(super) fn disk_says(&mut self, event: DiskEvent<Hash<Metainfo>>, now: Instant) {
         match event {
             DiskEvent::Checked { range, is_right } => match is_right {
                 true => self.verified(range, now),
-                false => self.failed(range)?,
+                false => self.failed(range),
             },
             DiskEvent::Digests { range, digests } => {
                 let digests = digests.into_iter().map(Into::into);
-                self.compare(range, digests.collect())?;
+                self.compare(range, digests.collect());
             }
-            DiskEvent::Failed(error) => return Err(DownloadError::Store(error)),
+            DiskEvent::Failed(error) => drop(self.failure.replace(DownloadError::Store(error))),
         }
-        Ok(())
     }
 
     fn verified(&mut self, piece: u32, now: Instant) {
@@ -161,7 +150,9 @@ impl<T: Transport> Swarm<T> {
         let missing = !self.picker.verified().is_full();
         self.shared.fetching.store(missing, Ordering::Relaxed);
         if !missing {
-            self.remotes.all_mut().for_each(|r| r.set_complete(false));
+            self.remotes
+                .values_mut()
+                .for_each(|r| r.set_complete(false));
         }
         self.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.pieces.size(piece));
@@ -171,10 +162,11 @@ impl<T: Transport> Swarm<T> {
         // Who has it already need not know.
         let others = self
             .conns
+            .open
             .iter()
             .filter(|(id, _)| !self.picker.has(**id, piece));
         others.for_each(|(_, conn)| conn.send([Message::Have(piece)]));
-        let ids: Vec<ConnId> = self.conns.keys().copied().collect();
+        let ids: Vec<ConnId> = self.conns.open.keys().copied().collect();
         ids.into_iter().for_each(|id| self.show_interest(id));
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::event::{DialError, Event};
-use super::remotes::Offered;
+use super::event::Event;
+use super::subflow::{Dialed, Peer};
 use crate::address::PeerAddr;
-use crate::peer::{self, Counts, Outgoing, Session, Shared, Side, Uploads};
+use crate::peer::{self, Counts, Gone, Outgoing, Session, Shared, Side, Uploads};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
 use crate::wire::Message;
@@ -17,9 +17,6 @@ use crate::wire::Message;
 /// Connecting and the handshake together may take this long; a dial that hangs must end, so that
 /// the path is tried again.
 const DIAL_TIME: Duration = Duration::from_secs(15);
-
-/// What a dial comes to.
-pub(super) type DialResult<T> = Result<Session<<T as Transport>::Connection>, DialError>;
 
 /// The tasks of a torrent. They end with it.
 pub(super) struct Net<T: Transport> {
@@ -42,11 +39,7 @@ impl<T: Transport> Net<T> {
 
     /// Reports the paths that are offered to a peer, now and whenever they change, and why there
     /// are none, if so.
-    pub fn watch(
-        &mut self,
-        peer: PeerAddr,
-        event: impl Fn(Offered<T::Path>, Option<String>) -> Event<T> + Send + 'static,
-    ) -> AbortHandle {
+    pub fn watch(&mut self, to: Peer, peer: PeerAddr) -> AbortHandle {
         let (transport, events) = (self.transport.clone(), self.events.clone());
         self.tasks.spawn(async move {
             let mut offers = transport.offers(peer);
@@ -57,7 +50,8 @@ impl<T: Transport> Net<T> {
                 if empty && trouble.is_none() {
                     trouble = transport.lookup(peer).await.err();
                 }
-                let event = event(paths, trouble.take().filter(|_| empty));
+                let trouble = trouble.take().filter(|_| empty);
+                let event = Event::Offers { to, paths, trouble };
                 if events.send(event).await.is_err() || offers.changed().await.is_err() {
                     return;
                 }
@@ -81,26 +75,25 @@ impl<T: Transport> Net<T> {
     /// Connects to a peer over a path and says the handshakes, ours with `introduction`.
     pub fn dial(
         &mut self,
+        dialed: Dialed,
         peer: PeerAddr,
         path: T::Path,
         introduction: Message,
-        event: impl FnOnce(DialResult<T>) -> Event<T> + Send + 'static,
     ) -> AbortHandle {
         let (transport, shared) = (self.transport.clone(), Arc::clone(&self.shared));
         let events = self.events.clone();
         self.tasks.spawn(async move {
             let connect = async {
                 let connection = transport.dial(peer, path).await;
-                let connection = connection.map_err(DialError::NotConnected)?;
-                let session = peer::establish(connection, Side::Dialed, &introduction, &shared);
-                session.await.map_err(DialError::Handshake)
+                let connection = connection.map_err(Gone::closed)?;
+                peer::establish(connection, Side::Dialed, &introduction, &shared).await
             };
             let result = tokio::time::timeout(DIAL_TIME, connect).await;
             let result = result.unwrap_or_else(|_| {
                 let reason = format!("no answer within {} s", DIAL_TIME.as_secs());
-                Err(DialError::NotConnected(reason))
+                Err(Gone::closed(reason))
             });
-            let _ = events.send(event(result)).await;
+            let _ = events.send(Event::Dialed { dialed, result }).await;
         })
     }
 
@@ -110,8 +103,10 @@ impl<T: Transport> Net<T> {
         self.tasks.spawn(async move {
             let from = connection.peer();
             let session = peer::establish(connection, Side::Accepted, &introduction, &shared).await;
-            let result = session.map_err(|gone| (from, gone));
-            let _ = events.send(Event::Accepted(result)).await;
+            if let Err(gone) = &session {
+                tracing::debug!(peer = %from, %gone, "a connection came to nothing");
+            }
+            let _ = events.send(Event::Accepted(session.ok())).await;
         });
     }
 

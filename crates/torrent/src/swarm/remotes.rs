@@ -1,17 +1,12 @@
-//! The peers that are dialed, each with the paths to it and the subflows over them.
-//!
-//! Which paths are used is decided by the path manager; here are the connections that follow.
+//! The peers that are dialed, each with the paths to it.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hawser_manager::{Demand, PathOptions, PathSet, Replace, SelectBy, SubflowId};
-use hawser_path::{Decision, Fingerprint, Path, Reason, Select, Verdict};
-use tokio::task::AbortHandle;
+use hawser_manager::{Demand, PathOptions, PathSet, Replace, SelectBy};
+use hawser_path::{Decision, Path, Reason, Select, Verdict};
 
 use crate::address::PeerAddr;
-use crate::picker::ConnId;
 use crate::reason;
 
 /// A connection to an IP peer over which nothing comes is closed after this long, and the peer is
@@ -22,24 +17,6 @@ const SILENT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RemoteId(usize);
 
-/// The paths as the transport offers them, shared.
-pub(super) type Offered<P> = Arc<Vec<P>>;
-
-/// A subflow over which a remote was dialed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Dialed {
-    pub remote: RemoteId,
-    pub subflow: SubflowId,
-    pub path: Fingerprint,
-}
-
-/// Where a subflow is.
-#[derive(Debug)]
-pub(super) enum Subflow {
-    Dialing(AbortHandle),
-    Open(ConnId),
-}
-
 /// An address-level peer that is dialed.
 #[derive(Debug)]
 pub(super) struct Remote<P> {
@@ -49,55 +26,27 @@ pub(super) struct Remote<P> {
     /// Why no path to it is known.
     pub no_path: Option<String>,
     pub paths: PathSet<P>,
-    /// What became of the subflows that were ordered, until they end.
-    pub subflows: HashMap<SubflowId, Subflow>,
 }
 
 /// All peers that are dialed.
-#[derive(Debug)]
-pub(super) struct Remotes<P>(BTreeMap<RemoteId, Remote<P>>);
+pub(super) type Remotes<P> = BTreeMap<RemoteId, Remote<P>>;
 
-impl<P: AsRef<Path> + Clone> Remotes<P> {
-    /// Those at these addresses, each once.
-    pub fn new(peers: Vec<PeerAddr>, select_by: SelectBy, paths: &PathOptions) -> Self {
-        let mut remotes: BTreeMap<RemoteId, Remote<P>> = BTreeMap::new();
-        for addr in peers {
-            if remotes.values().all(|known| known.addr != addr) {
-                remotes.insert(RemoteId(remotes.len()), Remote::new(addr, select_by, paths));
-            }
+/// Those at these addresses, each once.
+pub(super) fn remotes<P>(
+    peers: Vec<PeerAddr>,
+    select_by: SelectBy,
+    paths: &PathOptions,
+) -> Remotes<P>
+where
+    P: AsRef<Path> + Clone,
+{
+    let mut remotes = Remotes::new();
+    for addr in peers {
+        if remotes.values().all(|known: &Remote<P>| known.addr != addr) {
+            remotes.insert(RemoteId(remotes.len()), Remote::new(addr, select_by, paths));
         }
-        Self(remotes)
     }
-
-    pub fn iter(&self) -> impl Iterator<Item = (RemoteId, &Remote<P>)> {
-        self.0.iter().map(|(id, remote)| (*id, remote))
-    }
-
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (RemoteId, &mut Remote<P>)> {
-        self.0.iter_mut().map(|(id, remote)| (*id, remote))
-    }
-
-    pub fn all(&self) -> impl Iterator<Item = &Remote<P>> {
-        self.0.values()
-    }
-
-    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Remote<P>> {
-        self.0.values_mut()
-    }
-
-    pub fn get(&self, id: RemoteId) -> Option<&Remote<P>> {
-        self.0.get(&id)
-    }
-
-    pub fn get_mut(&mut self, id: RemoteId) -> Option<&mut Remote<P>> {
-        self.0.get_mut(&id)
-    }
-
-    /// Why a peer at this address is never spoken to again, if so.
-    pub fn is_banned(&self, addr: PeerAddr) -> bool {
-        let mut banned = self.all().filter(|remote| remote.banned.is_some());
-        banned.any(|remote| remote.addr == addr)
-    }
+    remotes
 }
 
 impl<P: AsRef<Path> + Clone> Remote<P> {
@@ -120,7 +69,6 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
             banned: None,
             no_path: None,
             paths: PathSet::new(options),
-            subflows: HashMap::new(),
         }
     }
 
@@ -150,14 +98,6 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
             false => Demand::Standby,
         };
         self.paths.set_demand(demand);
-    }
-
-    /// The connection of a subflow.
-    pub fn conn(&self, subflow: SubflowId) -> Option<ConnId> {
-        match self.subflows.get(&subflow)? {
-            Subflow::Open(conn) => Some(*conn),
-            Subflow::Dialing(_) => None,
-        }
     }
 
     /// ASes on a path, both ends included; 0 to an IP peer, as nothing is known of how IP packets

@@ -1,14 +1,14 @@
 //! What the owner reports of the torrent.
 
 use std::collections::HashSet;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hawser_manager::PathStatus;
 
 use super::conn::Conn;
-use super::remotes::Remote;
+use super::remotes::{Remote, RemoteId};
 use super::state::Swarm;
+use super::subflow::Peer;
 use super::tally::{Reporter, Tally, accepted_summary};
 use crate::picker::ConnId;
 use crate::progress::{
@@ -22,7 +22,10 @@ impl<T: Transport> Swarm<T> {
         let Some(elapsed) = self.tally.show(now, begins.is_some()) else {
             return;
         };
-        self.conns.values_mut().for_each(|conn| conn.show(elapsed));
+        self.conns
+            .open
+            .values_mut()
+            .for_each(|conn| conn.show(elapsed));
         match &self.reporter {
             Reporter::Download(sender) => {
                 let phase = begins.unwrap_or(match &self.seeding {
@@ -40,7 +43,7 @@ impl<T: Transport> Swarm<T> {
     /// The sums, with what each path carried, open connections included.
     pub fn tally(&self) -> Tally {
         let mut tally = self.tally.clone();
-        for remote in self.remotes.all() {
+        for remote in self.remotes.values() {
             for path in remote.paths.paths().filter(|path| path.bytes > 0) {
                 tally.carried(PathSummary {
                     peer: remote.addr,
@@ -51,7 +54,11 @@ impl<T: Transport> Swarm<T> {
                 });
             }
         }
-        let accepted = self.conns.values().filter(|conn| !conn.is_of_remote());
+        let accepted = self
+            .conns
+            .open
+            .values()
+            .filter(|conn| conn.remote().is_none());
         for conn in accepted.filter(|conn| conn.bytes > 0) {
             tally.carried(accepted_summary(conn));
         }
@@ -61,15 +68,14 @@ impl<T: Transport> Swarm<T> {
 
     /// Bytes of blocks sent so far.
     pub(super) fn uploaded(&self) -> u64 {
-        let open = self.conns.values();
-        let open = open.map(|conn| conn.counts.uploaded.load(Ordering::Relaxed));
-        self.tally.uploaded_bytes + open.sum::<u64>()
+        let open = self.conns.open.values();
+        self.tally.uploaded_bytes + open.map(Conn::uploaded).sum::<u64>()
     }
 
     fn progress(&self, now: Instant, phase: Phase) -> Progress {
         let mut paths = Vec::new();
         let mut idle_peers = Vec::new();
-        for remote in self.remotes.all() {
+        for (id, remote) in &self.remotes {
             let before = paths.len();
             let shown = remote.paths.paths();
             let shown = shown.filter(|it| it.offered || it.open.is_some() || it.bytes > 0);
@@ -78,7 +84,7 @@ impl<T: Transport> Swarm<T> {
             paths.extend(
                 of_remote
                     .into_iter()
-                    .map(|it| self.path_progress(remote, it)),
+                    .map(|it| self.path_progress(*id, remote, it)),
             );
             if paths.len() == before || remote.banned.is_some() {
                 idle_peers.push((remote.addr, remote.trouble()));
@@ -86,8 +92,9 @@ impl<T: Transport> Swarm<T> {
         }
         let mut accepted: Vec<_> = self
             .conns
+            .open
             .iter()
-            .filter(|(_, conn)| !conn.is_of_remote())
+            .filter(|(_, conn)| conn.remote().is_none())
             .collect();
         accepted.sort_by_key(|(id, _)| **id);
         for (id, conn) in accepted {
@@ -131,12 +138,13 @@ impl<T: Transport> Swarm<T> {
 
     fn path_progress(
         &self,
+        id: RemoteId,
         remote: &Remote<T::Path>,
         path: PathStatus<'_, T::Path>,
     ) -> PathProgress {
         let conn = path.open.and_then(|subflow| {
-            let id = remote.conn(subflow)?;
-            Some((id, self.conns.get(&id)?))
+            let id = self.subflows.conn(Peer::Remote(id), subflow)?;
+            Some((id, self.conns.open.get(&id)?))
         });
         let state = match conn {
             Some((id, conn)) => self.state_of(id, conn),
@@ -169,7 +177,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     fn seed_progress(&self) -> SeedProgress {
-        let mut conns: Vec<_> = self.conns.iter().collect();
+        let mut conns: Vec<_> = self.conns.open.iter().collect();
         conns.sort_by_key(|(id, _)| **id);
         let peers: Vec<SeedPeer> = conns
             .into_iter()
@@ -177,7 +185,7 @@ impl<T: Transport> Swarm<T> {
                 peer: conn.connection.peer(),
                 fingerprint: conn.connection.fingerprint(),
                 key: conn.connection.key(),
-                bytes: conn.counts.uploaded.load(Ordering::Relaxed),
+                bytes: conn.uploaded(),
                 rate: bits(conn.shown.up),
                 rtt: Some(conn.connection.rtt()),
                 decision: self
@@ -187,7 +195,7 @@ impl<T: Transport> Swarm<T> {
             })
             .collect();
         // What is connected is shown already.
-        let up = self.conns.values();
+        let up = self.conns.open.values();
         let up: HashSet<_> = up
             .map(|conn| (conn.group, conn.connection.fingerprint()))
             .collect();

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use hawser_store::Stamps;
 use tokio_util::sync::CancellationToken;
 
-use super::conn::Origin;
 use super::event::Event;
 use super::state::Swarm;
 use crate::close::CloseCode;
@@ -46,7 +45,7 @@ impl<T: Transport> Swarm<T> {
             end: None,
         });
         // A peer that is asked for nothing is not silent.
-        for conn in self.conns.values_mut() {
+        for conn in self.conns.open.values_mut() {
             conn.set_asked(0, now);
         }
         self.watch_content(stamps);
@@ -79,14 +78,12 @@ impl<T: Transport> Swarm<T> {
         if !self.is_complete() {
             return;
         }
-        let ids: Vec<ConnId> = self.conns.keys().copied().collect();
+        let ids: Vec<ConnId> = self.conns.open.keys().copied().collect();
         for id in ids {
             if !self.picker.has_all(id) {
                 continue;
             }
-            if let Some(Origin::Dialed(dialed)) = self.conns.get(&id).map(|conn| conn.origin)
-                && let Some(remote) = self.remotes.get_mut(dialed.remote)
-            {
+            if let Some((remote, _)) = self.remote_of(id) {
                 remote.set_complete(true);
             }
             self.drop_conn(id, CloseCode::Plain, BOTH_COMPLETE);
@@ -106,11 +103,11 @@ impl<T: Transport> Swarm<T> {
     /// Lets nobody ask for more, and waits until everybody has what was sent, or [`FAREWELL`] is
     /// over.
     async fn take_leave(&mut self) {
-        for conn in self.conns.values_mut() {
+        for conn in self.conns.open.values_mut() {
             conn.finish();
         }
         let leave = async {
-            while !self.conns.is_empty() {
+            while !self.conns.open.is_empty() {
                 match self.inbox.recv().await {
                     Some(Event::Gone(id, _)) => self.drop_conn(id, CloseCode::Plain, LIMIT),
                     Some(Event::Incoming(connection)) => connection.close(CloseCode::Plain, LIMIT),
@@ -121,7 +118,7 @@ impl<T: Transport> Swarm<T> {
         };
         if tokio::time::timeout(FAREWELL, leave).await.is_err() {
             tracing::debug!(
-                left = self.conns.len(),
+                left = self.conns.open.len(),
                 "peers did not take all that was sent"
             );
         }

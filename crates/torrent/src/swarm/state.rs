@@ -12,8 +12,10 @@ use super::connections::Connections;
 use super::event::Event;
 use super::net::Net;
 use super::remotes::Remotes;
+use super::subflow::Subflows;
 use super::tally::{Reporter, Tally};
 use super::uploads::Uploads;
+use crate::error::DownloadError;
 use crate::limits::Seeding;
 use crate::metainfo::Metainfo;
 use crate::peer::Shared;
@@ -40,6 +42,7 @@ pub(crate) struct Swarm<T: Transport> {
     pub(super) disk: Disk,
     pub(super) remotes: Remotes<T::Path>,
     pub(super) conns: Connections<T::Connection>,
+    pub(super) subflows: Subflows,
     /// The peers that download from here over paths that are chosen here.
     pub(super) uploads: Uploads<T::Path>,
     pub(super) blame: Blame,
@@ -49,5 +52,6 @@ pub(crate) struct Swarm<T: Transport> {
     pub(super) seeding: Option<Seeding>,
     /// When there last was progress, or reason to wait for it.
     pub(super) alive_at: Instant,
-    pub(super) endpoint_closed: bool,
+    /// Why it is to end although the goal is not reached.
+    pub(super) failure: Option<DownloadError>,
 }

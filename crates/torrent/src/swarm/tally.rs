@@ -1,6 +1,5 @@
 //! The sums over a torrent's work so far.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -98,8 +97,8 @@ impl Tally {
 
     /// A connection is gone.
     pub(super) fn leave<C: Connection>(&mut self, conn: &Conn<C>) {
-        self.uploaded_bytes += conn.counts.uploaded.load(Ordering::Relaxed);
-        if !conn.is_of_remote() && conn.bytes > 0 {
+        self.uploaded_bytes += conn.uploaded();
+        if conn.remote().is_none() && conn.bytes > 0 {
             self.carried(accepted_summary(conn));
         }
     }

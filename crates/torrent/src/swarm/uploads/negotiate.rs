@@ -2,15 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use hawser_endhost::ScionAddr;
 use hawser_manager::SelectBy;
 
-use super::{Announcement, Downloader};
+use super::{Announcement, Downloader, Known};
 use crate::address::PeerAddr;
 use crate::picker::{ConnId, GroupId};
-use crate::swarm::conn::Origin;
-use crate::swarm::event::Event;
 use crate::swarm::state::Swarm;
+use crate::swarm::subflow::{Dialed, Peer, Subflow};
 use crate::transport::{Connection, Transport};
 use crate::wire::Multipath;
 
@@ -28,27 +26,34 @@ impl<T: Transport> Swarm<T> {
     }
 
     fn is_multipath_over(&self, id: ConnId) -> bool {
-        let conn = self.conns.get(&id);
+        let conn = self.conns.open.get(&id);
         conn.is_some_and(|conn| self.is_multipath(conn.connection.peer()))
     }
 
     /// A connection is new: decides whether the peer may request blocks at once.
     pub(in crate::swarm) fn greet(&mut self, id: ConnId, now: Instant) {
         let multipath = self.is_multipath_over(id);
-        let Some(conn) = self.conns.get_mut(&id) else {
+        let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };
-        match conn.origin {
-            Origin::Back(dialed) => {
-                self.uploads.connected(dialed, id);
+        if let Some(Dialed { to, subflow, .. }) = conn.dialed {
+            self.subflows.insert(to, subflow, Subflow::Open(id));
+        }
+        match conn.dialed {
+            Some(Dialed {
+                to: Peer::Downloader(_),
+                subflow,
+                ..
+            }) => {
+                conn.serving.subflow = Some(subflow);
+                self.uploads.sharing.connected(subflow);
                 conn.unchoke();
             }
-            Origin::Dialed(_) | Origin::Accepted => {
-                let path = conn.connection.fingerprint();
-                self.uploads.accepted(conn.group, id, path);
+            _ => {
                 if !(multipath && conn.serving.extended) {
                     conn.unchoke();
                 }
+                self.serve_over(id);
             }
         }
         self.settle(now);
@@ -58,7 +63,7 @@ impl<T: Transport> Swarm<T> {
     pub(in crate::swarm) fn introduced(&mut self, id: ConnId, multipath: Option<u8>, now: Instant) {
         let ours = self.is_multipath_over(id);
         let wants = !self.is_complete();
-        let Some(conn) = self.conns.get_mut(&id) else {
+        let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };
         conn.serving.introduced = true;
@@ -67,8 +72,11 @@ impl<T: Transport> Swarm<T> {
         match conn.serving.multipath {
             Some(_) => {
                 let path = conn.connection.fingerprint();
-                if let Some((interfaces, decision)) = self.uploads.announcement(group, path) {
-                    conn.announce(interfaces, &decision.reason);
+                if let Some(Known { downloader, .. }) = self.uploads.known.get(&group)
+                    && let Some(offered) = self.uploads.sharing.path(*downloader, path)
+                    && let Some(decision) = self.uploads.sharing.decision(*downloader, path)
+                {
+                    conn.announce(&offered.as_ref().interfaces, &decision.reason);
                 }
                 if wants {
                     self.offer_over(id, group);
@@ -82,13 +90,13 @@ impl<T: Transport> Swarm<T> {
 
     /// Offers this side as a downloader, over one connection to each peer.
     fn offer_over(&mut self, id: ConnId, group: GroupId) {
-        let mut siblings = self.conns.values().filter(|conn| conn.group == group);
+        let mut siblings = self.conns.open.values().filter(|conn| conn.group == group);
         if siblings.any(|conn| conn.serving.offered) {
             return;
         }
         let (addr, paths) = (self.net.transport.local(), self.paths.subflows);
         if let Some(addr) = addr
-            && let Some(conn) = self.conns.get_mut(&id)
+            && let Some(conn) = self.conns.open.get_mut(&id)
         {
             conn.serving.offered = true;
             conn.send_multipath(&Multipath::Offer { addr, paths });
@@ -103,7 +111,7 @@ impl<T: Transport> Swarm<T> {
         now: Instant,
     ) {
         let ours = self.is_multipath_over(id);
-        let Some(conn) = self.conns.get_mut(&id) else {
+        let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };
         match message {
@@ -127,37 +135,20 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn add_downloader(&mut self, downloader: Downloader, max: usize, now: Instant) {
-        if self.uploads.set_max(downloader, max, now) {
-            return;
-        }
-        let addr: ScionAddr = downloader.addr;
-        let watch = self.net.watch(addr.into(), move |paths, trouble| {
-            if let Some(why) = trouble {
-                tracing::info!(peer = %addr, why, "no path to a downloader");
-            }
-            Event::OffersBack { downloader, paths }
-        });
-        let conns = self.conns.iter();
-        let conns = conns.filter(|(_, conn)| conn.group == downloader.group);
-        let conns = conns.map(|(id, conn)| (*id, conn.connection.fingerprint()));
-        self.uploads.join(downloader, max, watch, conns, now);
-    }
-
     /// Serves peers that do not offer themselves, and chooses paths to uploaders that do not.
     pub(super) fn decide_for_silent_peers(&mut self, now: Instant) {
-        for conn in self.conns.values_mut() {
+        for conn in self.conns.open.values_mut() {
             let age = now.saturating_duration_since(conn.serving.since);
             if age >= UNDECIDED && !self.uploads.has(conn.group) {
                 conn.unchoke();
             }
-            let Origin::Dialed(dialed) = conn.origin else {
+            let Some((remote, _)) = conn.remote() else {
                 continue;
             };
             let serving = &conn.serving;
             let answered = serving.introduced || age >= NO_ANSWER || !serving.extended;
             let chooses = serving.multipath.is_some() || !answered;
-            let remote = self.remotes.get_mut(dialed.remote);
+            let remote = self.remotes.get_mut(&remote);
             if remote.is_some_and(|remote| !chooses && remote.paths.choose_here()) {
                 tracing::info!(peer = %conn.connection.peer(),
                     "the peer does not choose paths for its uploads: chosen here");

@@ -1,123 +1,102 @@
-//! Doing what the path manager orders for downloaders.
+//! Serving downloaders over the paths that the path manager assigns them.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use hawser_manager::{Action, Failure, Order};
+use hawser_endhost::ScionAddr;
+use hawser_manager::{Carried, Failure};
 
-use super::{DialedBack, Downloader};
-use crate::close::CloseCode;
-use crate::error::DownloadError;
-use crate::swarm::conn::Origin;
-use crate::swarm::event::Event;
-use crate::swarm::net::DialResult;
-use crate::swarm::path;
-use crate::swarm::remotes::Offered;
+use super::{Downloader, Known};
+use crate::picker::ConnId;
+use crate::swarm::conn::Conn;
 use crate::swarm::state::Swarm;
+use crate::swarm::subflow::{Peer, Subflow};
 use crate::transport::{Connection, Transport};
 
 impl<T: Transport> Swarm<T> {
-    /// The set of paths to a downloader changed.
-    pub(in crate::swarm) fn offered_back(
-        &mut self,
-        downloader: Downloader,
-        paths: &Offered<T::Path>,
-        now: Instant,
-    ) {
-        let (transport, to) = (&self.net.transport, downloader.addr.into());
-        let fits = |path: &T::Path| transport.fits(to, path);
-        self.uploads.offer(downloader, paths, fits);
-        self.settle(now);
+    /// A downloader takes at most `max` paths. One that is known may change that, but not its
+    /// address.
+    pub(super) fn add_downloader(&mut self, downloader: Downloader, max: usize, now: Instant) {
+        let known = self.uploads.known.get(&downloader.group);
+        if known.is_none_or(|known| known.downloader == downloader) {
+            self.uploads.sharing.join(downloader, max, now);
+        }
+        if known.is_some() {
+            return;
+        }
+        let addr: ScionAddr = downloader.addr;
+        let watch = self.net.watch(Peer::Downloader(downloader), addr.into());
+        let known = Known { downloader, watch };
+        self.uploads.known.insert(downloader.group, known);
+        let conns = self.conns.open.iter();
+        let conns = conns.filter(|(_, conn)| conn.group == downloader.group);
+        let conns: Vec<ConnId> = conns.map(|(id, _)| *id).collect();
+        conns.into_iter().for_each(|id| self.serve_over(id));
+    }
+
+    /// A connection that was not dialed for it may serve a downloader too, if it leads to one.
+    pub(super) fn serve_over(&mut self, id: ConnId) {
+        let Some(conn) = self.conns.open.get_mut(&id) else {
+            return;
+        };
+        let path = conn.connection.fingerprint();
+        if let Some(Known { downloader, .. }) = self.uploads.known.get(&conn.group)
+            && let Some(subflow) = self.uploads.sharing.accepted(*downloader, path)
+        {
+            conn.serving.subflow = Some(subflow);
+            let peer = Peer::Downloader(*downloader);
+            self.subflows.insert(peer, subflow, Subflow::Open(id));
+        }
+    }
+
+    /// A connection ended. Without any, its downloader has left.
+    pub(in crate::swarm) fn unserve(&mut self, conn: &Conn<T::Connection>, now: Instant) {
+        let Some(known) = self.uploads.known.get(&conn.group) else {
+            return;
+        };
+        let peer = Peer::Downloader(known.downloader);
+        if let Some(subflow) = conn.serving.subflow {
+            self.subflows.remove(peer, subflow);
+            let why = "its connection ended";
+            self.uploads
+                .sharing
+                .lost(subflow, Failure::Closed, why, now);
+        }
+        let mut others = self.conns.open.values();
+        if others.all(|other| other.group != conn.group) {
+            known.watch.abort();
+            self.subflows.leave(peer);
+            self.uploads.sharing.leave(known.downloader);
+            self.uploads.known.remove(&conn.group);
+        }
     }
 
     /// Brings the connections of downloaders in line with what is assigned to them now.
     pub(in crate::swarm) fn settle(&mut self, now: Instant) {
         self.decide_for_silent_peers(now);
-        let conns = &self.conns;
-        let sent = |id| {
-            let conn = conns.get(&id)?;
-            Some(conn.counts.uploaded.load(Ordering::Relaxed))
+        let (conns, subflows) = (&self.conns.open, &self.subflows);
+        let carried = |downloader, subflow| {
+            let conn = subflows.conn(Peer::Downloader(downloader), subflow);
+            let conn = conn.and_then(|id| conns.get(&id));
+            Carried {
+                bytes: conn.map_or(0, Conn::uploaded),
+                usable: conn.is_some(),
+            }
         };
-        for (downloader, order) in self.uploads.orders(now, sent) {
-            self.obey_for_downloader(downloader, &order);
+        for (downloader, order) in self.uploads.sharing.tick(carried, now) {
+            tracing::debug!(peer = %downloader, path = %order.path, action = ?order.action,
+                cause = %order.cause, "ordered");
+            self.carry_out(Peer::Downloader(downloader), &order, now);
         }
-        for (id, interfaces, decision) in self.uploads.changes() {
-            if let Some(conn) = self.conns.get_mut(&id) {
-                conn.announce(interfaces, &decision.reason);
-            }
-        }
-    }
-
-    fn obey_for_downloader(&mut self, downloader: Downloader, order: &Order) {
-        tracing::debug!(peer = %downloader, path = %order.path, action = ?order.action,
-            cause = %order.cause, "ordered");
-        match order.action {
-            Action::Dial => self.dial_back(downloader, order),
-            Action::Hold | Action::Resume => {
-                let conn = self.uploads.conn(downloader, order.subflow);
-                match conn.and_then(|id| self.conns.get_mut(&id)) {
-                    Some(conn) if order.action == Action::Resume => conn.unchoke(),
-                    Some(conn) => conn.choke(),
-                    None => {}
-                }
-            }
-            Action::Close { .. } => {
-                if let Some(id) = self.uploads.close(downloader, order.subflow) {
-                    self.drop_conn(id, CloseCode::Plain, path::UNUSED);
+        for (downloader, path, decision) in self.uploads.sharing.changes() {
+            tracing::debug!(peer = %downloader, %path, %decision, "path weighed");
+            let Some(offered) = self.uploads.sharing.path(downloader, path) else {
+                continue;
+            };
+            for conn in self.conns.open.values_mut() {
+                if conn.group == downloader.group && conn.connection.fingerprint() == path {
+                    conn.announce(&offered.as_ref().interfaces, &decision.reason);
                 }
             }
         }
-    }
-
-    fn dial_back(&mut self, to: Downloader, order: &Order) {
-        let Some(path) = self.uploads.sharing.path(to, order.path).cloned() else {
-            return;
-        };
-        let dialed = DialedBack {
-            to,
-            subflow: order.subflow,
-            path: order.path,
-        };
-        let introduction = self.introduction(to.addr.into());
-        let event = move |result| Event::DialedBack { dialed, result };
-        let task = self.net.dial(to.addr.into(), path, introduction, event);
-        self.uploads.dialing(dialed, task);
-    }
-
-    /// A dial to a downloader has an outcome.
-    pub(in crate::swarm) fn dialed_back(
-        &mut self,
-        dialed: DialedBack,
-        result: DialResult<T>,
-        now: Instant,
-    ) -> Result<(), DownloadError> {
-        if !self.uploads.dialed(dialed) {
-            // It is not wanted any more.
-            if let Ok(session) = result {
-                session.connection.close(CloseCode::Plain, "not needed");
-            }
-            return Ok(());
-        }
-        let (failure, why) = match result {
-            Ok(session)
-                if self.conns.known_group(&session.connection.key()) == Some(dialed.to.group) =>
-            {
-                if self.join(session, Origin::Back(dialed), now)?.is_some() {
-                    return Ok(());
-                }
-                (Failure::Failed, "another peer is there".to_owned())
-            }
-            Ok(session) => {
-                let text = "another peer was to be reached";
-                session.connection.close(CloseCode::Plain, text);
-                (Failure::Failed, "another peer is there".to_owned())
-            }
-            Err(error) => error.failure(),
-        };
-        tracing::debug!(peer = %dialed.to, path = %dialed.path, why, "not connected");
-        let subflow = dialed.subflow;
-        self.uploads.sharing.lost(subflow, failure, &why, now);
-        self.settle(now);
-        Ok(())
     }
 }

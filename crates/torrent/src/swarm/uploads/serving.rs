@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use hawser_manager::SubflowId;
 use hawser_path::{Interface, Verdict};
 
 use crate::peer::Uploads;
@@ -32,6 +33,8 @@ pub(in crate::swarm) struct Serving {
     pub announced: Option<Announcement>,
     /// What it requested.
     pub uploads: Arc<Uploads>,
+    /// The subflow it is to a downloader that is served over paths chosen here.
+    pub subflow: Option<SubflowId>,
 }
 
 /// What an uploader announces of a path. Nothing of it is checked.
@@ -54,6 +57,7 @@ impl Serving {
             announced_reason: None,
             announced: None,
             uploads,
+            subflow: None,
         }
     }
 
@@ -85,7 +89,7 @@ impl Serving {
 
 impl<C: Connection> Conn<C> {
     /// The peer may request blocks.
-    pub(super) fn unchoke(&mut self) {
+    pub(in crate::swarm) fn unchoke(&mut self) {
         if std::mem::take(&mut self.serving.choked) {
             self.serving.uploads.unchoke();
             self.send([Message::Unchoke]);
@@ -101,7 +105,7 @@ impl<C: Connection> Conn<C> {
     }
 
     /// Tells the peer why the path is used or waits, if the reason is new and it understands.
-    pub(super) fn announce(&mut self, interfaces: Vec<Interface>, reason: &hawser_path::Reason) {
+    pub(super) fn announce(&mut self, interfaces: &[Interface], reason: &hawser_path::Reason) {
         let reason = reason.to_string();
         if self.serving.multipath.is_none()
             || self.serving.announced_reason.as_ref() == Some(&reason)
@@ -109,6 +113,7 @@ impl<C: Connection> Conn<C> {
             return;
         }
         self.serving.announced_reason = Some(reason.clone());
+        let interfaces = interfaces.to_vec();
         self.send_multipath(&Multipath::Report { interfaces, reason });
     }
 
