@@ -2,18 +2,15 @@
 //! plain TCP.
 
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use hawser_endhost::{self as endhost, Endhost, IsdAsn, ScionAddr};
-use hawser_path::{Fingerprint, Metadata};
-use hawser_quic::{self as quic, Endpoint};
+use hawser_path::Metadata;
+use hawser_quic::Endpoint;
 use tokio::sync::watch;
-use tokio_util::either::Either;
 
 use crate::address::PeerAddr;
-use crate::close::{CloseCode, Closed};
 use crate::quic::QuicConnection;
-use crate::tcp::{Half, Listener, TcpConnection};
+use crate::tcp::{Listener, TcpConnection};
 use crate::transport::{Connection, Offers, Transport};
 
 /// How peers are reached, and where they connect to. Cloning shares it.
@@ -99,7 +96,6 @@ fn follow(mut paths: watch::Receiver<Arc<Vec<endhost::Path>>>) -> Offers<Network
 
 impl Transport for Network {
     type Path = NetworkPath;
-    type Connection = AnyConnection;
 
     fn offers(&self, peer: PeerAddr) -> Offers<NetworkPath> {
         match (peer, &self.scion) {
@@ -126,22 +122,22 @@ impl Transport for Network {
         fits.map_err(|error| error.to_string())
     }
 
-    async fn dial(&self, peer: PeerAddr, path: NetworkPath) -> Result<AnyConnection, String> {
+    async fn dial(&self, peer: PeerAddr, path: NetworkPath) -> Result<Arc<dyn Connection>, String> {
         match (peer, path) {
             (PeerAddr::Scion(peer), NetworkPath::Scion(path)) => {
                 let (endpoint, _) = self.endpoint()?;
                 let connection = endpoint.connect(peer, path).await;
                 let connection = connection.map_err(|error| error.to_string())?;
-                Ok(AnyConnection::Quic(QuicConnection::dialed(connection)))
+                Ok(Arc::new(QuicConnection::dialed(connection)))
             }
-            (PeerAddr::Ip(peer), _) => TcpConnection::dial(peer).await.map(AnyConnection::Tcp),
+            (PeerAddr::Ip(peer), _) => Ok(Arc::new(TcpConnection::dial(peer).await?)),
             (PeerAddr::Scion(_), NetworkPath::Ip) => {
                 Err("a SCION peer is reached over a path".into())
             }
         }
     }
 
-    async fn accept(&self) -> Option<AnyConnection> {
+    async fn accept(&self) -> Option<Arc<dyn Connection>> {
         let scion = async {
             match &self.scion {
                 Some((endpoint, _)) => endpoint.accept().await,
@@ -155,8 +151,8 @@ impl Transport for Network {
             }
         };
         tokio::select! {
-            connection = scion => Some(AnyConnection::Quic(QuicConnection::accepted(connection?))),
-            connection = ip => Some(AnyConnection::Tcp(connection)),
+            connection = scion => Some(Arc::new(QuicConnection::accepted(connection?))),
+            connection = ip => Some(Arc::new(connection)),
         }
     }
 
@@ -170,63 +166,5 @@ impl Transport for Network {
             PeerAddr::Scion(_) => self.local().map(|local| local.host.port()),
             PeerAddr::Ip(_) => Some(self.listener.as_ref()?.local_addr().port()),
         }
-    }
-}
-
-/// Evaluates the same expression on whichever variant it is.
-macro_rules! on_either {
-    ($either:expr, $inner:ident => $result:expr) => {
-        match $either {
-            Self::Quic($inner) => $result,
-            Self::Tcp($inner) => $result,
-        }
-    };
-}
-
-/// A connection to a peer of either kind.
-pub(crate) enum AnyConnection {
-    Quic(QuicConnection),
-    Tcp(TcpConnection),
-}
-
-impl Connection for AnyConnection {
-    type Read = Either<quic::RecvStream, Half>;
-    type Write = Either<quic::SendStream, Half>;
-
-    async fn stream(&self) -> Result<(Self::Read, Self::Write), String> {
-        Ok(match self {
-            Self::Quic(connection) => {
-                let (read, write) = connection.stream().await?;
-                (Either::Left(read), Either::Left(write))
-            }
-            Self::Tcp(connection) => {
-                let (read, write) = connection.stream().await?;
-                (Either::Right(read), Either::Right(write))
-            }
-        })
-    }
-
-    fn peer(&self) -> PeerAddr {
-        on_either!(self, connection => connection.peer())
-    }
-
-    fn fingerprint(&self) -> Fingerprint {
-        on_either!(self, connection => connection.fingerprint())
-    }
-
-    fn key(&self) -> [u8; 32] {
-        on_either!(self, connection => connection.key())
-    }
-
-    fn rtt(&self) -> Duration {
-        on_either!(self, connection => connection.rtt())
-    }
-
-    fn close(&self, code: CloseCode, text: &str) {
-        on_either!(self, connection => connection.close(code, text));
-    }
-
-    fn close_reason(&self) -> Option<Closed> {
-        on_either!(self, connection => connection.close_reason())
     }
 }

@@ -17,13 +17,12 @@ pub(crate) use self::gone::Gone;
 pub(crate) use self::handshake::{Session, Side, establish};
 pub(crate) use self::shared::Shared;
 pub(crate) use self::upload::{QUEUE, Uploads};
-use crate::transport::Connection;
 
 /// Reads and writes until the connection ends, the peer breaks the protocol, or the sender of
 /// `messages` is dropped; then closes it. `messages` are sent as they come; those of the peer go to
 /// `events`, each made one by `wrap`.
-pub(crate) async fn run<C: Connection, E: Send>(
-    session: Session<C>,
+pub(crate) async fn run<E: Send>(
+    session: Session,
     shared: Arc<Shared>,
     counts: Arc<Counts>,
     uploads: Arc<Uploads>,
@@ -31,12 +30,7 @@ pub(crate) async fn run<C: Connection, E: Send>(
     events: mpsc::Sender<E>,
     wrap: impl Fn(Inputs) -> E + Send,
 ) -> Gone {
-    let Session {
-        connection,
-        read,
-        write,
-        ..
-    } = session;
+    let (connection, (read, write)) = (session.connection, session.stream);
     let gone = tokio::select! {
         gone = reader::run(read, &shared, &counts, &uploads, &events, wrap) => gone,
         gone = writer::run(write, &shared, &counts, &uploads, messages) => gone,

@@ -1,5 +1,6 @@
 //! SCION peers: the wire protocol over QUIC, one connection for each path.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use hawser_path::Fingerprint;
@@ -7,7 +8,7 @@ use hawser_quic as quic;
 
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
-use crate::transport::Connection;
+use crate::transport::{Connection, Stream};
 
 /// A QUIC connection, pinned to one path.
 pub(crate) struct QuicConnection {
@@ -34,17 +35,15 @@ impl QuicConnection {
 }
 
 impl Connection for QuicConnection {
-    type Read = quic::RecvStream;
-    type Write = quic::SendStream;
-
-    async fn stream(&self) -> Result<(quic::RecvStream, quic::SendStream), String> {
-        let streams = if self.dialed {
-            self.connection.open_bi().await
-        } else {
-            self.connection.accept_bi().await
-        };
-        let (send, receive) = streams.map_err(|error| error.to_string())?;
-        Ok((receive, send))
+    fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>> {
+        Box::pin(async {
+            let streams = match self.dialed {
+                true => self.connection.open_bi().await,
+                false => self.connection.accept_bi().await,
+            };
+            let (send, receive) = streams.map_err(|error| error.to_string())?;
+            Ok((Box::new(receive) as _, Box::new(send) as _))
+        })
     }
 
     fn peer(&self) -> PeerAddr {

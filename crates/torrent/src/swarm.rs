@@ -280,12 +280,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// A session is up: from now on it is a path-level peer.
-    fn join(
-        &mut self,
-        session: Session<T::Connection>,
-        dialed: Option<Dialed>,
-        now: Instant,
-    ) -> Option<ConnId> {
+    fn join(&mut self, session: Session, dialed: Option<Dialed>, now: Instant) -> Option<ConnId> {
         let group = self.conns.group(session.connection.key());
         let from = session.connection.peer();
         let from_banned = dialed.is_none() && self.blame.is_host_banned(from);
@@ -353,8 +348,8 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn incoming(&mut self, connection: T::Connection) {
-        if let Err(why) = self.admits(&connection) {
+    fn incoming(&mut self, connection: Arc<dyn Connection>) {
+        if let Err(why) = self.admits(&*connection) {
             let (peer, path) = (connection.peer(), connection.fingerprint());
             tracing::info!(%peer, %path, %why, "connection refused");
             connection.close(CloseCode::PathRefused, policy::REFUSED);

@@ -1,24 +1,25 @@
 //! IP peers: the same wire protocol, over plain TCP (BEP 3).
 
-mod half;
-mod info;
-
+use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{self, Context, Poll};
 use std::time::Duration;
 
 use hawser_endhost::IsdAsn;
+use hawser_kernel::socket::tcp_rtt;
 use hawser_path::Fingerprint;
 use rustix::net::{Shutdown, shutdown, sockopt};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-pub(crate) use self::half::Half;
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
-use crate::transport::Connection;
+use crate::transport::{Connection, Stream};
 
 /// Longest time in milliseconds that sent data may stay unacknowledged before the connection is
 /// closed (tcp(7), `TCP_USER_TIMEOUT`): the system itself would wait much longer.
@@ -121,12 +122,9 @@ impl TcpConnection {
 }
 
 impl Connection for TcpConnection {
-    type Read = Half;
-    type Write = Half;
-
-    async fn stream(&self) -> Result<(Half, Half), String> {
-        let half = || Half::new(Arc::clone(&self.stream));
-        Ok((half(), half()))
+    fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>> {
+        let half = || Box::new(Half(Arc::clone(&self.stream)));
+        Box::pin(ready(Ok((half() as _, half() as _))))
     }
 
     fn peer(&self) -> PeerAddr {
@@ -144,7 +142,8 @@ impl Connection for TcpConnection {
     }
 
     fn rtt(&self) -> Duration {
-        info::rtt(&self.stream)
+        // None once the connection is closed.
+        tcp_rtt(&*self.stream).unwrap_or_default()
     }
 
     fn close(&self, _code: CloseCode, text: &str) {
@@ -156,6 +155,52 @@ impl Connection for TcpConnection {
 
     fn close_reason(&self) -> Option<Closed> {
         self.closed.get().cloned()
+    }
+}
+
+/// One direction of a stream, for the one task that waits for it. Another task can close it
+/// meanwhile.
+struct Half(Arc<TcpStream>);
+
+impl AsyncRead for Half {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            task::ready!(self.0.poll_read_ready(cx))?;
+            match self.0.try_read_buf(buffer) {
+                Ok(_) => return Poll::Ready(Ok(())),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Half {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            task::ready!(self.0.poll_write_ready(cx))?;
+            match self.0.try_write(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                written => return Poll::Ready(written),
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = shutdown(&*self.0, Shutdown::Write);
+        Poll::Ready(shut.map_err(io::Error::from))
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::future::pending;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
-use crate::transport::{Connection, Offers, Transport};
+use crate::transport::{Connection, Offers, Stream, Transport};
 
 /// What a path does with bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -299,9 +300,15 @@ pub struct Host {
     incoming: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Pipe>>>,
 }
 
+impl Host {
+    /// The next connection to it.
+    pub async fn accept_pipe(&self) -> Option<Pipe> {
+        self.incoming.lock().await.recv().await
+    }
+}
+
 impl Transport for Host {
     type Path = TestPath;
-    type Connection = Pipe;
 
     fn offers(&self, peer: PeerAddr) -> Offers<TestPath> {
         let peer = scion(peer);
@@ -329,7 +336,7 @@ impl Transport for Host {
         }
     }
 
-    async fn dial(&self, peer: PeerAddr, path: TestPath) -> Result<Pipe, String> {
+    async fn dial(&self, peer: PeerAddr, path: TestPath) -> Result<Arc<dyn Connection>, String> {
         let peer = scion(peer);
         self.net
             .0
@@ -348,11 +355,11 @@ impl Transport for Host {
         let inner = self.net.0.lock().unwrap();
         let listener = inner.hosts.get(&peer).ok_or("nobody there")?;
         listener.send(theirs).map_err(|_| "nobody listens there")?;
-        Ok(ours)
+        Ok(Arc::new(ours))
     }
 
-    async fn accept(&self) -> Option<Pipe> {
-        self.incoming.lock().await.recv().await
+    async fn accept(&self) -> Option<Arc<dyn Connection>> {
+        Some(Arc::new(self.accept_pipe().await?))
     }
 
     fn local(&self) -> Option<ScionAddr> {
@@ -383,12 +390,12 @@ struct End {
 }
 
 impl Connection for Pipe {
-    type Read = ReadHalf<DuplexStream>;
-    type Write = WriteHalf<DuplexStream>;
-
-    async fn stream(&self) -> Result<(Self::Read, Self::Write), String> {
-        let stream = self.stream.lock().unwrap().take();
-        Ok(split(stream.ok_or("taken before")?))
+    fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>> {
+        Box::pin(async {
+            let stream = self.stream.lock().unwrap().take();
+            let (read, write) = split(stream.ok_or("taken before")?);
+            Ok((Box::new(read) as _, Box::new(write) as _))
+        })
     }
 
     fn peer(&self) -> PeerAddr {

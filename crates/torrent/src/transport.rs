@@ -1,6 +1,7 @@
 //! What the engine needs of a network, so that it runs over QUIC and TCP, and over pipes in tests.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +20,6 @@ pub(crate) type Offers<P> = watch::Receiver<Arc<Vec<P>>>;
 pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// A path with what is needed to send over it.
     type Path: AsRef<hawser_path::Path> + Clone + Send + Sync + 'static;
-    /// A connection over one path.
-    type Connection: Connection;
 
     /// The paths to a peer, as they change. Empty until they are known.
     fn offers(&self, peer: PeerAddr) -> Offers<Self::Path>;
@@ -45,10 +44,10 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
         &self,
         peer: PeerAddr,
         path: Self::Path,
-    ) -> impl Future<Output = Result<Self::Connection, String>> + Send;
+    ) -> impl Future<Output = Result<Arc<dyn Connection>, String>> + Send;
 
     /// The next connection that a peer opens; `None` once there will be no more.
-    fn accept(&self) -> impl Future<Output = Option<Self::Connection>> + Send;
+    fn accept(&self) -> impl Future<Output = Option<Arc<dyn Connection>>> + Send;
 
     /// The address at which SCION peers reach this host, if they can.
     fn local(&self) -> Option<ScionAddr>;
@@ -57,17 +56,20 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     fn port(&self, peer: PeerAddr) -> Option<u16>;
 }
 
+/// Both directions of a stream.
+pub(crate) type Stream = (
+    Box<dyn AsyncRead + Send + Unpin>,
+    Box<dyn AsyncWrite + Send + Unpin>,
+);
+
 /// A connection to one peer over one path.
 pub(crate) trait Connection: Send + Sync + 'static {
-    type Read: AsyncRead + Send + Unpin;
-    type Write: AsyncWrite + Send + Unpin;
-
     /// The stream for BitTorrent: opened by the side that dialed, accepted by the other. Called
     /// once.
     ///
     /// # Errors
     /// Why the connection has none.
-    fn stream(&self) -> impl Future<Output = Result<(Self::Read, Self::Write), String>> + Send;
+    fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>>;
 
     /// The address of the peer.
     fn peer(&self) -> PeerAddr;

@@ -40,7 +40,7 @@ impl Gone {
     }
 
     /// Why `connection` was closed, if that is known; `otherwise` if not.
-    pub(super) fn of(connection: &impl Connection, otherwise: &str) -> Self {
+    pub(super) fn of(connection: &dyn Connection, otherwise: &str) -> Self {
         let closed = connection.close_reason();
         Self::Closed(closed.unwrap_or_else(|| Closed::plain(otherwise)))
     }

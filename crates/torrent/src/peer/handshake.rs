@@ -9,21 +9,19 @@ use super::gone::{Gone, HANDSHAKE_TIMEOUT};
 use super::shared::Shared;
 use crate::address::PeerAddr;
 use crate::bitfield::Bitfield;
-use crate::transport::Connection;
+use crate::transport::{Connection, Stream};
 use crate::wire::{HANDSHAKE_BYTES, Handshake, Message, WireError, encode};
 
 /// A connection after the handshake.
-#[derive(Debug)]
-pub(crate) struct Session<C: Connection> {
-    pub connection: Arc<C>,
+pub(crate) struct Session {
+    pub connection: Arc<dyn Connection>,
     /// Whether the peer understands extended messages.
     pub extended: bool,
     /// Whether our extended handshake was sent with the first one.
     pub introduced: bool,
     /// The pieces in the bitfield that we sent.
     pub offered: Bitfield,
-    pub(super) read: C::Read,
-    pub(super) write: C::Write,
+    pub(super) stream: Stream,
 }
 
 /// The side that opened a connection.
@@ -41,13 +39,12 @@ pub(crate) enum Side {
 ///
 /// # Errors
 /// Why they failed; the connection is closed then.
-pub(crate) async fn establish<C: Connection>(
-    connection: C,
+pub(crate) async fn establish(
+    connection: Arc<dyn Connection>,
     side: Side,
     introduction: &Message,
     shared: &Shared,
-) -> Result<Session<C>, Gone> {
-    let connection = Arc::new(connection);
+) -> Result<Session, Gone> {
     let handshakes = handshakes(Arc::clone(&connection), side, introduction, shared);
     let result = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshakes)
         .await
@@ -58,12 +55,12 @@ pub(crate) async fn establish<C: Connection>(
     result
 }
 
-async fn handshakes<C: Connection>(
-    connection: Arc<C>,
+async fn handshakes(
+    connection: Arc<dyn Connection>,
     side: Side,
     introduction: &Message,
     shared: &Shared,
-) -> Result<Session<C>, Gone> {
+) -> Result<Session, Gone> {
     let closed = |error: std::io::Error| Gone::of(&*connection, &error.to_string());
     let (mut read, mut write) = connection
         .stream()
@@ -107,8 +104,7 @@ async fn handshakes<C: Connection>(
         extended: theirs.extended,
         introduced,
         offered,
-        read,
-        write,
+        stream: (read, write),
     })
 }
 

@@ -5,7 +5,7 @@ use super::state::Swarm;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::picker::GroupId;
-use crate::transport::{Connection, Transport};
+use crate::transport::Transport;
 use crate::wire::BLOCK;
 
 impl<T: Transport> Swarm<T> {

@@ -37,9 +37,8 @@ const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::fro
 const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
 
 /// A path-level peer we are connected to.
-#[derive(Debug)]
-pub(super) struct Conn<C> {
-    pub connection: Arc<C>,
+pub(super) struct Conn {
+    pub connection: Arc<dyn Connection>,
     /// What it was dialed as; `None` if the peer opened it.
     pub dialed: Option<Dialed>,
     pub group: GroupId,
@@ -88,9 +87,9 @@ pub(super) struct Shown {
     counted_up: u64,
 }
 
-impl<C: Connection> Conn<C> {
+impl Conn {
     pub fn new(
-        connection: Arc<C>,
+        connection: Arc<dyn Connection>,
         dialed: Option<Dialed>,
         group: GroupId,
         counts: Arc<Counts>,

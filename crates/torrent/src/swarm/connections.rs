@@ -6,9 +6,8 @@ use super::conn::Conn;
 use crate::picker::{ConnId, GroupId};
 
 /// The connections that are open, and whose they are.
-#[derive(Debug)]
-pub(super) struct Connections<C> {
-    pub open: HashMap<ConnId, Conn<C>>,
+pub(super) struct Connections {
+    pub open: HashMap<ConnId, Conn>,
     /// Those that may have room for requests.
     touched: HashSet<ConnId>,
     /// By the key of its certificate, every peer that ever was connected.
@@ -18,7 +17,7 @@ pub(super) struct Connections<C> {
     pub handshaking: usize,
 }
 
-impl<C> Connections<C> {
+impl Connections {
     pub fn new() -> Self {
         Self {
             open: HashMap::new(),
@@ -30,13 +29,13 @@ impl<C> Connections<C> {
     }
 
     /// Takes in a new connection, which may have room for requests.
-    pub fn add(&mut self, conn: Conn<C>) -> ConnId {
+    pub fn add(&mut self, conn: Conn) -> ConnId {
         self.last_id += 1;
         self.open.insert(self.last_id, conn);
         self.last_id
     }
 
-    pub fn remove(&mut self, id: &ConnId) -> Option<Conn<C>> {
+    pub fn remove(&mut self, id: &ConnId) -> Option<Conn> {
         self.touched.remove(id);
         self.open.remove(id)
     }

@@ -8,7 +8,7 @@ use super::subflow::{Dialed, Peer};
 use crate::metainfo::Metainfo;
 use crate::peer::{Gone, Inputs, Session};
 use crate::picker::ConnId;
-use crate::transport::Transport;
+use crate::transport::{Connection, Transport};
 
 /// What happens.
 pub(super) enum Event<T: Transport> {
@@ -18,13 +18,13 @@ pub(super) enum Event<T: Transport> {
         paths: Arc<Vec<T::Path>>,
         trouble: Option<String>,
     },
-    Incoming(T::Connection),
+    Incoming(Arc<dyn Connection>),
     Dialed {
         dialed: Dialed,
-        result: DialResult<T>,
+        result: DialResult,
     },
     /// The handshake with a peer that connected is over; `None` if it came to nothing.
-    Accepted(Option<Session<T::Connection>>),
+    Accepted(Option<Session>),
     Input(ConnId, Inputs),
     Gone(ConnId, Gone),
     Disk(DiskEvent<Hash<Metainfo>>),
@@ -32,4 +32,4 @@ pub(super) enum Event<T: Transport> {
 }
 
 /// What a dial comes to.
-pub(super) type DialResult<T> = Result<Session<<T as Transport>::Connection>, Gone>;
+pub(super) type DialResult = Result<Session, Gone>;

@@ -11,7 +11,7 @@ use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::peer::Gone;
 use crate::picker::ConnId;
-use crate::transport::{Connection, Transport};
+use crate::transport::Transport;
 use crate::wire::Message;
 
 /// A connection this old has seen the peer's bitfield, and whether it may be asked for blocks: one

@@ -98,7 +98,7 @@ impl<T: Transport> Net<T> {
     }
 
     /// Says the handshakes over a connection that a peer opened, ours with `introduction`.
-    pub fn greet(&mut self, connection: T::Connection, introduction: Message) {
+    pub fn greet(&mut self, connection: Arc<dyn Connection>, introduction: Message) {
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.tasks.spawn(async move {
             let from = connection.peer();
@@ -114,7 +114,7 @@ impl<T: Transport> Net<T> {
     pub fn run(
         &mut self,
         id: ConnId,
-        session: Session<T::Connection>,
+        session: Session,
         counts: Arc<Counts>,
         requested: Arc<Uploads>,
         outbox: mpsc::UnboundedReceiver<Outgoing>,

@@ -13,7 +13,7 @@ use super::subflow::{Dialed, Peer, Subflow};
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::picker::ConnId;
-use crate::transport::{Connection, Transport};
+use crate::transport::Transport;
 use crate::wire::BLOCK;
 
 /// The text of a close of a connection that is not wanted any more.
@@ -165,7 +165,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// A dial has an outcome.
-    pub(super) fn dialed(&mut self, dialed: Dialed, result: DialResult<T>, now: Instant) {
+    pub(super) fn dialed(&mut self, dialed: Dialed, result: DialResult, now: Instant) {
         let Dialed { to, subflow, path } = dialed;
         if self.subflows.remove(to, subflow).is_none() {
             // It is not wanted any more.

@@ -19,7 +19,7 @@ impl<T: Transport> Swarm<T> {
     /// # Errors
     /// Why not: its path, as seen from here, is left by the policy, or is not known here, so that
     /// nothing can be said for it. Policies say nothing of IP peers.
-    pub(super) fn admits(&self, connection: &T::Connection) -> Result<(), Reason> {
+    pub(super) fn admits(&self, connection: &dyn Connection) -> Result<(), Reason> {
         let Some(policy) = &self.paths.policy else {
             return Ok(());
         };

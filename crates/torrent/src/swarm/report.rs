@@ -14,7 +14,7 @@ use crate::picker::ConnId;
 use crate::progress::{
     LeftPath, PathProgress, PathState, PathSummary, Phase, Progress, SeedPeer, SeedProgress,
 };
-use crate::transport::{Connection, Transport};
+use crate::transport::Transport;
 
 impl<T: Transport> Swarm<T> {
     /// Tells how it goes: if it is time again, or at once where a new phase begins.
@@ -166,7 +166,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    fn state_of(&self, id: ConnId, conn: &Conn<T::Connection>) -> PathState {
+    fn state_of(&self, id: ConnId, conn: &Conn) -> PathState {
         if conn.stalled.is_some() {
             PathState::Stalled
         } else if self.picker.asked(id) > 0 {

@@ -12,7 +12,7 @@ use crate::error::DownloadError;
 use crate::limits::{SeedEnd, SeedLimits, Seeding};
 use crate::picker::ConnId;
 use crate::progress::Phase;
-use crate::transport::{Connection, Transport};
+use crate::transport::Transport;
 
 /// What is under way when seeding reaches a limit has so long to arrive: the peer would else be
 /// left with the last blocks missing.

@@ -41,7 +41,7 @@ pub(crate) struct Swarm<T: Transport> {
     pub(super) picker: Picker,
     pub(super) disk: Disk,
     pub(super) remotes: Remotes<T::Path>,
-    pub(super) conns: Connections<T::Connection>,
+    pub(super) conns: Connections,
     pub(super) subflows: Subflows,
     /// The peers that download from here over paths that are chosen here.
     pub(super) uploads: Uploads<T::Path>,

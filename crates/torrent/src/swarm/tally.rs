@@ -8,7 +8,6 @@ use super::conn::{Conn, smooth};
 use crate::bitfield::Bitfield;
 use crate::pieces::Pieces;
 use crate::progress::{ChangedFile, PathSummary, Progress, SeedProgress};
-use crate::transport::Connection;
 
 /// Time between two reports of progress.
 const EVERY: Duration = Duration::from_millis(95);
@@ -96,7 +95,7 @@ impl Tally {
     }
 
     /// A connection is gone.
-    pub(super) fn leave<C: Connection>(&mut self, conn: &Conn<C>) {
+    pub(super) fn leave(&mut self, conn: &Conn) {
         self.uploaded_bytes += conn.uploaded();
         if conn.remote().is_none() && conn.bytes > 0 {
             self.carried(accepted_summary(conn));
@@ -119,7 +118,7 @@ impl Tally {
 }
 
 /// What a connection that a peer opened carried.
-pub(super) fn accepted_summary<C: Connection>(conn: &Conn<C>) -> PathSummary {
+pub(super) fn accepted_summary(conn: &Conn) -> PathSummary {
     PathSummary {
         peer: conn.connection.peer(),
         fingerprint: conn.connection.fingerprint(),

@@ -47,7 +47,7 @@ impl Script {
 
     async fn serve(
         &self,
-        connection: impl Connection,
+        connection: Arc<dyn Connection>,
         metainfo: &Metainfo,
         content: &[u8],
     ) -> std::io::Result<()> {

@@ -20,7 +20,7 @@ fn first_only() -> hawser_path::Policy {
 /// Answers every connection to `host` with this close, until the test is over.
 fn close_all(host: Host, code: u64, text: &'static str) {
     tokio::spawn(async move {
-        while let Some(connection) = host.accept().await {
+        while let Some(connection) = host.accept_pipe().await {
             connection.close_with(code, text);
         }
     });

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::progress::{PathProgress, Progress, SeedProgress};
-use crate::testing::{Neck, Pipe, Shape, State, TestPath, scion_addr};
+use crate::testing::{Neck, Shape, State, TestPath, scion_addr};
+use crate::transport::Stream;
 use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, Multipath, PeerId, Request, encode};
 use crate::{PathState, SelectBy};
 
@@ -279,7 +280,12 @@ async fn where_the_uploader_does_not_choose_the_downloader_does() {
 }
 
 /// Connects to the seeder over the first path of host `n` and says its handshake and `says`.
-async fn speak(figure: &Figure, n: u16, extended: bool, says: &[Message]) -> (Pipe, Stream) {
+async fn speak(
+    figure: &Figure,
+    n: u16,
+    extended: bool,
+    says: &[Message],
+) -> (Arc<dyn Connection>, Stream) {
     let [path, _] = figure.paths(n);
     let connection = figure.net.host(n).dial(addr(SEEDER), path).await.unwrap();
     let (read, mut write) = connection.stream().await.unwrap();
@@ -293,8 +299,6 @@ async fn speak(figure: &Figure, n: u16, extended: bool, says: &[Message]) -> (Pi
     write.write_all(&out).await.unwrap();
     (connection, (read, write))
 }
-
-type Stream = (<Pipe as Connection>::Read, <Pipe as Connection>::Write);
 
 /// Asks for a block as soon as it may, until it arrives.
 async fn is_served(figure: &Figure, n: u16, extended: bool, says: &[Message]) {

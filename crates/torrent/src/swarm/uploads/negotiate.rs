@@ -9,7 +9,7 @@ use crate::address::PeerAddr;
 use crate::picker::{ConnId, GroupId};
 use crate::swarm::state::Swarm;
 use crate::swarm::subflow::{Dialed, Peer, Subflow};
-use crate::transport::{Connection, Transport};
+use crate::transport::Transport;
 use crate::wire::Multipath;
 
 /// Longest time that a peer which understands extended messages may take to offer itself as a

@@ -10,7 +10,7 @@ use crate::picker::ConnId;
 use crate::swarm::conn::Conn;
 use crate::swarm::state::Swarm;
 use crate::swarm::subflow::{Peer, Subflow};
-use crate::transport::{Connection, Transport};
+use crate::transport::Transport;
 
 impl<T: Transport> Swarm<T> {
     /// A downloader takes at most `max` paths. One that is known may change that, but not its
@@ -49,7 +49,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// A connection ended. Without any, its downloader has left.
-    pub(in crate::swarm) fn unserve(&mut self, conn: &Conn<T::Connection>, now: Instant) {
+    pub(in crate::swarm) fn unserve(&mut self, conn: &Conn, now: Instant) {
         let Some(known) = self.uploads.known.get(&conn.group) else {
             return;
         };

@@ -9,7 +9,6 @@ use hawser_path::{Interface, Verdict};
 use crate::peer::Uploads;
 use crate::reason::{Decision, Reason};
 use crate::swarm::conn::Conn;
-use crate::transport::Connection;
 use crate::wire::{Message, Multipath};
 
 /// How a connection is served.
@@ -87,7 +86,7 @@ impl Serving {
     }
 }
 
-impl<C: Connection> Conn<C> {
+impl Conn {
     /// The peer may request blocks.
     pub(in crate::swarm) fn unchoke(&mut self) {
         if std::mem::take(&mut self.serving.choked) {
