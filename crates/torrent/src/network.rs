@@ -128,7 +128,10 @@ impl Transport for Network {
                 let (endpoint, _) = self.endpoint()?;
                 let connection = endpoint.connect(peer, path).await;
                 let connection = connection.map_err(|error| error.to_string())?;
-                Ok(Arc::new(QuicConnection::dialed(connection)))
+                Ok(Arc::new(QuicConnection {
+                    connection,
+                    dialed: true,
+                }))
             }
             (PeerAddr::Ip(peer), _) => Ok(Arc::new(TcpConnection::dial(peer).await?)),
             (PeerAddr::Scion(_), NetworkPath::Ip) => {
@@ -151,7 +154,7 @@ impl Transport for Network {
             }
         };
         tokio::select! {
-            connection = scion => Some(Arc::new(QuicConnection::accepted(connection?))),
+            connection = scion => Some(Arc::new(QuicConnection { connection: connection?, dialed: false })),
             connection = ip => Some(Arc::new(connection)),
         }
     }

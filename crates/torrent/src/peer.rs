@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-pub(crate) use self::event::{Counts, Input, Inputs, Outgoing};
+pub(crate) use self::event::{Input, Inputs, Outgoing};
 pub(crate) use self::gone::Gone;
 pub(crate) use self::handshake::{Session, Side, establish};
 pub(crate) use self::shared::Shared;
-pub(crate) use self::upload::{QUEUE, Uploads};
+pub(crate) use self::upload::{QUEUE, Traffic};
 
 /// Reads and writes until the connection ends, the peer breaks the protocol, or the sender of
 /// `messages` is dropped; then closes it. `messages` are sent as they come; those of the peer go to
@@ -24,16 +24,15 @@ pub(crate) use self::upload::{QUEUE, Uploads};
 pub(crate) async fn run<E: Send>(
     session: Session,
     shared: Arc<Shared>,
-    counts: Arc<Counts>,
-    uploads: Arc<Uploads>,
+    traffic: Arc<Traffic>,
     messages: mpsc::UnboundedReceiver<Outgoing>,
     events: mpsc::Sender<E>,
     wrap: impl Fn(Inputs) -> E + Send,
 ) -> Gone {
     let (connection, (read, write)) = (session.connection, session.stream);
     let gone = tokio::select! {
-        gone = reader::run(read, &shared, &counts, &uploads, &events, wrap) => gone,
-        gone = writer::run(write, &shared, &counts, &uploads, messages) => gone,
+        gone = reader::run(read, &shared, &traffic, &events, wrap) => gone,
+        gone = writer::run(write, &shared, &traffic, messages) => gone,
     };
     let gone = match gone {
         Gone::Closed(otherwise) => Gone::of(&*connection, &otherwise.text),

@@ -12,26 +12,9 @@ use crate::transport::{Connection, Stream};
 
 /// A QUIC connection, pinned to one path.
 pub(crate) struct QuicConnection {
-    connection: quic::Connection,
-    dialed: bool,
-}
-
-impl QuicConnection {
-    /// One that this side opened.
-    pub fn dialed(connection: quic::Connection) -> Self {
-        Self {
-            connection,
-            dialed: true,
-        }
-    }
-
-    /// One that the peer opened.
-    pub fn accepted(connection: quic::Connection) -> Self {
-        Self {
-            connection,
-            dialed: false,
-        }
-    }
+    pub connection: quic::Connection,
+    /// Whether this side opened it.
+    pub dialed: bool,
 }
 
 impl Connection for QuicConnection {

@@ -43,12 +43,12 @@ use self::remotes::remotes;
 pub(crate) use self::state::Swarm;
 use self::subflow::{Dialed, Peer, Subflows};
 pub(crate) use self::tally::{Reporter, Tally};
-use self::uploads::{Serving, Uploads};
+use self::uploads::Uploads;
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::metainfo::Metainfo;
-use crate::peer::{self, Counts, Inputs, Session, Shared};
+use crate::peer::{self, Inputs, Session, Shared};
 use crate::picker::{ConnId, Picker};
 use crate::progress::Phase;
 use crate::transport::{Connection, Transport};
@@ -178,9 +178,6 @@ impl<T: Transport> Swarm<T> {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut batch = Vec::with_capacity(AT_ONCE);
         while !self.is_over() {
-            if let Some(failure) = self.failure.take() {
-                return Err(failure);
-            }
             let mut ticked = false;
             tokio::select! {
                 _ = self.inbox.recv_many(&mut batch, AT_ONCE) => {}
@@ -192,6 +189,9 @@ impl<T: Transport> Swarm<T> {
             }
             if ticked {
                 self.tick(now);
+                if let Some(failure) = self.failure.take() {
+                    return Err(failure);
+                }
             }
             self.obey(now);
             self.fill(now, ticked);
@@ -307,18 +307,9 @@ impl<T: Transport> Swarm<T> {
             return None;
         }
         let connection = Arc::clone(&session.connection);
-        let counts = Arc::new(Counts::default());
         let (messages, outbox) = mpsc::unbounded_channel();
-        let asked = Arc::new(peer::Uploads::default());
-        let serving = Serving::new(session.extended, Arc::clone(&asked), now);
-        let conn = Conn::new(
-            connection,
-            dialed,
-            group,
-            Arc::clone(&counts),
-            serving,
-            messages,
-        );
+        let conn = Conn::new(connection, dialed, group, session.extended, messages, now);
+        let traffic = Arc::clone(&conn.traffic);
         if session.extended && !session.introduced {
             conn.send([self.introduction(from)]);
         }
@@ -329,7 +320,7 @@ impl<T: Transport> Swarm<T> {
         self.picker.add_conn(id, group);
         self.greet(id, now);
         self.tally.connections += 1;
-        self.net.run(id, session, counts, asked, outbox);
+        self.net.run(id, session, traffic, outbox);
         Some(id)
     }
 

@@ -1,21 +1,10 @@
 //! What a connection and the owner of the torrent pass to each other.
 
-use std::sync::atomic::AtomicU64;
-
 use bytes::Bytes;
 use hawser_store::Reservation;
 
 use crate::bitfield::Bitfield;
 use crate::wire::{ExtendedHandshake, Multipath, Request};
-
-/// Counts of one connection, written by its task and read by the owner.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    /// Bytes read from the stream.
-    pub received: AtomicU64,
-    /// Bytes of blocks written to it.
-    pub uploaded: AtomicU64,
-}
 
 /// A message of a peer that the owner of the torrent acts on.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 
-use super::event::{Counts, Input, Inputs};
+use super::event::{Input, Inputs};
 use super::gone::Gone;
 use super::shared::Shared;
-use super::upload::Uploads;
+use super::upload::{Traffic, Uploads};
 use crate::bitfield::Bitfield;
 use crate::wire::{
     Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message, Multipath, Request,
@@ -24,8 +24,7 @@ const READ: std::ops::RangeInclusive<usize> = 16 << 10..=256 << 10;
 pub(super) async fn run<E: Send>(
     mut stream: impl AsyncRead + Unpin,
     shared: &Shared,
-    counts: &Counts,
-    uploads: &Uploads,
+    traffic: &Traffic,
     events: &mpsc::Sender<E>,
     wrap: impl Fn(Inputs) -> E,
 ) -> Gone {
@@ -40,10 +39,8 @@ pub(super) async fn run<E: Send>(
         if decoder.is_filled() {
             room = (room * 2).min(*READ.end());
         }
-        counts.received.fetch_add(read as u64, Ordering::Relaxed);
+        traffic.received.fetch_add(read as u64, Ordering::Relaxed);
         let mut inputs = Vec::new();
-        let mut blocks = 0;
-        let mut asked = false;
         // What came before a fault still counts.
         let fault = loop {
             let message = match decoder.next() {
@@ -51,23 +48,17 @@ pub(super) async fn run<E: Send>(
                 Ok(Some(message)) => message,
                 Err(fault) => break Some(fault),
             };
-            match judge(message, shared, uploads) {
-                Ok(Judged::Input(input)) => {
-                    if let Input::Block { data, .. } = &input {
-                        blocks += data.len();
-                    }
-                    inputs.push(input);
-                }
-                Ok(Judged::Request) => asked = true,
-                Ok(Judged::Ignored) => {}
+            match judge(message, shared, &traffic.uploads) {
+                Ok(input) => inputs.extend(input),
                 Err(fault) => break Some(fault),
             }
         };
-        if asked {
-            uploads.wake();
-        }
         if !inputs.is_empty() {
-            let room = match blocks {
+            let blocks = inputs.iter().map(|input| match input {
+                Input::Block { data, .. } => data.len(),
+                _ => 0,
+            });
+            let room = match blocks.sum() {
                 0 => None,
                 bytes => Some(shared.account.reserve(bytes).await),
             };
@@ -81,21 +72,12 @@ pub(super) async fn run<E: Send>(
     }
 }
 
-/// What a message comes to.
-enum Judged {
-    /// The owner acts on it.
-    Input(Input),
-    /// It asks for a block, which is queued.
-    Request,
-    /// It changes nothing, or nothing more.
-    Ignored,
-}
-
-fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Judged, WireError> {
+/// What the owner is to act on; `None` if the message changes nothing, or asks for a block.
+fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<Input>, WireError> {
     let pieces = shared.pieces.count();
     let input = match message {
         Message::KeepAlive | Message::Interested | Message::NotInterested => {
-            return Ok(Judged::Ignored);
+            return Ok(None);
         }
         Message::Choke => Input::Choke,
         Message::Unchoke => Input::Unchoke,
@@ -111,16 +93,16 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Judged,
             if !shared.offers(request.piece) {
                 // It may have been offered before its file changed.
                 if shared.content.get().is_some() {
-                    return Ok(Judged::Ignored);
+                    return Ok(None);
                 }
                 return Err(WireError::RequestedMissing(request.piece));
             }
             uploads.push(request)?;
-            return Ok(Judged::Request);
+            return Ok(None);
         }
         Message::Cancel(request) => {
             uploads.cancel(request);
-            return Ok(Judged::Ignored);
+            return Ok(None);
         }
         Message::Piece { piece, begin, data } => Input::Block {
             request: Request {
@@ -136,12 +118,12 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Judged,
         Message::Extended { id, payload } if id == MULTIPATH => {
             match Multipath::decode(&payload)? {
                 Some(message) => Input::Multipath(message),
-                None => return Ok(Judged::Ignored),
+                None => return Ok(None),
             }
         }
-        Message::Extended { .. } => return Ok(Judged::Ignored),
+        Message::Extended { .. } => return Ok(None),
     };
-    Ok(Judged::Input(input))
+    Ok(Some(input))
 }
 
 fn check(request: Request, size: u32) -> Result<(), WireError> {

@@ -1,6 +1,7 @@
 //! The blocks that a peer asked for and that are not sent yet.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -9,6 +10,17 @@ use crate::wire::{Request, WireError};
 
 /// Most requests of one peer that may wait: at 16 KiB each, 10 Gbit/s over 100 ms.
 pub(crate) const QUEUE: usize = 8192;
+
+/// What the task of a connection shares with the owner of the torrent.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    /// Bytes read from the stream.
+    pub received: AtomicU64,
+    /// Bytes of blocks written to it.
+    pub uploaded: AtomicU64,
+    /// What the peer requested.
+    pub uploads: Uploads,
+}
 
 /// A peer's requests in the order they came. It is choked at first: requests are dropped then.
 #[derive(Debug, Default)]
@@ -29,7 +41,7 @@ impl Uploads {
         *self.lock() = None;
     }
 
-    /// Queues one more request.
+    /// Queues one more request, and ends the wait of [`Uploads::more`].
     ///
     /// # Errors
     /// If too many wait already.
@@ -42,6 +54,7 @@ impl Uploads {
             return Err(WireError::TooManyRequests(QUEUE));
         }
         queue.push_back(request);
+        self.more.notify_one();
         Ok(())
     }
 
@@ -54,11 +67,6 @@ impl Uploads {
         if let Some(at) = queue.iter().position(|waiting| *waiting == request) {
             queue.remove(at);
         }
-    }
-
-    /// Ends the wait of [`Uploads::more`].
-    pub fn wake(&self) {
-        self.more.notify_one();
     }
 
     /// Waits until there may be requests to take.

@@ -10,10 +10,10 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::event::{Counts, Outgoing};
+use super::event::Outgoing;
 use super::gone::Gone;
 use super::shared::Shared;
-use super::upload::Uploads;
+use super::upload::{Traffic, Uploads};
 use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
 use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};
@@ -34,16 +34,16 @@ struct Batch {
 
 type Reading = JoinHandle<Result<Batch, StoreError>>;
 
-/// Writes `messages` and the blocks asked for in `uploads`, until the stream fails or the sender of
+/// Writes `messages` and the blocks asked for in `traffic`, until the stream fails or the sender of
 /// `messages` is dropped. After [`Outgoing::End`] the peer closes the connection, once it has read
 /// everything.
 pub(super) async fn run(
     mut stream: impl AsyncWrite + Unpin,
     shared: &Shared,
-    counts: &Counts,
-    uploads: &Uploads,
+    traffic: &Traffic,
     mut messages: mpsc::UnboundedReceiver<Outgoing>,
 ) -> Gone {
+    let uploads = &traffic.uploads;
     let mut out = Vec::new();
     let mut reading = None;
     let mut spare = Vec::new();
@@ -76,7 +76,7 @@ pub(super) async fn run(
             if let Err(error) = send(&mut stream, &batch.bytes).await {
                 return Gone::closed(error.to_string());
             }
-            counts.uploaded.fetch_add(batch.payload, Ordering::Relaxed);
+            traffic.uploaded.fetch_add(batch.payload, Ordering::Relaxed);
             spare = batch.bytes;
             continue;
         }

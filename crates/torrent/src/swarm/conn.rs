@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::remotes::RemoteId;
 use super::subflow::{Dialed, Peer};
 use super::uploads::Serving;
-use crate::peer::{Counts, Outgoing};
+use crate::peer::{Outgoing, Traffic};
 use crate::picker::GroupId;
 use crate::pipeline::{self, Meter, Subflow};
 use crate::transport::Connection;
@@ -42,7 +42,9 @@ pub(super) struct Conn {
     /// What it was dialed as; `None` if the peer opened it.
     pub dialed: Option<Dialed>,
     pub group: GroupId,
-    pub counts: Arc<Counts>,
+    pub traffic: Arc<Traffic>,
+    /// When it was established.
+    pub since: Instant,
     /// Who chooses paths, and whether the peer may ask for blocks.
     pub serving: Serving,
     messages: mpsc::UnboundedSender<Outgoing>,
@@ -74,35 +76,45 @@ pub(super) struct Conn {
     busy: Option<Instant>,
     /// The rate while it was last busy, in bytes per second.
     last_rate: Option<f64>,
-    /// For display: bytes per second down and up, averaged over about a second.
-    pub shown: Shown,
+    pub shown_down: Average,
+    pub shown_up: Average,
 }
 
-/// Smoothed rates for people to read.
+/// A rate averaged over about a second, for people to read.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Shown {
-    pub down: f64,
-    pub up: f64,
-    counted_down: u64,
-    counted_up: u64,
+pub(super) struct Average {
+    /// Bytes per second.
+    pub rate: f64,
+    counted: u64,
+}
+
+impl Average {
+    /// Moves on to `total` bytes, `elapsed` after the last time.
+    pub fn advance(&mut self, total: u64, elapsed: Duration) {
+        let seconds = elapsed.as_secs_f64().max(1e-3);
+        let weight = 1.0 - (-seconds).exp();
+        let new = total - std::mem::replace(&mut self.counted, total);
+        self.rate += weight * (new as f64 / seconds - self.rate);
+    }
 }
 
 impl Conn {
+    /// A connection over which `messages` are sent from now on.
     pub fn new(
         connection: Arc<dyn Connection>,
         dialed: Option<Dialed>,
         group: GroupId,
-        counts: Arc<Counts>,
-        serving: Serving,
+        extended: bool,
         messages: mpsc::UnboundedSender<Outgoing>,
+        now: Instant,
     ) -> Self {
-        let now = serving.since;
         Self {
             connection,
             dialed,
             group,
-            counts,
-            serving,
+            traffic: Arc::default(),
+            since: now,
+            serving: Serving::new(extended),
             messages,
             unchoked: false,
             interested: true,
@@ -119,7 +131,8 @@ impl Conn {
             read_at: now,
             busy: None,
             last_rate: None,
-            shown: Shown::default(),
+            shown_down: Average::default(),
+            shown_up: Average::default(),
         }
     }
 
@@ -136,7 +149,7 @@ impl Conn {
 
     /// Bytes of blocks sent over it.
     pub fn uploaded(&self) -> u64 {
-        self.counts.uploaded.load(Ordering::Relaxed)
+        self.traffic.uploaded.load(Ordering::Relaxed)
     }
 
     /// Sends messages; they are lost when the connection has ended, which its task reports.
@@ -162,7 +175,7 @@ impl Conn {
 
     /// Looks at what was read since last time. Whether there was anything.
     pub fn observe(&mut self, now: Instant) -> bool {
-        let received = self.counts.received.load(Ordering::Relaxed);
+        let received = self.traffic.received.load(Ordering::Relaxed);
         let new = received - self.read;
         if new == 0 {
             return false;
@@ -269,12 +282,8 @@ impl Conn {
 
     /// Updates the rates for display, `elapsed` after the last time.
     pub fn show(&mut self, elapsed: Duration) {
-        let up = self.uploaded();
-        let shown = &mut self.shown;
-        let new = (self.bytes - shown.counted_down, up - shown.counted_up);
-        (shown.counted_down, shown.counted_up) = (self.bytes, up);
-        smooth(&mut shown.down, new.0, elapsed);
-        smooth(&mut shown.up, new.1, elapsed);
+        self.shown_down.advance(self.bytes, elapsed);
+        self.shown_up.advance(self.uploaded(), elapsed);
     }
 }
 
@@ -282,11 +291,4 @@ impl Conn {
 fn queued(queue: u32) -> usize {
     let spare = (queue / SPARE).max(1);
     (queue.saturating_sub(spare) as usize).clamp(1, crate::peer::QUEUE)
-}
-
-/// Moves an average over about a second on by `bytes` in `elapsed`.
-pub(super) fn smooth(average: &mut f64, bytes: u64, elapsed: Duration) {
-    let seconds = elapsed.as_secs_f64().max(1e-3);
-    let weight = 1.0 - (-seconds).exp();
-    *average += weight * (bytes as f64 / seconds - *average);
 }

@@ -1,13 +1,13 @@
 //! The connections that are open, and whose they are.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::conn::Conn;
 use crate::picker::{ConnId, GroupId};
 
 /// The connections that are open, and whose they are.
 pub(super) struct Connections {
-    pub open: HashMap<ConnId, Conn>,
+    pub open: BTreeMap<ConnId, Conn>,
     /// Those that may have room for requests.
     touched: HashSet<ConnId>,
     /// By the key of its certificate, every peer that ever was connected.
@@ -20,7 +20,7 @@ pub(super) struct Connections {
 impl Connections {
     pub fn new() -> Self {
         Self {
-            open: HashMap::new(),
+            open: BTreeMap::new(),
             touched: HashSet::new(),
             groups: HashMap::new(),
             last_id: 0,

@@ -145,7 +145,7 @@ impl<T: Transport> Swarm<T> {
     /// has nothing of use yet and may get it.
     pub(super) fn is_hopeful(&self, now: Instant) -> bool {
         self.conns.open.iter().any(|(id, conn)| {
-            let settled = now.saturating_duration_since(conn.serving.since) > SETTLED;
+            let settled = now.saturating_duration_since(conn.since) > SETTLED;
             settled
                 && conn.stalled.is_none()
                 && match self.picker.is_interesting(*id) {

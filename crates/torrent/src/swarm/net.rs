@@ -9,7 +9,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::event::Event;
 use super::subflow::{Dialed, Peer};
 use crate::address::PeerAddr;
-use crate::peer::{self, Counts, Gone, Outgoing, Session, Shared, Side, Uploads};
+use crate::peer::{self, Gone, Outgoing, Session, Shared, Side, Traffic};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
 use crate::wire::Message;
@@ -115,15 +115,14 @@ impl<T: Transport> Net<T> {
         &mut self,
         id: ConnId,
         session: Session,
-        counts: Arc<Counts>,
-        requested: Arc<Uploads>,
+        traffic: Arc<Traffic>,
         outbox: mpsc::UnboundedReceiver<Outgoing>,
     ) {
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.tasks.spawn(async move {
             let inputs = events.clone();
             let wrap = move |inputs| Event::Input(id, inputs);
-            let gone = peer::run(session, shared, counts, requested, outbox, inputs, wrap).await;
+            let gone = peer::run(session, shared, traffic, outbox, inputs, wrap).await;
             // It fails where the owner has ended.
             let _ = events.send(Event::Gone(id, gone)).await;
         });

@@ -227,7 +227,7 @@ impl<T: Transport> Swarm<T> {
                 };
                 let asked = picker.asked(id) > 0 || conn.held;
                 Carried {
-                    bytes: conn.counts.received.load(Ordering::Relaxed),
+                    bytes: conn.traffic.received.load(Ordering::Relaxed),
                     usable: !ending && asked && conn.unchoked,
                 }
             };

@@ -90,14 +90,8 @@ impl<T: Transport> Swarm<T> {
                 idle_peers.push((remote.addr, remote.trouble()));
             }
         }
-        let mut accepted: Vec<_> = self
-            .conns
-            .open
-            .iter()
-            .filter(|(_, conn)| conn.remote().is_none())
-            .collect();
-        accepted.sort_by_key(|(id, _)| **id);
-        for (id, conn) in accepted {
+        let conns = self.conns.open.iter();
+        for (id, conn) in conns.filter(|(_, conn)| conn.remote().is_none()) {
             let (peer, fingerprint) = (conn.connection.peer(), conn.connection.fingerprint());
             // The same path may be known here, and not in use: it is now.
             let known = paths.iter().position(|path| {
@@ -112,7 +106,7 @@ impl<T: Transport> Swarm<T> {
                 hops: hops.or_else(|| conn.serving.hops()).unwrap_or(0),
                 state: self.state_of(*id, conn),
                 bytes: conn.bytes + known.map_or(0, |path| path.bytes),
-                rate: bits(conn.shown.down),
+                rate: bits(conn.shown_down.rate),
                 rtt: Some(conn.connection.rtt()),
                 decision: conn.serving.decision(conn.unchoked),
                 last_error: None,
@@ -159,7 +153,7 @@ impl<T: Transport> Swarm<T> {
             hops: remote.hops(path.path),
             state,
             bytes: path.bytes,
-            rate: conn.map_or(0, |(_, conn)| bits(conn.shown.down)),
+            rate: conn.map_or(0, |(_, conn)| bits(conn.shown_down.rate)),
             rtt: conn.map(|(_, conn)| conn.connection.rtt()),
             decision: Some(of_uploader.unwrap_or_else(|| remote.describe(path.decision))),
             last_error: path.error.map(str::to_owned),
@@ -177,16 +171,14 @@ impl<T: Transport> Swarm<T> {
     }
 
     fn seed_progress(&self) -> SeedProgress {
-        let mut conns: Vec<_> = self.conns.open.iter().collect();
-        conns.sort_by_key(|(id, _)| **id);
+        let conns = self.conns.open.values();
         let peers: Vec<SeedPeer> = conns
-            .into_iter()
-            .map(|(_, conn)| SeedPeer {
+            .map(|conn| SeedPeer {
                 peer: conn.connection.peer(),
                 fingerprint: conn.connection.fingerprint(),
                 key: conn.connection.key(),
                 bytes: conn.uploaded(),
-                rate: bits(conn.shown.up),
+                rate: bits(conn.shown_up.rate),
                 rtt: Some(conn.connection.rtt()),
                 decision: self
                     .uploads

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::conn::{Conn, smooth};
+use super::conn::{Average, Conn};
 use crate::bitfield::Bitfield;
 use crate::pieces::Pieces;
 use crate::progress::{ChangedFile, PathSummary, Progress, SeedProgress};
@@ -36,8 +36,7 @@ pub(crate) struct Tally {
     started: Instant,
     ended: Option<Instant>,
     shown_at: Instant,
-    shown_fetched: u64,
-    down: f64,
+    down: Average,
     /// Bytes of blocks sent, over connections that are gone.
     pub uploaded_bytes: u64,
 }
@@ -58,15 +57,14 @@ impl Tally {
             started: now,
             ended: None,
             shown_at: now,
-            shown_fetched: 0,
-            down: 0.0,
+            down: Average::default(),
             uploaded_bytes: 0,
         }
     }
 
     /// Bytes of blocks per second, all connections together, averaged over about a second.
     pub(super) fn total_rate(&self) -> f64 {
-        self.down
+        self.down.rate
     }
 
     /// Moves the average rate on, if it is time to tell progress again, or `at_once`. Returns how
@@ -77,9 +75,7 @@ impl Tally {
             return None;
         }
         self.shown_at = now;
-        let new = self.fetched_bytes - self.shown_fetched;
-        self.shown_fetched = self.fetched_bytes;
-        smooth(&mut self.down, new, elapsed);
+        self.down.advance(self.fetched_bytes, elapsed);
         Some(elapsed)
     }
 

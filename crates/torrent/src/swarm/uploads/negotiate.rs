@@ -138,7 +138,7 @@ impl<T: Transport> Swarm<T> {
     /// Serves peers that do not offer themselves, and chooses paths to uploaders that do not.
     pub(super) fn decide_for_silent_peers(&mut self, now: Instant) {
         for conn in self.conns.open.values_mut() {
-            let age = now.saturating_duration_since(conn.serving.since);
+            let age = now.saturating_duration_since(conn.since);
             if age >= UNDECIDED && !self.uploads.has(conn.group) {
                 conn.unchoke();
             }

@@ -1,21 +1,15 @@
 //! What the sides of one connection agreed on about choosing paths, and whether blocks are served.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use hawser_manager::SubflowId;
 use hawser_path::{Interface, Verdict};
 
-use crate::peer::Uploads;
 use crate::reason::{Decision, Reason};
 use crate::swarm::conn::Conn;
 use crate::wire::{Message, Multipath};
 
 /// How a connection is served.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::swarm) struct Serving {
-    /// When it was established.
-    pub since: Instant,
     /// The peer understands extended messages.
     pub extended: bool,
     /// Its extended handshake has arrived.
@@ -24,14 +18,12 @@ pub(in crate::swarm) struct Serving {
     pub multipath: Option<u8>,
     /// This side was offered as a downloader over it.
     pub offered: bool,
-    /// The peer may not request blocks: the path is not assigned to it, or that is not known yet.
-    pub choked: bool,
+    /// The peer may request blocks: the path is assigned to it, or is not for us to assign.
+    pub unchoked: bool,
     /// The reason that was last announced to the peer.
     announced_reason: Option<String>,
     /// What the peer announced of the path.
     pub announced: Option<Announcement>,
-    /// What it requested.
-    pub uploads: Arc<Uploads>,
     /// The subflow it is to a downloader that is served over paths chosen here.
     pub subflow: Option<SubflowId>,
 }
@@ -45,18 +37,10 @@ pub(in crate::swarm) struct Announcement {
 }
 
 impl Serving {
-    pub fn new(extended: bool, uploads: Arc<Uploads>, now: Instant) -> Self {
+    pub fn new(extended: bool) -> Self {
         Self {
-            since: now,
             extended,
-            introduced: false,
-            multipath: None,
-            offered: false,
-            choked: true,
-            announced_reason: None,
-            announced: None,
-            uploads,
-            subflow: None,
+            ..Self::default()
         }
     }
 
@@ -89,16 +73,16 @@ impl Serving {
 impl Conn {
     /// The peer may request blocks.
     pub(in crate::swarm) fn unchoke(&mut self) {
-        if std::mem::take(&mut self.serving.choked) {
-            self.serving.uploads.unchoke();
+        if !std::mem::replace(&mut self.serving.unchoked, true) {
+            self.traffic.uploads.unchoke();
             self.send([Message::Unchoke]);
         }
     }
 
     /// The peer may not request blocks; what it requested is dropped.
     pub(in crate::swarm) fn choke(&mut self) {
-        if !std::mem::replace(&mut self.serving.choked, true) {
-            self.serving.uploads.choke();
+        if std::mem::take(&mut self.serving.unchoked) {
+            self.traffic.uploads.choke();
             self.send([Message::Choke]);
         }
     }
