@@ -12,7 +12,7 @@ use hawser_path::{Decision, Fingerprint, Verdict};
 pub(crate) use self::downloader::Downloaders;
 pub(crate) use self::uploader::Uploaders;
 use crate::book::PairPaths;
-use crate::flow::{Carried, FlowKey};
+use crate::flow::{FlowKey, Flows};
 use crate::host::HostId;
 
 /// An uploader and a leecher.
@@ -23,6 +23,10 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
+    pub fn new(from: HostId, to: HostId) -> Self {
+        Self { from, to }
+    }
+
     pub fn flow(self, path: usize) -> FlowKey {
         FlowKey {
             from: self.from,
@@ -38,10 +42,10 @@ pub(crate) trait Chooser {
     fn connect(&mut self, pair: Pair, between: Rc<PairPaths>, now: Now, orders: &mut Orders);
 
     /// It no longer does. The swarm ends the flows between them without orders.
-    fn disconnect(&mut self, pair: Pair, now: Now, orders: &mut Orders);
+    fn disconnect(&mut self, pair: Pair);
 
     /// Time went by.
-    fn tick(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders);
+    fn tick(&mut self, flows: &Flows, now: Now, orders: &mut Orders);
 }
 
 /// A moment of virtual time.

@@ -34,16 +34,17 @@ pub fn max_min(capacity: &[f64], flows: &[&[u32]]) -> Vec<f64> {
     let mut rates = vec![f64::INFINITY; flows.len()];
     let mut settled: Vec<bool> = vec![false; flows.len()];
     let shares = (0..capacity.len()).filter(|&link| open[link] > 0);
-    let shares = shares.map(|link| Reverse(Share(left[link] / f64::from(open[link]), link)));
+    // What is left of each link for each of its flows; no less than 0, so its bits have its order.
+    let shares = shares.map(|link| Reverse(((left[link] / f64::from(open[link])).to_bits(), link)));
     let mut shares: BinaryHeap<_> = shares.collect();
-    while let Some(Reverse(Share(known, link))) = shares.pop() {
+    while let Some(Reverse((known, link))) = shares.pop() {
         if open[link] == 0 {
             continue;
         }
         let share = left[link] / f64::from(open[link]);
-        if share > known {
+        if share > f64::from_bits(known) {
             // Flows of it were settled elsewhere since, at less.
-            shares.push(Reverse(Share(share, link)));
+            shares.push(Reverse((share.to_bits(), link)));
             continue;
         }
         for &flow in &crossing[begin(link)..end[link]] {
@@ -60,24 +61,6 @@ pub fn max_min(capacity: &[f64], flows: &[&[u32]]) -> Vec<f64> {
         }
     }
     rates
-}
-
-/// What is left of a link for each of its flows, and the link.
-#[derive(Debug, PartialEq)]
-struct Share(f64, usize);
-
-impl Eq for Share {}
-
-impl PartialOrd for Share {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Share {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0).then(self.1.cmp(&other.1))
-    }
 }
 
 #[cfg(test)]

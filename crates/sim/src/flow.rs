@@ -1,6 +1,9 @@
 //! Flows: what path-level peers send.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
+
+use hawser_manager::Carried;
 
 use crate::book::Book;
 use crate::host::{Host, HostId};
@@ -67,11 +70,17 @@ impl Flow {
     }
 }
 
-/// What path-level peers carried, as the path manager needs it.
-pub(crate) trait Carried {
-    /// Bytes carried in all.
-    fn bytes(&self, key: FlowKey) -> u64;
+/// All path-level peers that were used, while both hosts are present.
+#[derive(Default)]
+pub(crate) struct Flows(pub BTreeMap<FlowKey, Flow>);
 
-    /// Whether it carried data in every step since.
-    fn busy_since(&self, key: FlowKey, since: Duration) -> bool;
+impl Flows {
+    /// What a path-level peer carried in all, and whether it carried data in every step since.
+    pub fn carried(&self, key: FlowKey, since: Duration) -> Carried {
+        let flow = self.0.get(&key);
+        flow.map_or_else(Carried::default, |flow| Carried {
+            bytes: flow.bytes,
+            usable: flow.idle <= since,
+        })
+    }
 }

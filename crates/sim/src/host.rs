@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use fastrand::Rng;
 use hawser_topology::{IsdAsn, LinkKind, Network};
 
 use crate::options::{Options, SimulateError};
-use crate::pieces::{Cut, Pieces};
+use crate::pieces::Pieces;
 use crate::random::generator;
 
 /// A host's number in the swarm; seeders have the lowest.
@@ -32,22 +33,10 @@ pub(crate) struct Host {
 /// # Errors
 /// When an AS that hosts are to be in does not exist.
 pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, SimulateError> {
-    let cut = Cut::new(options.size);
-    let seeders = places(
-        network,
-        &options.seeders_in,
-        options.seeders,
-        options.seed,
-        1,
-    )?;
-    let leechers = places(
-        network,
-        &options.leechers_in,
-        options.leechers,
-        options.seed,
-        2,
-    )?;
-    let mut rng = generator(options.seed, 3);
+    let rng = |purpose| generator(options.seed, purpose);
+    let seeders = places(network, &options.seeders_in, options.seeders, rng(1))?;
+    let leechers = places(network, &options.leechers_in, options.leechers, rng(2))?;
+    let mut rng = rng(3);
     let host = |isd_as, arrives, pieces| Host {
         isd_as,
         arrives,
@@ -61,12 +50,12 @@ pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, S
         .map(|isd_as| Host {
             here: true,
             finished: Some(Duration::ZERO),
-            ..host(isd_as, Duration::ZERO, Pieces::all(cut))
+            ..host(isd_as, Duration::ZERO, Pieces::all(options.size))
         })
         .collect();
     for (at, isd_as) in leechers.into_iter().enumerate() {
         let arrives = options.arrive.mul_f64(rng.f64());
-        hosts.push(host(isd_as, arrives, Pieces::none(cut, at as u64)));
+        hosts.push(host(isd_as, arrives, Pieces::none(options.size, at as u64)));
     }
     Ok(hosts)
 }
@@ -76,8 +65,7 @@ fn places(
     network: &Network,
     named: &[IsdAsn],
     count: usize,
-    seed: u64,
-    purpose: u64,
+    mut rng: Rng,
 ) -> Result<Vec<IsdAsn>, SimulateError> {
     if let Some(absent) = named.iter().find(|one| network.find(**one).is_none()) {
         return Err(SimulateError::NoAs(*absent));
@@ -96,7 +84,6 @@ fn places(
     if open.is_empty() {
         open = network.ases.iter().map(|one| one.isd_as).collect();
     }
-    let mut rng = generator(seed, purpose);
     let draw = (0..count).filter_map(|_| rng.choice(&open).copied());
     Ok(draw.collect())
 }

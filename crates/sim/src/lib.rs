@@ -20,7 +20,6 @@
 //!   VI).
 
 mod book;
-mod choke;
 mod choose;
 mod fair;
 mod flow;
@@ -31,7 +30,6 @@ mod outcome;
 mod pieces;
 mod random;
 mod simulate;
-mod step;
 mod swarm;
 #[cfg(test)]
 mod tests;
@@ -41,7 +39,6 @@ pub use hawser_manager::SelectBy;
 pub use self::choose::Decided;
 pub use self::fair::max_min;
 pub use self::generate::{MAX_ASES, generate};
-pub use self::options::{Options, SimulateError};
+pub use self::options::{Options, STEP, SimulateError};
 pub use self::outcome::{Completion, Goodput, Outcome, Shared};
 pub use self::simulate::{Progress, decisions, simulate};
-pub use self::step::STEP;

@@ -5,6 +5,10 @@ use std::time::Duration;
 use hawser_path::Select;
 use hawser_topology::IsdAsn;
 
+/// The step of virtual time. What falls within a step counts from its end, but for the moment at
+/// which a leecher has all.
+pub const STEP: Duration = Duration::from_millis(100);
+
 /// A swarm, and how it chooses paths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {

@@ -6,7 +6,7 @@ use hawser_manager::SelectBy;
 use hawser_path::Interface;
 use serde::Serialize;
 
-use crate::step::STEP;
+use crate::options::STEP;
 use crate::swarm::Swarm;
 
 /// How many shared interfaces are named.

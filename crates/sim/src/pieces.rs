@@ -6,28 +6,6 @@ use crate::random::mix;
 const PIECES: u64 = 128;
 const LEAST_PIECE: u64 = 16 << 10;
 
-/// How content is cut.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cut {
-    size: u64,
-    piece: u64,
-}
-
-impl Cut {
-    pub fn new(size: u64) -> Self {
-        let piece = size.div_ceil(PIECES).max(LEAST_PIECE);
-        Self { size, piece }
-    }
-
-    pub fn pieces(self) -> usize {
-        self.size.div_ceil(self.piece) as usize
-    }
-
-    fn length(self, piece: usize) -> u64 {
-        self.piece.min(self.size - self.piece * piece as u64)
-    }
-}
-
 /// The pieces of a host.
 #[derive(Debug, Clone)]
 pub(crate) struct Pieces {
@@ -44,22 +22,25 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// No piece.
-    pub fn none(cut: Cut, taste: u64) -> Self {
+    /// No piece of content of this size.
+    pub fn none(size: u64, taste: u64) -> Self {
+        let piece = size.div_ceil(PIECES).max(LEAST_PIECE);
+        let begins = (0..size.div_ceil(piece)).map(|at| piece * at);
+        let missing: Vec<u64> = begins.map(|begin| piece.min(size - begin)).collect();
         Self {
-            missing: (0..cut.pieces()).map(|piece| cut.length(piece)).collect(),
-            busy: vec![0; cut.pieces()],
-            have: vec![0; cut.pieces().div_ceil(64)],
-            left: cut.size,
-            size: cut.size,
+            busy: vec![0; missing.len()],
+            have: vec![0; missing.len().div_ceil(64)],
+            missing,
+            left: size,
+            size,
             taste: mix(taste),
         }
     }
 
     /// All pieces.
-    pub fn all(cut: Cut) -> Self {
-        let mut all = Self::none(cut, 0);
-        for piece in 0..cut.pieces() {
+    pub fn all(size: u64) -> Self {
+        let mut all = Self::none(size, 0);
+        for piece in 0..all.missing.len() {
             all.take(piece, u64::MAX);
         }
         all
@@ -143,19 +124,18 @@ mod tests {
     #[test]
     fn pieces_add_up() {
         for size in [1, 16 << 10, (16 << 10) + 1, 100_000_000] {
-            let cut = Cut::new(size);
-            let total: u64 = (0..cut.pieces()).map(|piece| cut.length(piece)).sum();
-            assert_eq!(total, size);
-            assert!(cut.pieces() <= 128);
-            assert_eq!(Pieces::all(cut).left(), 0);
-            assert_eq!(Pieces::all(cut).held().count(), cut.pieces());
+            let missing = Pieces::none(size, 0).missing;
+            assert_eq!(missing.iter().sum::<u64>(), size);
+            assert!(missing.len() <= 128);
+            assert_eq!(Pieces::all(size).left(), 0);
+            assert_eq!(Pieces::all(size).held().count(), missing.len());
         }
     }
 
     #[test]
     fn the_rarest_piece_comes_first_and_busy_ones_last() {
-        let cut = Cut::new(3 * (16 << 10));
-        let (mut leecher, seeder) = (Pieces::none(cut, 1), Pieces::all(cut));
+        let size = 3 * (16 << 10);
+        let (mut leecher, seeder) = (Pieces::none(size, 1), Pieces::all(size));
         let copies = [3, 1, 2];
         assert!(leecher.wants(&seeder) && !seeder.wants(&leecher));
         for expected in [1, 2, 0] {
@@ -169,7 +149,7 @@ mod tests {
         assert_eq!(leecher.take(2, u64::MAX), ((16 << 10) - 5_000, true));
         assert_eq!(leecher.take(2, 5), (0, false));
         // Another leecher has that piece alone to offer.
-        let other = Pieces::none(cut, 2);
+        let other = Pieces::none(size, 2);
         assert_eq!(other.next(&leecher, &copies), Some(2));
     }
 }

@@ -30,9 +30,7 @@ pub fn simulate(
     by: SelectBy,
     mut progress: impl FnMut(Progress),
 ) -> Result<Outcome, SimulateError> {
-    options.check()?;
-    let mut swarm = Swarm::new(network, options, by)?;
-    run(&mut swarm, options, &mut progress)?;
+    let swarm = run(network, options, by, None, &mut progress)?;
     Ok(Outcome::of(&swarm, by))
 }
 
@@ -45,18 +43,20 @@ pub fn decisions(
     options: &Options,
     by: SelectBy,
 ) -> Result<Vec<Decided>, SimulateError> {
-    options.check()?;
-    let mut swarm = Swarm::new(network, options, by)?;
-    swarm.orders.log = Some(Vec::new());
-    run(&mut swarm, options, &mut |_| {})?;
+    let swarm = run(network, options, by, Some(Vec::new()), &mut |_| {})?;
     Ok(swarm.orders.log.unwrap_or_default())
 }
 
 fn run(
-    swarm: &mut Swarm,
+    network: &Network,
     options: &Options,
+    by: SelectBy,
+    log: Option<Vec<Decided>>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<(), SimulateError> {
+) -> Result<Swarm, SimulateError> {
+    options.check()?;
+    let mut swarm = Swarm::new(network, options, by)?;
+    swarm.orders.log = log;
     while swarm.now() < options.duration {
         let finished = swarm.leechers().iter().filter(|one| one.finished.is_some());
         let finished = finished.count();
@@ -71,5 +71,5 @@ fn run(
         }
         swarm.step()?;
     }
-    Ok(())
+    Ok(swarm)
 }

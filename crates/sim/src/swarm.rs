@@ -6,16 +6,15 @@ mod members;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use hawser_manager::{PathOptions, SelectBy};
+use hawser_manager::SelectBy;
 use hawser_topology::Network;
 
 use crate::book::Book;
 use crate::choose::{Chooser, Downloaders, Now, Orders, Pair, Uploaders};
-use crate::flow::{Carried, Flow, FlowKey};
+use crate::flow::{Flow, Flows};
 use crate::host::{self, Host, HostId};
-use crate::options::{Options, SimulateError};
+use crate::options::{Options, STEP, SimulateError};
 use crate::random::generator;
-use crate::step::STEP;
 
 /// Round trips until the first byte: connect, exchange handshakes, request.
 const FIRST_BYTE: u32 = 3;
@@ -45,10 +44,6 @@ pub(crate) struct Swarm {
     past: Total,
 }
 
-/// All path-level peers that were used, while both hosts are present.
-#[derive(Default)]
-pub(crate) struct Flows(pub BTreeMap<FlowKey, Flow>);
-
 /// What a direction of a link carried.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Load {
@@ -73,16 +68,6 @@ impl Total {
     }
 }
 
-impl Carried for Flows {
-    fn bytes(&self, key: FlowKey) -> u64 {
-        self.0.get(&key).map_or(0, |flow| flow.bytes)
-    }
-
-    fn busy_since(&self, key: FlowKey, since: Duration) -> bool {
-        self.0.get(&key).is_some_and(|flow| flow.idle <= since)
-    }
-}
-
 impl Swarm {
     pub fn new(network: &Network, options: &Options, by: SelectBy) -> Result<Self, SimulateError> {
         let hosts = host::hosts(network, options)?;
@@ -95,14 +80,8 @@ impl Swarm {
             flows: Flows::default(),
             orders: Orders::default(),
             chooser: match by {
-                SelectBy::Downloader => Box::new(Downloaders::new(PathOptions {
-                    select: options.select.clone(),
-                    subflows: options.paths,
-                    ..PathOptions::default()
-                })),
-                SelectBy::Uploader => {
-                    Box::new(Uploaders::new(options.select.clone(), options.paths))
-                }
+                SelectBy::Downloader => Box::new(Downloaders::new(options)),
+                SelectBy::Uploader => Box::new(Uploaders::new(options)),
             },
             peers: options.peers,
             seeders: options.seeders,
@@ -172,17 +151,11 @@ impl Swarm {
 
     fn disconnect(&mut self, pair: Pair, now: Now) {
         self.serves.remove(&pair);
-        self.chooser.disconnect(pair, now, &mut self.orders);
+        self.chooser.disconnect(pair);
         let (first, last) = (pair.flow(0), pair.flow(usize::MAX));
-        let used: Vec<FlowKey> = self
-            .flows
-            .0
-            .range(first..=last)
-            .map(|(key, _)| *key)
-            .collect();
-        self.orders
-            .list
-            .extend(used.into_iter().map(|key| (key, false)));
+        let used = self.flows.0.range(first..=last);
+        let ends = used.map(|(key, _)| (*key, false));
+        self.orders.list.extend(ends);
         self.obey(now.since);
     }
 
@@ -202,12 +175,8 @@ impl Swarm {
             }
             flow.used = use_;
             if use_ {
-                let trips = if flow.ready == Duration::ZERO {
-                    FIRST_BYTE
-                } else {
-                    1
-                };
-                flow.ready = now + flow.rtt * trips;
+                let is_new = flow.ready == Duration::ZERO;
+                flow.ready = now + flow.rtt * if is_new { FIRST_BYTE } else { 1 };
             } else if let Some(piece) = flow.piece.take() {
                 self.hosts[key.to as usize].pieces.end(piece);
             }

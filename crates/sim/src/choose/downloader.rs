@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hawser_manager::{Action, Carried as Amount, PathOptions, PathSet, SubflowId};
+use hawser_manager::{Action, Carried, PathOptions, PathSet, SubflowId};
 use hawser_path::Path;
 
 use super::{Chooser, Now, Orders, Pair};
 use crate::book::PairPaths;
-use crate::flow::Carried;
-use crate::step::STEP;
+use crate::flow::Flows;
+use crate::options::{Options, STEP};
 
 /// Every leecher, with the address-level peers it gets something from.
 pub(crate) struct Downloaders {
@@ -35,10 +35,14 @@ struct Subflow {
 }
 
 impl Downloaders {
-    /// Each does as `options` say with each peer.
-    pub fn new(options: PathOptions) -> Self {
+    /// Each chooses as `options` say with each peer.
+    pub fn new(options: &Options) -> Self {
         Self {
-            options,
+            options: PathOptions {
+                select: options.select.clone(),
+                subflows: options.paths,
+                ..PathOptions::default()
+            },
             peers: BTreeMap::new(),
         }
     }
@@ -62,26 +66,24 @@ impl Chooser for Downloaders {
         self.peers.insert(pair, peer);
     }
 
-    fn disconnect(&mut self, pair: Pair, _: Now, _: &mut Orders) {
+    fn disconnect(&mut self, pair: Pair) {
         self.peers.remove(&pair);
     }
 
-    fn tick(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders) {
+    fn tick(&mut self, flows: &Flows, now: Now, orders: &mut Orders) {
         for (pair, peer) in &mut self.peers {
             peer.shake_hands(now);
             let before = now.since.saturating_sub(STEP);
             let subflows = &peer.subflows;
-            let amount = |subflow: SubflowId| {
+            let carried = |subflow: SubflowId| {
                 let Some(subflow) = subflows.get(&subflow) else {
-                    return Amount::default();
+                    return Carried::default();
                 };
-                let flow = pair.flow(subflow.path);
-                Amount {
-                    bytes: carried.bytes(flow),
-                    usable: subflow.held || carried.busy_since(flow, before),
-                }
+                let mut carried = flows.carried(pair.flow(subflow.path), before);
+                carried.usable |= subflow.held;
+                carried
             };
-            peer.set.tick(amount, now.instant);
+            peer.set.tick(carried, now.instant);
             peer.obey(*pair, now, orders);
         }
     }

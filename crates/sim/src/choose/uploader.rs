@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-use hawser_manager::{Action, Cause, Order, PathOptions, Sharing, SubflowId, TIME_SLOT};
-use hawser_path::{Decision, Path, Reason, Select};
+use hawser_manager::{Action, Carried, Cause, Order, PathOptions, Sharing, SubflowId, TIME_SLOT};
+use hawser_path::{Decision, Path, Reason};
 
 use super::{Chooser, Now, Orders, Pair};
 use crate::book::PairPaths;
-use crate::flow::{Carried, FlowKey};
+use crate::flow::{FlowKey, Flows};
 use crate::host::HostId;
+use crate::options::Options;
 
 /// Every host that uploads.
 pub(crate) struct Uploaders {
@@ -37,14 +38,15 @@ struct Uploader {
 }
 
 impl Uploaders {
-    /// Each leecher gets at most `max` paths of each uploader, those that `select` ranks first.
-    pub fn new(select: Select, max: usize) -> Self {
+    /// Each leecher gets at most `options.paths` of each uploader, those that `options.select`
+    /// ranks first.
+    pub fn new(options: &Options) -> Self {
         Self {
             options: PathOptions {
-                select,
+                select: options.select.clone(),
                 ..PathOptions::default()
             },
-            max,
+            max: options.paths,
             uploaders: BTreeMap::new(),
         }
     }
@@ -65,7 +67,7 @@ impl Chooser for Uploaders {
         uploader.sharing.offer(leecher, &paths, |_| Ok(()));
     }
 
-    fn disconnect(&mut self, pair: Pair, _: Now, _: &mut Orders) {
+    fn disconnect(&mut self, pair: Pair) {
         let Some(uploader) = self.uploaders.get_mut(&pair.from) else {
             return;
         };
@@ -74,33 +76,22 @@ impl Chooser for Uploaders {
         uploader.paths.remove(&leecher);
     }
 
-    fn tick(&mut self, carried: &dyn Carried, now: Now, orders: &mut Orders) {
+    fn tick(&mut self, flows: &Flows, now: Now, orders: &mut Orders) {
         for (from, uploader) in &mut self.uploaders {
             let turns = uploader.sharing.turns();
             let subflows = &uploader.subflows;
             let since = now.since.saturating_sub(TIME_SLOT);
-            let carried = |_, subflow| match subflows.get(&subflow) {
-                Some(flow) => hawser_manager::Carried {
-                    bytes: carried.bytes(*flow),
-                    usable: carried.busy_since(*flow, since),
-                },
-                None => hawser_manager::Carried::default(),
+            let carried = |_, subflow| {
+                let flow = subflows.get(&subflow);
+                flow.map_or_else(Carried::default, |flow| flows.carried(*flow, since))
             };
             for (leecher, order) in uploader.sharing.tick(carried, now.instant) {
-                let pair = Pair {
-                    from: *from,
-                    to: leecher.0,
-                };
-                uploader.obey(leecher, pair, &order, orders);
+                uploader.obey(leecher, Pair::new(*from, leecher.0), &order, orders);
             }
             orders.turns += uploader.sharing.turns() - turns;
             if orders.log.is_some() {
                 for (leecher, path, decision) in uploader.sharing.changes() {
-                    let pair = Pair {
-                        from: *from,
-                        to: leecher.0,
-                    };
-                    orders.log(pair, path, decision, now);
+                    orders.log(Pair::new(*from, leecher.0), path, decision, now);
                 }
             }
         }

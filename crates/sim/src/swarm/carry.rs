@@ -7,8 +7,8 @@ use super::{Load, Swarm};
 use crate::choose::Pair;
 use crate::fair::max_min;
 use crate::flow::Flow;
-use crate::host::{Host, HostId};
-use crate::step::STEP;
+use crate::host::HostId;
+use crate::options::STEP;
 
 impl Swarm {
     /// Determines which path-level peers have data to carry.
@@ -59,7 +59,10 @@ impl Swarm {
             flow.rest = bytes - open as f64;
             let mut carried = 0;
             while open > 0 {
-                let (from, to) = two(&mut self.hosts, key.from, key.to);
+                let ends = [key.from, key.to].map(|host| host as usize);
+                let Ok([from, to]) = self.hosts.get_disjoint_mut(ends) else {
+                    unreachable!("a flow joins two hosts of the swarm");
+                };
                 let Some(piece) = flow.piece.or_else(|| {
                     let next = to.pieces.next(&from.pieces, &self.copies);
                     next.inspect(|&piece| to.pieces.begin(piece))
@@ -84,10 +87,7 @@ impl Swarm {
                 self.loads[*link as usize].bytes += carried;
             }
             if key.from as usize >= self.seeders {
-                let pair = Pair {
-                    from: key.from,
-                    to: key.to,
-                };
+                let pair = Pair::new(key.from, key.to);
                 *self.period.entry(pair).or_default() += carried;
             }
         }
@@ -109,17 +109,5 @@ impl Flow {
             let now = &mut loads[*link as usize].now;
             *now = if carries { *now + 1 } else { *now - 1 };
         }
-    }
-}
-
-/// Two different hosts.
-fn two(hosts: &mut [Host], one: HostId, other: HostId) -> (&Host, &mut Host) {
-    let (one, other) = (one as usize, other as usize);
-    if one < other {
-        let (before, after) = hosts.split_at_mut(other);
-        (&before[one], &mut after[0])
-    } else {
-        let (before, after) = hosts.split_at_mut(one);
-        (&after[0], &mut before[other])
     }
 }

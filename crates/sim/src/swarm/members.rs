@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::Swarm;
-use crate::choke;
 use crate::choose::{Now, Pair};
 use crate::host::{Host, HostId};
 use crate::options::SimulateError;
@@ -12,6 +11,9 @@ use crate::options::SimulateError;
 /// (BEP 3).
 const SECOND: u64 = 10;
 const CHOKING: u64 = 100;
+
+/// Most peers that a leecher serves at once.
+const UNCHOKED: usize = 4;
 
 impl Swarm {
     /// Lets leechers join whose time has come.
@@ -23,7 +25,7 @@ impl Swarm {
             self.introduce(new);
             self.hosts[new as usize].here = true;
             for from in 0..self.seeders as u32 {
-                self.connect(Pair { from, to: new }, now)?;
+                self.connect(Pair::new(from, new), now)?;
             }
         }
         Ok(())
@@ -54,15 +56,10 @@ impl Swarm {
             if !self.hosts[at].here || !phase.is_multiple_of(SECOND) {
                 continue;
             }
-            let serves = self.serves.range(
-                Pair { from, to: 0 }..=Pair {
-                    from,
-                    to: HostId::MAX,
-                },
-            );
-            let serves: Vec<HostId> = serves.map(|pair| pair.to).collect();
+            let all = Pair::new(from, 0)..=Pair::new(from, HostId::MAX);
+            let serves: Vec<HostId> = self.serves.range(all).map(|pair| pair.to).collect();
             let anew = phase.is_multiple_of(CHOKING);
-            if !anew && serves.len() >= choke::UNCHOKED {
+            if !anew && serves.len() >= UNCHOKED {
                 continue;
             }
             // As a client that asks its tracker again when few are left.
@@ -75,15 +72,12 @@ impl Swarm {
                 other.here && other.finished.is_none() && other.pieces.wants(&host.pieces)
             });
             let gave = |to: &HostId| {
-                let pair = Pair {
-                    from: *to,
-                    to: from,
-                };
+                let pair = Pair::new(*to, from);
                 self.period.get(&pair).copied().unwrap_or(0)
             };
             let interested: Vec<(HostId, u64)> = interested.map(|to| (*to, gave(to))).collect();
             let chosen = if anew {
-                let chosen = choke::unchoke(&interested, &mut self.rng);
+                let chosen = unchoke(&interested, &mut self.rng);
                 for &to in serves.iter().filter(|to| !chosen.contains(to)) {
                     self.disconnect(Pair { from, to }, now);
                 }
@@ -92,7 +86,7 @@ impl Swarm {
             } else {
                 let mut open = interested;
                 open.retain(|(to, _)| !serves.contains(to));
-                let count = choke::UNCHOKED - serves.len();
+                let count = UNCHOKED - serves.len();
                 self.rng.shuffle(&mut open);
                 open.into_iter().take(count).map(|(to, _)| to).collect()
             };
@@ -142,5 +136,41 @@ impl Swarm {
             }
             stays
         });
+    }
+}
+
+/// The peers to serve: of those interested, each with the bytes it sent in the last choking period,
+/// the best three and a random one.
+fn unchoke(interested: &[(HostId, u64)], rng: &mut fastrand::Rng) -> Vec<HostId> {
+    let mut ranked: Vec<(HostId, u64)> = interested.to_vec();
+    // Peers that sent equally much come in random order.
+    rng.shuffle(&mut ranked);
+    ranked.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    let best = ranked.len().min(UNCHOKED - 1);
+    rng.shuffle(&mut ranked[best..]);
+    ranked.truncate(UNCHOKED);
+    ranked.into_iter().map(|(host, _)| host).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn three_are_served_for_what_they_give_and_one_by_chance() {
+        let interested = [(1, 5), (2, 0), (3, 9), (4, 1), (5, 7), (6, 0)];
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut by_chance = BTreeSet::new();
+        for _ in 0..100 {
+            let mut served = unchoke(&interested, &mut rng);
+            assert_eq!(served.len(), 4);
+            by_chance.insert(served.remove(3));
+            assert_eq!(served, [3, 5, 1]);
+        }
+        assert_eq!(by_chance, BTreeSet::from([2, 4, 6]));
+        assert_eq!(unchoke(&interested[..1], &mut rng), [1]);
+        assert!(unchoke(&[], &mut rng).is_empty());
     }
 }
