@@ -1,12 +1,11 @@
 //! Signed data in CMS (RFC 5652), as far as TRCs use it.
 //!
-//! The structures are written out here because signatures cover the signed attributes in the order
-//! in which they stand in the file, which older tools did not sort; a parser that sorts them cannot
-//! check such a signature.
+//! The structures are defined here because signatures cover the signed attributes in the order of
+//! the file, which older tools did not sort: with a parser that sorts them, such a signature cannot
+//! be checked.
 
-use der::asn1::{Any, ObjectIdentifier, OctetString, OctetStringRef, SetOfVec};
-use der::{Decode, Encode, Sequence, Tag, TagNumber, Tagged};
-use ring::digest;
+use der::asn1::{Any, ObjectIdentifier, OctetString, SetOfVec};
+use der::{Decode, Encode, EncodeValue, Sequence, Tag, TagNumber, Tagged};
 use x509_cert::attr::Attribute;
 use x509_cert::name::Name;
 use x509_cert::serial_number::SerialNumber;
@@ -14,74 +13,53 @@ use x509_cert::spki::AlgorithmIdentifierOwned;
 
 use crate::certificate::Certificate;
 use crate::ecdsa::Hash;
-use crate::issue::{Holder, SignError, signature_algorithm, utc};
-use crate::key::Signs;
+use crate::error::{Reason, SignError};
+use crate::issue::{Holder, algorithm, utc};
 use crate::oid;
 
-/// RFC 5652, section 3.
+/// RFC 5652, sections 3 and 5.2: bytes of a type, in signed data an `OCTET STRING`.
 #[derive(Sequence)]
-pub(crate) struct ContentInfo {
-    pub content_type: ObjectIdentifier,
+struct ContentInfo {
+    content_type: ObjectIdentifier,
     #[asn1(context_specific = "0", tag_mode = "EXPLICIT")]
-    pub content: Any,
+    content: Any,
 }
 
 /// RFC 5652, section 5.1.
 #[derive(Sequence)]
-pub(crate) struct SignedData {
-    pub version: u8,
-    pub digest_algorithms: SetOfVec<AlgorithmIdentifierOwned>,
-    pub content: EncapsulatedContent,
-    #[asn1(
-        context_specific = "0",
-        tag_mode = "IMPLICIT",
-        constructed = "true",
-        optional = "true"
-    )]
-    pub certificates: Option<SetOfVec<Any>>,
-    #[asn1(
-        context_specific = "1",
-        tag_mode = "IMPLICIT",
-        constructed = "true",
-        optional = "true"
-    )]
-    pub revocations: Option<SetOfVec<Any>>,
+#[asn1(tag_mode = "IMPLICIT")]
+struct SignedData {
+    version: u8,
+    digest_algorithms: SetOfVec<AlgorithmIdentifierOwned>,
+    content: ContentInfo,
+    #[asn1(context_specific = "0", constructed = "true", optional = "true")]
+    certificates: Option<SetOfVec<Any>>,
+    #[asn1(context_specific = "1", constructed = "true", optional = "true")]
+    revocations: Option<SetOfVec<Any>>,
     /// Each a [`SignerInfo`].
-    pub signers: SetOfVec<Any>,
+    signers: SetOfVec<Any>,
 }
 
-/// RFC 5652, section 5.2.
+/// RFC 5652, section 5.3; in TRCs there always are signed attributes.
 #[derive(Sequence)]
-pub(crate) struct EncapsulatedContent {
-    pub content_type: ObjectIdentifier,
-    #[asn1(context_specific = "0", tag_mode = "EXPLICIT")]
-    pub content: OctetString,
-}
-
-/// RFC 5652, section 5.3; TRCs have signed attributes always.
-#[derive(Sequence)]
-pub(crate) struct SignerInfo {
-    pub version: u8,
-    pub signer: IssuerAndSerial,
-    pub digest_algorithm: AlgorithmIdentifierOwned,
+#[asn1(tag_mode = "IMPLICIT")]
+struct SignerInfo {
+    version: u8,
+    signer: IssuerAndSerial,
+    digest_algorithm: AlgorithmIdentifierOwned,
     /// `[0] IMPLICIT SET OF Attribute`, in the order of the file.
-    pub signed: Any,
-    pub signature_algorithm: AlgorithmIdentifierOwned,
-    pub signature: OctetString,
-    #[asn1(
-        context_specific = "1",
-        tag_mode = "IMPLICIT",
-        constructed = "true",
-        optional = "true"
-    )]
-    pub unsigned: Option<SetOfVec<Any>>,
+    signed: Any,
+    signature_algorithm: AlgorithmIdentifierOwned,
+    signature: OctetString,
+    #[asn1(context_specific = "1", constructed = "true", optional = "true")]
+    unsigned: Option<SetOfVec<Any>>,
 }
 
 /// RFC 5652, section 10.2.4.
-#[derive(Sequence)]
-pub(crate) struct IssuerAndSerial {
-    pub issuer: Name,
-    pub serial: SerialNumber,
+#[derive(Debug, Clone, Sequence)]
+struct IssuerAndSerial {
+    issuer: Name,
+    serial: SerialNumber,
 }
 
 /// The tag of the signed attributes in the file.
@@ -91,7 +69,7 @@ const SIGNED: Tag = Tag::ContextSpecific {
 };
 
 /// Signs `content` with each of `signers`, at a Unix second.
-pub(crate) fn sign(content: &[u8], signers: &[&Holder], at: u64) -> Result<Vec<u8>, SignError> {
+pub(crate) fn sign(content: &[u8], signers: &[Holder], at: u64) -> Result<Vec<u8>, SignError> {
     let mut algorithms = SetOfVec::new();
     let mut infos = SetOfVec::new();
     for signer in signers {
@@ -104,37 +82,19 @@ pub(crate) fn sign(content: &[u8], signers: &[&Holder], at: u64) -> Result<Vec<u
     let data = SignedData {
         version: 1,
         digest_algorithms: algorithms,
-        content: EncapsulatedContent {
-            content_type: oid::DATA,
-            content: OctetString::new(content)?,
+        content: ContentInfo {
+            content_type: oid::ID_DATA,
+            content: Any::encode_from(&OctetString::new(content)?)?,
         },
         certificates: None,
         revocations: None,
         signers: infos,
     };
     let info = ContentInfo {
-        content_type: oid::SIGNED_DATA,
+        content_type: oid::ID_SIGNED_DATA,
         content: Any::encode_from(&data)?,
     };
     Ok(info.to_der()?)
-}
-
-/// Why something is not signed data as TRCs have it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignedError {
-    /// Not CMS.
-    #[error("not signed data in CMS: {0}")]
-    Format(String),
-    /// CMS of another kind or version.
-    #[error("CMS of another kind: {0}")]
-    Kind(&'static str),
-}
-
-impl From<der::Error> for SignedError {
-    fn from(error: der::Error) -> Self {
-        Self::Format(error.to_string())
-    }
 }
 
 /// Signed data, its signatures not yet checked.
@@ -146,67 +106,61 @@ pub(crate) struct Signed {
 
 #[derive(Debug, Clone)]
 struct Signature {
-    issuer: Name,
-    serial: SerialNumber,
-    /// Of the content, and of the signed attributes.
-    hash: Hash,
-    /// The digest of the content that is signed.
-    digest: Vec<u8>,
-    /// What the signature is made of: the signed attributes.
+    signer: IssuerAndSerial,
+    /// The hash function for the content and for the signed attributes.
+    hash: &'static Hash,
+    /// The signed digest of the content.
+    digest: OctetString,
+    /// The signed attributes.
     attributes: Vec<u8>,
-    signature: Vec<u8>,
+    signature: OctetString,
 }
 
 impl Signed {
     /// Reads DER.
-    pub fn from_der(raw: &[u8]) -> Result<Self, SignedError> {
-        let kind = |reason| Err(SignedError::Kind(reason));
+    pub fn from_der(raw: &[u8]) -> Result<Self, Reason> {
         let info = ContentInfo::from_der(raw)?;
-        if info.content_type != oid::SIGNED_DATA {
-            return kind("it is not signed data");
+        if info.content_type != oid::ID_SIGNED_DATA {
+            return Err("it is not signed data".into());
         }
         let data: SignedData = info.content.decode_as()?;
-        if data.version != 1 || data.content.content_type != oid::DATA {
-            return kind("its version is not 1, or its content not data");
+        if data.version != 1 || data.content.content_type != oid::ID_DATA {
+            return Err("the version of its signed data is not 1, or its content not data".into());
         }
         let signatures = data.signers.iter().map(Signature::new);
+        let content: OctetString = data.content.content.decode_as()?;
         Ok(Self {
             signatures: signatures.collect::<Result<_, _>>()?,
-            content: data.content.content.as_bytes().to_vec(),
+            content: content.into_bytes(),
         })
     }
 
     /// Whether the key of `certificate` made one of the signatures.
     pub fn is_signed_by(&self, certificate: &Certificate) -> bool {
-        let tbs = certificate.tbs();
+        let tbs = &certificate.tbs;
         self.signatures.iter().any(|signature| {
-            signature.serial == tbs.serial_number
-                && signature.issuer == tbs.issuer
-                && signature.hash.digest(&self.content).as_ref() == signature.digest
-                && certificate.key().verifies(
-                    signature.hash,
-                    &signature.attributes,
-                    &signature.signature,
-                )
+            let digest = signature.hash.digest(&self.content);
+            let made = signature.signature.as_bytes();
+            signature.signer.serial == tbs.serial_number
+                && signature.signer.issuer == tbs.issuer
+                && signature.digest.as_bytes() == digest.as_ref()
+                && certificate
+                    .key
+                    .verifies(signature.hash, &signature.attributes, made)
         })
     }
 }
 
 impl Signature {
-    fn new(info: &Any) -> Result<Self, SignedError> {
-        let kind = SignedError::Kind;
+    fn new(info: &Any) -> Result<Self, Reason> {
         let info: SignerInfo = info.decode_as()?;
         if info.version != 1 || info.signed.tag() != SIGNED {
-            return Err(kind(
-                "a signature is not of version 1 with signed attributes",
-            ));
+            return Err("a signature is not of version 1 with signed attributes".into());
         }
-        let hash = Hash::of_digest(&info.digest_algorithm);
-        let hash = hash.ok_or(kind("a digest is not SHA-256, 384 or 512"))?;
-        if Hash::of_signature(&info.signature_algorithm) != Some(hash) {
-            return Err(kind(
-                "a signature is not by ECDSA with the hash of the digest",
-            ));
+        let hash = Hash::find(|hash| hash.digest == info.digest_algorithm.oid)
+            .ok_or("a digest is not SHA-256, 384 or 512")?;
+        if info.signature_algorithm.oid != hash.ecdsa {
+            return Err("a signature is not by ECDSA with the hash of the digest".into());
         }
         // RFC 5652, section 5.4: signed with the tag of a SET.
         let attributes = Any::new(Tag::Set, info.signed.value())?.to_der()?;
@@ -215,34 +169,29 @@ impl Signature {
             let mut found = set.iter().filter(|attribute| attribute.oid == oid);
             match (found.next().map(|a| a.values.as_slice()), found.next()) {
                 (Some([value]), None) => Ok(value),
-                _ => Err(kind("a signature lacks its type or its digest")),
+                _ => Err("a signature lacks its type or its digest"),
             }
         };
-        if only(oid::CONTENT_TYPE)?.decode_as::<ObjectIdentifier>()? != oid::DATA {
-            return Err(kind("a signature is of another type"));
+        if only(oid::ID_CONTENT_TYPE)?.decode_as::<ObjectIdentifier>()? != oid::ID_DATA {
+            return Err("a signature is of another type".into());
         }
-        let digest: OctetString = only(oid::MESSAGE_DIGEST)?.decode_as()?;
         Ok(Self {
-            issuer: info.signer.issuer,
-            serial: info.signer.serial,
+            signer: info.signer,
             hash,
-            digest: digest.as_bytes().to_vec(),
+            digest: only(oid::ID_MESSAGE_DIGEST)?.decode_as()?,
             attributes,
-            signature: info.signature.as_bytes().to_vec(),
+            signature: info.signature,
         })
     }
 }
 
 fn info(content: &[u8], signer: &Holder, at: u64) -> Result<SignerInfo, SignError> {
-    let (digest_oid, hash) = match signer.key.signs {
-        Signs::P256 => (oid::SHA256, &digest::SHA256),
-        Signs::P384 => (oid::SHA384, &digest::SHA384),
-    };
-    let digest = digest::digest(hash, content);
+    let hash = signer.key.hash;
+    let digest = OctetString::new(hash.digest(content).as_ref())?;
     let attributes: SetOfVec<Attribute> = SetOfVec::try_from(vec![
-        attribute(oid::CONTENT_TYPE, &oid::DATA)?,
-        attribute(oid::SIGNING_TIME, &utc(at)?)?,
-        attribute(oid::MESSAGE_DIGEST, &OctetStringRef::new(digest.as_ref())?)?,
+        attribute(oid::ID_CONTENT_TYPE, &oid::ID_DATA)?,
+        attribute(oid::ID_SIGNING_TIME, &utc(at)?)?,
+        attribute(oid::ID_MESSAGE_DIGEST, &digest)?,
     ])?;
     // RFC 5652, section 5.4: signed with the tag of a SET.
     let attributes = attributes.to_der()?;
@@ -254,21 +203,15 @@ fn info(content: &[u8], signer: &Holder, at: u64) -> Result<SignerInfo, SignErro
             issuer: certificate.issuer.clone(),
             serial: certificate.serial_number.clone(),
         },
-        digest_algorithm: AlgorithmIdentifierOwned {
-            oid: digest_oid,
-            parameters: None,
-        },
+        digest_algorithm: algorithm(hash.digest),
         signed: Any::new(SIGNED, Any::from_der(&attributes)?.value())?,
-        signature_algorithm: signature_algorithm(signer.key.signs),
+        signature_algorithm: algorithm(hash.ecdsa),
         signature: OctetString::new(signature)?,
         unsigned: None,
     })
 }
 
-fn attribute<T: Encode + Tagged + der::EncodeValue>(
-    oid: ObjectIdentifier,
-    value: &T,
-) -> der::Result<Attribute> {
+fn attribute<T: EncodeValue + Tagged>(oid: ObjectIdentifier, value: &T) -> der::Result<Attribute> {
     Ok(Attribute {
         oid,
         values: SetOfVec::try_from(vec![Any::encode_from(value)?])?,

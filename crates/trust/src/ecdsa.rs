@@ -1,102 +1,93 @@
-//! Checking ECDSA signatures.
+//! ECDSA signatures: their hashes and curves, and how they are checked.
 
 use der::asn1::ObjectIdentifier;
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
 use ring::{digest, signature};
-use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
+use scion_protobuf::proto::crypto::v1::SignatureAlgorithm;
+use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
 use crate::oid;
 
-/// A hash that signatures are made with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hash {
-    Sha256,
-    Sha384,
-    Sha512,
+/// A hash function that signatures are made with.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Hash {
+    /// Its own identifier.
+    pub digest: ObjectIdentifier,
+    /// The identifier of ECDSA with it.
+    pub ecdsa: ObjectIdentifier,
+    /// ECDSA with it, in signed messages.
+    pub message: SignatureAlgorithm,
+    algorithm: &'static digest::Algorithm,
 }
 
-impl Hash {
-    /// By the identifier of ECDSA with it.
-    pub fn of_signature(algorithm: &AlgorithmIdentifierOwned) -> Option<Self> {
-        match algorithm.oid {
-            oid::ECDSA_SHA256 => Some(Self::Sha256),
-            oid::ECDSA_SHA384 => Some(Self::Sha384),
-            oid::ECDSA_SHA512 => Some(Self::Sha512),
-            _ => None,
-        }
-    }
+pub(crate) static SHA256: Hash = Hash {
+    digest: oid::ID_SHA_256,
+    ecdsa: oid::ECDSA_WITH_SHA_256,
+    message: SignatureAlgorithm::EcdsaWithSha256,
+    algorithm: &digest::SHA256,
+};
 
-    /// By its own identifier.
-    pub fn of_digest(algorithm: &AlgorithmIdentifierOwned) -> Option<Self> {
-        match algorithm.oid {
-            oid::SHA256 => Some(Self::Sha256),
-            oid::SHA384 => Some(Self::Sha384),
-            oid::SHA512 => Some(Self::Sha512),
-            _ => None,
-        }
+pub(crate) static SHA384: Hash = Hash {
+    digest: oid::ID_SHA_384,
+    ecdsa: oid::ECDSA_WITH_SHA_384,
+    message: SignatureAlgorithm::EcdsaWithSha384,
+    algorithm: &digest::SHA384,
+};
+
+static SHA512: Hash = Hash {
+    digest: oid::ID_SHA_512,
+    ecdsa: oid::ECDSA_WITH_SHA_512,
+    message: SignatureAlgorithm::EcdsaWithSha512,
+    algorithm: &digest::SHA512,
+};
+
+impl Hash {
+    /// The first of the hash functions allowed that `is` is true for.
+    pub fn find(is: impl Fn(&Self) -> bool) -> Option<&'static Self> {
+        [&SHA256, &SHA384, &SHA512]
+            .into_iter()
+            .find(|hash| is(hash))
     }
 
     /// The digest of some bytes.
-    pub fn digest(self, bytes: &[u8]) -> digest::Digest {
-        let algorithm = match self {
-            Self::Sha256 => &digest::SHA256,
-            Self::Sha384 => &digest::SHA384,
-            Self::Sha512 => &digest::SHA512,
-        };
-        digest::digest(algorithm, bytes)
+    pub fn digest(&self, bytes: &[u8]) -> digest::Digest {
+        digest::digest(self.algorithm, bytes)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Curve {
-    P256,
-    P384,
-    P521,
-}
-
-/// A public key on one of the curves SCION allows.
+/// A public key on one of the curves that SCION allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PublicKey {
-    curve: Curve,
-    point: Vec<u8>,
+    curve: ObjectIdentifier,
+    /// SEC 1, section 2.3.3.
+    pub point: Vec<u8>,
 }
 
 impl PublicKey {
-    /// None when it is of another kind.
+    /// `None` when it is a key of another kind.
     pub fn new(info: &SubjectPublicKeyInfoOwned) -> Option<Self> {
-        if info.algorithm.oid != oid::EC_PUBLIC_KEY {
+        if info.algorithm.oid != oid::ID_EC_PUBLIC_KEY {
             return None;
         }
-        let curve: ObjectIdentifier = info.algorithm.parameters.as_ref()?.decode_as().ok()?;
-        Some(Self {
-            curve: match curve {
-                oid::P256 => Curve::P256,
-                oid::P384 => Curve::P384,
-                oid::P521 => Curve::P521,
-                _ => return None,
-            },
+        let curve = info.algorithm.parameters.as_ref()?.decode_as().ok()?;
+        let allowed = [oid::SECP_256_R_1, oid::SECP_384_R_1, oid::SECP_521_R_1];
+        allowed.contains(&curve).then_some(Self {
+            curve,
             point: info.subject_public_key.as_bytes()?.to_vec(),
         })
     }
 
-    /// The point (SEC 1, section 2.3.3).
-    pub fn point(&self) -> &[u8] {
-        &self.point
-    }
-
-    /// Whether `signature` (DER) is this key's of `message`.
-    pub fn verifies(&self, hash: Hash, message: &[u8], signature: &[u8]) -> bool {
-        match (self.curve, hash) {
-            // ring is five times faster, but knows few combinations. These are what nearly all
-            // certificates and messages use.
-            (Curve::P256, Hash::Sha256) => {
-                ring_verifies(&signature::ECDSA_P256_SHA256_ASN1, self, message, signature)
-            }
-            (Curve::P384, Hash::Sha384) => {
-                ring_verifies(&signature::ECDSA_P384_SHA384_ASN1, self, message, signature)
-            }
-            _ => self.verifies_digest(hash.digest(message).as_ref(), signature),
-        }
+    /// Whether `signature` (DER) is a signature of `message` by this key.
+    pub fn verifies(&self, hash: &Hash, message: &[u8], signature: &[u8]) -> bool {
+        // ring is five times faster, but supports few combinations. These are what nearly all
+        // certificates and messages use.
+        let algorithm = match (self.curve, hash.digest) {
+            (oid::SECP_256_R_1, oid::ID_SHA_256) => &signature::ECDSA_P256_SHA256_ASN1,
+            (oid::SECP_384_R_1, oid::ID_SHA_384) => &signature::ECDSA_P384_SHA384_ASN1,
+            _ => return self.verifies_digest(hash.digest(message).as_ref(), signature),
+        };
+        let key = signature::UnparsedPublicKey::new(algorithm, &self.point);
+        key.verify(message, signature).is_ok()
     }
 
     fn verifies_digest(&self, digest: &[u8], signature: &[u8]) -> bool {
@@ -112,21 +103,11 @@ impl PublicKey {
             };
         }
         match self.curve {
-            Curve::P256 => verifies!(p256),
-            Curve::P384 => verifies!(p384),
-            Curve::P521 => verifies!(p521),
+            oid::SECP_256_R_1 => verifies!(p256),
+            oid::SECP_384_R_1 => verifies!(p384),
+            _ => verifies!(p521),
         }
     }
-}
-
-fn ring_verifies(
-    algorithm: &'static dyn signature::VerificationAlgorithm,
-    key: &PublicKey,
-    message: &[u8],
-    signature: &[u8],
-) -> bool {
-    let key = signature::UnparsedPublicKey::new(algorithm, &key.point);
-    key.verify(message, signature).is_ok()
 }
 
 #[cfg(test)]
@@ -135,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    const MESSAGE: &[u8] = b"what is signed";
+    const MESSAGE: &[u8] = b"the signed message";
     const SECRET: [u8; 66] = {
         let mut secret = [7; 66];
         // Below the order of P-521.
@@ -149,7 +130,7 @@ mod tests {
                 let key = $curve::ecdsa::SigningKey::from_slice(&SECRET[66 - $size..]).unwrap();
                 let public = $curve::ecdsa::VerifyingKey::from(&key);
                 let public = PublicKey {
-                    curve: Curve::$name,
+                    curve: oid::$name,
                     point: public.to_encoded_point(false).as_bytes().to_vec(),
                 };
                 let signature: $curve::ecdsa::Signature =
@@ -168,10 +149,10 @@ mod tests {
 
     #[test]
     fn all_curves_verify_with_all_their_hashes() {
-        let all = [Hash::Sha256, Hash::Sha384, Hash::Sha512];
-        signs_and_verifies!(p256, P256, 32, all);
-        signs_and_verifies!(p384, P384, 48, all);
+        let all = [&SHA256, &SHA384, &SHA512];
+        signs_and_verifies!(p256, SECP_256_R_1, 32, all);
+        signs_and_verifies!(p384, SECP_384_R_1, 48, all);
         // A hash shorter than half of the curve's size is refused.
-        signs_and_verifies!(p521, P521, 66, [Hash::Sha384, Hash::Sha512]);
+        signs_and_verifies!(p521, SECP_521_R_1, 66, [&SHA384, &SHA512]);
     }
 }

@@ -1,64 +1,32 @@
 //! Making certificates.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use der::Encode;
-use der::asn1::{Any, BitString, ObjectIdentifier, OctetString, SetOfVec, UtcTime, Utf8StringRef};
+use der::asn1::{Any, BitString, ObjectIdentifier, OctetString, UtcTime};
 use der::oid::AssociatedOid;
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
 use sciparse::identifier::isd_asn::IsdAsn;
-use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::certificate::{Certificate, TbsCertificate, Version};
 use x509_cert::ext::Extension;
 use x509_cert::ext::pkix::{
     AuthorityKeyIdentifier, BasicConstraints, ExtendedKeyUsage, KeyUsage, KeyUsages,
     SubjectKeyIdentifier,
 };
-use x509_cert::name::{Name, RelativeDistinguishedName};
+use x509_cert::name::Name;
 use x509_cert::serial_number::SerialNumber;
 use x509_cert::spki::{AlgorithmIdentifierOwned, SubjectPublicKeyInfoOwned};
 use x509_cert::time::{Time, Validity};
 
 use crate::certificate::Kind;
-use crate::key::{Key, KeyError, Signs};
+use crate::error::SignError;
+use crate::key::Key;
 use crate::oid;
 
 /// Bytes of a serial number; RFC 5280 allows 20, the first bit clear.
 const SERIAL: usize = 16;
-
-/// Why something cannot be made and signed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SignError {
-    /// The key.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The signer's certificate does not hold.
-    #[error("the certificate of AS {isd_as} does not hold any more, or not yet: make a new one")]
-    Expired {
-        /// The signer.
-        isd_as: IsdAsn,
-    },
-    /// It has no DER form.
-    #[error("cannot be encoded: {0}")]
-    Encode(String),
-}
-
-impl From<der::Error> for SignError {
-    fn from(error: der::Error) -> Self {
-        Self::Encode(error.to_string())
-    }
-}
-
-/// A certificate to be made. Times are Unix seconds.
-pub(crate) struct Order<'a> {
-    pub kind: Kind,
-    pub isd_as: IsdAsn,
-    pub name: &'a str,
-    pub not_before: u64,
-    pub not_after: u64,
-}
 
 /// A certificate with its private key.
 pub(crate) struct Holder {
@@ -69,10 +37,18 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// Makes a key and a certificate of it, signed by `issuer` or by itself.
-    pub fn make(order: &Order<'_>, issuer: Option<&Self>) -> Result<Self, SignError> {
+    /// Makes a key, and a certificate of it with a common name, valid during `validity` (Unix
+    /// seconds) and signed by `issuer`, or by the key itself.
+    pub fn make(
+        kind: Kind,
+        isd_as: IsdAsn,
+        name: &str,
+        validity: Range<u64>,
+        issuer: Option<&Self>,
+    ) -> Result<Self, SignError> {
         let (key, pem) = Key::generate()?;
-        let subject = subject(order)?;
+        // Written with the last part first (RFC 4514).
+        let subject: Name = format!("{}={isd_as},{}={name}", oid::ISD_AS, oid::CN).parse()?;
         let issued_by = issuer.map_or(&subject, |issuer| {
             &issuer.certificate.tbs_certificate.subject
         });
@@ -80,17 +56,17 @@ impl Holder {
         let tbs = TbsCertificate {
             version: Version::V3,
             serial_number: serial()?,
-            signature: signature_algorithm(issuer_key.signs),
+            signature: algorithm(issuer_key.hash.ecdsa),
             issuer: issued_by.clone(),
             validity: Validity {
-                not_before: utc(order.not_before)?,
-                not_after: utc(order.not_after)?,
+                not_before: utc(validity.start)?,
+                not_after: utc(validity.end)?,
             },
-            subject: subject.clone(),
+            subject,
             subject_public_key_info: public_key(&key)?,
             issuer_unique_id: None,
             subject_unique_id: None,
-            extensions: Some(extensions(order.kind, &key, issuer_key)?),
+            extensions: Some(extensions(kind, &key, issuer_key)?),
         };
         let signature = issuer_key.sign(&tbs.to_der()?)?;
         let certificate = Certificate {
@@ -106,14 +82,10 @@ impl Holder {
     }
 }
 
-/// How a key signs, as certificates and CMS name it.
-pub(crate) fn signature_algorithm(signs: Signs) -> AlgorithmIdentifierOwned {
+/// An algorithm without parameters, such as ECDSA (RFC 5758, section 3.2) and hashes.
+pub(crate) fn algorithm(oid: ObjectIdentifier) -> AlgorithmIdentifierOwned {
     AlgorithmIdentifierOwned {
-        oid: match signs {
-            Signs::P256 => oid::ECDSA_SHA256,
-            Signs::P384 => oid::ECDSA_SHA384,
-        },
-        // RFC 5758, section 3.2: no parameters.
+        oid,
         parameters: None,
     }
 }
@@ -125,37 +97,21 @@ pub(crate) fn utc(at: u64) -> der::Result<Time> {
     )?))
 }
 
-fn subject(order: &Order<'_>) -> der::Result<Name> {
-    let isd_as = order.isd_as.to_string();
-    let rdn = |oid: ObjectIdentifier, text: &str| {
-        let value = Any::encode_from(&Utf8StringRef::new(text)?)?;
-        let pair = AttributeTypeAndValue { oid, value };
-        Ok::<_, der::Error>(RelativeDistinguishedName(SetOfVec::try_from(vec![pair])?))
-    };
-    let parts = [(oid::COMMON_NAME, order.name), (oid::ISD_AS, &isd_as)];
-    let parts = parts.into_iter().map(|(oid, text)| rdn(oid, text));
-    Ok(parts.collect::<der::Result<Vec<_>>>()?.into())
-}
-
 fn serial() -> Result<SerialNumber, SignError> {
     let mut bytes = [0; SERIAL];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| KeyError::Random)?;
-    // Positive, and never shorter than the others.
+        .map_err(|_| SignError::Random)?;
+    // Positive, and always of the full length.
     bytes[0] = bytes[0] & 0x3f | 0x40;
     Ok(SerialNumber::new(&bytes)?)
 }
 
 pub(crate) fn public_key(key: &Key) -> der::Result<SubjectPublicKeyInfoOwned> {
-    let curve = match key.signs {
-        Signs::P256 => oid::P256,
-        Signs::P384 => oid::P384,
-    };
     Ok(SubjectPublicKeyInfoOwned {
         algorithm: AlgorithmIdentifierOwned {
-            oid: oid::EC_PUBLIC_KEY,
-            parameters: Some(Any::encode_from(&curve)?),
+            oid: oid::ID_EC_PUBLIC_KEY,
+            parameters: Some(Any::encode_from(&key.curve)?),
         },
         subject_public_key: BitString::from_bytes(key.public())?,
     })
@@ -167,35 +123,31 @@ fn key_id(key: &Key) -> der::Result<OctetString> {
     OctetString::new(id.as_ref())
 }
 
+/// SCION CP-PKI, section "Certificate format".
 fn extensions(kind: Kind, key: &Key, issuer: &Key) -> der::Result<Vec<Extension>> {
-    let mut extensions = Vec::new();
-    let usage = match kind {
-        Kind::SensitiveVoting | Kind::RegularVoting => None,
-        Kind::Root | Kind::Ca => Some(KeyUsages::KeyCertSign),
-        Kind::As => Some(KeyUsages::DigitalSignature),
+    let (usage, purposes, path_len) = match kind {
+        Kind::SensitiveVoting => (None, vec![oid::ID_KP_SENSITIVE], None),
+        Kind::RegularVoting => (None, vec![oid::ID_KP_REGULAR], None),
+        Kind::Root => (Some(KeyUsages::KeyCertSign), vec![oid::ID_KP_ROOT], Some(1)),
+        Kind::Ca => (Some(KeyUsages::KeyCertSign), Vec::new(), Some(0)),
+        Kind::As => (
+            Some(KeyUsages::DigitalSignature),
+            vec![oid::ID_KP_SERVER_AUTH, oid::ID_KP_CLIENT_AUTH],
+            None,
+        ),
     };
+    let mut extensions = Vec::new();
     if let Some(usage) = usage {
         extensions.push(extension(&KeyUsage(usage.into()), true)?);
     }
-    let purposes = match kind {
-        Kind::SensitiveVoting => vec![oid::SENSITIVE, oid::TIME_STAMPING],
-        Kind::RegularVoting => vec![oid::REGULAR, oid::TIME_STAMPING],
-        Kind::Root => vec![oid::ROOT, oid::TIME_STAMPING],
-        Kind::Ca => Vec::new(),
-        Kind::As => vec![oid::SERVER_AUTH, oid::CLIENT_AUTH, oid::TIME_STAMPING],
-    };
-    if !purposes.is_empty() {
+    if kind != Kind::Ca {
+        let purposes = [purposes, vec![oid::ID_KP_TIME_STAMPING]].concat();
         extensions.push(extension(&ExtendedKeyUsage(purposes), false)?);
     }
-    let below = match kind {
-        Kind::Root => Some(1),
-        Kind::Ca => Some(0),
-        _ => None,
-    };
-    if below.is_some() {
+    if path_len.is_some() {
         let constraints = BasicConstraints {
             ca: true,
-            path_len_constraint: below,
+            path_len_constraint: path_len,
         };
         extensions.push(extension(&constraints, true)?);
     }

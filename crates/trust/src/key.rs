@@ -1,83 +1,64 @@
 //! Private keys.
 
-use der::pem::{self, LineEnding};
+use der::asn1::ObjectIdentifier;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_ASN1_SIGNING, ECDSA_P384_SHA384_ASN1_SIGNING, EcdsaKeyPair, KeyPair,
 };
 
+use crate::ecdsa::{Hash, SHA256, SHA384};
+use crate::error::{ParseError, Reason, SignError};
+use crate::{oid, pem};
+
 /// PEM label of PKCS #8 (RFC 7468, section 10).
 const LABEL: &str = "PRIVATE KEY";
 
-/// Why a private key cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeyError {
-    /// Not PEM, or PEM of something else.
-    #[error("not a PEM block \"{LABEL}\": {0}")]
-    Pem(String),
-    /// Not a key that can sign here.
-    #[error(
-        "not a PKCS #8 key on P-256 or P-384 with its public key: make it with `scion-pki key private`"
-    )]
-    Kind,
-    /// The system has no randomness to give.
-    #[error("the system gave no random bytes")]
-    Random,
-}
-
-/// The curve of a private key; it decides the algorithm of its signatures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signs {
-    /// ECDSA on P-256 with SHA-256.
-    P256,
-    /// ECDSA on P-384 with SHA-384.
-    P384,
-}
-
-/// A private key.
+/// A private key on P-256 or P-384.
 pub(crate) struct Key {
     pair: EcdsaKeyPair,
-    pub signs: Signs,
+    pub curve: ObjectIdentifier,
+    /// The hash function of its signatures.
+    pub hash: &'static Hash,
     random: SystemRandom,
 }
 
 impl Key {
     /// A new key on P-256, and its PKCS #8 form in PEM.
-    pub fn generate() -> Result<(Self, String), KeyError> {
+    pub fn generate() -> Result<(Self, String), SignError> {
         let random = SystemRandom::new();
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random)
-            .map_err(|_| KeyError::Random)?;
-        let text = pem::encode_string(LABEL, LineEnding::LF, pkcs8.as_ref())
-            .map_err(|e| KeyError::Pem(e.to_string()))?;
-        Ok((Self::from_pkcs8(pkcs8.as_ref())?, text))
+            .map_err(|_| SignError::Random)?;
+        let key = Self::from_pkcs8(pkcs8.as_ref());
+        let key = key.map_err(|reason| SignError::Encode(reason.to_string()))?;
+        Ok((key, pem::encode(LABEL, pkcs8.as_ref())?))
     }
 
     /// Reads PKCS #8 in PEM.
-    pub fn from_pem(text: &[u8]) -> Result<Self, KeyError> {
-        let (label, pkcs8) =
-            pem::decode_vec(text.trim_ascii_end()).map_err(|e| KeyError::Pem(e.to_string()))?;
-        if label != LABEL {
-            return Err(KeyError::Pem(format!("it is labelled \"{label}\"")));
-        }
-        Self::from_pkcs8(&pkcs8)
+    pub fn from_pem(text: &[u8]) -> Result<Self, ParseError> {
+        let read = || match pem::blocks(text)?.as_slice() {
+            [(label, pkcs8)] if label == LABEL => Self::from_pkcs8(pkcs8),
+            [(label, _)] => Err(format!("it is labelled \"{label}\", not \"{LABEL}\"").into()),
+            _ => Err("it does not have one PEM block".into()),
+        };
+        read().map_err(ParseError::not("a private key in PEM"))
     }
 
-    fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, KeyError> {
+    fn from_pkcs8(pkcs8: &[u8]) -> Result<Self, Reason> {
         let random = SystemRandom::new();
-        for (algorithm, signs) in [
-            (&ECDSA_P256_SHA256_ASN1_SIGNING, Signs::P256),
-            (&ECDSA_P384_SHA384_ASN1_SIGNING, Signs::P384),
+        for (algorithm, curve, hash) in [
+            (&ECDSA_P256_SHA256_ASN1_SIGNING, oid::SECP_256_R_1, &SHA256),
+            (&ECDSA_P384_SHA384_ASN1_SIGNING, oid::SECP_384_R_1, &SHA384),
         ] {
             if let Ok(pair) = EcdsaKeyPair::from_pkcs8(algorithm, pkcs8, &random) {
                 return Ok(Self {
                     pair,
-                    signs,
+                    curve,
+                    hash,
                     random,
                 });
             }
         }
-        Err(KeyError::Kind)
+        Err("it is not PKCS #8 on P-256 or P-384 with its public key: make one with `scion-pki key private`".into())
     }
 
     /// The public key: an uncompressed point (SEC 1, section 2.3.3).
@@ -86,9 +67,9 @@ impl Key {
     }
 
     /// The DER form of the signature of a message.
-    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
+    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
         let signature = self.pair.sign(&self.random, message);
-        let signature = signature.map_err(|_| KeyError::Random)?;
+        let signature = signature.map_err(|_| SignError::Random)?;
         Ok(signature.as_ref().to_vec())
     }
 }
@@ -98,7 +79,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ecdsa::{Hash, PublicKey};
+    use crate::ecdsa::PublicKey;
     use crate::issue::public_key;
 
     // Made with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384`.
@@ -121,11 +102,11 @@ jNY3pT0rEwzKRiHJALw6XS4okmdv9sOxcXJqew6CRV9Vu+9w6ckmvKI=
     fn keys_of_both_curves_sign() {
         let (p256, _) = Key::generate().unwrap();
         let p384 = Key::from_pem(P384.as_bytes()).unwrap();
-        for (key, hash) in [(p256, Hash::Sha256), (p384, Hash::Sha384)] {
-            let signature = key.sign(b"said").unwrap();
+        for (key, hash) in [(p256, &SHA256), (p384, &SHA384)] {
+            let signature = key.sign(b"message").unwrap();
             let public = PublicKey::new(&public_key(&key).unwrap()).unwrap();
-            assert!(public.verifies(hash, b"said", &signature));
-            assert!(!public.verifies(hash, b"unsaid", &signature));
+            assert!(public.verifies(hash, b"message", &signature));
+            assert!(!public.verifies(hash, b"another", &signature));
         }
     }
 

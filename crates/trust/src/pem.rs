@@ -1,12 +1,11 @@
 //! PEM files of several blocks (RFC 7468).
 
-use der::pem;
+use der::pem::{self, LineEnding};
 
-/// The blocks of a text with their labels.
-///
-/// # Errors
-/// What is wrong with the first block that cannot be read.
-pub(crate) fn blocks(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
+use crate::error::{Reason, SignError};
+
+/// The blocks of a text with their labels. Fails at the first block that cannot be read.
+pub(crate) fn blocks(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Reason> {
     let mut blocks = Vec::new();
     let mut rest = text.trim_ascii();
     while !rest.is_empty() {
@@ -19,7 +18,12 @@ pub(crate) fn blocks(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, String> {
     Ok(blocks)
 }
 
-/// Where the line that ends the first block ends.
+/// One block.
+pub(crate) fn encode(label: &str, der: &[u8]) -> Result<String, SignError> {
+    pem::encode_string(label, LineEnding::LF, der).map_err(|e| SignError::Encode(e.to_string()))
+}
+
+/// The end of the last line of the first block.
 fn end_of_block(text: &[u8]) -> Option<usize> {
     const END: &[u8] = b"-----END ";
     let at = text.windows(END.len()).position(|part| part == END)?;

@@ -2,43 +2,39 @@
 
 use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::{
-    ASEntrySignedBody, PathSegment, SegmentInformation,
+    ASEntry, ASEntrySignedBody, PathSegment, SegmentInformation,
 };
 use sciparse::dataplane_path::standard::types::exp_time_to_duration;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::message::{self, MessageError, Opened};
-use crate::query::ChainQuery;
-use crate::store::Store;
+use crate::error::Reason;
+use crate::message::{self, Opened, is_signed_by};
+use crate::store::{ChainQuery, Store};
 use crate::trc::TrcId;
 
-/// A segment that cannot be verified.
+/// Why a segment cannot be verified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentVerifyError {
     /// It cannot be read.
     #[error("the segment cannot be read: {0}")]
     Format(String),
-    /// A signed message in it cannot be read, or its signature is wrong.
-    #[error("entry {at} of the segment: {source}")]
-    Message {
-        /// The index of the entry.
-        at: usize,
-        /// What is wrong.
-        source: MessageError,
-    },
+    /// The signature of the entry with this index is not by the key that it names, or of something
+    /// else.
+    #[error("entry {0} of the segment has a wrong signature")]
+    Signature(usize),
     /// An entry of one AS is signed by another.
-    #[error("the segment's entry of AS {said} is signed by {signed}")]
+    #[error("the segment's entry of AS {named} is signed by {signer}")]
     OtherSigner {
         /// The AS that the entry names.
-        said: IsdAsn,
+        named: IsdAsn,
         /// The AS that signed it.
-        signed: IsdAsn,
+        signer: IsdAsn,
     },
     /// There is no trusted TRC that is valid.
     #[error("no TRC of ISD {0} is valid now: put the newest into the folder certs")]
     NoTrc(u16),
-    /// The signer knows a newer TRC, or one of another base.
+    /// The signer has a newer TRC, or one of another base.
     #[error("{isd_as} signed under {wanted}, but the newest known TRC is {known}: get {wanted}")]
     OtherTrc {
         /// The signer.
@@ -48,7 +44,7 @@ pub enum SegmentVerifyError {
         /// The newest known TRC.
         known: TrcId,
     },
-    /// The certificate chain is not known.
+    /// There is no certificate chain to check a signature with.
     #[error("no certificate chain of AS {} is valid and rooted in a TRC: ask a control service for one", .0.isd_as)]
     NoChain(ChainQuery),
 }
@@ -64,46 +60,38 @@ pub(crate) fn associated(segment: &PathSegment, at: usize) -> Vec<u8> {
     bytes
 }
 
-/// The parts of a segment's entry.
-struct Entry {
-    opened: Opened,
-    isd_as: IsdAsn,
-    query: ChainQuery,
-}
-
-fn entries(segment: &PathSegment) -> Result<Vec<Entry>, SegmentVerifyError> {
-    let format = |e: scion_protobuf::buffa::DecodeError| SegmentVerifyError::Format(e.to_string());
-    let info = SegmentInformation::decode_from_slice(&segment.segment_info).map_err(format)?;
-    let since = u64::try_from(info.timestamp)
-        .map_err(|_| SegmentVerifyError::Format("its timestamp is negative".to_owned()))?;
+/// The signed messages of a segment's entries, and the queries for the chains that verify them.
+fn entries(segment: &PathSegment) -> Result<Vec<(Opened, ChainQuery)>, SegmentVerifyError> {
+    let format = |reason: Reason| SegmentVerifyError::Format(reason.to_string());
+    let info = SegmentInformation::decode_from_slice(&segment.segment_info);
+    let info = info.map_err(|error| format(error.into()))?;
+    let since = u64::try_from(info.timestamp);
+    let since = since.map_err(|_| format("its timestamp is negative".into()))?;
     if segment.as_entries.is_empty() {
-        return Err(SegmentVerifyError::Format(
-            "it has no AS entries".to_owned(),
-        ));
+        return Err(format("it has no AS entries".into()));
     }
-    let entries = segment.as_entries.iter().enumerate();
-    let entry = |(at, entry): (usize, &scion_protobuf::proto::control_plane::v1::ASEntry)| {
-        let opened = message::open(&entry.signed)
-            .map_err(|source| SegmentVerifyError::Message { at, source })?;
-        let body = ASEntrySignedBody::decode_from_slice(&opened.body).map_err(format)?;
-        let (said, signed) = (body.isd_as.into(), IsdAsn::from_u64(opened.key.isd_as));
-        if said != signed || signed.is_wildcard() {
-            return Err(SegmentVerifyError::OtherSigner { said, signed });
-        }
-        let units = u8::try_from(body.hop_entry.hop_field.exp_time)
-            .map_err(|_| SegmentVerifyError::Format("an expiry is above 255".to_owned()))?;
-        Ok(Entry {
-            isd_as: signed,
-            query: ChainQuery {
-                isd_as: signed,
-                subject_key_id: opened.key.subject_key_id.clone(),
-                since,
-                until: since.saturating_add(exp_time_to_duration(units).as_secs()),
-            },
-            opened,
-        })
+    let read = |entry: &ASEntry| -> Result<_, Reason> {
+        let opened = message::open(&entry.signed)?;
+        let body = ASEntrySignedBody::decode_from_slice(&opened.body)?;
+        let units = u8::try_from(body.hop_entry.hop_field.exp_time);
+        Ok((opened, body, units.map_err(|_| "its expiry is above 255")?))
     };
-    entries.map(entry).collect()
+    let entry = |(at, entry): (usize, &ASEntry)| {
+        let (opened, body, units) =
+            read(entry).map_err(|reason| format(format!("entry {at}: {reason}").into()))?;
+        let (named, signer) = (body.isd_as.into(), IsdAsn::from_u64(opened.key.isd_as));
+        if named != signer || signer.is_wildcard() {
+            return Err(SegmentVerifyError::OtherSigner { named, signer });
+        }
+        let query = ChainQuery {
+            isd_as: signer,
+            subject_key_id: opened.key.subject_key_id.clone(),
+            since,
+            until: since.saturating_add(exp_time_to_duration(units).as_secs()),
+        };
+        Ok((opened, query))
+    };
+    segment.as_entries.iter().enumerate().map(entry).collect()
 }
 
 impl Store {
@@ -119,7 +107,7 @@ impl Store {
     ) -> Result<Vec<ChainQuery>, SegmentVerifyError> {
         let mut missing: Vec<_> = entries(segment)?
             .into_iter()
-            .map(|entry| entry.query)
+            .map(|(_, query)| query)
             .filter(|query| self.active_chains(query, now).next().is_none())
             .collect();
         missing.sort();
@@ -138,33 +126,31 @@ impl Store {
         segment: &PathSegment,
         now: u64,
     ) -> Result<(), SegmentVerifyError> {
-        for (at, entry) in entries(segment)?.into_iter().enumerate() {
-            let isd = entry.isd_as.isd().to_u16();
+        for (at, (opened, query)) in entries(segment)?.into_iter().enumerate() {
+            let isd = query.isd_as.isd().to_u16();
             let known = self.newest(isd).filter(|trc| trc.validity().contains(now));
             let known = known.ok_or(SegmentVerifyError::NoTrc(isd))?.id();
             let wanted = TrcId {
                 isd,
-                base: entry.opened.key.trc_base,
-                serial: entry.opened.key.trc_serial,
+                base: opened.key.trc_base,
+                serial: opened.key.trc_serial,
             };
             if wanted.base != known.base || wanted.serial > known.serial {
                 return Err(SegmentVerifyError::OtherTrc {
-                    isd_as: entry.isd_as,
+                    isd_as: query.isd_as,
                     wanted,
                     known,
                 });
             }
             let message = &segment.as_entries[at].signed;
             let before = associated(segment, at);
-            let mut verdict = Err(SegmentVerifyError::NoChain(entry.query.clone()));
-            for chain in self.active_chains(&entry.query, now) {
-                verdict = message::verify(message, &entry.opened, chain.r#as(), &before)
-                    .map_err(|source| SegmentVerifyError::Message { at, source });
-                if verdict.is_ok() {
-                    break;
-                }
+            let mut chains = self.active_chains(&query, now).peekable();
+            if chains.peek().is_none() {
+                return Err(SegmentVerifyError::NoChain(query.clone()));
             }
-            verdict?;
+            if !chains.any(|chain| is_signed_by(message, &opened, chain.r#as(), &before)) {
+                return Err(SegmentVerifyError::Signature(at));
+            }
         }
         Ok(())
     }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::path::Path;
 
+use scion_protobuf::buffa::MessageField;
 use scion_protobuf::proto::control_plane::v1::{ASEntry, PathSegment, VerificationKeyID};
 use scion_protobuf::proto::crypto::v1::SignedMessage;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::chain::Chain;
-use crate::issue::SignError;
+use crate::error::SignError;
 use crate::key::Key;
 use crate::message;
 use crate::segment::associated;
@@ -34,18 +35,16 @@ impl Signer {
         let chains: Vec<Chain> = read(&crypto, "pem", Chain::from_pem)?;
         let keys: Vec<Key> = read(&crypto, "key", Key::from_pem)?;
         let pairs = keys.into_iter().flat_map(|key| {
-            let of_key = |chain: &&Chain| chain.r#as().key().point() == key.public();
+            let of_key = |chain: &&Chain| chain.r#as().key.point == key.public();
             let best = chains.iter().filter(of_key);
             let best = best.max_by_key(|chain| chain.validity().not_after);
             best.cloned().map(|chain| (key, chain))
         });
         let best = pairs.max_by_key(|(_, chain)| chain.validity().not_after);
-        let (key, chain) = best.ok_or(LoadError::NoSigner { folder: crypto })?;
+        let (key, chain) = best.ok_or(LoadError::NoSigner(crypto))?;
         let trc = trcs.newest(chain.isd_as().isd().to_u16());
         let trc = trc.filter(|trc| chain.is_rooted_in(trc));
-        let trc = trc.ok_or(LoadError::NoTrc {
-            isd_as: chain.isd_as(),
-        })?;
+        let trc = trc.ok_or(LoadError::NoTrc(chain.isd_as()))?;
         let key_id = VerificationKeyID {
             isd_as: chain.isd_as().to_u64(),
             subject_key_id: chain.r#as().subject_key_id().to_vec(),
@@ -77,9 +76,7 @@ impl Signer {
         at: u64,
     ) -> Result<SignedMessage, SignError> {
         if !self.chain.validity().contains(at) {
-            return Err(SignError::Expired {
-                isd_as: self.isd_as(),
-            });
+            return Err(SignError::Expired(self.isd_as()));
         }
         message::sign(&self.key, &self.key_id, body, associated, at)
     }
@@ -98,7 +95,7 @@ impl Signer {
         let before = associated(segment, segment.as_entries.len());
         let signed = self.sign(body, &before, at)?;
         segment.as_entries.push(ASEntry {
-            signed: Some(signed).into(),
+            signed: MessageField::some(signed),
             ..ASEntry::default()
         });
         Ok(())

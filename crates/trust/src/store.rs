@@ -7,8 +7,8 @@ use std::{fs, io};
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
+use crate::certificate::Validity;
 use crate::chain::Chain;
-use crate::query::ChainQuery;
 use crate::trc::{Trc, TrcId};
 use crate::trc_verify::TrcVerifyError;
 
@@ -24,7 +24,7 @@ pub enum LoadError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file does not have the content that its name promises.
+    /// A file's content does not fit its name.
     #[error("{path} cannot be used: {reason}", path = path.display())]
     File {
         /// The file.
@@ -32,25 +32,33 @@ pub enum LoadError {
         /// What is wrong.
         reason: String,
     },
-    /// No key has a certificate.
-    #[error("{folder} has no key (*.key) with a certificate chain (*.pem)", folder = folder.display())]
-    NoSigner {
-        /// The folder.
-        folder: PathBuf,
-    },
+    /// No key in the folder has a certificate.
+    #[error("{folder} has no key (*.key) with a certificate chain (*.pem)", folder = .0.display())]
+    NoSigner(PathBuf),
     /// No TRC has the root of a signer's certificate.
     #[error(
-        "no TRC of its ISD has the root of the certificate of {isd_as}: put the newest (*.trc) into the folder certs"
+        "no TRC of its ISD has the root of the certificate of {0}: put the newest (*.trc) into the folder certs"
     )]
-    NoTrc {
-        /// The signer.
-        isd_as: IsdAsn,
-    },
+    NoTrc(IsdAsn),
+}
+
+/// A query for the certificate chains with which a signature can be checked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChainQuery {
+    /// The AS.
+    pub isd_as: IsdAsn,
+    /// The identifier of the key.
+    pub subject_key_id: Vec<u8>,
+    /// The first Unix second at which they must be valid.
+    pub since: u64,
+    /// The last Unix second at which they must be valid.
+    pub until: u64,
 }
 
 /// TRCs that are trusted, and certificate chains.
 ///
-/// TRCs of a folder are trusted as they are, as by scionproto: putting them there means to trust them. Later ones must be updates of those ([`Store::add_trc`]). Chains may come from anywhere;
+/// TRCs of a folder are trusted as they are, as by scionproto: putting them there means to trust
+/// them. Later ones must be updates of those ([`Store::add_trc`]). Chains may come from anywhere;
 /// only those with their root in a trusted TRC are kept.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
@@ -85,20 +93,7 @@ impl Store {
 
     /// The newest TRC of an ISD.
     pub fn newest(&self, isd: u16) -> Option<&Trc> {
-        let first = TrcId {
-            isd,
-            base: 0,
-            serial: 0,
-        };
-        let last = TrcId {
-            isd,
-            base: u64::MAX,
-            serial: u64::MAX,
-        };
-        self.trcs
-            .range(first..=last)
-            .next_back()
-            .map(|(_, trc)| trc)
+        self.trcs.values().rfind(|trc| trc.id().isd == isd)
     }
 
     /// Adds the update of the newest TRC of its ISD.
@@ -106,7 +101,7 @@ impl Store {
     /// # Errors
     /// When it is not that update, or its signatures do not suffice.
     pub fn add_trc(&mut self, trc: Trc) -> Result<(), TrcVerifyError> {
-        let before = self.newest(trc.isd()).ok_or(TrcVerifyError::Order {
+        let before = self.newest(trc.id().isd).ok_or(TrcVerifyError::Order {
             id: trc.id(),
             before: "no TRC".to_owned(),
         })?;
@@ -137,27 +132,25 @@ impl Store {
         kept
     }
 
-    /// The chains that fit a query, whether or not they are valid now.
-    pub fn chains(&self, query: &ChainQuery) -> impl Iterator<Item = &Chain> {
-        self.rooted(query).map(|rooted| &rooted.chain)
-    }
-
-    fn rooted(&self, query: &ChainQuery) -> impl Iterator<Item = &Rooted> {
-        let key = (query.isd_as, query.subject_key_id.clone());
-        let known = self.chains.get(&key).into_iter().flatten();
-        known.filter(|rooted| query.fits(rooted.chain.validity()))
-    }
-
-    /// Those of [`Store::chains`] that are valid and rooted in a valid TRC at `now`.
+    /// The chains that fit a query, valid and rooted in a valid TRC at `now` (Unix seconds).
     pub(crate) fn active_chains(
         &self,
         query: &ChainQuery,
         now: u64,
     ) -> impl Iterator<Item = &Chain> {
         let active = self.active(query.isd_as.isd().to_u16(), now);
-        self.rooted(query)
+        let key = (query.isd_as, query.subject_key_id.clone());
+        let wanted = Validity {
+            not_before: query.since,
+            not_after: query.until,
+        };
+        let known = self.chains.get(&key).into_iter().flatten();
+        known
             .filter(move |rooted| {
-                rooted.chain.holds(now) && rooted.trcs.iter().any(|id| active.contains(id))
+                let validity = rooted.chain.validity();
+                validity.covers(&wanted)
+                    && validity.contains(now)
+                    && rooted.trcs.iter().any(|id| active.contains(id))
             })
             .map(|rooted| &rooted.chain)
     }
@@ -175,14 +168,14 @@ impl Store {
             ..newest.id()
         };
         let before = self.trc(before).filter(|trc| trc.validity().contains(now));
-        if let Some(before) = before.filter(|_| age <= newest.grace_period()) {
+        if let Some(before) = before.filter(|_| age <= newest.content().grace_period) {
             active.push(before.id());
         }
         active
     }
 }
 
-/// Reads and parses the files of a folder with an extension, by name.
+/// Reads and parses the files of a folder with an extension, in the order of their names.
 pub(crate) fn read<T, E: ToString>(
     folder: &Path,
     extension: &str,

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use der::asn1::Any;
-use der::{Decode, Encode};
+use der::asn1::{Any, GeneralizedTime};
+use der::{Decode, Encode, Sequence};
+use sciparse::identifier::asn::Asn;
 use sciparse::identifier::isd::Isd;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::certificate::{Certificate, CertificateError, Kind, Validity};
-use crate::cms::{Signed, SignedError};
-use crate::payload::{Payload, as_numbers};
+use crate::certificate::{Certificate, Kind, Validity, text};
+use crate::cms::Signed;
+use crate::error::{ParseError, Reason};
 use crate::pem;
 
 /// The identifier of a TRC. A base TRC has equal numbers; each update adds one to the serial number.
@@ -31,30 +32,25 @@ impl fmt::Display for TrcId {
     }
 }
 
-/// Not a TRC.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum TrcError {
-    /// Not PEM with one TRC.
-    #[error("not a TRC in PEM: {0}")]
-    Pem(String),
-    /// Not signed data in CMS.
-    #[error("not a signed TRC: {0}")]
-    Signed(#[from] SignedError),
-    /// The signed data is not a TRC.
-    #[error("not the payload of a TRC: {0}")]
-    Payload(String),
-    /// A certificate in it cannot be used.
-    #[error("the TRC's certificate {at}: {source}")]
-    Certificate {
-        /// Its index.
-        at: usize,
-        /// What is wrong.
-        source: CertificateError,
-    },
-    /// It breaks a rule.
-    #[error("not a valid TRC: {0}")]
-    Rule(&'static str),
+/// The content of a TRC, but for its certificates.
+#[derive(Debug, Clone)]
+pub struct TrcContent {
+    /// Its identifier.
+    pub id: TrcId,
+    /// The time during which it is valid.
+    pub validity: Validity,
+    /// The time, from its beginning on, during which the TRC before it is valid too.
+    pub grace_period: Duration,
+    /// The certificates of the TRC before it whose holders vote for it, by their indices there.
+    pub votes: Vec<usize>,
+    /// The number of votes that an update needs.
+    pub quorum: usize,
+    /// The core ASes of the ISD.
+    pub core: Vec<IsdAsn>,
+    /// The ASes that have the newest TRC and certificates of the ISD.
+    pub authoritative: Vec<IsdAsn>,
+    /// A text for people.
+    pub description: String,
 }
 
 /// A TRC that keeps all rules that can be checked without another one. Its signatures are checked
@@ -63,15 +59,40 @@ pub enum TrcError {
 pub struct Trc {
     raw: Vec<u8>,
     pub(crate) signed: Signed,
-    pub(crate) id: TrcId,
-    validity: Validity,
-    grace: Duration,
-    pub(crate) votes: Vec<usize>,
-    pub(crate) quorum: usize,
-    pub(crate) core: Vec<IsdAsn>,
-    pub(crate) authoritative: Vec<IsdAsn>,
-    description: String,
+    content: TrcContent,
     pub(crate) certificates: Vec<Certificate>,
+}
+
+/// The ASN.1 form of a TRC's content (SCION CP-PKI, section "TRC format").
+#[derive(Sequence)]
+pub(crate) struct Payload {
+    /// 0 is version 1.
+    pub version: u8,
+    /// ISD, serial number, base number.
+    pub id: [u64; 3],
+    /// Its begin and its end.
+    pub validity: [GeneralizedTime; 2],
+    /// Seconds.
+    pub grace_period: u64,
+    pub no_trust_reset: bool,
+    pub votes: Vec<u32>,
+    pub quorum: u8,
+    /// AS numbers as text.
+    pub core: Vec<Any>,
+    /// AS numbers as text.
+    pub authoritative: Vec<Any>,
+    pub description: String,
+    pub certificates: Vec<Any>,
+}
+
+/// The ASes of an ISD that are listed by their numbers.
+fn ases(isd: u16, texts: &[Any]) -> Result<Vec<IsdAsn>, &'static str> {
+    let isd_as = |value: &Any| {
+        let asn: Asn = text(value)?.parse().ok()?;
+        (!asn.is_wildcard()).then_some(IsdAsn::new(Isd::new(isd), asn))
+    };
+    let ases = texts.iter().map(isd_as).collect::<Option<_>>();
+    ases.ok_or("a text in it is not an AS number")
 }
 
 impl Trc {
@@ -79,65 +100,58 @@ impl Trc {
     ///
     /// # Errors
     /// When it is not a TRC, or breaks a rule.
-    pub fn parse(file: &[u8]) -> Result<Self, TrcError> {
-        if !file.trim_ascii_start().starts_with(b"-----BEGIN") {
-            return Self::from_der(file);
-        }
-        match pem::blocks(file).map_err(TrcError::Pem)?.as_slice() {
-            [(label, der)] if label == "TRC" => Self::from_der(der),
-            _ => Err(TrcError::Pem(
-                "it does not have one block labelled TRC".into(),
-            )),
-        }
+    pub fn parse(file: &[u8]) -> Result<Self, ParseError> {
+        let read = || {
+            if !file.trim_ascii_start().starts_with(b"-----BEGIN") {
+                return Self::read(file);
+            }
+            match pem::blocks(file)?.as_slice() {
+                [(label, der)] if label == "TRC" => Self::read(der),
+                _ => Err("it does not have one PEM block labelled TRC".into()),
+            }
+        };
+        read().map_err(ParseError::not("a TRC"))
     }
 
     /// Reads DER.
     ///
     /// # Errors
     /// When it is not a TRC, or breaks a rule.
-    pub fn from_der(raw: &[u8]) -> Result<Self, TrcError> {
+    pub fn from_der(raw: &[u8]) -> Result<Self, ParseError> {
+        Self::read(raw).map_err(ParseError::not("a TRC"))
+    }
+
+    fn read(raw: &[u8]) -> Result<Self, Reason> {
         let signed = Signed::from_der(raw)?;
-        let payload = Payload::from_der(&signed.content);
-        let payload = payload.map_err(|e| TrcError::Payload(e.to_string()))?;
-        let rule = TrcError::Rule;
+        let payload = Payload::from_der(&signed.content)?;
         if payload.version != 0 {
-            return Err(rule("its version is unknown"));
+            return Err("its version is unknown".into());
         }
-        let isd = u16::try_from(payload.id.isd).ok().filter(|&isd| isd != 0);
-        let isd = isd.ok_or(rule("its ISD is not between 1 and 65535"))?;
-        let ases = |texts: &[Any]| -> Result<Vec<IsdAsn>, TrcError> {
-            let numbers = as_numbers(texts).ok_or(rule("a text is not an AS number"))?;
-            let ases = numbers.into_iter();
-            Ok(ases.map(|asn| IsdAsn::new(Isd::new(isd), asn)).collect())
-        };
+        let [isd, serial, base] = payload.id;
+        let isd = u16::try_from(isd).ok().filter(|&isd| isd != 0);
+        let isd = isd.ok_or("its ISD is not between 1 and 65535")?;
         let certificate = |(at, any): (usize, &Any)| {
-            let raw = any.to_der().map_err(CertificateError::from);
-            raw.and_then(|raw| Certificate::from_der(&raw))
-                .map_err(|source| TrcError::Certificate { at, source })
+            Certificate::from_der(&any.to_der()?)
+                .map_err(|error| format!("its certificate {at} is {error}").into())
         };
+        let certificates = payload.certificates.iter().enumerate().map(certificate);
+        let [not_before, not_after] = payload.validity.map(|at| at.to_unix_duration().as_secs());
         let trc = Self {
             raw: raw.to_vec(),
-            id: TrcId {
-                isd,
-                base: payload.id.base,
-                serial: payload.id.serial,
+            certificates: certificates.collect::<Result<_, Reason>>()?,
+            content: TrcContent {
+                id: TrcId { isd, base, serial },
+                validity: Validity {
+                    not_before,
+                    not_after,
+                },
+                grace_period: Duration::from_secs(payload.grace_period),
+                votes: payload.votes.iter().map(|&vote| vote as usize).collect(),
+                quorum: payload.quorum.into(),
+                core: ases(isd, &payload.core)?,
+                authoritative: ases(isd, &payload.authoritative)?,
+                description: payload.description,
             },
-            validity: Validity {
-                not_before: payload.validity.not_before.to_unix_duration().as_secs(),
-                not_after: payload.validity.not_after.to_unix_duration().as_secs(),
-            },
-            grace: Duration::from_secs(payload.grace_period),
-            votes: payload.votes.iter().map(|&vote| vote as usize).collect(),
-            quorum: payload.quorum.into(),
-            core: ases(&payload.core)?,
-            authoritative: ases(&payload.authoritative)?,
-            certificates: payload
-                .certificates
-                .iter()
-                .enumerate()
-                .map(certificate)
-                .collect::<Result<_, _>>()?,
-            description: payload.description,
             signed,
         };
         trc.check()?;
@@ -145,48 +159,49 @@ impl Trc {
     }
 
     /// SCION CP-PKI, section "TRC format"; scionproto `cppki.TRC.Validate`.
-    fn check(&self) -> Result<(), TrcError> {
-        let broken = |reason| Err(TrcError::Rule(reason));
-        if self.id.base == 0 || self.id.serial < self.id.base {
-            return broken("its serial number is below its base number");
+    fn check(&self) -> Result<(), &'static str> {
+        let content = &self.content;
+        let TrcId { isd, base, serial } = content.id;
+        if base == 0 || serial < base {
+            return Err("its serial number is below its base number");
         }
-        if self.validity.not_before >= self.validity.not_after {
-            return broken("it ends before it begins");
+        if content.validity.not_before >= content.validity.not_after {
+            return Err("it ends before it begins");
         }
-        if self.is_base() && (!self.grace.is_zero() || !self.votes.is_empty()) {
-            return broken("a base TRC has neither a grace period nor votes");
+        if base == serial && (!content.grace_period.is_zero() || !content.votes.is_empty()) {
+            return Err("a base TRC has neither a grace period nor votes");
         }
-        if self.quorum == 0 {
-            return broken("its quorum is 0");
+        if content.quorum == 0 {
+            return Err("its quorum is 0");
         }
-        for ases in [&self.core, &self.authoritative] {
+        for ases in [&content.core, &content.authoritative] {
             let distinct: BTreeSet<_> = ases.iter().collect();
             if ases.is_empty() || distinct.len() < ases.len() {
-                return broken("it has no core or no authoritative ASes, or names one twice");
+                return Err("it has no core or no authoritative ASes, or names one twice");
             }
         }
         for kind in [Kind::SensitiveVoting, Kind::RegularVoting] {
-            if self.certificates_of(kind).count() < self.quorum {
-                return broken("its quorum is larger than the number of its voters");
+            if self.certificates_of(kind).count() < content.quorum {
+                return Err("its quorum is larger than the number of its voters");
             }
         }
         for (at, certificate) in self.certificates.iter().enumerate() {
-            if matches!(certificate.kind(), Kind::Ca | Kind::As) {
-                return broken("it has a certificate that is neither a voter's nor a root");
+            if matches!(certificate.kind, Kind::Ca | Kind::As) {
+                return Err("it has a certificate that is neither a voter's nor a root");
             }
-            let other_isd = |ia: IsdAsn| ia.isd().to_u16() != self.id.isd;
+            let other_isd = |ia: IsdAsn| ia.isd().to_u16() != isd;
             if certificate.isd_as().is_some_and(other_isd) {
-                return broken("it has a certificate of another ISD");
+                return Err("it has a certificate of another ISD");
             }
-            if !certificate.validity().covers(&self.validity) {
-                return broken("a certificate is not valid as long as the TRC");
+            if !certificate.validity().covers(&content.validity) {
+                return Err("a certificate is not valid as long as the TRC");
             }
             for other in &self.certificates[at + 1..] {
-                let (a, b) = (certificate.tbs(), other.tbs());
+                let (a, b) = (&certificate.tbs, &other.tbs);
                 let serial = a.issuer == b.issuer && a.serial_number == b.serial_number;
-                let subject = a.subject == b.subject && certificate.kind() == other.kind();
+                let subject = a.subject == b.subject && certificate.kind == other.kind;
                 if serial || subject {
-                    return broken("two of its certificates have the same name or number");
+                    return Err("two of its certificates have the same name or number");
                 }
             }
         }
@@ -198,54 +213,24 @@ impl Trc {
         &self.raw
     }
 
+    /// Its content.
+    pub fn content(&self) -> &TrcContent {
+        &self.content
+    }
+
     /// Its identifier.
     pub fn id(&self) -> TrcId {
-        self.id
-    }
-
-    /// Its ISD.
-    pub fn isd(&self) -> u16 {
-        self.id.isd
-    }
-
-    /// Whether it is a base TRC, not an update.
-    pub fn is_base(&self) -> bool {
-        self.id.base == self.id.serial
+        self.content.id
     }
 
     /// The time during which it is valid.
     pub fn validity(&self) -> Validity {
-        self.validity
+        self.content.validity
     }
 
-    /// The time, from its beginning on, during which the TRC before it is valid too.
-    pub fn grace_period(&self) -> Duration {
-        self.grace
-    }
-
-    /// The core ASes of the ISD.
-    pub fn core(&self) -> &[IsdAsn] {
-        &self.core
-    }
-
-    /// The ASes that have the newest TRC and certificates of the ISD.
-    pub fn authoritative(&self) -> &[IsdAsn] {
-        &self.authoritative
-    }
-
-    /// Its description.
-    pub fn description(&self) -> &str {
-        &self.description
-    }
-
-    /// The number of votes that an update needs.
-    pub fn quorum(&self) -> usize {
-        self.quorum
-    }
-
-    /// Its certificates of a kind, with their indices.
-    pub fn certificates_of(&self, kind: Kind) -> impl Iterator<Item = (usize, &Certificate)> {
-        let all = self.certificates.iter().enumerate();
-        all.filter(move |(_, certificate)| certificate.kind() == kind)
+    /// Its certificates of a kind.
+    pub fn certificates_of(&self, kind: Kind) -> impl Iterator<Item = &Certificate> {
+        let all = self.certificates.iter();
+        all.filter(move |certificate| certificate.kind == kind)
     }
 }

@@ -1,5 +1,7 @@
 //! The signatures that a TRC must have.
 
+use std::collections::BTreeSet;
+
 use crate::certificate::{Certificate, Kind};
 use crate::trc::{Trc, TrcId};
 
@@ -33,8 +35,6 @@ pub enum TrcVerifyError {
     },
 }
 
-const VOTERS: [Kind; 2] = [Kind::SensitiveVoting, Kind::RegularVoting];
-
 impl Trc {
     /// Checks that a base TRC is signed by all its voters. Whether the voters can be trusted must be
     /// decided by other means.
@@ -42,40 +42,32 @@ impl Trc {
     /// # Errors
     /// When it is an update, or a signature is missing or wrong.
     pub fn verify_base(&self) -> Result<(), TrcVerifyError> {
-        if !self.is_base() {
+        if self.id().base != self.id().serial {
             return Err(self.order("no TRC".to_owned()));
         }
-        VOTERS
-            .into_iter()
-            .flat_map(|kind| self.certificates_of(kind))
-            .try_for_each(|(_, voter)| self.signed_by(voter))
+        self.voters().try_for_each(|voter| self.signed_by(voter))
     }
 
-    /// Checks that the TRC is a valid update of `before`, which is trusted: a
-    /// regular update only renews certificates, with the consent of their holders; all others are
-    /// sensitive updates, with the consent of the sensitive voters (SCION CP-PKI, section "TRC
-    /// update").
+    /// Checks that the TRC is a valid update of `before`, which is trusted: a regular update only
+    /// renews certificates, with the consent of their holders; all others are sensitive updates,
+    /// with the consent of the sensitive voters (SCION CP-PKI, section "TRC update").
     ///
     /// # Errors
     /// When it is not the next update, breaks a rule, or a signature is missing or wrong.
     pub fn verify_update(&self, before: &Self) -> Result<(), TrcVerifyError> {
-        let serial = self.id.serial.checked_sub(1);
-        let previous = serial.map(|serial| TrcId { serial, ..self.id });
-        if previous != Some(before.id) {
-            return Err(self.order(before.id.to_string()));
+        let id = self.id();
+        let serial = id.serial.checked_sub(1);
+        if serial.map(|serial| TrcId { serial, ..id }) != Some(before.id()) {
+            return Err(self.order(before.id().to_string()));
         }
-        let mut votes = self.votes.clone();
-        votes.sort_unstable();
-        votes.dedup();
-        if votes.len() < before.quorum || votes.len() < self.votes.len() {
+        let votes: BTreeSet<_> = self.content().votes.iter().collect();
+        if votes.len() < before.content().quorum || votes.len() < self.content().votes.len() {
             return Err(self.broken("it has too few votes"));
         }
-        let voters: Vec<_> = votes
-            .iter()
-            .map(|&vote| before.certificates.get(vote))
-            .collect::<Option<_>>()
-            .ok_or(self.broken("a vote is of no certificate"))?;
-        let all = |kind| voters.iter().all(|voter| voter.kind() == kind);
+        let voters = votes.into_iter().map(|&vote| before.certificates.get(vote));
+        let voters: Option<Vec<_>> = voters.collect();
+        let voters = voters.ok_or(self.broken("a vote is of no certificate"))?;
+        let all = |kind| voters.iter().all(|voter| voter.kind == kind);
         let renewed_roots = if all(Kind::RegularVoting) {
             self.check_regular(before, &voters)?
         } else if all(Kind::SensitiveVoting) {
@@ -83,17 +75,20 @@ impl Trc {
         } else {
             return Err(self.broken("its votes are not all regular or all sensitive"));
         };
-        let new_voters = VOTERS
-            .into_iter()
-            .flat_map(|kind| self.certificates_of(kind))
-            .map(|(_, voter)| voter)
-            .filter(|voter| !before.has(voter));
+        let new_voters = self
+            .voters()
+            .filter(|voter| !before.certificates.contains(voter));
         voters
             .iter()
             .copied()
             .chain(renewed_roots)
             .chain(new_voters)
             .try_for_each(|certificate| self.signed_by(certificate))
+    }
+
+    fn voters(&self) -> impl Iterator<Item = &Certificate> {
+        self.certificates_of(Kind::SensitiveVoting)
+            .chain(self.certificates_of(Kind::RegularVoting))
     }
 
     /// The rules of a regular update. Returns the roots of `before` that are renewed: they must
@@ -103,9 +98,10 @@ impl Trc {
         before: &'a Self,
         voters: &[&Certificate],
     ) -> Result<Vec<&'a Certificate>, TrcVerifyError> {
-        let same = self.quorum == before.quorum
-            && self.core == before.core
-            && self.authoritative == before.authoritative;
+        let (new, old) = (self.content(), before.content());
+        let same = new.quorum == old.quorum
+            && new.core == old.core
+            && new.authoritative == old.authoritative;
         if !same {
             return Err(self.broken("a regular update changes the quorum or the ASes"));
         }
@@ -115,18 +111,17 @@ impl Trc {
             if count(self) != count(before) {
                 return Err(self.broken("a regular update adds or removes a certificate"));
             }
-            for (_, certificate) in self.certificates_of(kind) {
-                let subject = &certificate.tbs().subject;
-                let mut olds = before.certificates_of(kind).map(|(_, old)| old);
-                let old = olds.find(|old| old.tbs().subject == *subject);
+            for certificate in self.certificates_of(kind) {
+                let subject = &certificate.tbs.subject;
+                let mut olds = before.certificates_of(kind);
+                let old = olds.find(|old| old.tbs.subject == *subject);
                 let old = old.ok_or(self.broken("a regular update adds a certificate"))?;
-                if old.to_der() == certificate.to_der() {
+                if old == certificate {
                     continue;
                 }
-                let votes = voters.iter().any(|voter| voter.to_der() == old.to_der());
                 match kind {
                     Kind::Root => roots.push(old),
-                    Kind::RegularVoting if votes => {}
+                    Kind::RegularVoting if voters.contains(&old) => {}
                     Kind::RegularVoting => {
                         return Err(self.broken("a renewed voter does not vote for it"));
                     }
@@ -137,32 +132,26 @@ impl Trc {
         Ok(roots)
     }
 
-    fn has(&self, certificate: &Certificate) -> bool {
-        self.certificates
-            .iter()
-            .any(|own| own.to_der() == certificate.to_der())
-    }
-
     fn signed_by(&self, certificate: &Certificate) -> Result<(), TrcVerifyError> {
         if self.signed.is_signed_by(certificate) {
             return Ok(());
         }
         Err(TrcVerifyError::Signature {
-            id: self.id,
-            by: certificate.subject(),
+            id: self.id(),
+            by: certificate.tbs.subject.to_string(),
         })
     }
 
     fn order(&self, before: String) -> TrcVerifyError {
         TrcVerifyError::Order {
-            id: self.id,
+            id: self.id(),
             before,
         }
     }
 
     fn broken(&self, reason: &'static str) -> TrcVerifyError {
         TrcVerifyError::Update {
-            id: self.id,
+            id: self.id(),
             reason,
         }
     }

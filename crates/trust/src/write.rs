@@ -7,17 +7,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use der::Encode;
 use der::asn1::{Any, GeneralizedTime};
-use der::pem::{self, LineEnding};
+use der::{Encode, Tag};
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::certificate::Kind;
 use crate::cms;
-use crate::issue::{Holder, Order, SignError};
-use crate::payload::{Payload, PayloadId, PayloadValidity, as_text};
+use crate::error::SignError;
+use crate::issue::Holder;
+use crate::pem;
+use crate::trc::Payload;
 
-/// What an AS is in the control-plane PKI of its ISD, as `.topo` files say it.
+/// The role of an AS in the control-plane PKI of its ISD, as in `.topo` files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsRole {
     /// The AS.
@@ -26,12 +27,12 @@ pub struct AsRole {
     pub core: bool,
     /// Whether it votes on TRCs.
     pub voting: bool,
-    /// Whether it is authoritative: asked for certificates of its ISD.
+    /// Whether it is authoritative: others request certificates of its ISD from it.
     pub authoritative: bool,
-    /// Whether it issues certificates of ASes.
+    /// Whether it issues the certificates of ASes.
     pub issuing: bool,
-    /// Who issued its certificate. An issuing AS issues its own; for others, none means the first
-    /// issuing AS of the ISD.
+    /// The AS that issues its certificate; by default, the first issuing AS of the ISD. An issuing AS
+    /// issues its own.
     pub cert_issuer: Option<IsdAsn>,
 }
 
@@ -42,7 +43,7 @@ pub enum WriteError {
     /// An ISD without a core AS.
     #[error("ISD {0} has no core AS: its TRC needs at least one")]
     NoCore(u16),
-    /// An AS is to have its certificate from one that issues none.
+    /// An AS names an issuer that issues no certificates.
     #[error(
         "{isd_as} names {issuer} as the issuer of its certificate, which issues none in its ISD: give {issuer} `issuing: true`"
     )]
@@ -52,12 +53,12 @@ pub enum WriteError {
         /// Its issuer.
         issuer: IsdAsn,
     },
-    /// Something cannot be made or signed.
+    /// A certificate or a TRC cannot be made.
     #[error("cannot make {what}: {source}")]
     Sign {
-        /// What.
+        /// The certificate or TRC.
         what: String,
-        /// Why.
+        /// What is wrong.
         source: SignError,
     },
     /// A file cannot be written.
@@ -65,25 +66,25 @@ pub enum WriteError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// How long before the moment of writing everything holds already: hop fields count their life in
-/// units of 337.5 s, so a segment may bear a timestamp from before the network was brought up; and
-/// clocks differ.
+/// Time before the moment of writing from which on everything is valid. Hop fields count their
+/// lifetime in units of 337.5 s, so a segment may have a timestamp from before the network was
+/// brought up; and clocks differ.
 const EARLY: Duration = Duration::from_secs(3600);
 
 const DAY: u64 = 24 * 3600;
-/// Life of voting and root certificates.
-const ROOT_LIFE: u64 = 730 * DAY;
-/// Life of CA certificates.
-const CA_LIFE: u64 = 700 * DAY;
-/// Life of TRCs.
-const TRC_LIFE: u64 = 450 * DAY;
-/// Life of AS certificates: a lab may stay up for long, and renews nothing.
-const AS_LIFE: u64 = 365 * DAY;
+/// Lifetime of voting and root certificates.
+const ROOT_LIFETIME: u64 = 730 * DAY;
+/// Lifetime of CA certificates.
+const CA_LIFETIME: u64 = 700 * DAY;
+/// Lifetime of TRCs.
+const TRC_LIFETIME: u64 = 450 * DAY;
+/// Lifetime of AS certificates: a lab may stay up for months, and renews nothing.
+const AS_LIFETIME: u64 = 365 * DAY;
 
 /// Makes the PKI of a network and writes it into the folders of its ASes, in scionproto's layout;
 /// `folder` names the folder of an AS.
@@ -91,13 +92,14 @@ const AS_LIFE: u64 = 365 * DAY;
 /// Every AS gets `certs/ISD<isd>-B1-S1.trc` of every ISD and `crypto/as/{ISD<isd>-AS<as>.pem,
 /// cp-as.key}`; those that issue `crypto/ca/{*.root.crt, cp-root.key, *.ca.crt, cp-ca.key}`; those
 /// that vote `crypto/voting/{*.sensitive.crt, sensitive-voting.key, *.regular.crt,
-/// regular-voting.key}`. What was there is overwritten.
+/// regular-voting.key}`. Files that exist are overwritten.
 ///
-/// A role that no AS of an ISD has, all its core ASes have. Keys are on P-256. TRCs hold for 450
-/// days, AS certificates for 365.
+/// A role that no AS of an ISD has is given to all its core ASes. Keys are on P-256. TRCs are valid
+/// for 450 days, AS certificates for 365.
 ///
 /// # Errors
-/// When an ISD has no core AS, an issuer issues nothing, or a file cannot be written.
+/// When an ISD has no core AS, an AS names an issuer that issues nothing, or a file cannot be
+/// written.
 pub fn write(network: &[AsRole], folder: impl Fn(IsdAsn) -> PathBuf) -> Result<(), WriteError> {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -157,59 +159,23 @@ impl Isd {
         let mut voters = Vec::new();
         let mut roots = Vec::new();
         let mut authorities = BTreeMap::new();
-        for role in &self.all {
+        let make = |role: &AsRole, kind, issuer: Option<&Holder>| {
             let crypto = folder(role.isd_as).join("crypto");
-            let make = |kind, issuer| holder(role.isd_as, kind, from, issuer);
+            make(role.isd_as, kind, from, issuer, &crypto)
+        };
+        for role in &self.all {
             if role.voting {
-                let at = crypto.join("voting");
-                for (kind, name) in [
-                    (Kind::RegularVoting, "regular"),
-                    (Kind::SensitiveVoting, "sensitive"),
-                ] {
-                    let voter = make(kind, None)?;
-                    put(
-                        &voter,
-                        None,
-                        &at,
-                        &format!("{}.{name}.crt", stem(role.isd_as)),
-                        &format!("{name}-voting.key"),
-                    )?;
-                    voters.push(voter);
-                }
+                voters.push(make(role, Kind::RegularVoting, None)?);
+                voters.push(make(role, Kind::SensitiveVoting, None)?);
             }
             if role.issuing {
-                let at = crypto.join("ca");
-                let root = make(Kind::Root, None)?;
-                let ca = make(Kind::Ca, Some(&root))?;
-                put(
-                    &root,
-                    None,
-                    &at,
-                    &format!("{}.root.crt", stem(role.isd_as)),
-                    "cp-root.key",
-                )?;
-                put(
-                    &ca,
-                    None,
-                    &at,
-                    &format!("{}.ca.crt", stem(role.isd_as)),
-                    "cp-ca.key",
-                )?;
+                let root = make(role, Kind::Root, None)?;
+                authorities.insert(role.isd_as, make(role, Kind::Ca, Some(&root))?);
                 roots.push(root);
-                authorities.insert(role.isd_as, ca);
             }
         }
         for role in &self.all {
-            let ca = self.issuer(role, &authorities)?;
-            let own = holder(role.isd_as, Kind::As, from, Some(ca))?;
-            let at = folder(role.isd_as).join("crypto").join("as");
-            put(
-                &own,
-                Some(ca),
-                &at,
-                &format!("{}.pem", stem(role.isd_as)),
-                "cp-as.key",
-            )?;
+            make(role, Kind::As, Some(self.issuer(role, &authorities)?))?;
         }
         self.trc(from, &voters, &roots)
             .map_err(|source| WriteError::Sign {
@@ -238,7 +204,8 @@ impl Isd {
     fn trc(&self, from: u64, voters: &[Holder], roots: &[Holder]) -> Result<String, SignError> {
         let with = |has: fn(&AsRole) -> bool| {
             let ases = self.all.iter().filter(|role| has(role));
-            ases.map(|role| as_text(role.isd_as))
+            let number = |role: &AsRole| role.isd_as.asn().to_string().into_bytes();
+            ases.map(|role| Any::new(Tag::PrintableString, number(role)))
                 .collect::<der::Result<Vec<_>>>()
         };
         let time = |at| GeneralizedTime::from_unix_duration(Duration::from_secs(at));
@@ -248,15 +215,8 @@ impl Isd {
         let quorum = voters.len() / 4 + 1;
         let payload = Payload {
             version: 0,
-            id: PayloadId {
-                isd: self.number.into(),
-                serial: 1,
-                base: 1,
-            },
-            validity: PayloadValidity {
-                not_before: time(from)?,
-                not_after: time(from + TRC_LIFE)?,
-            },
+            id: [self.number.into(), 1, 1],
+            validity: [time(from)?, time(from + TRC_LIFETIME)?],
             grace_period: 0,
             no_trust_reset: false,
             votes: Vec::new(),
@@ -266,68 +226,52 @@ impl Isd {
             description: format!("TRC of ISD {} in a lab", self.number),
             certificates: certificates.collect::<der::Result<_>>()?,
         };
-        let voters: Vec<_> = voters.iter().collect();
-        let signed = cms::sign(&payload.to_der()?, &voters, from)?;
-        encode_pem("TRC", &signed)
+        let signed = cms::sign(&payload.to_der()?, voters, from)?;
+        pem::encode("TRC", &signed)
     }
 }
 
-fn holder(
+/// Makes a certificate and its key, and writes them into the folder `crypto` of its AS; that of an
+/// AS with its issuer's after it.
+fn make(
     isd_as: IsdAsn,
     kind: Kind,
     from: u64,
     issuer: Option<&Holder>,
+    crypto: &Path,
 ) -> Result<Holder, WriteError> {
-    let (what, life) = match kind {
-        Kind::SensitiveVoting => ("Sensitive Voting Certificate", ROOT_LIFE),
-        Kind::RegularVoting => ("Regular Voting Certificate", ROOT_LIFE),
-        Kind::Root => ("Root Certificate", ROOT_LIFE),
-        Kind::Ca => ("CA Certificate", CA_LIFE),
-        Kind::As => ("AS Certificate", AS_LIFE),
+    let (what, lifetime) = match kind {
+        Kind::SensitiveVoting => ("Sensitive Voting Certificate", ROOT_LIFETIME),
+        Kind::RegularVoting => ("Regular Voting Certificate", ROOT_LIFETIME),
+        Kind::Root => ("Root Certificate", ROOT_LIFETIME),
+        Kind::Ca => ("CA Certificate", CA_LIFETIME),
+        Kind::As => ("AS Certificate", AS_LIFETIME),
+    };
+    let (folder, extension, key) = match kind {
+        Kind::SensitiveVoting => ("voting", "sensitive.crt", "sensitive-voting.key"),
+        Kind::RegularVoting => ("voting", "regular.crt", "regular-voting.key"),
+        Kind::Root => ("ca", "root.crt", "cp-root.key"),
+        Kind::Ca => ("ca", "ca.crt", "cp-ca.key"),
+        Kind::As => ("as", "pem", "cp-as.key"),
     };
     let name = format!("{isd_as} {what}");
-    let order = Order {
-        kind,
-        isd_as,
-        name: &name,
-        not_before: from,
-        not_after: from + life,
+    let make = || {
+        let holder = Holder::make(kind, isd_as, &name, from..from + lifetime, issuer)?;
+        let mut text = pem::encode("CERTIFICATE", &holder.certificate.to_der()?)?;
+        if let Some(issuer) = issuer.filter(|_| kind == Kind::As) {
+            text += &pem::encode("CERTIFICATE", &issuer.certificate.to_der()?)?;
+        }
+        Ok((holder, text))
     };
-    Holder::make(&order, issuer).map_err(|source| WriteError::Sign { what: name, source })
-}
-
-/// Writes a certificate, with its issuer's after it, and its key.
-fn put(
-    holder: &Holder,
-    chain: Option<&Holder>,
-    at: &Path,
-    certificate: &str,
-    key: &str,
-) -> Result<(), WriteError> {
-    let mut text = String::new();
-    for holder in [Some(holder), chain].into_iter().flatten() {
-        let pem = holder
-            .certificate
-            .to_der()
-            .map_err(SignError::from)
-            .and_then(|der| encode_pem("CERTIFICATE", &der));
-        text += &pem.map_err(|source| WriteError::Sign {
-            what: certificate.to_owned(),
-            source,
-        })?;
-    }
-    file(&at.join(certificate), &text, 0o644)?;
-    file(&at.join(key), &holder.pem, 0o600)
-}
-
-fn encode_pem(label: &str, der: &[u8]) -> Result<String, SignError> {
-    pem::encode_string(label, LineEnding::LF, der).map_err(|e| SignError::Encode(e.to_string()))
-}
-
-/// `ISD1-ASff00_0_110`: what scionproto names the files of an AS by.
-fn stem(isd_as: IsdAsn) -> String {
+    let made: Result<_, SignError> = make();
+    let (holder, text) = made.map_err(|source| WriteError::Sign { what: name, source })?;
+    // ISD1-ASff00_0_110, as scionproto names the files of an AS.
     let asn = isd_as.asn().to_string().replace(':', "_");
-    format!("ISD{}-AS{asn}", isd(isd_as))
+    let at = crypto.join(folder);
+    let certificate = at.join(format!("ISD{}-AS{asn}.{extension}", isd(isd_as)));
+    file(&certificate, &text, 0o644)?;
+    file(&at.join(key), &holder.pem, 0o600)?;
+    Ok(holder)
 }
 
 fn file(path: &Path, text: &str, mode: u32) -> Result<(), WriteError> {

@@ -123,10 +123,10 @@ fn core_ases_have_the_roles_that_no_as_has() {
     let certs = folder(lab.path(), ia("1-ff00:0:111")).join("certs");
     let store = Store::load(&certs).unwrap();
     let trc = store.newest(1).unwrap();
-    assert_eq!(trc.core(), [ia("1-ff00:0:110"), ia("1-ff00:0:120")]);
-    assert_eq!(trc.authoritative(), [ia("1-ff00:0:111")]);
-    assert_eq!(trc.quorum(), 2);
-    assert_eq!(store.newest(2).unwrap().core(), [ia("2-64512")]);
+    assert_eq!(trc.content().core, [ia("1-ff00:0:110"), ia("1-ff00:0:120")]);
+    assert_eq!(trc.content().authoritative, [ia("1-ff00:0:111")]);
+    assert_eq!(trc.content().quorum, 2);
+    assert_eq!(store.newest(2).unwrap().content().core, [ia("2-64512")]);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn chains_of_another_network_are_not_kept() {
 }
 
 #[test]
-fn an_as_cannot_speak_for_another() {
+fn an_as_cannot_sign_for_another() {
     let lab = written(&network());
     let signers = signers(lab.path(), &network());
     let mut segment = segment(&[&signers[0]], now());
@@ -246,8 +246,8 @@ fn an_as_cannot_speak_for_another() {
     }
     let error = store.verify_segment(&segment, now()).unwrap_err();
     let expected = SegmentVerifyError::OtherSigner {
-        said: signers[2].isd_as(),
-        signed: signers[1].isd_as(),
+        named: signers[2].isd_as(),
+        signer: signers[1].isd_as(),
     };
     assert_eq!(error, expected);
 }
@@ -291,7 +291,7 @@ fn an_expired_certificate_signs_nothing() {
     assert!(signer.sign(Vec::new(), &[], end).is_ok());
     let error = signer.sign(Vec::new(), &[], end + 1).unwrap_err();
     assert!(
-        error.to_string().contains("1-ff00:0:111 does not hold"),
+        error.to_string().contains("1-ff00:0:111 is not valid"),
         "{error}"
     );
 }
