@@ -1,8 +1,8 @@
 //! How a host finds its AS and the source of its paths.
 
+use std::env;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::{env, fmt};
 
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -12,7 +12,7 @@ use crate::daemon::{Daemon, ENVIRONMENT};
 use crate::endhost::Endhost;
 use crate::service::{CONNECT_TIMEOUT, DEFAULT_ADDRESS, SourceError};
 use crate::source::Source;
-use crate::standalone::{FolderError, Standalone};
+use crate::standalone::Standalone;
 
 /// The environment variable with this host's address.
 const LOCAL_ADDRESS: &str = "SCION_LOCAL_ADDR";
@@ -40,11 +40,8 @@ pub struct Bootstrap {
 #[non_exhaustive]
 pub enum BootstrapError {
     /// `SCION_LOCAL_ADDR` is not the address of a host.
-    #[error("`{text}` in {LOCAL_ADDRESS} is not an address of this host: write an IP address")]
-    Local {
-        /// Its value.
-        text: String,
-    },
+    #[error("`{0}` in {LOCAL_ADDRESS} is not an address of this host: write an IP address")]
+    Local(String),
     /// The daemon or folder that the user or the environment names gives no usable answer.
     #[error("{source} (named by {by})")]
     Named {
@@ -54,25 +51,19 @@ pub enum BootstrapError {
         source: SourceError,
     },
     /// The folder that the user names cannot be used.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
+    #[error("{0}")]
+    Folder(String),
     /// This host is not set up for a network: none was named, no program listens where the default
     /// daemon would, and there is no default folder.
     #[error(
-        "no SCION network found: {}. Start a daemon, name one (SCION_DAEMON=HOST:PORT), or name a \
-         folder with topology.json",
-        list(tried)
+        "no SCION network found: {tried}. Start a daemon, name one (SCION_DAEMON=HOST:PORT), or \
+         name a folder with topology.json",
+        tried = list(.0)
     )]
-    Nothing {
-        /// What was tried.
-        tried: Vec<Attempt>,
-    },
+    Nothing(Vec<Attempt>),
     /// This host is set up for a network, but nothing that was found can be used.
-    #[error("cannot join the SCION network of this host: {}", list(tried))]
-    Unusable {
-        /// What was tried.
-        tried: Vec<Attempt>,
-    },
+    #[error("cannot join the SCION network of this host: {tried}", tried = list(.0))]
+    Unusable(Vec<Attempt>),
 }
 
 /// One attempt to join a network.
@@ -87,14 +78,8 @@ pub struct Attempt {
 }
 
 fn list(tried: &[Attempt]) -> String {
-    let each: Vec<String> = tried.iter().map(Attempt::to_string).collect();
-    each.join("; ")
-}
-
-impl fmt::Display for Attempt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.outcome)
-    }
+    let text = |Attempt { what, outcome, .. }: &Attempt| format!("{what}: {outcome}");
+    tried.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
 /// The settings of this host.
@@ -127,9 +112,15 @@ async fn standalone(
     local: Option<IpAddr>,
     by: &'static str,
 ) -> Result<Endhost, BootstrapError> {
-    let source = Source::Standalone(Standalone::open(folder)?);
-    let host = Endhost::start(source, local).await;
+    let source = Standalone::open(folder).map_err(BootstrapError::Folder)?;
+    let host = Endhost::start(Source::Standalone(source), local).await;
     host.map_err(|source| BootstrapError::Named { by, source })
+}
+
+/// A host with the daemon at `address`.
+async fn with_daemon(address: &str, local: Option<IpAddr>) -> Result<Endhost, SourceError> {
+    let daemon = Daemon::connect(address)?;
+    Endhost::start(Source::Daemon(daemon.into()), local).await
 }
 
 impl Environment<'_> {
@@ -139,10 +130,8 @@ impl Environment<'_> {
             return standalone(folder, local, "the folder flag").await;
         }
         if let Some((by, address)) = self.named(wanted) {
-            let named = |source| BootstrapError::Named { by, source };
-            let daemon = Daemon::connect(&address).map_err(named)?;
-            let host = Endhost::start(Source::Daemon(daemon.into()), local).await;
-            return host.map_err(named);
+            let host = with_daemon(&address, local).await;
+            return host.map_err(|source| BootstrapError::Named { by, source });
         }
         let mut tried = Vec::new();
         match self.default_daemon(local).await {
@@ -158,8 +147,8 @@ impl Environment<'_> {
             }),
         }
         Err(match tried.iter().any(|tried| tried.found) {
-            true => BootstrapError::Unusable { tried },
-            false => BootstrapError::Nothing { tried },
+            true => BootstrapError::Unusable(tried),
+            false => BootstrapError::Nothing(tried),
         })
     }
 
@@ -182,26 +171,27 @@ impl Environment<'_> {
         };
         match text.parse::<IpAddr>() {
             Ok(ip) if !ip.is_unspecified() && !ip.is_multicast() => Ok(Some(ip)),
-            _ => Err(BootstrapError::Local { text }),
+            _ => Err(BootstrapError::Local(text)),
         }
     }
 
     /// A host with the default daemon, if it answers.
     async fn default_daemon(&self, local: Option<IpAddr>) -> Result<Endhost, Attempt> {
-        let failed = |outcome: String, found| Attempt {
-            what: format!("the daemon at {}", self.daemon),
+        let connect = timeout(CONNECT_TIMEOUT, TcpStream::connect(self.daemon));
+        let (outcome, found) = match connect.await {
+            Ok(Ok(_)) => match with_daemon(self.daemon, local).await {
+                Ok(host) => return Ok(host),
+                Err(error) => (error.to_string(), true),
+            },
+            Ok(Err(error)) => (error.to_string(), false),
+            Err(_) => ("no answer".into(), false),
+        };
+        let what = format!("the daemon at {}", self.daemon);
+        Err(Attempt {
+            what,
             outcome,
             found,
-        };
-        match timeout(CONNECT_TIMEOUT, TcpStream::connect(self.daemon)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => return Err(failed(error.to_string(), false)),
-            Err(_) => return Err(failed("no answer".into(), false)),
-        }
-        let daemon =
-            Daemon::connect(self.daemon).map_err(|error| failed(error.to_string(), true))?;
-        let host = Endhost::start(Source::Daemon(daemon.into()), local).await;
-        host.map_err(|error| failed(error.to_string(), true))
+        })
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod cache;
 mod inner;
-mod refresh;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -16,12 +15,11 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::{broadcast, watch};
 
 pub use self::inner::PathsError;
-use self::inner::{Inner, Query};
+use self::inner::{Inner, Query, keep_fresh};
 use crate::daemon::Daemon;
-use crate::freshness::Freshness;
 use crate::outage::Outage;
 use crate::path::Path;
-use crate::service::SourceError;
+use crate::service::{Freshness, SourceError};
 use crate::source::Source;
 use crate::sync::lock;
 
@@ -50,7 +48,7 @@ impl Endhost {
         let topology = source.local_topology().await?;
         let inner = Arc::new(Inner::new(source, topology, address));
         let (weak, replan) = (Arc::downgrade(&inner), Arc::clone(&inner.replan));
-        tokio::spawn(refresh::keep_fresh(weak, replan));
+        tokio::spawn(keep_fresh(weak, replan));
         Ok(Self(inner))
     }
 
@@ -72,11 +70,6 @@ impl Endhost {
     /// The UDP ports routers deliver to; a socket must be bound to one of them.
     pub fn port_range(&self) -> RangeInclusive<u16> {
         self.0.topology.ports.clone()
-    }
-
-    /// The underlay address of the border router at `interface` of this AS.
-    pub fn router(&self, interface: u16) -> Option<SocketAddr> {
-        self.0.topology.routers.get(&interface).copied()
     }
 
     /// The underlay addresses of this AS's border routers by interface.
@@ -124,11 +117,6 @@ impl Endhost {
         receiver
     }
 
-    /// Withholds every path over `interface` until it is offered again a second from now or later.
-    pub fn report_down(&self, interface: Interface) {
-        self.report(Outage::Interface(interface));
-    }
-
     /// Withholds every path that `outage` cuts until it is offered again a second from now or later,
     /// or [works](Endhost::report_alive). Of an SCMP error, this is to be called only when its quote
     /// was found to be of a packet that was sent.
@@ -153,7 +141,7 @@ impl Endhost {
                 id: *id,
             };
             tracing::debug!(%router, %interface, %error, "the border router does not answer");
-            self.report_down(interface);
+            self.report(Outage::Interface(interface));
         }
     }
 

@@ -14,8 +14,10 @@ use crate::path::Path;
 /// are sent to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers {
-    remote: ScionAddr,
-    next_hop: SocketAddr,
+    /// The address at the end of the path.
+    pub remote: ScionAddr,
+    /// The underlay address packets are sent to.
+    pub next_hop: SocketAddr,
     template: Template,
 }
 
@@ -121,16 +123,6 @@ impl Headers {
             next_hop,
             template,
         })
-    }
-
-    /// The address at the end of the path.
-    pub fn remote(&self) -> ScionAddr {
-        self.remote
-    }
-
-    /// The underlay address packets are sent to.
-    pub fn next_hop(&self) -> SocketAddr {
-        self.next_hop
     }
 
     /// The data-plane path, as it leaves this host.

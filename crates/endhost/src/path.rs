@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hawser_packet::MalformedPath;
 use hawser_packet::path::interface_ids;
-use hawser_path::{Fingerprint, Interface, Metadata};
+use hawser_path::{Fingerprint, Metadata};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
@@ -143,11 +143,6 @@ impl Path {
     /// When routers stop accepting the path, in seconds since the Unix epoch.
     pub fn expiry(&self) -> u64 {
         self.0.info.metadata.expiry
-    }
-
-    /// Whether the path leads over `interface`.
-    pub fn crosses(&self, interface: &Interface) -> bool {
-        self.0.info.interfaces.contains(interface)
     }
 }
 

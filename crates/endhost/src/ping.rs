@@ -57,7 +57,7 @@ impl Requests {
         }
         let headers = self.headers(host, path)?;
         let packet = |id, sequence| headers.scmp(&request(id, sequence, &data));
-        let (answer, rtt) = self.ask(headers.next_hop(), timeout, packet).await?;
+        let (answer, rtt) = self.ask(headers.next_hop, timeout, packet).await?;
         Ok(Reply {
             from: answer.from,
             rtt,

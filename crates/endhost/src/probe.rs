@@ -84,7 +84,7 @@ async fn status(requests: &Requests, path: &Path, timeout: Duration) -> Status {
         packet[SERVICE.0] = packet[SERVICE.0] & 0x0f | SERVICE.1;
         packet
     };
-    match requests.ask(headers.next_hop(), timeout, request).await {
+    match requests.ask(headers.next_hop, timeout, request).await {
         Ok((answer, rtt)) => match answer.router {
             Some((isd_as, _)) if isd_as == path.info().dst => Status::Alive(rtt),
             Some((isd_as, interface)) => {

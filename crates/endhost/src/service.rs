@@ -18,6 +18,15 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A service may have to ask control services of other ASes, which may be slow.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How new an answer of a source of paths must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// The source may answer from what it has.
+    Cached,
+    /// The source must look for new paths.
+    New,
+}
+
 /// A service and its address (`HOST:PORT`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

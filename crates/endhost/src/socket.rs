@@ -109,7 +109,7 @@ impl Socket {
         for payload in sent.chunks(segment.max(1)) {
             headers.write(payload, ecn, scratch);
         }
-        match self.try_send_raw(scratch, Some(stride), headers.next_hop()) {
+        match self.try_send_raw(scratch, Some(stride), headers.next_hop) {
             Ok(()) => Ok(sent.len()),
             // The network card cannot cut buffers: the call has just found that out.
             Err(_) if self.offload.max_gso_segments().get() < offload => {

@@ -5,10 +5,9 @@ use std::fmt;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::daemon::Daemon;
-use crate::freshness::Freshness;
 use crate::local_as::LocalTopology;
 use crate::path::Path;
-use crate::service::SourceError;
+use crate::service::{Freshness, SourceError};
 use crate::standalone::Standalone;
 
 /// Where paths come from.
@@ -32,7 +31,7 @@ impl Source {
                     routers,
                 })
             }
-            Self::Standalone(standalone) => Ok(standalone.local_topology()),
+            Self::Standalone(standalone) => Ok(standalone.topology.clone()),
         }
     }
 

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use hawser_segment::{Combined, Segments, combine};
 use hawser_topology::{AsDir, AsTopology};
 use sciparse::identifier::isd_asn::IsdAsn;
-use thiserror::Error;
 use tokio::task::JoinSet;
 
 use self::control::ControlServices;
@@ -23,10 +22,9 @@ use self::question::{Question, questions};
 use self::segments::SegmentCache;
 use self::verify::Verifier;
 use crate::clock::unix_now;
-use crate::freshness::Freshness;
 use crate::local_as::{LocalAs, LocalTopology};
 use crate::path::{Path, PathError};
-use crate::service::SourceError;
+use crate::service::{Freshness, SourceError};
 
 /// Most paths that are made to one AS: the shortest. No network in use has more that are worth a
 /// choice.
@@ -34,40 +32,22 @@ const MOST_PATHS: usize = 1000;
 
 /// Makes paths from the control service's segments.
 pub(crate) struct Standalone {
-    topology: LocalTopology,
+    /// What `topology.json` says about this AS.
+    pub(crate) topology: LocalTopology,
     control: Arc<ControlServices>,
     segments: SegmentCache,
-}
-
-/// Why a folder cannot be used in place of a daemon.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum FolderError {
-    /// `topology.json` is missing or invalid.
-    #[error("{0}")]
-    Topology(String),
-    /// There is a folder `certs`, but its files are missing or invalid.
-    #[error("{0}")]
-    Certs(String),
-    /// `topology.json` lists no control service.
-    #[error("{file} lists no control service to ask for paths: add one to `control_service`")]
-    NoControlService {
-        /// The file.
-        file: String,
-    },
 }
 
 impl Standalone {
     /// Reads `topology.json` in `folder`, and the TRCs in its folder `certs` if there is one: then
     /// only segments with valid signatures are used.
-    pub(crate) fn open(folder: &FilePath) -> Result<Self, FolderError> {
+    pub(crate) fn open(folder: &FilePath) -> Result<Self, String> {
         let topology = AsDir::new(folder).topology();
-        let topology = topology.map_err(|error| FolderError::Topology(error.to_string()))?;
-        let file = || folder.join("topology.json").display().to_string();
+        let topology = topology.map_err(|error| error.to_string())?;
         let services: Vec<SocketAddr> = topology.control_service.values().copied().collect();
         let certs = folder.join("certs");
         let verifier = match certs.is_dir() {
-            true => Some(Verifier::load(&certs).map_err(|e| FolderError::Certs(e.to_string()))?),
+            true => Some(Verifier::load(&certs).map_err(|error| error.to_string())?),
             false => {
                 tracing::warn!(
                     "{} is missing: path segments are used unverified; put the ISD's TRC there",
@@ -77,17 +57,18 @@ impl Standalone {
             }
         };
         let control = ControlServices::new(&services, verifier);
-        let control = control.ok_or_else(|| FolderError::NoControlService { file: file() })?;
+        let control = control.ok_or_else(|| {
+            let file = folder.join("topology.json");
+            let file = file.display();
+            format!(
+                "{file} lists no control service to ask for paths: add one to `control_service`"
+            )
+        })?;
         Ok(Self {
             topology: local_topology(&topology),
             control: Arc::new(control),
             segments: SegmentCache::default(),
         })
-    }
-
-    /// What `topology.json` says about this AS.
-    pub(crate) fn local_topology(&self) -> LocalTopology {
-        self.topology.clone()
     }
 
     /// The paths to `dst`, shortest first.

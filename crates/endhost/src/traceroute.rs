@@ -48,7 +48,7 @@ impl Requests {
         let crossing = crossing.ok_or(RequestError::NoInterface { index, count })?;
         let headers = self.headers(host, path)?;
         let packet = |id, sequence| request(&headers, crossing, id, sequence);
-        let (answer, rtt) = self.ask(headers.next_hop(), timeout, packet).await?;
+        let (answer, rtt) = self.ask(headers.next_hop, timeout, packet).await?;
         // An echo is no answer to this request.
         let (isd_as, interface) = answer.router.ok_or(RequestError::TimedOut(timeout))?;
         Ok(Router {

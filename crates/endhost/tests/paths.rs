@@ -6,7 +6,7 @@ mod toy;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hawser_endhost::{Path, PathsError};
+use hawser_endhost::{Outage, Path, PathsError};
 use tokio::sync::watch;
 
 use self::toy::{ToyNet, unix_now};
@@ -64,7 +64,7 @@ async fn an_outage_shows_at_once_and_goes_when_the_daemon_says_so() {
     let path = until(&mut watch, 1).await[0].clone();
     let mut outages = host.outages();
     let link = path.info().interfaces[1];
-    host.report_down(link);
+    host.report(Outage::Interface(link));
     assert!(watch.borrow().is_empty(), "without asking anybody");
     assert_eq!(outages.recv().await.unwrap().to_string(), link.to_string());
     let error = host.paths(net.b_as).await.unwrap_err();
@@ -78,7 +78,7 @@ async fn an_outage_shows_at_once_and_goes_when_the_daemon_says_so() {
     // The daemon has offered it all the while; after the hold that counts.
     until(&mut watch, 1).await;
     // Withdrawn and back.
-    host.report_down(link);
+    host.report(Outage::Interface(link));
     net.withdraw();
     assert!(watch.borrow().is_empty());
     let error = loop {
@@ -98,7 +98,7 @@ async fn outages_elsewhere_change_nothing() {
     let host = net.a.endhost().await;
     let mut watch = host.watch(net.b_as);
     until(&mut watch, 1).await;
-    host.report_down("1-ff00:0:115#7".parse().unwrap());
+    host.report(Outage::Interface("1-ff00:0:115#7".parse().unwrap()));
     assert_eq!(watch.borrow().len(), 1);
 }
 
@@ -131,7 +131,7 @@ async fn paths_keep_working_while_the_daemon_is_away() {
     assert_eq!(host.paths(net.b_as).await.unwrap().len(), 1);
     // Nor does an outage last for ever because nobody says that it is over.
     let link = watch.borrow()[0].info().interfaces[0];
-    host.report_down(link);
+    host.report(Outage::Interface(link));
     assert!(watch.borrow().is_empty());
     until(&mut watch, 1).await;
 }

@@ -118,7 +118,7 @@ async fn all_that_was_tried_is_told() {
     let error = boot(flags(None, None), &[], daemon, "/nonexistent")
         .await
         .unwrap_err();
-    let BootstrapError::Nothing { tried } = &error else {
+    let BootstrapError::Nothing(tried) = &error else {
         panic!("{error}")
     };
     assert_eq!(tried.len(), 2);
@@ -169,6 +169,6 @@ async fn this_hosts_address_is_told_by_flag_or_environment() {
         let said = [("SCION_LOCAL_ADDR", text)];
         let error = boot(flags(None, Some(&folder)), &said, nowhere(), "/").await;
         let text = text.to_owned();
-        assert_eq!(error.unwrap_err(), BootstrapError::Local { text });
+        assert_eq!(error.unwrap_err(), BootstrapError::Local(text));
     }
 }

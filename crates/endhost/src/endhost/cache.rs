@@ -9,11 +9,10 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::watch;
 
 use crate::clock::unix_now;
-use crate::freshness::Freshness;
 use crate::local_as::LocalAs;
 use crate::outage::{HOLD_WITHOUT_ANSWERS, Outage, Outages};
 use crate::path::Path;
-use crate::service::SourceError;
+use crate::service::{Freshness, SourceError};
 
 /// Interval of questions for paths that are watched, and for all paths while something is down.
 const WATCHED: Duration = Duration::from_secs(1);

@@ -1,19 +1,19 @@
-//! What a host, its clones and its tasks share.
+//! What a host and its clones share, and the task that keeps paths fresh.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::{Notify, broadcast};
+use tokio::task::JoinSet;
 
 use super::cache::PathCache;
-use crate::freshness::Freshness;
 use crate::local_as::LocalTopology;
 use crate::outage::Outage;
 use crate::path::Path;
-use crate::service::SourceError;
+use crate::service::{Freshness, SourceError};
 use crate::source::Source;
 use crate::sync::lock;
 
@@ -144,5 +144,38 @@ impl Drop for Query<'_> {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.replan.notify_one();
+    }
+}
+
+/// Asks for paths whenever they are due, as long as the endhost exists. Questions run side by side:
+/// one without an answer delays no other.
+pub(super) async fn keep_fresh(inner: Weak<Inner>, replan: Arc<Notify>) {
+    let mut asking = JoinSet::new();
+    loop {
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        let (due, next) = lock(&inner.cache).plan();
+        for (dst, freshness) in due {
+            let inner = Arc::clone(&inner);
+            asking.spawn(async move {
+                if let Err(error) = inner.ask(dst, freshness).await {
+                    tracing::debug!(%dst, %error, "paths not refreshed");
+                }
+                lock(&inner.cache).done(dst);
+            });
+        }
+        drop(inner);
+        let plan_again = async {
+            match next {
+                Some(next) => tokio::time::sleep_until(next.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = plan_again => {}
+            () = replan.notified() => {}
+            Some(_) = asking.join_next() => {}
+        }
     }
 }

@@ -59,7 +59,7 @@ fn a_packet_can_be_answered() {
     bytes[path_at] = 1;
     let packet = Packet::parse(&bytes).unwrap();
     let back = Headers::reply(peer, &packet, 1, router).unwrap();
-    assert_eq!((back.remote(), back.next_hop()), (local, router));
+    assert_eq!((back.remote, back.next_hop), (local, router));
     let mut answer = vec![];
     back.write(b"answer", 0, &mut answer);
     let answer = Packet::parse(&answer).unwrap();
@@ -95,7 +95,7 @@ fn remote_and_path_of_a_quote_are_compared() {
 fn within_one_as_packets_go_straight_to_the_host() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
     let headers = Headers::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap();
-    assert_eq!(headers.next_hop(), peer.host);
+    assert_eq!(headers.next_hop, peer.host);
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Flow {
     pub(super) fn new(id: FlowId, headers: Headers, interfaces: &[u16], expiry: u64) -> Self {
         Self {
             id,
-            remote: headers.remote(),
+            remote: headers.remote,
             interfaces: interfaces.into(),
             headers: ArcSwap::from_pointee(headers),
             previous: ArcSwapOption::empty(),

@@ -113,7 +113,7 @@ impl Table {
 
     /// The flow to the remote of `headers` over `interfaces`, made if it is not there.
     pub(super) fn flow(&mut self, headers: Headers, interfaces: &[u16], expiry: u64) -> &Arc<Flow> {
-        let path = (headers.remote(), interfaces.into());
+        let path = (headers.remote, interfaces.into());
         let id = match self.by_path.get(&path) {
             Some(id) => *id,
             None => {

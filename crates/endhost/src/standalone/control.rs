@@ -151,10 +151,8 @@ pub(super) fn read(
 
 impl fmt::Display for ControlServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, server) in self.services.iter().enumerate() {
-            let separator = if at == 0 { "" } else { " or " };
-            write!(f, "{separator}{}", server.lookup.service())?;
-        }
-        Ok(())
+        let services = self.services.iter();
+        let services = services.map(|server| server.lookup.service().to_string());
+        f.write_str(&services.collect::<Vec<_>>().join(" or "))
     }
 }

@@ -100,7 +100,7 @@ async fn attack(
         let due = every * at;
         std::thread::sleep(due.saturating_sub(began.elapsed()));
         // A full buffer or a router that is gone: the next one may arrive.
-        let _ = socket.send_to(packet, headers.next_hop());
+        let _ = socket.send_to(packet, headers.next_hop);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hawser_endhost::{Headers, ScmpError};
+use hawser_endhost::{Headers, Outage, ScmpError};
 use hawser_path::Interface;
 use tokio::net::UdpSocket;
 
@@ -129,7 +129,7 @@ async fn what_is_acknowledged_ends_a_hold() {
         // minutes, if nothing ended them.
         for _ in 0..8 {
             paths.wait_for(|paths| paths.len() == 1).await.unwrap();
-            a.report_down(Interface { isd_as, id });
+            a.report(Outage::Interface(Interface { isd_as, id }));
             assert!(paths.borrow().is_empty());
         }
         paths.wait_for(|paths| paths.len() == 1).await.unwrap();

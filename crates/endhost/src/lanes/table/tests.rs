@@ -50,7 +50,7 @@ fn a_flow_has_one_number() {
         "another path"
     );
     assert_ne!(flows.open(headers(2), &[], 1).flow.id, id, "another remote");
-    assert_eq!(flows.find(id).unwrap().remote, headers(1).remote());
+    assert_eq!(flows.find(id).unwrap().remote, headers(1).remote);
     assert!(flows.find(FlowId(0)).is_none());
 }
 
