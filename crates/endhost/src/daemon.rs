@@ -3,7 +3,6 @@
 pub(crate) mod convert;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
@@ -119,13 +118,5 @@ impl Daemon {
         let offered = offered.map(|path| convert::path(src, dst, path));
         valid(offered, "the daemon offers invalid paths")
             .map_err(|error| self.caller.invalid(QUESTION, error))
-    }
-}
-
-impl fmt::Debug for Daemon {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Daemon")
-            .field("service", self.service())
-            .finish_non_exhaustive()
     }
 }

@@ -88,7 +88,7 @@ impl Endhost {
         }
         let _query = Query::new(&self.0, dst);
         let ask = self.0.ask(dst, Freshness::Cached);
-        if self.0.usable(dst).0.is_empty() {
+        if lock(&self.0.cache).usable(dst).0.is_empty() {
             let asked = ask.await;
             return self.0.outcome(dst, asked);
         }

@@ -8,6 +8,8 @@ use hawser_packet::ScmpError;
 use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
 
+use crate::path::interfaces;
+
 /// How long a report withholds paths before it counts that they are offered again. Their source may
 /// itself withhold paths over dead links; until it does, its answers are older than the report.
 const HOLD: Duration = Duration::from_secs(1);
@@ -31,10 +33,8 @@ pub enum Outage {
     Inside {
         /// The AS.
         isd_as: IsdAsn,
-        /// One of the two interfaces; 0 for the hosts of the AS.
-        ingress: u16,
-        /// The other.
-        egress: u16,
+        /// The two interfaces; 0 for the hosts of the AS.
+        ids: (u16, u16),
     },
 }
 
@@ -50,11 +50,10 @@ impl Outage {
                 isd_as,
                 ingress,
                 egress,
-            } => Some(Self::Inside {
-                isd_as,
-                ingress,
-                egress,
-            }),
+            } => {
+                let ids = (ingress, egress);
+                Some(Self::Inside { isd_as, ids })
+            }
             _ => None,
         }
     }
@@ -63,13 +62,9 @@ impl Outage {
     pub fn cuts(&self, interfaces: &[Interface]) -> bool {
         match *self {
             Self::Interface(interface) => interfaces.contains(&interface),
-            Self::Inside {
-                isd_as,
-                ingress,
-                egress,
-            } => {
-                let is_it = |at: Interface, ids: (u16, u16)| {
-                    at.isd_as == isd_as && (ids == (ingress, egress) || ids == (egress, ingress))
+            Self::Inside { isd_as, ids } => {
+                let is_it = |at: Interface, (one, other): (u16, u16)| {
+                    at.isd_as == isd_as && (ids == (one, other) || ids == (other, one))
                 };
                 // Interface 0 stands for the hosts of the AS.
                 let mut ends = interfaces.first().into_iter().chain(interfaces.last());
@@ -83,23 +78,15 @@ impl Outage {
     /// Whether this may cut a path from `src` to `dst` over interfaces with these `ids`, in order of
     /// travel, whose ASes between are unknown.
     pub fn may_cut(&self, src: IsdAsn, dst: IsdAsn, ids: &[u16]) -> bool {
-        let isd_as = match *self {
+        let between = match *self {
             Self::Interface(Interface { isd_as, .. }) | Self::Inside { isd_as, .. } => isd_as,
         };
-        let last = ids.len().saturating_sub(1);
-        let interfaces: Vec<Interface> = (ids.iter().enumerate())
-            .map(|(at, id)| Interface {
-                isd_as: match at {
-                    0 => src,
-                    at if at == last => dst,
-                    // Any but the ends: no path crosses an AS twice.
-                    _ if isd_as == src || isd_as == dst => IsdAsn::WILDCARD,
-                    _ => isd_as,
-                },
-                id: *id,
-            })
-            .collect();
-        self.cuts(&interfaces)
+        // Any but the ends: no path crosses an AS twice.
+        let between = match between == src || between == dst {
+            true => IsdAsn::WILDCARD,
+            false => between,
+        };
+        self.cuts(&interfaces(src, dst, ids, between))
     }
 }
 
@@ -107,11 +94,9 @@ impl fmt::Display for Outage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interface(interface) => write!(f, "{interface}"),
-            Self::Inside {
-                isd_as,
-                ingress,
-                egress,
-            } => write!(f, "{isd_as} between #{ingress} and #{egress}"),
+            Self::Inside { isd_as, ids } => {
+                write!(f, "{isd_as} between #{} and #{}", ids.0, ids.1)
+            }
         }
     }
 }
@@ -134,25 +119,19 @@ impl Outages {
     /// Records a report. Returns whether it is new.
     pub(crate) fn report(&mut self, outage: Outage, now: Instant) -> bool {
         self.0.retain(|_, record| now < record.until + MEMORY);
-        let hold = match self.0.get(&outage) {
-            Some(Record { over: None, .. }) => return false,
-            Some(Record {
-                over: Some(over),
-                hold,
-                ..
-            }) if now < *over + RELAPSE => (*hold * 2).min(LONGEST_HOLD),
+        let last = self.0.get(&outage).map(|record| (record.over, record.hold));
+        let hold = match last {
+            Some((None, _)) => return false,
+            Some((Some(over), hold)) if now < over + RELAPSE => (hold * 2).min(LONGEST_HOLD),
             _ => HOLD,
         };
-        let until = now + hold;
-        self.0.insert(
-            outage,
-            Record {
-                since: now,
-                until,
-                hold,
-                over: None,
-            },
-        );
+        let record = Record {
+            since: now,
+            until: now + hold,
+            hold,
+            over: None,
+        };
+        self.0.insert(outage, record);
         true
     }
 
@@ -213,8 +192,7 @@ mod tests {
         assert!(!down("1-ff00:0:3#3").cuts(&path));
         let inside = |isd_as: &str, ingress, egress| Outage::Inside {
             isd_as: isd_as.parse().unwrap(),
-            ingress,
-            egress,
+            ids: (ingress, egress),
         };
         assert!(inside("1-ff00:0:2", 2, 3).cuts(&path));
         assert!(

@@ -1,22 +1,21 @@
 //! A path that packets can be sent over: its interfaces and metadata, and its data-plane bytes.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hawser_packet::MalformedPath;
 use hawser_packet::path::interface_ids;
-use hawser_path::{Fingerprint, Metadata};
+use hawser_path::{Fingerprint, Interface, Metadata};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
 /// A path that packets can be sent over. Cloning shares it.
 ///
 /// Two are equal that have the same bytes, too: a refreshed path is a different value.
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Path(Arc<Inner>);
 
-#[derive(PartialEq)]
+#[derive(Debug, PartialEq)]
 struct Inner {
     raw: Box<[u8]>,
     next_hop: Option<SocketAddr>,
@@ -146,18 +145,25 @@ impl Path {
     }
 }
 
+/// The interfaces with these `ids` on a path from `src` to `dst`, in order of travel; `between`
+/// stands for the ASes between, which packets do not show.
+pub(crate) fn interfaces(src: IsdAsn, dst: IsdAsn, ids: &[u16], between: IsdAsn) -> Vec<Interface> {
+    let last = ids.len().saturating_sub(1);
+    let isd_as = |at| match at {
+        0 => src,
+        at if at == last => dst,
+        _ => between,
+    };
+    let ids = ids.iter().enumerate();
+    ids.map(|(at, id)| Interface {
+        isd_as: isd_as(at),
+        id: *id,
+    })
+    .collect()
+}
+
 impl AsRef<hawser_path::Path> for Path {
     fn as_ref(&self) -> &hawser_path::Path {
         &self.0.info
-    }
-}
-
-impl fmt::Debug for Path {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Path")
-            .field("dst", &self.0.info.dst)
-            .field("fingerprint", &self.0.fingerprint)
-            .field("next_hop", &self.0.next_hop)
-            .finish_non_exhaustive()
     }
 }

@@ -117,8 +117,11 @@ impl Requests {
         let configured = local.is_some() || host.address().is_some();
         if !configured && socket.local_addr().host.is_ipv4() != next_hop.is_ipv4() {
             // The routers are of the other family; the host may have an address of this one.
-            let ip = source_address(next_hop).map_err(|error| BindError::NoAddress {
-                reason: format!("none of its addresses leads to {}: {error}", next_hop.ip()),
+            let ip = source_address(next_hop).map_err(|error| {
+                let next_hop = next_hop.ip();
+                BindError::NoAddress(format!(
+                    "none of its addresses leads to {next_hop}: {error}"
+                ))
             })?;
             socket = Socket::bind(host, Some(SocketAddr::new(ip, 0)))?;
         }

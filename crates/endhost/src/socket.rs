@@ -9,9 +9,10 @@ mod errors;
 mod reader;
 mod receive;
 
+use std::io;
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::task::{Context, Poll, ready};
-use std::{fmt, io};
 
 use hawser_packet::ScionAddr;
 use noq_udp::{Transmit, UdpSocketState};
@@ -38,6 +39,7 @@ const MAX_SEGMENTS: usize = 64;
 const RETRIES: usize = 4;
 
 /// A UDP socket that speaks SCION.
+#[derive(Debug)]
 pub struct Socket {
     io: Io,
     offload: UdpSocketState,
@@ -61,7 +63,10 @@ impl Socket {
             io: Io::new(socket, host.clone()).map_err(refused)?,
             offload,
             host: host.clone(),
-            reader: Reader::new(ScionAddr::new(host.local_as(), addr)),
+            reader: Reader {
+                local: ScionAddr::new(host.local_as(), addr),
+                drops: Mutex::default(),
+            },
         })
     }
 
@@ -217,13 +222,5 @@ impl Socket {
     /// Counts `report` as one that quotes no packet sent from here.
     pub fn reject(&self, report: &Report<'_>) {
         self.reader.reject(&report.error);
-    }
-}
-
-impl fmt::Debug for Socket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Socket")
-            .field("local", &self.local_addr())
-            .finish_non_exhaustive()
     }
 }

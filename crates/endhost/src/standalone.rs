@@ -2,7 +2,6 @@
 //! from the segments that it hands out. scionproto's programs call this standalone mode.
 
 mod control;
-mod question;
 mod segments;
 mod verify;
 
@@ -18,8 +17,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::task::JoinSet;
 
 use self::control::ControlServices;
-use self::question::{Question, questions};
-use self::segments::SegmentCache;
+use self::segments::{Question, SegmentCache, questions};
 use self::verify::Verifier;
 use crate::clock::unix_now;
 use crate::local_as::{LocalAs, LocalTopology};

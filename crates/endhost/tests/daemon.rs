@@ -46,7 +46,7 @@ async fn its_absence_is_told_with_the_remedy() {
 #[tokio::test]
 async fn what_is_no_address_is_refused() {
     for address in ["", "127.0.0.1", ":30255", "127.0.0.1:port", "a b:1"] {
-        let error = Daemon::connect(address).unwrap_err();
+        let error = Daemon::connect(address).err().unwrap();
         let address = address.to_owned();
         assert_eq!(error, SourceError::Address(address));
     }

@@ -20,7 +20,7 @@ use crate::tls::PeerKey;
 /// It never changes its path: packets of it that arrive over another one are dropped. Only the
 /// path's bytes are replaced, by fresher ones for the same interfaces.
 #[derive(Clone, Debug)]
-pub struct Connection(Arc<Inner>);
+pub struct Connection(pub(crate) Arc<Inner>);
 
 /// Counters and estimates of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,11 +41,6 @@ pub struct Stats {
 }
 
 impl Connection {
-    /// A connection that is set up.
-    pub(crate) fn new(inner: Inner) -> Self {
-        Self(Arc::new(inner))
-    }
-
     /// The peer's address.
     pub fn peer(&self) -> ScionAddr {
         self.0.lane.remote()

@@ -2,10 +2,10 @@
 
 mod accept;
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use hawser_endhost::lanes::{Lanes, TOKEN};
 use hawser_endhost::socket::{self, DropCounters, Socket};
@@ -226,7 +226,7 @@ impl Endpoint {
         };
         let (idle, task) = (shared.config.idle_timeout, Arc::clone(&self.0.task));
         let inner = inner::Inner::new(quic, lane, progress, idle, task, began);
-        inner.map(Connection::new).map_err(closed)
+        inner.map(Connection).map_err(closed)
     }
 
     /// Waits for the next connection a peer has set up; `None` once the endpoint is closed.
@@ -239,13 +239,5 @@ impl Endpoint {
         let quic = &self.0.shared.quic;
         quic.close(NO_CODE.into(), ENDPOINT_CLOSED.as_bytes());
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, quic.wait_all_draining()).await;
-    }
-}
-
-impl fmt::Debug for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Endpoint")
-            .field("local", &self.local_addr())
-            .finish_non_exhaustive()
     }
 }

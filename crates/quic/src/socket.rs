@@ -76,16 +76,6 @@ struct Group {
 }
 
 impl Group {
-    fn new(flow: FlowId, ecn: u8, stride: usize) -> Self {
-        Self {
-            flow,
-            ecn,
-            stride,
-            len: 0,
-            complete: false,
-        }
-    }
-
     #[inline]
     fn takes(&self, ecn: u8, len: usize, room: usize) -> bool {
         self.ecn == ecn && !self.complete && len <= self.stride && self.len + len <= room
@@ -148,7 +138,13 @@ impl QuicSocket {
                 }
                 None if len > bufs[groups.len()].len() => continue,
                 None => {
-                    groups.push(Group::new(flow, ecn, len));
+                    groups.push(Group {
+                        flow,
+                        ecn,
+                        stride: len,
+                        len: 0,
+                        complete: false,
+                    });
                     groups.len() - 1
                 }
             };

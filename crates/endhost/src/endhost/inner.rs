@@ -79,17 +79,13 @@ impl Inner {
         (!usable.is_empty()).then_some(usable)
     }
 
-    pub(super) fn usable(&self, dst: IsdAsn) -> (Vec<Path>, usize) {
-        lock(&self.cache).usable(dst)
-    }
-
     /// The usable paths to `dst` after asking for them, or why there are none.
     pub(super) fn outcome(
         &self,
         dst: IsdAsn,
         asked: Result<(), SourceError>,
     ) -> Result<Vec<Path>, PathsError> {
-        let (usable, offered) = self.usable(dst);
+        let (usable, offered) = lock(&self.cache).usable(dst);
         if !usable.is_empty() {
             // Paths keep working while the source does not answer.
             return Ok(usable);

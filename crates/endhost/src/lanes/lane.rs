@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use hawser_packet::ScionAddr;
-use hawser_path::{Fingerprint, Interface};
+use hawser_path::Fingerprint;
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::{SetOnce, watch};
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use super::shared::Shared;
 use super::table::FlowUse;
 use crate::headers::Headers;
 use crate::outage::Outage;
-use crate::path::Path;
+use crate::path::{Path, interfaces};
 use crate::sync::lock;
 
 /// Longest wait for what the daemon knows about a remote's path.
@@ -119,19 +119,15 @@ impl Lane {
         if let Some(path) = &*lock(&self.0.path) {
             return path.fingerprint();
         }
-        let (ids, local) = (&self.flow().interfaces, self.0.shared.socket.local_addr());
-        let Some(last) = ids.len().checked_sub(1) else {
-            return Fingerprint::local(local.isd_as);
-        };
-        let interfaces = ids.iter().enumerate().map(|(at, id)| Interface {
-            isd_as: match at {
-                0 => local.isd_as,
-                at if at == last => self.remote().isd_as,
-                _ => IsdAsn::WILDCARD,
-            },
-            id: *id,
-        });
-        Fingerprint::of(&interfaces.collect::<Vec<_>>())
+        let ids = &self.flow().interfaces;
+        let local = self.0.shared.socket.local_addr().isd_as;
+        match ids.is_empty() {
+            true => Fingerprint::local(local),
+            false => {
+                let remote = self.remote().isd_as;
+                Fingerprint::of(&interfaces(local, remote, ids, IsdAsn::WILDCARD))
+            }
+        }
     }
 
     /// The largest payload that fits the path's packets, in bytes. Where the path is unknown it is

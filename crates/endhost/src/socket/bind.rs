@@ -41,13 +41,10 @@ pub enum BindError {
     },
     /// No address was asked for, and none could be determined.
     #[error(
-        "cannot determine this host's address in its AS ({reason}): name one to listen at, or set \
+        "cannot determine this host's address in its AS ({0}): name one to listen at, or set \
          SCION_LOCAL_ADDR"
     )]
-    NoAddress {
-        /// Why.
-        reason: String,
-    },
+    NoAddress(String),
     /// The address of all interfaces was asked for, but SCION packets carry that of one.
     #[error("{0} is not an address to send to: name one of this host's addresses to listen at")]
     Unspecified(IpAddr),
@@ -136,7 +133,7 @@ fn own_address(host: &Endhost) -> Result<IpAddr, BindError> {
             Err(error) => reason = format!("router {router}: {error}"),
         }
     }
-    Err(BindError::NoAddress { reason })
+    Err(BindError::NoAddress(reason))
 }
 
 /// This host's address towards `router`: the one the system sends from, or, where that is the

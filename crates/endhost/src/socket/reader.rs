@@ -33,13 +33,6 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(local: ScionAddr) -> Self {
-        Self {
-            local,
-            drops: Mutex::default(),
-        }
-    }
-
     /// Reads a packet; `None` when it is not for the socket or malformed, which is counted.
     #[inline]
     pub(super) fn accept<'a>(&self, bytes: &'a [u8], from: SocketAddr) -> Option<Arrival<'a>> {

@@ -15,7 +15,7 @@ use scion_protobuf::proto::control_plane::v1::{
 
 use tokio::task::JoinSet;
 
-use super::question::Question;
+use super::segments::Question;
 use super::verify::{TrustClient, Verifier};
 use crate::service::{Caller, Service, SourceError, valid};
 

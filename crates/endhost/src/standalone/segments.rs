@@ -1,16 +1,44 @@
-//! The segments that control services handed out, kept until they expire.
+//! Which segments to ask control services for, and those they sent, kept until they expire.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use hawser_segment::{Segment, Segments};
+use sciparse::identifier::isd_asn::IsdAsn;
 
-use super::question::Question;
 use crate::sync::lock;
 
 /// How long an answer is used instead of asking again: a control service serves many hosts.
 const RECENT: Duration = Duration::from_secs(5);
+
+/// The segments between two ASes; AS number 0 stands for all core ASes of an ISD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) src: IsdAsn,
+    pub(super) dst: IsdAsn,
+}
+
+/// The questions for paths from `src` to `dst`, which may be a core AS or not: the up segments,
+/// core segments to `dst` itself or to all core ASes of its ISD, and down segments. What does not
+/// apply is refused or has an empty answer (SCION control plane, "Path Lookup").
+pub(super) fn questions(src: IsdAsn, core: bool, dst: IsdAsn) -> Vec<Question> {
+    let cores_of = |isd_as: IsdAsn| IsdAsn::from_u64(isd_as.to_u64() >> 48 << 48);
+    let (here, there) = (cores_of(src), cores_of(dst));
+    let pairs = if core {
+        vec![(src, dst), (src, there), (there, dst)]
+    } else {
+        vec![(src, here), (here, there), (here, dst), (there, dst)]
+    };
+    let mut questions = Vec::new();
+    for (src, dst) in pairs {
+        let question = Question { src, dst };
+        if !questions.contains(&question) {
+            questions.push(question);
+        }
+    }
+    questions
+}
 
 /// Answers by question.
 #[derive(Default)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::announced::Announced;
 use super::round::Rounds;
-use super::start::{SlowStart, Step};
+use super::start::SlowStart;
 
 /// Smallest part of the window that a loss leaves: CUBIC's (RFC 9438, 4.6).
 const LEAST_KEPT: f64 = 0.7;
@@ -105,8 +105,8 @@ impl Cubic {
             Phase::SlowStart(start) => {
                 let announced = self.known.bandwidth;
                 match start.step(&self.rounds, new_round, self.window, bytes, announced) {
-                    Step::Grow(more) => self.window += more,
-                    Step::Over => {
+                    Some(more) => self.window += more,
+                    None => {
                         let window = self.window;
                         self.plateau = Some(window);
                         self.phase = Phase::Avoidance(Curve::new(now, window, window, window, mtu));

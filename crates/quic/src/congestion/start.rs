@@ -34,15 +34,6 @@ struct Gentle {
     rounds: u32,
 }
 
-/// What slow start makes of an acknowledgement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Step {
-    /// The window grows by this, in bytes.
-    Grow(f64),
-    /// Slow start is over.
-    Over,
-}
-
 impl SlowStart {
     /// Slow start that goes no further than `end`.
     pub(super) fn up_to(end: f64) -> Self {
@@ -52,7 +43,8 @@ impl SlowStart {
         }
     }
 
-    /// The step after `bytes` of `window` are acknowledged; `new_round` if a round begins with them.
+    /// By how many bytes the window grows after `bytes` of `window` are acknowledged; `None` when
+    /// slow start is over. `new_round`: a round begins with them.
     /// `announced` is the path's announced bandwidth, in bytes per second.
     pub(super) fn step(
         &mut self,
@@ -61,9 +53,9 @@ impl SlowStart {
         window: f64,
         bytes: u64,
         announced: Option<u64>,
-    ) -> Step {
+    ) -> Option<f64> {
         if self.end.is_some_and(|end| window >= end) {
-            return Step::Over;
+            return None;
         }
         let bytes = bytes as f64;
         let grown = |since: Duration| {
@@ -77,8 +69,8 @@ impl SlowStart {
         }
         if self.beyond {
             return match rounds.min {
-                Some(min) if grown(min) => Step::Over,
-                _ => Step::Grow(bytes / BEYOND),
+                Some(min) if grown(min) => None,
+                _ => Some(bytes / BEYOND),
             };
         }
         match &mut self.gentle {
@@ -90,16 +82,16 @@ impl SlowStart {
                         rounds: 0,
                     });
                 }
-                Step::Grow(bytes)
+                Some(bytes)
             }
             Some(gentle) => {
                 gentle.rounds += u32::from(new_round);
                 if rounds.present().is_some_and(|now| now < gentle.baseline) {
                     self.gentle = None;
                 } else if gentle.rounds >= ROUNDS {
-                    return Step::Over;
+                    return None;
                 }
-                Step::Grow(bytes / GENTLE)
+                Some(bytes / GENTLE)
             }
         }
     }

@@ -39,7 +39,7 @@ impl Inner {
         idle_timeout: Duration,
         task: Arc<AcceptTask>,
         began: Instant,
-    ) -> Result<Self, CloseReason> {
+    ) -> Result<Arc<Self>, CloseReason> {
         // Packets got through both ways.
         lane.report_alive(began);
         let key = peer_key(&quic).map_err(CloseReason::Protocol)?;
@@ -48,7 +48,7 @@ impl Inner {
         if let Some(reason) = watched.reason() {
             return Err(reason.clone());
         }
-        Ok(Self {
+        Ok(Arc::new(Self {
             quic,
             fingerprint: lane.fingerprint(),
             lane,
@@ -56,7 +56,7 @@ impl Inner {
             key,
             idle_timeout,
             _task: task,
-        })
+        }))
     }
 
     /// What a QUIC error means here: the first thing that went wrong counts.

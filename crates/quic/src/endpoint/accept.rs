@@ -129,7 +129,5 @@ async fn set_up(
         task,
         began,
     );
-    inner
-        .map(Connection::new)
-        .map_err(|reason| reason.to_string())
+    inner.map(Connection).map_err(|reason| reason.to_string())
 }
