@@ -1,6 +1,6 @@
 //! Hashing whole content, on all cores.
 
-use std::io;
+use std::io::ErrorKind;
 use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -10,8 +10,10 @@ use digest::{Digest, Output};
 
 use crate::error::StoreError;
 use crate::files::Files;
-use crate::hash::hash_zeros;
 use crate::range::{Hash, Ranges};
+
+/// Bytes read at a time: few enough to stay in the cache until they are hashed.
+const CHUNK: u64 = 256 << 10;
 
 /// Hashes the ranges `0..count`, the bytes of each given by `range`, and passes each hash to `each`
 /// on this thread, in no particular order. Ends early when `each` returns `false`.
@@ -46,11 +48,7 @@ pub fn check<R: Ranges>(
 where
     Hash<R>: Send + Sync,
 {
-    let length = |index| {
-        let Range { start, end } = ranges.range(index);
-        end - start
-    };
-    let first = length(0);
+    let first = ranges.range(0).end;
     let zeros = hash_zeros::<R::Hasher>(first);
     let work = |index: u32| {
         let Some(expected) = ranges.expected(index).filter(|_| is_wanted(index)) else {
@@ -59,7 +57,7 @@ where
         let range = ranges.range(index);
         if files.is_hole(range.clone())? {
             // Zeros may be what belongs there.
-            return Ok(match length(index) {
+            return Ok(match range.end - range.start {
                 length if length == first => expected == zeros,
                 length => expected == hash_zeros::<R::Hasher>(length),
             });
@@ -67,16 +65,18 @@ where
         match files.hash::<R::Hasher>(range) {
             Ok(hash) => Ok(hash == expected),
             // The file is not there yet, or shorter than it will be.
-            Err(StoreError::Io { source, .. }) if is_absence(&source) => Ok(false),
+            Err(StoreError::Io { source, .. })
+                if matches!(
+                    source.kind(),
+                    ErrorKind::NotFound | ErrorKind::UnexpectedEof
+                ) =>
+            {
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     };
     for_each(ranges.count(), work, each)
-}
-
-fn is_absence(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotFound, UnexpectedEof};
-    matches!(error.kind(), NotFound | UnexpectedEof)
 }
 
 /// Runs `work` on each of `0..count`, on all cores, and passes the results to `each` on this
@@ -113,4 +113,44 @@ fn for_each<T: Send>(
         }
         Ok(())
     })
+}
+
+impl Files {
+    /// The hash of `bytes` as they are on disk.
+    pub(crate) fn hash<D: Digest>(&self, bytes: Range<u64>) -> Result<Output<D>, StoreError> {
+        let mut hasher = D::new();
+        self.hash_into(&mut hasher, bytes)?;
+        Ok(hasher.finalize())
+    }
+
+    /// Adds `bytes` to what `hasher` has hashed.
+    pub(crate) fn hash_into(
+        &self,
+        hasher: &mut impl Digest,
+        bytes: Range<u64>,
+    ) -> Result<(), StoreError> {
+        let length = bytes.end.saturating_sub(bytes.start);
+        let mut buffer = vec![0; length.min(CHUNK) as usize];
+        let mut at = bytes.start;
+        while at < bytes.end {
+            let chunk = &mut buffer[..(bytes.end - at).min(CHUNK) as usize];
+            self.read_at(at, chunk)?;
+            hasher.update(&*chunk);
+            at += chunk.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+/// The hash of `length` zeros.
+pub(crate) fn hash_zeros<D: Digest>(length: u64) -> Output<D> {
+    let zeros = [0; 4096];
+    let mut hasher = D::new();
+    let mut left = length;
+    while left > 0 {
+        let step = left.min(zeros.len() as u64);
+        hasher.update(&zeros[..step as usize]);
+        left -= step;
+    }
+    hasher.finalize()
 }

@@ -42,25 +42,19 @@ pub enum DiskEvent<H> {
     Failed(StoreError),
 }
 
+/// What is to be done with a range.
 enum Job {
-    Write {
-        range: u32,
-        begin: u64,
-        data: Bytes,
-        /// Dropped once the data is written.
-        _reservation: Reservation,
-    },
-    Check(u32),
-    Digest {
-        range: u32,
-        block: u64,
-    },
+    /// Data at this position. The reservation is given back once it is written.
+    Write(u64, Bytes, Reservation),
+    Check,
+    /// Hashes of blocks of this length.
+    Digest(u64),
 }
 
 /// The disk threads of a download. Dropping it ends them after what they have been given.
 #[derive(Debug)]
 pub struct Disk {
-    queues: Vec<Sender<Job>>,
+    queues: Vec<Sender<(u32, Job)>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -100,25 +94,17 @@ impl Disk {
     /// Writes data at position `begin` of a range. What is given for one range is done in the order
     /// given.
     pub fn write(&self, range: u32, begin: u64, data: Bytes, reservation: Reservation) {
-        self.give(
-            range,
-            Job::Write {
-                range,
-                begin,
-                data,
-                _reservation: reservation,
-            },
-        );
+        self.give(range, Job::Write(begin, data, reservation));
     }
 
     /// Hashes a range and compares it with its expected hash.
     pub fn check(&self, range: u32) {
-        self.give(range, Job::Check(range));
+        self.give(range, Job::Check);
     }
 
     /// Hashes each block of `block` bytes of a range; the last one may be shorter.
     pub fn digest(&self, range: u32, block: u64) {
-        self.give(range, Job::Digest { range, block });
+        self.give(range, Job::Digest(block));
     }
 
     /// Waits until everything given is done.
@@ -134,7 +120,7 @@ impl Disk {
     fn give(&self, range: u32, job: Job) {
         if let Some(queue) = self.queues.get(range as usize % self.queues.len().max(1)) {
             // A thread that has ended has reported why.
-            let _ = queue.send(job);
+            let _ = queue.send((range, job));
         }
     }
 }
@@ -147,17 +133,14 @@ struct Worker<R: Ranges> {
 }
 
 impl<R: Ranges> Worker<R> {
-    fn run(mut self, jobs: &Receiver<Job>, report: &impl Fn(DiskEvent<Hash<R>>)) {
-        for job in jobs {
+    fn run(mut self, jobs: &Receiver<(u32, Job)>, report: &impl Fn(DiskEvent<Hash<R>>)) {
+        for (range, job) in jobs {
             let done = match job {
-                Job::Write {
-                    range,
-                    begin,
-                    data,
-                    _reservation,
-                } => self.write(range, begin, &data).map(|()| None),
-                Job::Check(range) => self.check(range).map(Some),
-                Job::Digest { range, block } => self.digest(range, block).map(Some),
+                Job::Write(begin, data, _reservation) => {
+                    self.write(range, begin, &data).map(|()| None)
+                }
+                Job::Check => self.check(range).map(Some),
+                Job::Digest(block) => self.digest(range, block).map(Some),
             };
             match done {
                 Ok(None) => {}

@@ -10,13 +10,8 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum StoreError {
     /// No space left, or over a quota.
-    #[error(
-        "the disk is full at {path}: what was verified is kept; free some space and start again"
-    )]
-    Full {
-        /// The file being written.
-        path: PathBuf,
-    },
+    #[error("the disk is full at {0}: what was verified is kept; free some space and start again")]
+    Full(PathBuf),
     /// The file system or a limit of the process allows no file of this length.
     #[error(
         "{path} may not grow to {length} bytes: the file system or a file size limit (ulimit -f) forbids it"
@@ -28,17 +23,11 @@ pub enum StoreError {
         length: u64,
     },
     /// A folder, device or other thing is where a file should be.
-    #[error("{path} is in the way: it is not a regular file; move it or choose another folder")]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("{0} is in the way: it is not a regular file; move it or choose another folder")]
+    NotAFile(PathBuf),
     /// A file is where a folder should be.
-    #[error("{path} is in the way: it has to be a folder; move it or choose another folder")]
-    NotAFolder {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("{0} is in the way: it has to be a folder; move it or choose another folder")]
+    NotAFolder(PathBuf),
     /// A file is longer than it should be, so it is probably another one.
     #[error(
         "{path} has {found} bytes, more than the {expected} of the file to be downloaded: it is left as it is; move it or choose another folder"
@@ -53,12 +42,9 @@ pub enum StoreError {
     },
     /// A file of this name exists, and none of its content belongs to the download.
     #[error(
-        "{path} exists, and nothing in it belongs to the download: it is left as it is; move it or choose another folder"
+        "{0} exists, and nothing in it belongs to the download: it is left as it is; move it or choose another folder"
     )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign(PathBuf),
     /// Something else is where a symbolic link should be.
     #[error(
         "{path} is in the way: it has to be a symbolic link to {target}; move it or choose another folder"
@@ -71,12 +57,9 @@ pub enum StoreError {
     },
     /// Another program, or another job of this one, writes to the file.
     #[error(
-        "{path} is being downloaded already, by another program: wait for it, stop it, or choose another folder"
+        "{0} is being downloaded already, by another program: wait for it, stop it, or choose another folder"
     )]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
+    InUse(PathBuf),
     /// A symbolic link in the path leads out of the folder.
     #[error(
         "{path} passes a symbolic link that leads out of {root}: nothing is written there; remove the link or choose another folder"
@@ -114,7 +97,7 @@ impl StoreError {
     pub fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full(path),
             _ => Self::Io {
                 action,
                 path,

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::error::StoreError;
 use crate::folder::Folder;
 use crate::handles::Handles;
-use crate::layout::{Layout, Span};
+use crate::layout::Layout;
 use crate::mark::Mark;
 
 /// The files of a [`Layout`] below one folder. Reads and writes go to positions in the run of bytes
@@ -24,19 +24,26 @@ pub struct Files {
     root: PathBuf,
     handles: Handles,
     /// `None` for reading only.
-    writable: Option<Writable>,
+    pub(crate) writable: Option<Writable>,
 }
 
 /// What files are written with.
 #[derive(Debug)]
-struct Writable {
-    folder: Folder,
+pub(crate) struct Writable {
+    pub folder: Folder,
     /// Names the download that the files belong to.
-    mark: Mark,
+    pub mark: Mark,
     /// Whether files that are too long are cut instead of refused.
     overwrite: bool,
     /// Whether all files were created.
     created: Mutex<bool>,
+}
+
+impl Writable {
+    /// Whether all files were created, as they are before anything is written.
+    pub fn created(&self) -> MutexGuard<'_, bool> {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Files {
@@ -65,7 +72,7 @@ impl Files {
         for (_, entry) in layout.on_disk() {
             let path = root.join(&entry.path);
             let refused = match folder.metadata(&entry.path) {
-                Ok(Some(found)) if !found.is_file() => StoreError::NotAFile { path },
+                Ok(Some(found)) if !found.is_file() => StoreError::NotAFile(path),
                 Ok(Some(found)) if found.len() > entry.length && !overwrite => {
                     StoreError::TooLong {
                         path,
@@ -79,17 +86,14 @@ impl Files {
             folder.remove_created();
             return Err(refused);
         }
-        Ok(Self {
-            layout,
-            root,
-            handles: Handles::default(),
-            writable: Some(Writable {
-                folder,
-                mark,
-                overwrite,
-                created: Mutex::new(false),
-            }),
-        })
+        let mut files = Self::read_only(root, layout);
+        files.writable = Some(Writable {
+            folder,
+            mark,
+            overwrite,
+            created: Mutex::new(false),
+        });
+        Ok(files)
     }
 
     /// Creates every file and gives it its length without taking space (sparse), then makes the
@@ -103,13 +107,12 @@ impl Files {
         let Some(writable) = &self.writable else {
             return Ok(());
         };
-        let created = writable.created.lock();
-        let mut created = created.unwrap_or_else(PoisonError::into_inner);
+        let mut created = writable.created();
         if !*created {
             for (index, _) in self.layout.on_disk() {
                 self.grow(index, writable)?;
             }
-            for (path, target) in self.layout.links() {
+            for (path, target) in &self.layout.links {
                 writable.folder.create_link(path, target)?;
             }
             *created = true;
@@ -119,47 +122,18 @@ impl Files {
 
     /// Creates the file of an entry, and gives it its length.
     fn grow(&self, index: usize, writable: &Writable) -> Result<(), StoreError> {
-        let entry = &self.layout.entries()[index];
+        let entry = &self.layout.entries[index];
         let file = writable.folder.create_file(&entry.path)?;
-        let length = file
-            .metadata()
-            .map_err(|error| StoreError::io("look at", &self.path_of(index), error))?
+        let metadata = file.metadata();
+        let length = metadata
+            .map_err(|error| self.failed("look at", index, error))?
             .len();
         if length < entry.length || (writable.overwrite && length > entry.length) {
             writable.mark.put_on(&file);
-            file.set_len(entry.length)
-                .map_err(|error| self.failed("grow", index, error))?;
+            let grown = file.set_len(entry.length);
+            grown.map_err(|error| self.failed("grow", index, error))?;
         }
         Ok(())
-    }
-
-    /// Whether all files were created, as they are before anything is written.
-    pub(crate) fn are_created(&self) -> bool {
-        self.writable.as_ref().is_none_or(|writable| {
-            let created = writable.created.lock();
-            *created.unwrap_or_else(PoisonError::into_inner)
-        })
-    }
-
-    /// Creates the file of an entry, empty.
-    pub(crate) fn create(&self, index: usize) -> Result<File, StoreError> {
-        let path = &self.layout.entries()[index].path;
-        match &self.writable {
-            Some(writable) => writable.folder.create_file(path),
-            None => self.open(index),
-        }
-    }
-
-    /// Removes the folders that were created, as far as they are empty.
-    pub(crate) fn remove_created_folders(&self) {
-        if let Some(writable) = &self.writable {
-            writable.folder.remove_created();
-        }
-    }
-
-    /// The mark of the download that the files belong to; `None` for reading only.
-    pub(crate) fn mark(&self) -> Option<&Mark> {
-        self.writable.as_ref().map(|writable| &writable.mark)
     }
 
     /// Refuses files that are missing or do not have their length.
@@ -169,7 +143,7 @@ impl Files {
             let metadata = std::fs::metadata(&path);
             let metadata = metadata.map_err(|error| StoreError::io("find", &path, error))?;
             if !metadata.is_file() {
-                return Err(StoreError::NotAFile { path });
+                return Err(StoreError::NotAFile(path));
             }
             if metadata.len() != entry.length {
                 return Err(StoreError::WrongLength {
@@ -194,7 +168,7 @@ impl Files {
 
     /// The path of an entry's file, from where the program runs.
     pub(crate) fn path_of(&self, entry: usize) -> PathBuf {
-        self.root.join(&self.layout.entries()[entry].path)
+        self.root.join(&self.layout.entries[entry].path)
     }
 
     /// Fills `buffer` with the bytes from `start` on.
@@ -206,7 +180,7 @@ impl Files {
         for span in self.layout.spans(start..start + rest.len() as u64) {
             let (part, next) = rest.split_at_mut(span.length as usize);
             rest = next;
-            if self.layout.entries()[span.entry].padding {
+            if self.layout.entries[span.entry].padding {
                 part.fill(0);
                 continue;
             }
@@ -227,7 +201,7 @@ impl Files {
         for span in self.layout.spans(start..start + rest.len() as u64) {
             let (part, next) = rest.split_at(span.length as usize);
             rest = next;
-            if self.layout.entries()[span.entry].padding {
+            if self.layout.entries[span.entry].padding {
                 continue;
             }
             let file = self.handle(span.entry)?;
@@ -240,18 +214,13 @@ impl Files {
     /// Whether all of `bytes` are in holes or in files that do not exist yet, and so are zeros that
     /// were never written.
     pub(crate) fn is_hole(&self, bytes: Range<u64>) -> Result<bool, StoreError> {
-        for Span {
-            entry,
-            offset,
-            length,
-        } in self.layout.spans_on_disk(bytes)
-        {
-            let file = match self.handle(entry) {
+        for span in self.layout.spans_on_disk(bytes) {
+            let file = match self.handle(span.entry) {
                 Err(error) if self.writable.is_some() && error.is_not_found() => continue,
                 file => file?,
             };
-            match rustix::fs::seek(&*file, SeekFrom::Data(offset)) {
-                Ok(data) if data < offset + length => return Ok(false),
+            match rustix::fs::seek(&*file, SeekFrom::Data(span.offset)) {
+                Ok(data) if data < span.offset + span.length => return Ok(false),
                 // ENXIO: no data from there to the end.
                 Ok(_) | Err(Errno::NXIO) => {}
                 // A file system that cannot tell has no holes.
@@ -264,7 +233,7 @@ impl Files {
     fn failed(&self, action: &'static str, entry: usize, error: io::Error) -> StoreError {
         let path = self.path_of(entry);
         if error.raw_os_error() == Some(Errno::FBIG.raw_os_error()) {
-            let length = self.layout.entries()[entry].length;
+            let length = self.layout.entries[entry].length;
             return StoreError::FileTooLarge { path, length };
         }
         StoreError::io(action, &path, error)
@@ -282,7 +251,7 @@ impl Files {
 
     /// Opens the file of an entry anew, outside the cache.
     pub(crate) fn open(&self, entry: usize) -> Result<File, StoreError> {
-        let path = &self.layout.entries()[entry].path;
+        let path = &self.layout.entries[entry].path;
         match &self.writable {
             Some(writable) => writable.folder.open_file(path),
             None => {

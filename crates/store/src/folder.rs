@@ -57,16 +57,18 @@ impl Folder {
     /// Opens a file for reading and writing.
     pub fn open_file(&self, path: &Path) -> Result<File, StoreError> {
         let file = self.open(path, FILE);
-        file.map(File::from)
-            .map_err(|errno| self.error("open", path, errno))
+        Ok(file
+            .map_err(|errno| self.error("open", path, errno))?
+            .into())
     }
 
     /// The same; the file, and the folders that it is in, are created if they do not exist.
     pub fn create_file(&self, path: &Path) -> Result<File, StoreError> {
         self.create_parent(path)?;
         let file = self.open(path, FILE | OFlags::CREATE);
-        file.map(File::from)
-            .map_err(|errno| self.error("open", path, errno))
+        Ok(file
+            .map_err(|errno| self.error("open", path, errno))?
+            .into())
     }
 
     /// Makes a symbolic link; its target is relative to the folder that it is in. One that exists
@@ -112,7 +114,7 @@ impl Folder {
             at.push(part);
             match at.symlink_metadata() {
                 Ok(metadata) if metadata.is_symlink() && at.metadata().is_err() => {
-                    return Err(StoreError::NotAFile { path: at });
+                    return Err(StoreError::NotAFile(at));
                 }
                 Ok(_) => {}
                 Err(_) => return Ok(()),
@@ -172,13 +174,13 @@ impl Folder {
                 path,
                 root: self.path.clone(),
             },
-            Errno::ISDIR | Errno::NXIO => StoreError::NotAFile { path },
+            Errno::ISDIR | Errno::NXIO => StoreError::NotAFile(path),
             Errno::NOTDIR => {
                 // What is in the way is the innermost part of the path that exists.
                 let mut parts = path.ancestors().skip(1);
                 let blocker = parts.find(|part| part.symlink_metadata().is_ok());
                 let path = blocker.unwrap_or(&path).to_owned();
-                StoreError::NotAFolder { path }
+                StoreError::NotAFolder(path)
             }
             _ => StoreError::io(action, &path, io::Error::from(errno)),
         }

@@ -1,6 +1,5 @@
 //! Open files, a bounded number of them.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,17 +8,9 @@ use crate::error::StoreError;
 /// Files held open at once: below the usual limit of 1024, with room for sockets and others.
 pub(crate) const MAX_OPEN: usize = 128;
 
-/// The files opened last, by entry.
+/// The files opened last, by entry; the one used last is at the end.
 #[derive(Debug, Default)]
-pub(crate) struct Handles(Mutex<Open>);
-
-#[derive(Debug, Default)]
-struct Open {
-    /// Each with the time of its last use.
-    files: HashMap<usize, (Arc<File>, u64)>,
-    /// Counts uses.
-    clock: u64,
-}
+pub(crate) struct Handles(Mutex<Vec<(usize, Arc<File>)>>);
 
 impl Handles {
     /// The open file of an entry; opened by `open` if it is not open yet.
@@ -28,36 +19,30 @@ impl Handles {
         entry: usize,
         open: impl FnOnce() -> Result<File, StoreError>,
     ) -> Result<Arc<File>, StoreError> {
-        let mut state = self.lock();
-        state.clock += 1;
-        let now = state.clock;
-        if let Some((file, used)) = state.files.get_mut(&entry) {
-            *used = now;
-            return Ok(Arc::clone(file));
+        let mut files = self.lock();
+        let file = match files.iter().rposition(|(of, _)| *of == entry) {
+            Some(at) => files.remove(at).1,
+            None => Arc::new(open()?),
+        };
+        if files.len() >= MAX_OPEN {
+            files.remove(0);
         }
-        if state.files.len() >= MAX_OPEN {
-            let oldest = state.files.iter().min_by_key(|(_, (_, used))| *used);
-            if let Some(oldest) = oldest.map(|(entry, _)| *entry) {
-                state.files.remove(&oldest);
-            }
-        }
-        let file = Arc::new(open()?);
-        state.files.insert(entry, (Arc::clone(&file), now));
+        files.push((entry, Arc::clone(&file)));
         Ok(file)
     }
 
     /// Forgets the open file of an entry: the next use opens what is at its path then.
     pub fn close(&self, entry: usize) {
-        self.lock().files.remove(&entry);
+        self.lock().retain(|(of, _)| *of != entry);
     }
 
     /// How many files are open.
     #[cfg(test)]
     pub fn count(&self) -> usize {
-        self.lock().files.len()
+        self.lock().len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Open> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(usize, Arc<File>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

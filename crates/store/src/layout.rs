@@ -26,9 +26,12 @@ impl Entry {
 /// Files laid end to end, and symbolic links beside them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
+    /// Bytes of all files.
     total: u64,
-    entries: Vec<Entry>,
-    links: Vec<(PathBuf, PathBuf)>,
+    /// All files in order.
+    pub entries: Vec<Entry>,
+    /// The symbolic links (path, target), each target relative to the folder of its link.
+    pub links: Vec<(PathBuf, PathBuf)>,
 }
 
 /// A run of bytes inside one file.
@@ -63,27 +66,6 @@ impl Layout {
             entries,
             links: Vec::new(),
         }
-    }
-
-    /// Adds symbolic links (path, target), each target relative to the folder of its link.
-    pub fn with_links(mut self, links: impl IntoIterator<Item = (PathBuf, PathBuf)>) -> Self {
-        self.links.extend(links);
-        self
-    }
-
-    /// All files in order.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
-    }
-
-    /// The symbolic links (path, target).
-    pub fn links(&self) -> &[(PathBuf, PathBuf)] {
-        &self.links
-    }
-
-    /// Bytes of all files.
-    pub fn total(&self) -> u64 {
-        self.total
     }
 
     /// The entries that have a file on disk, which padding has not.
@@ -144,13 +126,13 @@ mod tests {
             let layout = Layout::new(files);
             let mut at = start;
             for span in layout.spans(start..start + length) {
-                let entry = &layout.entries()[span.entry];
+                let entry = &layout.entries[span.entry];
                 prop_assert!(span.length > 0);
                 prop_assert_eq!(entry.start + span.offset, at);
                 prop_assert!(span.offset + span.length <= entry.length);
                 at += span.length;
             }
-            let end = (start + length).min(layout.total());
+            let end = (start + length).min(layout.total);
             prop_assert_eq!(at, end.max(start));
         }
     }

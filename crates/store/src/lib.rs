@@ -18,7 +18,6 @@ mod error;
 mod files;
 mod folder;
 mod handles;
-mod hash;
 mod layout;
 mod lock;
 mod mark;

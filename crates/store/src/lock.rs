@@ -26,67 +26,51 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Locks the files for one download. It is the first file that is locked (flock(2)), created if
-    /// it does not exist, so that nothing else is left behind; `None` if there are no files.
-    pub(crate) fn acquire(files: &Arc<Files>) -> Result<Option<Self>, StoreError> {
-        let Some((first, _)) = files.layout().on_disk().next() else {
+    /// Locks the files for one download. It is the first file that is locked (flock(2)), so that
+    /// nothing else is left behind. If it does not exist it is created, or else there is no lock, as
+    /// where there are no files.
+    pub(crate) fn acquire(files: &Arc<Files>, create: bool) -> Result<Option<Self>, StoreError> {
+        let (Some(writable), Some((first, entry))) =
+            (&files.writable, files.layout().on_disk().next())
+        else {
             return Ok(None);
         };
+        let path = files.path_of(first);
         loop {
-            if let Some(lock) = Self::acquire_existing(files)? {
-                return Ok(Some(lock));
+            let (file, created) = match files.open(first) {
+                Err(error) if error.is_not_found() && create => {
+                    let file = writable.folder.create_file(&entry.path)?;
+                    (file, Some(path.clone()))
+                }
+                Err(error) if error.is_not_found() => return Ok(None),
+                file => (file?, None),
+            };
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // It was removed meanwhile, by another download that ended.
+                Ok(()) if file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) => continue,
+                Ok(()) => {}
+                Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse(path)),
+                // Better than no download at all on a file system that knows no locks.
+                Err(errno @ (Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)) => {
+                    tracing::warn!(path = %path.display(), %errno, "cannot be locked against other downloads");
+                }
+                Err(errno) => return Err(StoreError::io("lock", &path, errno.into())),
             }
-            let file = files.create(first)?;
-            let created = Some(files.path_of(first));
-            if let Some(lock) = Self::of(files, first, file, created)? {
-                return Ok(Some(lock));
-            }
+            return Ok(Some(Self {
+                files: Arc::clone(files),
+                file,
+                created,
+            }));
         }
-    }
-
-    /// The same if the first file exists, `None` if not.
-    pub(crate) fn acquire_existing(files: &Arc<Files>) -> Result<Option<Self>, StoreError> {
-        let Some((first, _)) = files.layout().on_disk().next() else {
-            return Ok(None);
-        };
-        match files.open(first) {
-            Ok(file) => Self::of(files, first, file, None),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// `None` if the file was removed meanwhile, by another download that ended.
-    fn of(
-        files: &Arc<Files>,
-        entry: usize,
-        file: File,
-        created: Option<PathBuf>,
-    ) -> Result<Option<Self>, StoreError> {
-        let path = files.path_of(entry);
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) if file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) => {
-                return Ok(None);
-            }
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse { path }),
-            // Better than no download at all on a file system that knows no locks.
-            Err(errno @ (Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)) => {
-                tracing::warn!(path = %path.display(), %errno, "cannot be locked against other downloads");
-            }
-            Err(errno) => return Err(StoreError::io("lock", &path, errno.into())),
-        }
-        Ok(Some(Self {
-            files: Arc::clone(files),
-            file,
-            created,
-        }))
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        if self.files.are_created() {
+        let Some(writable) = &self.files.writable else {
+            return;
+        };
+        if *writable.created() {
             return;
         }
         let metadata = self.file.metadata();
@@ -96,6 +80,6 @@ impl Drop for Lock {
             // It fails where it was moved meanwhile.
             let _ = std::fs::remove_file(created);
         }
-        self.files.remove_created_folders();
+        writable.folder.remove_created();
     }
 }

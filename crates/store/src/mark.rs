@@ -12,17 +12,6 @@ const NAME: &str = "user.hawser.download";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark(Vec<u8>);
 
-/// What the mark of a file says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// It belongs to this unfinished download.
-    Own,
-    /// It does not.
-    Other,
-    /// The file system keeps no marks.
-    Unknown,
-}
-
 impl Mark {
     pub fn new(name: Vec<u8>) -> Self {
         Self(name)
@@ -37,19 +26,18 @@ impl Mark {
         }
     }
 
-    /// Compares the mark of a file.
-    pub fn owner_of(&self, file: &File) -> Owner {
+    /// Whether it is on a file; `None` if the file system keeps no marks.
+    pub fn is_on(&self, file: &File) -> Option<bool> {
         // A longer mark than this one does not fit (ERANGE).
         let mut found = vec![0; self.0.len()];
         let length = rustix::fs::fgetxattr(file, NAME, &mut found[..]);
         self.compare(length.map(|length| &found[..length]))
     }
 
-    fn compare(&self, found: Result<&[u8], Errno>) -> Owner {
+    fn compare(&self, found: Result<&[u8], Errno>) -> Option<bool> {
         match found {
-            Ok(found) if found == self.0 => Owner::Own,
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Owner::Unknown,
-            Ok(_) | Err(_) => Owner::Other,
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => None,
+            found => Some(found.is_ok_and(|found| found == self.0)),
         }
     }
 
@@ -81,13 +69,12 @@ mod tests {
             let set = rustix::fs::fsetxattr(&file, NAME, &found, flags);
             let expected = match (set, found == own) {
                 // The file system of this machine may keep none.
-                (Err(_), _) => Owner::Unknown,
-                (Ok(()), true) => Owner::Own,
-                (Ok(()), false) => Owner::Other,
+                (Err(_), _) => None,
+                (Ok(()), true) => Some(true),
+                (Ok(()), false) => Some(false),
             };
-            prop_assert_eq!(mark.owner_of(&file), expected);
-            let expected = if found == own { Owner::Own } else { Owner::Other };
-            prop_assert_eq!(mark.compare(Ok(&found)), expected);
+            prop_assert_eq!(mark.is_on(&file), expected);
+            prop_assert_eq!(mark.compare(Ok(&found)), Some(found == own));
         }
     }
 
@@ -97,12 +84,12 @@ mod tests {
         let mark = Mark::new(vec![7; 20]);
         mark.put_on(&file);
         Mark::take_off(&file);
-        assert_ne!(mark.owner_of(&file), Owner::Own);
+        assert_ne!(mark.is_on(&file), Some(true));
         for errno in [Errno::OPNOTSUPP, Errno::NOSYS] {
-            assert_eq!(mark.compare(Err(errno)), Owner::Unknown);
+            assert_eq!(mark.compare(Err(errno)), None);
         }
         for errno in [Errno::RANGE, Errno::NODATA, Errno::ACCESS] {
-            assert_eq!(mark.compare(Err(errno)), Owner::Other);
+            assert_eq!(mark.compare(Err(errno)), Some(false));
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct Stamps(
 impl Files {
     /// The state of every file now.
     pub(crate) fn stamps(&self) -> Stamps {
-        let mut stamps = vec![None; self.layout().entries().len()];
+        let mut stamps = vec![None; self.layout().entries.len()];
         for (index, _) in self.layout().on_disk() {
             stamps[index] = self.stamp_on_disk(index);
         }

@@ -7,10 +7,9 @@ use std::ops::Range;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
+use crate::check::hash_zeros;
 use crate::error::StoreError;
-use crate::files::Files;
-use crate::hash::hash_zeros;
-use crate::mark::Owner;
+use crate::files::{Files, Writable};
 use crate::range::{Hash, Ranges};
 
 /// The lengths of files before a download changed anything.
@@ -18,14 +17,14 @@ use crate::range::{Hash, Ranges};
 pub(crate) struct Survey {
     /// Bytes of each entry that can be read: 0 if it has no file, all if it is padding.
     found: Vec<u64>,
-    /// Whether any file has a byte.
-    is_empty: bool,
+    /// Whether no file has a byte.
+    pub is_empty: bool,
 }
 
 impl Survey {
     /// Looks at all files.
     pub fn of(files: &Files) -> Result<Self, StoreError> {
-        let entries = files.layout().entries();
+        let entries = &files.layout().entries;
         let mut found: Vec<u64> = entries.iter().map(|entry| entry.length).collect();
         let mut is_empty = true;
         for (index, _) in files.layout().on_disk() {
@@ -33,11 +32,6 @@ impl Survey {
             is_empty &= found[index] == 0;
         }
         Ok(Self { found, is_empty })
-    }
-
-    /// Whether there is nothing to verify.
-    pub fn is_empty(&self) -> bool {
-        self.is_empty
     }
 
     /// Whether all of `bytes` are there to be verified.
@@ -57,7 +51,7 @@ impl Survey {
         ranges: &R,
         is_verified: impl Fn(u32) -> bool,
     ) -> Result<(), StoreError> {
-        let Some(mark) = files.mark() else {
+        let Some(Writable { mark, .. }) = &files.writable else {
             return Ok(());
         };
         let mut own = vec![false; self.found.len()];
@@ -83,17 +77,12 @@ impl Survey {
             if !at_risk || !has_data(files, index)? {
                 continue;
             }
-            let is_own = match mark.owner_of(&files.open(index)?) {
-                Owner::Own => true,
-                Owner::Other => false,
-                Owner::Unknown => match without_marks {
-                    Some(unfinished) => unfinished,
-                    None => *without_marks.insert(self.is_unfinished(files)?),
-                },
+            let is_own = match mark.is_on(&files.open(index)?).or(without_marks) {
+                Some(is_own) => is_own,
+                None => *without_marks.insert(self.is_unfinished(files)?),
             };
             if !is_own {
-                let path = files.path_of(index);
-                return Err(StoreError::Foreign { path });
+                return Err(StoreError::Foreign(files.path_of(index)));
             }
         }
         Ok(())
@@ -106,7 +95,11 @@ impl Survey {
             if self.found[index] != entry.length {
                 return Ok(false);
             }
-            holes = holes || entry.length > 0 && first_hole(files, index)? < entry.length;
+            if !holes && entry.length > 0 {
+                // Where a file has no other hole, there is one at its end.
+                let hole = rustix::fs::seek(files.open(index)?, SeekFrom::Hole(0));
+                holes = hole.is_ok_and(|hole| hole < entry.length);
+            }
         }
         Ok(holes)
     }
@@ -118,17 +111,8 @@ fn length_of(files: &Files, entry: usize) -> Result<u64, StoreError> {
         Err(error) if error.is_not_found() => return Ok(0),
         file => file?,
     };
-    let metadata = file.metadata();
-    let metadata =
-        metadata.map_err(|error| StoreError::io("look at", &files.path_of(entry), error))?;
-    Ok(metadata.len())
-}
-
-/// Where the first hole of a file begins; its end, if it has none or the file system cannot tell.
-fn first_hole(files: &Files, entry: usize) -> Result<u64, StoreError> {
-    let file = files.open(entry)?;
-    let length = files.layout().entries()[entry].length;
-    Ok(rustix::fs::seek(&file, SeekFrom::Hole(0)).unwrap_or(length))
+    let failed = |error| StoreError::io("look at", &files.path_of(entry), error);
+    Ok(file.metadata().map_err(failed)?.len())
 }
 
 /// Whether a file is more than a hole.

@@ -58,10 +58,10 @@ impl Target {
         let files = Files::writable(self.root, self.layout, mark, self.overwrite)?;
         let files = Arc::new(files);
         // Before verifying, which may take long, but without creating anything yet.
-        let lock = Lock::acquire_existing(&files)?;
+        let lock = Lock::acquire(&files, false)?;
         let survey = Survey::of(&files)?;
         let mut verified = vec![false; ranges.count() as usize];
-        if !survey.is_empty() {
+        if !survey.is_empty {
             let mut stopped = false;
             let is_there = |index| survey.covers(&files, ranges.range(index));
             check(&files, ranges, is_there, |index, is_right| {
@@ -78,7 +78,7 @@ impl Target {
         }
         let lock = match lock {
             Some(lock) => Some(lock),
-            None => Lock::acquire(&files)?,
+            None => Lock::acquire(&files, true)?,
         };
         let verified: Vec<u32> = (0..ranges.count())
             .filter(|index| verified[*index as usize])
@@ -104,7 +104,7 @@ impl Files {
     pub fn complete(&self) -> Result<Stamps, StoreError> {
         self.create_all()?;
         self.check_lengths()?;
-        if self.mark().is_some() {
+        if self.writable.is_some() {
             for (entry, _) in self.layout().on_disk() {
                 if let Ok(file) = self.open(entry) {
                     Mark::take_off(&file);

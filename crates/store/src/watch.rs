@@ -37,7 +37,7 @@ pub struct ChangedFile {
 }
 
 /// What happened to the content since last asked.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct News {
     /// Ranges that were withdrawn.
     pub withdrawn: Vec<u32>,
@@ -53,11 +53,10 @@ pub struct Watch<R> {
     files: Arc<Files>,
     ranges: Arc<R>,
     state: Mutex<State>,
-    has_news: AtomicBool,
     closed: AtomicBool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
     /// As they were when the ranges were last hashed, or are to be.
     stamps: Vec<Option<Stamp>>,
@@ -84,28 +83,23 @@ struct Suspect {
 impl<R: Ranges> Watch<R> {
     /// Watches `files`, all of which is verified; `stamps` were taken before that.
     pub fn new(files: Arc<Files>, ranges: Arc<R>, stamps: Stamps) -> Self {
-        let Stamps(stamps) = stamps;
         let state = State {
-            unproven: BTreeSet::new(),
-            withdrawn: BTreeSet::new(),
-            suspects: vec![Suspect::default(); stamps.len()],
-            stamps,
-            waits: 0,
-            news: News::default(),
+            suspects: vec![Suspect::default(); stamps.0.len()],
+            stamps: stamps.0,
+            ..State::default()
         };
         Self {
             files,
             ranges,
             state: Mutex::new(state),
-            has_news: AtomicBool::new(false),
             closed: AtomicBool::new(false),
         }
     }
 
-    /// What happened to the content since last asked.
+    /// What happened to the content since last asked, if anything.
     pub fn take_news(&self) -> Option<News> {
-        let is_new = self.has_news.swap(false, Ordering::Relaxed);
-        is_new.then(|| std::mem::take(&mut self.lock().news))
+        let news = std::mem::take(&mut self.lock().news);
+        (news != News::default()).then_some(news)
     }
 
     /// Whether a range may be read for others.
@@ -212,7 +206,6 @@ impl<R: Ranges> Watch<R> {
         if is_right && !is_changing {
             if state.withdrawn.remove(&range) {
                 state.news.restored.push(range);
-                self.has_news.store(true, Ordering::Relaxed);
             }
             return true;
         }
@@ -224,7 +217,6 @@ impl<R: Ranges> Watch<R> {
         for range in state.unproven.iter().copied().chain([range]) {
             if state.withdrawn.insert(range) {
                 state.news.withdrawn.push(range);
-                self.has_news.store(true, Ordering::Relaxed);
             }
         }
         false
@@ -237,7 +229,7 @@ impl<R: Ranges> Watch<R> {
         stamp: Option<Stamp>,
         error: Option<&StoreError>,
     ) -> Option<String> {
-        let expected = self.files.layout().entries()[entry].length;
+        let expected = self.files.layout().entries[entry].length;
         match stamp {
             Some(Stamp { length, .. }) if length != expected => {
                 let wrong = StoreError::WrongLength {
@@ -272,7 +264,6 @@ impl<R: Ranges> Watch<R> {
                 ranges: ranges.len() as u32,
                 error,
             });
-            self.has_news.store(true, Ordering::Relaxed);
         }
     }
 
@@ -290,7 +281,7 @@ impl<R: Ranges> Watch<R> {
 
     /// The ranges that a file has some of.
     fn ranges_of(&self, entry: usize) -> Range<u32> {
-        overlapping(&*self.ranges, &self.files.layout().entries()[entry].bytes())
+        overlapping(&*self.ranges, &self.files.layout().entries[entry].bytes())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -27,9 +27,11 @@ impl Ranges for Metainfo {
 /// The layout below a download folder.
 pub(crate) fn in_folder(metainfo: &Metainfo) -> Layout {
     let files = metainfo.files.iter();
+    let mut layout = Layout::new(files.map(|file| (file.path.clone(), file.length, file.padding)));
     let links = metainfo.links.iter();
-    Layout::new(files.map(|file| (file.path.clone(), file.length, file.padding)))
-        .with_links(links.filter_map(|link| Some((link.path.clone(), link.target.clone()?))))
+    let links = links.filter_map(|link| Some((link.path.clone(), link.target.clone()?)));
+    layout.links.extend(links);
+    layout
 }
 
 /// The layout of content on this disk, whatever it is called there: `path` is the single file, or
@@ -65,8 +67,8 @@ mod tests {
         let metainfo = Metainfo::parse(text.as_bytes()).unwrap();
         let layout = in_folder(&metainfo);
         let link = ("set/link".into(), "d/file".into());
-        assert_eq!(layout.links(), [link]);
-        let [file] = layout.entries() else {
+        assert_eq!(layout.links, [link]);
+        let [file] = &layout.entries[..] else {
             panic!("{layout:?}")
         };
         assert_eq!((&*file.path, file.length), (Path::new("set/d/file"), 5));

@@ -132,7 +132,7 @@ fn what_is_in_the_way_is_left_as_it_is() {
     assert!(matches!(error, StoreError::NotAFile { .. }), "{error}");
     let error = open(&[("long/inner", 4)]).unwrap_err();
     assert!(
-        matches!(&error, StoreError::NotAFolder { path } if path.ends_with("long")),
+        matches!(&error, StoreError::NotAFolder(path) if path.ends_with("long")),
         "{error}"
     );
     symlink("nowhere", dir.path().join("dangling")).unwrap();
@@ -167,7 +167,8 @@ fn checking_finds_what_is_right_also_in_holes() {
 fn links_are_made_and_replace_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let links = [(PathBuf::from("set/link"), PathBuf::from("d/file"))];
-    let layout = layout(&[("set/d/file", 5)]).with_links(links);
+    let mut layout = layout(&[("set/d/file", 5)]);
+    layout.links.extend(links);
     let open = || try_writable(dir.path(), layout.clone());
     let link = dir.path().join("set/link");
     // The second time it exists already.
@@ -189,19 +190,19 @@ fn a_lock_leaves_nothing_unless_something_was_written() {
     let root = dir.path().join("new/folder");
     let entries = layout(&[("t/sub/a", 5), ("t/b", 5)]);
     let open = || Arc::new(untouched(&root, entries.clone()).unwrap());
-    let lock = Lock::acquire(&open()).unwrap();
+    let lock = Lock::acquire(&open(), true).unwrap();
     assert_eq!(fs::metadata(root.join("t/sub/a")).unwrap().len(), 0);
-    let error = Lock::acquire(&open()).unwrap_err();
+    let error = Lock::acquire(&open(), true).unwrap_err();
     assert!(matches!(error, StoreError::InUse { .. }), "{error}");
     drop(lock);
     assert!(!dir.path().join("new").exists());
     // What was there stays, and what was written.
     fs::create_dir_all(root.join("t/sub")).unwrap();
     fs::write(root.join("t/sub/a"), b"").unwrap();
-    drop(Lock::acquire(&open()).unwrap());
+    drop(Lock::acquire(&open(), true).unwrap());
     assert!(root.join("t/sub/a").exists());
     let files = open();
-    let lock = Lock::acquire(&files).unwrap();
+    let lock = Lock::acquire(&files, true).unwrap();
     files.write_at(0, b"x").unwrap();
     drop(lock);
     assert_eq!(fs::metadata(root.join("t/b")).unwrap().len(), 5);

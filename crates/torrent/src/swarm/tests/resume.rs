@@ -170,7 +170,7 @@ async fn the_same_files_are_downloaded_once_at_a_time() {
     let error = finish(stage.download(&host, &[1])).await.unwrap_err();
     let file = stage.target().join("set/a");
     assert!(
-        matches!(&error, DownloadError::Store(StoreError::InUse { path }) if *path == file),
+        matches!(&error, DownloadError::Store(StoreError::InUse(path)) if *path == file),
         "{error}"
     );
     net.set(&path, State::Up);
