@@ -39,9 +39,11 @@ impl Stage {
         Lab::sweep().map_err(ExperimentError::step)?;
         scratch::sweep();
         let own = std::process::id();
-        let options = Options::new(program)
-            .with_name(format!("{name}-{own}"))
-            .with_owner(own);
+        let options = Options {
+            name: format!("{name}-{own}"),
+            owner: Some(own),
+            ..Options::new(program)
+        };
         let up = Lab::up(network, &options).map_err(ExperimentError::step)?;
         let stage = Self {
             lab: up.lab,

@@ -9,36 +9,22 @@ use hawser_topology::{IsdAsn, Network, Shape, Side};
 
 use crate::netlink::{LOOPBACK, Netlink, VethEnd};
 use crate::plan::{AsPlan, LinkPlan, Plan, Route};
-use crate::protocol::Limit;
 
 /// Prefix lengths of a link's addresses: two hosts, no more (RFC 3021 and, for IPv6, RFC 6164).
 const LINK_PREFIX: u8 = 31;
 const LINK_PREFIX6: u8 = 127;
 
-/// Something of a lab could not be made.
-#[derive(Debug, thiserror::Error)]
-#[error("AS {isd_as}: cannot make {thing}: {reason}")]
-pub(crate) struct BuildError {
-    isd_as: IsdAsn,
-    thing: String,
-    reason: String,
-}
-
-/// What was being made, for errors.
+/// Adds to an error what was being made.
 fn making<T, E: fmt::Display>(
     result: Result<T, E>,
     isd_as: IsdAsn,
     thing: impl fmt::Display,
-) -> Result<T, BuildError> {
-    result.map_err(|reason| BuildError {
-        isd_as,
-        thing: thing.to_string(),
-        reason: reason.to_string(),
-    })
+) -> io::Result<T> {
+    result.map_err(|e| io::Error::other(format!("AS {isd_as}: cannot make {thing}: {e}")))
 }
 
 /// Makes the namespaces, one per AS in the plan's order.
-pub(crate) fn namespaces(plan: &Plan) -> Result<Vec<NetNs>, BuildError> {
+pub(crate) fn namespaces(plan: &Plan) -> io::Result<Vec<NetNs>> {
     plan.ases
         .iter()
         .map(|as_| making(NetNs::create(), as_.isd_as, "its network namespace"))
@@ -46,11 +32,7 @@ pub(crate) fn namespaces(plan: &Plan) -> Result<Vec<NetNs>, BuildError> {
 }
 
 /// Makes everything inside the namespaces: links, addresses, routes, limits.
-pub(crate) fn links(
-    plan: &Plan,
-    network: &Network,
-    namespaces: &[NetNs],
-) -> Result<(), BuildError> {
+pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io::Result<()> {
     let mut sockets = Vec::with_capacity(namespaces.len());
     for (as_, ns) in plan.ases.iter().zip(namespaces) {
         let socket = ns.run(Netlink::open).flatten();
@@ -81,7 +63,7 @@ pub(crate) fn links(
         }
     }
     for (i, link) in network.links.iter().enumerate() {
-        set_limit(plan, namespaces, i, limit_of(&link.shape))?;
+        set_limit(plan, namespaces, i, &link.shape)?;
     }
     Ok(())
 }
@@ -106,12 +88,7 @@ fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
 
 /// Brings one end of a link up, with what the kernel forgets of a device that goes down: its IPv6
 /// address, its neighbour and the routes over it. What is there stays.
-fn link_up(
-    plan: &Plan,
-    link: &LinkPlan,
-    side: Side,
-    socket: &mut Netlink,
-) -> Result<(), BuildError> {
+fn link_up(plan: &Plan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io::Result<()> {
     let (end, far) = (link.end(side), link.end(side.other()));
     let as_ = &plan.ases[end.owner];
     making(socket.set_up(end.index), as_.isd_as, &end.device)?;
@@ -154,7 +131,7 @@ pub(crate) fn set_link_up(
     namespaces: &[NetNs],
     link: usize,
     up: bool,
-) -> Result<(), BuildError> {
+) -> io::Result<()> {
     for side in [Side::A, Side::B] {
         let end = plan.links[link].end(side);
         let isd_as = plan.ases[end.owner].isd_as;
@@ -168,14 +145,17 @@ pub(crate) fn set_link_up(
     Ok(())
 }
 
-/// Sets the limit of both ends of a link, by difference.
+/// Sets the limit of both ends of a link to that of a shape, by difference.
 pub(crate) fn set_limit(
     plan: &Plan,
     namespaces: &[NetNs],
     link: usize,
-    limit: Option<Limit>,
-) -> Result<(), BuildError> {
-    let wanted = limit.map(LinkLimit::from);
+    shape: &Shape,
+) -> io::Result<()> {
+    let wanted = shape.rate.map(|rate| LinkLimit {
+        rate,
+        queue: shape.queue,
+    });
     for side in [Side::A, Side::B] {
         let end = plan.links[link].end(side);
         let isd_as = plan.ases[end.owner].isd_as;
@@ -185,14 +165,6 @@ pub(crate) fn set_limit(
         making(making(applied, isd_as, thing)?, isd_as, thing)?;
     }
     Ok(())
-}
-
-/// The limit that a shape asks for.
-pub(crate) fn limit_of(shape: &Shape) -> Option<Limit> {
-    shape.rate.map(|rate| Limit {
-        rate,
-        queue_us: shape.queue.as_micros().try_into().unwrap_or(u64::MAX),
-    })
 }
 
 #[cfg(test)]
@@ -222,13 +194,13 @@ mod tests {
         };
         let rate = network.links[0].shape.rate;
         assert_eq!(rates(), [rate, rate]);
-        let limit = Limit {
-            rate: 7_000_000,
-            queue_us: 50_000,
+        let shape = Shape {
+            rate: Some(7_000_000),
+            ..Shape::default()
         };
-        set_limit(&plan, &namespaces, 0, Some(limit)).unwrap();
+        set_limit(&plan, &namespaces, 0, &shape).unwrap();
         assert_eq!(rates(), [Some(7_000_000); 2]);
-        set_limit(&plan, &namespaces, 0, None).unwrap();
+        set_limit(&plan, &namespaces, 0, &Shape::default()).unwrap();
         assert_eq!(rates(), [None; 2]);
     }
 

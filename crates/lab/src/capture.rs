@@ -6,7 +6,7 @@ mod socket;
 use std::io;
 use std::time::Duration;
 
-use hawser_topology::{End, IsdAsn, Side};
+use hawser_topology::{End, IsdAsn};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::BorrowedFd;
 
@@ -55,10 +55,7 @@ impl Lab {
         let Some((index, side)) = network.link_at(isd_as, id) else {
             return Err(crate::link::unknown(&network, isd_as, id));
         };
-        let device = match side {
-            Side::A => &state.links[index].a.name,
-            Side::B => &state.links[index].b.name,
-        };
+        let device = &state.links[index].end(side).device;
         let link = &network.links[index];
         let name = |end: &End| format!("{}#{}", end.isd_as, end.id);
         let interface = CaptureInterface {

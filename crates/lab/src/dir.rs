@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use hawser_topology::{AsDir, FileError, Network, read_json, write_json};
+use hawser_topology::{AsDir, FileError, IsdAsn, Network, as_folder, read_json, write_json};
 
 use crate::plan::Plan;
-use crate::settings::Settings;
-use crate::state::{State, router_socket};
+use crate::state::{AsState, Settings, State};
 
 /// The folder of a lab.
 #[derive(Debug, Clone)]
@@ -47,20 +46,19 @@ impl LabDir {
     }
 
     /// The folder of an AS.
-    pub fn as_dir(&self, folder: &str) -> AsDir {
-        AsDir::new(self.0.join(folder))
+    pub fn as_dir(&self, isd_as: IsdAsn) -> AsDir {
+        AsDir::new(self.0.join(as_folder(isd_as)))
     }
 
     /// The longest path of a socket in the folder.
     pub fn longest_socket(&self, plan: &Plan) -> PathBuf {
-        plan.ases
-            .iter()
-            .flat_map(|a| {
-                let dir = self.as_dir(&a.folder);
-                let routers: Vec<_> = a.routers.iter().map(|r| r.name.as_str()).collect();
-                let sockets = (0..routers.len()).map(|i| router_socket(&dir, &routers, i));
-                sockets.chain([dir.control_socket()]).collect::<Vec<_>>()
-            })
+        let all_services = Settings::default();
+        let sockets = plan.ases.iter().flat_map(|plan| {
+            let (as_, dir) = (AsState::new(plan, &all_services), self.as_dir(plan.isd_as));
+            let services = as_.services().into_iter();
+            services.map(move |service| as_.socket(&dir, service))
+        });
+        sockets
             .chain([self.socket()])
             .max_by_key(|path| path.as_os_str().len())
             .unwrap_or_default()

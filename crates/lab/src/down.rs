@@ -7,14 +7,15 @@ use std::time::Duration;
 use hawser_kernel::namespace;
 use hawser_topology::FileError;
 
+use crate::Lab;
 use crate::dir::LabDir;
 use crate::place::PlaceError;
 use crate::protocol::{self, Request};
 use crate::reap::{self, Certainty};
 use crate::state::State;
 
-/// How long the supervisor may take to end all it holds.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for the supervisor to end all that it holds.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why a lab could not be taken down.
 #[derive(Debug, thiserror::Error)]
@@ -23,10 +24,10 @@ pub enum DownError {
     /// Its folder cannot be locked.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// What runs for it cannot be read.
+    /// Its state cannot be read.
     #[error(transparent)]
-    State(#[from] FileError),
-    /// It would end itself.
+    File(#[from] FileError),
+    /// The command would end itself.
     #[error("this command runs inside the lab, which it is to take down: run it outside")]
     Inside,
     /// A process of it cannot be ended.
@@ -37,9 +38,21 @@ pub enum DownError {
     Remove {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
+}
+
+impl Lab {
+    /// Takes the lab down: ends all its processes, including programs that were started inside it,
+    /// and removes its folder. Does nothing when that has been done.
+    ///
+    /// # Errors
+    /// When a part of it is left; [`Lab::down`] may be called again.
+    pub fn down(&self) -> Result<(), DownError> {
+        let _lock = self.root.lock(&self.name)?;
+        clear(&self.dir)
+    }
 }
 
 /// Ends every process of the lab in `dir`, with which its namespaces, links and limits go, then
@@ -47,7 +60,7 @@ pub enum DownError {
 pub(crate) fn clear(dir: &LabDir) -> Result<(), DownError> {
     match dir.read_state() {
         Ok(state) => end(dir, &state)?,
-        // Nothing was started, or something that gives up without its folder.
+        // No supervisor was started, or it has not begun yet and fails without the folder.
         Err(e) if e.is_not_found() => {}
         Err(e) => return Err(e.into()),
     }
@@ -61,7 +74,7 @@ pub(crate) fn clear(dir: &LabDir) -> Result<(), DownError> {
 }
 
 fn end(dir: &LabDir, state: &State) -> Result<(), DownError> {
-    // Of an earlier boot nothing runs, and its numbers are others' now.
+    // Nothing runs since an earlier boot, and other processes may have its numbers now.
     if !state.is_of_this_boot().map_err(DownError::Process)? {
         return Ok(());
     }
@@ -72,9 +85,9 @@ fn end(dir: &LabDir, state: &State) -> Result<(), DownError> {
         return Err(DownError::Inside);
     }
     if state.supervisor.is_alive()
-        && let Err(error) = protocol::call(&dir.socket(), &Request::Stop, PATIENCE)
+        && let Err(error) = protocol::call(&dir.socket(), &Request::Stop, TIMEOUT)
     {
-        // What it does not do is done below.
+        // What the supervisor did not end is ended below.
         tracing::warn!("{error}");
     }
     let end = || {

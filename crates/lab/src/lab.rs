@@ -7,9 +7,7 @@ use std::path::Path;
 use hawser_topology::{FileError, IsdAsn, Network};
 
 use crate::dir::LabDir;
-use crate::down::{self, DownError};
 use crate::place::{PlaceError, Root};
-use crate::{Options, Up, UpError, sweep, up};
 
 /// A SCION network on this machine.
 ///
@@ -22,49 +20,35 @@ pub struct Lab {
     pub(crate) dir: LabDir,
 }
 
-/// There is no lab to open.
+/// A lab that cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A wrong name, or a folder that cannot be read.
+    /// The name is not valid, or the folder of all labs cannot be read.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// None of that name.
+    /// There is no lab of that name.
     #[error("there is no lab {name:?}: bring it up with `hawser lab up`{others}")]
-    NotThere {
+    NotFound {
         /// The name.
         name: String,
-        /// What labs there are.
+        /// The labs there are.
         others: String,
     },
 }
 
-/// A lab that is there.
+/// A lab in a list.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Listed {
     /// Its name.
     pub name: String,
     /// Whether it runs; if not, `down` clears it away.
     pub running: bool,
-    /// How many ASes it has.
+    /// Number of its ASes.
     pub ases: usize,
 }
 
 impl Lab {
-    pub(crate) fn new(name: String, root: Root, dir: LabDir) -> Self {
-        Self { name, root, dir }
-    }
-
-    /// Brings a network up. Returns once every router and control service answers; the lab then
-    /// stays until it is taken down, or its owner ends ([`Options::with_owner`]). What is left of a
-    /// lab of that name whose supervisor was killed is cleared away first.
-    ///
-    /// # Errors
-    /// When it cannot be; then nothing of it is left.
-    pub fn up(network: &Network, options: &Options) -> Result<Up, UpError> {
-        up::up(network, options)
-    }
-
     /// The lab of that name, whether it still runs or has to be cleared away.
     ///
     /// # Errors
@@ -73,16 +57,20 @@ impl Lab {
         let root = Root::find();
         let dir = LabDir::new(root.lab(name)?);
         if !dir.path().is_dir() {
-            let there = root.names()?;
-            return Err(OpenError::NotThere {
+            let all = root.names()?;
+            return Err(OpenError::NotFound {
                 name: name.to_owned(),
-                others: match there.is_empty() {
+                others: match all.is_empty() {
                     true => String::new(),
-                    false => format!(", or name one of: {}", there.join(", ")),
+                    false => format!(", or name one of: {}", all.join(", ")),
                 },
             });
         }
-        Ok(Self::new(name.to_owned(), root, dir))
+        Ok(Self {
+            name: name.to_owned(),
+            root,
+            dir,
+        })
     }
 
     /// All labs of this user, by name.
@@ -103,16 +91,6 @@ impl Lab {
         Ok(labs)
     }
 
-    /// Clears away what is left of this user's labs whose owner ([`Options::with_owner`]) and
-    /// supervisor have ended, and of those whose `up` was killed before there was a supervisor.
-    /// Labs that run, come up or go down are not touched, nor those without an owner.
-    ///
-    /// # Errors
-    /// When the folder of all labs cannot be read.
-    pub fn sweep() -> Result<(), PlaceError> {
-        sweep::sweep(&Root::find())
-    }
-
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
@@ -123,7 +101,7 @@ impl Lab {
         self.dir.path()
     }
 
-    /// The network as it is now, changes of links included.
+    /// The network with all changes of its links.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -131,31 +109,33 @@ impl Lab {
         self.dir.read_network()
     }
 
-    /// The flags of `hawser lab up` by which this lab differs from what its network says:
+    /// The flags of `hawser lab up` that this lab was brought up with, beside its network: as
     /// `--no-router 1-ff00:0:110`.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn up_flags(&self) -> Result<Vec<String>, FileError> {
         let settings = self.dir.read_settings()?;
-        let some = |flag: &str, ases: &[IsdAsn]| -> Vec<String> {
-            let flag = |isd_as: &IsdAsn| format!("{flag} {isd_as}");
-            ases.iter().map(flag).collect()
-        };
-        let mut flags = some("--no-router", &settings.no_router);
-        flags.extend(some("--no-control", &settings.no_control));
-        flags.extend(settings.segment_lifetime.map(|lifetime| {
+        let routers = settings
+            .no_router
+            .iter()
+            .map(|a| format!("--no-router {a}"));
+        let controls = settings
+            .no_control
+            .iter()
+            .map(|a| format!("--no-control {a}"));
+        let lifetime = settings.segment_lifetime.map(|lifetime| {
             let lifetime = hawser_topology::format_duration(lifetime);
             format!("--segment-lifetime {lifetime}")
-        }));
-        Ok(flags)
+        });
+        Ok(routers.chain(controls).chain(lifetime).collect())
     }
 
-    /// The address of an AS's host as SCION has it: of IPv6 where the AS speaks that; none when
-    /// there is no such AS.
+    /// The SCION address of an AS's host, IPv6 where the AS's underlay is; `None` when there is no
+    /// such AS.
     ///
     /// # Errors
-    /// When what runs cannot be read.
+    /// When the state of the lab cannot be read.
     pub fn host(&self, isd_as: IsdAsn) -> Result<Option<IpAddr>, FileError> {
         let state = self.dir.read_state()?;
         Ok(state.find(isd_as).map(|at| state.ases[at].host))
@@ -164,20 +144,10 @@ impl Lab {
     /// The addresses of the hosts of all ASes, as [`Lab::host`].
     ///
     /// # Errors
-    /// When what runs cannot be read.
+    /// When the state of the lab cannot be read.
     pub fn hosts(&self) -> Result<BTreeMap<IsdAsn, IpAddr>, FileError> {
         let state = self.dir.read_state()?;
         let hosts = state.ases.iter().map(|as_| (as_.isd_as, as_.host));
         Ok(hosts.collect())
-    }
-
-    /// Takes the lab down: ends all its processes, those that were started inside it too, and
-    /// removes its folder. Does nothing when that has been done.
-    ///
-    /// # Errors
-    /// When something of it is left, which [`Lab::down`] may be tried on again.
-    pub fn down(&self) -> Result<(), DownError> {
-        let _lock = self.root.lock(&self.name)?;
-        down::clear(&self.dir)
     }
 }

@@ -20,6 +20,7 @@
 //!
 //! [`Network`]: hawser_topology::Network
 
+mod bfd;
 mod build;
 mod capture;
 mod dir;
@@ -37,8 +38,8 @@ mod plan;
 mod process;
 mod protocol;
 mod reap;
+mod report;
 mod restart;
-mod settings;
 mod state;
 mod status;
 mod supervisor;
@@ -55,6 +56,7 @@ pub use self::name::{DEFAULT_NAME, NameError, check as check_name};
 pub use self::place::PlaceError;
 pub use self::plan::{PlanError, ip_route};
 pub use self::protocol::LimitState;
+pub use self::report::StartError;
 pub use self::restart::RestartOf;
 pub use self::status::{AsStatus, EndStatus, LinkStatus, ProcessStatus, RouterStatus, Status};
 pub use self::supervisor::supervise;

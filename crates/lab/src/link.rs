@@ -1,33 +1,34 @@
 //! Changing links while traffic crosses them.
 
-mod tell;
-
+use std::convert::Infallible;
 use std::time::Duration;
 
-use hawser_topology::{IsdAsn, LinkState, Network, Shape, Side, as_folder};
+use hawser_control::live as control;
+use hawser_router::live as router;
+use hawser_topology::{End, IsdAsn, Link, LinkState, Network, Shape, Side};
 
-use crate::Lab;
-use crate::build::limit_of;
 use crate::error::LabError;
 use crate::protocol::{self, Request};
+use crate::state::{AsState, Service, State};
+use crate::{Lab, bfd};
 
-/// How long the supervisor may take, which answers commands one by one.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for the supervisor, which answers commands one by one.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is to change of a link; what is `None` stays.
+/// A change of a link; what is `None` stays as it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LinkChange {
-    /// Another limit in bit/s, or with `Some(None)` none.
+    /// New limit in bit/s; `Some(None)` removes the limit.
     pub rate: Option<Option<u64>>,
-    /// Another one-way delay.
+    /// New one-way delay.
     pub delay: Option<Duration>,
-    /// Another jitter, either way of the delay.
+    /// New jitter: largest difference from the delay, in either direction.
     pub jitter: Option<Duration>,
-    /// Another share of packets lost, 0 to 1.
+    /// New share of packets lost, 0 to 1.
     pub loss: Option<f64>,
-    /// Another time that a full queue takes to drain.
+    /// New time that a full queue takes to drain.
     pub queue: Option<Duration>,
-    /// Down or up.
+    /// Whether the link is up.
     pub up: Option<bool>,
 }
 
@@ -48,14 +49,14 @@ impl LinkChange {
 }
 
 impl Lab {
-    /// Changes the link at an interface, in both directions, at once for packets on their way too.
-    /// A link that is brought up again passes packets when this returns: its routers have heard
-    /// each other.
+    /// Changes the link at an interface, in both directions. The change takes effect at once, also
+    /// for packets on their way. A link that is brought up again passes packets when this returns:
+    /// its routers have a BFD session.
     ///
     /// # Errors
-    /// When there is no such link, the change is none, or the lab does not run.
-    /// Also when a router or control service has ended, or a router has no BFD session with its
-    /// neighbour: all others have applied the change.
+    /// When there is no such link, the change is not valid, or the lab does not run. Also when a
+    /// router or control service has ended, or a router has no BFD session with its neighbour: all
+    /// others have applied the change.
     pub fn set_link(
         &self,
         isd_as: IsdAsn,
@@ -65,9 +66,8 @@ impl Lab {
         if let Some(loss) = change.loss
             && !(0.0..=1.0).contains(&loss)
         {
-            return Err(LabError::Failed(format!(
-                "a loss of {loss} is not between 0 and 1"
-            )));
+            let text = format!("a loss of {loss} is not between 0 and 1");
+            return Err(LabError::Failed(text));
         }
         let _lock = self.root.lock(&self.name)?;
         let state = self.dir.read_state()?;
@@ -76,36 +76,32 @@ impl Lab {
             return Err(unknown(&network, isd_as, id));
         };
         let link = &mut network.links[index];
-        let folder = |side: Side| self.dir.as_dir(&as_folder(link.end(side).isd_as));
-        let was = folder(Side::A)
-            .links()?
-            .get(&link.a.id)
-            .is_none_or(|state| state.up);
-        let wanted = change.apply(LinkState {
-            up: was,
+        let dir = |side: Side| self.dir.as_dir(link.end(side).isd_as);
+        let links = dir(Side::A).links()?;
+        let before = LinkState {
+            up: links.get(&link.a.id).is_none_or(|state| state.up),
             shape: link.shape,
-        });
+        };
+        let wanted = change.apply(before);
 
-        // First what can be refused.
-        let limit = limit_of(&wanted.shape);
+        // The supervisor first: it may refuse the change.
         let request = Request::SetLink {
             link: index,
-            limit,
-            up: wanted.up,
+            state: wanted,
         };
-        protocol::call(&self.dir.socket(), &request, PATIENCE)?;
+        protocol::call(&self.dir.socket(), &request, TIMEOUT)?;
         for side in [Side::A, Side::B] {
-            let mut links = folder(side).links()?;
+            let mut links = dir(side).links()?;
             links.insert(link.end(side).id, wanted);
-            folder(side).write_links(&links)?;
+            dir(side).write_links(&links)?;
         }
         link.shape = wanted.shape;
         let link = link.clone();
         self.dir.write_network(&network)?;
 
-        let mut failures = self.tell(&state, &link, wanted);
-        if failures.is_empty() && wanted.up && !was {
-            failures = self.await_bfd(&state, &link);
+        let mut failures = self.announce(&state, &link, wanted);
+        if failures.is_empty() && wanted.up && !before.up {
+            failures = self.wait_for_bfd(&state, &link);
         }
         match failures.is_empty() {
             true => Ok(wanted),
@@ -115,22 +111,89 @@ impl Lab {
             ))),
         }
     }
+
+    /// Announces the change of a link to the routers at both ends, and to every control service that
+    /// the lab runs. Returns what failed.
+    fn announce(&self, state: &State, link: &Link, wanted: LinkState) -> Vec<String> {
+        let mut failures = Vec::new();
+        for end in [&link.a, &link.b] {
+            let Some(as_) = state.find(end.isd_as).map(|at| &state.ases[at]) else {
+                continue;
+            };
+            match self.announce_to_router(as_, end, wanted) {
+                // A router that the user runs may have no such socket, or not run yet.
+                Err(_) if as_.no_router => {}
+                result => failures.extend(result.err()),
+            }
+        }
+        for as_ in state.ases.iter().filter(|as_| !as_.no_control) {
+            let request = control::Request::SetLink {
+                a: (link.a.isd_as, link.a.id),
+                up: wanted.up,
+                shape: wanted.shape,
+            };
+            match control::call(&self.dir.as_dir(as_.isd_as).control_socket(), &request) {
+                Ok(control::Reply::Done) => {}
+                Ok(other) => failures.push(format!("control of {}: {other:?}", as_.isd_as)),
+                Err(e) => failures.push(e.to_string()),
+            }
+        }
+        failures
+    }
+
+    /// Announces the change of a link to the router that has one end of it.
+    fn announce_to_router(
+        &self,
+        as_: &AsState,
+        end: &End,
+        wanted: LinkState,
+    ) -> Result<(), String> {
+        let dir = self.dir.as_dir(as_.isd_as);
+        let topology = dir.topology().map_err(|e| e.to_string())?;
+        let index = as_.routers.iter().position(|router| {
+            let router = topology.border_routers.get(&router.name);
+            router.is_some_and(|router| router.interfaces.contains_key(&end.id))
+        });
+        let index =
+            index.ok_or_else(|| format!("no router of {} has the interface {end}", as_.isd_as))?;
+        let service = Service::Router(index);
+        let request = router::Request::SetLink {
+            id: end.id,
+            state: wanted,
+        };
+        match router::call(&as_.socket(&dir, service), &request) {
+            Ok(router::Reply::Done) => Ok(()),
+            Ok(other) => Err(format!("{}: {other:?}", as_.service_name(service))),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// Waits for the BFD session of a link. Returns what failed.
+    fn wait_for_bfd(&self, state: &State, link: &Link) -> Vec<String> {
+        let Ok(down) = bfd::wait(&self.dir, state, [link], || Ok::<_, Infallible>(()));
+        let ends = [&link.a, &link.b].into_iter();
+        ends.filter(|end| down.contains(&(end.isd_as, end.id)))
+            .map(|end| {
+                format!(
+                    "the router at {end} has no BFD session with its neighbour: is the link's loss that high?"
+                )
+            })
+            .collect()
+    }
 }
 
 /// The error for an interface that no link has.
 pub(crate) fn unknown(network: &Network, isd_as: IsdAsn, id: u16) -> LabError {
-    let mut ids: Vec<u16> = network
-        .links_of(isd_as)
-        .map(|(link, side)| link.end(side).id)
-        .collect();
+    let links = network.links_of(isd_as);
+    let mut ids: Vec<u16> = links.map(|(link, side)| link.end(side).id).collect();
     ids.sort_unstable();
-    let there: Vec<String> = ids.iter().map(|id| format!("{isd_as}#{id}")).collect();
-    let there = match there.is_empty() {
+    let all: Vec<String> = ids.iter().map(|id| format!("{isd_as}#{id}")).collect();
+    let all = match all.is_empty() {
         true => format!("none in {isd_as}"),
-        false => there.join(", "),
+        false => all.join(", "),
     };
     LabError::Failed(format!(
-        "no link of the lab has the interface {isd_as}#{id}: it has {there}"
+        "no link of the lab has the interface {isd_as}#{id}: it has {all}"
     ))
 }
 

@@ -1,7 +1,10 @@
-//! Who listens on the Unix socket of a service.
+//! The running services behind Unix sockets.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+
+use hawser_router::Counters;
+use hawser_router::live::{Reply, Request, call};
 
 use crate::process::ProcessId;
 
@@ -10,12 +13,26 @@ pub(crate) fn answers(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
-/// The process that listens on a socket (`SO_PEERCRED` of unix(7)); None when nothing does, or it
-/// cannot be seen from here.
+/// The process that listens on a socket (`SO_PEERCRED` of unix(7)); `None` when no process does, or
+/// it is not visible in this PID namespace.
 pub(crate) fn listener(socket: &Path) -> Option<ProcessId> {
     let stream = UnixStream::connect(socket).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
     ProcessId::of(peer.pid.as_raw_nonzero().get()).ok()
+}
+
+/// The counters of the router at a socket.
+pub(crate) fn counters(socket: &Path) -> Result<Counters, String> {
+    match call(socket, &Request::Counters) {
+        Ok(Reply::Counters(counters)) => Ok(counters),
+        Ok(other) => Err(format!("{}: {other:?}", socket.display())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Whether the BFD session of an interface is up; `None` when the router has none for it.
+pub(crate) fn session(counters: &Counters, id: u16) -> Option<bool> {
+    counters.bfd.get(&id.to_string()).copied()
 }
 
 #[cfg(test)]

@@ -12,28 +12,27 @@ pub use self::bounded::{BoundedLog, LOG_LIMIT};
 use self::tail::Tail;
 use crate::Lab;
 use crate::error::LabError;
-use crate::state::Service;
 
 /// One log of a lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSource {
-    /// The AS; none of the supervisor's.
+    /// The AS; `None` for the supervisor's log.
     pub isd_as: Option<IsdAsn>,
-    /// The service that writes it: `router`, or the router's name where the AS has several,
-    /// `control`, or `supervisor`.
+    /// The service that writes it: `router`, the router's name where the AS has several, `control`,
+    /// or `supervisor`.
     pub service: String,
-    /// The file. What it held before it grew too large is in the file of the same name with `.1` at
-    /// its end.
+    /// The file. Earlier lines, from before it grew too large, are in the file of the same name with
+    /// `.1` appended.
     pub path: PathBuf,
 }
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// Which of the sources wrote it.
+    /// Index of its source in [`Logs::sources`].
     pub source: usize,
-    /// When, as RFC 3339 has it, in UTC; a line that does not say so belongs to the one before it.
-    /// Empty where there is none.
+    /// Its time in UTC, as in RFC 3339; that of the line before it where it has none. Empty where no
+    /// line before it has one either.
     pub time: String,
     /// The line, without its end.
     pub text: String,
@@ -47,11 +46,11 @@ pub struct Logs {
 }
 
 impl Lab {
-    /// The logs of an AS's services, or of the supervisor and all ASes. Those of services that the
-    /// user runs are wherever the user has them.
+    /// The logs of an AS's services, or of the supervisor and all ASes. Services that the user runs
+    /// have no log here.
     ///
     /// # Errors
-    /// When there is no such AS, or what runs cannot be read.
+    /// When there is no such AS, or the state of the lab cannot be read.
     pub fn logs(&self, isd_as: Option<IsdAsn>) -> Result<Logs, LabError> {
         let state = self.dir.read_state()?;
         let mut sources = Vec::new();
@@ -70,17 +69,11 @@ impl Lab {
             }
         };
         for as_ in ases {
-            let dir = self.dir.as_dir(&as_.folder);
-            sources.extend(as_.services().into_iter().map(|service| {
-                let id = match service {
-                    Service::Router(index) => as_.router_id(index),
-                    Service::Control => None,
-                };
-                LogSource {
-                    isd_as: Some(as_.isd_as),
-                    service: id.unwrap_or(service.command()).to_owned(),
-                    path: as_.log(&dir, service),
-                }
+            let dir = self.dir.as_dir(as_.isd_as);
+            sources.extend(as_.services().into_iter().map(|service| LogSource {
+                isd_as: Some(as_.isd_as),
+                service: as_.short_name(service).to_owned(),
+                path: as_.log(&dir, service),
             }));
         }
         Ok(Logs::new(sources))
@@ -98,11 +91,11 @@ impl Logs {
         &self.sources
     }
 
-    /// The lines that were written since the last call, or all that are kept: in the order of time,
-    /// and of each log the last `most`.
+    /// The lines that were written since the last call, or at the first call all that are kept: in
+    /// the order of time, and at most the last `most` of each log.
     ///
     /// # Errors
-    /// When a log is there and cannot be read.
+    /// When a log exists and cannot be read.
     pub fn read(&mut self, most: Option<usize>) -> Result<Vec<LogLine>, FileError> {
         let mut all = Vec::new();
         for (source, tail) in self.tails.iter_mut().enumerate() {

@@ -104,7 +104,6 @@ impl Plan {
                 let routers = routers(network, i)?;
                 Ok(AsPlan {
                     isd_as: as_.isd_as,
-                    folder: as_folder(as_.isd_as),
                     host: address::host(i),
                     host6: match as_.underlay {
                         Underlay::Ipv4 => None,

@@ -1,13 +1,14 @@
 //! Requests of commands to a lab's supervisor, over the Unix socket `lab.sock`.
 //!
-//! The reply to [`Request::Enter`] comes with the namespaces as file descriptors, which needs no
-//! `/proc` and cannot name the wrong process.
+//! The reply to [`Request::Enter`] comes with the namespaces as file descriptors: no `/proc` is
+//! needed, and no process number that may have been reused.
 
 use std::path::Path;
 use std::time::Duration;
 
 use hawser_kernel::rpc;
 use hawser_limit::{Counters as LimitCounters, LinkLimit};
+use hawser_topology::LinkState;
 use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 
@@ -16,31 +17,27 @@ use crate::state::Service;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// The namespaces of the AS at that place in the network.
+    /// The namespaces of the AS at that index in the network.
     Enter { owner: usize },
     /// The limits of all links, with counters.
     Limits,
-    /// Another limit on both ends of the link at that place in the network, and its devices up or
-    /// down.
-    SetLink {
-        link: usize,
-        limit: Option<Limit>,
-        up: bool,
-    },
-    /// How the services have fared that have ended at least once.
+    /// Changes the limit on both ends of the link at that index in the network, and sets its devices
+    /// up or down.
+    SetLink { link: usize, state: LinkState },
+    /// The history of the services that have ended at least once.
     Services,
-    /// End a service of the AS at that place in the network, and start it again. Answered once it
+    /// Ends a service of the AS at that index in the network, and starts it again. Answered once it
     /// is ready.
     Restart { owner: usize, service: Service },
-    /// End all processes of the lab, then the supervisor itself.
+    /// Ends all processes of the lab, then the supervisor itself.
     Stop,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// The network namespace comes along, and the user namespace if the lab has one of its own.
+    /// Comes with the network namespace, and the user namespace if the lab has one of its own.
     Entered,
-    /// For each link, in the network's order, what is at its two ends.
+    /// For each link, in the network's order, the limits of its two ends.
     Limits(Vec<[Option<LimitState>; 2]>),
     Services(Vec<History>),
     Done,
@@ -49,24 +46,7 @@ pub(crate) enum Reply {
     },
 }
 
-/// A limit as it travels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Limit {
-    /// In bit/s.
-    pub rate: u64,
-    pub queue_us: u64,
-}
-
-impl From<Limit> for LinkLimit {
-    fn from(limit: Limit) -> Self {
-        Self {
-            rate: limit.rate,
-            queue: Duration::from_micros(limit.queue_us),
-        }
-    }
-}
-
-/// What the kernel says of a limit.
+/// A limit and its counters, as the kernel has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitState {
     /// The limit in bit/s of Ethernet frames.
@@ -93,16 +73,16 @@ impl LimitState {
     }
 }
 
-/// How a service has fared that has ended by itself.
+/// The history of a service that has ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
     pub owner: usize,
     pub service: Service,
     /// How it ended last: `exit status: 1`, `signal: 9 (SIGKILL)`.
     pub ended: String,
-    /// How often it was started again.
+    /// Number of times that it was started again.
     pub restarts: u32,
-    /// Time until it is started again; None while it runs.
+    /// Time until it is started again; `None` while it runs.
     pub restart_in: Option<Duration>,
 }
 

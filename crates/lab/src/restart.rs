@@ -90,8 +90,7 @@ mod tests {
 
     use super::*;
     use crate::plan::Plan;
-    use crate::settings::Settings;
-    use crate::state::{RouterState, State};
+    use crate::state::{RouterState, Settings, State};
 
     #[test]
     fn only_services_of_the_lab_are_meant() {

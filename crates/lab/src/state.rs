@@ -1,17 +1,31 @@
-//! The processes, namespaces and devices of a lab.
+//! What is known of a lab beside its network: its settings, processes and namespaces.
 
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hawser_kernel::namespace::NetNsId;
 use hawser_topology::{AsDir, IsdAsn};
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::plan::{EndPlan, Plan};
+use crate::plan::{AsPlan, LinkPlan, Plan, RouterPlan};
 use crate::process::{self, ProcessId};
-use crate::settings::Settings;
+
+/// The settings of a lab that its network does not have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// ASes whose border routers the user runs.
+    pub no_router: Vec<IsdAsn>,
+    /// ASes whose control service the user runs.
+    pub no_control: Vec<IsdAsn>,
+    /// Lifetime of path segments; `None` for the control service's default.
+    pub segment_lifetime: Option<Duration>,
+    /// The process that the lab ends with; `None` for a lab that stays.
+    #[serde(default)]
+    pub owner: Option<ProcessId>,
+}
 
 /// A service of an AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,15 +46,6 @@ impl Service {
     }
 }
 
-/// The socket of the router at `index` of `routers`, those of an AS: named after the router only
-/// where there are several.
-pub(crate) fn router_socket(dir: &AsDir, routers: &[&str], index: usize) -> PathBuf {
-    match routers {
-        [_] => dir.router_socket(),
-        _ => dir.router_socket_of(routers[index]),
-    }
-}
-
 /// The processes, namespaces and devices of a lab: written by the supervisor as the lab comes up, so
 /// that after a crash at any point enough is known to clean up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,14 +58,13 @@ pub(crate) struct State {
     /// In the order of the network.
     pub ases: Vec<AsState>,
     /// In the order of the network.
-    pub links: Vec<LinkDevices>,
+    pub links: Vec<LinkPlan>,
 }
 
 /// The processes and the namespace of an AS.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AsState {
     pub isd_as: IsdAsn,
-    pub folder: String,
     /// The address of its host in SCION.
     pub host: IpAddr,
     pub net_ns: Option<NetNsId>,
@@ -81,6 +85,23 @@ pub(crate) struct RouterState {
 }
 
 impl AsState {
+    /// The state of an AS in which nothing runs yet.
+    pub fn new(plan: &AsPlan, settings: &Settings) -> Self {
+        let router = |router: &RouterPlan| RouterState {
+            name: router.name.clone(),
+            process: None,
+        };
+        Self {
+            isd_as: plan.isd_as,
+            host: plan.scion_host(),
+            net_ns: None,
+            routers: plan.routers.iter().map(router).collect(),
+            no_router: settings.no_router.contains(&plan.isd_as),
+            control: None,
+            no_control: settings.no_control.contains(&plan.isd_as),
+        }
+    }
+
     /// The services that the lab runs for it.
     pub fn services(&self) -> Vec<Service> {
         let routers = match self.no_router {
@@ -98,97 +119,54 @@ impl AsState {
         }
     }
 
-    /// The name of a router; `None` when it is the only one of its AS.
-    pub fn router_id(&self, index: usize) -> Option<&str> {
-        (self.routers.len() > 1).then(|| self.routers[index].name.as_str())
+    /// The name of a router; `None` for the only router of its AS, and for the control service.
+    pub fn router_id(&self, service: Service) -> Option<&str> {
+        match service {
+            Service::Router(index) if self.routers.len() > 1 => Some(&self.routers[index].name),
+            _ => None,
+        }
     }
 
-    /// The socket of a router.
-    pub fn router_socket(&self, dir: &AsDir, index: usize) -> PathBuf {
-        let names: Vec<_> = self.routers.iter().map(|r| r.name.as_str()).collect();
-        router_socket(dir, &names, index)
+    /// The name of a service within its AS: `router`, the router's name where the AS has several, or
+    /// `control`.
+    pub fn short_name(&self, service: Service) -> &str {
+        self.router_id(service).unwrap_or(service.command())
     }
 
     /// A service in messages: `router of 1-ff00:0:110`.
     pub fn service_name(&self, service: Service) -> String {
         let command = service.command();
-        match service {
-            Service::Router(index) if self.routers.len() > 1 => {
-                format!("{command} {} of {}", self.routers[index].name, self.isd_as)
-            }
-            _ => format!("{command} of {}", self.isd_as),
+        match self.router_id(service) {
+            Some(id) => format!("{command} {id} of {}", self.isd_as),
+            None => format!("{command} of {}", self.isd_as),
         }
     }
 
-    /// The log of a service: `router.log`, `control.log`, or the router's name.
-    pub fn log(&self, dir: &AsDir, service: Service) -> PathBuf {
-        let stem = match service {
-            Service::Router(index) => self.router_id(index),
-            Service::Control => None,
-        };
-        let stem = stem.unwrap_or(service.command());
-        dir.path().join(format!("{stem}.log"))
+    /// The Unix socket of a service.
+    pub fn socket(&self, dir: &AsDir, service: Service) -> PathBuf {
+        match (service, self.router_id(service)) {
+            (Service::Control, _) => dir.control_socket(),
+            (Service::Router(_), Some(id)) => dir.router_socket_of(id),
+            (Service::Router(_), None) => dir.router_socket(),
+        }
     }
-}
 
-/// The two devices of a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LinkDevices {
-    pub a: Device,
-    pub b: Device,
-}
-
-/// A device of a link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Device {
-    /// Index of its AS in [`State::ases`].
-    pub owner: usize,
-    pub name: String,
-    /// Its address on the underlay.
-    pub address: IpAddr,
+    /// The log of a service: `router.log`, `control.log`, or named after the router.
+    pub fn log(&self, dir: &AsDir, service: Service) -> PathBuf {
+        dir.path().join(format!("{}.log", self.short_name(service)))
+    }
 }
 
 impl State {
     /// The state of a lab whose supervisor, this process, has just started.
     pub fn new(plan: &Plan, settings: &Settings, rootless: bool) -> io::Result<Self> {
-        let device = |end: &EndPlan| Device {
-            owner: end.owner,
-            name: end.device.clone(),
-            address: end.underlay(),
-        };
+        let ases = plan.ases.iter().map(|as_| AsState::new(as_, settings));
         Ok(Self {
             boot_id: process::boot_id()?,
             supervisor: ProcessId::own()?,
             rootless,
-            ases: plan
-                .ases
-                .iter()
-                .map(|a| AsState {
-                    isd_as: a.isd_as,
-                    folder: a.folder.clone(),
-                    host: a.scion_host(),
-                    net_ns: None,
-                    routers: a
-                        .routers
-                        .iter()
-                        .map(|router| RouterState {
-                            name: router.name.clone(),
-                            process: None,
-                        })
-                        .collect(),
-                    no_router: settings.no_router.contains(&a.isd_as),
-                    control: None,
-                    no_control: settings.no_control.contains(&a.isd_as),
-                })
-                .collect(),
-            links: plan
-                .links
-                .iter()
-                .map(|link| LinkDevices {
-                    a: device(&link.a),
-                    b: device(&link.b),
-                })
-                .collect(),
+            ases: ases.collect(),
+            links: plan.links.clone(),
         })
     }
 
@@ -212,10 +190,7 @@ impl State {
         self.ases.iter().position(|a| a.isd_as == isd_as)
     }
 
-    /// As [`State::find`].
-    ///
-    /// # Errors
-    /// When the lab has no such AS.
+    /// As [`State::find`]; fails when the lab has no such AS.
     pub fn require(&self, isd_as: IsdAsn) -> Result<usize, LabError> {
         self.find(isd_as).ok_or_else(|| {
             let all: Vec<String> = self.ases.iter().map(|a| a.isd_as.to_string()).collect();
@@ -226,13 +201,11 @@ impl State {
 
     /// The processes of all ASes.
     pub fn services(&self) -> impl Iterator<Item = ProcessId> {
-        self.ases
-            .iter()
-            .flat_map(|a| {
-                let routers = a.routers.iter().map(|router| router.process);
-                routers.chain([a.control])
-            })
-            .flatten()
+        let of_as = |as_: &AsState| {
+            let routers = as_.routers.iter().filter_map(|router| router.process);
+            routers.chain(as_.control).collect::<Vec<_>>()
+        };
+        self.ases.iter().flat_map(of_as)
     }
 }
 
@@ -254,8 +227,8 @@ mod tests {
         let dir = AsDir::new("/x");
         let mut as_ = state().ases.remove(0);
         let only = Service::Router(0);
-        assert_eq!(as_.router_id(0), None);
-        assert_eq!(as_.router_socket(&dir, 0), dir.router_socket());
+        assert_eq!(as_.router_id(only), None);
+        assert_eq!(as_.socket(&dir, only), dir.router_socket());
         assert_eq!(as_.log(&dir, only), Path::new("/x/router.log"));
         assert!(as_.service_name(only).starts_with("router of "));
         as_.routers.push(RouterState {
@@ -263,8 +236,8 @@ mod tests {
             process: None,
         });
         let second = Service::Router(1);
-        assert_eq!(as_.router_id(1), Some("br7-2"));
-        assert_eq!(as_.router_socket(&dir, 1), dir.router_socket_of("br7-2"));
+        assert_eq!(as_.router_id(second), Some("br7-2"));
+        assert_eq!(as_.socket(&dir, second), dir.router_socket_of("br7-2"));
         assert_eq!(as_.log(&dir, second), Path::new("/x/br7-2.log"));
         assert_eq!(as_.log(&dir, Service::Control), Path::new("/x/control.log"));
         assert!(as_.service_name(second).starts_with("router br7-2 of "));

@@ -1,13 +1,13 @@
-//! The process that a lab lives in.
+//! The process that holds a lab.
 //!
-//! It holds the lab's namespaces and is the parent of its services, which the kernel kills when it
-//! ends, however it ends. So there is nothing of a lab that could outlive its processes.
+//! It keeps the lab's namespaces open and is the parent of its services, which the kernel kills when
+//! it ends, for whatever reason. So nothing of a lab outlives its processes.
 
 mod backoff;
-mod links;
 mod services;
 mod starter;
 
+use std::error::Error;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -16,125 +16,102 @@ use std::time::{Duration, Instant};
 
 use hawser_kernel::namespace::{self, NetNs};
 use hawser_kernel::rpc;
-use hawser_topology::Side;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
-use serde::{Deserialize, Serialize};
 
 use self::services::Services;
-pub(crate) use self::services::tail;
 use self::starter::Starter;
-use crate::build;
 use crate::dir::LabDir;
 use crate::place::Lock;
 use crate::plan::Plan;
-use crate::process::{Handle, ProcessId};
+use crate::process::Handle;
 use crate::protocol::{LimitState, Reply, Request};
 use crate::reap::{self, Certainty};
-use crate::settings::Settings;
-use crate::state::State;
+use crate::report::StartError;
+use crate::state::{Settings, State};
+use crate::{bfd, build};
 
-/// How long a command may take to send its request: it holds up all others.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// By this variable the supervisor is told the program that runs the services: itself, but for a
-/// wrapper that it was started through.
-pub(crate) const PROGRAM: &str = "HAWSER_PROGRAM";
-
-/// What the supervisor tells the command that started it, as one JSON line on standard output.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Report {
-    /// All services have answered. Links of which the routers do not hear each other are named, as
-    /// `1-ff00:0:110#1 - 1-ff00:0:111#1`.
-    Ready { dead_links: Vec<String> },
-    /// This user may not have user namespaces.
-    NoUserNamespace { reason: String },
-    /// A service ended, or did not answer.
-    NotReady(NotReady),
-    /// Something else.
-    Failed { reason: String },
-}
-
-/// A service that did not come up.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct NotReady {
-    /// `router of 1-ff00:0:110`.
-    pub service: String,
-    pub reason: String,
-    /// The last lines of its log.
-    pub log: String,
-}
-
-impl<E: std::error::Error> From<E> for Report {
-    fn from(error: E) -> Self {
-        Self::Failed {
-            reason: error.to_string(),
-        }
-    }
-}
+/// Longest wait for a command to send its request, which holds up all other commands.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs the supervisor of the lab in `dir` until the lab is taken down, or its owner has ended.
 ///
 /// For the program that [`Options::program`] names: it must call this when run as `internal
-/// lab-supervisor DIR`, on its main thread, before it has started another thread
-/// (user_namespaces(7) demands that), and must print nothing to standard output, on which the one
-/// who started it awaits a report. Standard input is the lab's lock. It must end right after, with
-/// the code returned.
+/// lab-supervisor DIR`, on its main thread, before it starts another thread (user_namespaces(7)
+/// demands that), and must print nothing to standard output, where the command that started it
+/// awaits a report. Standard input is the lab's lock. It must end right after, with the code
+/// returned.
 ///
 /// [`Options::program`]: crate::Options::program
 pub fn supervise(dir: &Path) -> ExitCode {
     let dir = LabDir::new(dir);
-    let starter = match Starter::new(&dir) {
-        Ok(starter) => starter,
+    match run(&dir) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("the lab does not come up: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let (mut supervisor, dead_links) = match Supervisor::start(&dir, &starter) {
-        Ok(started) => started,
-        Err(report) => {
-            tracing::error!("the lab does not come up: {report:?}");
-            match starter.report(&report) {
-                // It clears up, and tells the user.
-                Ok(()) => starter.leave(),
-                Err(_) => remove(&dir),
-            }
-            return ExitCode::FAILURE;
-        }
-    };
-    if let Err(error) = starter.report(&Report::Ready { dead_links }) {
-        tracing::error!("the command that brings the lab up has ended: {error}");
-        supervisor.end();
-        return ExitCode::FAILURE;
-    }
-    starter.leave();
-    match supervisor.serve() {
-        Ok(End::Stopped) => ExitCode::SUCCESS,
-        Ok(End::Ownerless) => {
-            tracing::info!("the owner of the lab has ended");
-            supervisor.end_alone();
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            tracing::error!("the supervisor ends: {error}");
+            tracing::error!("{error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Removes the lab's folder.
-fn remove(dir: &LabDir) {
+fn run(dir: &LabDir) -> Result<(), Box<dyn Error>> {
+    let starter = Starter::new(dir)?;
+    let (mut supervisor, dead_links) = match Supervisor::start(dir, &starter) {
+        Ok(started) => started,
+        Err(error) => {
+            let error = match error.downcast::<StartError>() {
+                Ok(error) => *error,
+                Err(error) => StartError::Failed(error.to_string()),
+            };
+            let text = error.to_string();
+            match starter.report(&Err(error)) {
+                // The command clears up, and tells the user.
+                Ok(()) => starter.release(),
+                Err(_) => {
+                    let state = dir.read_state().ok();
+                    let ended = state.map(|state| end_services(&state, Certainty::Cookie));
+                    remove(dir, ended.unwrap_or(Ok(())));
+                }
+            }
+            return Err(text.into());
+        }
+    };
+    if let Err(error) = starter.report(&Ok(dead_links)) {
+        remove(dir, supervisor.stop());
+        return Err(format!("the command that brings the lab up has ended: {error}").into());
+    }
+    starter.release();
+    match supervisor.serve()? {
+        End::Stopped => Ok(()),
+        End::Ownerless => {
+            tracing::info!("the owner of the lab has ended");
+            supervisor.end();
+            Ok(())
+        }
+    }
+}
+
+/// Ends everything that runs in the lab, except this process.
+fn end_services(state: &State, certainty: Certainty) -> io::Result<()> {
+    reap::clear(&state.namespaces(), certainty)?;
+    reap::end(&reap::open(state.services())?)
+}
+
+/// Removes the lab's folder. Services must have ended before: what they write meanwhile would stay.
+fn remove(dir: &LabDir, ended: io::Result<()>) {
+    if let Err(error) = ended {
+        tracing::error!("cannot end all processes of the lab: {error}");
+    }
     if let Err(error) = std::fs::remove_dir_all(dir.path()) {
         tracing::error!("cannot remove {}: {error}", dir.path().display());
     }
 }
 
-/// Why a lab ends.
+/// Why [`Supervisor::serve`] returns.
 enum End {
-    /// It was told to, and nothing runs in it any more.
+    /// A command stopped it, and nothing runs in it any more.
     Stopped,
     /// Its owner has ended.
     Ownerless,
@@ -153,15 +130,11 @@ struct Supervisor {
     owner: Owner,
 }
 
-/// Logs how long each part of coming up takes.
+/// Logs how long each part of the start takes.
 struct Phase(Instant);
 
 impl Phase {
-    fn new() -> Self {
-        Self(Instant::now())
-    }
-
-    fn ends(&mut self, what: &str) {
+    fn end(&mut self, what: &str) {
         tracing::info!("{what}, after {:.3} s", self.0.elapsed().as_secs_f64());
         self.0 = Instant::now();
     }
@@ -169,8 +142,7 @@ impl Phase {
 
 /// The process that the lab ends with.
 enum Owner {
-    /// There is none.
-    Nobody,
+    None,
     Process(Handle),
     /// It has ended already.
     Gone,
@@ -179,15 +151,15 @@ enum Owner {
 impl Owner {
     fn of(settings: &Settings) -> io::Result<Self> {
         Ok(match settings.owner.map(|owner| owner.open()) {
-            None => Self::Nobody,
-            Some(handle) => handle?.map_or(Self::Gone, Owner::Process),
+            None => Self::None,
+            Some(handle) => handle?.map_or(Self::Gone, Self::Process),
         })
     }
 }
 
 impl Supervisor {
-    /// The lab, up, and the links that are dead nevertheless.
-    fn start(dir: &LabDir, starter: &Starter) -> Result<(Self, Vec<String>), Report> {
+    /// Starts the lab. Returns the links that are dead, too.
+    fn start(dir: &LabDir, starter: &Starter) -> Result<(Self, Vec<String>), Box<dyn Error>> {
         let network = dir.read_network()?;
         let plan = Plan::of(&network)?;
         let settings = dir.read_settings()?;
@@ -196,31 +168,35 @@ impl Supervisor {
         dir.write_state(&state)?;
         let mut user_ns = None;
         if rootless {
-            namespace::become_root_of_own().map_err(|e| Report::NoUserNamespace {
-                reason: e.to_string(),
-            })?;
+            namespace::become_root_of_own()
+                .map_err(|e| StartError::NoUserNamespace(e.to_string()))?;
             user_ns = Some(namespace::open_own_user()?);
         }
         raise_file_limit(&state);
 
-        let mut phase = Phase::new();
+        let mut phase = Phase(Instant::now());
         let namespaces = build::namespaces(&plan)?;
         for (as_, ns) in state.ases.iter_mut().zip(&namespaces) {
             as_.net_ns = Some(ns.id()?);
         }
         dir.write_state(&state)?;
-        phase.ends("the namespaces are there");
+        phase.end("the namespaces exist");
         build::links(&plan, &network, &namespaces)?;
-        phase.ends("the links are there");
+        phase.end("the links exist");
         let listener = UnixListener::bind(dir.socket())?;
 
         let mut services = Services::spawn(dir, &settings, &mut state, &namespaces, starter)?;
         dir.write_state(&state)?;
-        phase.ends("the services are started");
+        phase.end("the services are started");
         services.wait_ready(starter)?;
-        phase.ends("the services are ready");
-        let dead_links = links::wait(dir, &state, &network, starter)?;
-        phase.ends("the links are up");
+        phase.end("the services are ready");
+        let down = bfd::wait(dir, &state, &network.links, || starter.check())?;
+        let dead = network.links.iter().filter(|link| {
+            let mut ends = [&link.a, &link.b].into_iter();
+            ends.any(|end| down.contains(&(end.isd_as, end.id)))
+        });
+        let dead_links: Vec<String> = dead.map(|l| format!("{} - {}", l.a, l.b)).collect();
+        phase.end("the links are up");
         tracing::info!(
             "{} ASes and {} links are up",
             plan.ases.len(),
@@ -240,7 +216,8 @@ impl Supervisor {
         Ok((supervisor, dead_links))
     }
 
-    /// Answers requests and tends the services, until told to stop, or the lab's owner has ended.
+    /// Answers requests and restarts services, until a request stops the lab, or its owner has
+    /// ended.
     fn serve(&mut self) -> io::Result<End> {
         self.listener.set_nonblocking(true)?;
         loop {
@@ -256,7 +233,7 @@ impl Supervisor {
                 Ok((stream, _)) => match self.converse(stream) {
                     Ok(true) => return Ok(End::Stopped),
                     Ok(false) => {}
-                    Err(error) => tracing::warn!("a command went away: {error}"),
+                    Err(error) => tracing::warn!("the connection of a command broke: {error}"),
                 },
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -270,7 +247,7 @@ impl Supervisor {
     fn wait(&self) -> io::Result<bool> {
         let owner = match &self.owner {
             Owner::Gone => return Ok(true),
-            Owner::Nobody => None,
+            Owner::None => None,
             Owner::Process(handle) => Some(handle),
         };
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
@@ -278,7 +255,7 @@ impl Supervisor {
         fds.extend(processes.map(|handle| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)));
         let timeout = self.services.next_start().map(|due| {
             let left = due.saturating_duration_since(Instant::now());
-            // A due time is at most half a minute away.
+            // At most half a minute, which a timespec can hold.
             Timespec::try_from(left).unwrap_or_default()
         });
         match poll(&mut fds, timeout.as_ref()) {
@@ -288,83 +265,76 @@ impl Supervisor {
         Ok(owner.is_some() && !fds[1].revents().is_empty())
     }
 
-    /// Ends the lab when nobody else will. The caller holds its lock.
-    fn end(&mut self) {
-        if let Err(error) = self.stop() {
-            tracing::error!("cannot end all processes of the lab: {error}");
-        }
-        remove(&self.dir);
-    }
-
-    /// The same without the lock.
-    fn end_alone(mut self) {
-        if let Err(error) = self.stop() {
-            tracing::error!("cannot end all processes of the lab: {error}");
-        }
-        // A command that holds the lock shall not wait for an answer.
+    /// Ends the lab when its owner has ended.
+    fn end(mut self) {
+        let ended = self.stop();
+        // A command that holds the lock must not wait for an answer.
         let Self { dir, listener, .. } = self;
         drop(listener);
         match Lock::of(dir.path()) {
-            Ok(_lock) => remove(&dir),
+            Ok(_lock) => remove(&dir, ended),
             Err(error) => tracing::error!("{error}"),
         }
     }
 
-    /// Answers one request; true when it was to stop.
-    fn converse(&mut self, stream: UnixStream) -> io::Result<bool> {
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        let (request, _) = rpc::receive(&stream)?;
-        let stopping = matches!(request, Request::Stop);
-        let reply = self.answer(request);
-        let fds = match &reply {
-            Ok((_, Some(owner))) => {
-                let user = self.user_ns.as_ref().map(|fd| fd.as_fd());
-                [Some(self.namespaces[*owner].as_fd()), user]
-            }
-            _ => [None, None],
-        };
-        let fds: Vec<_> = fds.into_iter().flatten().collect();
-        let stopped = stopping && reply.is_ok();
-        let reply = match reply {
-            Ok((reply, _)) => reply,
-            Err(message) => Reply::Error { message },
-        };
-        rpc::send(&stream, &reply, &fds).or_else(|e| match stopped {
-            true => Ok(()),
-            false => Err(e),
-        })?;
-        Ok(stopped)
+    /// Ends everything that runs in the lab, except this process.
+    fn stop(&mut self) -> io::Result<()> {
+        end_services(&self.state, Certainty::Held)?;
+        // Where process 1 reaps no orphans, a child that is not reaped here stays a zombie.
+        self.services.reap()
     }
 
-    /// The reply, and whose namespaces go with it.
+    /// Answers one request; true when it stopped the lab.
+    fn converse(&mut self, stream: UnixStream) -> io::Result<bool> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
+        let (request, _) = rpc::receive(&stream)?;
+        let stopping = matches!(request, Request::Stop);
+        let answer = self.answer(request);
+        let stopped = stopping && answer.is_ok();
+        let (reply, owner) = answer.unwrap_or_else(|message| (Reply::Error { message }, None));
+        let mut fds = Vec::new();
+        if let Some(owner) = owner {
+            fds.push(self.namespaces[owner].as_fd());
+            fds.extend(self.user_ns.as_ref().map(|fd| fd.as_fd()));
+        }
+        let sent = rpc::send(&stream, &reply, &fds);
+        // A lab that is stopped ends even if the command does not learn of it.
+        match stopped {
+            true => Ok(true),
+            false => sent.map(|()| false),
+        }
+    }
+
+    /// The reply, and the index of the AS whose namespaces go with it.
     fn answer(&mut self, request: Request) -> Result<(Reply, Option<usize>), String> {
+        let (plan, namespaces) = (&self.plan, &self.namespaces);
         let reply = match request {
-            Request::Enter { owner } if owner < self.namespaces.len() => {
+            Request::Enter { owner } if owner < namespaces.len() => {
                 return Ok((Reply::Entered, Some(owner)));
             }
             Request::Enter { owner } => return Err(format!("there is no AS at {owner}")),
-            Request::Limits => Reply::Limits(self.limits()?),
-            Request::SetLink { link, .. } if link >= self.plan.links.len() => {
+            Request::Limits => Reply::Limits(self.limits().map_err(|e| e.to_string())?),
+            Request::SetLink { link, .. } if link >= plan.links.len() => {
                 return Err(format!("there is no link at {link}"));
             }
-            Request::SetLink { link, limit, up } => {
-                let (plan, namespaces) = (&self.plan, &self.namespaces);
-                build::set_limit(plan, namespaces, link, limit).map_err(|e| e.to_string())?;
-                if self.up[link] != up {
-                    build::set_link_up(plan, namespaces, link, up).map_err(|e| e.to_string())?;
-                    self.up[link] = up;
+            Request::SetLink { link, state } => {
+                build::set_limit(plan, namespaces, link, &state.shape)
+                    .map_err(|e| e.to_string())?;
+                if self.up[link] != state.up {
+                    build::set_link_up(plan, namespaces, link, state.up)
+                        .map_err(|e| e.to_string())?;
+                    self.up[link] = state.up;
                 }
                 Reply::Done
             }
             Request::Services => Reply::Services(self.services.histories()),
             Request::Restart { owner, service } => {
-                let (state, namespaces) = (&mut self.state, &self.namespaces);
-                self.services.restart(owner, service, namespaces, state)?;
-                self.dir
-                    .write_state(&self.state)
-                    .map_err(|e| e.to_string())?;
+                self.services
+                    .restart(owner, service, namespaces, &mut self.state)?;
+                let written = self.dir.write_state(&self.state);
+                written.map_err(|e| e.to_string())?;
                 Reply::Done
             }
             Request::Stop => {
@@ -375,44 +345,28 @@ impl Supervisor {
         Ok((reply, None))
     }
 
-    fn limits(&self) -> Result<Vec<[Option<LimitState>; 2]>, String> {
+    /// For each link the limits of its two ends, read in each namespace once.
+    fn limits(&self) -> io::Result<Vec<[Option<LimitState>; 2]>> {
         let mut limits = vec![[None; 2]; self.plan.links.len()];
         for (owner, ns) in self.namespaces.iter().enumerate() {
-            let ends = self
-                .plan
-                .links
-                .iter()
-                .zip(&mut limits)
-                .flat_map(|(link, limits)| {
-                    let [a, b] = limits;
-                    [(link.end(Side::A), a), (link.end(Side::B), b)]
-                });
+            let links = self.plan.links.iter().zip(&mut limits);
+            let ends = links.flat_map(|(link, [a, b])| [(&link.a, a), (&link.b, b)]);
             let ends: Vec<_> = ends.filter(|(end, _)| end.owner == owner).collect();
             ns.run(|| {
                 for (end, limit) in ends {
-                    *limit = hawser_limit::read(&end.device)
-                        .map_err(|e| e.to_string())?
-                        .map(|(limit, counters)| LimitState::new(limit, counters));
+                    let read = hawser_limit::read(&end.device).map_err(io::Error::other)?;
+                    *limit = read.map(|(limit, counters)| LimitState::new(limit, counters));
                 }
-                Ok::<_, String>(())
+                Ok(())
             })
-            .map_err(|e| e.to_string())??;
+            .flatten()?;
         }
         Ok(limits)
     }
-
-    /// Ends everything that runs in the lab, but for this process.
-    fn stop(&mut self) -> io::Result<()> {
-        // Own children first reaped here, so that none is left a zombie.
-        let services: Vec<ProcessId> = self.state.services().collect();
-        reap::clear(&self.state.namespaces(), Certainty::Held)?;
-        reap::end(&reap::open(services)?)?;
-        self.services.reap()
-    }
 }
 
-/// Each AS takes a namespace, and each of its processes two files; the usual limit of 1024 files
-/// ends at some 300 ASes. Where it cannot be raised, opening will say so.
+/// Raises the limit of open files: each AS takes two, and each of its processes two, so that the
+/// usual limit of 1024 is reached at some 300 ASes. Where it cannot be raised, opening a file fails.
 fn raise_file_limit(state: &State) {
     let services: usize = state.ases.iter().map(|a| a.services().len()).sum();
     let needed = (2 * state.ases.len() + 2 * services + 256) as u64;

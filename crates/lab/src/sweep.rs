@@ -1,11 +1,25 @@
-//! Clearing away what killed commands have left.
+//! Clearing away labs that killed commands have left.
 
+use crate::Lab;
 use crate::dir::LabDir;
 use crate::down::{self, DownError};
 use crate::place::{PlaceError, Root};
 
-/// Clears away labs that nobody will take down, see [`crate::Lab::sweep`].
-pub(crate) fn sweep(root: &Root) -> Result<(), PlaceError> {
+impl Lab {
+    /// Clears away what is left of this user's labs whose owner ([`Options::owner`]) and supervisor
+    /// have ended, and of those whose `up` or `down` was killed before there was a supervisor, or
+    /// after. Labs that run, come up or go down are not touched, nor those without an owner.
+    ///
+    /// # Errors
+    /// When the folder of all labs cannot be read.
+    ///
+    /// [`Options::owner`]: crate::Options::owner
+    pub fn sweep() -> Result<(), PlaceError> {
+        sweep(&Root::find())
+    }
+}
+
+fn sweep(root: &Root) -> Result<(), PlaceError> {
     for name in root.traces()? {
         // Held while a lab comes up or goes down, and by commands that change it. Dropping it
         // removes a lock file that was left.
@@ -14,7 +28,7 @@ pub(crate) fn sweep(root: &Root) -> Result<(), PlaceError> {
         };
         let dir = LabDir::new(root.lab(&name)?);
         match is_abandoned(&dir).then(|| down::clear(&dir)) {
-            // From inside the lab, by one of its own programs.
+            // A program inside the lab cannot clear it away.
             None | Some(Ok(()) | Err(DownError::Inside)) => {}
             Some(Err(error)) => tracing::warn!("lab {name}: {error}"),
         }
@@ -22,18 +36,22 @@ pub(crate) fn sweep(root: &Root) -> Result<(), PlaceError> {
     Ok(())
 }
 
-/// Whether nobody is left who would take the lab down. Its lock is held.
+/// Whether nobody will take the lab down. Its lock is held.
 fn is_abandoned(dir: &LabDir) -> bool {
     let state = match dir.read_state() {
         Ok(state) => state,
         // `up` was killed before it had started the supervisor, which writes the state first of all
-        // and holds the lock while it starts.
+        // and holds the lock while it starts; or the folder was being removed.
         Err(e) => return e.is_not_found(),
     };
     if state.is_running() {
         return false;
     }
-    let owner = dir.read_settings().ok().and_then(|settings| settings.owner);
+    let owner = match dir.read_settings() {
+        Ok(settings) => settings.owner,
+        // The settings are written before the state: the folder was being removed.
+        Err(e) => return e.is_not_found(),
+    };
     let of_this_boot = state.is_of_this_boot().unwrap_or(true);
     owner.is_some_and(|owner| !(of_this_boot && owner.is_alive()))
 }
@@ -45,8 +63,7 @@ mod tests {
     use super::*;
     use crate::plan::Plan;
     use crate::process::ProcessId;
-    use crate::settings::Settings;
-    use crate::state::State;
+    use crate::state::{Settings, State};
 
     fn gone() -> ProcessId {
         let own = ProcessId::own().unwrap();
@@ -83,6 +100,8 @@ mod tests {
         lab(&root, "orphan", gone, Some(gone));
         lab(&root, "busy", gone, Some(gone));
         std::fs::create_dir(root.lab("half").unwrap()).unwrap();
+        lab(&root, "half-removed", gone, None);
+        std::fs::remove_file(root.lab("half-removed").unwrap().join("settings.json")).unwrap();
         std::fs::create_dir(root.lab("starting").unwrap()).unwrap();
         let locks = ["busy", "starting"].map(|name| root.lock(name).unwrap());
         std::fs::write(root.lab("x").unwrap().with_file_name(".stale.lock"), "").unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use hawser_topology::{As, FileError, IsdAsn, Network, as_folder};
+use hawser_topology::{As, FileError, IsdAsn, Network};
 use hawser_trust::{AsRole, WriteError};
 
 use crate::dir::LabDir;
@@ -17,35 +17,35 @@ use crate::logs::LOG_FILE;
 use crate::place::{Lock, PlaceError, Root, SOCKET_PATH_MAX};
 use crate::plan::{Plan, PlanError};
 use crate::process::ProcessId;
-use crate::settings::Settings;
-use crate::supervisor::{NotReady, PROGRAM, Report, tail};
+use crate::report::{PROGRAM, Report, StartError, log_end};
+use crate::state::Settings;
 use crate::{Lab, name};
 
 /// How to bring a lab up.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct Options {
-    /// The lab's name, `default` unless said otherwise.
+    /// The lab's name: 1 to 32 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`, beginning with a letter or
+    /// digit.
     pub name: String,
     /// The program that runs the lab's parts: as `router run DIR`, `control run DIR`, and `internal
     /// lab-supervisor DIR` (see [`supervise`]).
     ///
     /// [`supervise`]: crate::supervise
     pub program: PathBuf,
-    /// ASes whose border routers are left to the user, to be run by
-    /// [`Lab::command`]: everything else of them is there.
+    /// ASes whose border routers the user runs, by [`Lab::command`]; the lab makes everything else
+    /// of them.
     pub no_router: Vec<IsdAsn>,
-    /// ASes whose control service and daemon are left to the user.
+    /// ASes whose control service and daemon the user runs.
     pub no_control: Vec<IsdAsn>,
-    /// How long path segments live, where the control service is not to choose.
+    /// Lifetime of path segments, at least a second; `None` for the control service's default.
     pub segment_lifetime: Option<Duration>,
-    /// The process that the lab ends with, however that process ends; None for a lab that stays
-    /// until it is taken down.
+    /// Number of the process that the lab ends with, even if that is killed; `None` for a lab that
+    /// stays until it is taken down.
     pub owner: Option<u32>,
 }
 
 impl Options {
-    /// A lab of the default name, run by `program`.
+    /// A lab of the default name, run by `program`: with all services, until it is taken down.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             name: name::DEFAULT_NAME.to_owned(),
@@ -57,44 +57,15 @@ impl Options {
         }
     }
 
-    /// Gives it another name: 1 to 32 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`, beginning with a
-    /// letter or digit.
-    pub fn with_name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Leaves the border routers of these ASes to the user.
-    pub fn with_no_router(mut self, ases: impl Into<Vec<IsdAsn>>) -> Self {
-        self.no_router = ases.into();
-        self
-    }
-
-    /// Leaves the control service and daemon of these ASes to the user.
-    pub fn with_no_control(mut self, ases: impl Into<Vec<IsdAsn>>) -> Self {
-        self.no_control = ases.into();
-        self
-    }
-
-    /// Has path segments live that long, at least a second.
-    pub fn with_segment_lifetime(mut self, lifetime: Duration) -> Self {
-        self.segment_lifetime = Some(lifetime);
-        self
-    }
-
-    /// Has the lab taken down when the process of that number ends, also by SIGKILL.
-    pub fn with_owner(mut self, pid: u32) -> Self {
-        self.owner = Some(pid);
-        self
-    }
-
     fn settings(&self) -> Result<Settings, UpError> {
         let owner = self.owner.map(|pid| {
             let process = i32::try_from(pid).ok().map(ProcessId::of);
             process
                 .and_then(Result::ok)
                 .filter(ProcessId::is_alive)
-                .ok_or(UpError::NoOwner(pid))
+                .ok_or_else(|| {
+                    UpError::Refused(format!("there is no process {pid} for the lab to end with"))
+                })
         });
         Ok(Settings {
             no_router: self.no_router.clone(),
@@ -105,40 +76,22 @@ impl Options {
     }
 }
 
-/// Why a lab did not come up. Nothing of it is left.
+/// Why a lab did not come up. Unless it is [`UpError::Left`], nothing of the lab is left.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpError {
     /// Remains of an earlier lab of that name cannot be cleared away.
     #[error(transparent)]
     Remains(#[from] DownError),
-    /// There is no place to keep its state, or its name is wrong.
+    /// The folder of all labs cannot be used, or the name is not valid.
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// The network cannot be laid out.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A service is to be left to the user in an AS that is not there.
-    #[error("the network has no AS {0}, whose router or control service is not to be run")]
-    UnknownAs(IsdAsn),
-    /// The process that the lab is to end with does not run.
-    #[error("there is no process {0} for the lab to end with")]
-    NoOwner(u32),
-    /// There is one of that name.
-    #[error(
-        "there is a lab {0:?} already: take it down with `hawser lab down --name {0}`, or give this one another name with --name"
-    )]
-    Exists(String),
-    /// Unix sockets cannot have paths as long as the lab's would be.
-    #[error(
-        "{path} is {length} bytes long, and a Unix socket's path may have {SOCKET_PATH_MAX}: set XDG_RUNTIME_DIR to a shorter path, or shorten the lab's name", path = path.display()
-    )]
-    LongPath {
-        /// The longest path.
-        path: PathBuf,
-        /// Its length in bytes.
-        length: usize,
-    },
+    /// The options do not fit the network or this machine, or there is a lab of that name.
+    #[error("{0}")]
+    Refused(String),
     /// A file of the lab cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -150,28 +103,13 @@ pub enum UpError {
     Program {
         /// The program.
         program: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// An ordinary user may not have namespaces here.
-    #[error(
-        "user namespaces are not allowed here ({0}): run as root, or allow them (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 on Debian, kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu; give a container CAP_SYS_ADMIN and CAP_NET_ADMIN)"
-    )]
-    NoUserNamespace(String),
-    /// A router or control service ended, or did not answer.
-    #[error("the {service} did not come up: {reason}{}", indented(log))]
-    NotReady {
-        /// Which, as `router of 1-ff00:0:110`.
-        service: String,
-        /// How it ended, or why it could not be asked.
-        reason: String,
-        /// The last lines of its log.
-        log: String,
-    },
-    /// Namespaces, links or the like could not be made.
-    #[error("the lab did not come up: {0}")]
-    Failed(String),
-    /// It did not come up, and could not be cleared away.
+    /// The supervisor could not start the lab.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The lab did not come up, and could not be cleared away.
     #[error("{up}; clearing it away failed too: {down}")]
     Left {
         /// Why it did not come up.
@@ -179,32 +117,6 @@ pub enum UpError {
         /// Why it could not be cleared away.
         down: DownError,
     },
-}
-
-fn indented(log: &str) -> String {
-    match log {
-        "" => String::new(),
-        log => format!("; its log ends:\n  {}", log.replace('\n', "\n  ")),
-    }
-}
-
-impl From<Report> for UpError {
-    fn from(report: Report) -> Self {
-        match report {
-            Report::NoUserNamespace { reason } => Self::NoUserNamespace(reason),
-            Report::NotReady(NotReady {
-                service,
-                reason,
-                log,
-            }) => Self::NotReady {
-                service,
-                reason,
-                log,
-            },
-            Report::Failed { reason } => Self::Failed(reason),
-            Report::Ready { .. } => Self::Failed("it is up".to_owned()),
-        }
-    }
 }
 
 /// A lab that has come up.
@@ -216,57 +128,77 @@ pub struct Up {
     /// Whether remains of an earlier lab of that name, whose supervisor had been killed, were
     /// cleared away first.
     pub cleared: bool,
-    /// Links whose routers, both run by the lab, do not hear each other, as `1-ff00:0:110#1 -
-    /// 1-ff00:0:111#1`.
+    /// Links whose routers, both run by the lab, have no BFD session with each other, as
+    /// `1-ff00:0:110#1 - 1-ff00:0:111#1`.
     pub dead_links: Vec<String>,
 }
 
-pub(crate) fn up(network: &Network, options: &Options) -> Result<Up, UpError> {
-    let root = Root::find();
-    let dir = LabDir::new(root.lab(&options.name)?);
-    let plan = Plan::of(network)?;
-    let left = options.no_router.iter().chain(&options.no_control);
-    for isd_as in left {
-        if network.find(*isd_as).is_none() {
-            return Err(UpError::UnknownAs(*isd_as));
-        }
-    }
-    let longest = dir.longest_socket(&plan);
-    let length = longest.as_os_str().len();
-    if length > SOCKET_PATH_MAX {
-        return Err(UpError::LongPath {
-            path: longest,
-            length,
-        });
-    }
-    let lock = root.lock(&options.name)?;
-    let settings = options.settings()?;
-    let remains = dir.path().symlink_metadata().is_ok();
-    if remains {
-        // A supervisor that is starting shares the lock: here it runs, or has ended, or was never
-        // started.
-        match dir.read_state() {
-            Ok(state) if state.is_running() => {
-                return Err(UpError::Exists(options.name.clone()));
+impl Lab {
+    /// Brings a network up. Returns once every router and control service answers; the lab then
+    /// stays until it is taken down, or its owner ends ([`Options::owner`]). What is left of a lab
+    /// of that name whose supervisor was killed is cleared away first.
+    ///
+    /// # Errors
+    /// [`UpError`].
+    pub fn up(network: &Network, options: &Options) -> Result<Up, UpError> {
+        let root = Root::find();
+        let dir = LabDir::new(root.lab(&options.name)?);
+        let plan = Plan::of(network)?;
+        check(network, options, &dir.longest_socket(&plan))?;
+        let lock = root.lock(&options.name)?;
+        let settings = options.settings()?;
+        let remains = dir.path().symlink_metadata().is_ok();
+        if remains {
+            // A supervisor that is starting shares the lock: here it runs, has ended, or was never
+            // started.
+            match dir.read_state() {
+                Ok(state) if state.is_running() => {
+                    return Err(UpError::Refused(format!(
+                        "there is a lab {0:?} already: take it down with `hawser lab down --name {0}`, or give this one another name with --name",
+                        options.name
+                    )));
+                }
+                _ => down::clear(&dir)?,
             }
-            _ => down::clear(&dir)?,
+        }
+        let written = write(&dir, &plan, network, &settings);
+        match written.and_then(|()| run(&dir, &options.program, &lock)) {
+            Ok(dead_links) => Ok(Up {
+                lab: Self {
+                    name: options.name.clone(),
+                    root,
+                    dir,
+                },
+                cleared: remains,
+                dead_links,
+            }),
+            Err(up) => match down::clear(&dir) {
+                Ok(()) => Err(up),
+                Err(down) => Err(UpError::Left {
+                    up: Box::new(up),
+                    down,
+                }),
+            },
         }
     }
-    let written = write(&dir, &plan, network, &settings);
-    match written.and_then(|()| run(&dir, &options.program, &lock)) {
-        Ok(dead_links) => Ok(Up {
-            lab: Lab::new(options.name.clone(), root, dir),
-            cleared: remains,
-            dead_links,
-        }),
-        Err(up) => match down::clear(&dir) {
-            Ok(()) => Err(up),
-            Err(down) => Err(UpError::Left {
-                up: Box::new(up),
-                down,
-            }),
-        },
+}
+
+/// Checks the options against the network, and the length of the longest socket's path.
+fn check(network: &Network, options: &Options, socket: &Path) -> Result<(), UpError> {
+    let mut by_hand = options.no_router.iter().chain(&options.no_control);
+    if let Some(isd_as) = by_hand.find(|isd_as| network.find(**isd_as).is_none()) {
+        return Err(UpError::Refused(format!(
+            "the network has no AS {isd_as}, whose router or control service is not to be run"
+        )));
     }
+    let length = socket.as_os_str().len();
+    if length > SOCKET_PATH_MAX {
+        return Err(UpError::Refused(format!(
+            "{} is {length} bytes long, and a Unix socket's path may have {SOCKET_PATH_MAX}: set XDG_RUNTIME_DIR to a shorter path, or shorten the lab's name",
+            socket.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Writes everything that the lab's processes read.
@@ -279,7 +211,7 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network, settings: &Settings) -> R
     dir.write_network(network)?;
     dir.write_settings(settings)?;
     for as_ in &plan.ases {
-        let as_dir = dir.as_dir(&as_.folder);
+        let as_dir = dir.as_dir(as_.isd_as);
         make(as_dir.path())?;
         as_dir.write_topology(&as_.topology)?;
         let random_key = || random_key().map_err(FileError::at(as_dir.path()));
@@ -288,7 +220,7 @@ fn write(dir: &LabDir, plan: &Plan, network: &Network, settings: &Settings) -> R
         as_dir.write_links(&as_.links)?;
     }
     let roles: Vec<AsRole> = network.ases.iter().map(role).collect();
-    let folder = |isd_as| dir.as_dir(&as_folder(isd_as)).path().to_owned();
+    let folder = |isd_as| dir.as_dir(isd_as).path().to_owned();
     Ok(hawser_trust::write(&roles, folder)?)
 }
 
@@ -311,7 +243,7 @@ fn role(as_: &As) -> AsRole {
     }
 }
 
-/// Starts the supervisor, and waits for its report that all runs, with the links that are dead.
+/// Starts the supervisor, and waits for its report. Returns the links that are dead.
 fn run(dir: &LabDir, program: &Path, lock: &Lock) -> Result<Vec<String>, UpError> {
     let failed = |source| UpError::Program {
         program: program.to_owned(),
@@ -322,24 +254,15 @@ fn run(dir: &LabDir, program: &Path, lock: &Lock) -> Result<Vec<String>, UpError
     let mut line = String::new();
     let report = BufReader::new(stdout)
         .read_line(&mut line)
-        .and_then(|_| Ok(serde_json::from_str(&line)?));
-    match report {
-        Ok(Report::Ready { dead_links }) => Ok(dead_links),
-        Ok(other) => Err(other.into()),
-        Err(_) => {
-            let log = tail(&dir.log()).unwrap_or_default();
-            Err(UpError::Failed(format!(
-                "its supervisor ended{}",
-                indented(&log)
-            )))
-        }
-    }
+        .and_then(|_| Ok(serde_json::from_str::<Report>(&line)?));
+    let ended = |_| StartError::Failed(format!("its supervisor ended{}", log_end(&dir.log())));
+    Ok(report.map_err(ended)??)
 }
 
-/// Starts the supervisor as a process that is nobody's child, in a session of its own, so that it
-/// outlives this one and its terminal. Its standard input is the lab's lock, which it shares until
-/// the lab is up: when this process is killed meanwhile, the next command waits until it has
-/// cleared up.
+/// Starts the supervisor as a process of which nobody is the parent, in a session of its own, so
+/// that it outlives this process and its terminal. Its standard input is the lab's lock, which it
+/// shares until the lab is up: if this process is killed meanwhile, the next command waits until
+/// the supervisor has cleared up.
 fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
     let log = File::create(dir.log())?;
     let mut command = Command::new(program);
@@ -353,12 +276,12 @@ fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
         .stdout(Stdio::piped())
         .stderr(log);
     if std::env::var_os("RUST_LOG").is_none() {
-        // For it and for the services: there is nobody to disturb.
+        // For the supervisor and its services, which log to files.
         command.env("RUST_LOG", "info");
     }
-    // SAFETY: between fork and exec it only makes system calls. The second fork is of a process
-    // with one thread; its parent leaves at once by `_exit`, running nothing that it has in common
-    // with this process.
+    // SAFETY: between fork and exec it only makes system calls. The process that forks a second
+    // time has one thread; it ends at once by `_exit`, which runs nothing that it shares with this
+    // process.
     unsafe {
         command.pre_exec(|| {
             rustix::process::setsid()?;
@@ -371,8 +294,5 @@ fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
     };
     let mut child = command.spawn()?;
     child.wait()?;
-    child
-        .stdout
-        .take()
-        .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    child.stdout.ok_or(io::ErrorKind::BrokenPipe.into())
 }

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hawser_lab::{Lab, Options, UpError};
+use hawser_lab::{Lab, Options, StartError, UpError};
 use hawser_topology::Network;
 
 use crate::support::{As, NOBODY, TestLab, kill, runs, topology};
@@ -248,9 +248,13 @@ fn a_service_that_fails_is_named_and_takes_the_lab_with_it() {
     let program = wrapper(dir.path(), fails);
     let name = format!("test-fails-{}", std::process::id());
     let network = Network::ready("fig4").unwrap();
-    match Lab::up(&network, &Options::new(&program).with_name(&name)) {
-        Err(UpError::NoUserNamespace(reason)) => eprintln!("skipped: {reason}"),
-        Err(error @ UpError::NotReady { .. }) => {
+    let options = Options {
+        name: name.clone(),
+        ..Options::new(&program)
+    };
+    match Lab::up(&network, &options) {
+        Err(UpError::Start(StartError::NoUserNamespace(reason))) => eprintln!("skipped: {reason}"),
+        Err(UpError::Start(error @ StartError::NotReady { .. })) => {
             let text = error.to_string();
             for word in ["router of 1-ff00:0:111", "exit status: 3", "no luck today"] {
                 assert!(text.contains(word), "{word:?} is not in: {text}");
@@ -269,11 +273,13 @@ fn links_that_do_not_come_up_are_named() {
     let program = wrapper(dir.path(), deaf);
     let name = format!("test-deaf-{}", std::process::id());
     let network = Network::ready("fig4").unwrap();
-    let options = Options::new(&program)
-        .with_name(&name)
-        .with_owner(std::process::id());
+    let options = Options {
+        name: name.clone(),
+        owner: Some(std::process::id()),
+        ..Options::new(&program)
+    };
     let up = match Lab::up(&network, &options) {
-        Err(UpError::NoUserNamespace(reason)) => {
+        Err(UpError::Start(StartError::NoUserNamespace(reason))) => {
             eprintln!("skipped: {reason}");
             return;
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hawser_topology::{AsTopology, IsdAsn, LinkState, Side};
+use serde::{Deserialize, Serialize};
 
 /// An Ethernet address.
 pub(crate) type Mac = [u8; 6];
@@ -12,8 +13,6 @@ pub(crate) type Mac = [u8; 6];
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AsPlan {
     pub isd_as: IsdAsn,
-    /// Name of its folder inside the lab's.
-    pub folder: String,
     /// The plain IPv4 address that every host has.
     pub host: Ipv4Addr,
     /// The address of its host where the AS speaks IPv6.
@@ -55,7 +54,7 @@ pub(crate) struct Route {
 }
 
 /// One link: a veth pair.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LinkPlan {
     pub a: EndPlan,
     pub b: EndPlan,
@@ -64,7 +63,7 @@ pub(crate) struct LinkPlan {
 }
 
 /// One end of a link: a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndPlan {
     /// Index of its AS in [`Plan::ases`].
     ///

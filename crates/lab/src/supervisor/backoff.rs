@@ -1,15 +1,16 @@
-//! How long a service that ended waits to be started again.
+//! The time until a service that has ended is started again.
 
 use std::time::Duration;
 
-/// The first wait: what was killed once is back at once.
+/// The first wait: a service that is killed once is back at once.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest wait, of a service that fails each time.
+/// The longest wait, for a service that fails each time.
 const LONGEST: Duration = Duration::from_secs(30);
-/// A service that ran for so long has started well: its next end is a new one.
+/// A service that ran for this long has started well: its waits begin anew.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// The waits of one service: doubled each time it ends soon after its start.
+/// The backoff of one service, which holds the next wait: doubled each time the service ends soon
+/// after its start.
 #[derive(Debug)]
 pub(super) struct Backoff(Duration);
 

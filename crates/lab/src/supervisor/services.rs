@@ -1,7 +1,8 @@
 //! The routers and control services of a lab, as children of its supervisor.
 
+use std::error::Error;
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -14,26 +15,24 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
 use super::backoff::Backoff;
 use super::starter::Starter;
-use super::{NotReady, PROGRAM, Report};
 use crate::dir::LabDir;
 use crate::logs::LOG_FILE;
 use crate::process::{Handle, ProcessId};
 use crate::protocol::History;
-use crate::settings::Settings;
-use crate::state::{Service, State};
-use crate::{UpError, live, reap};
+use crate::report::{PROGRAM, StartError, log_end};
+use crate::state::{Service, Settings, State};
+use crate::{live, reap};
 
-/// How long all services together may take to answer.
-const START: Duration = Duration::from_secs(30);
-/// How often a service that is starting is tried.
-const TRY: Duration = Duration::from_millis(3);
-/// How often a service that the user has started by hand is looked after.
-const BY_HAND: Duration = Duration::from_secs(1);
-/// Bytes of a log's end that are shown when its service fails.
-const TAIL: u64 = 2000;
+/// Longest time from the start of all services until the last one answers.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Interval at which a service that is starting is asked.
+const START_POLL: Duration = Duration::from_millis(3);
+/// Interval at which a service that the user has started by hand is looked for.
+const BY_HAND_POLL: Duration = Duration::from_secs(1);
 
-/// One process of an AS, or the place of one that has ended.
-struct Running {
+/// One service of an AS, and its process.
+struct Slot {
+    /// Index of the AS.
     owner: usize,
     service: Service,
     /// `router of 1-ff00:0:110`.
@@ -42,12 +41,12 @@ struct Running {
     args: Vec<OsString>,
     socket: PathBuf,
     log: PathBuf,
-    /// None when it has ended.
+    /// `None` when it has ended.
     process: Option<Process>,
     backoff: Backoff,
-    /// When it is started again; None while it runs.
+    /// When it is started again; `None` while it runs.
     due: Option<Instant>,
-    /// How it ended last.
+    /// How it ended last, if it did so by itself.
     ended: Option<String>,
     restarts: u32,
 }
@@ -58,49 +57,41 @@ struct Process {
     since: Instant,
 }
 
-pub(super) struct Services(Vec<Running>);
+pub(super) struct Services(Vec<Slot>);
 
 impl Services {
-    /// Starts all that the lab runs itself, and notes their processes in `state`.
+    /// Starts all services that the lab runs itself, and notes their processes in `state`.
     pub fn spawn(
         dir: &LabDir,
         settings: &Settings,
         state: &mut State,
         namespaces: &[NetNs],
         starter: &Starter,
-    ) -> Result<Self, Report> {
+    ) -> Result<Self, Box<dyn Error>> {
         let program = match std::env::var_os(PROGRAM) {
             Some(program) => PathBuf::from(program),
             None => std::env::current_exe()?,
         };
         let mut all = Vec::with_capacity(2 * namespaces.len());
         for (owner, as_) in state.ases.iter().enumerate() {
-            let as_dir = dir.as_dir(&as_.folder);
+            let as_dir = dir.as_dir(as_.isd_as);
             for service in as_.services() {
                 let mut args: Vec<OsString> =
                     vec![service.command().into(), "run".into(), as_dir.path().into()];
-                let socket = match service {
-                    Service::Router(index) => {
-                        if let Some(id) = as_.router_id(index) {
-                            args.extend(["--id".into(), id.into()]);
-                        }
-                        as_.router_socket(&as_dir, index)
-                    }
-                    Service::Control => {
-                        if let Some(lifetime) = settings.segment_lifetime {
-                            let lifetime = hawser_topology::format_duration(lifetime);
-                            args.extend(["--segment-lifetime".into(), lifetime.into()]);
-                        }
-                        as_dir.control_socket()
-                    }
-                };
-                all.push(Running {
+                if let Some(id) = as_.router_id(service) {
+                    args.extend(["--id".into(), id.into()]);
+                }
+                if let (Service::Control, Some(lifetime)) = (service, settings.segment_lifetime) {
+                    let lifetime = hawser_topology::format_duration(lifetime);
+                    args.extend(["--segment-lifetime".into(), lifetime.into()]);
+                }
+                all.push(Slot {
                     owner,
                     service,
                     name: as_.service_name(service),
                     program: program.clone(),
                     args,
-                    socket,
+                    socket: as_.socket(&as_dir, service),
                     log: as_.log(&as_dir, service),
                     process: None,
                     backoff: Backoff::default(),
@@ -112,18 +103,16 @@ impl Services {
         }
         for service in &mut all {
             starter.check()?;
-            let started = service.start(namespaces, state);
-            started.map_err(|e| {
-                let reason = format!("cannot start {}: {e}", program.display());
-                service.not_ready(reason)
+            service.start(namespaces, state).map_err(|e| {
+                service.not_ready(format!("cannot start {}: {e}", program.display()))
             })?;
         }
         Ok(Self(all))
     }
 
     /// Waits until each has answered on its socket.
-    pub fn wait_ready(&mut self, starter: &Starter) -> Result<(), Report> {
-        let deadline = Instant::now() + START;
+    pub fn wait_ready(&mut self, starter: &Starter) -> Result<(), Box<dyn Error>> {
+        let deadline = Instant::now() + START_TIMEOUT;
         for service in &mut self.0 {
             starter.check()?;
             service.wait_ready(deadline)?;
@@ -131,24 +120,24 @@ impl Services {
         Ok(())
     }
 
-    /// Those that have not been reaped.
+    /// The processes that have not been reaped.
     pub fn running(&self) -> impl Iterator<Item = &Handle> {
         let processes = self.0.iter().filter_map(|s| s.process.as_ref());
         processes.map(|process| &process.handle)
     }
 
-    /// When the next one is to be started again.
+    /// When the next service is due to be started again.
     pub fn next_start(&self) -> Option<Instant> {
         self.0.iter().filter_map(|s| s.due).min()
     }
 
-    /// Takes note of those that have ended.
+    /// Reaps the processes that have ended.
     pub fn reap(&mut self) -> io::Result<()> {
-        self.0.iter_mut().try_for_each(Running::reap)
+        self.0.iter_mut().try_for_each(Slot::reap)
     }
 
-    /// Takes note of those that have ended, and starts those again whose time has come. Returns
-    /// whether `state` has changed.
+    /// Reaps the processes that have ended, and starts again what is due. Returns whether `state` has
+    /// changed.
     pub fn tend(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<bool> {
         self.reap()?;
         let now = Instant::now();
@@ -159,7 +148,7 @@ impl Services {
             }
             if live::answers(&service.socket) {
                 // The user has started one by hand.
-                service.due = Some(now + BY_HAND);
+                service.due = Some(now + BY_HAND_POLL);
                 continue;
             }
             match service.start(namespaces, state) {
@@ -185,7 +174,7 @@ impl Services {
         namespaces: &[NetNs],
         state: &mut State,
     ) -> Result<(), String> {
-        let wanted = |s: &&mut Running| s.owner == owner && s.service == service;
+        let wanted = |s: &&mut Slot| s.owner == owner && s.service == service;
         let Some(service) = self.0.iter_mut().find(wanted) else {
             return Err(
                 "the lab does not run this service: restart it where it was started".into(),
@@ -205,11 +194,11 @@ impl Services {
         service.backoff = Backoff::default();
         service.ended = None;
         service.start(namespaces, state).map_err(failed)?;
-        let ready = service.wait_ready(Instant::now() + START);
-        ready.map_err(|report| UpError::from(report).to_string())
+        let ready = service.wait_ready(Instant::now() + START_TIMEOUT);
+        ready.map_err(|error| error.to_string())
     }
 
-    /// How those have fared that have ended by themselves.
+    /// The history of the services that have ended by themselves.
     pub fn histories(&self) -> Vec<History> {
         let now = Instant::now();
         self.0
@@ -227,13 +216,13 @@ impl Services {
     }
 }
 
-impl Running {
+impl Slot {
     /// Starts its process, and notes it in `state`.
     fn start(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<()> {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
         let child = start(command, &self.log, &namespaces[self.owner])?;
-        // Not reaped yet, so the number is its own even if it has ended.
+        // Not reaped yet, so that the number is its own even if it has ended.
         let process = ProcessId::of(child.id() as i32)?;
         *state.ases[self.owner].process_mut(self.service) = Some(process);
         self.process = Some(Process {
@@ -245,7 +234,7 @@ impl Running {
         Ok(())
     }
 
-    /// If it has ended, says when it is to be started again.
+    /// Reaps its process if that has ended, and sets when it is started again.
     fn reap(&mut self) -> io::Result<()> {
         let Some(process) = &mut self.process else {
             return Ok(());
@@ -263,15 +252,15 @@ impl Running {
         Ok(())
     }
 
-    fn not_ready(&self, reason: String) -> Report {
-        Report::NotReady(NotReady {
+    fn not_ready(&self, reason: String) -> StartError {
+        StartError::NotReady {
             service: self.name.clone(),
             reason,
-            log: tail(&self.log).unwrap_or_else(|e| e.to_string()),
-        })
+            log: log_end(&self.log),
+        }
     }
 
-    fn wait_ready(&mut self, deadline: Instant) -> Result<(), Report> {
+    fn wait_ready(&mut self, deadline: Instant) -> Result<(), Box<dyn Error>> {
         loop {
             let error = match self.ask() {
                 Ok(()) => return Ok(()),
@@ -279,28 +268,21 @@ impl Running {
             };
             self.reap()?;
             if let (None, Some(how)) = (&self.process, &self.ended) {
-                return Err(self.not_ready(how.clone()));
+                return Err(self.not_ready(how.clone()).into());
             }
             if Instant::now() > deadline {
-                return Err(self.not_ready(error));
+                return Err(self.not_ready(error).into());
             }
-            std::thread::sleep(TRY);
+            std::thread::sleep(START_POLL);
         }
     }
 
-    /// One question that it answers when all is well.
+    /// Asks it something that it answers once it is ready.
     fn ask(&self) -> Result<(), String> {
         match self.service {
-            Service::Router(_) => {
-                use hawser_router::live::{Reply, Request, call};
-                match call(&self.socket, &Request::Counters) {
-                    Ok(Reply::Counters(_)) => Ok(()),
-                    Ok(other) => Err(format!("it answered {other:?}")),
-                    Err(e) => Err(e.to_string()),
-                }
-            }
-            // It takes its addresses before it listens there. A question would have it read the
-            // whole network.
+            Service::Router(_) => live::counters(&self.socket).map(drop),
+            // It binds its addresses before it listens there. A request would have it read the whole
+            // network.
             Service::Control => match live::answers(&self.socket) {
                 true => Ok(()),
                 false => Err("it does not listen on its socket".to_owned()),
@@ -309,8 +291,8 @@ impl Running {
     }
 }
 
-/// Starts a service inside the namespace of its AS, to live no longer than the calling thread,
-/// which is the supervisor's only lasting one.
+/// Starts a service inside the namespace of its AS. The kernel kills it when the calling thread
+/// ends, which must therefore be the supervisor's main thread.
 fn start(mut command: Command, log: &Path, ns: &NetNs) -> io::Result<Child> {
     command.env(LOG_FILE, log);
     let log = OpenOptions::new().create(true).append(true).open(log)?;
@@ -333,43 +315,4 @@ fn start(mut command: Command, log: &Path, ns: &NetNs) -> io::Result<Child> {
         })
     };
     command.spawn()
-}
-
-/// The last lines of a log.
-pub(crate) fn tail(log: &Path) -> io::Result<String> {
-    use std::io::{Read, Seek, SeekFrom};
-    let mut file = File::open(log)?;
-    let length = file.metadata()?.len();
-    let start = length.saturating_sub(TAIL);
-    file.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes)?;
-    let text = String::from_utf8_lossy(&bytes);
-    // Cut in the middle of a line: its rest says nothing.
-    let whole = match start {
-        0 => &text,
-        _ => text.split_once('\n').map_or(&*text, |(_, rest)| rest),
-    };
-    Ok(whole.trim_end().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tail_of_a_log_is_whole_lines() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("log");
-        std::fs::write(&log, "one\ntwo\n").unwrap();
-        assert_eq!(tail(&log).unwrap(), "one\ntwo");
-        let long: String = (0..1000).map(|n| format!("line {n}\n")).collect();
-        std::fs::write(&log, long).unwrap();
-        let end = tail(&log).unwrap();
-        assert!(
-            end.starts_with("line ") && end.ends_with("line 999"),
-            "{end}"
-        );
-        assert!(end.len() < TAIL as usize);
-    }
 }

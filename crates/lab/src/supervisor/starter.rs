@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 
-use super::Report;
 use crate::dir::LabDir;
 use crate::place::Lock;
+use crate::report::Report;
 
 /// The command that started this process. It awaits a report on standard output, and shares the
 /// lab's lock, which is standard input: if it is killed, the next command on the lab waits until
@@ -17,30 +17,27 @@ pub(super) struct Starter {
     lock: Lock,
 }
 
-/// The command has ended before the lab was up.
-#[derive(Debug, thiserror::Error)]
-#[error("the command that brings the lab up has ended")]
-pub(super) struct StarterEnded;
-
 impl Starter {
     pub fn new(dir: &LabDir) -> io::Result<Self> {
         let lock = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-        // The lock is held by what is duplicated: services get none of it.
+        // Services inherit standard input, and must not hold the lock.
         rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
         Ok(Self {
             lock: Lock::inherited(dir.path(), lock),
         })
     }
 
-    /// Fails when the command has ended: then nobody wants the lab.
-    pub fn check(&self) -> Result<(), StarterEnded> {
+    /// Fails when the command has ended: then the lab is not wanted any more.
+    pub fn check(&self) -> io::Result<()> {
         let out = io::stdout();
         let mut fds = [PollFd::new(&out, PollFlags::empty())];
-        // pipe(7): the write end of a pipe that nobody reads is in error.
+        // pipe(7): the write end of a pipe whose read end is closed is in error.
         let polled = poll(&mut fds, Some(&Timespec::default()));
         let ended = polled.is_ok() && fds[0].revents().contains(PollFlags::ERR);
         match ended {
-            true => Err(StarterEnded),
+            true => Err(io::Error::other(
+                "the command that brings the lab up has ended",
+            )),
             false => Ok(()),
         }
     }
@@ -55,8 +52,8 @@ impl Starter {
         Ok(rustix::stdio::dup2_stdout(&null)?)
     }
 
-    /// Leaves the lock to the command.
-    pub fn leave(self) {
+    /// Gives up this process's share of the lock, which the command still holds.
+    pub fn release(self) {
         self.lock.leave();
     }
 }

@@ -58,16 +58,14 @@ fn ases(network: &Network, named: &[SomeAs]) -> Vec<IsdAsn> {
 /// Brings the network up, and prints its hosts.
 pub fn run(args: UpArgs) -> Result<(), Failure> {
     let network = &files::topology(&args.topology)?;
-    let mut options = Options::new(process::program()?)
-        .with_name(args.lab.name)
-        .with_no_router(ases(network, &args.no_router))
-        .with_no_control(ases(network, &args.no_control));
-    if let Some(lifetime) = args.segment_lifetime {
-        options = options.with_segment_lifetime(lifetime);
-    }
-    if let Some(pid) = args.owner {
-        options = options.with_owner(pid);
-    }
+    let options = Options {
+        name: args.lab.name,
+        program: process::program()?,
+        no_router: ases(network, &args.no_router),
+        no_control: ases(network, &args.no_control),
+        segment_lifetime: args.segment_lifetime,
+        owner: args.owner,
+    };
     let up = Lab::up(network, &options)?;
     let lab = &up.lab;
     if up.cleared {
