@@ -71,7 +71,7 @@ pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io:
 /// The addresses of a host, its routers and its control service.
 fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
     socket.configure(LOOPBACK)?;
-    socket.set_up(LOOPBACK)?;
+    socket.set_up(LOOPBACK, true)?;
     socket.add_address(LOOPBACK, as_.host.into(), 32)?;
     if let Some(host) = as_.host6 {
         socket.add_address(LOOPBACK, host.into(), 128)?;
@@ -86,14 +86,14 @@ fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
     Ok(())
 }
 
-/// Brings one end of a link up, with what the kernel forgets of a device that goes down: its IPv6
-/// address, its neighbour and the routes over it. What is there stays.
+/// Brings one end of a link up, and restores what the kernel removes when a device goes down: its
+/// IPv6 address, its neighbour and the routes over it. What exists stays.
 fn link_up(plan: &Plan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io::Result<()> {
     let (end, far) = (link.end(side), link.end(side.other()));
     let as_ = &plan.ases[end.owner];
-    making(socket.set_up(end.index), as_.isd_as, &end.device)?;
+    making(socket.set_up(end.index, true), as_.isd_as, &end.device)?;
     if let Some(address) = end.address6 {
-        let made = unless_there(socket.add_address(end.index, address.into(), LINK_PREFIX6));
+        let made = unless_exists(socket.add_address(end.index, address.into(), LINK_PREFIX6));
         making(made, as_.isd_as, format_args!("its address {address}"))?;
     }
     let plain = IpAddr::from(far.address);
@@ -117,15 +117,15 @@ fn link_up(plan: &Plan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io
     )
 }
 
-/// After half of a link came up, it is brought up again from the beginning.
-fn unless_there(made: io::Result<()>) -> io::Result<()> {
+/// Accepts an address that exists already, as when a link that is half up is brought up again.
+fn unless_exists(made: io::Result<()>) -> io::Result<()> {
     match made {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
     }
 }
 
-/// Takes both ends of a link down, or brings them up again.
+/// Sets both ends of a link up or down.
 pub(crate) fn set_link_up(
     plan: &Plan,
     namespaces: &[NetNs],
@@ -139,7 +139,7 @@ pub(crate) fn set_link_up(
         let mut socket = making(socket, isd_as, "a netlink socket")?;
         match up {
             true => link_up(plan, &plan.links[link], side, &mut socket)?,
-            false => making(socket.set_down(end.index), isd_as, &end.device)?,
+            false => making(socket.set_up(end.index, false), isd_as, &end.device)?,
         }
     }
     Ok(())

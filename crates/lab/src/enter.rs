@@ -16,18 +16,18 @@ use crate::protocol::{self, Reply, Request};
 
 /// The variable by which SCION programs find the daemon, and its value.
 const DAEMON: (&str, &str) = ("SCION_DAEMON", "127.0.0.1:30255");
-/// How long the supervisor may take, which answers commands one by one.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for the supervisor, which answers commands one by one.
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// What to say of a reply that does not fit the request.
 const INVALID_REPLY: &str =
     "the lab's supervisor sent an invalid reply: is it of another version of hawser?";
 
 impl Lab {
-    /// A command that, once started, runs inside the namespace of an AS, with the daemon's address
-    /// in its environment unless another one stands there.
+    /// A command that, once started, runs inside the namespace of an AS, with the daemon's address in
+    /// its environment unless the environment already has one.
     ///
-    /// It is started and waited for like any other; of tokio's kind it becomes by
-    /// `tokio::process::Command::from`. It ends with the lab at the latest.
+    /// It is started and waited for like any other; `tokio::process::Command::from` makes it one of
+    /// tokio's. It ends with the lab at the latest.
     ///
     /// # Errors
     /// When the lab has no such AS, or does not run.
@@ -36,9 +36,9 @@ impl Lab {
         let own = rustix::process::getpid();
         let owner = self.dir.read_settings()?.owner;
         if owner.is_some_and(|owner| owner.pid == own.as_raw_nonzero().get()) {
-            // The supervisor ends what it finds inside once this process has ended: what comes
-            // inside only after that must end by itself. SAFETY: between fork and exec it only
-            // makes a system call.
+            // When this process ends, the supervisor ends all that is inside. A child that enters
+            // only after that must end by itself. SAFETY: between fork and exec it only makes a
+            // system call.
             unsafe {
                 command.pre_exec(move || match rustix::process::getppid() == Some(own) {
                     true => Ok(()),
@@ -52,8 +52,8 @@ impl Lab {
     /// A command that runs inside the namespace of an AS.
     fn inside(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, LabError> {
         let (net, user) = self.namespaces(isd_as)?;
-        let said = command.get_envs().any(|(name, _)| name == DAEMON.0);
-        if !said && std::env::var_os(DAEMON.0).is_none() {
+        let is_set = command.get_envs().any(|(name, _)| name == DAEMON.0);
+        if !is_set && std::env::var_os(DAEMON.0).is_none() {
             command.env(DAEMON.0, DAEMON.1);
         }
         // SAFETY: between fork and exec it only makes system calls; nothing allocates or locks.
@@ -68,8 +68,8 @@ impl Lab {
         Ok(command)
     }
 
-    /// Moves this process into the namespace of an AS. Of a lab without root, user_namespaces(7)
-    /// demands that it has one thread.
+    /// Moves this process into the namespace of an AS. If the lab runs without root, the process must
+    /// have one thread (user_namespaces(7)).
     pub(crate) fn enter(&self, isd_as: IsdAsn) -> Result<(), LabError> {
         let (net, user) = self.namespaces(isd_as)?;
         user.map_or(Ok(()), |user| namespace::enter_user(user.as_fd()))
@@ -85,21 +85,19 @@ impl Lab {
     fn namespaces(&self, isd_as: IsdAsn) -> Result<(OwnedFd, Option<OwnedFd>), LabError> {
         let owner = self.dir.read_state()?.require(isd_as)?;
         let request = Request::Enter { owner };
-        let (reply, fds) = protocol::call(&self.dir.socket(), &request, PATIENCE)?;
+        let (reply, fds) = protocol::call(&self.dir.socket(), &request, TIMEOUT)?;
         let mut fds = fds.into_iter();
         let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {
             return Err(LabError::Failed(INVALID_REPLY.to_owned()));
         };
-        // From a shell inside the lab: nobody can enter where they are.
+        // A process cannot enter the user namespace that it is in, as in a shell inside the lab.
         let user = user.filter(|fd| !namespace::is_own_user(fd.as_fd()));
         Ok((net, user))
     }
 
-    /// Runs a command inside the namespace of an AS, in the place of this process: what it writes,
-    /// how it takes signals and how it ends is then all its own.
+    /// Replaces this process by a command inside the namespace of an AS (execve(2)).
     ///
-    /// Of a lab without root, user_namespaces(7) demands that this process has one thread: call it
-    /// before any other is started.
+    /// If the lab runs without root, the process must have one thread (user_namespaces(7)).
     ///
     /// # Errors
     /// Returns only when the command could not be run.

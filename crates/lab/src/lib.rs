@@ -4,17 +4,17 @@
 //! limits on both ends, a border router and a control service per AS (or several routers, where the
 //! topology names them). It can be changed while traffic crosses it, and leaves nothing behind.
 //!
-//! Everything of a lab is held by processes, none of it by files: namespaces live as long as a
-//! process is in them, devices and limits as long as their namespace, the services as long as the
-//! lab's supervisor, which starts those again that end, and itself ends with the lab's owner, if it
-//! has one. The folder of a lab only says where things are; what killed commands left is cleared
-//! away by the next one ([`Lab::sweep`]). Without root a lab has a user namespace of its own; the
-//! namespaces of the machine are never touched.
+//! A lab exists as processes, not as files: namespaces live as long as a process is in them, devices
+//! and limits as long as their namespace, the services as long as the lab's supervisor, which
+//! restarts services that end, and itself ends with the lab's owner, if it has one. The folder of a
+//! lab only describes the lab; what killed commands left is cleared away by the next command
+//! ([`Lab::sweep`]). Without root a lab has a user namespace of its own; the namespaces of the
+//! machine are never touched.
 //!
 //! Addresses: the host of the AS that the topology lists as number n has `10.0.n.1`, its first
 //! router `10.0.n.254:30042` (the next ones `.253` and below), its control service
 //! `10.0.n.254:30252`, its daemon `127.0.0.1:30255`. Links have pairs of `10.128.0.0/9`. Where the
-//! topology says `underlay: UDP/IPv6`, SCION is spoken on IPv6: hosts have `fd00:0:0:n::1`, routers
+//! topology says `underlay: UDP/IPv6`, SCION runs over IPv6: hosts have `fd00:0:0:n::1`, routers
 //! and services `fd00:0:0:n::fe` and below, links pairs of `fd00:0:1::/48`. Hosts reach each other
 //! by plain IPv4 in any case, over the fewest links, so that TCP can be measured beside SCION.
 //!

@@ -1,35 +1,29 @@
 //! Names of labs and of the folders of their ASes.
 
-/// The name a lab has when none is given.
+/// The default name of a lab.
 pub const DEFAULT_NAME: &str = "default";
 
 /// Longest accepted name. The name is part of the path of every Unix socket of the lab, which may
 /// have [`crate::place::SOCKET_PATH_MAX`] bytes in all.
 const LONGEST: usize = 32;
 
-/// A name that no lab can have.
+/// A text that is not a valid name of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no name for a lab: up to {LONGEST} of a-z, A-Z, 0-9, '-', '_' and '.', beginning with a letter or digit"
+    "{0:?} is not a name for a lab: write up to {LONGEST} of a-z, A-Z, 0-9, '-', '_' and '.', beginning with a letter or digit"
 )]
 pub struct NameError(pub String);
 
-/// Refuses what cannot be a folder's name, or would be hidden.
+/// Checks the name of a lab, which must be valid as a folder's name, and not hidden.
 ///
 /// # Errors
-/// [`NameError`] when no lab can be called that.
+/// [`NameError`] when the name is not valid.
 pub fn check(name: &str) -> Result<(), NameError> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    let good = name.len() <= LONGEST
-        && name.bytes().all(inner)
-        && name
-            .bytes()
-            .next()
-            .is_some_and(|b| b.is_ascii_alphanumeric());
-    if good {
-        Ok(())
-    } else {
-        Err(NameError(name.to_owned()))
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    match begins && name.len() <= LONGEST && name.bytes().all(inner) {
+        true => Ok(()),
+        false => Err(NameError(name.to_owned())),
     }
 }
 

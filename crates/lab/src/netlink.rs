@@ -104,21 +104,12 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Sets a device up.
-    pub fn set_up(&mut self, index: u32) -> io::Result<()> {
-        self.set_flags(index, LinkFlags::Up)
-    }
-
-    /// Sets a device down. It keeps its IPv4 addresses and loses its IPv6 addresses, neighbours and
-    /// routes.
-    pub fn set_down(&mut self, index: u32) -> io::Result<()> {
-        self.set_flags(index, LinkFlags::empty())
-    }
-
-    fn set_flags(&mut self, index: u32, flags: LinkFlags) -> io::Result<()> {
+    /// Sets a device up or down. A device that goes down keeps its IPv4 addresses and loses its IPv6
+    /// addresses, neighbours and routes.
+    pub fn set_up(&mut self, index: u32, up: bool) -> io::Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        message.header.flags = flags;
+        message.header.flags.set(LinkFlags::Up, up);
         message.header.change_mask = LinkFlags::Up;
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
@@ -126,10 +117,7 @@ impl Netlink {
     /// Gives a device an address.
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
-        message.header.family = match address {
-            IpAddr::V4(_) => AddressFamily::Inet,
-            IpAddr::V6(_) => AddressFamily::Inet6,
-        };
+        (message.header.family, _) = host_prefix(address);
         message.header.prefix_len = prefix;
         message.header.scope = AddressScope::Universe;
         message.header.index = index;
@@ -184,10 +172,7 @@ impl Netlink {
     /// count.
     pub fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: Mac) -> io::Result<()> {
         let mut message = NeighbourMessage::default();
-        message.header.family = match address {
-            IpAddr::V4(_) => AddressFamily::Inet,
-            IpAddr::V6(_) => AddressFamily::Inet6,
-        };
+        (message.header.family, _) = host_prefix(address);
         message.header.ifindex = index;
         message.header.state = NeighbourState::Permanent;
         message.attributes = vec![
@@ -249,11 +234,16 @@ fn local_route(to: IpAddr, source: IpAddr) -> RouteMessage {
     message
 }
 
-fn route(to: IpAddr, source: IpAddr, index: u32) -> RouteMessage {
-    let (address_family, destination_prefix_length) = match to {
+/// The family of an address, and the length of the prefix that is this address alone.
+fn host_prefix(address: IpAddr) -> (AddressFamily, u8) {
+    match address {
         IpAddr::V4(_) => (AddressFamily::Inet, 32),
         IpAddr::V6(_) => (AddressFamily::Inet6, 128),
-    };
+    }
+}
+
+fn route(to: IpAddr, source: IpAddr, index: u32) -> RouteMessage {
+    let (address_family, destination_prefix_length) = host_prefix(to);
     let mut message = RouteMessage::default();
     message.header = RouteHeader {
         address_family,

@@ -1,4 +1,4 @@
-//! Where labs keep their state, and the lock that keeps commands apart.
+//! The folder of all labs, and the lock that lets one command at a time work on a lab.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
@@ -10,15 +10,14 @@ use rustix::io::Errno;
 
 use crate::name::{self, NameError};
 
-/// Longest path of a Unix socket in bytes: `sun_path` of unix(7) has 108, the last one for the
-/// closing zero.
+/// Longest path of a Unix socket in bytes: `sun_path` of unix(7) has 108, of which the last is zero.
 pub(crate) const SOCKET_PATH_MAX: usize = 107;
 
-/// Why the state of labs cannot be kept or found.
+/// Why the folder of all labs cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// A wrong name.
+    /// The name of the lab is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// A folder or file cannot be used.
@@ -26,10 +25,10 @@ pub enum PlaceError {
     Io {
         /// The folder or file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A folder that another user could have put there.
+    /// A folder that another user could have made.
     #[error(
         "{path} is not a folder of your own, closed to others: remove it, or set XDG_RUNTIME_DIR to one that is", path = path.display()
     )]
@@ -64,10 +63,10 @@ impl Root {
         Self(path)
     }
 
-    /// Makes the folder, and checks that nobody else could have made it.
+    /// Makes the folder, and checks that no other user could have made it.
     fn create(&self) -> Result<(), PlaceError> {
         let uid = rustix::process::geteuid().as_raw();
-        // `hawser` (or `hawser-UID`) and `lab`: what is above is the system's.
+        // `hawser` (or `hawser-UID`) and `lab`; the folders above are the system's.
         let ours: Vec<&Path> = self.0.ancestors().take(2).collect();
         for dir in ours.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(dir) {
@@ -84,14 +83,13 @@ impl Root {
         Ok(())
     }
 
-    /// The folder of the lab of that name, whether it is there or not.
+    /// The folder of the lab of that name, whether it exists or not.
     pub fn lab(&self, name: &str) -> Result<PathBuf, PlaceError> {
         name::check(name)?;
         Ok(self.0.join(name))
     }
 
-    /// Waits for other commands on the lab of that name, and holds off the next until the lock is
-    /// dropped.
+    /// Waits for the lock of the lab of that name.
     pub fn lock(&self, name: &str) -> Result<Lock, PlaceError> {
         name::check(name)?;
         self.create()?;
@@ -125,7 +123,7 @@ impl Root {
         Ok(names)
     }
 
-    /// What is in the folder, in order.
+    /// The names of all entries of the folder, in order.
     fn entries(&self) -> Result<Vec<String>, PlaceError> {
         let entries = match std::fs::read_dir(&self.0) {
             Ok(entries) => entries,
@@ -150,8 +148,8 @@ fn root_for(uid: u32, runtime: Option<PathBuf>) -> PathBuf {
     }
 }
 
-/// The XDG specification asks that the folder belongs to the user and is open to nobody else; one
-/// that does not (left over by `su`) is not meant for us.
+/// Whether the folder is the user's. The XDG specification demands that; `su` leaves the variable at
+/// the folder of another user.
 fn is_own(dir: &Path, uid: u32) -> bool {
     dir.is_absolute()
         && dir
@@ -166,7 +164,7 @@ fn lock_file(dir: &Path) -> PathBuf {
     dir.with_file_name(format!(".{name}.lock"))
 }
 
-/// Whether to wait for a lock that someone else holds.
+/// Whether to wait for a lock that another process holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     Yes,
@@ -175,13 +173,13 @@ enum Wait {
 
 /// The lock of one lab, held until dropped; its file goes with it.
 ///
-/// It is of the open file, not of the process (flock(2)): a process that inherits the file shares
-/// the lock, and holds it when the first one has been killed.
+/// It belongs to the open file, not to the process (flock(2)): a process that inherits the file
+/// shares the lock, and holds it when the first process has been killed.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// None when the file is left to another process.
+    /// `None` when another process removes the file.
     path: Option<PathBuf>,
-    // Closing it gives the lock back.
+    // Closing it releases the lock.
     file: File,
 }
 
@@ -197,12 +195,12 @@ impl Lock {
         Self { path, file }
     }
 
-    /// For a child process to inherit.
+    /// The open file, for a child process to inherit.
     pub fn share(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Gives up this process's share; the file and the lock are left to the process that shares it.
+    /// Gives up this process's share; the process that shares the lock removes the file.
     pub fn leave(mut self) {
         self.path = None;
     }
@@ -215,8 +213,8 @@ impl Lock {
         }
     }
 
-    /// One attempt: None when someone else holds the lock, or gave it back meanwhile and removed
-    /// the file.
+    /// One attempt: `None` when another process holds the lock, or has released it meanwhile and
+    /// removed the file.
     fn acquire(path: PathBuf, wait: Wait) -> Result<Option<Self>, PlaceError> {
         let operation = match wait {
             Wait::Yes => FlockOperation::LockExclusive,
@@ -233,7 +231,7 @@ impl Lock {
             Err(Errno::WOULDBLOCK) => return Ok(None),
             other => other.map_err(|e| io_at(&path)(e.into()))?,
         }
-        // The command before us removed the file while we waited: then this lock keeps nobody off.
+        // If the previous holder has removed the file, the next command locks a new one.
         let held = file.metadata().map_err(io_at(&path))?.ino();
         let there = path.metadata().is_ok_and(|there| there.ino() == held);
         let path = Some(path);
@@ -243,8 +241,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Before the lock is given back, so that whoever waits for it sees that it is gone. Failing
-        // leaves an empty file, which does no harm.
+        // Before the lock is released, so that a process that waits for it sees that the file is
+        // gone. A failure leaves an empty file, which does no harm.
         if let Some(path) = &self.path {
             let _ = std::fs::remove_file(path);
         }

@@ -12,50 +12,22 @@ use std::collections::BTreeMap;
 use hawser_topology::{IsdAsn, Link, LinkState, Network, Side, Underlay, as_folder};
 
 pub(crate) use self::layout::{AsPlan, EndPlan, LinkPlan, Mac, Route, RouterPlan};
+use self::routes::NextHop;
 
-/// Largest IP packet of a device, headers included.
+/// Largest IP packet of a device in bytes, including headers.
 const LARGEST_PACKET: u16 = 65535;
-/// Border routers of an AS, each with an address of its own: `10.0.n.254` downwards to `10.0.n.2`.
+/// Most border routers of an AS, which have addresses of their own, from `10.0.n.254` down to
+/// `10.0.n.2`.
 const MOST_ROUTERS: usize = 253;
-/// ASes are numbered from 1; `10.n>>8.n.x` must stay below the links' range.
+/// Most ASes. They are numbered from 1, and `10.n>>8.n.x` must stay below the links' range.
 const MOST_ASES: usize = 0x7fff;
-/// Pairs of addresses in `10.128.0.0/9`, the links' range.
+/// Most links: pairs of addresses in their range, `10.128.0.0/9`.
 const MOST_LINKS: usize = 1 << 22;
 
-/// A network that cannot be laid out.
+/// A network that cannot be laid out: names the part and the bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// More ASes than addresses for them.
-    #[error("{0} ASes are more than a lab has addresses for ({MOST_ASES})")]
-    Ases(usize),
-    /// More links than addresses for them.
-    #[error("{0} links are more than a lab has addresses for ({MOST_LINKS})")]
-    Links(usize),
-    /// More border routers in an AS than addresses for them.
-    #[error(
-        "AS {isd_as}: {count} border routers are more than a lab has addresses for ({MOST_ROUTERS})"
-    )]
-    Routers {
-        /// The AS.
-        isd_as: IsdAsn,
-        /// How many it has.
-        count: usize,
-    },
-    /// A link that ends in an AS which is not there.
-    #[error("a link names the AS {0}, which the network does not have")]
-    UnknownAs(IsdAsn),
-    /// An MTU above what a packet of the underlay carries.
-    #[error("link {link}: mtu {mtu} is too large: at most {largest} bytes fit into the underlay")]
-    Mtu {
-        /// The link, as `a - b`.
-        link: String,
-        /// Its MTU in bytes.
-        mtu: u16,
-        /// What fits, in bytes.
-        largest: u16,
-    },
-}
+#[error("{0}")]
+pub struct PlanError(String);
 
 /// Everything that is made of a network.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,18 +36,14 @@ pub(crate) struct Plan {
     pub links: Vec<LinkPlan>,
 }
 
-/// First device number used: above `lo` and the fallback tunnels that some kernels put into every
+/// Lowest device index used: above `lo` and the fallback tunnels that some kernels put into every
 /// new namespace.
 const FIRST_INDEX: u32 = 1000;
 
 impl Plan {
     pub fn of(network: &Network) -> Result<Self, PlanError> {
-        if network.ases.len() > MOST_ASES {
-            return Err(PlanError::Ases(network.ases.len()));
-        }
-        if network.links.len() > MOST_LINKS {
-            return Err(PlanError::Links(network.links.len()));
-        }
+        check_count("", network.ases.len(), "ASes", MOST_ASES)?;
+        check_count("", network.links.len(), "links", MOST_LINKS)?;
         let number: BTreeMap<IsdAsn, usize> = (0..)
             .zip(&network.ases)
             .map(|(i, a)| (a.isd_as, i))
@@ -84,31 +52,23 @@ impl Plan {
             .zip(&network.links)
             .map(|(i, link)| link_plan(i, link, &number))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut next_hops = routes::next_hops(network.ases.len(), &links).into_iter();
+        let next_hops = routes::next_hops(network.ases.len(), &links);
+        let route = |hop: NextHop| {
+            let link = &links[hop.link];
+            Route {
+                to: address::host(hop.to),
+                via: link.end(hop.side.other()).address,
+                index: link.end(hop.side).index,
+            }
+        };
         let ases = (0..)
-            .zip(&network.ases)
-            .map(|(i, as_)| {
-                let routes = next_hops
-                    .next()
-                    .unwrap_or_default()
-                    .into_iter()
-                    .map(|hop| {
-                        let link = &links[hop.link];
-                        Route {
-                            to: address::host(hop.to),
-                            via: link.end(hop.side.other()).address,
-                            index: link.end(hop.side).index,
-                        }
-                    })
-                    .collect();
+            .zip(network.ases.iter().zip(next_hops))
+            .map(|(i, (as_, hops))| {
                 let routers = routers(network, i)?;
                 Ok(AsPlan {
                     isd_as: as_.isd_as,
                     host: address::host(i),
-                    host6: match as_.underlay {
-                        Underlay::Ipv4 => None,
-                        Underlay::Ipv6 => Some(address::host6(i)),
-                    },
+                    host6: (as_.underlay == Underlay::Ipv6).then(|| address::host6(i)),
                     topology: files::topology(network, &links, i, &routers),
                     routers,
                     links: network
@@ -118,7 +78,7 @@ impl Plan {
                             (link.end(side).id, LinkState { up: true, shape })
                         })
                         .collect(),
-                    routes,
+                    routes: hops.into_iter().map(route).collect(),
                 })
             })
             .collect::<Result<_, _>>()?;
@@ -126,19 +86,24 @@ impl Plan {
     }
 }
 
+/// Checks that there are addresses for `count` things.
+fn check_count(name: &str, count: usize, things: &str, most: usize) -> Result<(), PlanError> {
+    match count > most {
+        true => Err(PlanError(format!(
+            "{name}{count} {things} are more than a lab has addresses for ({most})"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// The border routers of the AS at `index`.
 fn routers(network: &Network, index: usize) -> Result<Vec<RouterPlan>, PlanError> {
     let as_ = &network.ases[index];
     let folder = as_folder(as_.isd_as);
-    // Without a link it has one that nothing passes: its control service is then an AS like any
-    // other.
+    // An AS without links has one router, which no packet passes, so that all ASes are alike.
     let count = network.routers(as_.isd_as).len().max(1);
-    if count > MOST_ROUTERS {
-        return Err(PlanError::Routers {
-            isd_as: as_.isd_as,
-            count,
-        });
-    }
+    let name = format!("AS {}: ", as_.isd_as);
+    check_count(&name, count, "border routers", MOST_ROUTERS)?;
     let router = |i| RouterPlan {
         name: format!("br{folder}-{}", i + 1),
         address: address::service(index, i, as_.underlay),
@@ -149,26 +114,25 @@ fn routers(network: &Network, index: usize) -> Result<Vec<RouterPlan>, PlanError
 fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<LinkPlan, PlanError> {
     let largest = LARGEST_PACKET - link.underlay.headers();
     if link.mtu > largest {
-        return Err(PlanError::Mtu {
-            link: format!("{} - {}", link.a, link.b),
-            mtu: link.mtu,
-            largest,
-        });
+        return Err(PlanError(format!(
+            "link {} - {}: mtu {} is too large: at most {largest} bytes fit into the underlay",
+            link.a, link.b, link.mtu
+        )));
     }
     let end = |side: Side| {
         let end = link.end(side);
-        let owner = number
-            .get(&end.isd_as)
-            .ok_or(PlanError::UnknownAs(end.isd_as))?;
+        let Some(&owner) = number.get(&end.isd_as) else {
+            return Err(PlanError(format!(
+                "a link names the AS {}, which the network does not have",
+                end.isd_as
+            )));
+        };
         Ok(EndPlan {
-            owner: *owner,
+            owner,
             device: format!("if{}", end.id),
             index: FIRST_INDEX + u32::from(end.id),
             address: address::link(i, side),
-            address6: match link.underlay {
-                Underlay::Ipv4 => None,
-                Underlay::Ipv6 => Some(address::link6(i, side)),
-            },
+            address6: (link.underlay == Underlay::Ipv6).then(|| address::link6(i, side)),
             mac: address::mac(i, side),
         })
     };
@@ -179,7 +143,7 @@ fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<Li
     })
 }
 
-/// The links, as indices into `network.links`, that plain IP takes from one AS to another in a lab
+/// The links, as indices into `network.links`, of the plain-IP route from one AS to another in a lab
 /// of `network`; `None` when there is no route, or no lab can be made of the network.
 pub fn ip_route(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Vec<usize>> {
     let plan = Plan::of(network).ok()?;

@@ -1,4 +1,4 @@
-//! Processes that are known by more than a number that the system may reuse.
+//! Processes, identified by more than a number, which the system may reuse.
 
 use std::io;
 use std::time::Instant;
@@ -9,15 +9,16 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
-/// A process, safe against its number being given to another: the pair is unique from boot to boot.
+/// The identity of a process: the pair is unique from boot to boot, even when the system reuses the
+/// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pub pid: i32,
-    /// When it started, in clock ticks since boot: field 22 of proc_pid_stat(5).
+    /// Its start time in clock ticks since boot: field 22 of proc_pid_stat(5).
     pub started: u64,
 }
 
-/// What `/proc/PID/stat` tells.
+/// The parts of `/proc/PID/stat` that are used here.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     zombie: bool,
@@ -36,7 +37,7 @@ impl ProcessId {
         Self::of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
-    /// Whether it runs. One that has ended and waits for its parent does not.
+    /// Whether it runs. A zombie does not.
     pub fn is_alive(&self) -> bool {
         read_stat(self.pid).is_ok_and(|stat| !stat.zombie && stat.started == self.started)
     }
@@ -49,7 +50,7 @@ impl ProcessId {
         self.is_alive().then_some(pages * page)
     }
 
-    /// A handle that stays with this process, if it still runs.
+    /// A handle on this process, if it still runs.
     pub fn open(&self) -> io::Result<Option<Handle>> {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return Ok(None);
@@ -59,23 +60,23 @@ impl ProcessId {
             Err(Errno::SRCH) => return Ok(None),
             Err(e) => return Err(e.into()),
         };
-        // After opening: the number cannot change hands between the two.
+        // Checked after opening, so that the handle is not one on a process that has reused the number.
         Ok(self.is_alive().then_some(Handle(fd)))
     }
 }
 
-/// A running process that can be signalled and waited for without a race.
+/// A process that can be signalled and waited for without a race (pidfd_open(2)).
 #[derive(Debug)]
 pub(crate) struct Handle(OwnedFd);
 
 impl Handle {
-    /// A handle on a child that has not been reaped; it may have ended.
+    /// A handle on a child that has not been reaped, even if it has ended.
     pub fn of_child(child: ProcessId) -> io::Result<Self> {
         let pid = Pid::from_raw(child.pid).ok_or(io::ErrorKind::NotFound)?;
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// Sends a signal; one that has ended is no error.
+    /// Sends a signal; does nothing when the process has ended.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.0, signal) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
@@ -83,7 +84,7 @@ impl Handle {
         }
     }
 
-    /// Waits until it has ended; false when `deadline` came first.
+    /// Waits until the process has ended; false when it has not by the deadline.
     pub fn wait_until(&self, deadline: Instant) -> io::Result<bool> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -116,8 +117,8 @@ pub(crate) fn all() -> io::Result<Vec<i32>> {
     Ok(pids)
 }
 
-/// Differs from boot to boot: start times count from boot, so that after the next one they say
-/// nothing.
+/// A number of the current boot. Start times count from boot, so that they identify a process only
+/// within one.
 pub(crate) fn boot_id() -> io::Result<String> {
     Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?
         .trim()
@@ -132,8 +133,8 @@ fn read_stat(pid: i32) -> io::Result<Stat> {
     })
 }
 
-/// The second field is the program's name in brackets and may hold anything, brackets and spaces
-/// too; the rest begins after the last one.
+/// The second field is the program's name in brackets, which may contain brackets and spaces itself:
+/// the other fields follow the last closing bracket.
 fn parse_stat(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! Ending processes for good.
+//! Ending processes.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use rustix::process::Signal;
 
 use crate::process::{self, Handle, ProcessId};
 
-/// How long a process has to end by itself after SIGTERM.
+/// Time that a process has to end by itself after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a process may take to go after SIGKILL: it is writing out memory, or hangs in the
+/// Longest wait for a process to end after SIGKILL: it may be writing out memory, or wait in the
 /// kernel.
-const KILL: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a process is known to be inside a namespace.
+/// What identifies a namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// By the inode: the caller holds the namespaces, so that no other has it.
+    /// Its inode: the caller holds the namespaces, so that no other can have it.
     Held,
-    /// By the cookie: the namespaces may have gone, and others may have their inodes.
+    /// Its cookie: the namespaces may be gone, and others may have their inodes.
     Cookie,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn inside(namespaces: &[NetNsId], certainty: Certainty) -> io::Result
             let sure = certainty == Certainty::Held || namespace::cookie_of(pid)? == id.cookie;
             sure.then_some(())
         };
-        // The handle first: what is then seen of the number is its process's.
+        // Once the handle is open, the number is that of its process.
         let Ok(process) = ProcessId::of(pid) else {
             continue;
         };
@@ -47,7 +47,7 @@ pub(crate) fn inside(namespaces: &[NetNsId], certainty: Certainty) -> io::Result
     Ok(found)
 }
 
-/// Handles on those of the processes that still run.
+/// Opens handles on those of the processes that still run.
 pub(crate) fn open(processes: impl IntoIterator<Item = ProcessId>) -> io::Result<Vec<Handle>> {
     processes
         .into_iter()
@@ -55,10 +55,10 @@ pub(crate) fn open(processes: impl IntoIterator<Item = ProcessId>) -> io::Result
         .collect()
 }
 
-/// Ends processes: asks with SIGTERM, then kills. Returns once all have gone.
+/// Ends processes, by SIGTERM first and SIGKILL later. Returns once all have ended.
 pub(crate) fn end(handles: &[Handle]) -> io::Result<()> {
-    for (signal, patience) in [(Signal::TERM, GRACE), (Signal::KILL, KILL)] {
-        let deadline = Instant::now() + patience;
+    for (signal, timeout) in [(Signal::TERM, GRACE), (Signal::KILL, KILL_TIMEOUT)] {
+        let deadline = Instant::now() + timeout;
         let mut left = false;
         for handle in handles {
             handle.signal(signal)?;
@@ -76,10 +76,10 @@ pub(crate) fn end(handles: &[Handle]) -> io::Result<()> {
     ))
 }
 
-/// Ends everything inside the given namespaces, what it starts meanwhile too.
+/// Ends all processes inside the given namespaces, including those that they start meanwhile.
 pub(crate) fn clear(namespaces: &[NetNsId], certainty: Certainty) -> io::Result<()> {
-    // Each round is whatever the last one's processes started while it ran; a program that keeps
-    // ahead of SIGKILL for this many is hostile.
+    // Each round ends what was started during the round before. A program that outruns SIGKILL for
+    // this many rounds is hostile.
     const ROUNDS: usize = 20;
     for _ in 0..ROUNDS {
         let handles = inside(namespaces, certainty)?;

@@ -9,11 +9,11 @@ use crate::error::LabError;
 use crate::protocol::{self, Request};
 use crate::state::{AsState, Service};
 
-/// How long the supervisor may take to end one service, which has two seconds to go by itself, and
-/// to see the new one ready.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait for the supervisor to end a service, which has two seconds to end by itself, and for
+/// the new one to be ready.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Which services of an AS are meant.
+/// A choice among the services of an AS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestartOf {
     /// All that the lab runs.
@@ -39,14 +39,14 @@ impl Lab {
         let mut restarted = Vec::new();
         for service in services(as_, which)? {
             let request = Request::Restart { owner, service };
-            protocol::call(&self.dir.socket(), &request, PATIENCE)?;
+            protocol::call(&self.dir.socket(), &request, TIMEOUT)?;
             restarted.push(as_.service_name(service));
         }
         Ok(restarted)
     }
 }
 
-/// The services that the lab runs among those meant; at least one.
+/// The chosen services that the lab runs; at least one.
 fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, LabError> {
     let isd_as = as_.isd_as;
     let named = |name: &String| as_.routers.iter().position(|router| router.name == *name);
@@ -63,14 +63,14 @@ fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, LabError> 
         },
         _ => None,
     };
-    let meant = |service: &Service| match (which, service) {
+    let is_chosen = |service: &Service| match (which, service) {
         (RestartOf::All, _) => true,
         (RestartOf::Control, service) => *service == Service::Control,
         (RestartOf::Routers, service) => *service != Service::Control,
         (RestartOf::Router(_), Service::Router(index)) => only == Some(*index),
         (RestartOf::Router(_), Service::Control) => false,
     };
-    let services: Vec<_> = as_.services().into_iter().filter(meant).collect();
+    let services: Vec<_> = as_.services().into_iter().filter(is_chosen).collect();
     if services.is_empty() {
         let service = match which {
             RestartOf::All => "router and no control service",

@@ -3,17 +3,19 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::Frame;
+/// Longest part of a frame that is kept, in bytes: more than the largest super-packet of
+/// segmentation offload, and what tcpdump keeps.
+pub const SNAP_LENGTH: u32 = 262_144;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// By which a reader tells the byte order.
+/// Shows a reader the byte order.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// LINKTYPE_ETHERNET.
 const ETHERNET: u16 = 1;
-/// A section whose length is not known beforehand.
+/// The length of a section that is not known beforehand.
 const UNKNOWN_LENGTH: u64 = u64::MAX;
 
 const OPT_COMMENT: u16 = 1;
@@ -25,7 +27,20 @@ const EPB_FLAGS: u16 = 2;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
 
-/// What a capture is of.
+/// One frame as it crossed a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Time since the beginning of 1970.
+    pub time: Duration,
+    /// Whether the interface sent it; otherwise it received it.
+    pub outgoing: bool,
+    /// Its length in bytes; what exceeds [`SNAP_LENGTH`] is cut off.
+    pub length: u32,
+    /// The Ethernet frame, without its checksum.
+    pub data: &'a [u8],
+}
+
+/// The interface at which a capture is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureInterface {
     /// The device in the AS's namespace.
@@ -40,21 +55,21 @@ pub struct CaptureInterface {
 #[derive(Debug)]
 pub struct CaptureWriter<W> {
     to: W,
-    /// Bytes of a frame that are kept.
-    most: u32,
+    /// Longest part of a frame that is kept, in bytes.
+    snap_length: u32,
     frames: u64,
     block: Vec<u8>,
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Begins a file that keeps up to `most` bytes of each frame.
+    /// Begins a file that keeps up to `snap_length` bytes of each frame.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn new(to: W, interface: &CaptureInterface, most: u32) -> io::Result<Self> {
+    pub fn new(to: W, interface: &CaptureInterface, snap_length: u32) -> io::Result<Self> {
         let mut writer = Self {
             to,
-            most,
+            snap_length,
             frames: 0,
             block: Vec::new(),
         };
@@ -70,14 +85,14 @@ impl<W: Write> CaptureWriter<W> {
         writer.write(INTERFACE_DESCRIPTION, |block| {
             block.extend(ETHERNET.to_le_bytes());
             block.extend([0; 2]);
-            block.extend(most.to_le_bytes());
+            block.extend(snap_length.to_le_bytes());
             let CaptureInterface { device, near, far } = interface;
             option(block, IF_NAME, near.as_bytes());
             let description = format!("{near} ({device})");
             option(block, IF_DESCRIPTION, description.as_bytes());
             let comment = format!("SCION link {near} to {far}, captured at {near}");
             option(block, OPT_COMMENT, comment.as_bytes());
-            // Ten to the power of minus nine.
+            // Times are in units of ten to the power of minus nine seconds.
             option(block, IF_TSRESOL, &[9]);
             end_options(block);
         })?;
@@ -90,7 +105,7 @@ impl<W: Write> CaptureWriter<W> {
     /// When it cannot be written.
     pub fn frame(&mut self, frame: &Frame<'_>) -> io::Result<()> {
         self.frames += 1;
-        let data = &frame.data[..frame.data.len().min(self.most as usize)];
+        let data = &frame.data[..frame.data.len().min(self.snap_length as usize)];
         self.write(ENHANCED_PACKET, |block| {
             block.extend(0u32.to_le_bytes());
             time(block, frame.time);
@@ -105,12 +120,12 @@ impl<W: Write> CaptureWriter<W> {
         })
     }
 
-    /// How many frames were written.
+    /// Number of frames written.
     pub fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// Hands on what is buffered.
+    /// Flushes the writer below.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -118,7 +133,7 @@ impl<W: Write> CaptureWriter<W> {
         self.to.flush()
     }
 
-    /// Ends the file with how many frames came and how many were lost.
+    /// Ends the file with statistics: the time, and the number of frames that the kernel dropped.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -167,7 +182,7 @@ fn end_options(block: &mut Vec<u8>) {
     block.extend([0; 4]);
 }
 
-/// Everything begins at a multiple of four bytes.
+/// Pads to a multiple of four bytes.
 fn pad(block: &mut Vec<u8>) {
     block.resize(block.len().next_multiple_of(4), 0);
 }
@@ -176,7 +191,6 @@ fn pad(block: &mut Vec<u8>) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::SNAP_LENGTH;
     use super::*;
 
     fn interface() -> CaptureInterface {

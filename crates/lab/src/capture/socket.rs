@@ -1,35 +1,42 @@
-//! A packet socket of packet(7) on one device.
+//! Captures, by a packet socket of packet(7) on one device.
 
 use std::time::Duration;
 use std::{io, mem};
 
 use hawser_kernel::socket;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
-use super::{Frame, SNAP_LENGTH};
+use super::pcapng::{CaptureInterface, Frame, SNAP_LENGTH};
 
-/// Bytes of frames that may wait to be read; the kernel gives less where it must.
+/// Wanted size of the receive buffer in bytes; the kernel may give less.
 const BUFFER: usize = 64 << 20;
 
-/// Room for the one control message that is asked for, in bytes, and more.
+/// Space for control messages in bytes: more than the one that is asked for.
 const CONTROL: usize = 128;
 
+/// A capture at one end of a link, of both directions.
+///
+/// Frames that the interface sends are seen after the link's limit and delay, those that it
+/// receives as they arrive. A super-packet of segmentation offload is one frame.
 #[derive(Debug)]
-pub(super) struct PacketSocket {
+pub struct Capture {
+    /// Where it is made.
+    pub interface: CaptureInterface,
     fd: OwnedFd,
     buffer: Vec<u8>,
-    /// The sum of what was read: reading PACKET_STATISTICS sets it to zero.
+    /// The sum of the values read so far: each read of PACKET_STATISTICS resets the counter.
     dropped: u64,
 }
 
-impl PacketSocket {
-    /// Listens at a device of the calling thread's network namespace.
-    pub fn open(device: &str) -> io::Result<Self> {
-        // No protocol yet: nothing arrives before all is set.
+impl Capture {
+    /// Begins to capture at a device of the calling thread's network namespace.
+    pub(super) fn open(interface: CaptureInterface) -> io::Result<Self> {
+        // Without a protocol, so that nothing arrives before all options are set.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
-        let index = netdevice::name_to_index(&fd, device)?;
+        let index = netdevice::name_to_index(&fd, &interface.device)?;
         socket::set_receive_buffer(&fd, BUFFER)?;
         socket::set_option(&fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
         // SAFETY: all zeros is a valid sockaddr_ll.
@@ -49,14 +56,18 @@ impl PacketSocket {
             return Err(io::Error::last_os_error());
         }
         Ok(Self {
+            interface,
             fd,
             buffer: vec![0; SNAP_LENGTH as usize],
             dropped: 0,
         })
     }
 
-    /// The next frame; `None` when none waits.
-    pub fn receive(&mut self) -> io::Result<Option<Frame<'_>>> {
+    /// The next frame; `None` when no frame waits.
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn next_frame(&mut self) -> io::Result<Option<Frame<'_>>> {
         let mut control = [0u64; CONTROL / 8];
         // SAFETY: all zeros is a valid sockaddr_ll.
         let mut from: libc::sockaddr_ll = unsafe { mem::zeroed() };
@@ -82,7 +93,7 @@ impl PacketSocket {
             }
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
-                // The link went down: reported once, and frames arrive again once it is up.
+                // The link went down: reported once; frames arrive again when it is up.
                 Some(libc::EINTR | libc::ENETDOWN) => {}
                 _ if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 _ => return Err(error),
@@ -96,7 +107,23 @@ impl PacketSocket {
         }))
     }
 
-    /// Frames dropped so far for want of room.
+    /// Waits until a frame waits, or `stop` can be read: false in the latter case.
+    ///
+    /// # Errors
+    /// When poll(2) fails.
+    pub fn wait(&self, stop: BorrowedFd<'_>) -> io::Result<bool> {
+        let mut fds = [
+            PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            PollFd::new(&self.fd, PollFlags::IN),
+        ];
+        rustix::io::retry_on_intr(|| poll(&mut fds, None))?;
+        Ok(fds[0].revents().is_empty())
+    }
+
+    /// Number of frames that the kernel has dropped so far because the receive buffer was full.
+    ///
+    /// # Errors
+    /// When the kernel does not report it.
     pub fn dropped(&mut self) -> io::Result<u64> {
         // struct tpacket_stats: two numbers, of packets and of drops.
         let statistics: [u8; 8] =
@@ -105,14 +132,9 @@ impl PacketSocket {
         self.dropped += u64::from(u32::from_ne_bytes(drops));
         Ok(self.dropped)
     }
-
-    /// The descriptor to wait for frames by.
-    pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
 }
 
-/// When the kernel saw the frame.
+/// The time at which the kernel saw the frame.
 fn time_of(message: &libc::msghdr) -> Option<Duration> {
     let (level, kind) = (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
     // SAFETY: recvmsg has filled the message in; a timespec is integers only.

@@ -1,4 +1,4 @@
-//! A log that cannot fill a disk.
+//! A log of bounded size.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::fd::AsFd;
 
-/// Bytes of a log; as many again are kept of what it held before. Small: of a lab of root the logs
-/// lie in `/run`, which is memory.
+/// Largest size of a log in bytes; as much again is kept of earlier lines. Small, because the logs of
+/// root's labs are in `/run`, which is memory.
 pub const LOG_LIMIT: u64 = 512 << 10;
 
-/// The environment variable that names the file which standard error of a process of a lab goes to.
+/// The environment variable that names the file to which a lab's process writes standard error.
 pub(crate) const LOG_FILE: &str = "HAWSER_LOG_FILE";
 
-/// Standard error of a process of a lab, which goes to a file. When the file is full it is put
-/// aside as `FILE.1`, in place of the one before, and a new one is begun.
+/// Standard error of a process of a lab, which is a file. When the file is full it is renamed to
+/// `FILE.1`, which replaces the previous one, and a new file is begun.
 #[derive(Debug)]
 pub struct BoundedLog {
     path: PathBuf,
@@ -26,7 +26,7 @@ pub struct BoundedLog {
 }
 
 impl BoundedLog {
-    /// The log of this process; none where it is no process of a lab.
+    /// The log of this process; `None` where it is not a process of a lab.
     pub fn of_this_process() -> Option<Self> {
         let path = PathBuf::from(std::env::var_os(LOG_FILE)?);
         let mut log = Self::open(&path, LOG_LIMIT).ok()?;
@@ -46,7 +46,7 @@ impl BoundedLog {
     }
 
     fn begin_anew(&mut self) -> io::Result<()> {
-        // Counted from here in any case: what fails now fails again, and a line a try is enough.
+        // Also if the rest fails: it would fail again, and is tried once per full file only.
         self.length = 0;
         std::fs::rename(&self.path, aside(&self.path))?;
         self.file = append(&self.path)?;
@@ -60,7 +60,7 @@ impl BoundedLog {
 impl Write for BoundedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.length > 0 && self.length + bytes.len() as u64 > self.limit {
-            // Where that fails the lab's folder is being removed, and the log with it.
+            // Where that fails, the lab's folder is being removed, and the log with it.
             let _ = self.begin_anew();
         }
         let written = self.file.write(bytes)?;
@@ -77,7 +77,7 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Where a log goes that is full.
+/// The name of a full log.
 pub(super) fn aside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");

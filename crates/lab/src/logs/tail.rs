@@ -1,4 +1,4 @@
-//! Reading a log as it grows and is put aside.
+//! Reading a log as it grows and is renamed when it is full.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ pub(super) struct Tail {
     file: Option<File>,
     /// The beginning of a line that has no end yet.
     part: Vec<u8>,
-    /// Of the last line that had one.
+    /// The time of the last line that had one.
     time: String,
 }
 
@@ -25,7 +25,7 @@ impl Tail {
     pub fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            // What it held before; mostly there is no such file.
+            // Earlier lines; mostly there is no such file.
             file: File::open(aside(path)).ok(),
             part: Vec::new(),
             time: String::new(),
@@ -40,7 +40,7 @@ impl Tail {
                 file.read_to_end(&mut bytes)?;
             }
             let there = match File::open(&self.path) {
-                // Not begun yet, or just put aside.
+                // Not begun yet, or just renamed.
                 Err(e) if e.kind() == ErrorKind::NotFound => break,
                 opened => opened?,
             };
@@ -53,8 +53,8 @@ impl Tail {
                     }
                     break;
                 }
-                // Another: of the old one the rest has just been read, but for what was written
-                // since.
+                // Another file: what was written to the old one since the last read is still to be
+                // read.
                 Some(file) => {
                     file.read_to_end(&mut bytes)?;
                     self.file = Some(there);
@@ -91,7 +91,7 @@ fn same(one: &File, other: &File) -> io::Result<bool> {
 }
 
 /// The time at the beginning of a line, as `tracing` writes it: `2026-01-31T12:34:56.123456Z`. All
-/// of one length, so that they are compared as texts.
+/// times have the same length, so that they can be compared as texts.
 fn time_of(line: &str) -> Option<&str> {
     const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd.ddddddZ";
     let time = line.get(..SHAPE.len())?;

@@ -31,7 +31,7 @@ fn pair() -> Option<(NetNs, NetNs)> {
             let mut link = Netlink::open().unwrap();
             let host = Ipv4Addr::new(10, 0, n, 1);
             link.configure(LOOPBACK).unwrap();
-            link.set_up(LOOPBACK).unwrap();
+            link.set_up(LOOPBACK, true).unwrap();
             link.add_address(LOOPBACK, host.into(), 32).unwrap();
             link.add_local(Ipv4Addr::new(10, 0, n, 254), host).unwrap();
             let host6: Ipv6Addr = format!("fd00:0:0:{n}::1").parse().unwrap();
@@ -39,7 +39,7 @@ fn pair() -> Option<(NetNs, NetNs)> {
             let service: Ipv6Addr = format!("fd00:0:0:{n}::fe").parse().unwrap();
             link.add_local6(service, host6).unwrap();
             link.configure(index).unwrap();
-            link.set_up(index).unwrap();
+            link.set_up(index, true).unwrap();
             let end = |n| Ipv4Addr::new(10, 128, 0, n - 1);
             link.add_address(index, end(n).into(), 31).unwrap();
             let end6: IpAddr = format!("fd00:0:1::{}", n - 1).parse().unwrap();

@@ -8,13 +8,13 @@ use super::layout::Mac;
 
 /// Last byte of a host's address.
 const HOST: u8 = 1;
-/// Last byte of the first border router's address, which the control service has too. The second is
-/// one below, and so on.
+/// Last byte of the first border router's address, which is the control service's, too. Each further
+/// router has one less.
 const SERVICE: u8 = 254;
 /// `10.128.0.0/9`: the links.
 const LINKS: u32 = 0x0a80_0000;
-/// `fd00::/64`: the ASes, a /64 each (RFC 4193, with a global id of zero: what is in a lab's
-/// namespaces meets no other network).
+/// `fd00::/64`: the ASes, a /64 each (RFC 4193; with a global id of zero, since a lab's namespaces
+/// have no connection to other networks).
 const ASES6: u128 = 0xfd00 << 112;
 /// `fd00:0:1::/48`: the links.
 const LINKS6: u128 = ASES6 + (1 << 80);
@@ -31,7 +31,7 @@ pub(super) fn host6(index: usize) -> Ipv6Addr {
 
 /// The address of a border router, counted from 0, of the AS at `index`.
 pub(super) fn service(index: usize, router: usize, underlay: Underlay) -> IpAddr {
-    // The plan has no more routers than that leaves room for.
+    // The plan has at most `MOST_ROUTERS`.
     let last = SERVICE - router as u8;
     match underlay {
         Underlay::Ipv4 => inside(index, last).into(),
@@ -59,8 +59,8 @@ pub(super) fn link6(index: u32, side: Side) -> Ipv6Addr {
     Ipv6Addr::from(LINKS6 + u128::from(of_pair(index, side)))
 }
 
-/// The Ethernet address of one end of the link at `index`: locally administered (IEEE 802, 8.4),
-/// which no card has.
+/// The Ethernet address of one end of the link at `index`: locally administered (IEEE 802, 8.4), so
+/// that no card has it.
 pub(super) fn mac(index: u32, side: Side) -> Mac {
     let [a, b, c, d] = of_pair(index, side).to_be_bytes();
     [0x02, 0x68, a, b, c, d]

@@ -32,7 +32,7 @@ pub(super) fn topology(
             interfaces: BTreeMap::new(),
         })
         .collect();
-    // By the letters of the topology file, in the plan's order.
+    // The routers' letters in the topology file, in the plan's order.
     let letters = network.routers(as_.isd_as);
     for (link, plan) in network.links.iter().zip(links) {
         for side in [Side::A, Side::B] {
@@ -59,10 +59,9 @@ pub(super) fn topology(
     }
     let name = format!("cs{}-1", as_folder(as_.isd_as));
     // The plan gives every AS a router.
-    let control_service: BTreeMap<_, _> = routers
-        .first()
-        .map(|router| (name, SocketAddr::from((router.address, CONTROL_PORT))))
-        .into_iter()
+    let first = routers.iter().take(1);
+    let control_service: BTreeMap<_, _> = first
+        .map(|router| (name.clone(), (router.address, CONTROL_PORT).into()))
         .collect();
     AsTopology {
         isd_as: as_.isd_as,
@@ -79,7 +78,7 @@ pub(super) fn topology(
     }
 }
 
-/// What the far end is to the AS on `side`.
+/// The role of the far AS towards the AS on `side`.
 fn link_to(kind: LinkKind, side: Side) -> LinkTo {
     match (kind, side) {
         (LinkKind::Core, _) => LinkTo::Core,

@@ -1,4 +1,4 @@
-//! What a plan consists of.
+//! The parts of a plan.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,7 +15,7 @@ pub(crate) struct AsPlan {
     pub isd_as: IsdAsn,
     /// The plain IPv4 address that every host has.
     pub host: Ipv4Addr,
-    /// The address of its host where the AS speaks IPv6.
+    /// The address of its host where the AS's underlay is IPv6.
     pub host6: Option<Ipv6Addr>,
     /// Its border routers, at least one.
     pub routers: Vec<RouterPlan>,
@@ -32,12 +32,12 @@ pub(crate) struct AsPlan {
 pub(crate) struct RouterPlan {
     /// Its name in `topology.json`.
     pub name: String,
-    /// Its address inside the AS; the control service has that of the first.
+    /// Its address inside the AS; the control service has that of the first router.
     pub address: IpAddr,
 }
 
 impl AsPlan {
-    /// The host as SCION addresses it.
+    /// The SCION address of the host.
     pub fn scion_host(&self) -> IpAddr {
         self.host6.map_or(self.host.into(), IpAddr::from)
     }
@@ -71,18 +71,18 @@ pub(crate) struct EndPlan {
     pub owner: usize,
     /// Its name there.
     pub device: String,
-    /// Its index there. Chosen by the plan, so that the kernel need not be asked for it.
+    /// Its index there, chosen by the plan, so that the kernel need not be asked for it.
     pub index: u32,
-    /// For plain IP, and for SCION where the link speaks IPv4.
+    /// For plain IP, and for SCION where the link's underlay is IPv4.
     pub address: Ipv4Addr,
-    /// For SCION where the link speaks IPv6.
+    /// For SCION where the link's underlay is IPv6.
     pub address6: Option<Ipv6Addr>,
-    /// Its Ethernet address, which the other end is told.
+    /// Its Ethernet address, a permanent neighbour entry at the other end.
     pub mac: Mac,
 }
 
 impl EndPlan {
-    /// The end as its border router addresses it.
+    /// Its underlay address.
     pub fn underlay(&self) -> IpAddr {
         self.address6.map_or(self.address.into(), IpAddr::from)
     }

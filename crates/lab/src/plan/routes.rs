@@ -1,7 +1,7 @@
 //! Plain-IP routes between the hosts of a lab.
 //!
-//! SCION programs need none of them: plain TCP transfers over the same links are measured beside
-//! those over SCION.
+//! SCION programs need none of them. They serve measurements that compare plain TCP with SCION over
+//! the same links.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

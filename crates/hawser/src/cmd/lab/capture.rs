@@ -77,7 +77,7 @@ fn create(path: &Path, force: bool) -> Result<File, Failure> {
 fn record(args: &CaptureArgs, mut capture: Capture, out: Box<dyn Write>) -> Result<(), Failure> {
     let stop = stop_after(args.duration)?;
     let out = BufWriter::with_capacity(BUFFER, out);
-    let interface = capture.interface();
+    let interface = &capture.interface;
     let mut file = match CaptureWriter::new(out, interface, args.snapshot_length) {
         Ok(file) => file,
         Err(error) => return end(args, Err(error)),
