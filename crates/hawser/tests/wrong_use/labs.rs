@@ -38,7 +38,7 @@ fn names_no_lab_can_have_are_wrong_use() {
             let output = hawser(&[&["lab"], command, &["--name", name]].concat());
             let error = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{name:?}: {error}");
-            assert!(error.contains("no name for a lab"), "{error}");
+            assert!(error.contains("not a name for a lab"), "{error}");
         }
     }
 }
