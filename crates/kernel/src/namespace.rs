@@ -1,12 +1,12 @@
 //! Network and user namespaces (namespaces(7)): creating, entering and identifying them.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{WaitOptions, waitpid};
 use rustix::thread::{
@@ -104,11 +104,8 @@ fn on_own_thread<T: Send>(job: impl FnOnce() -> T + Send) -> io::Result<T> {
 }
 
 fn open(path: &str) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(|e| {
-        let e = io::Error::from(e);
-        io::Error::new(e.kind(), format!("{path}: {e}"))
-    })
+    let opened = File::open(path).map(OwnedFd::from);
+    opened.map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))
 }
 
 /// Opens the user namespace of this process.

@@ -22,14 +22,14 @@ const TICK: u128 = 64;
 const RATE_LENGTH: usize = 12;
 const PARMS_LENGTH: usize = 2 * RATE_LENGTH + 20;
 
-/// How many ticks it takes to send so many bytes, rounded up.
+/// The ticks that sending `bytes` takes, rounded up.
 pub(crate) fn ticks(bytes: u64, bytes_per_second: u64) -> u32 {
     let nanoseconds = u128::from(bytes) * 1_000_000_000;
     let ticks = nanoseconds.div_ceil(u128::from(bytes_per_second.max(1)) * TICK);
     u32::try_from(ticks).unwrap_or(u32::MAX)
 }
 
-/// What one HTB class is told.
+/// The parameters of an HTB class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Class {
     /// Bytes per second it is due.
@@ -89,11 +89,8 @@ impl Class {
             }
         }
         let parms = parms?;
-        let word = |at: usize| {
-            let mut bytes = [0; 4];
-            bytes.copy_from_slice(&parms[at..at + 4]);
-            u32::from_ne_bytes(bytes)
-        };
+        let (words, _) = parms.as_chunks();
+        let word = |at: usize| u32::from_ne_bytes(words[at / 4]);
         Some(Self {
             // Without the 64-bit attribute the rate fits into 32 bits.
             rate: rate.unwrap_or(word(RATE_LENGTH - 4).into()),

@@ -77,9 +77,7 @@ impl Link {
             return Err(LimitError::NoLink(name.to_owned()));
         }
         let mut question = LinkMessage::default();
-        question
-            .attributes
-            .push(LinkAttribute::IfName(name.to_owned()));
+        question.attributes = vec![LinkAttribute::IfName(name.to_owned())];
         let answer = match netlink.request(RouteNetlinkMessage::GetLink(question), 0) {
             Err(error) if error.refusal() == Some(Errno::NODEV.raw_os_error()) => {
                 return Err(LimitError::NoLink(name.to_owned()));

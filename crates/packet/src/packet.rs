@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::bytes::u16_at;
+use crate::bytes::{u16_at, u32_at};
 use crate::checksum::Checksum;
 use crate::header::{COMMON_HEADER, Header};
 use crate::malformed::{Malformed, MalformedPath};
@@ -68,22 +68,11 @@ impl<'a> Packet<'a> {
         (self.bytes[1] >> 4) & 0b11
     }
 
-    /// The flow label, 20 bits.
-    #[inline]
-    pub fn flow(&self) -> u32 {
-        u32::from_be_bytes([0, self.bytes[1] & 0x0f, self.bytes[2], self.bytes[3]])
-    }
-
-    /// The packet's whole length, as its header says: of a quoted packet more than is quoted.
-    #[inline]
-    pub fn claimed_len(&self) -> usize {
-        self.header.len + self.header.payload_len
-    }
-
-    /// The fields of the common header that no router changes, and the address header.
+    /// The flow label, the other fields of the common header that no router changes, and the address header.
     #[inline]
     pub(crate) fn end_to_end(&self) -> (u32, &'a [u8], &'a [u8]) {
-        (self.flow(), &self.bytes[4..10], self.addresses())
+        let flow = u32_at(self.bytes, 0) & 0xf_ffff;
+        (flow, &self.bytes[4..10], self.addresses())
     }
 
     /// The address header.

@@ -81,7 +81,7 @@ impl<'a> Quote<'a> {
 
     /// The length of the whole packet that is quoted, in bytes, as its header says.
     pub fn packet_len(&self) -> usize {
-        self.packet.claimed_len()
+        self.packet.header.len + self.packet.header.payload_len
     }
 
     /// Whether the quoted request is `sent`, except for what routers change.

@@ -6,6 +6,7 @@ mod error;
 use sciparse::identifier::isd_asn::IsdAsn;
 
 pub use self::error::{ScmpError, quote_at};
+use crate::bytes::u16_at;
 use crate::checksum::Checksum;
 use crate::header::{COMMON_HEADER, set_payload_len};
 use crate::malformed::Malformed;
@@ -84,10 +85,12 @@ impl<'a> Scmp<'a> {
             scmp_type::ECHO_REQUEST | scmp_type::ECHO_REPLY => {
                 Body::Echo(bytes.get(QUERY..).ok_or(Malformed::Truncated)?)
             }
-            scmp_type::TRACEROUTE_REQUEST | scmp_type::TRACEROUTE_REPLY => Body::Traceroute {
-                isd_as: error::isd_as_at(bytes, QUERY)?,
-                interface: error::interface_at(bytes, QUERY + 8)?,
-            },
+            scmp_type::TRACEROUTE_REQUEST | scmp_type::TRACEROUTE_REPLY => {
+                let bytes = bytes.get(..TRACEROUTE).ok_or(Malformed::Truncated)?;
+                let isd_as = error::isd_as_at(bytes, QUERY);
+                let interface = error::interface_at(bytes, QUERY + 8)?;
+                Body::Traceroute { isd_as, interface }
+            }
             128.. => return Ok(Self::Other { kind }),
             _ => {
                 let (error, quoted) = ScmpError::read(bytes)?;
@@ -97,8 +100,8 @@ impl<'a> Scmp<'a> {
         };
         Ok(Self::Query {
             reply: kind & 1 == 1,
-            id: error::u16_at(bytes, SCMP_HEADER)?,
-            sequence: error::u16_at(bytes, SCMP_HEADER + 2)?,
+            id: u16_at(bytes, SCMP_HEADER),
+            sequence: u16_at(bytes, SCMP_HEADER + 2),
             body,
         })
     }

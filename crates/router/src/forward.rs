@@ -27,7 +27,7 @@ impl Forwarder {
     }
 
     fn step(&self, now: u64, origin: Origin, packet: &mut [u8]) -> Step<Verdict> {
-        let header = Header::parse(packet).map_err(drop_for)?;
+        let header = Header::parse(packet).map_err(|error| Verdict::Drop(error.into()))?;
         match header.path_type {
             path_type::STANDARD => {}
             path_type::EMPTY => return Err(self.empty_path(origin, &header, packet)),
@@ -35,7 +35,8 @@ impl Forwarder {
             _ => return Err(Verdict::Drop(Reason::UnsupportedPathType)),
         }
         let ingress = origin.interface();
-        let path = header.standard_path(packet).map_err(drop_for)?;
+        let path = header.standard_path(packet);
+        let path = path.map_err(|_| Verdict::Drop(Reason::MalformedPath))?;
         let mut hop = path.at(packet, path.current_hop);
         let peering = peering(&path, &hop.info)?;
         self.check_entry(origin, packet, &path, peering)?;
@@ -166,12 +167,6 @@ impl Forwarder {
     }
 }
 
-/// Drops a packet whose headers cannot be read.
-#[inline]
-fn drop_for(malformed: impl Into<Reason>) -> Verdict {
-    Verdict::Drop(malformed.into())
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
@@ -201,9 +196,10 @@ mod tests {
         // The router before has advanced it, and chained its own hop.
         let header = Header::parse(&packet).unwrap();
         let path = header.standard_path(&packet).unwrap();
-        let (info, hop) = (path.info(&packet, 0), path.hop(&packet, 0));
-        if info.cons_dir {
-            path.set_segment_id(&mut packet, 0, hop.chain(info.segment_id));
+        let hop = path.at(&packet, 0);
+        if hop.info.cons_dir {
+            let id = hop.field.chain(hop.info.segment_id);
+            path.set_segment_id(&mut packet, 0, id);
         }
         path.set_current(&mut packet, 1);
         packet

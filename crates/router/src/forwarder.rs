@@ -60,11 +60,11 @@ pub struct Forwarder {
     pub(crate) isd_as: IsdAsn,
     pub(crate) host: IpAddr,
     pub(crate) key: HopKey,
-    pub(crate) dispatched_ports: (u16, u16),
+    /// The first and last UDP port that packets are delivered to directly; `(0, 0)` means none.
+    pub dispatched_ports: (u16, u16),
     /// The instances of each service, by its address.
     services: BTreeMap<u16, Vec<SocketAddr>>,
-    /// Sorted by number.
-    interfaces: Vec<(u16, InterfaceEntry)>,
+    interfaces: BTreeMap<u16, InterfaceEntry>,
     siblings: Vec<Sibling>,
 }
 
@@ -78,17 +78,9 @@ impl Forwarder {
             key: HopKey::new(key),
             dispatched_ports: (31000, 32767),
             services: BTreeMap::new(),
-            interfaces: Vec::new(),
+            interfaces: BTreeMap::new(),
             siblings: Vec::new(),
         }
-    }
-
-    /// Sets the first and last UDP port that packets are delivered to directly; `(0, 0)` means
-    /// none.
-    #[must_use]
-    pub fn with_dispatched_ports(mut self, ports: (u16, u16)) -> Self {
-        self.dispatched_ports = ports;
-        self
     }
 
     /// Sets where packets to the address of `service` go.
@@ -136,34 +128,20 @@ impl Forwarder {
             bfd_up: true,
             sibling,
         };
-        match self.position(id) {
-            Ok(at) => self.interfaces[at].1 = entry,
-            Err(at) => self.interfaces.insert(at, (id, entry)),
-        }
-    }
-
-    #[inline]
-    fn position(&self, id: u16) -> Result<usize, usize> {
-        self.interfaces.binary_search_by_key(&id, |entry| entry.0)
-    }
-
-    /// Changes interface `id`; returns whether it exists.
-    fn change(&mut self, id: u16, change: impl FnOnce(&mut InterfaceEntry)) -> bool {
-        let at = self.position(id);
-        if let Ok(at) = at {
-            change(&mut self.interfaces[at].1);
-        }
-        at.is_ok()
+        self.interfaces.insert(id, entry);
     }
 
     /// Takes interface `id` up or down; returns whether it exists.
     pub fn set_up(&mut self, id: u16, up: bool) -> bool {
-        self.change(id, |entry| entry.external.up = up)
+        let entry = self.interfaces.get_mut(&id);
+        entry.map(|entry| entry.external.up = up).is_some()
     }
 
     /// Sets the largest packet that passes interface `id`.
     pub(crate) fn set_mtu(&mut self, id: u16, mtu: u16) {
-        self.change(id, |entry| entry.external.mtu = mtu);
+        if let Some(entry) = self.interfaces.get_mut(&id) {
+            entry.external.mtu = mtu;
+        }
     }
 
     /// Sets whether BFD finds the router at `origin` up, as every one is before the first call.
@@ -177,7 +155,9 @@ impl Forwarder {
                 }
             }
             Origin::Interface(id) => {
-                self.change(id, |entry| entry.bfd_up = up);
+                if let Some(entry) = self.interfaces.get_mut(&id) {
+                    entry.bfd_up = up;
+                }
             }
         }
     }
@@ -185,7 +165,7 @@ impl Forwarder {
     /// The external interface `id` of any router of the AS.
     #[inline]
     pub(crate) fn interface(&self, id: u16) -> Option<&InterfaceEntry> {
-        self.position(id).ok().map(|at| &self.interfaces[at].1)
+        self.interfaces.get(&id)
     }
 
     /// The router of the AS with this number.

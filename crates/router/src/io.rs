@@ -10,7 +10,7 @@ mod process;
 mod socket;
 mod wait;
 
-pub(crate) use self::inbox::{Inbox, ReceiveSlots};
+pub(crate) use self::inbox::{Inbox, SLOTS};
 pub(crate) use self::process::{Signals, release_memory};
 pub(crate) use self::socket::{dropped, has_no_route, largest_payload, open, send};
 pub(crate) use self::wait::{Waiting, entry};

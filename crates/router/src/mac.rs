@@ -3,6 +3,7 @@
 use aes::Aes128;
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockEncrypt, KeyInit};
+use hawser_packet::path::{HopField, InfoField};
 
 /// An AS's hop-field key, ready for use.
 ///
@@ -40,6 +41,25 @@ impl HopKey {
         let [a, b, c, d, e, f, ..] = <[u8; 16]>::from(block);
         [a, b, c, d, e, f]
     }
+
+    /// The hop field of this AS, with its MAC, in the segment of `info`.
+    pub fn hop_field(
+        &self,
+        info: &InfoField,
+        exp_time: u8,
+        cons_ingress: u16,
+        cons_egress: u16,
+    ) -> HopField {
+        let mut field = HopField {
+            flags: 0,
+            exp_time,
+            cons_ingress,
+            cons_egress,
+            mac: [0; 6],
+        };
+        field.mac = self.mac(&field.mac_input(info));
+        field
+    }
 }
 
 /// Keys do not belong in logs.
@@ -51,7 +71,6 @@ impl std::fmt::Debug for HopKey {
 
 #[cfg(test)]
 mod tests {
-    use hawser_packet::path::{HopField, InfoField};
     use proptest::prelude::*;
     use sciparse::dataplane_path::standard::mac::algo::calculate_hop_mac;
 

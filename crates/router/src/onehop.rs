@@ -100,14 +100,7 @@ impl Forwarder {
             // An echo request: its answer would have no path back.
             _ => Reason::ScmpNotAnswered,
         })?;
-        let mut second = HopField {
-            flags: 0,
-            exp_time: first.exp_time,
-            cons_ingress: ingress,
-            cons_egress: 0,
-            mac: [0; 6],
-        };
-        second.mac = self.key.mac(&second.mac_input(info));
+        let second = self.key.hop_field(info, first.exp_time, ingress, 0);
         packet[header.len - HOP..header.len].copy_from_slice(&second.to_bytes());
         Ok(Verdict::Deliver { to })
     }

@@ -9,7 +9,7 @@ use hawser_topology::{LinkState, Shape};
 
 use crate::budget::TokenBucket;
 use crate::emulate::Emulator;
-use crate::io::{ReceiveSlots, largest_payload};
+use crate::io::{SLOTS, largest_payload};
 use crate::live::InterfaceCounters;
 use crate::reason::{Drops, Reason};
 use crate::run::{MAX_BYTES, Run};
@@ -35,7 +35,7 @@ pub(crate) struct Port {
     /// router started.
     pending: Option<SocketAddr>,
     /// How many slots of the inbox the next receive fills.
-    pub fill: ReceiveSlots,
+    pub fill: usize,
     pub up: bool,
     /// Packets that are sent next.
     pub run: Run,
@@ -70,7 +70,7 @@ impl Port {
             id,
             socket,
             pending,
-            fill: ReceiveSlots::default(),
+            fill: SLOTS,
             up: true,
             run: Run::default(),
             counters: InterfaceCounters::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use hawser_packet::{Malformed, MalformedPath};
+use hawser_packet::Malformed;
 
 /// Defines the reasons with their names in the counters.
 macro_rules! reasons {
@@ -102,12 +102,6 @@ impl From<Malformed> for Reason {
     }
 }
 
-impl From<MalformedPath> for Reason {
-    fn from(_: MalformedPath) -> Self {
-        Self::MalformedPath
-    }
-}
-
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -115,7 +109,7 @@ impl fmt::Display for Reason {
 }
 
 /// Packets not passed on, by reason.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Drops([u64; Reason::ALL.len()]);
 
 impl Drops {

@@ -46,7 +46,7 @@ impl Router {
         let setup = Setup::new(dir, &topology, name)?;
         // The control socket first: it detects a second router of this AS, and names the first,
         // better than a taken address would.
-        let socket = setup.control_socket(dir);
+        let socket = setup.control_socket();
         let server = Server::listen(&socket).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => RouterError::Running { socket },
             _ => RouterError::Control { socket, source },

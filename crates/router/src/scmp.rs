@@ -142,9 +142,7 @@ fn previous_hop(origin: Origin, packet: &[u8], path: &StandardPath) -> usize {
         Origin::Interface(_) => here.saturating_sub(1),
         // The other router has changed segments already; on the path back it expects the packet
         // before that.
-        Origin::Sibling(_)
-            if path.changed_before(here) && !path.info(packet, path.current_info).peer =>
-        {
+        Origin::Sibling(_) if path.changed_before(here) && !path.at(packet, here).info.peer => {
             here - 1
         }
         Origin::Sibling(_) | Origin::Host => here,

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use hawser_topology::{
-    AsDir, AsTopology, Bfd, BorderRouter, Interface, IsdAsn, LinkAddresses, LinkState,
-};
+use hawser_topology::{AsDir, AsTopology, Bfd, BorderRouter, Interface, LinkAddresses, LinkState};
 
 use crate::bfd::{Frame, Neighbour, Neighbours, Session};
 use crate::error::RouterError;
@@ -21,19 +19,17 @@ const MAX_SIBLINGS: usize = 256;
 
 /// A border router as the folder of its AS describes it.
 pub(crate) struct Setup<'a> {
+    dir: &'a AsDir,
+    topology: &'a AsTopology,
     name: &'a str,
     router: &'a BorderRouter,
-    isd_as: IsdAsn,
-    /// The AS's other routers and their names.
-    siblings: Vec<(&'a String, &'a BorderRouter)>,
-    forwarder: Forwarder,
     links: BTreeMap<u16, LinkState>,
 }
 
 impl<'a> Setup<'a> {
     /// The router `name`, or the only one, of the AS in `dir`, whose `topology.json` is `topology`.
     pub fn new(
-        dir: &AsDir,
+        dir: &'a AsDir,
         topology: &'a AsTopology,
         name: Option<&str>,
     ) -> Result<Self, RouterError> {
@@ -51,56 +47,61 @@ impl<'a> Setup<'a> {
             );
             return Err(invalid("links.json", what));
         }
-        let others = topology.border_routers.iter();
-        let siblings: Vec<_> = others.filter(|(other, _)| *other != name).collect();
+        Ok(Self {
+            dir,
+            topology,
+            name,
+            router,
+            links,
+        })
+    }
 
-        let host = router.internal_addr.ip();
-        let mut forwarder = Forwarder::new(topology.isd_as, &dir.hop_key()?, host)
-            .with_dispatched_ports(topology.dispatched_ports);
+    /// The AS's other routers and their names.
+    fn siblings(&self) -> impl Iterator<Item = (&'a String, &'a BorderRouter)> {
+        let routers = self.topology.border_routers.iter();
+        routers.filter(|(name, _)| *name != self.name)
+    }
+
+    /// The path of the router's control socket.
+    pub fn control_socket(&self) -> PathBuf {
+        match self.topology.border_routers.len() {
+            1 => self.dir.router_socket(),
+            _ => self.dir.router_socket_of(self.name),
+        }
+    }
+
+    /// Opens the router's ports; jitter and loss are drawn from `seed`.
+    pub fn open(self, seed: u64) -> Result<Switch, RouterError> {
+        let forwarder = self.forwarder()?;
+        let ports = self.ports(seed)?;
+        let neighbours = self.neighbours(&ports);
+        let mut switch = Switch::new(forwarder, ports, neighbours);
+        for (id, state) in &self.links {
+            // The links of other routers of the AS are not the switch's.
+            switch.set_link(*id, state);
+        }
+        Ok(switch)
+    }
+
+    fn forwarder(&self) -> Result<Forwarder, RouterError> {
+        let (topology, host) = (self.topology, self.router.internal_addr.ip());
+        let mut forwarder = Forwarder::new(topology.isd_as, &self.dir.hop_key()?, host);
+        forwarder.dispatched_ports = topology.dispatched_ports;
         for (service, instances) in [
             (Service::Discovery, &topology.discovery_service),
             (Service::Control, &topology.control_service),
         ] {
             forwarder = forwarder.with_service(service, instances.values().copied());
         }
-        for (id, interface) in &router.interfaces {
+        for (id, interface) in &self.router.interfaces {
             forwarder = forwarder.with_interface(*id, external(interface));
         }
-        for (_, sibling) in &siblings {
+        for (_, sibling) in self.siblings() {
             let interfaces = sibling.interfaces.iter();
-            forwarder = forwarder.with_sibling(
-                sibling.internal_addr,
-                interfaces.map(|(id, interface)| (*id, external(interface))),
-            );
+            let interfaces = interfaces.map(|(id, interface)| (*id, external(interface)));
+            forwarder = forwarder.with_sibling(sibling.internal_addr, interfaces);
         }
-        Ok(Self {
-            name,
-            router,
-            isd_as: topology.isd_as,
-            siblings,
-            forwarder,
-            links,
-        })
-    }
-
-    /// The path of the router's control socket.
-    pub fn control_socket(&self, dir: &AsDir) -> PathBuf {
-        match self.siblings.is_empty() {
-            true => dir.router_socket(),
-            false => dir.router_socket_of(self.name),
-        }
-    }
-
-    /// Opens the router's ports; jitter and loss are drawn from `seed`.
-    pub fn open(self, seed: u64) -> Result<Switch, RouterError> {
-        let ports = self.ports(seed)?;
-        let neighbours = self.neighbours(&ports);
-        let mut switch = Switch::new(self.forwarder, ports, neighbours);
-        for (id, state) in &self.links {
-            // The links of other routers of the AS are not the switch's.
-            switch.set_link(*id, state);
-        }
-        Ok(switch)
+        Ok(forwarder)
     }
 
     /// Opens the internal port, then the external ones by interface.
@@ -134,14 +135,14 @@ impl<'a> Setup<'a> {
         let now = Instant::now();
         // Not seeded as the links are: a session's discriminator must differ from the previous one.
         let session = |config| Session::new(config, fastrand::u64(..), now);
-        let siblings = self.siblings.iter().zip(0..);
-        let siblings = siblings.map(|((name, sibling), number)| {
+        let isd_as = self.topology.isd_as;
+        let siblings = self.siblings().zip(0..).map(|((name, sibling), number)| {
             let (local, remote) = (self.router.internal_addr, sibling.internal_addr);
-            let [src, dst] = [local, remote].map(|address| (self.isd_as, address.ip()));
+            let [src, dst] = [local, remote].map(|address| (isd_as, address.ip()));
             Neighbour {
                 session: session(Bfd::default()),
                 frame: Frame::new(src, dst, None),
-                name: (*name).clone(),
+                name: name.clone(),
                 origin: Origin::Sibling(number),
                 address: Some(remote),
             }
@@ -154,7 +155,7 @@ impl<'a> Setup<'a> {
             let local = port
                 .and_then(|port| port.socket.local_addr().ok())
                 .unwrap_or(interface.underlay.local);
-            let src = (self.isd_as, local.ip());
+            let src = (isd_as, local.ip());
             let dst = (interface.isd_as, interface.underlay.remote.ip());
             Neighbour {
                 session: session(interface.bfd),

@@ -147,7 +147,7 @@ impl Switch {
             self.drops.add(Reason::InterfaceDown, 1);
             return true;
         }
-        let bytes = &mut self.inbox.data_mut()[range.clone()];
+        let bytes = &mut self.inbox.data[range.clone()];
         match self.forwarder.process(time, *origin, bytes) {
             Verdict::Forward { egress } => match position(&self.ports, egress) {
                 Some(to) => self.enqueue(to, None, packet, now),
@@ -196,7 +196,7 @@ impl Switch {
         if port.run.is_empty() {
             return;
         }
-        if let Err(NoRoute) = port.send_run(self.inbox.data(), now, &mut self.drops) {
+        if let Err(NoRoute) = port.send_run(&self.inbox.data, now, &mut self.drops) {
             self.report_unreachable(to, from, now);
         }
         self.ports[to].run.clear();
@@ -214,7 +214,7 @@ impl Switch {
         }
         let origin = Origin::from(self.ports[port].id);
         for range in ranges {
-            let packet = &mut self.inbox.data_mut()[range.clone()];
+            let packet = &mut self.inbox.data[range.clone()];
             self.forwarder.undo_delivery(origin.interface(), packet);
             let error = ScmpError::DestinationUnreachable {
                 code: unreachable::ADDRESS,
@@ -233,7 +233,7 @@ impl Switch {
     #[cold]
     fn send_back(&mut self, packet: Arrived, message: Message, now: Instant) {
         let (port, origin) = (&mut self.ports[packet.port], packet.origin);
-        let bytes = &self.inbox.data()[packet.range];
+        let bytes = &self.inbox.data[packet.range];
         let allowed = match message {
             Message::Error(_) => port.errors.take(now),
             Message::Reply(_) => port.replies.take(now),

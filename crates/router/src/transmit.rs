@@ -71,16 +71,12 @@ fn send(
     to: Option<SocketAddr>,
 ) -> std::io::Result<()> {
     use ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    match io::send(socket, parts, segment, to) {
-        Err(error)
-            if matches!(
-                error.kind(),
-                ConnectionRefused | HostUnreachable | NetworkUnreachable
-            ) =>
-        {
+    let sent = io::send(socket, parts, segment, to);
+    match sent.as_ref().map_err(std::io::Error::kind) {
+        Err(ConnectionRefused | HostUnreachable | NetworkUnreachable) => {
             io::send(socket, parts, segment, to)
         }
-        sent => sent,
+        _ => sent,
     }
 }
 

@@ -63,15 +63,13 @@ impl Switch {
 
     pub fn counters(&self) -> Counters {
         let ports = self.ports.iter();
-        let mut drops = self.drops.by_name();
-        let unread = ports.clone().filter_map(|port| dropped(&port.socket).ok());
-        match unread.sum() {
-            0 => {}
-            unread => drop(drops.insert(Reason::ReceiveBufferFull.name().to_owned(), unread)),
+        let mut drops = self.drops.clone();
+        for unread in ports.clone().filter_map(|port| dropped(&port.socket).ok()) {
+            drops.add(Reason::ReceiveBufferFull, unread);
         }
         Counters {
             interfaces: ports.map(|port| (port.id, port.counters)).collect(),
-            drops,
+            drops: drops.by_name(),
             bfd: self.neighbours.states(),
         }
     }

@@ -132,25 +132,13 @@ impl StandardPath {
         hop > 0 && self.info_of(hop) != self.info_of(hop - 1)
     }
 
-    /// Reads info field `info`.
-    #[inline]
-    pub fn info(&self, packet: &[u8], info: usize) -> InfoField {
-        InfoField::read(packet, self.info_at(info))
-    }
-
-    /// Reads hop field `hop`.
-    #[inline]
-    pub fn hop(&self, packet: &[u8], hop: usize) -> HopField {
-        HopField::read(packet, self.hop_at(hop))
-    }
-
     /// Reads hop `number` with its info field.
     #[inline]
     pub fn at(&self, packet: &[u8], number: usize) -> PathHop {
         PathHop {
             number,
-            info: self.info(packet, self.info_of(number)),
-            field: self.hop(packet, number),
+            info: InfoField::read(packet, self.info_at(self.info_of(number))),
+            field: HopField::read(packet, self.hop_at(number)),
         }
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
+use crate::bytes::{u16_at, u64_at};
 use crate::malformed::Malformed;
 use crate::number::{parameter, scmp_type};
 
@@ -121,27 +122,29 @@ impl ScmpError {
     /// Reads the error in the SCMP message `bytes`, which is not empty, and the packet it quotes.
     pub(super) fn read(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         let (kind, code) = (bytes[0], bytes[1]);
+        let quoted = quote_at(kind).and_then(|at| bytes.get(at..));
         let error = match kind {
+            // What precedes the quoted packet is unused.
             scmp_type::DESTINATION_UNREACHABLE => Self::DestinationUnreachable { code },
+            _ if quote_at(kind).is_some() && quoted.is_none() => return Err(Malformed::Truncated),
             scmp_type::PACKET_TOO_BIG => Self::PacketTooBig {
-                mtu: u16_at(bytes, 6)?,
+                mtu: u16_at(bytes, 6),
             },
             scmp_type::PARAMETER_PROBLEM => Self::ParameterProblem {
                 code,
-                pointer: u16_at(bytes, 6)?,
+                pointer: u16_at(bytes, 6),
             },
             scmp_type::EXTERNAL_INTERFACE_DOWN => Self::ExternalInterfaceDown {
-                isd_as: isd_as_at(bytes, 4)?,
+                isd_as: isd_as_at(bytes, 4),
                 interface: interface_at(bytes, 12)?,
             },
             scmp_type::INTERNAL_CONNECTIVITY_DOWN => Self::InternalConnectivityDown {
-                isd_as: isd_as_at(bytes, 4)?,
+                isd_as: isd_as_at(bytes, 4),
                 ingress: interface_at(bytes, 12)?,
                 egress: interface_at(bytes, 20)?,
             },
             _ => Self::Other { kind, code },
         };
-        let quoted = quote_at(kind).and_then(|at| bytes.get(at..));
         Ok((error, quoted.unwrap_or_default()))
     }
 
@@ -187,20 +190,12 @@ pub(super) fn write_interface(isd_as: IsdAsn, interface: u16, out: &mut Vec<u8>)
     out.extend(u64::from(interface).to_be_bytes());
 }
 
-fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Malformed> {
-    let chunk = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    chunk.copied().ok_or(Malformed::Truncated)
+/// The AS at offset `at`.
+pub(super) fn isd_as_at(bytes: &[u8], at: usize) -> IsdAsn {
+    IsdAsn(u64_at(bytes, at))
 }
 
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
-    chunk(bytes, at).map(u16::from_be_bytes)
-}
-
-pub(super) fn isd_as_at(bytes: &[u8], at: usize) -> Result<IsdAsn, Malformed> {
-    chunk(bytes, at).map(|isd_as| IsdAsn(u64::from_be_bytes(isd_as)))
-}
-
-/// An interface, which SCMP carries in 64 bits.
+/// The interface at offset `at`, which SCMP carries in 64 bits.
 pub(super) fn interface_at(bytes: &[u8], at: usize) -> Result<u16, Malformed> {
-    u16::try_from(u64::from_be_bytes(chunk(bytes, at)?)).map_err(|_| Malformed::Length)
+    u16::try_from(u64_at(bytes, at)).map_err(|_| Malformed::Length)
 }

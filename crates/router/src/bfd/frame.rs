@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hawser_packet::header::{NewHeader, set_payload_len};
 use hawser_packet::number::{next_header, path_type};
-use hawser_packet::path::{HOP, HopField, InfoField, ONE_HOP};
+use hawser_packet::path::{HOP, InfoField, ONE_HOP};
 use hawser_topology::IsdAsn;
 
 use super::packet::Control;
@@ -55,14 +55,7 @@ impl Frame {
                 // 32 bits, as in the path format, last until 2106.
                 timestamp: (time as u32).saturating_sub(AGE),
             };
-            let mut first = HopField {
-                flags: 0,
-                exp_time: EXP_TIME,
-                cons_ingress: 0,
-                cons_egress: interface,
-                mac: [0; 6],
-            };
-            first.mac = key.mac(&first.mac_input(&info));
+            let first = key.hop_field(&info, EXP_TIME, 0, interface);
             out.extend(info.to_bytes());
             out.extend(first.to_bytes());
             // The receiver writes the second hop field.

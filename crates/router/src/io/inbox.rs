@@ -8,31 +8,20 @@ use std::os::fd::AsRawFd;
 use hawser_kernel::socket::{address, checked, control_message};
 
 /// Most buffers filled in one call. Each holds up to 64 KiB of merged datagrams.
-const SLOTS: usize = 8;
+pub(crate) const SLOTS: usize = 8;
 const SLOT: usize = 1 << 16;
 
 /// Room for the one control message asked for: a UDP_GRO of one c_int.
-#[repr(C, align(8))]
-#[derive(Clone, Copy)]
-struct Control([u8; 64]);
+type Control = [u64; 8];
 
 /// Most bytes worth receiving at once: they must still be in the cache when they are sent.
 const AT_ONCE: usize = SLOT;
 
 /// Buffers for the datagrams of one call.
 pub(crate) struct Inbox {
-    data: Vec<u8>,
+    /// The bytes of all slots.
+    pub data: Vec<u8>,
     slots: [Slot; SLOTS],
-}
-
-/// How many buffers to fill with one call: many while packets arrive singly, one while they arrive
-/// merged.
-pub(crate) struct ReceiveSlots(usize);
-
-impl Default for ReceiveSlots {
-    fn default() -> Self {
-        Self(SLOTS)
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -56,17 +45,15 @@ impl Inbox {
         }
     }
 
-    /// Fills slots from `socket`; returns how many, and whether there may be more to receive.
+    /// Fills slots from `socket`, at most `fill`; returns how many, and whether there may be more to
+    /// receive. Sets how many to fill next: many while packets arrive singly, one while they arrive
+    /// merged.
     ///
     /// # Errors
     /// The error of the system; `WouldBlock` when nothing has arrived.
-    pub fn receive(
-        &mut self,
-        socket: &UdpSocket,
-        fill: &mut ReceiveSlots,
-    ) -> io::Result<(usize, bool)> {
-        let wanted = fill.0;
-        let mut control = [Control([0; 64]); SLOTS];
+    pub fn receive(&mut self, socket: &UdpSocket, fill: &mut usize) -> io::Result<(usize, bool)> {
+        let wanted = *fill;
+        let mut control = [Control::default(); SLOTS];
         // SAFETY: plain data, for which all zeros is a value.
         let mut vectors: [libc::iovec; SLOTS] = unsafe { std::mem::zeroed() };
         // SAFETY: as above.
@@ -81,7 +68,7 @@ impl Inbox {
             head.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             head.msg_iov = &raw mut vectors[i];
             head.msg_iovlen = 1;
-            head.msg_control = control[i].0.as_mut_ptr().cast();
+            head.msg_control = control[i].as_mut_ptr().cast();
             head.msg_controllen = size_of::<Control>() as _;
         }
         // SAFETY: every pointer in `heads` is to memory that lives until the end of this function,
@@ -100,7 +87,7 @@ impl Inbox {
             slot.stride = stride(&head.msg_hdr).unwrap_or(slot.length).max(1);
         }
         let bytes: usize = self.slots[..count].iter().map(|slot| slot.length).sum();
-        fill.0 = (AT_ONCE * count / bytes.max(1)).clamp(1, SLOTS);
+        *fill = (AT_ONCE * count / bytes.max(1)).clamp(1, SLOTS);
         Ok((count, count == wanted))
     }
 
@@ -119,16 +106,6 @@ impl Inbox {
     /// The source of the datagrams of slot `slot`.
     pub fn from(&self, slot: usize) -> Option<SocketAddr> {
         address(&self.slots[slot].from)
-    }
-
-    /// The bytes of all slots.
-    pub fn data(&self) -> &[u8] {
-        &self.data
-    }
-
-    /// The bytes of all slots.
-    pub fn data_mut(&mut self) -> &mut [u8] {
-        &mut self.data
     }
 }
 

@@ -11,10 +11,6 @@ use rustix::net::SocketAddrAny;
 /// from the send side before it drops.
 const BUFFER: usize = 8 << 20;
 
-/// Room for one control message of two bytes.
-#[repr(C, align(8))]
-struct Control([u8; 32]);
-
 /// A non-blocking socket at `local`, connected to `remote` if there is one, that merges received
 /// datagrams and has large buffers.
 ///
@@ -53,7 +49,8 @@ pub(crate) fn send(
 ) -> io::Result<()> {
     // SAFETY: plain data, for which all zeros is a value.
     let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
-    let mut control = Control([0; 32]);
+    // Room for one control message of two bytes.
+    let mut control = [0u64; 4];
     let name = to.map(SocketAddrAny::from);
     if let Some(name) = &name {
         head.msg_name = name.as_ptr().cast_mut().cast();
@@ -64,7 +61,7 @@ pub(crate) fn send(
     head.msg_iov = parts.as_ptr().cast_mut().cast();
     head.msg_iovlen = parts.len() as _;
     if let Some(segment) = segment {
-        head.msg_control = control.0.as_mut_ptr().cast();
+        head.msg_control = control.as_mut_ptr().cast();
         // SAFETY: the buffer holds CMSG_SPACE(2) bytes and is aligned for a control message, so the
         // first one and its data lie within it.
         unsafe {
