@@ -1,5 +1,6 @@
-//! The endhost API (`scion.endhost.v1`), which programs built on the `scion-stack` crate use instead
-//! of a daemon: the addresses of the AS's routers, and segments, which they combine themselves.
+//! The endhost API (`scion.endhost.v1`), which programs built on the `scion-stack` crate use
+//! instead of a daemon: the addresses of the AS's routers, and segments, which they combine
+//! themselves.
 
 use std::ops::Range;
 

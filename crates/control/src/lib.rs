@@ -1,9 +1,9 @@
 //! The control plane an AS offers its hosts: path segments, the daemon API and the endhost API.
 //!
-//! A [`Control`] reads the whole network and every AS's hop key, and makes the segments that SCION's
-//! beaconing would bring to its AS: the same routes, each hop field with the MAC of its own AS. It
-//! makes them on request, so an idle service does nothing, and the cost of a large network grows
-//! only with the requests.
+//! A [`Control`] reads the whole network and every AS's hop key, and makes the segments that
+//! SCION's beaconing would bring to its AS: the same routes, each hop field with the MAC of its own
+//! AS. It makes them on request, so an idle service does nothing, and the cost of a large network
+//! grows only with the requests.
 //!
 //! Hosts are served as by scionproto: `proto.daemon.v1.DaemonService` on the loopback address,
 //! `proto.control_plane.v1.SegmentLookupService` on the address of the control service, both as

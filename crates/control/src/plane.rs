@@ -136,8 +136,8 @@ impl Plane {
         paths
     }
 
-    /// Leaves out paths over an interface of the network for a while: a host was notified that it is
-    /// down.
+    /// Leaves out paths over an interface of the network for a while: a host was notified that it
+    /// is down.
     pub fn revoke(&mut self, isd_as: IsdAsn, id: u64, now: u64) {
         let network = &self.beacons.graph.network;
         let id = u16::try_from(id).ok();

@@ -52,8 +52,8 @@ struct Node {
 
 /// Up to `limit` routes from `from` to `to`, ordered by length and links.
 ///
-/// The search takes partial routes in the order of the least length that they can still have, so the
-/// candidates are the shortest routes.
+/// The search takes partial routes in the order of the least length that they can still have, so
+/// the candidates are the shortest routes.
 pub(crate) fn routes(
     graph: &Graph,
     from: usize,

@@ -1,4 +1,5 @@
-//! Path segments: a route, and for each AS on it what it announces, with the MACs of its hop fields.
+//! Path segments: a route, and for each AS on it what it announces, with the MACs of its hop
+//! fields.
 
 use std::time::Duration;
 
@@ -178,8 +179,8 @@ impl Plain {
 }
 
 /// What an AS announces of its links in a segment: of the one by which the beacon leaves, and of
-/// its peering links. Inside the AS there is no delay and no limit; between two of its routers there
-/// is one hop.
+/// its peering links. Inside the AS there is no delay and no limit; between two of its routers
+/// there is one hop.
 fn static_info(
     graph: &Graph,
     r#as: usize,

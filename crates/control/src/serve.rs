@@ -40,8 +40,8 @@ pub struct Control {
 
 impl Control {
     /// The control plane of the AS whose folder is `dir`, inside its lab's folder: takes
-    /// 127.0.0.1:30255 for the daemon API, the addresses in `topology.json` for the control service,
-    /// and the live socket.
+    /// 127.0.0.1:30255 for the daemon API, the addresses in `topology.json` for the control
+    /// service, and the live socket.
     ///
     /// Segments live for `lifetime`, in whole seconds; by default, for 6 hours. They are made anew
     /// after half of it, so a path that is given out always has the other half left.

@@ -120,7 +120,7 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// The links crossed; a peering link counts on the side that it leads to.
+    /// The number of links crossed. A peering link counts for the segment that it leads to.
     pub fn links(&self) -> usize {
         let peering = self.peer.is_some() && self.kind == Kind::Down;
         self.segment.entries.len() - 1 - self.cut + usize::from(peering)
@@ -172,8 +172,8 @@ impl<'a> Edge<'a> {
 
     /// Half seconds of Unix time at which the first hop field expires.
     pub fn expiry(&self) -> u64 {
-        let life = self.used().map(|used| used.hop.life()).min();
-        2 * self.segment.timestamp() + life.unwrap_or(0)
+        let lifetime = self.used().map(|used| used.hop.lifetime()).min();
+        2 * self.segment.timestamp() + lifetime.unwrap_or(0)
     }
 
     /// The accumulator with which the first hop field that is crossed is checked. A peering hop is

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use hawser_path::{Discovery, Geo, Interface, LinkType, Metadata};
+use scion_protobuf::proto::control_plane::v1::LinkType as LinkTypeMessage;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::segment::{Entry, StaticInfo};
+use crate::segment::Entry;
 
 /// Two interfaces, in no order.
 type Between = [Interface; 2];
@@ -18,16 +19,14 @@ fn between(a: Interface, b: Interface) -> Between {
 /// Everything but MTU and expiry. `entries` are those of the path's ASes in the order of travel;
 /// where two segments meet, an AS has two.
 ///
-/// Of contradicting announcements the more careful one counts: the longer latency, the smaller
+/// Of contradicting announcements the more conservative one counts: the longer latency, the smaller
 /// bandwidth; a link of two types has none.
 pub(crate) fn collect(interfaces: &[Interface], entries: &[&Entry]) -> Metadata {
     let links = || interfaces.chunks_exact(2).map(|link| [link[0], link[1]]);
     let far: HashMap<_, _> = links().flat_map(|[a, b]| [(a, b), (b, a)]).collect();
     let mut known = Known::default();
     for entry in entries {
-        if let Some(info) = &entry.info {
-            known.add(entry, info, &far);
-        }
+        known.add(entry, &far);
         known.add_services(entry);
     }
     let hops = || interfaces.windows(2).map(|hop| between(hop[0], hop[1]));
@@ -58,7 +57,7 @@ pub(crate) fn collect(interfaces: &[Interface], entries: &[&Entry]) -> Metadata 
     }
 }
 
-/// Announcements, by what they are about.
+/// Announcements, by their subject.
 #[derive(Default)]
 struct Known<'a> {
     latency: HashMap<Between, Duration>,
@@ -72,42 +71,54 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn add(&mut self, entry: &Entry, info: &'a StaticInfo, far: &HashMap<Interface, Interface>) {
-        let isd_as = entry.isd_as;
+    fn add(&mut self, entry: &'a Entry, far: &HashMap<Interface, Interface>) {
+        let (isd_as, info) = (entry.isd_as, &entry.info);
         let own = |id| Interface { isd_as, id };
         // A beacon that ends in the AS has no egress, and announces no hops through it.
         let egress = Some(entry.hop.egress).filter(|&id| id != 0).map(own);
         let through = |id: u16| Some(between(egress?, own(id)));
         let over = |id: u16| Some(between(own(id), *far.get(&own(id))?));
 
-        for (hop, latency) in
-            pairs(&info.latency_intra, through).chain(pairs(&info.latency_inter, over))
-        {
+        let (intra, inter) = (&info.latency.intra, &info.latency.inter);
+        for (hop, micros) in about(intra, through).chain(about(inter, over)) {
+            let latency = Duration::from_micros((*micros).into());
             let known = self.latency.entry(hop).or_insert(latency);
             *known = latency.max(*known);
         }
-        for (hop, kbit) in pairs(&info.bandwidth_intra, through)
-            .chain(pairs(&info.bandwidth_inter, over))
-            .filter(|&(_, kbit)| kbit != 0)
-        {
+        let (intra, inter) = (&info.bandwidth.intra, &info.bandwidth.inter);
+        let bandwidth = about(intra, through).chain(about(inter, over));
+        for (hop, kbit) in bandwidth.filter(|&(_, &kbit)| kbit != 0) {
             let bits = kbit.saturating_mul(1000);
             let known = self.bandwidth.entry(hop).or_insert(bits);
             *known = bits.min(*known);
         }
-        for (hop, hops) in pairs(&info.internal_hops, through).filter(|&(_, hops)| hops != 0) {
+        let hops = about(&info.internal_hops, through);
+        for (hop, &hops) in hops.filter(|&(_, &hops)| hops != 0) {
             let known = self.internal_hops.entry(hop).or_insert(hops);
             *known = hops.min(*known);
         }
-        for (link, kind) in pairs(&info.link_type, over) {
+        for (link, kind) in about(&info.link_type, over) {
+            let kind = match kind.as_known() {
+                Some(LinkTypeMessage::Direct) => LinkType::Direct,
+                Some(LinkTypeMessage::MultiHop) => LinkType::MultiHop,
+                Some(LinkTypeMessage::OpenNet) => LinkType::OpenNet,
+                _ => continue,
+            };
             let known = self.link_type.entry(link).or_insert(kind);
             if *known != kind {
                 *known = LinkType::Unset;
             }
         }
-        for (id, geo) in &info.geo {
+        for (interface, geo) in about(&info.geo, |id| Some(own(id))) {
+            let place = Geo {
+                latitude: geo.latitude,
+                longitude: geo.longitude,
+                address: geo.address.clone(),
+            };
+            let on_earth = geo.latitude.abs() <= 90.0 && geo.longitude.abs() <= 180.0;
             // In the daemon's messages all zero means that none is announced.
-            if *geo != Geo::default() {
-                self.geo.insert(own(*id), geo.clone());
+            if on_earth && place != Geo::default() {
+                self.geo.insert(interface, place);
             }
         }
         if !info.note.is_empty() {
@@ -140,12 +151,64 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The values about hops that can be named.
-fn pairs<T: Copy>(
-    values: &[(u16, T)],
-    name: impl Fn(u16) -> Option<Between>,
-) -> impl Iterator<Item = (Between, T)> {
-    values
-        .iter()
-        .filter_map(move |&(id, value)| Some((name(id)?, value)))
+/// The values of an announcement by what `name` makes of their interfaces. Those are left out whose
+/// key is not an interface, or has no name.
+fn about<T, K>(
+    values: &BTreeMap<u64, T>,
+    name: impl Fn(u16) -> Option<K>,
+) -> impl Iterator<Item = (K, &T)> {
+    let named = move |id| name(u16::try_from(id).ok().filter(|&id| id != 0)?);
+    let values = values.iter();
+    values.filter_map(move |(&id, value)| Some((named(id)?, value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use scion_protobuf::buffa::{EnumValue, MessageField};
+    use scion_protobuf::proto::control_plane::v1::{
+        GeoCoordinates, LatencyInfo, StaticInfoExtension,
+    };
+
+    use super::*;
+    use crate::testing::{ia, segment, spec};
+
+    #[test]
+    fn static_information_that_names_nothing_is_left_out() {
+        let geo = |latitude: f32| GeoCoordinates {
+            latitude,
+            longitude: 8.5,
+            address: "Zurich".to_owned(),
+        };
+        let info = StaticInfoExtension {
+            latency: MessageField::some(LatencyInfo {
+                intra: [(0, 1), (1, 2), (65536, 3)].into(),
+                inter: [(65535, 4)].into(),
+            }),
+            geo: [(1, geo(47.4)), (2, geo(91.0)), (3, geo(f32::NAN))].into(),
+            link_type: [
+                (1, EnumValue::Known(LinkTypeMessage::OpenNet)),
+                (2, EnumValue::Known(LinkTypeMessage::Unspecified)),
+                (3, EnumValue::Unknown(77)),
+            ]
+            .into(),
+            ..StaticInfoExtension::default()
+        };
+        let mut specs = [spec(1, 0, 9), spec(2, 1, 0)];
+        specs[0].info = Some(info);
+        let segment = segment(0, &specs);
+        let own = |id| Interface { isd_as: ia(1), id };
+        let other = |id| Interface { isd_as: ia(2), id };
+        let far = [1, 2, 3, 65535].map(|id| (own(id), other(id))).into();
+        let mut known = Known::default();
+        known.add(&segment.entries[0], &far);
+        let micros = Duration::from_micros;
+        let expected = [
+            (between(own(9), own(1)), micros(2)),
+            (between(own(65535), other(65535)), micros(4)),
+        ];
+        assert_eq!(known.latency, expected.into());
+        assert_eq!(known.geo.keys().collect::<Vec<_>>(), [&own(1)]);
+        let kinds = [(between(own(1), other(1)), LinkType::OpenNet)];
+        assert_eq!(known.link_type, kinds.into());
+    }
 }

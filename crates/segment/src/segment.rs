@@ -1,12 +1,12 @@
 //! One path segment.
 
-use std::time::Duration;
-
-use hawser_path::{Discovery, Geo, LinkType};
+use hawser_path::Discovery;
+use scion_protobuf::buffa::MessageField;
+use scion_protobuf::proto::control_plane::v1::StaticInfoExtension;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-/// One path segment: what each AS that a beacon crossed announced of itself and of the hops through
-/// it, in the direction of beaconing.
+/// One path segment: the announcements of each AS that a beacon crossed, about itself and the hops
+/// through it, in the direction of beaconing.
 ///
 /// It comes from [`Segment::from_message`], which checks that it is complete: it has between 1 and
 /// 63 ASes, each names the next, and no interface is missing.
@@ -30,7 +30,9 @@ pub(crate) struct Entry {
     pub ingress_mtu: u16,
     pub hop: Hop,
     pub peers: Vec<Peer>,
-    pub info: Option<StaticInfo>,
+    /// What the AS announces of its links, by interface, as it was sent. Hops inside the AS are
+    /// between the interface by which the beacon leaves and the one named.
+    pub info: MessageField<StaticInfoExtension>,
     pub discovery: Discovery,
 }
 
@@ -56,26 +58,10 @@ pub(crate) struct Peer {
     pub hop: Hop,
 }
 
-/// An AS's announcement of its links, by interface (SCION control plane, `StaticInfoExtension`).
-/// What lies inside the AS is between the interface by which the beacon leaves and the one named.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct StaticInfo {
-    pub latency_intra: Vec<(u16, Duration)>,
-    pub latency_inter: Vec<(u16, Duration)>,
-    /// In kbit/s.
-    pub bandwidth_intra: Vec<(u16, u64)>,
-    /// In kbit/s.
-    pub bandwidth_inter: Vec<(u16, u64)>,
-    pub geo: Vec<(u16, Geo)>,
-    pub link_type: Vec<(u16, LinkType)>,
-    pub internal_hops: Vec<(u16, u32)>,
-    pub note: String,
-}
-
 impl Hop {
     /// Lifetime of the hop field in half seconds: one unit of it is the 256th part of a day (SCION
     /// data plane, hop field, `ExpTime`).
-    pub fn life(&self) -> u64 {
+    pub fn lifetime(&self) -> u64 {
         (u64::from(self.exp_time) + 1) * 675
     }
 }
@@ -102,15 +88,13 @@ impl Segment {
     }
 
     /// When the first of its hop fields expires, peering ones included, in whole seconds of Unix
-    /// time. A path over a part of the segment may live longer.
+    /// time. A path over a part of the segment may expire later.
     pub fn expiry(&self) -> u64 {
-        let peers = |entry: &Entry| entry.peers.iter().map(|peer| peer.hop.life()).min();
-        let lives = self.entries.iter().map(|entry| {
-            let own = entry.hop.life();
-            peers(entry).map_or(own, |peers| own.min(peers))
+        let hops = self.entries.iter().flat_map(|entry| {
+            let peers = entry.peers.iter().map(|peer| &peer.hop);
+            peers.chain([&entry.hop])
         });
-        let life = lives.min();
-        self.timestamp() + life.unwrap_or(0) / 2
+        self.timestamp() + hops.map(Hop::lifetime).min().unwrap_or(0) / 2
     }
 
     /// The segment's name: SHA-256 over each AS and its two interfaces, the same for every renewal

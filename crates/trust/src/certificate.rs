@@ -96,8 +96,8 @@ const KNOWN: [ObjectIdentifier; 5] = [
 ];
 
 impl Certificate {
-    /// Reads DER, and checks the rules that concern a certificate by itself: that it is of one kind,
-    /// and the rules of that kind.
+    /// Reads DER, and checks the rules that concern a certificate by itself: that it is of one
+    /// kind, and the rules of that kind.
     ///
     /// # Errors
     /// When it is not a certificate, or breaks a rule.

@@ -58,7 +58,11 @@ impl Key {
                 });
             }
         }
-        Err("it is not PKCS #8 on P-256 or P-384 with its public key: make one with `scion-pki key private`".into())
+        Err(
+            "it is not PKCS #8 on P-256 or P-384 with its public key: make one with \
+             `scion-pki key private`"
+                .into(),
+        )
     }
 
     /// The public key: an uncompressed point (SEC 1, section 2.3.3).

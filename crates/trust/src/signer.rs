@@ -24,8 +24,8 @@ pub struct Signer {
 
 impl Signer {
     /// The signer of the AS whose folder is `dir`: the key and the chain in `crypto/as` that belong
-    /// together (of several, the one that is valid longest). Its signatures name the newest TRC of its
-    /// ISD in `trcs`.
+    /// together (of several, the one that is valid longest). Its signatures name the newest TRC of
+    /// its ISD in `trcs`.
     ///
     /// # Errors
     /// When a file cannot be read, no key has a chain, or there is no TRC of the ISD that the chain

@@ -15,7 +15,8 @@ use crate::cms::Signed;
 use crate::error::{ParseError, Reason};
 use crate::pem;
 
-/// The identifier of a TRC. A base TRC has equal numbers; each update adds one to the serial number.
+/// The identifier of a TRC. A base TRC has equal numbers; each update adds one to the serial
+/// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TrcId {
     /// The ISD.

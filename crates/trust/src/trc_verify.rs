@@ -36,8 +36,8 @@ pub enum TrcVerifyError {
 }
 
 impl Trc {
-    /// Checks that a base TRC is signed by all its voters. Whether the voters can be trusted must be
-    /// decided by other means.
+    /// Checks that a base TRC is signed by all its voters. Whether the voters can be trusted must
+    /// be decided by other means.
     ///
     /// # Errors
     /// When it is an update, or a signature is missing or wrong.

@@ -31,8 +31,8 @@ pub struct AsRole {
     pub authoritative: bool,
     /// Whether it issues the certificates of ASes.
     pub issuing: bool,
-    /// The AS that issues its certificate; by default, the first issuing AS of the ISD. An issuing AS
-    /// issues its own.
+    /// The AS that issues its certificate; by default, the first issuing AS of the ISD. An issuing
+    /// AS issues its own.
     pub cert_issuer: Option<IsdAsn>,
 }
 

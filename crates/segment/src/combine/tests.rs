@@ -134,7 +134,7 @@ fn latency(intra: &[(u64, u32)], inter: &[(u64, u32)]) -> StaticInfoExtension {
 }
 
 #[test]
-fn of_contradicting_announcements_the_careful_one_counts() {
+fn of_contradicting_announcements_the_conservative_one_counts() {
     let kind = EnumValue::Known;
     // 1 is the core AS where up and down meet, and 2 hangs there twice.
     let say = |inter, kbit, kind, note: &str| StaticInfoExtension {
@@ -184,8 +184,8 @@ fn of_contradicting_announcements_the_careful_one_counts() {
 }
 
 #[test]
-fn what_the_last_as_of_a_segment_says_of_ways_through_it_counts_for_nothing() {
-    // Its beacon did not leave it, so there is no way to speak of.
+fn hops_through_the_last_as_of_a_segment_are_not_counted() {
+    // Its beacon did not leave it, so there is no hop through it.
     let info = latency(&[(1, 5)], &[(1, 6)]);
     let lines = vec![segment(0, &[spec(1, 0, 2), announced(info, 1, 0, 2)])];
     let paths = combine(&up(lines), ia(2), ia(1), 10);

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use scion_protobuf::proto::control_plane::v1::{
-    GeoCoordinates, HopEntry as HopEntryMessage, LatencyInfo, PathSegmentExtensions,
+    HopEntry as HopEntryMessage, PathSegmentExtensions,
 };
 
 use super::*;
@@ -14,7 +14,7 @@ fn three() -> Vec<crate::testing::Spec> {
 }
 
 #[test]
-fn what_is_said_is_read() {
+fn every_field_is_read() {
     let mut specs = three();
     specs[1].exp_time = 10;
     specs[2].mtu = 100_000;
@@ -35,7 +35,7 @@ fn what_is_said_is_read() {
         assert_eq!(segment.betas[at], beta);
         beta ^= u16::from_be_bytes([mac[0], mac[1]]);
     }
-    // The name says where it leads, not when it was made or who peers.
+    // The name depends on the ASes and interfaces, not on the time or the peers.
     specs[1].peers.clear();
     let renewed = Segment::from_message(&message(2_000_000, &specs)).unwrap();
     assert_eq!(renewed.id(), segment.id());
@@ -46,7 +46,9 @@ fn what_is_said_is_read() {
 
 #[test]
 fn the_name_is_the_hash_of_ases_and_interfaces() {
-    // printf '\x00\x01\xff\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x01\xff\x00\x00\x00\x00\x02\x00\x01\x00\x00' | sha256sum
+    // printf
+    // '\x00\x01\xff\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x01\xff\x00\x00\x00\x00\x02\x00\x01\x00\x00'
+    // | sha256sum
     let segment = crate::testing::segment(0, &[spec(1, 0, 2), spec(2, 1, 0)]);
     let hex: String = segment.id().iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(hex, NAME);
@@ -54,7 +56,7 @@ fn the_name_is_the_hash_of_ases_and_interfaces() {
 
 const NAME: &str = "6e0954401312a64572a632ba72d839ed68385cb5a83046f802ac0be202fe0f09";
 
-/// What is said of the three ASes after `change` to the second one's body.
+/// The error about the three ASes after `change` to the second one's body.
 fn refused(change: impl Fn(&mut ASEntrySignedBody)) -> String {
     let specs = three();
     let mut message = message(0, &specs);
@@ -63,12 +65,9 @@ fn refused(change: impl Fn(&mut ASEntrySignedBody)) -> String {
     let before = body_of(&specs[0], Some(IsdAsn::from_u64(body.isd_as)));
     message.as_entries[0] = signed(&before);
     message.as_entries[1] = signed(&body);
-    let error = Segment::from_message(&message).unwrap_err();
-    assert!(
-        matches!(error, SegmentError::Entry { at: 1, .. }),
-        "{error}"
-    );
-    error.to_string()
+    let error = Segment::from_message(&message).unwrap_err().to_string();
+    assert!(error.contains("entry 1"), "{error}");
+    error
 }
 
 #[test]
@@ -110,9 +109,9 @@ fn what_does_not_fit_is_refused() {
             "egress 3, where the beacon leaves by 4",
         ),
     ];
-    for (change, said) in cases {
+    for (change, text) in cases {
         let error = refused(change);
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(text), "{error}");
     }
 }
 
@@ -126,23 +125,23 @@ fn hop_field(body: &mut ASEntrySignedBody) -> &mut HopField {
 
 #[test]
 fn a_segment_must_be_one_as_a_whole() {
-    let error = |message: &PathSegment| Segment::from_message(message).unwrap_err();
+    let error = |message: &PathSegment| Segment::from_message(message).unwrap_err().to_string();
     let whole = message(0, &three());
 
     let mut none = whole.clone();
     none.as_entries.clear();
-    assert_eq!(error(&none), SegmentError::Empty);
+    assert_eq!(error(&none), "a segment without AS entries");
 
     let chain: Vec<_> = (0..64)
         .map(|at| spec(at + 1, u16::from(at > 0), if at < 63 { 2 } else { 0 }))
         .collect();
-    assert_eq!(error(&message(0, &chain)), SegmentError::TooLong(64));
+    assert!(error(&message(0, &chain)).contains("of 64 AS entries"));
     let mut shorter = chain[..63].to_vec();
     shorter[62].egress = 0;
     assert!(Segment::from_message(&message(0, &shorter)).is_ok());
 
     for at in [-1, 1 << 32] {
-        assert_eq!(error(&message(at, &three())), SegmentError::Timestamp(at));
+        assert!(error(&message(at, &three())).contains(&format!("made at {at}")));
     }
     let mut large = whole.clone();
     large.segment_info = SegmentInformation {
@@ -150,53 +149,23 @@ fn a_segment_must_be_one_as_a_whole() {
         ..SegmentInformation::default()
     }
     .encode_to_vec();
-    assert_eq!(error(&large), SegmentError::Id(65536));
+    assert!(error(&large).contains("with ID 65536"));
     large.segment_info = vec![0xff];
-    assert!(matches!(error(&large), SegmentError::Info(_)));
+    assert!(error(&large).contains("information cannot be read"));
 
     // A part of a segment is none.
     for range in [1..3, 0..2] {
         let mut part = whole.clone();
         part.as_entries = part.as_entries[range].to_vec();
-        assert!(matches!(error(&part), SegmentError::Entry { .. }));
+        assert!(error(&part).contains("whose AS entry"));
     }
     let mut unsigned = whole;
     unsigned.as_entries[2].signed = None.into();
-    let said = error(&unsigned).to_string();
-    assert!(said.contains("entry 2 has no signed part"), "{said}");
+    let text = error(&unsigned);
+    assert!(text.contains("entry 2 has no signed part"), "{text}");
 }
 
-#[test]
-fn static_information_that_names_nothing_is_left_out() {
-    let geo = |latitude: f32| GeoCoordinates {
-        latitude,
-        longitude: 8.5,
-        address: "Zurich".to_owned(),
-    };
-    let info = StaticInfoExtension {
-        latency: Some(LatencyInfo {
-            intra: [(0, 1), (1, 2), (65536, 3)].into(),
-            inter: [(65535, 4)].into(),
-        })
-        .into(),
-        geo: [(1, geo(47.4)), (2, geo(91.0)), (3, geo(f32::NAN))].into(),
-        link_type: [
-            (1, EnumValue::Known(LinkTypeMessage::OpenNet)),
-            (2, EnumValue::Known(LinkTypeMessage::Unspecified)),
-            (3, EnumValue::Unknown(77)),
-        ]
-        .into(),
-        ..StaticInfoExtension::default()
-    };
-    let read = static_info(&info);
-    let micros = Duration::from_micros;
-    assert_eq!(read.latency_intra, [(1, micros(2))]);
-    assert_eq!(read.latency_inter, [(65535, micros(4))]);
-    assert_eq!(read.geo.len(), 1);
-    assert_eq!(read.link_type, [(1, LinkType::OpenNet)]);
-}
-
-/// Bodies as a stranger may send them: right in most fields.
+/// Bodies as anyone may send them: right in most fields.
 fn bodies() -> impl Strategy<Value = ASEntrySignedBody> {
     let hop = (0..4u64, 0..4u64, 0..300u32, 0..8usize);
     let hop = hop.prop_map(|(ingress, egress, exp_time, mac)| HopField {
