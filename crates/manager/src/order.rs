@@ -1,20 +1,14 @@
 //! What the path manager wants done.
 
-use std::fmt;
 use std::time::Duration;
 
 use hawser_path::{Fingerprint, Reason};
+use thiserror::Error;
 
 /// One subflow: one try to connect over one path, and the connection that comes of it. Each is
 /// dialed once; a path that is dialed again has another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubflowId(pub(crate) u64);
-
-impl fmt::Display for SubflowId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// Something to be done with one subflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,45 +56,44 @@ pub enum Action {
 }
 
 /// Why an order was given. Printed as a short line for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Cause {
     /// By what was decided about the path.
+    #[error("{0}")]
     Decided(Reason),
     /// It failed before, and its pause is over.
+    #[error("tried again after {}", times(*.failures))]
     Retried {
         /// How often it failed in a row.
         failures: u32,
     },
     /// The path has a subflow that delivers nothing: another is tried beside it.
+    #[error("beside a connection over which nothing comes")]
     Stalled,
     /// Another subflow over the same path has taken its place.
+    #[error("replaced by a new connection")]
     Replaced,
     /// The subflow that it was to replace delivers again.
+    #[error("the connection it was to replace delivers again")]
     Recovered,
     /// The path is not offered any more.
+    #[error("the path is not offered any more")]
     NotOffered,
     /// Nothing came over it for this long.
+    #[error("nothing came over it for {} s", .0.as_secs())]
     Silent(Duration),
     /// None of the paths assigned to the remote is connected, or none can be assigned.
+    #[error("no assigned path is connected")]
     NoneConnected,
     /// Nothing is wanted of the remote any more.
+    #[error("nothing is wanted of the remote any more")]
     Ended,
 }
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Decided(reason) => reason.fmt(f),
-            Self::Retried { failures: 1 } => f.write_str("tried again after a failure"),
-            Self::Retried { failures } => write!(f, "tried again after {failures} failures"),
-            Self::Stalled => f.write_str("beside a connection over which nothing comes"),
-            Self::Replaced => f.write_str("replaced by a new connection"),
-            Self::Recovered => f.write_str("the connection it was to replace delivers again"),
-            Self::NotOffered => f.write_str("the path is not offered any more"),
-            Self::Silent(time) => write!(f, "nothing came over it for {} s", time.as_secs()),
-            Self::NoneConnected => f.write_str("no assigned path is connected"),
-            Self::Ended => f.write_str("nothing is wanted of the remote any more"),
-        }
+fn times(failures: u32) -> String {
+    match failures {
+        1 => "a failure".to_owned(),
+        _ => format!("{failures} failures"),
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use hawser_path::{Change, Decision, Fingerprint, Path, Policy, SenseOptions, SensingAssignment};
 
-use self::downloader::{Downloader, Subflow};
+use self::downloader::{Downloader, Fallback, Subflow, Use};
 use crate::backoff::Failure;
 use crate::order::{Action, Cause, Order, SubflowId};
 use crate::path_set::{Carried, PathOptions};
@@ -146,7 +146,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         self.last_subflow += 1;
         let id = SubflowId(self.last_subflow);
         let state = known.path(path);
-        state.subflows.push(Subflow::accepted(id));
+        state.subflows.push(Subflow::new(id, Use::Unknown));
         state.told = None;
         self.subflows.insert(id, (key, path));
         self.dirty.insert(key);
@@ -242,12 +242,8 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
 
     /// A path of a downloader, as it was offered; `None` if it is not offered now.
     pub fn path(&self, key: K, path: Fingerprint) -> Option<&P> {
-        self.downloaders
-            .get(&key)?
-            .paths
-            .get(&path)?
-            .offered
-            .as_ref()
+        let state = self.downloaders.get(&key)?.paths.get(&path)?;
+        state.offered.as_ref()
     }
 
     /// What was decided about a path by the last [`Self::tick`]; `None` for one that is not offered
@@ -339,9 +335,6 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         let (mut taken_back, mut gives_room) = (Vec::new(), false);
         for (path, state) in &mut known.paths {
             let is_assigned = assigned.contains(path);
-            if state.is_settled(is_assigned, fallback) {
-                continue;
-            }
             let cause = match state.decision(|| self.assignment.decision(key, *path)) {
                 Some(decision) => Cause::Decided(decision.reason),
                 None => Cause::NotOffered,
@@ -357,19 +350,25 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
                 }
                 self.dialed += 1;
                 self.last_subflow += 1;
-                let subflow = Subflow::dialed(SubflowId(self.last_subflow));
+                let subflow = Subflow::new(SubflowId(self.last_subflow), Use::Dialing);
                 self.subflows.insert(subflow.id, (key, *path));
                 order(&subflow, Action::Dial, &cause);
                 state.subflows.push(subflow);
             }
             if !is_assigned {
-                for subflow in state.take_dialing() {
+                let is_dialing = |subflow: &mut Subflow| subflow.use_ == Use::Dialing;
+                for subflow in state.subflows.extract_if(.., is_dialing) {
                     order(&subflow, CLOSE, &cause);
                     taken_back.push(subflow);
                 }
             }
             for subflow in &mut state.subflows {
-                let stands_in = !is_assigned && state.denied.is_none() && fallback.takes(subflow);
+                let takes = match fallback {
+                    Fallback::No => false,
+                    Fallback::Accepted => !subflow.is_dialed,
+                    Fallback::All => true,
+                };
+                let stands_in = !is_assigned && state.denied.is_none() && takes;
                 let cause = match stands_in {
                     true => &Cause::NoneConnected,
                     false => &cause,

@@ -60,7 +60,10 @@ impl Download {
         peers: Vec<PeerAddr>,
         options: DownloadOptions,
     ) -> Self {
-        let (sender, progress) = watch::channel(Progress::of(metainfo.pieces.total));
+        let (sender, progress) = watch::channel(Progress {
+            total_bytes: metainfo.pieces.total,
+            ..Progress::default()
+        });
         let stop = CancellationToken::new();
         let (sends_completed, completed) = oneshot::channel();
         let job = Job {

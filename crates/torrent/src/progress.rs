@@ -11,10 +11,11 @@ use crate::limits::Seeded;
 use crate::reason::Decision;
 
 /// What a download is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
     /// Hashing what is already on disk.
+    #[default]
     Checking,
     /// Fetching pieces, or waiting for a peer.
     Downloading,
@@ -27,7 +28,7 @@ pub enum Phase {
 }
 
 /// The state of a download.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Progress {
     /// What it is doing.
@@ -58,27 +59,6 @@ pub struct Progress {
     /// Peers without an entry in `paths`, each with the reason: no path to it is known, it is
     /// banned, and so on.
     pub idle_peers: Vec<(PeerAddr, String)>,
-}
-
-impl Progress {
-    /// At the start of a download of `total_bytes` bytes.
-    pub(crate) fn of(total_bytes: u64) -> Self {
-        Self {
-            phase: Phase::Checking,
-            checked_bytes: 0,
-            verified_bytes: 0,
-            total_bytes,
-            resumed_bytes: 0,
-            fetched_bytes: 0,
-            wasted_bytes: 0,
-            rate: 0,
-            elapsed: Duration::ZERO,
-            seeding: None,
-            uploads: SeedProgress::default(),
-            paths: Vec::new(),
-            idle_peers: Vec::new(),
-        }
-    }
 }
 
 /// The state of one path-level peer.

@@ -1,22 +1,25 @@
 //! Why a path-level peer is used or not.
 
-use std::fmt;
+use thiserror::Error;
 
 /// A decision of a transfer about a path, with its [`Reason`].
 pub type Decision = hawser_path::Decision<Reason>;
 
 /// Why a path was taken, left or is waiting. Printed as a short line for people.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// By the rules for paths of any transfer.
+    #[error(transparent)]
     Path(hawser_path::Reason),
     /// The peer that uploads over the path decided.
+    #[error("by the uploader: {why}")]
     ByUploader {
         /// The reason it sent, in one line; nothing of it is checked.
         why: String,
     },
     /// The peer is an IP peer: IP offers no choice of paths.
+    #[error("plain IP, one way only")]
     PlainIp,
 }
 
@@ -28,16 +31,6 @@ impl From<hawser_path::Reason> for Reason {
                 why: "not chosen".into(),
             },
             reason => Self::Path(reason),
-        }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Path(reason) => reason.fmt(f),
-            Self::ByUploader { why } => write!(f, "by the uploader: {why}"),
-            Self::PlainIp => f.write_str("plain IP, one way only"),
         }
     }
 }

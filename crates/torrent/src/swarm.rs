@@ -159,7 +159,8 @@ impl<T: Transport> Swarm<T> {
             net,
             ..
         } = self;
-        net.end();
+        // Ends all tasks.
+        drop(net);
         // Disk threads that wait for room to report must not wait for ever.
         inbox.close();
         drop(inbox);
@@ -219,14 +220,8 @@ impl<T: Transport> Swarm<T> {
                 }
             }
             Event::Input(conn, Inputs { inputs, room }) => {
-                if let Some(known) = self.conns.open.get_mut(&conn) {
-                    let is_new = known.observe(now);
-                    if is_new && known.is_busy() {
-                        self.alive_at = now;
-                    }
-                    if is_new && known.stalled.is_some() {
-                        self.recover(conn, now);
-                    }
+                if self.conns.open.contains_key(&conn) {
+                    self.look_at(conn, now);
                     for input in inputs {
                         self.take_input(conn, input, room.as_ref(), now);
                     }
@@ -240,22 +235,10 @@ impl<T: Transport> Swarm<T> {
     }
 
     fn tick(&mut self, now: Instant) {
-        self.net.reap();
-        let mut silent = Vec::new();
-        let mut recovered = Vec::new();
-        for (id, conn) in self.conns.open.iter_mut() {
-            let is_new = conn.observe(now);
-            if is_new && conn.is_busy() {
-                self.alive_at = now;
-            }
-            if is_new && conn.stalled.is_some() {
-                recovered.push(*id);
-            } else if conn.stalled.is_none() && conn.is_silent(now) {
-                silent.push(*id);
-            }
+        while self.net.tasks.try_join_next().is_some() {}
+        for id in self.conns.ids() {
+            self.look_at(id, now);
         }
-        recovered.into_iter().for_each(|id| self.recover(id, now));
-        silent.into_iter().for_each(|id| self.stall(id, now));
         self.follow_content();
         self.ask_again(now);
         self.weigh(now);

@@ -6,6 +6,7 @@ mod extended;
 mod handshake;
 mod message;
 mod multipath;
+mod request;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ pub(crate) use self::error::WireError;
 pub(crate) use self::extended::{EXTENDED_HANDSHAKE, ExtendedHandshake};
 pub(crate) use self::handshake::{HANDSHAKE_BYTES, Handshake, PeerId};
 pub(crate) use self::message::{
-    BLOCK, Decoder, Message, PIECE_HEADER, Request, encode, encode_piece_header,
+    BLOCK, Decoder, Message, PIECE_HEADER, encode, encode_piece_header,
 };
 pub(crate) use self::multipath::{MULTIPATH, Multipath};
+pub(crate) use self::request::Request;

@@ -245,7 +245,7 @@ impl World {
             assert!(!cause.to_string().is_empty());
             match action {
                 Action::Dial => {
-                    assert!(self.seen.insert(subflow), "{subflow} is dialed twice");
+                    assert!(self.seen.insert(subflow), "{subflow:?} is dialed twice");
                     assert!(
                         self.of(path, |flow| !flow.open).is_empty(),
                         "dialed already"

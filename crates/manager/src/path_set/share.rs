@@ -58,13 +58,6 @@ impl Room {
     }
 }
 
-/// Whether each path has a share.
-pub(super) fn has_shares<P>(entries: &Entries<P>) -> bool {
-    // All have one, or none has.
-    let first = entries.values().next();
-    first.is_some_and(|entry| entry.share.is_some())
-}
-
 /// Gives shares to these paths and none to others; `None` leaves them to carry what they can. New
 /// shares are of what is still to come, so that a path that takes another's place does not have to
 /// make up for what came before.

@@ -50,13 +50,14 @@ pub(super) struct Subflow {
     pub id: SubflowId,
     /// Whether it was dialed from here, rather than opened by the downloader.
     pub is_dialed: bool,
-    use_: Use,
+    pub use_: Use,
     /// The bytes that it had carried when the time slot began, if it could be used then.
     mark: Option<u64>,
 }
 
+/// What a subflow is used for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
+pub(super) enum Use {
     Dialing,
     /// Connected, and no order says yet whether it is used.
     Unknown,
@@ -73,16 +74,6 @@ pub(super) enum Fallback {
     Accepted,
     /// All: nothing can be assigned to it.
     All,
-}
-
-impl Fallback {
-    pub fn takes(self, subflow: &Subflow) -> bool {
-        match self {
-            Self::No => false,
-            Self::Accepted => !subflow.is_dialed,
-            Self::All => true,
-        }
-    }
 }
 
 impl<P: AsRef<Path> + Clone> Downloader<P> {
@@ -264,26 +255,6 @@ impl<P> PathState<P> {
         }
     }
 
-    /// Whether its subflows are as they are to be.
-    pub fn is_settled(&self, is_assigned: bool, fallback: Fallback) -> bool {
-        let is_settled = |subflow: &Subflow| {
-            let stands_in = self.denied.is_none() && fallback.takes(subflow);
-            match subflow.use_ {
-                Use::Dialing => is_assigned,
-                Use::Unknown => false,
-                Use::Used => is_assigned || stands_in,
-                Use::Held => !(is_assigned || stands_in),
-            }
-        };
-        !(is_assigned && self.subflows.is_empty()) && self.subflows.iter().all(is_settled)
-    }
-
-    /// Takes out the subflows that are not connected yet.
-    pub fn take_dialing(&mut self) -> Vec<Subflow> {
-        let is_dialing = |subflow: &mut Subflow| subflow.use_ == Use::Dialing;
-        self.subflows.extract_if(.., is_dialing).collect()
-    }
-
     /// Takes out a subflow that was dialed and is held.
     pub fn take_held(&mut self) -> Option<Subflow> {
         let is_held = |subflow: &Subflow| subflow.is_dialed && subflow.use_ == Use::Held;
@@ -306,22 +277,13 @@ impl<P> PathState<P> {
 }
 
 impl Subflow {
-    /// One that is being dialed.
-    pub fn dialed(id: SubflowId) -> Self {
+    /// One that is being dialed, or that the downloader opened.
+    pub fn new(id: SubflowId, use_: Use) -> Self {
         Self {
             id,
-            is_dialed: true,
-            use_: Use::Dialing,
+            is_dialed: use_ == Use::Dialing,
+            use_,
             mark: None,
-        }
-    }
-
-    /// One that the downloader opened.
-    pub fn accepted(id: SubflowId) -> Self {
-        Self {
-            is_dialed: false,
-            use_: Use::Unknown,
-            ..Self::dialed(id)
         }
     }
 
@@ -361,7 +323,7 @@ mod tests {
 
     /// A dial over a path comes to nothing.
     fn fail(downloader: &mut Downloader<Path>, path: Fingerprint, failure: Failure, now: Instant) {
-        let subflow = Subflow::dialed(SubflowId(1));
+        let subflow = Subflow::new(SubflowId(1), Use::Dialing);
         downloader.path(path).subflows.push(subflow);
         downloader.lost(path, SubflowId(1), failure, "lost", now);
     }
@@ -401,7 +363,7 @@ mod tests {
             now = due;
         }
         assert!(pauses.is_sorted() && pauses[0] < pauses[3], "{pauses:?}");
-        let subflow = Subflow::dialed(SubflowId(2));
+        let subflow = Subflow::new(SubflowId(2), Use::Dialing);
         downloader.path(name).subflows.push(subflow);
         downloader.connected(name, SubflowId(2));
         downloader.lost(name, SubflowId(2), Failure::Closed, "lost", now);
@@ -430,7 +392,7 @@ mod tests {
         let one = path(1, 1, 1, 1);
         let name = one.fingerprint();
         let mut downloader = downloader(&[one]);
-        let opened = Subflow::accepted(SubflowId(2));
+        let opened = Subflow::new(SubflowId(2), Use::Unknown);
         downloader.path(name).subflows.push(opened);
         fail(&mut downloader, name, Failure::Failed, Instant::now());
         assert_eq!(available(&downloader), [name]);

@@ -211,7 +211,7 @@ impl Model {
             sent: 0,
         };
         let before = self.subflows.insert(id, known);
-        prop_assert!(before.is_none(), "{id} is there twice");
+        prop_assert!(before.is_none(), "{id:?} is there twice");
         Ok(())
     }
 
@@ -390,10 +390,10 @@ impl Model {
             let denied = offered.is_some_and(|path| self.denied(path));
             let stands_in = !denied && (none || unserved && !known.is_dialed);
             match known.is {
-                Is::Opened => prop_assert!(false, "{id} has no order"),
-                Is::Dialing => prop_assert!(is_assigned, "{id} is dialed for nothing"),
-                Is::Used => prop_assert!(is_assigned || stands_in, "{id} is used"),
-                Is::Held => prop_assert!(!is_assigned && !stands_in, "{id} is held"),
+                Is::Opened => prop_assert!(false, "{id:?} has no order"),
+                Is::Dialing => prop_assert!(is_assigned, "{id:?} is dialed for nothing"),
+                Is::Used => prop_assert!(is_assigned || stands_in, "{id:?} is used"),
+                Is::Held => prop_assert!(!is_assigned && !stands_in, "{id:?} is held"),
             }
         }
         let dialed = || self.subflows.values().filter(|known| known.is_dialed);

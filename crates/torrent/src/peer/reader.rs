@@ -89,7 +89,9 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<
             Bitfield::from_wire(&bits, pieces).ok_or(WireError::BadBitfield { pieces })?,
         ),
         Message::Request(request) => {
-            check(request, shared.pieces.size(request.piece))?;
+            if !request.fits(shared.pieces.size(request.piece)) {
+                return Err(WireError::BadRequest(request));
+            }
             if !shared.offers(request.piece) {
                 // It may have been offered before its file changed.
                 if shared.content.get().is_some() {
@@ -124,15 +126,4 @@ fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<
         Message::Extended { .. } => return Ok(None),
     };
     Ok(Some(input))
-}
-
-fn check(request: Request, size: u32) -> Result<(), WireError> {
-    if request.fits(size) {
-        return Ok(());
-    }
-    Err(WireError::BadRequest {
-        piece: request.piece,
-        begin: request.begin,
-        length: request.length,
-    })
 }

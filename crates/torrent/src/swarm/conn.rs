@@ -65,7 +65,7 @@ pub(super) struct Conn {
     /// Pieces it had and took back.
     pub taken_back: u64,
     /// Most requests to keep waiting there.
-    limit: usize,
+    pub limit: usize,
     /// Bytes of blocks received.
     pub bytes: u64,
     meter: Meter,
@@ -168,11 +168,6 @@ impl Conn {
         let _ = self.messages.send(Outgoing::End);
     }
 
-    /// How many requests the peer says it queues.
-    pub fn set_limit(&mut self, queue: u32) {
-        self.limit = queued(queue);
-    }
-
     /// Looks at what was read since last time. Whether there was anything.
     pub fn observe(&mut self, now: Instant) -> bool {
         let received = self.traffic.received.load(Ordering::Relaxed);
@@ -212,16 +207,13 @@ impl Conn {
         let Some(busy) = self.busy else {
             return self.last_rate;
         };
-        let warming = now.saturating_duration_since(busy) < self.patience();
+        let patience = self.connection.rtt() * 2 + Duration::from_millis(200);
+        let warming = now.saturating_duration_since(busy) < patience;
         match self.last_rate {
             Some(last) if warming => Some(measured.max(last)),
             None if self.bytes == 0 && warming => None,
             _ => Some(measured),
         }
-    }
-
-    fn patience(&self) -> Duration {
-        self.connection.rtt() * 2 + Duration::from_millis(200)
     }
 
     /// As the plan sees it.
@@ -288,7 +280,7 @@ impl Conn {
 }
 
 /// Most requests to keep waiting at a peer that queues `queue`.
-fn queued(queue: u32) -> usize {
+pub(super) fn queued(queue: u32) -> usize {
     let spare = (queue / SPARE).max(1);
     (queue.saturating_sub(spare) as usize).clamp(1, crate::peer::QUEUE)
 }

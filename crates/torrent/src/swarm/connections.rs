@@ -40,6 +40,10 @@ impl Connections {
         self.open.remove(id)
     }
 
+    pub fn ids(&self) -> Vec<ConnId> {
+        self.open.keys().copied().collect()
+    }
+
     /// A connection may have room for requests.
     pub fn touch(&mut self, id: ConnId) {
         self.touched.insert(id);

@@ -25,7 +25,7 @@ impl<T: Transport> Swarm<T> {
         let (files, metainfo) = (Arc::clone(&self.shared.files), Arc::clone(&self.metainfo));
         let content = Watch::new(files, metainfo, stamps);
         let content = Arc::clone(self.shared.content.get_or_init(|| Arc::new(content)));
-        self.net.spawn(async move {
+        self.net.tasks.spawn(async move {
             loop {
                 tokio::time::sleep(SCAN).await;
                 let content = Arc::clone(&content);

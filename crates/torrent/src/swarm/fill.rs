@@ -1,6 +1,6 @@
 //! Asking for blocks.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::state::Swarm;
@@ -34,10 +34,9 @@ impl<T: Transport> Swarm<T> {
         let (blocks, seconds) = NEAR_END;
         let enough = (self.tally.total_rate() * seconds / f64::from(BLOCK)) as u64;
         if left > enough.max(blocks * self.conns.open.len() as u64) {
-            let ids: Vec<ConnId> = if all {
-                self.conns.open.keys().copied().collect()
-            } else {
-                self.conns.take_touched()
+            let ids = match all {
+                true => self.conns.ids(),
+                false => self.conns.take_touched(),
             };
             ids.into_iter().map(|id| self.fill_one(id, now)).sum()
         } else {
@@ -45,25 +44,23 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Whether blocks may be asked for over a connection.
-    fn is_usable(&self, id: ConnId) -> bool {
-        self.conns
-            .open
-            .get(&id)
-            .is_some_and(|c| c.unchoked && c.stalled.is_none() && !c.retiring && !c.held)
-            && self.picker.is_interesting(id)
+    /// What a connection delivers, and how many blocks to keep asked for over it; `None` if none may
+    /// be asked for.
+    fn usable(&mut self, id: ConnId, now: Instant) -> Option<(Subflow, usize)> {
+        let asked = self.picker.asked(id);
+        let conn = self.conns.open.get_mut(&id)?;
+        conn.set_asked(asked, now);
+        let is_open = conn.unchoked && conn.stalled.is_none() && !conn.retiring && !conn.held;
+        let is_usable = is_open && self.picker.is_interesting(id);
+        is_usable.then(|| (conn.subflow(asked, now), conn.depth(now)))
     }
 
     fn fill_one(&mut self, id: ConnId, now: Instant) -> usize {
-        let asked = self.picker.asked(id);
-        if let Some(conn) = self.conns.open.get_mut(&id) {
-            conn.set_asked(asked, now);
-        }
-        if !self.is_usable(id) {
+        let Some((subflow, depth)) = self.usable(id, now) else {
             return 0;
-        }
-        let depth = self.conns.open.get(&id).map_or(0, |conn| conn.depth(now));
-        let more = depth.saturating_sub(asked).min(blocks(self.room(id).new));
+        };
+        let more = depth.saturating_sub(subflow.asked);
+        let more = more.min(blocks(self.room(id).new));
         let requests = self.picker.pick(id, more);
         self.ask(id, &requests, now);
         requests.len()
@@ -72,17 +69,11 @@ impl<T: Transport> Swarm<T> {
     /// Near the end: everybody gets what it can deliver by the time all are through, and who has
     /// nothing left to ask for helps out where that comes sooner.
     fn fill_by_plan(&mut self, now: Instant) -> usize {
-        let mut subflows: HashMap<ConnId, Subflow> = HashMap::new();
-        let ids: Vec<ConnId> = self.conns.open.keys().copied().collect();
-        for id in ids {
-            let asked = self.picker.asked(id);
-            if let Some(conn) = self.conns.open.get_mut(&id) {
-                conn.set_asked(asked, now);
-            }
-            if self.is_usable(id)
-                && let Some(conn) = self.conns.open.get(&id)
-            {
-                subflows.insert(id, conn.subflow(asked, now));
+        let (mut subflows, mut depths) = (BTreeMap::new(), BTreeMap::new());
+        for id in self.conns.ids() {
+            if let Some((subflow, depth)) = self.usable(id, now) {
+                subflows.insert(id, subflow);
+                depths.insert(id, depth);
             }
         }
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
@@ -102,7 +93,7 @@ impl<T: Transport> Swarm<T> {
         let free = self.picker.free_blocks();
         let mut sum = 0;
         for id in order {
-            let depth = self.conns.open.get(&id).map_or(0, |conn| conn.depth(now));
+            let depth = depths[&id];
             let share = plan.share(&subflows[&id], depth, free);
             let mut requests = self.picker.pick(id, share.min(blocks(self.room(id).new)));
             let mut asked = subflows[&id].asked + requests.len();

@@ -64,8 +64,24 @@ impl<T: Transport> Swarm<T> {
         self.unserve(&conn, Instant::now());
     }
 
+    /// Notes what came over a connection since it was last looked at, or that nothing did.
+    pub(super) fn look_at(&mut self, id: ConnId, now: Instant) {
+        let Some(conn) = self.conns.open.get_mut(&id) else {
+            return;
+        };
+        let is_new = conn.observe(now);
+        if is_new && conn.is_busy() {
+            self.alive_at = now;
+        }
+        match conn.stalled {
+            Some(_) if is_new => self.recover(id, now),
+            None if conn.is_silent(now) => self.stall(id, now),
+            _ => {}
+        }
+    }
+
     /// Nothing comes over a connection: what was asked for is asked for elsewhere.
-    pub(super) fn stall(&mut self, id: ConnId, now: Instant) {
+    fn stall(&mut self, id: ConnId, now: Instant) {
         self.release(id, now);
         if let Some((known, dialed)) = self.remote_of(id) {
             known.paths.stalled(dialed.subflow, now);
@@ -85,7 +101,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Something came over a connection that had stalled.
-    pub(super) fn recover(&mut self, id: ConnId, now: Instant) {
+    fn recover(&mut self, id: ConnId, now: Instant) {
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };

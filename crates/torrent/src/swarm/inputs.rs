@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use hawser_store::{DiskEvent, Hash, Reservation};
 
+use super::conn::queued;
 use super::state::Swarm;
 use crate::error::DownloadError;
 use crate::metainfo::Metainfo;
@@ -66,7 +67,7 @@ impl<T: Transport> Swarm<T> {
             Input::Extended(theirs) => {
                 tracing::debug!(conn, client = theirs.client, "peer");
                 if let Some(limit) = theirs.request_queue {
-                    known.set_limit(limit);
+                    known.limit = queued(limit);
                 }
                 known.upload_only = theirs.upload_only;
                 self.introduced(conn, theirs.multipath, now);
@@ -115,16 +116,7 @@ impl<T: Transport> Swarm<T> {
             }
             Arrival::Duplicate => self.tally.wasted_bytes += data.len() as u64,
             Arrival::Unrequested => {
-                let Request {
-                    piece,
-                    begin,
-                    length,
-                } = request;
-                let fault = WireError::Unrequested {
-                    piece,
-                    begin,
-                    length,
-                };
+                let fault = WireError::Unrequested(request);
                 return self.gone(conn, &Gone::Broke(fault), now);
             }
         }
@@ -166,7 +158,8 @@ impl<T: Transport> Swarm<T> {
             .iter()
             .filter(|(id, _)| !self.picker.has(**id, piece));
         others.for_each(|(_, conn)| conn.send([Message::Have(piece)]));
-        let ids: Vec<ConnId> = self.conns.open.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.show_interest(id));
+        for id in self.conns.ids() {
+            self.show_interest(id);
+        }
     }
 }

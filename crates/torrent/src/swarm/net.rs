@@ -23,7 +23,7 @@ pub(super) struct Net<T: Transport> {
     pub transport: T,
     shared: Arc<Shared>,
     events: mpsc::Sender<Event<T>>,
-    tasks: JoinSet<()>,
+    pub tasks: JoinSet<()>,
 }
 
 impl<T: Transport> Net<T> {
@@ -126,20 +126,5 @@ impl<T: Transport> Net<T> {
             // It fails where the owner has ended.
             let _ = events.send(Event::Gone(id, gone)).await;
         });
-    }
-
-    /// Runs something else until the torrent ends.
-    pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(task);
-    }
-
-    /// Forgets the tasks that are done.
-    pub fn reap(&mut self) {
-        while self.tasks.try_join_next().is_some() {}
-    }
-
-    /// Ends all tasks.
-    pub fn end(mut self) {
-        self.tasks.abort_all();
     }
 }

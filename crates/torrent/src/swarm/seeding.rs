@@ -10,7 +10,6 @@ use super::state::Swarm;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
 use crate::limits::{SeedEnd, SeedLimits, Seeding};
-use crate::picker::ConnId;
 use crate::progress::Phase;
 use crate::transport::Transport;
 
@@ -78,8 +77,7 @@ impl<T: Transport> Swarm<T> {
         if !self.is_complete() {
             return;
         }
-        let ids: Vec<ConnId> = self.conns.open.keys().copied().collect();
-        for id in ids {
+        for id in self.conns.ids() {
             if !self.picker.has_all(id) {
                 continue;
             }

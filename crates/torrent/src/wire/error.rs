@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use super::request::Request;
 use crate::metainfo::{BencodeError, InfoHash};
 
 /// How a peer broke the protocol, so that it is dropped.
@@ -27,17 +28,19 @@ pub(crate) enum WireError {
     #[error("it named piece {piece} of {pieces}")]
     NoSuchPiece { piece: u32, pieces: u32 },
     #[error(
-        "it asked for {length} bytes at {begin} of piece {piece}, which is too many or past its end"
+        "it asked for {} bytes at {} of piece {}, which is too many or past its end",
+        .0.length, .0.begin, .0.piece
     )]
-    BadRequest { piece: u32, begin: u32, length: u32 },
+    BadRequest(Request),
     #[error("it asked for piece {0}, which was never offered")]
     RequestedMissing(u32),
     #[error("it has more than {0} requests waiting")]
     TooManyRequests(usize),
     #[error(
-        "it sent a block that was not asked for (piece {piece}, begin {begin}, {length} bytes)"
+        "it sent a block that was not asked for (piece {}, begin {}, {} bytes)",
+        .0.piece, .0.begin, .0.length
     )]
-    Unrequested { piece: u32, begin: u32, length: u32 },
+    Unrequested(Request),
     #[error("its extended handshake is malformed: {0}")]
     BadExtended(BencodeError),
     #[error("its extended handshake is not a dictionary")]

@@ -3,30 +3,18 @@
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::error::WireError;
+use super::request::Request;
 use crate::bitfield::Bitfield;
 
 /// Bytes of a block, as all clients ask for them (BEP 3: 2^14); only the last block of a piece may
 /// be shorter.
 pub(crate) const BLOCK: u32 = 16 << 10;
 
-/// Most bytes of a block that a peer may ask of us: what common clients allow at most.
-pub(crate) const MAX_REQUEST: u32 = 128 << 10;
-
 /// Largest extended message read, in bytes: a handshake has a few hundred.
 pub(crate) const MAX_EXTENDED: u32 = 64 << 10;
 
 /// Bytes before a block's data: length, id, piece, begin.
 pub(crate) const PIECE_HEADER: usize = 13;
-
-/// A run of bytes of a piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Request {
-    pub piece: u32,
-    /// First byte within the piece.
-    pub begin: u32,
-    /// Bytes.
-    pub length: u32,
-}
 
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,31 +87,6 @@ pub(crate) fn encode_piece_header(request: Request) -> [u8; PIECE_HEADER] {
     out[5..9].copy_from_slice(&request.piece.to_be_bytes());
     out[9..].copy_from_slice(&request.begin.to_be_bytes());
     out
-}
-
-impl Request {
-    fn encode(&self) -> [u8; 12] {
-        let mut out = [0; 12];
-        out[..4].copy_from_slice(&self.piece.to_be_bytes());
-        out[4..8].copy_from_slice(&self.begin.to_be_bytes());
-        out[8..].copy_from_slice(&self.length.to_be_bytes());
-        out
-    }
-
-    fn decode(mut body: Bytes) -> Self {
-        Self {
-            piece: body.get_u32(),
-            begin: body.get_u32(),
-            length: body.get_u32(),
-        }
-    }
-
-    /// Whether these bytes are within a piece of `size` bytes, and not more than may be asked for
-    /// at once.
-    pub fn fits(&self, size: u32) -> bool {
-        let end = u64::from(self.begin) + u64::from(self.length);
-        (1..=MAX_REQUEST).contains(&self.length) && end <= u64::from(size)
-    }
 }
 
 /// Cuts a stream of bytes into messages. Its buffer never holds more than one message and the bytes

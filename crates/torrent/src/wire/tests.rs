@@ -1,7 +1,8 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::message::{MAX_EXTENDED, MAX_REQUEST};
+use super::message::MAX_EXTENDED;
+use super::request::MAX_REQUEST;
 use super::*;
 use crate::bitfield::Bitfield;
 use crate::metainfo::InfoHash;
