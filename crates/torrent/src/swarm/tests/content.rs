@@ -34,6 +34,9 @@ async fn a_file_that_shrinks_is_offered_only_as_far_as_it_goes() {
     let told = seeding.wait_for(|p| !p.changed.is_empty());
     let told = tokio::time::timeout(PATIENCE, told).await.unwrap().unwrap();
     assert_eq!((told.changed[0].lost, told.changed[0].pieces), (10, 60));
+    let text = told.changed[0].to_string();
+    let end = ": 10 of its 60 pieces are not offered any more";
+    assert!(text.ends_with(end), "{text}");
     drop(told);
     let error = finish(download).await.unwrap_err();
     assert!(matches!(error, DownloadError::NoProgress { .. }), "{error}");
@@ -50,12 +53,12 @@ async fn a_file_that_shrinks_is_offered_only_as_far_as_it_goes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_piece_that_changed_is_not_sent_and_comes_back_with_the_content() {
     let net = Net::default();
-    let (stage, _seed, file) = seeded(&net).await;
+    let (stage, seed, path) = seeded(&net).await;
     net.path(1, FAST);
     let file = fs::File::options()
         .read(true)
         .write(true)
-        .open(file)
+        .open(&path)
         .unwrap();
     let mut right = [0; 3];
     file.read_exact_at(&mut right, 20 * 32768).unwrap();
@@ -66,8 +69,17 @@ async fn a_piece_that_changed_is_not_sent_and_comes_back_with_the_content() {
     let rest = progress.wait_for(|p| p.verified_bytes == 59 * 32768);
     drop(tokio::time::timeout(PATIENCE, rest).await.unwrap().unwrap());
     assert_eq!(progress.borrow().wasted_bytes, 0);
+    let mut seeding = seed.progress();
+    let mut says = async |text: &str| {
+        let text = format!("{} {text}", path.display());
+        let says = seeding.wait_for(|p| p.changed.iter().any(|file| file.to_string() == text));
+        let said = tokio::time::timeout(PATIENCE, says).await;
+        assert!(said.is_ok(), "it never says: {text}");
+    };
+    says("has changed: 1 of its 60 pieces are not offered any more").await;
     file.write_all_at(&right, 20 * 32768).unwrap();
     finish(download).await.unwrap();
+    says("is right again: all its pieces are offered").await;
     stage.check();
 }
 
