@@ -2,7 +2,6 @@
 //! I/O.
 
 mod error;
-mod extended;
 mod handshake;
 mod message;
 mod multipath;
@@ -11,8 +10,9 @@ mod request;
 mod tests;
 
 pub(crate) use self::error::WireError;
-pub(crate) use self::extended::{EXTENDED_HANDSHAKE, ExtendedHandshake};
-pub(crate) use self::handshake::{HANDSHAKE_BYTES, Handshake, PeerId};
+pub(crate) use self::handshake::{
+    EXTENDED_HANDSHAKE, ExtendedHandshake, HANDSHAKE_BYTES, Handshake, PeerId,
+};
 pub(crate) use self::message::{
     BLOCK, Decoder, Message, PIECE_HEADER, encode, encode_piece_header,
 };

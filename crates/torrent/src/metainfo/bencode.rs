@@ -1,8 +1,6 @@
 //! Bencode (BEP 3), read strictly, in its one canonical form, or tolerantly, as many programs write
 //! it.
 
-use std::ops::Range;
-
 use thiserror::Error;
 
 /// Deepest nesting read. The file tree of a hybrid torrent nests as deep as its folders do (BEP
@@ -50,24 +48,21 @@ pub enum Value<'a> {
     Dict(Dict<'a>),
 }
 
-/// A dictionary, its entries in the order of the input.
+/// A dictionary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Dict<'a> {
-    entries: Vec<Entry<'a>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry<'a> {
-    key: &'a [u8],
-    value: Value<'a>,
-    /// Where the value is in the input; empty if there is none.
-    span: Range<usize>,
+    /// All keys with their values, in the order of the input.
+    pub entries: Vec<(&'a [u8], Value<'a>)>,
+    /// The bytes of the input that it was read from; empty if there are none.
+    pub raw: &'a [u8],
 }
 
 impl<'a> Dict<'a> {
     /// The value under `key`; the first one, where the key is repeated.
     pub fn find(&self, key: &str) -> Option<&Value<'a>> {
-        self.entry(key).map(|entry| &entry.value)
+        let mut entries = self.entries.iter();
+        let found = entries.find(|(name, _)| *name == key.as_bytes());
+        found.map(|(_, value)| value)
     }
 
     /// The integer under `key`.
@@ -94,21 +89,6 @@ impl<'a> Dict<'a> {
     /// The dictionary under `key`.
     pub fn dict(&self, key: &str) -> Option<&Self> {
         self.find(key)?.as_dict()
-    }
-
-    /// The bytes of the input that are the value under `key`.
-    pub fn span(&self, key: &str) -> Option<Range<usize>> {
-        self.entry(key).map(|entry| entry.span.clone())
-    }
-
-    /// All keys with their values.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &Value<'a>)> {
-        self.entries.iter().map(|entry| (entry.key, &entry.value))
-    }
-
-    fn entry(&self, key: &str) -> Option<&Entry<'a>> {
-        let mut entries = self.entries.iter();
-        entries.find(|entry| entry.key == key.as_bytes())
     }
 }
 
@@ -144,15 +124,11 @@ impl<'a> Value<'a> {
     pub fn dict<K: AsRef<[u8]> + ?Sized + 'a>(
         entries: impl IntoIterator<Item = (&'a K, Option<Self>)>,
     ) -> Self {
-        let entries = entries.into_iter().filter_map(|(key, value)| {
-            Some(Entry {
-                key: key.as_ref(),
-                value: value?,
-                span: 0..0,
-            })
-        });
+        let entries = entries.into_iter();
+        let entries = entries.filter_map(|(key, value)| Some((key.as_ref(), value?)));
         Self::Dict(Dict {
             entries: entries.collect(),
+            raw: &[],
         })
     }
 
@@ -174,7 +150,7 @@ impl<'a> Value<'a> {
             }
             Value::Dict(dict) => {
                 out.push(b'd');
-                for (key, value) in dict.iter() {
+                for (key, value) in &dict.entries {
                     append(key, out);
                     value.append_to(out);
                 }
@@ -262,32 +238,29 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 Ok(Value::List(list))
             }
-            b'd' => {
-                self.at += 1;
-                self.dict(depth).map(Value::Dict)
-            }
+            b'd' => self.dict(depth).map(Value::Dict),
             _ => Err(BencodeError::Unexpected(self.at)),
         }
     }
 
     fn dict(&mut self, depth: usize) -> Result<Dict<'a>, BencodeError> {
-        let mut entries: Vec<Entry<'a>> = Vec::new();
+        let begin = self.at;
+        self.at += 1;
+        let mut entries: Vec<(&[u8], Value<'a>)> = Vec::new();
         while self.peek()? != b'e' {
             let key_at = self.at;
             if !self.peek()?.is_ascii_digit() {
                 return Err(BencodeError::Unexpected(key_at));
             }
             let key = self.string()?;
-            if self.strict && entries.last().is_some_and(|last| last.key >= key) {
+            if self.strict && entries.last().is_some_and(|(last, _)| *last >= key) {
                 return Err(BencodeError::KeyOrder(key_at));
             }
-            let start = self.at;
-            let value = self.value(depth + 1)?;
-            let span = start..self.at;
-            entries.push(Entry { key, value, span });
+            entries.push((key, self.value(depth + 1)?));
         }
         self.at += 1;
-        Ok(Dict { entries })
+        let raw = &self.input[begin..self.at];
+        Ok(Dict { entries, raw })
     }
 
     fn string(&mut self) -> Result<&'a [u8], BencodeError> {

@@ -167,37 +167,24 @@ struct Listed {
 
 impl Content {
     fn gather(path: &Path) -> Result<Self, CreateError> {
-        let metadata = fs::metadata(path).map_err(|e| StoreError::io("look at", path, e))?;
         let name = path
             .file_name()
             .ok_or_else(|| CreateError::Name(path.into()))
             .and_then(|name| plain_name(path, name))?
             .to_owned();
-        if metadata.is_file() {
-            let root = path.parent().unwrap_or(path).to_owned();
-            let files = vec![Listed {
-                path: PathBuf::from(&name),
-                length: metadata.len(),
-                target: None,
-            }];
-            return Ok(Self {
-                name,
-                folder: false,
-                root,
-                files,
-            });
-        }
-        if !metadata.is_dir() {
-            return Err(CreateError::Special(path.into()));
-        }
+        let folder = path.is_dir();
+        let (root, inner) = match folder {
+            true => (path, ""),
+            false => (path.parent().unwrap_or(path), &*name),
+        };
         let mut files = Vec::new();
-        list(path, Path::new(""), &mut files)?;
+        list(root, Path::new(inner), &mut files)?;
         files.sort_by(|a, b| a.path.cmp(&b.path));
-        refuse_links_to_what_is_not_listed(path, &files)?;
+        refuse_links_to_what_is_not_listed(root, &files)?;
         Ok(Self {
+            root: root.to_owned(),
             name,
-            folder: true,
-            root: path.to_owned(),
+            folder,
             files,
         })
     }
@@ -262,38 +249,30 @@ fn parts(path: &Path) -> Value<'_> {
     Value::texts(parts.map(OsStr::as_encoded_bytes))
 }
 
-/// Lists the files below `root`/`inner`.
+/// Lists the file `root`/`inner`, or the files below it.
 fn list(root: &Path, inner: &Path, files: &mut Vec<Listed>) -> Result<(), CreateError> {
-    let folder = root.join(inner);
-    let entries = fs::read_dir(&folder).map_err(|e| StoreError::io("list", &folder, e))?;
-    for entry in entries {
-        let entry = entry.map_err(|e| StoreError::io("list", &folder, e))?;
-        let path = entry.path();
-        // Does not follow links.
-        let metadata = entry
-            .metadata()
-            .map_err(|e| StoreError::io("look at", &path, e))?;
-        let name = entry.file_name();
-        let inner = inner.join(plain_name(&path, &name)?);
-        if metadata.is_symlink() {
-            let target = link_target(root, &inner, &path);
-            files.push(Listed {
-                target: Some(target.ok_or(CreateError::Symlink(path))?),
-                path: inner,
-                length: 0,
-            });
-        } else if metadata.is_dir() {
-            list(root, &inner, files)?;
-        } else if metadata.is_file() {
-            files.push(Listed {
-                path: inner,
-                length: metadata.len(),
-                target: None,
-            });
-        } else {
-            return Err(CreateError::Special(path));
+    let path = root.join(inner);
+    // Does not follow links.
+    let metadata = fs::symlink_metadata(&path).map_err(|e| StoreError::io("look at", &path, e))?;
+    if metadata.is_dir() {
+        let failed = |e| StoreError::io("list", &path, e);
+        for entry in fs::read_dir(&path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            list(root, &inner.join(plain_name(&entry.path(), &name)?), files)?;
         }
+        return Ok(());
     }
+    let target = match metadata.is_symlink() {
+        true => Some(link_target(root, inner, &path).ok_or(CreateError::Symlink(path))?),
+        false if metadata.is_file() => None,
+        false => return Err(CreateError::Special(path)),
+    };
+    files.push(Listed {
+        path: inner.to_owned(),
+        length: if target.is_some() { 0 } else { metadata.len() },
+        target,
+    });
     Ok(())
 }
 
@@ -328,19 +307,15 @@ fn link_target(root: &Path, inner: &Path, path: &Path) -> Option<PathBuf> {
 fn refuse_links_to_what_is_not_listed(root: &Path, files: &[Listed]) -> Result<(), CreateError> {
     let listed = files.iter().map(|file| file.path.as_path());
     let listed: HashSet<&Path> = listed.flat_map(Path::ancestors).collect();
-    let real = |target: &Path| root.join(target).canonicalize().ok();
     for file in files {
         let Some(target) = &file.target else {
             continue;
         };
         // Through other links it leads to what is listed by another path.
-        let found = real(target);
-        let inside = found
-            .as_deref()
-            .and_then(|found| found.strip_prefix(root).ok());
-        if !inside.is_some_and(|inside| listed.contains(inside)) {
-            let path = root.join(&file.path);
-            return Err(CreateError::Symlink(path));
+        let found = root.join(target).canonicalize();
+        let inside = found.as_deref().map(|found| found.strip_prefix(root));
+        if !matches!(inside, Ok(Ok(inside)) if listed.contains(inside)) {
+            return Err(CreateError::Symlink(root.join(&file.path)));
         }
     }
     Ok(())

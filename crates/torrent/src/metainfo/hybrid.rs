@@ -19,7 +19,7 @@ struct Leaf {
     length: u64,
 }
 
-/// Checks a hybrid's version 2 part, `info` with its `bytes`, against its version 1 part: pieces of
+/// Checks a hybrid's version 2 part, `info`, against its version 1 part: pieces of
 /// `piece_length` bytes, and the `files` in order, padding among them. A torrent of a `single` file
 /// has its name, unchanged.
 ///
@@ -27,13 +27,12 @@ struct Leaf {
 /// [`MetainfoError::Hybrid`], when it is malformed or says something else.
 pub(super) fn check(
     info: &Dict<'_>,
-    bytes: &[u8],
     piece_length: u32,
     files: &[Listed],
     single: Option<&[u8]>,
 ) -> Result<(), MetainfoError> {
     // BEP 52 has other forms than the canonical one refused.
-    bencode::parse(bytes).map_err(|error| MetainfoError::Hybrid(error.to_string()))?;
+    bencode::parse(info.raw).map_err(|error| MetainfoError::Hybrid(error.to_string()))?;
     if !piece_length.is_power_of_two() || piece_length < MIN_PIECE_LENGTH {
         let why = format!("version 2 has no piece length {piece_length}");
         return Err(MetainfoError::Hybrid(why));
@@ -113,7 +112,7 @@ fn walk(
     files: &mut Vec<Leaf>,
 ) -> Result<(), MetainfoError> {
     let malformed = |why: String| Err(MetainfoError::Hybrid(why));
-    for (key, value) in folder.iter() {
+    for (key, value) in &folder.entries {
         let shown = name::printable(key);
         let Some(inner) = value.as_dict() else {
             return malformed(format!("{shown} is not a dictionary"));
@@ -127,7 +126,7 @@ fn walk(
         path.push(name::sanitize_or_blank(key));
         match inner.find("") {
             // The description of a file has an empty name.
-            Some(file) if inner.iter().count() == 1 => {
+            Some(file) if inner.entries.len() == 1 => {
                 let Some(file) = file.as_dict() else {
                     return malformed(format!("{shown} is not a dictionary"));
                 };

@@ -28,9 +28,7 @@ impl Metainfo {
         let top = document.as_dict().ok_or(MetainfoError::NoDictionary)?;
         let info = top.dict("info");
         let info = info.ok_or(MetainfoError::field("info", "a dictionary"))?;
-        // It was found, so its span is there.
-        let info_bytes = &bytes[top.span("info").unwrap_or_default()];
-        let info_hash = InfoHash(Sha1::digest(info_bytes).into());
+        let info_hash = InfoHash(Sha1::digest(info.raw).into());
 
         let version_two = version_two(info)?;
         let given = info.int("piece length");
@@ -69,13 +67,13 @@ impl Metainfo {
         }
         if version_two {
             let single = (!multi_file).then_some(raw_name);
-            hybrid::check(info, info_bytes, length, &listed, single)?;
+            hybrid::check(info, length, &listed, single)?;
         }
         let (files, links) = placed(&name, listed, multi_file);
 
         Ok(Self {
             info_hash,
-            info_hash_v2: version_two.then(|| Sha256::digest(info_bytes).into()),
+            info_hash_v2: version_two.then(|| Sha256::digest(info.raw).into()),
             name,
             pieces: Pieces { length, total },
             piece_hashes: hashes.to_vec(),
