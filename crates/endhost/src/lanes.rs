@@ -1,13 +1,13 @@
 //! Lanes: paths in use by a socket, each to one remote.
 //!
 //! A [`Lane`] sends over one path and never leaves it. Its headers are replaced by fresher ones of
-//! the same path well before they expire. When SCMP errors or outages say that the path is down,
+//! the same path well before they expire. When SCMP errors or outages report the path down,
 //! and its user finds that nothing gets through, the lane ends with a [`LaneEnd`].
 //!
 //! SCMP errors are not authenticated: any host can send one to an address it knows, and addresses
 //! and paths are public. An error counts only if the packet it quotes carries the [`Token`] of
 //! packets that are being sent, went to the lane's remote and over its very path. An error that
-//! quotes too little to tell does not count (RFC 9000, 14.2.1, which says so of ICMP). Errors that
+//! quotes too little to check does not count (RFC 9000, 14.2.1, has the same rule for ICMP). Errors that
 //! pass are rate-limited per path, so that replaying a true one gains nothing.
 
 mod doubt;

@@ -1,4 +1,4 @@
-//! A host in a SCION AS: find paths, send and receive on a chosen path, hear SCMP.
+//! A host in a SCION AS: find paths, send and receive on a chosen path, act on SCMP errors.
 //!
 //! - [`Bootstrap`]: how this host finds out which AS it is in, and where paths come from.
 //! - [`Daemon`]: the SCION daemon of this AS, asked over gRPC.

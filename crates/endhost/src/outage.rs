@@ -13,8 +13,8 @@ use crate::path::interfaces;
 /// How long a report withholds paths before it counts that they are offered again. Their source may
 /// itself withhold paths over dead links; until it does, its answers are older than the report.
 const HOLD: Duration = Duration::from_secs(1);
-/// How long a report withholds paths while their source does not answer: then only trying tells,
-/// and what is still down is reported again.
+/// How long a report withholds paths while their source does not answer: then they
+/// are tried again, and what is still down is reported again.
 pub(crate) const HOLD_WITHOUT_ANSWERS: Duration = Duration::from_secs(3);
 /// Longest hold of a link that is reported down again and again.
 const LONGEST_HOLD: Duration = Duration::from_secs(32);

@@ -140,7 +140,7 @@ impl<C: Clone> Caller<C> {
         lock(&self.client).clone()
     }
 
-    /// The error for an invalid answer to `question`; `message` says what is wrong with it.
+    /// The error for an invalid answer to `question`; `message` explains what is wrong with it.
     pub(crate) fn invalid(
         &self,
         question: &'static str,

@@ -92,8 +92,8 @@ impl Socket {
     /// `ecn` is the packets' congestion mark (two bits). `scratch` keeps its allocation between calls.
     ///
     /// # Errors
-    /// `WouldBlock` when the socket's buffer is full: wait for [`Socket::writable`]. Everything
-    /// else as the system says; nothing is sent then.
+    /// `WouldBlock` when the socket's buffer is full: wait for [`Socket::writable`]. Every other
+    /// error is the system's; nothing is sent then.
     #[inline]
     pub fn try_send(
         &self,
@@ -130,7 +130,7 @@ impl Socket {
     /// one.
     ///
     /// # Errors
-    /// `WouldBlock` when the socket's buffer is full; everything else as the system says.
+    /// `WouldBlock` when the socket's buffer is full; every other error is the system's.
     pub(crate) fn try_send_raw(
         &self,
         packets: &[u8],
@@ -180,7 +180,7 @@ impl Socket {
     /// Waits until there is room to send again.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system's.
     pub async fn writable(&self) -> io::Result<()> {
         self.io.writable().await
     }
@@ -191,7 +191,7 @@ impl Socket {
     /// One task at a time may wait.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system's.
     pub fn poll_receive(
         &self,
         cx: &mut Context<'_>,

@@ -30,7 +30,7 @@ const MOST_PATHS: usize = 1000;
 
 /// Makes paths from the control service's segments.
 pub(crate) struct Standalone {
-    /// What `topology.json` says about this AS.
+    /// This AS, as in `topology.json`.
     pub(crate) topology: LocalTopology,
     control: Arc<ControlServices>,
     segments: SegmentCache,
@@ -105,8 +105,8 @@ impl Standalone {
         let now = unix_now();
         let paths = self.make(&self.segments.unexpired(&questions, now), dst, now);
         match failed {
-            // A part of the answer is enough if it makes paths. If it makes none, an error tells
-            // why, but a refusal only when all questions were refused.
+            // A part of the answer is enough if it makes paths. If it makes none, an error
+            // explains why, but a refusal only when all questions were refused.
             Some(error) if paths.is_empty() && !self.segments.has_any(&questions) => Err(error),
             Some(error) if paths.is_empty() && !is_refusal(&error) => Err(error),
             _ => Ok(paths),
@@ -166,7 +166,7 @@ fn is_refusal(error: &SourceError) -> bool {
     matches!(error, SourceError::Refused { .. })
 }
 
-/// The error that tells more: questions that do not apply are refused in working networks, too.
+/// The error that explains more: questions that do not apply are refused in working networks, too.
 fn more_telling(one: Option<SourceError>, other: SourceError) -> SourceError {
     match one {
         Some(one) if !is_refusal(&one) || is_refusal(&other) => one,

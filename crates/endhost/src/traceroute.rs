@@ -1,8 +1,8 @@
 //! SCMP traceroute: the border routers on a path, and their round-trip times.
 //!
 //! A router answers a traceroute request when the alert flag of its hop field is set (SCMP
-//! specification, "Traceroute Request"): on the way in for the interface a packet came by, on the
-//! way out for the one it is to leave by.
+//! specification, "Traceroute Request"): as it enters for the interface a packet came by, as it
+//! leaves for the one it is to go out by.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use crate::requests::{RequestError, Requests};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Router {
-    /// Its AS, as it says.
+    /// Its AS, as in its answer.
     pub isd_as: IsdAsn,
-    /// Its interface, as it says; 0 when a host answers instead of a router.
+    /// Its interface, as in its answer; 0 when a host answers instead of a router.
     pub interface: u16,
     /// Its address inside its AS.
     pub ip: IpAddr,

@@ -1,4 +1,4 @@
-//! The daemon's client, against a daemon that says what it is told.
+//! The daemon's client, against a daemon whose answers the test sets.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod toy;
@@ -9,7 +9,7 @@ use hawser_endhost::{Daemon, Endhost, PathsError, SourceError};
 use self::toy::{PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
 
 #[tokio::test]
-async fn it_is_asked_over_grpc() {
+async fn questions_are_asked_over_grpc() {
     let net = ToyNet::start().await;
     let daemon = net.a.client();
     let local = daemon.local_as().await.unwrap();
@@ -29,8 +29,8 @@ async fn it_is_asked_over_grpc() {
 }
 
 #[tokio::test]
-async fn its_absence_is_told_with_the_remedy() {
-    // Bound and closed again: nobody listens there.
+async fn an_unreachable_daemon_is_reported_with_the_remedy() {
+    // Bound and closed again: no program listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
@@ -44,7 +44,7 @@ async fn its_absence_is_told_with_the_remedy() {
 }
 
 #[tokio::test]
-async fn what_is_no_address_is_refused() {
+async fn an_invalid_address_is_refused() {
     for address in ["", "127.0.0.1", ":30255", "127.0.0.1:port", "a b:1"] {
         let error = Daemon::connect(address).err().unwrap();
         let address = address.to_owned();
@@ -57,21 +57,21 @@ async fn what_is_no_address_is_refused() {
 #[tokio::test]
 async fn refusals_and_invalid_answers_have_errors_of_their_own() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
-    let set = |change: fn(&mut toy::Says)| change(&mut daemon.says.lock().unwrap());
-    set(|says| says.refuses = Some(ConnectError::permission_denied("not for you")));
+    let set = |change: fn(&mut toy::Answers)| change(&mut daemon.answers.lock().unwrap());
+    set(|answers| answers.error = Some(ConnectError::permission_denied("not for you")));
     let error = daemon.client().port_range().await.unwrap_err().to_string();
     assert!(error.ends_with("refused PortRange: not for you"), "{error}");
-    set(|says| says.refuses = None);
-    set(|says| says.ports = (2, 1));
+    set(|answers| answers.error = None);
+    set(|answers| answers.ports = (2, 1));
     let error = daemon.client().port_range().await.unwrap_err().to_string();
     assert!(error.ends_with("2 to 1 is not a port range"), "{error}");
-    set(|says| says.isd_as = 0);
+    set(|answers| answers.isd_as = 0);
     let error = daemon.client().local_as().await.unwrap_err().to_string();
     assert!(error.ends_with("0-0 is not an AS"), "{error}");
 }
 
 #[tokio::test]
-async fn something_that_is_no_daemon_is_told() {
+async fn another_program_at_the_address_is_reported() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move {
@@ -93,7 +93,7 @@ async fn something_that_is_no_daemon_is_told() {
 }
 
 #[tokio::test]
-async fn broken_paths_do_not_hide_whole_ones() {
+async fn invalid_paths_do_not_hide_valid_ones() {
     let net = ToyNet::start().await;
     let now = unix_now() as u32;
     let whole = path_over((net.a_as, 1), (net.b_as, 2), net.router_a(), now);

@@ -18,7 +18,7 @@ use hawser_path::Interface;
 use self::toy::{ToyNet, own_ip, unix_now};
 
 /// Longest wait for something that must come: far beyond what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(60);
 /// Every payload begins with a token, as a transfer's session would have one.
 const FORMAT: PacketFormat = PacketFormat {
     token: |payload| payload.first_chunk().copied(),
@@ -83,7 +83,7 @@ async fn receive(receiver: &mut LaneReceiver, count: usize) -> Vec<(FlowId, Vec<
 }
 
 async fn within<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.unwrap()
+    tokio::time::timeout(LONGEST, what).await.unwrap()
 }
 
 #[tokio::test]
@@ -236,10 +236,10 @@ fn errors(from: ScionAddr, to: ScionAddr, path: &Path, token: &[u8]) -> Vec<Vec<
         .into()
 }
 
-/// Counts probes, and says what is to come of them.
-struct Sure(Verdict, AtomicUsize);
+/// Counts probes, and answers them with a verdict.
+struct Counting(Verdict, AtomicUsize);
 
-impl LaneUser for Sure {
+impl LaneUser for Counting {
     fn probe<'a>(&'a self, _: &'a Doubt) -> Probing<'a> {
         self.1.fetch_add(1, Ordering::SeqCst);
         Box::pin(async { self.0 })
@@ -284,8 +284,8 @@ async fn invented_errors_end_no_lane_and_true_ones_ask_its_user() {
     within(reading).await;
     assert_eq!(lane.end(), None);
     // What the user acknowledges ends no lane either, and takes no path out.
-    let user = Arc::new(Sure(
-        Verdict::Alive(Instant::now() + PATIENCE),
+    let user = Arc::new(Counting(
+        Verdict::Alive(Instant::now() + LONGEST),
         AtomicUsize::new(0),
     ));
     lane.attach(Arc::clone(&user) as _);

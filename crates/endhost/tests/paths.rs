@@ -13,7 +13,7 @@ use self::toy::{ToyNet, unix_now};
 
 type Watch = watch::Receiver<Arc<Vec<Path>>>;
 
-/// Waits until the paths watched are so many.
+/// Waits until `count` paths are watched.
 async fn until(watch: &mut Watch, count: usize) -> Arc<Vec<Path>> {
     watch
         .wait_for(|paths| paths.len() == count)
@@ -45,7 +45,7 @@ async fn the_path_inside_the_as_needs_no_daemon() {
 }
 
 #[tokio::test]
-async fn who_watches_sees_refreshed_paths() {
+async fn refreshed_paths_are_shown_to_watchers() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let mut watch = host.watch(net.b_as);
@@ -57,7 +57,7 @@ async fn who_watches_sees_refreshed_paths() {
 }
 
 #[tokio::test]
-async fn an_outage_shows_at_once_and_goes_when_the_daemon_says_so() {
+async fn an_outage_shows_at_once_and_ends_when_the_daemon_offers_the_path() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let mut watch = host.watch(net.b_as);
@@ -65,7 +65,10 @@ async fn an_outage_shows_at_once_and_goes_when_the_daemon_says_so() {
     let mut outages = host.outages();
     let link = path.info().interfaces[1];
     host.report(Outage::Interface(link));
-    assert!(watch.borrow().is_empty(), "without asking anybody");
+    assert!(
+        watch.borrow().is_empty(),
+        "without a question to the daemon"
+    );
     assert_eq!(outages.recv().await.unwrap().to_string(), link.to_string());
     let error = host.paths(net.b_as).await.unwrap_err();
     assert_eq!(
@@ -103,7 +106,7 @@ async fn outages_elsewhere_change_nothing() {
 }
 
 #[tokio::test]
-async fn expired_paths_are_not_given_out() {
+async fn expired_paths_are_withheld() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     net.offer(unix_now() as u32 - 7 * 3600);
@@ -115,13 +118,13 @@ async fn expired_paths_are_not_given_out() {
 }
 
 #[tokio::test]
-async fn paths_keep_working_while_the_daemon_is_away() {
+async fn paths_keep_working_while_the_daemon_fails() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let mut watch = host.watch(net.b_as);
     until(&mut watch, 1).await;
-    let away = connectrpc::ConnectError::internal("away");
-    net.a.says.lock().unwrap().refuses = Some(away);
+    let failure = connectrpc::ConnectError::internal("failing");
+    net.a.answers.lock().unwrap().error = Some(failure);
     let asked = net.a.asked.load(Ordering::SeqCst);
     while net.a.asked.load(Ordering::SeqCst) < asked + 2 {
         tokio::task::yield_now().await;
@@ -129,7 +132,7 @@ async fn paths_keep_working_while_the_daemon_is_away() {
     }
     assert_eq!(watch.borrow().len(), 1);
     assert_eq!(host.paths(net.b_as).await.unwrap().len(), 1);
-    // Nor does an outage last for ever because nobody says that it is over.
+    // An outage ends even if no answer of the daemon ends it.
     let link = watch.borrow()[0].info().interfaces[0];
     host.report(Outage::Interface(link));
     assert!(watch.borrow().is_empty());

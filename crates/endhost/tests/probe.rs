@@ -18,12 +18,12 @@ use self::toy::{MTU, ToyDaemon, interface_down, isd_as, own_ip, path_over, unix_
 /// What a router does with packets whose alert is set.
 #[derive(Clone, Copy)]
 enum Conduct {
-    /// Says that it is the router of the interface asked for.
+    /// Answers that it is the router of the interface asked for.
     Answers,
-    /// Says that it is of this AS.
+    /// Answers that it is of this AS.
     Claims(&'static str),
     Silent,
-    /// Says that the link is down.
+    /// Answers that the link is down.
     Refuses,
 }
 
@@ -82,7 +82,7 @@ fn answer(
         body: Body::Traceroute { .. },
     }) = Scmp::parse(packet)
     else {
-        panic!("a host asks something else");
+        panic!("a host sends another message");
     };
     let hop = |at: usize| &packet.path()[HOPS_AT + at * 12..];
     let id_at = |at: usize, byte: usize| u16::from_be_bytes([hop(at)[byte], hop(at)[byte + 1]]);
@@ -118,39 +118,36 @@ async fn daemon(routers: &Routers, interfaces: &[u16]) -> ToyDaemon {
     let names = interfaces
         .iter()
         .map(|id| ((*id).into(), routers.address.to_string()));
-    daemon.says.lock().unwrap().interfaces = names.collect();
+    daemon.answers.lock().unwrap().interfaces = names.collect();
     let paths = interfaces.iter().map(|id| routers.path(*id)).collect();
     daemon.set_paths(isd_as(B), paths);
     daemon
 }
 
 #[tokio::test]
-async fn a_traceroute_asks_each_router_on_the_way() {
+async fn a_traceroute_asks_each_router_on_the_path() {
     let routers = Routers::start(|_| Conduct::Answers).await;
     let daemon = daemon(&routers, &[7]).await;
     let host = daemon.endhost().await;
     let path = host.paths(isd_as(B)).await.unwrap().remove(0);
     let tracer = Requests::bind(&host, Some(own_ip(60)), routers.address).unwrap();
     assert_eq!(tracer.local_addr().host.ip(), own_ip(60));
-    let (target, patience) = (own_ip(61), Duration::from_secs(10));
+    let (target, timeout) = (own_ip(61), Duration::from_secs(10));
     for (index, expected) in path.info().interfaces.iter().enumerate() {
-        let router = tracer.trace(target, &path, index, patience).await.unwrap();
+        let router = tracer.trace(target, &path, index, timeout).await.unwrap();
         assert_eq!(
             (router.isd_as, router.interface),
             (expected.isd_as, expected.id)
         );
         assert_eq!(router.ip, routers.address.ip());
     }
-    let beyond = tracer.trace(target, &path, 2, patience).await.unwrap_err();
+    let beyond = tracer.trace(target, &path, 2, timeout).await.unwrap_err();
     assert!(matches!(
         beyond,
         RequestError::NoInterface { index: 2, count: 2 }
     ));
     let inside = Path::within(isd_as(A), MTU);
-    let error = tracer
-        .trace(target, &inside, 0, patience)
-        .await
-        .unwrap_err();
+    let error = tracer.trace(target, &inside, 0, timeout).await.unwrap_err();
     assert!(matches!(
         error,
         RequestError::NoInterface { index: 0, count: 0 }
@@ -158,7 +155,7 @@ async fn a_traceroute_asks_each_router_on_the_way() {
 }
 
 #[tokio::test]
-async fn a_traceroute_tells_why_no_router_answers() {
+async fn a_traceroute_without_an_answer_fails_with_the_reason() {
     let conduct = |interface| match interface {
         7 => Conduct::Silent,
         _ => Conduct::Refuses,
@@ -168,7 +165,7 @@ async fn a_traceroute_tells_why_no_router_answers() {
     let host = daemon.endhost().await;
     let paths = host.paths(isd_as(B)).await.unwrap();
     let tracer = Requests::bind(&host, Some(own_ip(62)), routers.address).unwrap();
-    let ask = |at: usize, patience| tracer.trace(own_ip(63), &paths[at], 0, patience);
+    let ask = |at: usize, timeout| tracer.trace(own_ip(63), &paths[at], 0, timeout);
     let silent = ask(0, Duration::from_millis(20)).await.unwrap_err();
     assert_eq!(silent.to_string(), "no answer within 20ms");
     let down = ask(1, Duration::from_secs(10)).await.unwrap_err();
@@ -176,7 +173,7 @@ async fn a_traceroute_tells_why_no_router_answers() {
 }
 
 #[tokio::test]
-async fn probes_tell_dead_paths_from_living_ones() {
+async fn probes_find_which_paths_work() {
     let conduct = |interface| match interface {
         7 => Conduct::Silent,
         8 => Conduct::Refuses,
@@ -189,8 +186,8 @@ async fn probes_tell_dead_paths_from_living_ones() {
     let host = daemon.endhost().await;
     let paths = host.paths(isd_as(B)).await.unwrap();
     assert_eq!(paths.len(), all.len());
-    let patience = Duration::from_millis(500);
-    let probes = probe(&host, &paths, patience).await;
+    let timeout = Duration::from_millis(500);
+    let probes = probe(&host, &paths, timeout).await;
     assert_eq!(probes.len(), all.len());
     for (interface, probe) in all.iter().zip(probes) {
         // The router is on this very host and loopback has no other address: they share it.
@@ -204,7 +201,7 @@ async fn probes_tell_dead_paths_from_living_ones() {
                 assert_eq!(error, down);
             }
             (9, Status::Unknown(why)) => assert_eq!(why, "1-ff00:0:112#109 answered instead"),
-            (_, Status::Alive(rtt)) => assert!(rtt <= patience),
+            (_, Status::Alive(rtt)) => assert!(rtt <= timeout),
             (_, other) => panic!("{interface}: {other:?}"),
         }
     }

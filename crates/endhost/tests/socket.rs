@@ -83,9 +83,9 @@ async fn ports_are_those_routers_deliver_to() {
 #[tokio::test]
 async fn an_as_without_dispatched_ports_takes_any() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
-    daemon.says.lock().unwrap().ports = (0, 0);
+    daemon.answers.lock().unwrap().ports = (0, 0);
     let host = daemon.endhost().await;
-    // There a shim dispatcher gets all packets, and knows where to hand them.
+    // A shim dispatcher there gets all packets and hands them to their port.
     let any = bind(&host, own_ip(21)).local_addr().host;
     assert_ne!(any.port(), 0);
     let wanted = Some((own_ip(21), 6881).into());
@@ -217,13 +217,13 @@ fn scmp(sent: &[u8], from: IsdAsn, router: SocketAddr, message: &[u8]) -> Vec<u8
         .scmp(message)
 }
 
-/// Says that interface 1 of an AS is down, about the packet `quoted`.
+/// An SCMP message that interface 1 of an AS is down, which quotes `quoted`.
 fn down(isd_as: IsdAsn, quoted: &[u8]) -> Vec<u8> {
     let (isd_as, interface) = (isd_as.to_be_bytes(), 1u64.to_be_bytes());
     [&[5, 0, 0, 0], &isd_as[..], &interface, quoted].concat()
 }
 
-/// Says that a link takes packets of `mtu` bytes, about the packet `quoted`.
+/// An SCMP message that a link takes packets of `mtu` bytes, which quotes `quoted`.
 fn too_big(mtu: u16, quoted: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, 0], &mtu.to_be_bytes()[..], quoted].concat()
 }
@@ -248,7 +248,7 @@ async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
     let whole = u16::try_from(ours.len()).unwrap();
     let report = |from, message: &[u8]| scmp(&ours, from, net.router_a(), message);
     let invented = [
-        // Another AS than the one whose interface is said to be down.
+        // From another AS than that of the interface reported down.
         report(net.b_as, &down(net.a_as, &ours)),
         // A quote that ends before its ports.
         report(net.a_as, &down(net.a_as, &ours[..ours.len() - 12 + 3])),
@@ -286,12 +286,12 @@ async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
     assert_eq!(reports, expected);
     assert_eq!(socket.drops().not_for_us, 1);
     assert_eq!(socket.drops().invented, 3 + 2);
-    // The socket alone cannot tell what was sent: nothing is taken in.
+    // The socket alone does not know what was sent: no path is withheld.
     assert!(host.paths(net.b_as).await.is_ok());
 }
 
 #[tokio::test]
-async fn forged_reports_of_echoes_count_for_nothing() {
+async fn forged_errors_about_echoes_do_not_count() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let path = host.paths(net.b_as).await.unwrap().remove(0);
@@ -350,7 +350,7 @@ async fn echoes_cross_the_link_and_find_the_responder() {
     let answering = tokio::spawn(responder::run(SocketAddr::new(target, responder::PORT)));
     let path = host.paths(net.b_as).await.unwrap().remove(0);
     let pinger = Requests::bind(&host, Some(own_ip(27)), next_hop(&path, target)).unwrap();
-    let patience = Duration::from_secs(10);
+    let timeout = Duration::from_secs(10);
     // The responder may not be there yet; echoes are lost like other packets.
     let reply = loop {
         match pinger
@@ -363,12 +363,12 @@ async fn echoes_cross_the_link_and_find_the_responder() {
     };
     assert_eq!(reply.from.to_string(), format!("1-ff00:0:111,{target}:0"));
     assert_eq!(reply.size, 12 + 24 + 36 + 8 + 100);
-    let many = (0..50).map(|_| pinger.echo(target, &path, 10, patience));
+    let many = (0..50).map(|_| pinger.echo(target, &path, 10, timeout));
     for reply in futures_join_all(many).await {
         reply.unwrap();
     }
     let inside = Path::within(net.a_as, 1472);
-    let reply = pinger.echo(target, &inside, 0, patience).await.unwrap();
+    let reply = pinger.echo(target, &inside, 0, timeout).await.unwrap();
     assert_eq!(reply.from.to_string(), format!("1-ff00:0:110,{target}:0"));
     answering.abort();
 }
@@ -398,14 +398,14 @@ async fn futures_join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F:
 }
 
 #[tokio::test]
-async fn echoes_tell_why_they_do_not_come_back() {
+async fn an_echo_without_a_reply_fails_with_the_reason() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let path = host.paths(net.b_as).await.unwrap().remove(0);
     let target = own_ip(29);
     let pinger = Requests::bind(&host, Some(own_ip(28)), next_hop(&path, target)).unwrap();
-    let patience = Duration::from_millis(50);
-    let error = pinger.echo(target, &path, 10, patience).await.unwrap_err();
+    let timeout = Duration::from_millis(50);
+    let error = pinger.echo(target, &path, 10, timeout).await.unwrap_err();
     assert_eq!(error.to_string(), "no answer within 50ms");
     net.conduct.down.store(true, Ordering::SeqCst);
     let error = pinger
@@ -413,10 +413,7 @@ async fn echoes_tell_why_they_do_not_come_back() {
         .await
         .unwrap_err();
     assert_eq!(error.to_string(), "interface 1-ff00:0:110#1 is down");
-    let error = pinger
-        .echo(target, &path, 1400, patience)
-        .await
-        .unwrap_err();
+    let error = pinger.echo(target, &path, 1400, timeout).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "1400 bytes of data make a packet of 1480 bytes: the path takes 1472"
@@ -424,7 +421,7 @@ async fn echoes_tell_why_they_do_not_come_back() {
     assert_eq!(pinger.echo_size(target, &path, 1400).unwrap(), 1480);
     // Inside the AS, but of the other family than the address that was asked for.
     let (inside, target) = (Path::within(net.a_as, 1472), "::1".parse().unwrap());
-    let error = pinger.echo(target, &inside, 0, patience).await.unwrap_err();
+    let error = pinger.echo(target, &inside, 0, timeout).await.unwrap_err();
     assert!(error.to_string().contains("of another family"), "{error}");
     // An address of that family is found where none was asked for.
     let pinger = Requests::bind(&host, None, next_hop(&inside, target)).unwrap();

@@ -27,13 +27,13 @@ const ROUTER: &str = "127.0.0.1:30042";
 /// What the control service does when it is asked.
 #[derive(Clone)]
 enum Conduct {
-    /// Hands out the segment over the link, which lives so many seconds from now.
+    /// Hands out the segment over the link, which expires this many seconds from now.
     Answers(u64),
-    /// Hands out what is no segment.
-    Garbles,
+    /// Hands out an invalid segment.
+    Invalid,
     Refuses,
-    /// Never comes back to it.
-    Dawdles,
+    /// Never answers.
+    Hangs,
 }
 
 struct ToyControl {
@@ -60,12 +60,12 @@ impl pb::SegmentLookupService for Service {
         let segments = match conduct {
             _ if ends != (isd_as(HERE).to_u64(), isd_as(THERE).to_u64()) => Vec::new(),
             Conduct::Answers(life) => vec![segment(life)],
-            Conduct::Garbles => vec![pb::PathSegment {
+            Conduct::Invalid => vec![pb::PathSegment {
                 segment_info: b"no segment".to_vec(),
                 ..Default::default()
             }],
             Conduct::Refuses => return Err(ConnectError::permission_denied("not for you")),
-            Conduct::Dawdles => std::future::pending().await,
+            Conduct::Hangs => std::future::pending().await,
         };
         let kind = pb::SegmentType::Core as i32;
         Response::ok(pb::SegmentsResponse {
@@ -75,9 +75,9 @@ impl pb::SegmentLookupService for Service {
     }
 }
 
-/// The core segment over the link from 111#2 to 110#1, which lives so many seconds from now.
+/// The core segment over the link from 111#2 to 110#1, which expires `life` seconds from now.
 fn segment(life: u64) -> pb::PathSegment {
-    // Hop fields live no shorter than 337 s (SCION header specification, "Hop Field").
+    // Hop fields are valid for at least 337 s (SCION header specification, "Hop Field").
     let info = pb::SegmentInformation {
         timestamp: (unix_now() + life - 337) as i64,
         segment_id: 7,
@@ -217,7 +217,7 @@ async fn paths_are_made_of_segments() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_names_the_control_service() {
+async fn errors_name_the_control_service() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -230,7 +230,7 @@ async fn what_goes_wrong_names_the_control_service() {
     );
     assert_eq!(error.to_string(), expected);
     // It starts, and sends invalid answers.
-    let control = ToyControl::start_at(address, Conduct::Garbles).await;
+    let control = ToyControl::start_at(address, Conduct::Invalid).await;
     let error = host.paths(isd_as(THERE)).await.unwrap_err();
     let invalid = matches!(error, PathsError::Source(SourceError::Invalid { .. }));
     assert!(invalid, "{error}");
@@ -251,7 +251,7 @@ async fn known_paths_outlive_a_control_service_that_fails() {
     let host = folder.host().await;
     let there = isd_as(THERE);
     let known = host.paths(there).await.unwrap();
-    for conduct in [Conduct::Garbles, Conduct::Refuses] {
+    for conduct in [Conduct::Invalid, Conduct::Refuses] {
         control.set(conduct);
         assert_eq!(host.refresh_paths(there).await.unwrap(), known);
     }
@@ -267,7 +267,7 @@ async fn known_paths_outlive_a_control_service_that_fails() {
 
 #[tokio::test]
 async fn another_control_service_answers_in_place_of_a_slow_one() {
-    let slow = ToyControl::start(Conduct::Dawdles).await;
+    let slow = ToyControl::start(Conduct::Hangs).await;
     let good = ToyControl::start(Conduct::Answers(300)).await;
     let folder = Folder::new("slow", &[slow.address, good.address]);
     let host = folder.host().await;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hawser_quic::{Config, Connection, Endpoint};
 
-use self::toy::{Says, ToyDaemon, isd_as, own_ip};
+use self::toy::{Answers, ToyDaemon, isd_as, own_ip};
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
@@ -26,11 +26,11 @@ async fn main() {
 }
 
 async fn run(mtu: u32, time: Duration) {
-    let daemon = ToyDaemon::start(Says {
+    let daemon = ToyDaemon::start(Answers {
         isd_as: isd_as("1-ff00:0:110").to_u64(),
         mtu,
         ports: (31000, 32767),
-        ..Says::default()
+        ..Answers::default()
     })
     .await;
     let host = daemon.endhost().await;

@@ -70,7 +70,7 @@ async fn serve(endpoint: Endpoint, file: File) -> Result<(), AnyError> {
 /// The file as far as it is copied.
 struct Copy {
     file: File,
-    /// Offsets of chunks that nobody fetches, last one first.
+    /// Offsets of chunks that are not being fetched, last one first.
     open: Mutex<Vec<u64>>,
     /// Bytes that are missing; `u64::MAX` before the length is known.
     missing: AtomicU64,

@@ -1,4 +1,4 @@
-//! Pushes bytes over one connection per path, and tells how fast that went.
+//! Pushes bytes over one connection per path, and prints how fast that went.
 //!
 //! In one AS `pipe listen`, which prints where; in another `pipe send ADDRESS [PATHS [SECONDS]]`.
 

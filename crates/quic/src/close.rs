@@ -7,8 +7,8 @@ use hawser_endhost::lanes::LaneEnd;
 use noq::ConnectionError;
 use thiserror::Error;
 
-/// The application error code (RFC 9000, 20.2) of a close that the application had no part in. What
-/// other codes mean is the application's to say.
+/// The application error code (RFC 9000, 20.2) of a close that the application had no part in. The
+/// application defines what other codes mean.
 pub const NO_CODE: u32 = 0;
 
 /// The reason that both sides see when an endpoint is closed.

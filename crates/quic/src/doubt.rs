@@ -43,7 +43,7 @@ impl Watched {
         if self.reason.set(reason.clone()).is_ok()
             && let Some(connection) = self.connection.upgrade()
         {
-            // The peer is told, too, in case only the other direction is broken.
+            // The peer is informed, in case only the other direction is broken.
             let (code, text) = reason.for_peer();
             connection.close(code.into(), text.as_bytes());
         }

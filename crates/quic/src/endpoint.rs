@@ -123,8 +123,8 @@ impl Endpoint {
         quic_config
             .max_udp_payload_size(MAX_PAYLOAD)
             .map_err(|error| start(io::Error::other(error)))?
-            // noq's own ids are only partly random, and SCMP errors are told from invented ones
-            // by them.
+            // noq's own ids are only partly random, and forged SCMP errors are recognised by
+            // them.
             .cid_generator(Arc::new(|| {
                 Box::new(RandomConnectionIdGenerator::new(TOKEN))
             }));

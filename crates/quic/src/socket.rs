@@ -1,4 +1,4 @@
-//! A socket's lanes as QUIC wants sockets to be.
+//! A socket's lanes in the form of the socket that QUIC takes.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -11,7 +11,7 @@ use hawser_endhost::lanes::{Flow, FlowId, LaneReceiver, LaneSender, Lanes};
 use noq::udp::{EcnCodepoint, RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 
-/// QUIC tells peers apart by IP address and port. Here every pair of peer and path has an address
+/// QUIC distinguishes peers by IP address and port. Here every pair of peer and path has an address
 /// of its own, `fd00:5c10::N`, which exists only inside this process: `N` is the flow's number.
 const PREFIX: u128 = 0xfd00_5c10 << 96;
 /// Any port will do.

@@ -1,7 +1,7 @@
 //! The identity of an endpoint: a key pair of its own in a self-signed certificate.
 //!
 //! Any certificate is accepted, on both sides: content is checked by its info-hash, not by its
-//! sender. TLS proves here only that the peer holds the certificate's key, which tells which
+//! sender. TLS proves here only that the peer holds the certificate's key, which shows which
 //! connections belong to one peer.
 
 use std::fmt;

@@ -46,7 +46,7 @@ fn pattern(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Sends `length` bytes one way, and returns what arrived.
+/// Sends `bytes` in one direction, and returns what arrived.
 async fn transfer(from: &Connection, to: &Connection, bytes: &[u8]) -> Vec<u8> {
     let send = async {
         let (mut stream, _keep) = from.open_bi().await.unwrap();
@@ -64,7 +64,7 @@ async fn transfer(from: &Connection, to: &Connection, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn much_crosses_one_stream_inside_an_as() {
+async fn large_content_crosses_one_stream_inside_an_as() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let pair = connect(&host, &host, Config::default()).await;
@@ -119,12 +119,12 @@ async fn a_path_is_replaced_under_a_connection() {
         .unwrap()
         .remove(0);
     assert_ne!(fresh.raw(), old.raw());
-    // Nobody has to do anything for it.
+    // It takes the place of the old one by itself.
     while client.path() != Some(fresh.clone()) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(transfer(client, server, &bytes).await == bytes);
-    // The peer answers the way it was asked last.
+    // The peer answers over the path of the latest packet.
     assert_eq!(client.expiry(), fresh.expiry());
     assert_eq!(server.expiry(), fresh.expiry());
     assert!(transfer(server, client, &bytes).await == bytes);
@@ -138,7 +138,7 @@ async fn a_path_is_replaced_under_a_connection() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told() {
+async fn a_peer_that_does_not_answer_is_reported() {
     let net = ToyNet::start().await;
     net.conduct.silent.store(true, Ordering::SeqCst);
     let a = net.a.endhost().await;
@@ -211,7 +211,7 @@ async fn a_path_too_narrow_for_quic_is_refused() {
 async fn a_dead_link_ends_both_sides() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
-    // Without its own word and with an hour of patience, nobody would notice.
+    // With an idle timeout of an hour, only the reports of routers can end them.
     let config = Config {
         idle_timeout: Duration::from_secs(3600),
         ..Config::default()
@@ -220,7 +220,7 @@ async fn a_dead_link_ends_both_sides() {
     let (client, server) = &pair.connections;
     net.conduct.down.store(true, Ordering::SeqCst);
     net.withdraw();
-    // Each side's own sign of life meets the dead link.
+    // Each side's own keep-alive packet meets the dead link.
     let reasons = tokio::join!(client.closed(), server.closed());
     let down = |reason: &CloseReason| match reason {
         CloseReason::Lane(LaneEnd::PathDown(outage)) => outage.to_string(),
@@ -267,7 +267,7 @@ async fn silence_ends_a_connection_after_the_idle_timeout() {
 }
 
 #[tokio::test]
-async fn each_side_hears_why_the_other_closes() {
+async fn each_side_learns_why_the_other_closes() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let pair = connect(&host, &host, Config::default()).await;
@@ -288,7 +288,7 @@ async fn each_side_hears_why_the_other_closes() {
 }
 
 #[tokio::test]
-async fn a_closed_endpoint_says_so() {
+async fn the_peer_of_a_closed_endpoint_learns_the_reason() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let pair = connect(&host, &host, Config::default()).await;
@@ -308,7 +308,7 @@ async fn a_closed_endpoint_says_so() {
 }
 
 #[tokio::test]
-async fn other_protocols_do_not_get_in() {
+async fn other_protocols_are_refused() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let other = Config {
@@ -323,7 +323,7 @@ async fn other_protocols_do_not_get_in() {
 }
 
 #[tokio::test]
-async fn several_connections_share_a_way() {
+async fn several_connections_share_a_path() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let first = connect(&a, &b, Config::default()).await;
@@ -338,7 +338,7 @@ async fn several_connections_share_a_way() {
 }
 
 #[tokio::test]
-async fn streams_end_as_they_should() {
+async fn streams_end_with_their_reason() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let pair = connect(&host, &host, Config::default()).await;
@@ -349,7 +349,7 @@ async fn streams_end_as_they_should() {
     let mut five = [0; 5];
     question.read_exact(&mut five).await.unwrap();
     assert_eq!(&five, b"hello");
-    // Nobody listens to the answer any more.
+    // The answer is not read any more.
     drop(receive);
     let refused = loop {
         if let Err(error) = answer.write_all(&[0; 1000]).await {
@@ -363,7 +363,7 @@ async fn streams_end_as_they_should() {
 }
 
 #[tokio::test]
-async fn a_stream_nobody_reads_for_long_survives() {
+async fn a_stream_that_is_not_read_for_long_survives() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let pair = connect(&host, &host, Config::default()).await;
@@ -395,7 +395,7 @@ async fn a_stream_nobody_reads_for_long_survives() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_told_at_once() {
+async fn a_packet_that_cannot_be_sent_is_reported_at_once() {
     let net = ToyNet::start().await;
     // The system sends nothing to all hosts at once unless asked to.
     let nowhere = "255.255.255.255:30042".parse().unwrap();
@@ -411,7 +411,7 @@ async fn what_cannot_be_sent_is_told_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_may_come_at_once() {
+async fn many_connections_are_set_up_at_once() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     // Debug builds on a busy machine take their time for this.

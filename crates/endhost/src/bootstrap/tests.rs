@@ -2,7 +2,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use super::*;
 
-/// A folder that does in place of a daemon: starting on it asks nobody.
+/// A folder in place of a daemon: no service is asked when a host starts with it.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -24,7 +24,7 @@ impl Drop for Folder {
     }
 }
 
-/// Where nobody listens.
+/// An address without a listening program.
 fn nowhere() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
@@ -58,7 +58,7 @@ fn flags(daemon: Option<&str>, folder: Option<&Folder>) -> Bootstrap {
 }
 
 #[tokio::test]
-async fn what_is_named_is_taken_or_nothing() {
+async fn nothing_is_tried_beyond_what_is_named() {
     let folder = Folder::new("named", "1-ff00:0:110");
     let (one, other) = (nowhere().to_string(), nowhere().to_string());
     let default = folder.0.to_str().unwrap();
@@ -113,7 +113,7 @@ async fn the_default_folder_is_the_last_resort() {
 }
 
 #[tokio::test]
-async fn all_that_was_tried_is_told() {
+async fn the_error_lists_all_that_was_tried() {
     let daemon = nowhere();
     let error = boot(flags(None, None), &[], daemon, "/nonexistent")
         .await
@@ -133,7 +133,7 @@ async fn all_that_was_tried_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_found_and_does_not_do_is_told_from_nothing() {
+async fn an_unusable_network_is_not_a_missing_one() {
     let folder = Folder::new("broken", "1-ff00:0:110");
     std::fs::write(folder.0.join("topology.json"), "{").unwrap();
     let default = folder.0.to_str().unwrap();
@@ -152,10 +152,10 @@ async fn what_is_found_and_does_not_do_is_told_from_nothing() {
 }
 
 #[tokio::test]
-async fn this_hosts_address_is_told_by_flag_or_environment() {
+async fn the_address_is_set_by_flag_or_environment() {
     let folder = Folder::new("local", "1-ff00:0:110");
-    let said = [("SCION_LOCAL_ADDR", "127.0.0.9")];
-    let host = boot(flags(None, Some(&folder)), &said, nowhere(), "/")
+    let variables = [("SCION_LOCAL_ADDR", "127.0.0.9")];
+    let host = boot(flags(None, Some(&folder)), &variables, nowhere(), "/")
         .await
         .unwrap();
     assert_eq!(host.address(), Some("127.0.0.9".parse().unwrap()));
@@ -163,11 +163,11 @@ async fn this_hosts_address_is_told_by_flag_or_environment() {
         local: Some("::1".parse().unwrap()),
         ..flags(None, Some(&folder))
     };
-    let host = boot(wanted, &said, nowhere(), "/").await.unwrap();
+    let host = boot(wanted, &variables, nowhere(), "/").await.unwrap();
     assert_eq!(host.address(), Some("::1".parse().unwrap()));
     for text in ["host.example", "0.0.0.0", "ff02::1"] {
-        let said = [("SCION_LOCAL_ADDR", text)];
-        let error = boot(flags(None, Some(&folder)), &said, nowhere(), "/").await;
+        let variables = [("SCION_LOCAL_ADDR", text)];
+        let error = boot(flags(None, Some(&folder)), &variables, nowhere(), "/").await;
         let text = text.to_owned();
         assert_eq!(error.unwrap_err(), BootstrapError::Local(text));
     }

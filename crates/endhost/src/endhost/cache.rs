@@ -18,7 +18,7 @@ use crate::service::{Freshness, SourceError};
 const WATCHED: Duration = Duration::from_secs(1);
 /// Interval of questions for other paths in use; also the age up to which an answer is given out.
 const UNWATCHED: Duration = Duration::from_secs(60);
-/// How long paths are kept that nobody asks for.
+/// How long paths are kept that are not asked for.
 const FORGET: Duration = Duration::from_secs(300);
 /// New paths are asked for this long before the first of the old ones expires, or when half its
 /// time has passed, whichever is later.
@@ -116,7 +116,7 @@ impl PathCache {
         (usable.cloned().collect(), offered.len())
     }
 
-    /// Tells watchers what is usable now, where that changed.
+    /// Publishes what is usable now to watchers, where that changed.
     pub(super) fn publish(&self) {
         for (dst, destination) in &self.destinations {
             let (usable, _) = self.usable(*dst);

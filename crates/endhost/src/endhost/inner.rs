@@ -26,7 +26,7 @@ pub(super) struct Inner {
     pub(super) address: Option<IpAddr>,
     pub(super) cache: Mutex<PathCache>,
     pub(super) outages: broadcast::Sender<Outage>,
-    /// Tells the task that refreshes paths that its plan may have changed.
+    /// Wakes the task that refreshes paths when its plan may have changed.
     pub(super) replan: Arc<Notify>,
 }
 

@@ -24,7 +24,7 @@ pub enum LaneEnd {
     Socket {
         /// The lane's remote.
         remote: ScionAddr,
-        /// What the system says.
+        /// The system's error.
         message: String,
     },
 }
@@ -36,7 +36,8 @@ pub struct Doubt {
     pub end: LaneEnd,
     /// The outage to report to the host if it is true; `None` when the host reported it.
     pub(super) outage: Option<Outage>,
-    /// For "packet too big": the largest payload that is said to get through, in bytes.
+    /// For "packet too big": the largest payload that gets through according to it, in
+    /// bytes.
     pub max_payload: Option<usize>,
 }
 
@@ -54,7 +55,7 @@ pub enum Verdict {
 /// A probe under way.
 pub type Probing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-/// The user of a lane: only it can tell whether what it sends is acknowledged.
+/// The user of a lane: only it knows whether what it sends is acknowledged.
 ///
 /// Even an error with a true quote is not authenticated, and when it arrives the path may work
 /// again. A lane without a user ends at the first error that counts; with one it ends only if

@@ -1,4 +1,4 @@
-//! A flow: what is sent to one remote over one path, and what comes back the same way.
+//! A flow: what is sent to one remote over one path, and what comes back over it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -79,7 +79,7 @@ impl Flow {
     }
 
     /// Whether the packet that `report` quotes may have been sent over this flow from the AS
-    /// `local`, and be what the report says; every path in use takes payloads of `min_payload`.
+    /// `local`, and whether the report may be true of it; every path in use takes payloads of `min_payload`.
     pub(super) fn may_have_sent(
         &self,
         report: &Report<'_>,
@@ -97,7 +97,7 @@ impl Flow {
             return false;
         }
         match report.error {
-            // A router that refuses the previous path says nothing about the present one.
+            // That a router refuses the previous path does not concern the present one.
             ScmpError::ParameterProblem { .. } => current,
             ScmpError::PacketTooBig { mtu } => headers.max_payload(mtu) >= min_payload,
             error => Outage::of(&error)

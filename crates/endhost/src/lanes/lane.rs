@@ -20,7 +20,7 @@ use crate::outage::Outage;
 use crate::path::{Path, interfaces};
 use crate::sync::lock;
 
-/// Longest wait for what the daemon knows about a remote's path.
+/// Longest wait for a remote's path from the source of paths.
 const LOOK_UP: Duration = Duration::from_secs(2);
 
 /// A path in use by a socket, to one remote: fresh, watched, with an end. Cloning shares it.
@@ -61,7 +61,7 @@ impl Lane {
         let _ = self.0.follower.set(JoinSet::from_iter([task]));
     }
 
-    /// Lets `user` decide from now on whether the lane works, and tells it of the end; only the
+    /// Lets `user` decide from now on whether the lane works, and informs it of the end; only the
     /// first one counts.
     pub fn attach(&self, user: Arc<dyn LaneUser>) {
         let _ = self.0.user.set(user);
@@ -87,7 +87,7 @@ impl Lane {
     }
 
     /// Asks for the path the remote came by, where it is unknown. The host's source of paths may
-    /// know what packets do not tell: the ASes between, and the MTU.
+    /// know what packets do not show: the ASes between, and the MTU.
     pub async fn look_up(&self) -> Option<Path> {
         let known = self.path();
         if known.is_some() {

@@ -9,7 +9,7 @@ use super::shared::{Fault, Shared};
 use super::table::Table;
 use crate::socket::{Arrival, Datagram, Packets, ReceiveBuffer, Report, Socket};
 
-/// Receives what arrives at a socket, and tells flows apart.
+/// Receives what arrives at a socket, and finds the flow of each packet.
 pub struct LaneReceiver {
     shared: Arc<Shared>,
     buffer: ReceiveBuffer,
@@ -53,7 +53,7 @@ impl LaneReceiver {
     /// Waits for packets. All there are must have been taken from [`LaneReceiver::batch`] before.
     ///
     /// # Errors
-    /// As the system says.
+    /// The system's.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.shared.socket.poll_receive(cx, &mut self.buffer)
     }

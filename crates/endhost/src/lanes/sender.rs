@@ -38,8 +38,8 @@ impl LaneSender {
     /// waits for room. Payloads of one call have the same token.
     ///
     /// # Errors
-    /// `InvalidInput` when the lane takes no payloads of `segment` bytes. Everything else as the
-    /// system says: the lane ends, and what was left is not sent.
+    /// `InvalidInput` when the lane takes no payloads of `segment` bytes. Every other error is
+    /// the system's: the lane ends, and the rest is not sent.
     pub async fn send(&mut self, lane: &Lane, contents: &[u8], segment: usize) -> io::Result<()> {
         let most = lane.max_payload();
         if segment == 0 || segment > usize::from(most) {
@@ -55,7 +55,7 @@ impl LaneSender {
     /// same `contents`.
     ///
     /// # Errors
-    /// As the system says: lanes over the flow end, and what was left is not sent.
+    /// The system's: lanes over the flow end, and the rest is not sent.
     pub fn poll_send(
         &mut self,
         cx: &mut Context<'_>,

@@ -22,8 +22,8 @@ pub(super) struct Shared {
 /// Something that goes wrong with packets of a flow.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// A router or host says that a packet did not get through.
+    /// A router or host reported that a packet did not get through.
     Report { flow: Arc<Flow>, error: ScmpError },
-    /// The system does not take packets; what it says.
+    /// The system does not take packets; its error.
     Send { flow: FlowId, message: String },
 }

@@ -94,7 +94,7 @@ impl LastToken {
         self.0 = new;
     }
 
-    /// Forgets it: what is said about the sender's packets from now on matters to nobody.
+    /// Forgets it: SCMP errors about the sender's packets do not count from now on.
     pub(super) fn clear(&mut self, tokens: &Tokens) {
         if let Some((token, _)) = self.0.take() {
             tokens.remove(token);

@@ -50,7 +50,7 @@ impl Registry {
             _ => None,
         };
         for lane in self.all() {
-            // Of what is said to be down only the ids were compared so far.
+            // Only the interface ids of the outage were compared so far.
             let elsewhere = outage.and_then(|outage| lane.is_cut_by(&outage)) == Some(false);
             if elsewhere || !Arc::ptr_eq(lane.flow(), flow) || lane.is_doubted() {
                 continue;

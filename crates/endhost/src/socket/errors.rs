@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::endhost::Endhost;
 
-/// How long to wait for room in the socket's buffer when the runtime cannot tell.
+/// How long to wait for room in the socket's buffer when the runtime does not report it.
 const RETRY_SEND: Duration = Duration::from_millis(1);
 
 /// A UDP socket, and the task that reads its errors.

@@ -21,7 +21,7 @@ pub struct DropCounters {
     pub not_for_us: u64,
     /// A protocol other than UDP and SCMP.
     pub unusable: u64,
-    /// SCMP errors that quote no packet sent from here, or too little of one to tell.
+    /// SCMP errors that quote no packet sent from here, or too little of one.
     pub invented: u64,
 }
 

@@ -38,7 +38,7 @@ fn all_kinds_of_segments_are_asked_for() {
 }
 
 #[test]
-fn nothing_is_asked_twice() {
+fn no_question_is_asked_twice() {
     assert_eq!(
         asked("1-ff00:0:111", false, "1-ff00:0:112"),
         ["1-ff00:0:111 1-0", "1-0 1-0", "1-0 1-ff00:0:112"]
@@ -46,7 +46,7 @@ fn nothing_is_asked_twice() {
 }
 
 #[test]
-fn a_refusal_tells_less_than_silence() {
+fn a_refusal_explains_less_than_silence() {
     let service = || crate::service::Service::Control("127.0.0.1:1".into());
     let refused = SourceError::Refused {
         service: service(),

@@ -1,4 +1,4 @@
-//! Two ASes in one process: a daemon for each that says what it is told, and a link between two
+//! Two ASes in one process: a daemon for each whose answers the test sets, and a link between two
 //! routers that only pass packets on. No cryptography; everything else is real.
 #![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
@@ -37,37 +37,37 @@ pub fn unix_now() -> u64 {
         .as_secs()
 }
 
-/// What a daemon says.
+/// What a daemon answers.
 #[derive(Default)]
-pub struct Says {
+pub struct Answers {
     pub isd_as: u64,
     pub mtu: u32,
     pub ports: (u32, u32),
     pub interfaces: BTreeMap<u64, String>,
     pub paths: HashMap<u64, Vec<pb::Path>>,
-    /// Answer all questions with this error.
-    pub refuses: Option<ConnectError>,
+    /// Answers all questions, if there is one.
+    pub error: Option<ConnectError>,
 }
 
 /// A daemon, and how often it was asked for paths.
 pub struct ToyDaemon {
     pub address: String,
-    pub says: Arc<Mutex<Says>>,
+    pub answers: Arc<Mutex<Answers>>,
     pub asked: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
 struct Service {
-    says: Arc<Mutex<Says>>,
+    answers: Arc<Mutex<Answers>>,
     asked: Arc<AtomicUsize>,
 }
 
 impl Service {
-    fn answer<T>(&self, answer: impl FnOnce(&Says) -> T) -> ServiceResult<T> {
-        let says = self.says.lock().unwrap();
-        match &says.refuses {
+    fn answer<T>(&self, answer: impl FnOnce(&Answers) -> T) -> ServiceResult<T> {
+        let answers = self.answers.lock().unwrap();
+        match &answers.error {
             Some(error) => Err(error.clone()),
-            None => Response::ok(answer(&says)),
+            None => Response::ok(answer(&answers)),
         }
     }
 }
@@ -84,8 +84,8 @@ impl pb::DaemonService for Service {
     ) -> ServiceResult<impl Encodable<pb::PathsResponse> + Send + use<'a>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let dst = request.destination_isd_as;
-        self.answer(|says| pb::PathsResponse {
-            paths: says.paths.get(&dst).cloned().unwrap_or_default(),
+        self.answer(|answers| pb::PathsResponse {
+            paths: answers.paths.get(&dst).cloned().unwrap_or_default(),
         })
     }
 
@@ -94,9 +94,9 @@ impl pb::DaemonService for Service {
         _: RequestContext,
         _: ServiceRequest<'_, pb::ASRequest>,
     ) -> ServiceResult<impl Encodable<pb::ASResponse> + Send + use<'a>> {
-        self.answer(|says| pb::ASResponse {
-            isd_as: says.isd_as,
-            mtu: says.mtu,
+        self.answer(|answers| pb::ASResponse {
+            isd_as: answers.isd_as,
+            mtu: answers.mtu,
             ..Default::default()
         })
     }
@@ -106,8 +106,8 @@ impl pb::DaemonService for Service {
         _: RequestContext,
         _: ServiceRequest<'_, pb::InterfacesRequest>,
     ) -> ServiceResult<impl Encodable<pb::InterfacesResponse> + Send + use<'a>> {
-        self.answer(|says| pb::InterfacesResponse {
-            interfaces: says
+        self.answer(|answers| pb::InterfacesResponse {
+            interfaces: answers
                 .interfaces
                 .iter()
                 .map(|(id, address)| (*id, interface(address)))
@@ -136,9 +136,9 @@ impl pb::DaemonService for Service {
         _: RequestContext,
         _: ServiceRequest<'_, Empty>,
     ) -> ServiceResult<impl Encodable<pb::PortRangeResponse> + Send + use<'a>> {
-        self.answer(|says| pb::PortRangeResponse {
-            dispatched_port_start: says.ports.0,
-            dispatched_port_end: says.ports.1,
+        self.answer(|answers| pb::PortRangeResponse {
+            dispatched_port_start: answers.ports.0,
+            dispatched_port_end: answers.ports.1,
         })
     }
 
@@ -176,11 +176,11 @@ pub fn interface(address: &str) -> pb::Interface {
 }
 
 impl ToyDaemon {
-    pub async fn start(says: Says) -> Self {
-        let says = Arc::new(Mutex::new(says));
+    pub async fn start(answers: Answers) -> Self {
+        let answers = Arc::new(Mutex::new(answers));
         let asked = Arc::new(AtomicUsize::new(0));
         let service = Service {
-            says: Arc::clone(&says),
+            answers: Arc::clone(&answers),
             asked: Arc::clone(&asked),
         };
         let router = pb::DaemonServiceExt::register(Arc::new(service), Router::new());
@@ -191,7 +191,7 @@ impl ToyDaemon {
         });
         Self {
             address,
-            says,
+            answers,
             asked,
             task,
         }
@@ -199,11 +199,11 @@ impl ToyDaemon {
 
     /// An AS with nothing around it.
     pub async fn alone(isd_as: IsdAsn) -> Self {
-        Self::start(Says {
+        Self::start(Answers {
             isd_as: isd_as.to_u64(),
             mtu: MTU.into(),
             ports: (PORTS.0.into(), PORTS.1.into()),
-            ..Says::default()
+            ..Answers::default()
         })
         .await
     }
@@ -217,7 +217,11 @@ impl ToyDaemon {
     }
 
     pub fn set_paths(&self, dst: IsdAsn, paths: Vec<pb::Path>) {
-        self.says.lock().unwrap().paths.insert(dst.to_u64(), paths);
+        self.answers
+            .lock()
+            .unwrap()
+            .paths
+            .insert(dst.to_u64(), paths);
     }
 }
 
@@ -278,7 +282,7 @@ pub struct Conduct {
     /// Answers packets of more bytes with "packet too big" instead of passing them on; zero for no
     /// limit.
     pub narrow: AtomicU64,
-    /// Swallows packets.
+    /// Drops packets.
     pub silent: AtomicBool,
     /// Lets packets of the first AS arrive as if by another interface of the second.
     pub detour: AtomicBool,
@@ -349,8 +353,8 @@ impl ToyNet {
                 name(link.ids.0, link.routers.0),
                 name(link.ids.1, link.routers.1),
             );
-            a.says.lock().unwrap().interfaces.extend([of_a]);
-            b.says.lock().unwrap().interfaces.extend([of_b]);
+            a.answers.lock().unwrap().interfaces.extend([of_a]);
+            b.answers.lock().unwrap().interfaces.extend([of_b]);
         }
         let net = Self {
             a,
@@ -386,7 +390,7 @@ impl ToyNet {
         self.links[0].routers.0
     }
 
-    /// Ends both routers: nobody listens at their addresses any more.
+    /// Ends both routers: no socket is bound to their addresses any more.
     pub async fn stop_routers(&mut self) {
         for task in self.links.iter_mut().flat_map(|link| link.tasks.drain(..)) {
             task.abort();
@@ -483,7 +487,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Echo requests go to the host's responder, replies to whoever asked.
+/// Echo requests go to the host's responder, replies to the port they were sent from.
 fn scmp_port(packet: &Packet<'_>) -> u16 {
     let message = packet.payload();
     match message[0] {
@@ -492,7 +496,7 @@ fn scmp_port(packet: &Packet<'_>) -> u16 {
     }
 }
 
-/// What a router of `down`'s AS says about a packet that wants over its dead link.
+/// The SCMP error of a router of `down`'s AS about a packet that is to cross its dead link.
 pub fn interface_down(
     packet: &Packet<'_>,
     down: (IsdAsn, u16),
@@ -503,7 +507,7 @@ pub fn interface_down(
     error(packet, isd_as, router, down)
 }
 
-/// What a router of the AS says about a packet that is larger than its link takes.
+/// The SCMP error of a router of the AS about a packet that is larger than its link takes.
 pub fn too_big(
     packet: &Packet<'_>,
     isd_as: IsdAsn,

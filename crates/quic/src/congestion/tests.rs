@@ -10,7 +10,7 @@ use super::cubic::Cubic;
 use super::*;
 
 const MS: Duration = Duration::from_millis(1);
-/// 18 Mbit/s of packets, far away, with a queue that holds a quarter of the round trip.
+/// 18 Mbit/s of packets over a long path, with a queue that holds a quarter of the round trip.
 const FAR: Link = Link {
     rate: 2.25e6,
     rtt: Duration::from_millis(200),
@@ -70,16 +70,16 @@ fn a_long_path_with_a_short_queue_stays_full() {
 }
 
 #[test]
-fn what_is_announced_spares_the_first_overshoot() {
+fn an_announcement_prevents_the_first_overshoot() {
     let blind = one(FAR, None, 10);
-    let told = one(FAR, Some(2_250_000), 10);
+    let informed = one(FAR, Some(2_250_000), 10);
     assert!(blind.lost[0][3] > 300, "{:?}", blind.lost);
-    assert!(told.lost[0][3] < 10, "{:?}", told.lost);
-    assert!(told.arrived[0][3] > blind.arrived[0][3]);
+    assert!(informed.lost[0][3] < 10, "{:?}", informed.lost);
+    assert!(informed.arrived[0][3] > blind.arrived[0][3]);
 }
 
 #[test]
-fn who_knows_that_a_path_holds_much_begins_with_more() {
+fn the_first_window_is_larger_where_more_is_announced() {
     let begins = |rate, rtt: u32| {
         let announced = Some(rate);
         let rtt = Some(rtt * MS);
@@ -180,7 +180,7 @@ fn a_round_trip_is_cut_once() {
 }
 
 #[test]
-fn who_has_nothing_to_send_gains_nothing() {
+fn the_window_does_not_grow_while_nothing_is_sent() {
     let (mut cubic, mut now) = cut();
     let window = cubic.window();
     for _ in 0..1000 {
@@ -211,7 +211,7 @@ fn after_persistent_congestion_it_starts_over_and_stops_where_it_was() {
 }
 
 #[test]
-fn a_loss_that_was_none_is_taken_back() {
+fn a_spurious_loss_is_taken_back() {
     let factory = Arc::new(Factory::default());
     let start = Instant::now();
     let mut control = factory.build(start, MTU);

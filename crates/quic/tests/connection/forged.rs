@@ -1,4 +1,4 @@
-//! SCMP errors that are not true, and true ones among them.
+//! Forged SCMP errors, and true ones among them.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use tokio::net::UdpSocket;
 use super::*;
 
 /// Longest wait for something that must come: far beyond what it takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(60);
 
-/// What an attacker makes up who knows all but what only those on the path see: SCMP errors that
-/// quote packets from one end of `path` to the other.
+/// SCMP errors of an attacker who knows all but what is visible only on the path: they quote packets
+/// from one end of `path` to the other.
 fn forged(from: ScionAddr, to: ScionAddr, path: &Path) -> Vec<Vec<u8>> {
     let there = Headers::new(from, to, path).unwrap();
     let mut quoted = Vec::new();
@@ -46,7 +46,7 @@ fn forged(from: ScionAddr, to: ScionAddr, path: &Path) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn invented_reports_end_nothing() {
+async fn forged_errors_end_no_connection() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let pair = connect(&a, &b, Config::default()).await;
@@ -68,11 +68,11 @@ async fn invented_reports_end_nothing() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, read).await.unwrap();
+    tokio::time::timeout(LONGEST, read).await.unwrap();
     assert_eq!((client.close_reason(), server.close_reason()), (None, None));
     assert!(outages.try_recv().is_err());
     assert_eq!(a.paths(net.b_as).await.unwrap().len(), 1);
-    // Among them a true report is believed.
+    // A true report among them counts.
     net.conduct.down.store(true, Ordering::SeqCst);
     let reason = loop {
         for packet in &flood {
@@ -90,7 +90,7 @@ async fn invented_reports_end_nothing() {
 }
 
 #[tokio::test]
-async fn a_report_ends_no_connection_that_goes_on() {
+async fn an_error_ends_no_connection_that_still_works() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let pair = connect(&a, &b, Config::default()).await;
@@ -104,11 +104,15 @@ async fn a_report_ends_no_connection_that_goes_on() {
         assert!(transfer(server, client, &bytes).await == bytes);
     }
     assert_eq!((client.close_reason(), server.close_reason()), (None, None));
-    assert_eq!(pair.ends.0.drops().invented, 0, "they do look true");
+    assert_eq!(
+        pair.ends.0.drops().invented,
+        0,
+        "they do quote what was sent"
+    );
     assert!(outages.try_recv().is_err());
     net.conduct.down.store(true, Ordering::SeqCst);
     net.conduct.lies.store(false, Ordering::SeqCst);
-    let reason = tokio::time::timeout(PATIENCE, client.closed()).await;
+    let reason = tokio::time::timeout(LONGEST, client.closed()).await;
     let reason = reason.unwrap();
     assert!(
         matches!(reason, CloseReason::Lane(LaneEnd::PathDown(_))),
@@ -118,7 +122,7 @@ async fn a_report_ends_no_connection_that_goes_on() {
 }
 
 #[tokio::test]
-async fn what_is_acknowledged_ends_a_hold() {
+async fn an_acknowledgement_ends_a_hold() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let pair = connect(&a, &b, Config::default()).await;
@@ -134,12 +138,12 @@ async fn what_is_acknowledged_ends_a_hold() {
         }
         paths.wait_for(|paths| paths.len() == 1).await.unwrap();
     };
-    tokio::time::timeout(PATIENCE, reported_down).await.unwrap();
+    tokio::time::timeout(LONGEST, reported_down).await.unwrap();
     assert_eq!(pair.connections.0.close_reason(), None);
 }
 
 #[tokio::test]
-async fn a_path_too_narrow_for_what_is_sent_is_left() {
+async fn a_path_too_narrow_for_its_packets_ends_the_connection() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let pair = connect(&a, &b, Config::default()).await;
@@ -148,7 +152,7 @@ async fn a_path_too_narrow_for_what_is_sent_is_left() {
     net.conduct.narrow.store(1300, Ordering::SeqCst);
     let (mut stream, _keep) = client.open_bi().await.unwrap();
     let send = stream.write_all(&[7; 10_000]);
-    let (_, reason) = tokio::join!(send, tokio::time::timeout(PATIENCE, client.closed()));
+    let (_, reason) = tokio::join!(send, tokio::time::timeout(LONGEST, client.closed()));
     assert_eq!(
         reason.unwrap(),
         CloseReason::Lane(LaneEnd::Unreachable(ScmpError::PacketTooBig { mtu: 1300 }))

@@ -61,7 +61,7 @@ fn converted(change: impl FnOnce(&mut pb::Path)) -> Result<Path, String> {
 }
 
 #[test]
-fn a_whole_path_is_taken_over() {
+fn a_valid_path_is_read() {
     let path = converted(|_| ()).unwrap();
     assert_eq!(path.info().to_string(), "1-ff00:0:110 7>8 1-ff00:0:111");
     assert_eq!(path.next_hop(), Some("10.0.1.254:30042".parse().unwrap()));
@@ -74,7 +74,7 @@ fn a_whole_path_is_taken_over() {
 }
 
 #[test]
-fn what_was_not_announced_is_unknown() {
+fn what_is_not_announced_is_unknown() {
     let path = converted(|path| {
         path.latency[0].nanos = -1;
         path.bandwidth[0] = 0;
@@ -92,7 +92,7 @@ fn what_was_not_announced_is_unknown() {
 }
 
 #[test]
-fn services_that_ases_announce_are_taken_over() {
+fn services_that_ases_announce_are_read() {
     let services = |control: &[&str]| pb::DiscoveryInformation {
         control_service_addresses: control.iter().map(|&address| address.into()).collect(),
         ..Default::default()
@@ -227,7 +227,7 @@ macro_rules! recorded {
 }
 
 #[test]
-fn what_scionprotos_daemon_says_is_understood() {
+fn answers_of_scionprotos_daemon_are_read() {
     let routers = pb::InterfacesResponse::decode_from_slice(recorded!("fig7a-interfaces"));
     let routers = interfaces(routers.unwrap()).unwrap();
     assert_eq!(routers[&1].to_string(), "127.0.0.73:31042");
@@ -243,7 +243,7 @@ fn what_scionprotos_daemon_says_is_understood() {
 }
 
 #[test]
-fn the_paths_of_scionprotos_daemon_are_whole() {
+fn the_paths_of_scionprotos_daemon_are_valid() {
     let (src, dst) = ("1-ff00:0:7".parse().unwrap(), "1-ff00:0:5".parse().unwrap());
     let answer = pb::PathsResponse::decode_from_slice(recorded!("fig7a-paths")).unwrap();
     let paths = answer.paths.into_iter().map(|each| path(src, dst, each));

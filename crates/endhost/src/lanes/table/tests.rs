@@ -55,7 +55,7 @@ fn a_flow_has_one_number() {
 }
 
 #[test]
-fn strangers_push_out_strangers_only() {
+fn unused_flows_push_out_unused_flows_only() {
     let flows = Arc::new(Flows::default());
     let used = flows.open(headers(0), &[], 1);
     let first = packet(&flows, 1, &1u32.to_be_bytes());
@@ -74,7 +74,7 @@ fn strangers_push_out_strangers_only() {
 }
 
 #[test]
-fn what_the_local_side_asks_for_replaces_the_headers() {
+fn a_lane_that_is_opened_replaces_the_headers() {
     let flows = Arc::new(Flows::default());
     let used = flows.open(headers(1), &[], 5);
     let again = flows.open(headers(1), &[], 9);

@@ -89,7 +89,7 @@ fn only_what_was_sent_counts() {
     assert!(counts(&tokens, UNREACHABLE, &sent[..begin + 9]));
     assert!(
         !counts(&tokens, UNREACHABLE, &sent[..begin + 8]),
-        "too short to tell"
+        "too short"
     );
     // Destination AS and host, path timestamp, interface, MAC, destination port, token.
     let hop = begin - 8 - 12;

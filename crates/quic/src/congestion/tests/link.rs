@@ -12,7 +12,7 @@ pub(super) const MTU: u16 = 1300;
 const TICK: Duration = Duration::from_micros(100);
 /// Later packets that arrive until one counts as lost (RFC 9002, 6.1.1).
 const REORDERED: u64 = 3;
-/// How long a sender waits that hears nothing, in place of a probe timeout.
+/// Without an acknowledgement for this long all packets count as lost, as after a probe timeout.
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// What a sender may send at once, and how much faster than a window a round trip (as noq does).
 const BURST: f64 = 10.0 * MTU as f64;

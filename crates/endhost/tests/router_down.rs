@@ -1,4 +1,4 @@
-//! A border router that dies and comes back.
+//! A border router that stops and starts again.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod toy;
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use self::toy::{MTU, ToyNet, own_ip};
 
-/// Waits until the paths watched are so many.
+/// Waits until `count` paths are watched.
 async fn until(watch: &mut watch::Receiver<Arc<Vec<Path>>>, count: usize) -> Path {
     let paths = watch.wait_for(|paths| paths.len() == count).await.unwrap();
     paths
@@ -27,7 +27,7 @@ fn send(socket: &Socket, headers: &Headers, payload: &[u8]) -> std::io::Result<u
 }
 
 #[tokio::test]
-async fn packets_that_find_no_router_tell_at_once() {
+async fn a_missing_router_is_reported_by_the_first_packet() {
     let mut net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let socket = Socket::bind(&host, Some((own_ip(40), 0).into())).unwrap();
@@ -37,11 +37,11 @@ async fn packets_that_find_no_router_tell_at_once() {
     let peer = ScionAddr::new(net.b_as, (own_ip(41), 31000).into());
     let headers = Headers::new(socket.local_addr(), peer, &path).unwrap();
     net.stop_routers().await;
-    // One packet is enough, without anybody receiving or sending more.
+    // One packet is enough, without receiving or sending more.
     send(&socket, &headers, b"lost").unwrap();
     assert_eq!(outages.recv().await.unwrap().to_string(), "1-ff00:0:110#1");
     assert!(watch.borrow().is_empty());
-    // The socket goes on: what became of that packet does not cost another one.
+    // The socket still works: the error about that packet loses no other one.
     let inside = Path::within(net.a_as, MTU);
     let other = Socket::bind(&host, Some((own_ip(42), 0).into())).unwrap();
     let within = Headers::new(socket.local_addr(), other.local_addr(), &inside).unwrap();
@@ -60,7 +60,7 @@ async fn packets_that_find_no_router_tell_at_once() {
             found += 1;
         }
     }
-    // It is tried again, and when the router is back that works.
+    // The path is tried again, and works when the router is back.
     let router = UdpSocket::bind(net.router_a()).await.unwrap();
     until(&mut watch, 1).await;
     send(&socket, &headers, b"through").unwrap();
@@ -71,13 +71,13 @@ async fn packets_that_find_no_router_tell_at_once() {
 }
 
 #[tokio::test]
-async fn peers_that_are_away_are_no_routers() {
+async fn a_missing_peer_is_not_a_missing_router() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let socket = Socket::bind(&host, Some((own_ip(43), 0).into())).unwrap();
     let mut watch = host.watch(net.b_as);
     until(&mut watch, 1).await;
-    // Inside the AS packets go to the peer itself, where nobody listens.
+    // Inside the AS packets go to the peer itself, where no socket is bound.
     let peer = ScionAddr::new(net.a_as, (own_ip(44), 31000).into());
     let inside = Path::within(net.a_as, MTU);
     let headers = Headers::new(socket.local_addr(), peer, &inside).unwrap();
