@@ -13,6 +13,7 @@ use std::{fmt, io};
 use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
 use tokio::sync::{broadcast, watch};
+use tokio::time::timeout;
 
 pub use self::inner::PathsError;
 use self::inner::{Inner, Query, keep_fresh};
@@ -88,15 +89,13 @@ impl Endhost {
         }
         let _query = Query::new(&self.0, dst);
         let ask = self.0.ask(dst, Freshness::Cached);
-        if lock(&self.0.cache).usable(dst).0.is_empty() {
-            let asked = ask.await;
-            return self.0.outcome(dst, asked);
-        }
-        match tokio::time::timeout(FRESH_WAIT, ask).await {
-            Ok(asked) => self.0.outcome(dst, asked),
-            // The refreshing task asks again.
-            Err(_) => self.0.outcome(dst, Ok(())),
-        }
+        let none = lock(&self.0.cache).usable(dst).0.is_empty();
+        let asked = match none {
+            true => ask.await,
+            // After a timeout the refreshing task asks again.
+            false => timeout(FRESH_WAIT, ask).await.unwrap_or(Ok(())),
+        };
+        self.0.outcome(dst, asked)
     }
 
     /// The paths to `dst` that can be used now, after the source has looked for new ones.

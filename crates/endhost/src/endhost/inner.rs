@@ -8,6 +8,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
+use tokio::time::sleep_until;
 
 use super::cache::PathCache;
 use crate::local_as::LocalTopology;
@@ -162,14 +163,9 @@ pub(super) async fn keep_fresh(inner: Weak<Inner>, replan: Arc<Notify>) {
             });
         }
         drop(inner);
-        let plan_again = async {
-            match next {
-                Some(next) => tokio::time::sleep_until(next.into()).await,
-                None => std::future::pending().await,
-            }
-        };
+        let plan_again = sleep_until(next.unwrap_or_else(Instant::now).into());
         tokio::select! {
-            () = plan_again => {}
+            () = plan_again, if next.is_some() => {}
             () = replan.notified() => {}
             Some(_) = asking.join_next() => {}
         }

@@ -94,14 +94,11 @@ impl Lane {
             return known;
         }
         let paths = self.0.shared.socket.host().paths(self.remote().isd_as);
-        let paths = match tokio::time::timeout(LOOK_UP, paths).await {
-            Ok(Ok(paths)) => paths,
-            Ok(Err(error)) => {
-                tracing::debug!(remote = %self.remote(), %error, "the remote's path is unknown");
-                return None;
-            }
-            Err(_) => return None,
-        };
+        let paths = tokio::time::timeout(LOOK_UP, paths).await.ok()?;
+        let paths = paths.inspect_err(|error| {
+            tracing::debug!(remote = %self.remote(), %error, "the remote's path is unknown");
+        });
+        let paths = paths.ok()?;
         let found = paths.into_iter().find(|path| {
             let ids = path.info().interfaces.iter().map(|interface| &interface.id);
             ids.eq(&*self.flow().interfaces)
