@@ -116,7 +116,10 @@ impl Daemon {
         let answer = answer.map(UnaryResponse::into_owned).unwrap_or_default();
         let offered = answer.paths.into_iter();
         let offered = offered.map(|path| convert::path(src, dst, path));
-        valid(offered, "the daemon offers invalid paths")
-            .map_err(|error| self.caller.invalid(QUESTION, error))
+        valid(
+            offered,
+            &format!("the daemon offers invalid paths to {dst}"),
+        )
+        .map_err(|error| self.caller.invalid(QUESTION, error))
     }
 }

@@ -7,8 +7,8 @@
 //! SCMP errors are not authenticated: any host can send one to an address it knows, and addresses
 //! and paths are public. An error counts only if the packet it quotes carries the [`Token`] of
 //! packets that are being sent, went to the lane's remote and over its very path. An error that
-//! quotes too little to check does not count (RFC 9000, 14.2.1, has the same rule for ICMP). Errors that
-//! pass are rate-limited per path, so that replaying a true one gains nothing.
+//! quotes too little to check does not count (RFC 9000, 14.2.1, has the same rule for ICMP). Errors
+//! that pass are rate-limited per path, so that replaying a true one gains nothing.
 
 mod doubt;
 mod flow;

@@ -26,7 +26,7 @@ use crate::sync::lock;
 pub struct Requests {
     socket: Arc<Socket>,
     waiting: Arc<Mutex<Waiting>>,
-    /// Ends with the last user of the socket.
+    /// Hands answers over as long as this exists.
     _receiver: JoinSet<()>,
 }
 

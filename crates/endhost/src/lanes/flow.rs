@@ -79,7 +79,8 @@ impl Flow {
     }
 
     /// Whether the packet that `report` quotes may have been sent over this flow from the AS
-    /// `local`, and whether the report may be true of it; every path in use takes payloads of `min_payload`.
+    /// `local`, and whether the report may be true of it; every path in use takes payloads of
+    /// `min_payload` bytes.
     pub(super) fn may_have_sent(
         &self,
         report: &Report<'_>,

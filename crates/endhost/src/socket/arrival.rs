@@ -55,10 +55,10 @@ pub struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Whether the error agrees with the packet that it quotes, and may come from the AS `sender`. Only the
-    /// AS of an interface reports it down (SCMP specification, "External Interface Down", "Internal
-    /// Connectivity Down"), and routers let no host send in the name of another AS. A packet that
-    /// fits the MTU reported cannot have been too big for it (RFC 8201, section 4).
+    /// Whether the error agrees with the packet that it quotes, and may come from the AS `sender`.
+    /// Only the AS of an interface reports it down (SCMP specification, "External Interface Down",
+    /// "Internal Connectivity Down"), and routers let no host send in the name of another AS. A
+    /// packet that fits the MTU reported cannot have been too big for it (RFC 8201, section 4).
     pub(super) fn is_consistent(&self, sender: IsdAsn) -> bool {
         match self.error {
             ScmpError::ExternalInterfaceDown { isd_as, .. }
