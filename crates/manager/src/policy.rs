@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hawser_path::{Fingerprint, Judged, Path, Policy, Reason};
+use hawser_path::{Fingerprint, Path, Policy, Reason};
 
 /// The paths among `offered` that `policy` does not keep, and why; it judges all of them together.
 pub fn denied<P: AsRef<Path>>(
@@ -11,9 +11,6 @@ pub fn denied<P: AsRef<Path>>(
 ) -> BTreeMap<Fingerprint, Reason> {
     let judged = policy.map_or_else(Vec::new, |policy| policy.filter(offered));
     let left = offered.iter().zip(judged);
-    let left = left.filter_map(|(path, judged)| match judged {
-        Judged::Left(reason) => Some((path.as_ref().fingerprint(), reason)),
-        Judged::Kept { .. } => None,
-    });
-    left.collect()
+    left.filter_map(|(path, judged)| Some((path.as_ref().fingerprint(), judged.err()?)))
+        .collect()
 }

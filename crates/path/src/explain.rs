@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use crate::policy::Judged;
 use crate::{Decision, Interface, Path, Policy, Rank, Reason, Select, Verdict, select};
 
 /// What [`explain`] found.
@@ -55,12 +54,12 @@ pub fn explain<P: AsRef<Path>>(
     for policy in policies {
         let judged = policy.filter(&kept.iter().map(|&at| paths[at]).collect::<Vec<_>>());
         let mut judged = judged.into_iter();
-        kept.retain(|&at| match judged.next() {
-            Some(Judged::Left(reason)) => {
+        kept.retain(|&at| {
+            let refused = judged.next().and_then(Result::err);
+            if let Some(reason) = refused.clone() {
                 explanations[at] = unranked(Decision::left(reason));
-                false
             }
-            _ => true,
+            refused.is_none()
         });
     }
     let open: Vec<&Path> = kept.iter().map(|&at| paths[at]).collect();

@@ -43,12 +43,12 @@ pub use self::fingerprint::{Fingerprint, FingerprintParseError};
 pub use self::interface::{Interface, InterfaceParseError};
 pub use self::metadata::{Discovery, Geo, LinkType, Metadata};
 pub use self::path::{Path, PathError};
-pub use self::policy::{Acl, AclEntry, AclError, Judged, Policies, Policy, PolicyError};
+pub use self::policy::{Acl, AclEntry, AclError, Policies, Policy, PolicyError};
 pub use self::reason::{Overlap, PeerOverlap, Reason, Sensed};
 pub use self::select::{
     Kind, Measured, Part, Rank, Ranked, STRATEGIES, Select, SelectError, Selection, select,
     select_measured,
 };
-pub use self::sense::{Sense, SenseAction, SenseOptions};
+pub use self::sense::{Sense, SenseOptions};
 pub use self::sequence::{Sequence, SequenceError};
 pub use self::slots::{SlotOptions, Slots, TIME_SLOT};

@@ -6,30 +6,45 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sciparse::identifier::isd_asn::IsdAsn;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What the control plane knows about a path. The lists have the lengths that scionproto's
 /// `daemon.proto` gives them; with `n` interfaces on the path, each is that long or empty.
-#[derive(Debug, Clone, PartialEq, Default)]
+///
+/// In serde, the names are those of [`show`](crate::show).
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Metadata {
     /// Bytes of the largest SCION packet that fits, from the common header on.
     pub mtu: u16,
     /// When the path expires, in seconds of Unix time.
+    #[serde(skip)]
     pub expiry: u64,
     /// Entry `i`: delay between interfaces `i` and `i + 1`, `None` where not announced; `n - 1`.
+    #[serde(serialize_with = "as_nanoseconds")]
     pub latency: Vec<Option<Duration>>,
     /// Entry `i`: bit/s between interfaces `i` and `i + 1`, `None` where not announced; `n - 1`.
     pub bandwidth: Vec<Option<u64>>,
     /// Entry `i`: where the router of interface `i` stands, `None` where not announced; `n`.
     pub geo: Vec<Option<Geo>>,
     /// Entry `i`: what the link between interfaces `2i` and `2i + 1` is; `n / 2`.
+    #[serde(rename = "link_type")]
     pub link_types: Vec<LinkType>,
     /// Entry `i`: hops inside the AS between interfaces `2i + 1` and `2i + 2`; `n / 2 - 1`.
     pub internal_hops: Vec<u32>,
     /// Entry `i`: the note of the `i`-th AS on the path, empty if it has none; `n / 2 + 1`.
     pub notes: Vec<String>,
     /// The services that ASes on the path announce, by AS; only those that announce any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub discovery: BTreeMap<IsdAsn, Discovery>,
+}
+
+/// Nanoseconds, -1 where not announced.
+fn as_nanoseconds<S: Serializer>(
+    latency: &[Option<Duration>],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let nanoseconds = |one: Duration| i64::try_from(one.as_nanos()).unwrap_or(i64::MAX);
+    serializer.collect_seq(latency.iter().map(|one| one.map_or(-1, nanoseconds)))
 }
 
 /// Where the services of an AS are, as it announces it for others to find them.

@@ -15,4 +15,4 @@ mod written;
 pub use self::acl::{Acl, AclEntry, AclError};
 pub use self::document::Policies;
 pub use self::error::PolicyError;
-pub use self::rules::{Judged, Policy};
+pub use self::rules::Policy;

@@ -86,7 +86,7 @@ pub enum Reason {
     },
     /// Whether it shares a bottleneck with paths in use is being found out, or was.
     #[error(transparent)]
-    Sensed(Sensed),
+    Sensed(#[from] Sensed),
     /// Left: a [`Policy`](crate::Policy) does not keep it.
     #[error("policy: {why}")]
     Policy {

@@ -11,11 +11,9 @@
 
 mod check;
 mod estimate;
-mod options;
 mod sensing;
 #[cfg(test)]
 mod tests;
 mod trial;
 
-pub use self::options::SenseOptions;
-pub use self::sensing::{Sense, SenseAction};
+pub use self::sensing::{Sense, SenseOptions};

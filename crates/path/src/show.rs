@@ -1,9 +1,8 @@
 //! Paths as JSON, with the field names of `scion showpaths --format json`.
 //!
 //! Where that format says nothing (`bandwidth`, `geo`, `link_type`, `internal_hops`, `notes`),
-//! fields are added with the meaning of [`Metadata`](crate::Metadata).
+//! fields are added with the meaning of [`Metadata`].
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use der::DateTime;
 use sciparse::identifier::isd_asn::IsdAsn;
 use serde::Serialize;
 
-use crate::{Discovery, Explanation, Geo, Interface, LinkType, Path, Select};
+use crate::{Explanation, Interface, Metadata, Path, Select};
 
 /// How many hex digits of a fingerprint `scion showpaths` prints.
 const DIGITS: usize = 16;
@@ -57,23 +56,9 @@ pub struct Entry {
     pub next_hop: String,
     /// When the path expires, as RFC 3339 has it, in UTC.
     pub expiry: String,
-    /// Bytes of the largest SCION packet that fits.
-    pub mtu: u16,
-    /// Nanoseconds between each interface and the next, -1 where not announced.
-    pub latency: Vec<i64>,
-    /// Bit/s between each interface and the next, null where not announced.
-    pub bandwidth: Vec<Option<u64>>,
-    /// Where the router of each interface stands, null where not announced.
-    pub geo: Vec<Option<Geo>>,
-    /// What each link is.
-    pub link_type: Vec<LinkType>,
-    /// Hops inside each AS between the two ends.
-    pub internal_hops: Vec<u32>,
-    /// The note of each AS.
-    pub notes: Vec<String>,
-    /// The services that ASes on the path announce; absent when none does.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub discovery: BTreeMap<IsdAsn, Discovery>,
+    /// What is announced about the path.
+    #[serde(flatten)]
+    pub metadata: Metadata,
     /// What a probe over the path found; absent when none was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
@@ -130,8 +115,6 @@ pub enum Status {
 impl Entry {
     /// Describes a path whose packets are sent to `next_hop`, not probed.
     pub fn new(path: &Path, next_hop: Option<SocketAddr>) -> Self {
-        let metadata = &path.metadata;
-        let nanoseconds = |latency: Duration| i64::try_from(latency.as_nanos()).unwrap_or(i64::MAX);
         let fingerprint = match path.interfaces.is_empty() {
             true => "local".to_owned(),
             false => path.fingerprint().to_string()[..DIGITS].to_owned(),
@@ -141,33 +124,13 @@ impl Entry {
             hops: hops(path),
             sequence: path.sequence(),
             next_hop: text(next_hop),
-            expiry: rfc3339(metadata.expiry),
-            mtu: metadata.mtu,
-            latency: metadata
-                .latency
-                .iter()
-                .map(|latency| latency.map_or(-1, nanoseconds))
-                .collect(),
-            bandwidth: metadata.bandwidth.clone(),
-            geo: metadata.geo.clone(),
-            link_type: metadata.link_types.clone(),
-            internal_hops: metadata.internal_hops.clone(),
-            notes: metadata.notes.clone(),
-            discovery: metadata.discovery.clone(),
+            expiry: rfc3339(path.metadata.expiry),
+            metadata: path.metadata.clone(),
             status: None,
             status_info: None,
             local_ip: None,
             explanation: None,
         }
-    }
-
-    /// Adds what a probe sent from `local_ip` found.
-    #[must_use]
-    pub fn with_status(mut self, status: Status, info: Option<String>, local_ip: IpAddr) -> Self {
-        self.status = Some(status);
-        self.status_info = info;
-        self.local_ip = Some(local_ip);
-        self
     }
 }
 
@@ -208,7 +171,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::Metadata;
+    use crate::{Discovery, Geo, LinkType};
 
     #[test]
     fn field_names_are_those_of_showpaths() {
@@ -249,7 +212,11 @@ mod tests {
             destination: path.dst,
             paths: vec![
                 entry.clone(),
-                entry.with_status(Status::Timeout, None, "10.0.1.1".parse().unwrap()),
+                Entry {
+                    status: Some(Status::Timeout),
+                    local_ip: Some("10.0.1.1".parse().unwrap()),
+                    ..entry
+                },
             ],
             selection: None,
         };
@@ -292,7 +259,10 @@ mod tests {
             },
         };
         let entry = Entry::new(&path, None);
-        assert_eq!(entry.latency, [-1]);
+        assert_eq!(
+            serde_json::to_value(&entry).unwrap()["latency"],
+            json!([-1])
+        );
         assert_eq!(entry.next_hop, "");
         assert_eq!(entry.fingerprint, "local");
         let listing = Listing {

@@ -26,7 +26,7 @@ pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) 
         }
         let mut parts = vec![
             pair(paint, "Hops", &drawing(path, paint)),
-            pair(paint, "MTU", &entry.mtu.to_string()),
+            pair(paint, "MTU", &entry.metadata.mtu.to_string()),
             pair(paint, "NextHop", &entry.next_hop),
             pair(paint, "Fingerprint", &path.fingerprint().short()),
         ];

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hawser_endhost::Path;
 use hawser_endhost::probe::{Probe, Status, probe};
 use hawser_path::show::{self, Entry, Listing};
-use hawser_path::{Explanation, Judged, Policy, Reason};
+use hawser_path::{Explanation, Policy, Reason};
 use hawser_topology::{IsdAsn, parse_duration};
 use tokio::time::{Instant, timeout_at};
 
@@ -155,12 +155,9 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
 /// Keeps the paths that `policy` allows. Returns how many it refused, and why the first of them.
 fn keep(paths: &mut Vec<Path>, policy: &Policy) -> Option<(usize, Reason)> {
     let judged = policy.filter(paths);
-    let mut kept = judged.iter().map(|one| matches!(one, Judged::Kept { .. }));
+    let mut kept = judged.iter().map(Result::is_ok);
     paths.retain(|_| kept.next().unwrap_or_default());
-    let mut left = judged.into_iter().filter_map(|one| match one {
-        Judged::Left(reason) => Some(reason),
-        Judged::Kept { .. } => None,
-    });
+    let mut left = judged.into_iter().filter_map(Result::err);
     let first = left.next()?;
     Some((1 + left.count(), first))
 }

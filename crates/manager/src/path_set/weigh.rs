@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use hawser_path::{
-    Decision, Fingerprint, Path, Reason, Sense, SenseAction, SenseOptions, SlotOptions, Slots,
-    Verdict,
+    Decision, Fingerprint, Path, Reason, Sense, SenseOptions, SlotOptions, Slots, Verdict,
 };
 
 use super::entry::Entries;
@@ -173,7 +172,7 @@ impl Weighing {
         let rates = totals.iter().filter_map(rate).collect();
         let used = entries.values().filter(|entry| entry.is_used());
         let room = used.count() < most;
-        let actions = sense.tick(now, &rates, &candidates(entries, room), room);
+        let action = sense.tick(now, &rates, &candidates(entries, room), room);
         let mut sensed = sense.used();
         // It stays connected meanwhile.
         sensed.extend(sense.paused());
@@ -184,15 +183,7 @@ impl Weighing {
             }
             entry.sensed = is;
         }
-        let decision = |action| match action {
-            SenseAction::Try(path, why) | SenseAction::Keep(path, why) => {
-                Some((path, Decision::taken(why)))
-            }
-            SenseAction::Pause(path, why) => Some((path, Decision::waiting(why))),
-            SenseAction::Drop(path, why) => Some((path, Decision::left(why))),
-            _ => None,
-        };
-        actions.into_iter().filter_map(decision).collect()
+        action.into_iter().collect()
     }
 }
 

@@ -289,7 +289,7 @@ impl Model {
 
     fn denied(&self, path: &Path) -> bool {
         let denied = self.policy.as_ref().map(|policy| policy.filter(&[path]));
-        denied.is_some_and(|judged| matches!(judged[0], hawser_path::Judged::Left(_)))
+        denied.is_some_and(|judged| judged[0].is_err())
     }
 
     /// Why a path may not be assigned.

@@ -92,7 +92,7 @@ fn is_stuck(table: &Table, stuck: &Stuck, seat: usize) -> bool {
         })
     };
     let class = seat.class.filter(|_| seat.count == 0);
-    class.is_some_and(|class| stuck.leader(&class).is_some_and(like))
+    class.is_some_and(|class| stuck.leaders.get(&class).copied().is_some_and(like))
 }
 
 /// Searches for a chain that gives a peer one more path.
@@ -129,7 +129,7 @@ fn helps(
         }
         stuck.found_nothing(peer);
         if let (Some(class), 0) = (table.seats[seat].class, table.seats[seat].count) {
-            stuck.lead(class, peer);
+            stuck.leaders.insert(class, peer);
         }
     }
     found

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Instant;
 
 use super::assignment::{Assignment, Change, Offered};
-use crate::{Decision, Fingerprint, Path, Sense, SenseAction, SenseOptions, Verdict};
+use crate::{Decision, Fingerprint, Path, Sense, SenseOptions, Verdict};
 
 /// Most paths that are considered for a trial at a time; more would not be tried for minutes.
 const CONSIDERED: usize = 256;
@@ -61,19 +61,15 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         rates: &BTreeMap<(K, Fingerprint), f64>,
         now: Instant,
     ) -> Vec<Change<K>> {
-        if self.sense.is_none() {
-            return Vec::new();
-        }
-        let candidates = self.candidates();
-        let Some(sense) = &mut self.sense else {
+        let Some(mut sense) = self.sense.take() else {
             return Vec::new();
         };
-        let actions = sense.tick(now, rates, &candidates, true);
-        let used = sense.used();
-        let paused = sense.paused();
+        let action = sense.tick(now, rates, &self.candidates(), true);
+        let (used, paused) = (sense.used(), sense.paused());
+        self.sense = Some(sense);
         let mut changes = Vec::new();
-        for action in actions {
-            self.act(action, &mut changes);
+        if let Some((given, decision)) = action {
+            self.act(given, decision, &mut changes);
         }
         // Sensing forgets paths that are no longer on offer, without an action.
         let ended = |given: &&Offered<K>| !used.contains(given) && paused != Some(**given);
@@ -107,24 +103,19 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         self.sense.as_ref()?.paused()
     }
 
-    fn act(&mut self, action: SenseAction<Offered<K>>, changes: &mut Vec<Change<K>>) {
+    fn act(&mut self, given: Offered<K>, decision: Decision, changes: &mut Vec<Change<K>>) {
         let before = changes.len();
-        let (given, decision) = match action {
-            SenseAction::Try(given, why) => {
+        match decision.verdict {
+            Verdict::Taken if !self.beside.contains_key(&given) => {
                 let beside = self.assignment.sharing(given.0, given.1);
                 for other in &beside {
                     changes.extend(self.assignment.allow(given, *other));
                 }
                 self.beside.insert(given, beside);
-                (given, Decision::taken(why))
             }
-            SenseAction::Keep(given, why) => (given, Decision::taken(why)),
-            SenseAction::Pause(given, why) => (given, Decision::waiting(why)),
-            SenseAction::Drop(given, why) => {
-                changes.extend(self.forbid(given));
-                (given, Decision::left(why))
-            }
-        };
+            Verdict::Taken | Verdict::Waiting => {}
+            Verdict::Left => changes.extend(self.forbid(given)),
+        }
         let ((peer, path), verdict) = (given, decision.verdict);
         // What was found is the reason, also where the assignment has another.
         for change in &mut changes[before..] {

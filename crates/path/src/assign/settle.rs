@@ -26,9 +26,10 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.keys = self.peers.keys().copied().collect();
         self.table = self.lay_out();
         share::share_out(&mut self.table, &mut self.stuck);
-        if self.stuck.leaders() > 2 * self.peers.len() {
+        let leaders = &mut self.stuck.leaders;
+        if leaders.len() > 2 * self.peers.len() {
             let classes: BTreeSet<Class> = self.peers.values().map(|peer| peer.class).collect();
-            self.stuck.forget_leaders(|class| classes.contains(class));
+            leaders.retain(|class, _| classes.contains(class));
         }
         let (least, greatest) = ([0; 32].into(), [u8::MAX; 32].into());
         for ((key, peer), seat) in self.peers.iter_mut().zip(&self.table.seats) {
@@ -117,27 +118,16 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         let after = self.in_use();
         let mut changes = Vec::new();
         // Paths given up come first, so that a peer never has too many while the list is applied.
-        for &(peer, path) in before.difference(&after) {
-            let peer_name = peer.to_string();
-            let gone = Decision::left(Reason::Withdrawn { peer: peer_name });
-            let decision = self
-                .item_in(&self.table, (peer, path))
-                .map(|item| self.decision_on(item));
+        for &(peer, path) in before.difference(&after).chain(after.difference(before)) {
+            let gone = || {
+                let peer = peer.to_string();
+                Decision::left(Reason::Withdrawn { peer })
+            };
             changes.push(Change {
                 peer,
                 path,
-                decision: decision.unwrap_or(gone),
+                decision: self.decision(peer, path).unwrap_or_else(gone),
             });
-        }
-        for &(peer, path) in after.difference(before) {
-            if let Some(item) = self.item_in(&self.table, (peer, path)) {
-                let decision = self.decision_on(item);
-                changes.push(Change {
-                    peer,
-                    path,
-                    decision,
-                });
-            }
         }
         changes
     }

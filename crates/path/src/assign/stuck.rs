@@ -17,7 +17,7 @@ pub(super) struct Stuck {
     /// By peer: the peers whose search looked at how many paths it has and which it could have.
     by_peer: Vec<Bits>,
     /// For each set of paths, a peer that has it, uses none of it, and is stuck.
-    leaders: BTreeMap<Class, usize>,
+    pub leaders: BTreeMap<Class, usize>,
 }
 
 impl Stuck {
@@ -56,29 +56,9 @@ impl Stuck {
         }
     }
 
-    /// A peer that was found stuck with these paths on offer and none in use.
-    pub fn leader(&self, class: &Class) -> Option<usize> {
-        self.leaders.get(class).copied()
-    }
-
-    /// A peer is stuck with these paths on offer and none in use.
-    pub fn lead(&mut self, class: Class, peer: usize) {
-        self.leaders.insert(class, peer);
-    }
-
     /// Forgets everything.
     pub fn clear(&mut self) {
         *self = Self::default();
-    }
-
-    /// Forgets leaders whose set of paths no peer has any more.
-    pub fn forget_leaders(&mut self, known: impl Fn(&Class) -> bool) {
-        self.leaders.retain(|class, _| known(class));
-    }
-
-    /// How many leaders are remembered.
-    pub fn leaders(&self) -> usize {
-        self.leaders.len()
     }
 }
 

@@ -22,42 +22,33 @@ pub(super) struct Unavoidable {
 impl Unavoidable {
     /// One more path on offer. Returns whether other links count now for the paths that were.
     pub fn add(&mut self, path: &Path) -> bool {
-        let (Some(leaves), Some(arrives)) = (path.interfaces.first(), path.interfaces.last())
-        else {
-            return false;
-        };
-        let one_more = |ways: &mut BTreeMap<Interface, usize>, way: &Interface| {
-            *ways.entry(*way).or_default() += 1;
-            ways.len() == 2 && ways[way] == 1
-        };
-        let out = one_more(&mut self.out, leaves);
-        out | one_more(self.into.entry(path.dst).or_default(), arrives)
+        self.count(path, |paths| paths + 1)
     }
 
     /// One path less. Returns whether other links count now for those that are left.
     pub fn remove(&mut self, path: &Path) -> bool {
+        let changed = self.count(path, |paths| paths.saturating_sub(1));
+        self.into.retain(|_, interfaces| !interfaces.is_empty());
+        changed
+    }
+
+    fn count(&mut self, path: &Path, changed: fn(usize) -> usize) -> bool {
         let (Some(leaves), Some(arrives)) = (path.interfaces.first(), path.interfaces.last())
         else {
             return false;
         };
-        let one_less = |ways: &mut BTreeMap<Interface, usize>, way: &Interface| {
-            let Some(count) = ways.get_mut(way) else {
-                return false;
-            };
-            *count -= 1;
-            *count == 0 && {
-                ways.remove(way);
-                ways.len() == 1
+        let into = self.into.entry(path.dst).or_default();
+        let others_count = [(&mut self.out, leaves), (into, arrives)].map(|(ends, end)| {
+            let before = ends.len();
+            let paths = ends.entry(*end).or_default();
+            *paths = changed(*paths);
+            if *paths == 0 {
+                ends.remove(end);
             }
-        };
-        let mut changed = one_less(&mut self.out, leaves);
-        if let Some(ways) = self.into.get_mut(&path.dst) {
-            changed |= one_less(ways, arrives);
-            if ways.is_empty() {
-                self.into.remove(&path.dst);
-            }
-        }
-        changed
+            // The only one no longer is, or another has become the only one.
+            before.min(ends.len()) == 1 && before != ends.len()
+        });
+        others_count.contains(&true)
     }
 
     /// The interfaces of a path that count, by their place on it.

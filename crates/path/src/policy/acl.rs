@@ -93,6 +93,7 @@ impl Acl {
     }
 
     /// Whether a path is allowed.
+    #[cfg(test)]
     pub fn allows(&self, path: &Path) -> bool {
         self.denies(path).is_none()
     }

@@ -36,18 +36,6 @@ pub(super) struct Choice {
     pub policy: Arc<Policy>,
 }
 
-/// What a policy says of one path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judged {
-    /// It may be used.
-    Kept {
-        /// The weight of the option that keeps it; `None` where the policy has no options.
-        weight: Option<i64>,
-    },
-    /// It may not, for this reason: a [`Reason::Policy`].
-    Left(Reason),
-}
-
 impl Policy {
     /// A policy that keeps every path.
     pub fn new() -> Self {
@@ -66,17 +54,17 @@ impl Policy {
         self
     }
 
-    /// Judges all paths to a destination: one answer for each, in their order.
+    /// Judges all paths to a destination: one answer for each, in their order. That is the weight of
+    /// the option that keeps it, `None` where the policy has no options, or a [`Reason::Policy`].
     ///
     /// They are judged together, since an option counts only where those of greater weight keep
     /// none of them.
-    pub fn filter<P: AsRef<Path>>(&self, paths: &[P]) -> Vec<Judged> {
+    pub fn filter<P: AsRef<Path>>(&self, paths: &[P]) -> Vec<Result<Option<i64>, Reason>> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
-        let judged = self.judge(&paths).into_iter().map(|one| match one {
-            Ok(weight) => Judged::Kept { weight },
-            Err(why) => Judged::Left(Reason::Policy { why }),
-        });
-        judged.collect()
+        let judged = self.judge(&paths).into_iter();
+        judged
+            .map(|one| one.map_err(|why| Reason::Policy { why }))
+            .collect()
     }
 
     /// For each path the weight of the option that keeps it, or why it is left.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::estimate::Estimate;
-use super::sensing::{Differs, LONGEST, Phase, Sense, SenseAction, bits};
-use crate::{Reason, Sensed};
+use super::sensing::{Check, Differs, LONGEST, Phase, Sense};
+use crate::{Decision, Sensed};
 
 impl<K: Copy + Ord> Sense<K> {
     /// Looks whether a path fell beside one that was kept; that one is then paused for a check.
@@ -13,7 +13,7 @@ impl<K: Copy + Ord> Sense<K> {
         &mut self,
         sharing: &BTreeMap<K, &[K]>,
         now: Instant,
-    ) -> Option<SenseAction<K>> {
+    ) -> Option<(K, Decision)> {
         let mut check = None;
         for (path, kept) in &mut self.kept {
             let with = sharing.get(path).copied().unwrap_or_default();
@@ -25,9 +25,7 @@ impl<K: Copy + Ord> Sense<K> {
                     continue;
                 }
                 let spread = kept.before.get(other).map_or(0.0, |(_, spread)| *spread);
-                let Some(seen) = Estimate::of(&known, spread) else {
-                    continue;
-                };
+                let seen = Estimate::of(&known, spread);
                 let best = (seen.least(), seen.spread);
                 let (had, spread) = kept.before.entry(*other).or_insert(best);
                 if seen.least() > *had {
@@ -40,64 +38,55 @@ impl<K: Copy + Ord> Sense<K> {
                 let ends = (1..=LONGEST).map(|many| many * self.options.slots);
                 let lows = ends.filter_map(|count| {
                     let last = &known[known.len().checked_sub(count)?..];
-                    Estimate::of(last, *spread)
+                    Some(Estimate::of(last, *spread))
                 });
-                check = lows
-                    .filter(|low| low.rate + low.margin < limit)
-                    .map(|low| (*path, *other, *had, low))
-                    .next();
+                let mut lows = lows.filter(|low| low.rate + low.margin < limit);
+                check = lows.next().map(|low| Check {
+                    path: *path,
+                    fallen: *other,
+                    had: *had,
+                    low,
+                    ticks: 0,
+                });
             }
         }
-        let (path, fallen, had, low) = check?;
-        self.change(Phase::Check {
-            path,
-            fallen,
-            had,
-            low,
-            ticks: 0,
-        });
-        let reason = Reason::Sensed(Sensed::Check {
-            had: bits(had),
-            has: bits(low.rate),
-        });
-        Some(SenseAction::Pause(path, reason))
+        let check = check?;
+        let path = check.path;
+        let reason = Sensed::Check {
+            had: check.had as u64,
+            has: check.low.rate as u64,
+        };
+        self.change(Phase::Check(check));
+        Some((path, Decision::waiting(reason.into())))
     }
 
     /// Looks at a check after another slot, and ends it once its outcome is clear.
     pub(super) fn go_on_checking(
         &mut self,
-        path: K,
-        fallen: K,
-        (had, low): (f64, Estimate),
-        ticks: usize,
+        check: Check<K>,
         now: Instant,
-    ) -> Vec<SenseAction<K>> {
+    ) -> Option<(K, Decision)> {
+        let (path, fallen, low) = (check.path, check.fallen, check.low);
         let without = self.estimate(fallen, low.spread);
         let rose = without.map_or(Differs::Unclear(false), |without| {
             let margin = without.margin_to(&low);
             // That it fell may have been chance; that it rises again may be as well.
             self.differs(without.rate - low.rate, low.rate, margin, f64::INFINITY)
         });
-        if matches!(rose, Differs::Unclear(_)) && self.may_go_on(ticks) {
-            self.phase = Phase::Check {
-                path,
-                fallen,
-                had,
-                low,
-                ticks,
-            };
-            return Vec::new();
+        if matches!(rose, Differs::Unclear(_)) && self.may_go_on(check.ticks) {
+            self.phase = Phase::Check(check);
+            return None;
         }
         self.change(Phase::Idle);
-        let rate = without.map_or(0.0, |without| without.rate);
+        let rate = without.map_or(0.0, |without| without.rate) as u64;
         if rose.likely() {
             self.kept.remove(&path);
-            let reason = Reason::Sensed(Sensed::Recovered {
-                has: bits(low.rate),
-                without: bits(rate),
+            let reason = Sensed::Recovered {
+                has: low.rate as u64,
+                without: rate,
                 again: self.rest(path, [fallen].into_iter(), now),
-            });
-            return vec![SenseAction::Drop(path, reason)];
+            };
+            return Some((path, Decision::left(reason.into())));
         }
         if let Some(kept) = self.kept.get_mut(&path) {
             // From now on it is held to what it carries now.
@@ -106,9 +95,7 @@ impl<K: Copy + Ord> Sense<K> {
             let pause = kept.check.1;
             kept.check = (now + pause, (pause * 2).min(self.options.longest_pause));
         }
-        let reason = Reason::Sensed(Sensed::Innocent {
-            without: bits(rate),
-        });
-        vec![SenseAction::Keep(path, reason)]
+        let reason = Sensed::Innocent { without: rate };
+        Some((path, Decision::taken(reason.into())))
     }
 }

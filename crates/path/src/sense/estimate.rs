@@ -16,26 +16,22 @@ pub(super) struct Estimate {
 impl Estimate {
     /// Of at least one slot. `spread` is what is known of it already: a few slots may be alike by
     /// chance.
-    pub fn of(slots: &[f64], spread: f64) -> Option<Self> {
+    pub fn of(slots: &[f64], spread: f64) -> Self {
         let count = slots.len() as f64;
-        if slots.is_empty() {
-            return None;
-        }
         let rate = slots.iter().sum::<f64>() / count;
         let squares: f64 = slots.iter().map(|one| (one - rate).powi(2)).sum();
         let deviation = (squares / (count - 1.0).max(1.0)).sqrt();
-        let spread = if rate > 0.0 {
-            spread.max(deviation / rate)
-        } else {
-            spread
+        let spread = match rate > 0.0 {
+            true => spread.max(deviation / rate),
+            false => spread,
         };
         // As with Student's t: a deviation found from few slots is itself uncertain.
         let factor = 3.0 + 4.0 / (count - 1.0).max(1.0);
-        Some(Self {
+        Self {
             rate,
             margin: factor * spread * rate / count.sqrt(),
             spread,
-        })
+        }
     }
 
     /// It carries at least this.
@@ -56,12 +52,11 @@ mod tests {
 
     #[test]
     fn what_is_always_the_same_is_sure() {
-        let estimate = Estimate::of(&[5.0; 3], 0.0).unwrap();
+        let estimate = Estimate::of(&[5.0; 3], 0.0);
         assert_eq!((estimate.rate, estimate.margin), (5.0, 0.0));
         assert_eq!(estimate.least(), 5.0);
-        assert_eq!(Estimate::of(&[], 0.0), None);
-        assert!(Estimate::of(&[5.0; 3], 0.1).unwrap().margin > 0.5);
-        assert_eq!(Estimate::of(&[0.0; 3], 0.0).unwrap().margin, 0.0);
+        assert!(Estimate::of(&[5.0; 3], 0.1).margin > 0.5);
+        assert_eq!(Estimate::of(&[0.0; 3], 0.0).margin, 0.0);
     }
 
     #[test]
@@ -69,7 +64,7 @@ mod tests {
         for (count, most) in [(3, 700), (6, 300), (15, 100)] {
             let off = (0..10_000).filter(|seed| {
                 let slots: Vec<f64> = (0..count).map(|at| 1.0 + 0.2 * noise(*seed, at)).collect();
-                let estimate = Estimate::of(&slots, 0.0).unwrap();
+                let estimate = Estimate::of(&slots, 0.0);
                 (estimate.rate - 1.0).abs() > estimate.margin
             });
             let off = off.count();

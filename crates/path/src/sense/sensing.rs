@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::estimate::Estimate;
-use super::options::SenseOptions;
-use crate::Reason;
+use crate::Decision;
 
 /// A trial or check goes on for up to this many times the slots it needs, where rates are too
 /// uncertain to judge it; if nothing was measured until then, it is broken off.
@@ -18,18 +17,30 @@ const IDLE: f64 = 0.1;
 /// The factor by which the peak of earlier slots fades with each slot.
 const FADES: f64 = 0.9;
 
-/// What is to be done with a path, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SenseAction<K> {
-    /// Use it on trial.
-    Try(K, Reason),
-    /// Use it, or go on using it.
-    Keep(K, Reason),
-    /// Send nothing over it for some slots; `Keep` or `Drop` follows.
-    Pause(K, Reason),
-    /// Do not use it any more.
-    Drop(K, Reason),
+/// How much is looked at, and what counts as the same.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SenseOptions {
+    /// A rate that differs by less than this share is the same rate. Where rates differ by more
+    /// from slot to slot, up to half of what a shared bottleneck would cost is too.
+    pub tolerance: f64,
+    /// How many slots the rates are compared over, before and after; at least 1. Up to five times
+    /// as many where rates differ from slot to slot; with 1, that cannot be seen.
+    pub slots: usize,
+    /// How long a pair of paths that share a bottleneck is not tried again; doubled each time.
+    pub pause: Duration,
+    /// The longest such pause.
+    pub longest_pause: Duration,
+}
+
+impl Default for SenseOptions {
+    fn default() -> Self {
+        Self {
+            tolerance: 0.05,
+            slots: 3,
+            pause: Duration::from_secs(30),
+            longest_pause: Duration::from_secs(480),
+        }
+    }
 }
 
 /// Tries paths that share interfaces with those in use, one at a time.
@@ -48,23 +59,30 @@ pub struct Sense<K> {
     pub(super) pauses: BTreeMap<(K, K), (Instant, Duration)>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum Phase<K> {
     Idle,
-    Trial {
-        path: K,
-        /// What each path it shares with carried before.
-        before: BTreeMap<K, Estimate>,
-        ticks: usize,
-    },
-    /// A kept path is paused, since another one fell.
-    Check {
-        path: K,
-        fallen: K,
-        had: f64,
-        low: Estimate,
-        ticks: usize,
-    },
+    Trial(Trial<K>),
+    Check(Check<K>),
+}
+
+#[derive(Debug)]
+pub(super) struct Trial<K> {
+    pub path: K,
+    /// What each path it shares with carried before.
+    pub before: BTreeMap<K, Estimate>,
+    pub ticks: usize,
+}
+
+/// A kept path is paused, since another one fell.
+#[derive(Debug)]
+pub(super) struct Check<K> {
+    pub path: K,
+    pub fallen: K,
+    /// What the other surely carried, and what it carries now.
+    pub had: f64,
+    pub low: Estimate,
+    pub ticks: usize,
 }
 
 #[derive(Debug)]
@@ -95,9 +113,9 @@ impl<K: Copy + Ord> Sense<K> {
     /// The paths to use because of this: those kept, and the one on trial.
     pub fn used(&self) -> BTreeSet<K> {
         let mut used: BTreeSet<K> = self.kept.keys().copied().collect();
-        match self.phase {
-            Phase::Trial { path, .. } => drop(used.insert(path)),
-            Phase::Check { path, .. } => drop(used.remove(&path)),
+        match &self.phase {
+            Phase::Trial(trial) => drop(used.insert(trial.path)),
+            Phase::Check(check) => drop(used.remove(&check.path)),
             Phase::Idle => {}
         }
         used
@@ -105,13 +123,14 @@ impl<K: Copy + Ord> Sense<K> {
 
     /// The path that is paused, if one is.
     pub fn paused(&self) -> Option<K> {
-        match self.phase {
-            Phase::Check { path, .. } => Some(path),
+        match &self.phase {
+            Phase::Check(check) => Some(check.path),
             _ => None,
         }
     }
 
-    /// A time slot is over. To be called once for each.
+    /// A time slot is over. To be called once for each. Returns what is to be done with a path now:
+    /// one that is taken is used, on trial at first; one that waits is paused for some slots.
     ///
     /// `rates` has what each path in use carried in it, in bits per second; a path that was not
     /// used for all of the slot is left out, and one that carried nothing counts as such: it may be
@@ -124,8 +143,8 @@ impl<K: Copy + Ord> Sense<K> {
         rates: &BTreeMap<K, f64>,
         candidates: &[(K, Vec<K>)],
         room: bool,
-    ) -> Vec<SenseAction<K>> {
-        let carried = sum(rates.values().copied());
+    ) -> Option<(K, Decision)> {
+        let carried: f64 = rates.values().sum();
         self.peak = carried.max(self.peak * FADES);
         let idle = carried <= self.peak * IDLE;
         if !idle {
@@ -138,37 +157,28 @@ impl<K: Copy + Ord> Sense<K> {
         self.kept.retain(|path, _| sharing.contains_key(path));
         self.pauses
             .retain(|_, (until, longest)| now < *until + *longest);
-        let mut actions = match self.phase.clone() {
-            Phase::Idle => Vec::new(),
-            Phase::Trial {
-                path,
-                before,
-                ticks,
-            } => self.go_on_trying(path, &before, ticks + usize::from(!idle), &sharing, now),
-            Phase::Check {
-                path,
-                fallen,
-                had,
-                low,
-                ticks,
-            } => match sharing.get(&path) {
-                None => {
-                    self.change(Phase::Idle);
-                    Vec::new()
-                }
-                Some(_) => {
-                    let ticks = ticks + usize::from(!idle);
-                    self.go_on_checking(path, fallen, (had, low), ticks, now)
-                }
-            },
+        let mut action = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Idle => None,
+            Phase::Trial(mut trial) => {
+                trial.ticks += usize::from(!idle);
+                self.go_on_trying(trial, &sharing, now)
+            }
+            Phase::Check(mut check) if sharing.contains_key(&check.path) => {
+                check.ticks += usize::from(!idle);
+                self.go_on_checking(check, now)
+            }
+            Phase::Check(_) => {
+                self.change(Phase::Idle);
+                None
+            }
         };
-        if matches!(self.phase, Phase::Idle) && actions.is_empty() {
-            actions.extend(self.watch(&sharing, now));
+        if matches!(self.phase, Phase::Idle) && action.is_none() {
+            action = self.watch(&sharing, now);
         }
-        if matches!(self.phase, Phase::Idle) && actions.is_empty() && room && !idle {
-            actions.extend(self.start(candidates, now));
+        if matches!(self.phase, Phase::Idle) && action.is_none() && room && !idle {
+            action = self.start(candidates, now);
         }
-        actions
+        action
     }
 
     fn sample(&mut self, rates: &BTreeMap<K, f64>) {
@@ -197,9 +207,7 @@ impl<K: Copy + Ord> Sense<K> {
     pub(super) fn estimate(&self, path: K, spread: f64) -> Option<Estimate> {
         let known = self.rates.get(&path)?;
         let rates: Vec<f64> = known.iter().copied().collect();
-        (rates.len() >= self.options.slots)
-            .then(|| Estimate::of(&rates, spread))
-            .flatten()
+        (rates.len() >= self.options.slots).then(|| Estimate::of(&rates, spread))
     }
 
     /// Whether more slots would hardly improve the estimate of what a path carries.
@@ -262,12 +270,4 @@ impl Differs {
     pub fn likely(self) -> bool {
         matches!(self, Self::Yes | Self::Unclear(true))
     }
-}
-
-pub(super) fn sum(rates: impl Iterator<Item = f64>) -> f64 {
-    rates.sum()
-}
-
-pub(super) fn bits(rate: f64) -> u64 {
-    rate as u64
 }

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::{Reason, Sensed};
+use crate::{Decision, Reason, Sensed, Verdict};
 
 /// Paths over links: what a path carries is its fair share of the narrowest, as with greedy senders
 /// under fair congestion control.
@@ -74,7 +74,7 @@ impl Fluid {
         rates
     }
 
-    fn tick(&mut self) -> Vec<SenseAction<u8>> {
+    fn tick(&mut self) -> Option<(u8, Decision)> {
         let (mut rates, used) = (self.rates(), self.used());
         self.slot += 1;
         for (path, rate) in &mut rates {
@@ -96,17 +96,25 @@ impl Fluid {
         self.sense.tick(self.now, &rates, &candidates, true)
     }
 
-    fn run(&mut self, slots: usize) -> Vec<SenseAction<u8>> {
+    fn run(&mut self, slots: usize) -> Vec<(u8, Decision)> {
         (0..slots).flat_map(|_| self.tick()).collect()
     }
 }
 
-fn told(actions: &[SenseAction<u8>]) -> Vec<String> {
-    let told = |action: &SenseAction<u8>| match action {
-        SenseAction::Try(path, why) => format!("try {path}: {why}"),
-        SenseAction::Keep(path, why) => format!("keep {path}: {why}"),
-        SenseAction::Pause(path, why) => format!("pause {path}: {why}"),
-        SenseAction::Drop(path, why) => format!("drop {path}: {why}"),
+/// What is to be done: one more path is taken on trial, or stays.
+fn name(decision: &Decision) -> &'static str {
+    match (decision.verdict, &decision.reason) {
+        (Verdict::Taken, Reason::Sensed(Sensed::Trial { .. })) => "try",
+        (Verdict::Taken, _) => "keep",
+        (Verdict::Waiting, _) => "pause",
+        (Verdict::Left, _) => "drop",
+    }
+}
+
+fn told(actions: &[(u8, Decision)]) -> Vec<String> {
+    let told = |action: &(u8, Decision)| {
+        let (path, why) = (action.0, &action.1.reason);
+        format!("{} {path}: {why}", name(&action.1))
     };
     actions.iter().map(told).collect()
 }
@@ -132,7 +140,7 @@ fn pauses_grow_to_eight_minutes() {
     let mut net = Fluid::new(&[10.0], &[(1, &[0]), (2, &[0])], &[1]);
     let mut pauses = Vec::new();
     for action in net.run(2400) {
-        if let SenseAction::Drop(_, Reason::Sensed(Sensed::Bottleneck { again, .. })) = action {
+        if let Reason::Sensed(Sensed::Bottleneck { again, .. }) = action.1.reason {
             pauses.push(again.as_secs());
         }
     }
@@ -179,12 +187,7 @@ fn one_at_a_time() {
     let actions = net.run(20);
     let steps: Vec<(&str, u8)> = actions
         .iter()
-        .map(|action| match action {
-            SenseAction::Try(path, _) => ("try", *path),
-            SenseAction::Keep(path, _) => ("keep", *path),
-            SenseAction::Pause(path, _) => ("pause", *path),
-            SenseAction::Drop(path, _) => ("drop", *path),
-        })
+        .map(|(path, decision)| (name(decision), *path))
         .collect();
     assert_eq!(steps, [("try", 2), ("keep", 2), ("try", 3), ("drop", 3)]);
 }
@@ -210,7 +213,7 @@ fn nothing_is_tried_without_room_or_next_to_idle_paths() {
         for _ in 0..10 {
             let rates = BTreeMap::from([(1, rate)]);
             let room = rate == 0.0;
-            assert_eq!(net.sense.tick(net.now, &rates, &candidates, room), []);
+            assert_eq!(net.sense.tick(net.now, &rates, &candidates, room), None);
         }
     }
 }
@@ -219,13 +222,13 @@ const SHARE_WIDE: [(u8, &[usize]); 2] = [(1, &[0, 1]), (2, &[0, 2])];
 const SHARE_NARROW: [(u8, &[usize]); 2] = [(1, &[0]), (2, &[0])];
 const WIDE: [f64; 3] = [100.0, 10.0, 10.0];
 
-fn drops(actions: &[SenseAction<u8>]) -> usize {
-    let dropped = |action: &&SenseAction<u8>| matches!(action, SenseAction::Drop(..));
+fn drops(actions: &[(u8, Decision)]) -> usize {
+    let dropped = |action: &&(u8, Decision)| name(&action.1) == "drop";
     actions.iter().filter(dropped).count()
 }
 
-fn keeps(actions: &[SenseAction<u8>]) -> usize {
-    let kept = |action: &&SenseAction<u8>| matches!(action, SenseAction::Keep(..));
+fn keeps(actions: &[(u8, Decision)]) -> usize {
+    let kept = |action: &&(u8, Decision)| name(&action.1) == "keep";
     actions.iter().filter(kept).count()
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use super::estimate::Estimate;
-use super::sensing::{Differs, Kept, Phase, Sense, SenseAction, bits, sum};
-use crate::{Reason, Sensed};
+use super::sensing::{Differs, Kept, Phase, Sense, Trial};
+use crate::{Decision, Sensed};
 
 impl<K: Copy + Ord> Sense<K> {
     /// Begins a trial, if there is something to try and the rates before it are known.
@@ -13,7 +13,7 @@ impl<K: Copy + Ord> Sense<K> {
         &mut self,
         candidates: &[(K, Vec<K>)],
         now: Instant,
-    ) -> Option<SenseAction<K>> {
+    ) -> Option<(K, Decision)> {
         for (path, with) in candidates {
             let rests = |other: &K| {
                 let pause = self.pauses.get(&(*path, *other));
@@ -32,14 +32,14 @@ impl<K: Copy + Ord> Sense<K> {
             }
             let reason = Sensed::Trial {
                 sharing: before.len(),
-                rate: bits(sum(before.values().map(|it| it.rate))),
+                rate: before.values().map(|it| it.rate).sum::<f64>() as u64,
             };
-            self.change(Phase::Trial {
+            self.change(Phase::Trial(Trial {
                 path: *path,
                 before,
                 ticks: 0,
-            });
-            return Some(SenseAction::Try(*path, Reason::Sensed(reason)));
+            }));
+            return Some((*path, Decision::taken(reason.into())));
         }
         None
     }
@@ -47,49 +47,40 @@ impl<K: Copy + Ord> Sense<K> {
     /// Looks at a trial after another slot, and ends it once its outcome is clear.
     pub(super) fn go_on_trying(
         &mut self,
-        path: K,
-        before: &BTreeMap<K, Estimate>,
-        ticks: usize,
+        trial: Trial<K>,
         sharing: &BTreeMap<K, &[K]>,
         now: Instant,
-    ) -> Vec<SenseAction<K>> {
+    ) -> Option<(K, Decision)> {
+        let (path, before) = (trial.path, &trial.before);
+        let left = |reason: Sensed| Some((path, Decision::left(reason.into())));
         let Some(with) = sharing.get(&path) else {
             self.change(Phase::Idle);
-            return Vec::new();
+            return None;
         };
         if before.len() != with.len() || with.iter().any(|other| !before.contains_key(other)) {
             // Not its fault: it may be tried again as soon as the rates are known.
             self.change(Phase::Idle);
-            return vec![SenseAction::Drop(path, Reason::Sensed(Sensed::Changed))];
+            return left(Sensed::Changed);
         }
-        let go_on = Phase::Trial {
-            path,
-            before: before.clone(),
-            ticks,
-        };
-        let during = before
-            .iter()
-            .map(|(other, had)| Some((*other, self.estimate(*other, had.spread)?)));
-        let during: Option<BTreeMap<K, Estimate>> = during.collect();
+        let may_go_on = self.may_go_on(trial.ticks);
+        let during = before.iter();
+        let during = during.map(|(other, had)| self.estimate(*other, had.spread));
+        let during: Option<Vec<Estimate>> = during.collect();
         let spread = before.values().map(|had| had.spread).fold(0.0, f64::max);
         let (Some(during), Some(own)) = (during, self.estimate(path, spread)) else {
-            if self.may_go_on(ticks) {
-                self.phase = go_on;
-                return Vec::new();
+            if may_go_on {
+                self.phase = Phase::Trial(trial);
+                return None;
             }
             let again = self.rest(path, before.keys().copied(), now);
             self.change(Phase::Idle);
-            let reason = Sensed::Unmeasured { again };
-            return vec![SenseAction::Drop(path, Reason::Sensed(reason))];
+            return left(Sensed::Unmeasured { again });
         };
-        let sum_before = sum(before.values().map(|it| it.rate));
-        let sum_after = sum(during.values().map(|it| it.rate)) + own.rate;
+        let sum_before: f64 = before.values().map(|it| it.rate).sum();
+        let sum_after = during.iter().map(|it| it.rate).sum::<f64>() + own.rate;
         let (mut sure, mut unclear) = (false, false);
         let mut fallen: Vec<(K, f64, f64)> = Vec::new();
-        for (other, had) in before {
-            let Some(has) = during.get(other) else {
-                continue;
-            };
+        for ((other, had), has) in before.iter().zip(&during) {
             // In a full bottleneck, what it carries is taken from them all alike.
             let cost = had.rate * own.rate / sum_after;
             let lost = had.rate - has.rate;
@@ -100,49 +91,47 @@ impl<K: Copy + Ord> Sense<K> {
                 fallen.push((*other, had.rate, has.rate));
             }
         }
-        let margins = before.values().chain(during.values()).chain([&own]);
+        let margins = before.values().chain(&during).chain([&own]);
         let margin = margins.fold(0.0, |all: f64, it| all.hypot(it.margin));
         // Any gain counts; but one that may be noise has to be half of what it carries.
         let (gain, least) = (sum_after - sum_before, margin.min(own.rate / 2.0));
         unclear |= margin > self.options.tolerance * sum_before && (gain - least).abs() < margin;
-        if unclear && !sure && self.may_go_on(ticks) {
-            self.phase = go_on;
-            return Vec::new();
+        if unclear && !sure && may_go_on {
+            self.phase = Phase::Trial(trial);
+            return None;
         }
+        let own = own.rate as u64;
+        let (rate_before, after) = (sum_before as u64, sum_after as u64);
         let reason = if let Some((_, had, has)) = fallen.first() {
             Sensed::Bottleneck {
-                had: bits(*had),
-                has: bits(*has),
-                own: bits(own.rate),
+                had: *had as u64,
+                has: *has as u64,
+                own,
                 again: self.rest(path, fallen.iter().map(|(other, ..)| *other), now),
             }
         } else if gain <= least {
             Sensed::NoGain {
-                before: bits(sum_before),
-                after: bits(sum_after),
+                before: rate_before,
+                after,
                 again: self.rest(path, before.keys().copied(), now),
             }
         } else {
-            let reason = Reason::Sensed(Sensed::Gain {
-                own: bits(own.rate),
-                before: bits(sum_before),
-                after: bits(sum_after),
-            });
-            self.kept.insert(
-                path,
-                Kept {
-                    before: before
-                        .iter()
-                        .map(|(other, had)| (*other, (had.least(), had.spread)))
-                        .collect(),
-                    check: (now, self.options.pause),
-                },
-            );
+            let best = before.iter();
+            let best = best.map(|(other, had)| (*other, (had.least(), had.spread)));
+            let kept = Kept {
+                before: best.collect(),
+                check: (now, self.options.pause),
+            };
+            self.kept.insert(path, kept);
             // Nothing about what is used changes: what was measured stays good.
-            self.phase = Phase::Idle;
-            return vec![SenseAction::Keep(path, reason)];
+            let reason = Sensed::Gain {
+                own,
+                before: rate_before,
+                after,
+            };
+            return Some((path, Decision::taken(reason.into())));
         };
         self.change(Phase::Idle);
-        vec![SenseAction::Drop(path, Reason::Sensed(reason))]
+        left(reason)
     }
 }
