@@ -3,10 +3,11 @@
 //! Its vertices are ASes and peering links; a path is one edge, or two or three in a row, from the
 //! source to the destination (scionproto, `combinator`).
 
+use hawser_packet::path::HopField;
 use hawser_path::Interface;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-use crate::segment::{Entry, Hop, Segment};
+use crate::segment::{Entry, Segment};
 
 /// What a segment is to a path. A path has at most one of each, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,7 +49,7 @@ pub(crate) struct Placed<'a> {
 pub(crate) struct Used<'a> {
     pub entry: &'a Entry,
     /// The hop field by which it is crossed.
-    pub hop: &'a Hop,
+    pub hop: &'a HopField,
     /// The interfaces that the path crosses there, in the direction of beaconing.
     pub interfaces: [Option<u16>; 2],
     /// The MTU of the link the beacon came by, if the path crosses it.
@@ -99,7 +100,7 @@ impl<'a> Edge<'a> {
                 let peer = &entry.peers[peer];
                 let near = Interface {
                     isd_as: entry.isd_as,
-                    id: peer.hop.ingress,
+                    id: peer.hop.cons_ingress,
                 };
                 let far = Interface {
                     isd_as: peer.isd_as,
@@ -138,14 +139,15 @@ impl<'a> Edge<'a> {
                     Used {
                         entry,
                         hop: &peer.hop,
-                        interfaces: [peer.hop.ingress, peer.hop.egress].map(some),
+                        interfaces: [peer.hop.cons_ingress, peer.hop.cons_egress].map(some),
                         link_mtu: Some(peer.mtu),
                     }
                 }
                 _ => {
                     // At a shortcut the path turns round inside the AS.
                     let shortcut = at == cut && cut != 0;
-                    let [ingress, egress] = [entry.hop.ingress, entry.hop.egress].map(some);
+                    let [ingress, egress] =
+                        [entry.hop.cons_ingress, entry.hop.cons_egress].map(some);
                     Used {
                         entry,
                         hop: &entry.hop,
@@ -172,8 +174,9 @@ impl<'a> Edge<'a> {
 
     /// Half seconds of Unix time at which the first hop field expires.
     pub fn expiry(&self) -> u64 {
-        let lifetime = self.used().map(|used| used.hop.lifetime()).min();
-        2 * self.segment.timestamp() + lifetime.unwrap_or(0)
+        let info = &self.segment.info;
+        let expiries = self.used().map(|used| used.hop.expiry_half_seconds(info));
+        expiries.min().unwrap_or(0)
     }
 
     /// The accumulator with which the first hop field that is crossed is checked. A peering hop is

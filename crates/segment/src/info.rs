@@ -75,7 +75,7 @@ impl<'a> Known<'a> {
         let (isd_as, info) = (entry.isd_as, &entry.info);
         let own = |id| Interface { isd_as, id };
         // A beacon that ends in the AS has no egress, and announces no hops through it.
-        let egress = Some(entry.hop.egress).filter(|&id| id != 0).map(own);
+        let egress = Some(entry.hop.cons_egress).filter(|&id| id != 0).map(own);
         let through = |id: u16| Some(between(egress?, own(id)));
         let over = |id: u16| Some(between(own(id), *far.get(&own(id))?));
 

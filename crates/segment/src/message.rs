@@ -1,16 +1,18 @@
 //! Segments read from messages.
 
+use hawser_packet::path::{HopField, InfoField};
 use hawser_path::Discovery;
 use scion_protobuf::buffa::{DecodeError, Message};
 use scion_protobuf::proto::control_plane::v1::{
-    ASEntry, ASEntrySignedBody, HopField, PathSegment, PeerEntry, SegmentInformation,
+    ASEntry, ASEntrySignedBody, HopField as HopFieldMessage, PathSegment, PeerEntry,
+    SegmentInformation,
 };
 use scion_protobuf::proto::crypto::v1::HeaderAndBodyInternal;
 use sciparse::identifier::isd_asn::IsdAsn;
 use sha2::{Digest, Sha256};
 
 use crate::discovery::discovery;
-use crate::segment::{Entry, Hop, Peer, Segment};
+use crate::segment::{Entry, Peer, Segment};
 
 /// The most hop fields a segment of a path can have (SCION data plane, path meta header: `SegLen`
 /// has 6 bits).
@@ -40,7 +42,7 @@ impl Segment {
             let made = info.timestamp;
             format!("made at {made}: paths can carry Unix seconds from 0 to 4294967295")
         })?;
-        let id = u16::try_from(info.segment_id)
+        let segment_id = u16::try_from(info.segment_id)
             .map_err(|_| format!("with ID {}: IDs are 0 to 65535", info.segment_id))?;
         match message.as_entries.len() {
             0 => return Err("without AS entries".to_owned()),
@@ -61,9 +63,14 @@ impl Segment {
         });
         let entries = entries.collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            timestamp,
+            info: InfoField {
+                cons_dir: true,
+                peer: false,
+                segment_id,
+                timestamp,
+            },
             hash: hash(&entries),
-            betas: betas(id, &entries),
+            betas: betas(segment_id, &entries),
             entries,
         })
     }
@@ -132,12 +139,13 @@ fn interface(part: &str, id: u64, set: bool) -> Result<u16, String> {
 }
 
 /// `ingress` and `egress` say whether there is one.
-fn hop(field: Option<&HopField>, ingress: bool, egress: bool) -> Result<Hop, String> {
+fn hop(field: Option<&HopFieldMessage>, ingress: bool, egress: bool) -> Result<HopField, String> {
     let field = field.ok_or("no hop field")?;
     let (units, mac) = (field.exp_time, &field.mac);
-    Ok(Hop {
-        ingress: interface("ingress", field.ingress, ingress)?,
-        egress: interface("egress", field.egress, egress)?,
+    Ok(HopField {
+        flags: 0,
+        cons_ingress: interface("ingress", field.ingress, ingress)?,
+        cons_egress: interface("egress", field.egress, egress)?,
         exp_time: u8::try_from(units)
             .map_err(|_| format!("an expiration of {units} units: a hop field has at most 255"))?,
         mac: (mac.as_slice().try_into())
@@ -145,9 +153,9 @@ fn hop(field: Option<&HopField>, ingress: bool, egress: bool) -> Result<Hop, Str
     })
 }
 
-fn peer(entry: &PeerEntry, main: &Hop) -> Result<Peer, String> {
-    let hop = hop(entry.hop_field.as_option(), true, main.egress != 0)?;
-    let [own, beacon] = [hop.egress, main.egress];
+fn peer(entry: &PeerEntry, main: &HopField) -> Result<Peer, String> {
+    let hop = hop(entry.hop_field.as_option(), true, main.cons_egress != 0)?;
+    let [own, beacon] = [hop.cons_egress, main.cons_egress];
     if own != beacon {
         return Err(format!(
             "a peering hop field with egress {own}, where the beacon leaves by {beacon}"
@@ -165,19 +173,18 @@ fn hash(entries: &[Entry]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for entry in entries {
         hash.update(entry.isd_as.to_be_bytes());
-        hash.update(entry.hop.ingress.to_be_bytes());
-        hash.update(entry.hop.egress.to_be_bytes());
+        hash.update(entry.hop.cons_ingress.to_be_bytes());
+        hash.update(entry.hop.cons_egress.to_be_bytes());
     }
     hash.finalize().into()
 }
 
-/// Each AS folds the first two bytes of its MAC into the accumulator for the next (SCION data
-/// plane, hop field MAC, chaining).
+/// The accumulators of a segment: each AS chains its MAC to the one before.
 fn betas(id: u16, entries: &[Entry]) -> Vec<u16> {
     let mut beta = id;
     let mut betas = vec![beta];
     for entry in entries {
-        beta ^= u16::from_be_bytes([entry.hop.mac[0], entry.hop.mac[1]]);
+        beta = entry.hop.chain(beta);
         betas.push(beta);
     }
     betas

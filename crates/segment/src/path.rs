@@ -1,9 +1,7 @@
-//! A combination of segments, written out.
+//! The path of a combination of segments.
 
+use hawser_packet::path::InfoField;
 use hawser_path::{Interface, Metadata, Path};
-use sciparse::core::encode::WireEncode;
-use sciparse::dataplane_path::standard::model::{HopField, InfoField, Segment, StandardPath};
-use sciparse::dataplane_path::standard::types::{HopFieldFlags, HopFieldMac, InfoFieldFlags};
 use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::edge::{Edge, Kind};
@@ -32,20 +30,29 @@ pub(crate) struct Candidate<'a> {
 /// The path of a combination. `None` when its parts do not fit together, which the checks on
 /// segments and combinations rule out.
 pub(crate) fn build(src: IsdAsn, dst: IsdAsn, candidate: &Candidate<'_>) -> Option<Combined> {
-    let mut wire = StandardPath::new_empty();
+    // The numbers of hop fields in the meta header (SCION data plane, path meta header: `SegLen`).
+    let mut lengths = 0u32;
+    let (mut infos, mut hops) = (Vec::new(), Vec::new());
     let mut entries: Vec<&Entry> = Vec::new();
     let mut mtu = u16::MAX;
-    for edge in &candidate.edges {
-        if wire.segments.try_push(segment(edge)).is_some() {
-            return None;
+    for (edge, shift) in candidate.edges.iter().zip([12, 6, 0]) {
+        let cons_dir = edge.kind == Kind::Down;
+        let info = InfoField {
+            cons_dir,
+            peer: edge.peer.is_some(),
+            segment_id: edge.beta(),
+            ..edge.segment.info
+        };
+        infos.extend(info.to_bytes());
+        let mut used: Vec<_> = edge.used().collect();
+        if !cons_dir {
+            used.reverse();
         }
-        let start = entries.len();
-        for used in edge.used() {
+        lengths |= u32::try_from(used.len()).ok()? << shift;
+        for used in used {
+            hops.extend(used.hop.to_bytes());
             entries.push(used.entry);
             mtu = mtu.min(used.entry.mtu).min(used.link_mtu.unwrap_or(mtu));
-        }
-        if edge.kind != Kind::Down {
-            entries[start..].reverse();
         }
     }
     let interfaces = candidate.interfaces.clone();
@@ -56,33 +63,6 @@ pub(crate) fn build(src: IsdAsn, dst: IsdAsn, candidate: &Candidate<'_>) -> Opti
     };
     Some(Combined {
         path: Path::new(src, dst, interfaces, metadata).ok()?,
-        raw: wire.try_encode_to_vec().ok()?,
+        raw: [&lengths.to_be_bytes()[..], &infos, &hops].concat(),
     })
-}
-
-/// A segment of the data-plane path, in the direction of travel.
-fn segment(edge: &Edge<'_>) -> Segment {
-    let down = edge.kind == Kind::Down;
-    let mut flags = InfoFieldFlags::empty();
-    flags.set(InfoFieldFlags::CONS_DIR, down);
-    flags.set(InfoFieldFlags::PEERING, edge.peer.is_some());
-    let fields = edge.used().map(|used| HopField {
-        flags: HopFieldFlags::empty(),
-        expiration_units: used.hop.exp_time,
-        cons_ingress: used.hop.ingress,
-        cons_egress: used.hop.egress,
-        mac: HopFieldMac::new(used.hop.mac),
-    });
-    Segment {
-        info_field: InfoField {
-            flags,
-            segment_id: edge.beta(),
-            timestamp: edge.segment.timestamp,
-        },
-        hop_fields: if down {
-            fields.collect()
-        } else {
-            fields.rev().collect()
-        },
-    }
 }

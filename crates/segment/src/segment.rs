@@ -1,5 +1,6 @@
 //! One path segment.
 
+use hawser_packet::path::{HopField, InfoField};
 use hawser_path::Discovery;
 use scion_protobuf::buffa::MessageField;
 use scion_protobuf::proto::control_plane::v1::StaticInfoExtension;
@@ -12,11 +13,12 @@ use sciparse::identifier::isd_asn::IsdAsn;
 /// 63 ASes, each names the next, and no interface is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    pub(crate) timestamp: u32,
+    /// The info field of a path along the segment, at its first AS.
+    pub(crate) info: InfoField,
     pub(crate) hash: [u8; 32],
     pub(crate) entries: Vec<Entry>,
-    /// The accumulator with which the hop field of each AS is checked; one more than ASes. The
-    /// first is the segment's ID.
+    /// The accumulators with which the hop fields of the ASes are checked, and the one after the
+    /// last.
     pub(crate) betas: Vec<u16>,
 }
 
@@ -28,23 +30,13 @@ pub(crate) struct Entry {
     pub mtu: u16,
     /// Bytes of the largest packet on the link the beacon arrived by, 0 if not announced.
     pub ingress_mtu: u16,
-    pub hop: Hop,
+    /// 0 is the ingress of the first AS, and the egress of the last.
+    pub hop: HopField,
     pub peers: Vec<Peer>,
     /// What the AS announces of its links, by interface, as it was sent. Hops inside the AS are
     /// between the interface by which the beacon leaves and the one named.
     pub info: MessageField<StaticInfoExtension>,
     pub discovery: Discovery,
-}
-
-/// A hop field, seen in the direction of beaconing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Hop {
-    /// 0 at the first AS.
-    pub ingress: u16,
-    /// 0 at the last AS.
-    pub egress: u16,
-    pub exp_time: u8,
-    pub mac: [u8; 6],
 }
 
 /// A hop field that enters the segment over a peering link.
@@ -55,15 +47,7 @@ pub(crate) struct Peer {
     pub interface: u16,
     /// Bytes of the largest packet on the link.
     pub mtu: u16,
-    pub hop: Hop,
-}
-
-impl Hop {
-    /// Lifetime of the hop field in half seconds: one unit of it is the 256th part of a day (SCION
-    /// data plane, hop field, `ExpTime`).
-    pub fn lifetime(&self) -> u64 {
-        (u64::from(self.exp_time) + 1) * 675
-    }
+    pub hop: HopField,
 }
 
 impl Segment {
@@ -84,7 +68,7 @@ impl Segment {
 
     /// When the segment was made, in seconds of Unix time.
     pub fn timestamp(&self) -> u64 {
-        self.timestamp.into()
+        self.info.timestamp.into()
     }
 
     /// When the first of its hop fields expires, peering ones included, in whole seconds of Unix
@@ -94,7 +78,8 @@ impl Segment {
             let peers = entry.peers.iter().map(|peer| &peer.hop);
             peers.chain([&entry.hop])
         });
-        self.timestamp() + hops.map(Hop::lifetime).min().unwrap_or(0) / 2
+        let expiries = hops.map(|hop| hop.expiry_half_seconds(&self.info) / 2);
+        expiries.min().unwrap_or(0)
     }
 
     /// The segment's name: SHA-256 over each AS and its two interfaces, the same for every renewal

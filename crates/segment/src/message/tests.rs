@@ -27,7 +27,7 @@ fn every_field_is_read() {
     assert_eq!(segment.entries[2].mtu, u16::MAX);
     let peer = &segment.entries[1].peers[0];
     assert_eq!((peer.isd_as, peer.interface, peer.mtu), (ia(7), 8, 1400));
-    assert_eq!((peer.hop.ingress, peer.hop.egress), (9, 3));
+    assert_eq!((peer.hop.cons_ingress, peer.hop.cons_egress), (9, 3));
     // The accumulator is the segment's ID, then each MAC's first bytes are folded in.
     let macs = segment.entries.iter().map(|entry| entry.hop.mac);
     let mut beta = 0x1234;
@@ -119,7 +119,7 @@ fn hop_entry(body: &mut ASEntrySignedBody) -> &mut HopEntryMessage {
     body.hop_entry.get_or_insert_default()
 }
 
-fn hop_field(body: &mut ASEntrySignedBody) -> &mut HopField {
+fn hop_field(body: &mut ASEntrySignedBody) -> &mut HopFieldMessage {
     hop_entry(body).hop_field.get_or_insert_default()
 }
 
@@ -168,7 +168,7 @@ fn a_segment_must_be_one_as_a_whole() {
 /// Bodies as anyone may send them: right in most fields.
 fn bodies() -> impl Strategy<Value = ASEntrySignedBody> {
     let hop = (0..4u64, 0..4u64, 0..300u32, 0..8usize);
-    let hop = hop.prop_map(|(ingress, egress, exp_time, mac)| HopField {
+    let hop = hop.prop_map(|(ingress, egress, exp_time, mac)| HopFieldMessage {
         ingress,
         egress,
         exp_time,
@@ -241,12 +241,12 @@ proptest! {
         };
         let last = segment.entries.len() - 1;
         for (at, entry) in segment.entries.iter().enumerate() {
-            prop_assert_eq!(entry.hop.ingress == 0, at == 0);
-            prop_assert_eq!(entry.hop.egress == 0, at == last);
+            prop_assert_eq!(entry.hop.cons_ingress == 0, at == 0);
+            prop_assert_eq!(entry.hop.cons_egress == 0, at == last);
             prop_assert!(!entry.isd_as.is_wildcard());
             for peer in &entry.peers {
-                prop_assert_eq!(peer.hop.egress, entry.hop.egress);
-                prop_assert!(peer.hop.ingress != 0 && peer.interface != 0);
+                prop_assert_eq!(peer.hop.cons_egress, entry.hop.cons_egress);
+                prop_assert!(peer.hop.cons_ingress != 0 && peer.interface != 0);
             }
         }
     }
