@@ -73,12 +73,10 @@ impl Control {
         }
         let (daemon, daemon_at) = listen("the daemon API", daemon).await?;
         let mut listeners = Vec::new();
-        let mut control = Vec::new();
         for service in services {
-            let (listener, at) = listen("segment lookups", service).await?;
-            listeners.push(listener);
-            control.push(at);
+            listeners.push(listen("segment lookups", service).await?);
         }
+        let (services, control) = listeners.into_iter().unzip();
         let socket = dir.control_socket();
         let listen = || {
             let (live, file) = rpc::listen(&socket)?;
@@ -94,7 +92,7 @@ impl Control {
         Ok(Self {
             shared: Shared::new(dir.clone(), lifetime),
             daemon,
-            services: listeners,
+            services,
             live,
             status: Status {
                 isd_as,
@@ -111,25 +109,18 @@ impl Control {
     /// # Errors
     /// When a server fails.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ControlError> {
-        let Self {
-            shared,
-            daemon,
-            services,
-            live,
-            status,
-            socket,
-        } = self;
+        let shared = self.shared;
         let (stop, stopped) = watch::channel(false);
         let mut servers = JoinSet::new();
         let router = daemon::add(Router::new(), &shared);
-        servers.spawn(serve(daemon, router, stopped.clone()));
-        for service in services {
+        servers.spawn(serve(self.daemon, router, stopped.clone()));
+        for service in self.services {
             let router = control_service::add(Router::new(), &shared);
             let router = endhost_api::add(router, &shared);
             servers.spawn(serve(service, router, stopped.clone()));
         }
         let (end, mut ended) = mpsc::channel(1);
-        let live = serve_live(live, shared, status, end);
+        let live = serve_live(self.live, shared, self.status, end);
         let result = tokio::select! {
             () = shutdown => Ok(()),
             _ = ended.recv() => Ok(()),
@@ -140,7 +131,7 @@ impl Control {
                 Err(panic) => panic.to_string(),
             })),
         };
-        drop(socket);
+        drop(self.socket);
         // Servers end when this is sent, or when the sender is gone.
         let _ = stop.send(true);
         let rest = async { while servers.join_next().await.is_some() {} };
@@ -237,30 +228,22 @@ async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io
 }
 
 fn answer(request: Request, shared: &Shared, status: &Status) -> Reply {
-    match request {
-        Request::SetLink { a, up, shape } => match shared.set_link(a, up, shape) {
-            true => Reply::Done,
-            false => Reply::Error {
-                message: format!("the network has no interface {}#{}", a.0, a.1),
-            },
-        },
-        Request::Status => {
-            let down = shared.with(|plane| {
-                let down = plane.beacons.graph.down();
-                Ok::<_, LookupError>(down.map(|link| (link.a.isd_as, link.a.id)).collect())
-            });
-            match down {
-                Ok(down) => Reply::Status(Status {
-                    down,
-                    ..status.clone()
-                }),
-                Err(error) => Reply::Error {
-                    message: error.to_string(),
-                },
-            }
+    let answer = match request {
+        Request::SetLink { a, up, shape } if !shared.set_link(a, up, shape) => {
+            Err(format!("the network has no interface {}#{}", a.0, a.1))
         }
-        Request::Stop => Reply::Done,
-    }
+        Request::SetLink { .. } | Request::Stop => Ok(Reply::Done),
+        Request::Status => shared
+            .with(|plane| {
+                let down = plane.beacons.graph.down();
+                Ok(Reply::Status(Status {
+                    down: down.map(|link| (link.a.isd_as, link.a.id)).collect(),
+                    ..status.clone()
+                }))
+            })
+            .map_err(|error: LookupError| error.to_string()),
+    };
+    answer.unwrap_or_else(|message| Reply::Error { message })
 }
 
 #[cfg(test)]

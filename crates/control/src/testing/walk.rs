@@ -3,17 +3,18 @@
 //! The steps are those of scionproto's border router (`router/dataplane.go`), written from there
 //! and not from how this crate makes paths.
 
-use std::time::Duration;
-
+use hawser_packet::path::{PathHop, StandardPath, reverse};
 use hawser_topology::{IsdAsn, LinkKind, Network, Side};
-use sciparse::core::convert::FromView;
-use sciparse::core::view::View;
-use sciparse::dataplane_path::standard::mac::algo::{calculate_hop_mac, mac_beta_step};
-use sciparse::dataplane_path::standard::model::{HopField, StandardPath};
-use sciparse::dataplane_path::standard::types::exp_time_to_duration;
-use sciparse::dataplane_path::standard::view::StandardPathView;
+use sciparse::dataplane_path::standard::mac::algo::calculate_hop_mac;
 
 use super::hop_key;
+
+/// A path in a packet's header, at one of its hops.
+struct Packet {
+    raw: Vec<u8>,
+    path: StandardPath,
+    hop: usize,
+}
 
 /// Sends a packet over the data-plane path from `src` to `dst` at `now`, and an answer back over
 /// the reversed path. Returns the interfaces it crossed on its way there.
@@ -24,17 +25,11 @@ pub(crate) fn walk(
     dst: IsdAsn,
     now: u64,
 ) -> Result<Vec<(IsdAsn, u16)>, String> {
-    let (view, rest) = StandardPathView::try_from_slice(raw).map_err(|e| e.to_string())?;
-    if !rest.is_empty() {
-        return Err(format!("{} bytes too many", rest.len()));
-    }
-    let mut path = StandardPath::from_view(view);
-    if path.hop_field_count() > 64 {
-        return Err("more hop fields than the path header can count".to_owned());
-    }
-    let there = travel(network, &mut path, src, dst, now)?;
-    path.try_reverse().map_err(|e| e.to_string())?;
-    let mut back = travel(network, &mut path, dst, src, now).map_err(|e| format!("back: {e}"))?;
+    let mut packet = Packet::new(raw.to_vec())?;
+    let there = packet.travel(network, src, dst, now)?;
+    let mut answer = Packet::new(reverse(&packet.raw).map_err(|e| e.to_string())?)?;
+    let back = answer.travel(network, dst, src, now);
+    let mut back = back.map_err(|e| format!("back: {e}"))?;
     back.reverse();
     if back != there {
         return Err("the way back crosses other interfaces".to_owned());
@@ -42,154 +37,130 @@ pub(crate) fn walk(
     Ok(there)
 }
 
-fn travel(
-    network: &Network,
-    path: &mut StandardPath,
-    src: IsdAsn,
-    dst: IsdAsn,
-    now: u64,
-) -> Result<Vec<(IsdAsn, u16)>, String> {
-    let mut crossed = Vec::new();
-    let (mut at, mut ingress) = (src, 0);
-    loop {
-        let Some(egress) = process(network, path, at, ingress, at == dst, now)
-            .map_err(|e| format!("{at} from interface {ingress}: {e}"))?
-        else {
-            return Ok(crossed);
-        };
-        let (link, side) = network
-            .link_at(at, egress)
-            .ok_or(format!("{at} has no interface {egress}"))?;
-        let far = network.links[link].end(side.other());
-        crossed.extend([(at, egress), (far.isd_as, far.id)]);
-        (at, ingress) = (far.isd_as, far.id);
+impl Packet {
+    fn new(raw: Vec<u8>) -> Result<Self, String> {
+        let path = StandardPath::parse(&raw, 0..raw.len()).map_err(|e| e.to_string())?;
+        path.check_position().map_err(|e| e.to_string())?;
+        let hop = path.current_hop;
+        Ok(Self { raw, path, hop })
     }
-}
 
-/// One AS. Returns the interface to send by, or none at the destination.
-fn process(
-    network: &Network,
-    path: &mut StandardPath,
-    at: IsdAsn,
-    ingress: u16,
-    deliver: bool,
-    now: u64,
-) -> Result<Option<u16>, String> {
-    let peering = is_peering_hop(path)?;
-    let (info, hop) = current(path);
-    let (hop_in, _) = oriented(path, &hop);
-    if ingress != 0 && ingress != hop_in {
-        return Err(format!("the hop field says {hop_in}"));
+    fn travel(
+        &mut self,
+        network: &Network,
+        src: IsdAsn,
+        dst: IsdAsn,
+        now: u64,
+    ) -> Result<Vec<(IsdAsn, u16)>, String> {
+        let mut crossed = Vec::new();
+        let (mut at, mut ingress) = (src, 0);
+        loop {
+            let egress = self.process(network, at, ingress, at == dst, now);
+            let egress = egress.map_err(|e| format!("{at} from interface {ingress}: {e}"))?;
+            let Some(egress) = egress else {
+                return Ok(crossed);
+            };
+            let (link, side) = network
+                .link_at(at, egress)
+                .ok_or(format!("{at} has no interface {egress}"))?;
+            let far = network.links[link].end(side.other());
+            crossed.extend([(at, egress), (far.isd_as, far.id)]);
+            (at, ingress) = (far.isd_as, far.id);
+        }
     }
-    let down = info.flags.cons_dir();
-    if !down && ingress != 0 && !peering {
-        chain(path, &hop);
-    }
-    verify(path, at, now)?;
-    let last = usize::from(path.current_hop_field) + 1 == path.hop_field_count();
-    if deliver || last {
-        return match (deliver, last) {
-            (true, true) => Ok(None),
-            (true, false) => Err("arrived before the path's end".to_owned()),
-            _ => Err("the path ends before the destination".to_owned()),
-        };
-    }
-    let changes = ends_segment(path) && !peering;
-    if changes {
-        advance(path);
-        verify(path, at, now)?;
-    }
-    let (_, hop) = current(path);
-    let (_, egress) = oriented(path, &hop);
-    if ingress != 0 {
-        allowed(network, at, (ingress, egress), changes, peering)?;
-    }
-    if current(path).0.flags.cons_dir() && !peering {
-        chain(path, &hop);
-    }
-    advance(path);
-    Ok(Some(egress))
-}
 
-fn current(
-    path: &StandardPath,
-) -> (
-    sciparse::dataplane_path::standard::model::InfoField,
-    HopField,
-) {
-    let info = path.segments[usize::from(path.current_info_field)].info_field;
-    let hop = *path
-        .iter_hop_fields()
-        .nth(usize::from(path.current_hop_field))
-        .unwrap();
-    (info, hop)
-}
+    /// One AS. Returns the interface to send by, or `None` at the destination.
+    fn process(
+        &mut self,
+        network: &Network,
+        at: IsdAsn,
+        ingress: u16,
+        deliver: bool,
+        now: u64,
+    ) -> Result<Option<u16>, String> {
+        let peering = self.is_peering_hop()?;
+        let PathHop { info, field, .. } = self.current();
+        let hop_in = field.ingress(&info);
+        if ingress != 0 && ingress != hop_in {
+            return Err(format!("the hop field has ingress {hop_in}"));
+        }
+        if !info.cons_dir && ingress != 0 && !peering {
+            self.chain();
+        }
+        self.verify(at, now)?;
+        let last = self.hop + 1 == self.path.hops;
+        match (deliver, last) {
+            (true, true) => return Ok(None),
+            (true, false) => return Err("arrived before the path's end".to_owned()),
+            (false, true) => return Err("the path ends before the destination".to_owned()),
+            (false, false) => {}
+        }
+        let changes = self.path.changes_after(self.hop) && !peering;
+        if changes {
+            self.advance();
+            self.verify(at, now)?;
+        }
+        let PathHop { info, field, .. } = self.current();
+        let egress = field.egress(&info);
+        if ingress != 0 {
+            allowed(network, at, (ingress, egress), changes, peering)?;
+        }
+        if info.cons_dir && !peering {
+            self.chain();
+        }
+        self.advance();
+        Ok(Some(egress))
+    }
 
-/// The hop's interfaces in the direction of travel.
-fn oriented(path: &StandardPath, hop: &HopField) -> (u16, u16) {
-    if current(path).0.flags.cons_dir() {
-        (hop.cons_ingress, hop.cons_egress)
-    } else {
-        (hop.cons_egress, hop.cons_ingress)
+    fn current(&self) -> PathHop {
+        self.path.at(&self.raw, self.hop)
     }
-}
 
-fn chain(path: &mut StandardPath, hop: &HopField) {
-    let info = &mut path.segments[usize::from(path.current_info_field)].info_field;
-    info.segment_id = mac_beta_step(info.segment_id, *hop.mac.as_bytes());
-}
+    fn chain(&mut self) {
+        let PathHop { info, field, .. } = self.current();
+        let (segment, id) = (self.path.info_of(self.hop), field.chain(info.segment_id));
+        self.path.set_segment_id(&mut self.raw, segment, id);
+    }
 
-fn ends_segment(path: &StandardPath) -> bool {
-    let before: usize = path.segments[..=usize::from(path.current_info_field)]
-        .iter()
-        .map(|segment| segment.hop_fields.len())
-        .sum();
-    usize::from(path.current_hop_field) + 1 == before
-}
+    fn advance(&mut self) {
+        self.hop += 1;
+        self.path.set_current(&mut self.raw, self.hop);
+    }
 
-fn advance(path: &mut StandardPath) {
-    if ends_segment(path) {
-        path.current_info_field += 1;
+    /// A peering path has two segments; its peering hops are the last of the first and the first of
+    /// the second.
+    fn is_peering_hop(&self) -> Result<bool, String> {
+        if !self.current().info.peer {
+            return Ok(false);
+        }
+        if self.path.infos != 2 {
+            return Err("a peering path with other than two segments".to_owned());
+        }
+        let first = self.path.segments[0];
+        Ok(self.hop + 1 == first || self.hop == first)
     }
-    path.current_hop_field += 1;
-}
 
-/// A peering path has two segments; its peering hops are the last of the first and the first of the
-/// second.
-fn is_peering_hop(path: &StandardPath) -> Result<bool, String> {
-    if !current(path).0.flags.peering() {
-        return Ok(false);
+    fn verify(&self, at: IsdAsn, now: u64) -> Result<(), String> {
+        let PathHop { info, field, .. } = self.current();
+        if 2 * now >= field.expiry_half_seconds(&info) {
+            return Err("the hop field is expired".to_owned());
+        }
+        if u64::from(info.timestamp) > now {
+            return Err("the segment is from the future".to_owned());
+        }
+        let mac = calculate_hop_mac(
+            info.segment_id,
+            info.timestamp,
+            field.exp_time,
+            field.cons_ingress,
+            field.cons_egress,
+            &hop_key(at),
+        );
+        if mac != field.mac {
+            return Err("wrong MAC".to_owned());
+        }
+        Ok(())
     }
-    if path.segments.len() != 2 {
-        return Err("a peering path with other than two segments".to_owned());
-    }
-    let first = path.segments[0].hop_fields.len();
-    let at = usize::from(path.current_hop_field);
-    Ok(at + 1 == first || at == first)
-}
-
-fn verify(path: &StandardPath, at: IsdAsn, now: u64) -> Result<(), String> {
-    let (info, hop) = current(path);
-    let born = Duration::from_secs(info.timestamp.into());
-    let now = Duration::from_secs(now);
-    if now >= born + exp_time_to_duration(hop.expiration_units) {
-        return Err("the hop field is expired".to_owned());
-    }
-    if born > now {
-        return Err("the segment is from the future".to_owned());
-    }
-    let mac = calculate_hop_mac(
-        info.segment_id,
-        info.timestamp,
-        hop.expiration_units,
-        hop.cons_ingress,
-        hop.cons_egress,
-        &hop_key(at),
-    );
-    if mac != *hop.mac.as_bytes() {
-        return Err("wrong MAC".to_owned());
-    }
-    Ok(())
 }
 
 /// What a link's far end is to this AS.
