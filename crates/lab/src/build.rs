@@ -258,11 +258,11 @@ mod tests {
         let [a, b] = &plan.ases[..] else {
             panic!("{plan:?}");
         };
-        // The one of the two links that plain IP goes over.
+        // The one of the two links on the plain-IP route.
         let route = a.routes[0].index;
         let at = plan.links.iter().position(|l| l.a.index == route).unwrap();
         let link = &plan.links[at];
-        // Until something crosses: what is sent as a device comes up may be lost.
+        // Sends until a packet arrives: those sent as a device comes up may be lost.
         let cross = |from: IpAddr, to: IpAddr| {
             let bind = |at: usize, address| {
                 let socket = namespaces[at].run(|| UdpSocket::bind(address).unwrap());
@@ -290,7 +290,7 @@ mod tests {
         set_link_up(&plan, &namespaces, at, true).unwrap();
         under();
         plain();
-        // Nothing is amiss with one that is up already.
+        // Setting up a link that is up already changes nothing.
         set_link_up(&plan, &namespaces, at, true).unwrap();
         let rate = namespaces[0]
             .run(|| hawser_limit::read(&link.a.device))

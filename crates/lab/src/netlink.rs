@@ -30,8 +30,8 @@ pub(crate) const LOOPBACK: u32 = 1;
 /// `RT_TABLE_LOCAL` of rtnetlink(7): the addresses that are this host's own.
 const TABLE_LOCAL: u8 = 255;
 
-/// Interval at which a route that the kernel is about to add is looked for, and the longest wait
-/// for it.
+/// Interval at which the kernel's own route to a new address is looked for, and the longest wait for
+/// it.
 const ROUTE_POLL: Duration = Duration::from_millis(1);
 const ROUTE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -80,7 +80,7 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewLink(message))
     }
 
-    /// Has a device send nothing of its own on IPv6, and forward IPv4.
+    /// Makes a device forward IPv4, and send nothing by itself on IPv6.
     ///
     /// By netlink and not by sysctl, since containers often mount `/proc/sys` read-only.
     pub fn configure(&mut self, index: u32) -> io::Result<()> {
@@ -114,7 +114,7 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Gives a device an address.
+    /// Adds an address to a device.
     pub fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> io::Result<()> {
         let mut message = AddressMessage::default();
         (message.header.family, _) = host_prefix(address);
@@ -126,21 +126,22 @@ impl Netlink {
             AddressAttribute::Address(address),
         ];
         if address.is_ipv6() {
-            // No other host can have it, and it must be usable at once.
+            // Without duplicate address detection: no other host can have the address, and it must
+            // be usable at once.
             message.header.flags = AddressHeaderFlags::Nodad;
         }
         self.create(RouteNetlinkMessage::NewAddress(message))
     }
 
-    /// Makes `address` one of the host's own, to which its programs send from `source`. Were it the
-    /// address of a device, they would send from `address` itself.
+    /// Adds a local address, to which programs of the host send from `source`. If it were the address
+    /// of a device, they would send from `address` itself.
     pub fn add_local(&mut self, address: Ipv4Addr, source: Ipv4Addr) -> io::Result<()> {
         let message = local_route(address.into(), source.into());
         self.create(RouteNetlinkMessage::NewRoute(message))
     }
 
     /// As [`Netlink::add_local`] for IPv6, where programs can bind only addresses of a device: the
-    /// route that comes with that is replaced by one with a source.
+    /// route that the kernel adds with the address is replaced by one with a source.
     pub fn add_local6(&mut self, address: Ipv6Addr, source: Ipv6Addr) -> io::Result<()> {
         self.add_address(LOOPBACK, address.into(), 128)?;
         let mut message = local_route(address.into(), source.into());

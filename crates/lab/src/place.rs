@@ -1,10 +1,12 @@
 //! The folder of all labs, and the lock that lets one command at a time work on a lab.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use hawser_topology::FileError;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -21,13 +23,8 @@ pub enum PlaceError {
     #[error(transparent)]
     Name(#[from] NameError),
     /// A folder or file cannot be used.
-    #[error("cannot use {path}: {source}; set XDG_RUNTIME_DIR to a folder of your own", path = path.display())]
-    Io {
-        /// The folder or file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("{0}; set XDG_RUNTIME_DIR to a folder of your own")]
+    File(#[from] FileError),
     /// A folder that another user could have made.
     #[error(
         "{path} is not a folder of your own, closed to others: remove it, or set XDG_RUNTIME_DIR to one that is", path = path.display()
@@ -36,13 +33,6 @@ pub enum PlaceError {
         /// The folder.
         path: PathBuf,
     },
-}
-
-fn io_at(path: &Path) -> impl FnOnce(io::Error) -> PlaceError {
-    move |source| PlaceError::Io {
-        path: path.to_owned(),
-        source,
-    }
 }
 
 /// The folder of all labs of this user.
@@ -70,10 +60,12 @@ impl Root {
         let ours: Vec<&Path> = self.0.ancestors().take(2).collect();
         for dir in ours.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(dir) {
-                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(io_at(dir)(e)),
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(FileError::at(dir)(e).into());
+                }
                 _ => {}
             }
-            let meta = dir.symlink_metadata().map_err(io_at(dir))?;
+            let meta = dir.symlink_metadata().map_err(FileError::at(dir))?;
             if !meta.is_dir() || meta.uid() != uid || meta.mode() & 0o022 != 0 {
                 return Err(PlaceError::NotOwned {
                     path: dir.to_owned(),
@@ -99,7 +91,10 @@ impl Root {
     /// The lock of the lab of that name, unless a command holds it.
     pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, PlaceError> {
         name::check(name)?;
-        Lock::acquire(lock_file(&self.0.join(name)), Wait::No)
+        Lock::acquire(
+            lock_file(&self.0.join(name)),
+            FlockOperation::NonBlockingLockExclusive,
+        )
     }
 
     /// The names of all labs that have a folder, in order.
@@ -111,16 +106,14 @@ impl Root {
 
     /// The names of all labs that have a folder or only a lock file, in order.
     pub fn traces(&self) -> Result<Vec<String>, PlaceError> {
-        let of_lock = |name: &str| {
-            let name = name.strip_prefix('.')?.strip_suffix(".lock")?;
-            Some(name.to_owned())
-        };
-        let mut names: Vec<String> = self.entries()?.iter().filter_map(|n| of_lock(n)).collect();
+        let entries = self.entries()?;
+        let locks = entries
+            .iter()
+            .filter_map(|entry| entry.strip_prefix('.')?.strip_suffix(".lock"))
+            .filter(|name| name::check(name).is_ok());
+        let mut names: BTreeSet<String> = locks.map(str::to_owned).collect();
         names.extend(self.names()?);
-        names.retain(|name| name::check(name).is_ok());
-        names.sort();
-        names.dedup();
-        Ok(names)
+        Ok(names.into_iter().collect())
     }
 
     /// The names of all entries of the folder, in order.
@@ -128,11 +121,11 @@ impl Root {
         let entries = match std::fs::read_dir(&self.0) {
             Ok(entries) => entries,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(io_at(&self.0)(e)),
+            Err(e) => return Err(FileError::at(&self.0)(e).into()),
         };
         let mut names = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(io_at(&self.0))?;
+            let entry = entry.map_err(FileError::at(&self.0))?;
             names.extend(entry.file_name().into_string());
         }
         names.sort();
@@ -162,13 +155,6 @@ fn is_own(dir: &Path, uid: u32) -> bool {
 fn lock_file(dir: &Path) -> PathBuf {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     dir.with_file_name(format!(".{name}.lock"))
-}
-
-/// Whether to wait for a lock that another process holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wait {
-    Yes,
-    No,
 }
 
 /// The lock of one lab, held until dropped; its file goes with it.
@@ -207,7 +193,7 @@ impl Lock {
 
     fn take(path: PathBuf) -> Result<Self, PlaceError> {
         loop {
-            if let Some(lock) = Self::acquire(path.clone(), Wait::Yes)? {
+            if let Some(lock) = Self::acquire(path.clone(), FlockOperation::LockExclusive)? {
                 return Ok(lock);
             }
         }
@@ -215,24 +201,20 @@ impl Lock {
 
     /// One attempt: `None` when another process holds the lock, or has released it meanwhile and
     /// removed the file.
-    fn acquire(path: PathBuf, wait: Wait) -> Result<Option<Self>, PlaceError> {
-        let operation = match wait {
-            Wait::Yes => FlockOperation::LockExclusive,
-            Wait::No => FlockOperation::NonBlockingLockExclusive,
-        };
+    fn acquire(path: PathBuf, operation: FlockOperation) -> Result<Option<Self>, PlaceError> {
         let file = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
             .open(&path)
-            .map_err(io_at(&path))?;
+            .map_err(FileError::at(&path))?;
         match rustix::io::retry_on_intr(|| rustix::fs::flock(&file, operation)) {
             Err(Errno::WOULDBLOCK) => return Ok(None),
-            other => other.map_err(|e| io_at(&path)(e.into()))?,
+            other => other.map_err(FileError::at(&path))?,
         }
         // If the previous holder has removed the file, the next command locks a new one.
-        let held = file.metadata().map_err(io_at(&path))?.ino();
+        let held = file.metadata().map_err(FileError::at(&path))?.ino();
         let there = path.metadata().is_ok_and(|there| there.ino() == held);
         let path = Some(path);
         Ok(there.then_some(Self { path, file }))

@@ -1,4 +1,4 @@
-//! Starting services of an AS again.
+//! Restarting services of an AS.
 
 use std::time::Duration;
 
@@ -49,25 +49,20 @@ impl Lab {
 /// The chosen services that the lab runs; at least one.
 fn services(as_: &AsState, which: &RestartOf) -> Result<Vec<Service>, LabError> {
     let isd_as = as_.isd_as;
-    let named = |name: &String| as_.routers.iter().position(|router| router.name == *name);
-    let only = match which {
-        RestartOf::Router(name) => match named(name) {
-            None => {
-                let there: Vec<_> = as_.routers.iter().map(|r| r.name.as_str()).collect();
-                return Err(LabError::Failed(format!(
-                    "{isd_as} has no router {name}: it has {}",
-                    there.join(", ")
-                )));
-            }
-            index => index,
-        },
-        _ => None,
-    };
-    let is_chosen = |service: &Service| match (which, service) {
+    if let RestartOf::Router(name) = which
+        && !as_.routers.iter().any(|router| router.name == *name)
+    {
+        let all: Vec<_> = as_.routers.iter().map(|r| r.name.as_str()).collect();
+        let all = all.join(", ");
+        return Err(LabError::Failed(format!(
+            "{isd_as} has no router {name}: it has {all}"
+        )));
+    }
+    let is_chosen = |service: &Service| match (which, *service) {
         (RestartOf::All, _) => true,
-        (RestartOf::Control, service) => *service == Service::Control,
-        (RestartOf::Routers, service) => *service != Service::Control,
-        (RestartOf::Router(_), Service::Router(index)) => only == Some(*index),
+        (RestartOf::Control, service) => service == Service::Control,
+        (RestartOf::Routers, service) => service != Service::Control,
+        (RestartOf::Router(name), Service::Router(index)) => as_.routers[index].name == *name,
         (RestartOf::Router(_), Service::Control) => false,
     };
     let services: Vec<_> = as_.services().into_iter().filter(is_chosen).collect();

@@ -69,11 +69,7 @@ fn run(dir: &LabDir) -> Result<(), Box<dyn Error>> {
             match starter.report(&Err(error)) {
                 // The command clears up, and tells the user.
                 Ok(()) => starter.release(),
-                Err(_) => {
-                    let state = dir.read_state().ok();
-                    let ended = state.map(|state| end_services(&state, Certainty::Cookie));
-                    remove(dir, ended.unwrap_or(Ok(())));
-                }
+                Err(_) => clear_up(dir),
             }
             return Err(text.into());
         }
@@ -91,6 +87,13 @@ fn run(dir: &LabDir) -> Result<(), Box<dyn Error>> {
             Ok(())
         }
     }
+}
+
+/// Clears up after a start that failed, where the command that would do so has ended.
+fn clear_up(dir: &LabDir) {
+    let state = dir.read_state().ok();
+    let ended = state.map(|state| end_services(&state, Certainty::Cookie));
+    remove(dir, ended.unwrap_or(Ok(())));
 }
 
 /// Ends everything that runs in the lab, except this process.
@@ -379,5 +382,46 @@ fn raise_file_limit(state: &State) {
         if let Err(error) = rustix::process::setrlimit(Resource::Nofile, wanted) {
             tracing::warn!("cannot raise the limit of open files: {error}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use hawser_topology::Network;
+
+    use super::*;
+
+    #[test]
+    fn a_service_that_writes_to_the_folder_cannot_keep_it() {
+        if !namespace::is_privileged() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let dir = LabDir::new(folder.path().join("lab"));
+        let as_dir = dir.path().join("as");
+        std::fs::create_dir_all(&as_dir).unwrap();
+        let plan = Plan::of(&Network::ready("fig4").unwrap()).unwrap();
+        let mut state = State::new(&plan, &Settings::default(), false).unwrap();
+        let ns = NetNs::create().unwrap();
+        state.ases[0].net_ns = Some(ns.id().unwrap());
+        dir.write_state(&state).unwrap();
+        let writes = "while mkdir -p \"$0\" && : > \"$0/$((n += 1))\"; do :; done";
+        let mut service = ns
+            .run(|| Command::new("sh").args(["-c", writes]).arg(&as_dir).spawn())
+            .flatten()
+            .unwrap();
+        while std::fs::read_dir(&as_dir).unwrap().next().is_none() {
+            std::thread::yield_now();
+        }
+
+        clear_up(&dir);
+        let ended = service.try_wait().unwrap().is_some();
+        service.kill().unwrap();
+        service.wait().unwrap();
+        assert!(ended, "the service still runs");
+        assert!(!dir.path().exists());
     }
 }
