@@ -15,25 +15,12 @@ const PORT: u16 = 9;
 /// Longest lag that is made up for by sending faster: a longer pause of the machine is not.
 const MAX_LAG: Duration = Duration::from_millis(20);
 
-/// Cross traffic could not be sent.
-#[derive(Debug, thiserror::Error)]
-#[error("cross traffic from {from} to {to}: {source}")]
-pub struct CrossTrafficError {
-    from: IpAddr,
-    to: IpAddr,
-    source: io::Error,
-}
-
 /// Sends UDP from one address to another for `time`, at `rate` bit/s counted in Ethernet frames.
 /// Blocks until then.
 ///
 /// # Errors
 /// When `from` is not an address of this host, or the system refuses to send.
-pub fn send(from: IpAddr, to: IpAddr, rate: u64, time: Duration) -> Result<(), CrossTrafficError> {
-    send_paced(from, to, rate, time).map_err(|source| CrossTrafficError { from, to, source })
-}
-
-fn send_paced(from: IpAddr, to: IpAddr, rate: u64, time: Duration) -> io::Result<()> {
+pub fn send(from: IpAddr, to: IpAddr, rate: u64, time: Duration) -> io::Result<()> {
     let socket = UdpSocket::bind((from, 0))?;
     let datagram = [0; DATAGRAM];
     let gap = Duration::from_secs_f64(((DATAGRAM + HEADERS) * 8) as f64 / rate.max(1) as f64);

@@ -3,9 +3,7 @@
 //! standard deviation, dashed lines for the ceiling and for what the paper measured.
 
 mod figure;
-mod legend;
 mod picture;
-mod style;
 
 use self::figure::{Figure, Line, Point};
 use crate::error::{During, ExperimentError};
@@ -23,7 +21,7 @@ const PARTS: usize = 20;
 /// [`ExperimentError::Step`] if the figure cannot be drawn.
 pub fn draw(experiment: &Experiment, outcome: &Outcome) -> Result<String, ExperimentError> {
     let figure = figure(experiment, &outcome.runs);
-    figure.svg().during("drawing the figure")
+    picture::svg(&figure).during("drawing the figure")
 }
 
 fn figure(experiment: &Experiment, runs: &[Vec<Run>]) -> Figure {

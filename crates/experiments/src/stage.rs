@@ -1,7 +1,7 @@
 //! A network of its own with seeders in it, on which downloads and cross traffic run.
 
-mod process;
-
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +14,6 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
-use self::process::Messages;
 use crate::error::{During, ExperimentError};
 use crate::experiment::Download;
 use crate::scratch;
@@ -77,7 +76,7 @@ impl Stage {
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let messages = Messages::of(&mut command)?;
-        let mut child = process::start(&self.lab, isd_as, command)?;
+        let mut child = start(&self.lab, isd_as, command)?;
         let out = child.stdout.take();
         self.seeders.push(child);
         let failed = |why: &str| ExperimentError::Step(format!("the seeder did not start: {why}"));
@@ -112,7 +111,7 @@ impl Stage {
         command.args(["--peer", seeder, "--json", "--samples"]);
         command.args(&download.args);
         let messages = (!show).then(|| Messages::of(&mut command)).transpose()?;
-        let text = process::output(&self.lab, download.isd_as, command, messages).await?;
+        let text = output(&self.lab, download.isd_as, command, messages).await?;
         serde_json::from_str(&text).during("reading the download's report")
     }
 
@@ -122,14 +121,14 @@ impl Stage {
         let mut server = Command::new("iperf3");
         server.args(["--server", "--one-off", "--json"]);
         server.stdin(Stdio::null()).stdout(Stdio::null());
-        let _server = process::start(&self.lab, to, server)
+        let _server = start(&self.lab, to, server)
             .map_err(|e| ExperimentError::Step(format!("{e}: install the program iperf3")))?;
         // The server does not report when it listens.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let mut client = Command::new("iperf3");
         client.args(["--client", &host, "--time", "5", "--json"]);
         let messages = Messages::of(&mut client)?;
-        let text = process::output(&self.lab, from, client, Some(messages)).await?;
+        let text = output(&self.lab, from, client, Some(messages)).await?;
         let json: Value = serde_json::from_str(&text).during("reading the report of iperf3")?;
         json["end"]["sum_received"]["bits_per_second"]
             .as_f64()
@@ -159,7 +158,7 @@ impl Stage {
         command.arg(rate.to_string());
         command.arg(time.as_millis().to_string());
         let messages = Messages::of(&mut command)?;
-        let output = process::output(&self.lab, from.isd_as, command, Some(messages));
+        let output = output(&self.lab, from.isd_as, command, Some(messages));
         output.await.map(drop)
     }
 
@@ -184,5 +183,62 @@ impl Drop for Stage {
         {
             tracing::error!("{error}");
         }
+    }
+}
+
+/// Starts a program in an AS; it is killed when the result is dropped.
+fn start(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<Child, ExperimentError> {
+    let name = name(&command);
+    let command = lab.command(isd_as, command);
+    tokio::process::Command::from(command.map_err(ExperimentError::step)?)
+        .kill_on_drop(true)
+        .spawn()
+        .during(format_args!("starting {name}"))
+}
+
+/// Runs a program in an AS to its end and returns its standard output. Its standard error is that
+/// of this process, or `messages`.
+async fn output(
+    lab: &Lab,
+    isd_as: IsdAsn,
+    mut command: Command,
+    messages: Option<Messages>,
+) -> Result<String, ExperimentError> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let name = name(&command);
+    let output = start(lab, isd_as, command)?.wait_with_output().await;
+    let output = output.during(format_args!("running {name}"))?;
+    if !output.status.success() {
+        let why = messages.map_or_else(|| output.status.to_string(), Messages::into_last);
+        return Err(ExperimentError::Step(format!("{name} failed: {why}")));
+    }
+    String::from_utf8(output.stdout).during(format_args!("reading the output of {name}"))
+}
+
+fn name(command: &Command) -> String {
+    command.get_program().to_string_lossy().into_owned()
+}
+
+/// What a program writes to standard error, in a file.
+struct Messages(File);
+
+impl Messages {
+    /// Those of a command that is to be started.
+    fn of(command: &mut Command) -> Result<Self, ExperimentError> {
+        let file = tempfile::tempfile().during("making a file for messages")?;
+        command.stderr(file.try_clone().during("making a file for messages")?);
+        Ok(Self(file))
+    }
+
+    /// The last line, without the program's name.
+    fn into_last(mut self) -> String {
+        let mut text = String::new();
+        let read = self.0.rewind();
+        if let Err(error) = read.and_then(|()| self.0.read_to_string(&mut text)) {
+            return format!("its messages cannot be read: {error}");
+        }
+        let line = text.trim_end().lines().next_back();
+        let line = line.unwrap_or("it printed no message");
+        line.strip_prefix("hawser: ").unwrap_or(line).to_owned()
     }
 }

@@ -1,13 +1,12 @@
-//! A figure as an SVG document.
+//! A figure as an SVG document: the chart, and a legend beside it.
 
 use std::error::Error;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::figure::Figure;
-use super::legend;
-use super::style::{GREY, Look, PALE, SHADE};
 use crate::experiment::Window;
 
 /// Width and height, in pixels.
@@ -16,102 +15,230 @@ pub const SIZE: (u32, u32) = (960, 520);
 const LEGEND: u32 = 250;
 /// Height of the heading.
 const HEADING: u32 = 56;
+/// Height of a line of the legend, in pixels.
+const ROW: i32 = 19;
+/// Where the signs of the legend begin and end, and its texts begin.
+const SIGN: (i32, i32) = (4, 28);
+const TEXT: i32 = 36;
+/// Letters of small print that fit there.
+const LETTERS: usize = 29;
+/// Length of the dashes and gaps of a ceiling, and of a paper's value.
+const CEILING: (i32, i32) = (8, 5);
+const PAPER: (i32, i32) = (2, 4);
+
+/// Colours that people with any colour vision tell apart and that stand out on white: those of
+/// Okabe and Ito (2008) without yellow. Further lines have them again, with marks.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(0, 0, 0),
+];
+/// Axes, ceilings and small print.
+const GREY: RGBColor = RGBColor(90, 90, 90);
+/// The grid.
+const PALE: RGBColor = RGBColor(225, 225, 225);
+/// The time in which cross traffic flows.
+const SHADE: RGBColor = RGBColor(243, 243, 243);
+
+/// Every colour of a figure.
+#[cfg(test)]
+pub fn colours() -> impl Iterator<Item = RGBColor> {
+    COLOURS.into_iter().chain([GREY, PALE, SHADE, BLACK, WHITE])
+}
+
+/// The colour of the line at an index, and whether its points are marked.
+fn look(index: usize) -> (RGBColor, bool) {
+    (COLOURS[index % COLOURS.len()], index >= COLOURS.len())
+}
+
 type Drawn = Result<(), Box<dyn Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// A number at an axis, without what rounding leaves of sums.
-fn tick(value: &f64) -> String {
-    ((value * 1e3).round() / 1e3).to_string()
+/// The SVG document of a figure.
+pub fn svg(figure: &Figure) -> Result<String, Box<dyn Error>> {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+        area.fill(&WHITE)?;
+        let (heading, rest) = area.split_vertically(HEADING);
+        let (left, right) = rest.split_horizontally(SIZE.0 - LEGEND);
+        let sans = |size| ("sans-serif", size).into_font();
+        heading.draw(&Text::new(figure.title, (66, 12), sans(18).color(&BLACK)))?;
+        heading.draw(&Text::new(figure.about, (66, 36), sans(12).color(&GREY)))?;
+        chart(figure, &left)?;
+        legend(figure, &right)?;
+        area.present()?;
+    }
+    Ok(text)
 }
 
-impl Figure {
-    /// The SVG document.
-    pub fn svg(&self) -> Result<String, Box<dyn Error>> {
-        let mut text = String::new();
-        {
-            let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-            area.fill(&WHITE)?;
-            let (heading, rest) = area.split_vertically(HEADING);
-            let (chart, column) = rest.split_horizontally(SIZE.0 - LEGEND);
-            let sans = |size| ("sans-serif", size).into_font();
-            heading.draw(&Text::new(self.title, (66, 12), sans(18).color(&BLACK)))?;
-            heading.draw(&Text::new(self.about, (66, 36), sans(12).color(&GREY)))?;
-            self.chart(&chart)?;
-            legend::draw(self, &column)?;
-            area.present()?;
+fn chart(figure: &Figure, area: &Area<'_>) -> Drawn {
+    let points = || figure.lines.iter().flat_map(|line| &line.points);
+    let right = points().map(|(place, ..)| *place).fold(1.0, f64::max);
+    let paper = figure.lines.iter().filter_map(|line| line.paper);
+    let paper = paper.filter(|value| figure.reaches(*value));
+    let top = paper.fold(figure.largest(), f64::max) * 1.08;
+    let mut chart = ChartBuilder::on(area)
+        .margin_left(8)
+        .margin_right(16)
+        .margin_bottom(8)
+        .x_label_area_size(44)
+        .y_label_area_size(66)
+        .build_cartesian_2d(0.0..right, 0.0..top)?;
+    if let Some(Window { from, to }) = figure.window {
+        let shade = Rectangle::new([(from, 0.0), (to.min(right), top)], SHADE.filled());
+        chart.draw_series([shade])?;
+    }
+    // Without what rounding leaves of sums.
+    let tick = |value: &f64| ((value * 1e3).round() / 1e3).to_string();
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(PALE)
+        .axis_style(GREY)
+        .x_labels(6)
+        .y_labels(6)
+        .x_label_formatter(&tick)
+        .y_label_formatter(&tick)
+        .x_desc(match figure.window {
+            None => "part of the download that is complete (%)",
+            Some(_) => "time since the download began (s)",
+        })
+        .y_desc("goodput (Mbit/s)")
+        .label_style(("sans-serif", 13))
+        .axis_desc_style(("sans-serif", 14))
+        .draw()?;
+    for (index, line) in figure.lines.iter().enumerate() {
+        let edge = |sign: f64| {
+            line.points
+                .iter()
+                .map(move |(x, mean, by)| (*x, mean + sign * by))
+        };
+        let outline: Vec<_> = edge(1.0).chain(edge(-1.0).rev()).collect();
+        chart.draw_series([Polygon::new(outline, look(index).0.mix(0.18))])?;
+    }
+    let across = |value, (length, gap), style: ShapeStyle| {
+        DashedLineSeries::new([(0.0, value), (right, value)], length, gap, style)
+    };
+    for (value, _) in figure.ceilings() {
+        chart.draw_series(across(value, CEILING, GREY.stroke_width(1)))?;
+    }
+    for (index, line) in figure.lines.iter().enumerate() {
+        let (colour, marked) = look(index);
+        if let Some(value) = line.paper.filter(|value| figure.reaches(*value)) {
+            chart.draw_series(across(value, PAPER, colour.stroke_width(2)))?;
         }
-        Ok(text)
+        let means = line.points.iter().map(|(place, mean, _)| (*place, *mean));
+        if marked {
+            let marks = means.clone().map(|at| Circle::new(at, 3, colour.filled()));
+            chart.draw_series(marks)?;
+        }
+        chart.draw_series(LineSeries::new(means, colour.stroke_width(2)))?;
+    }
+    Ok(())
+}
+
+/// What the lines of a figure mean, from the top of `area` down.
+fn legend(figure: &Figure, area: &Area<'_>) -> Drawn {
+    let mut legend = Legend { area, y: ROW / 2 };
+    for (index, line) in figure.lines.iter().enumerate() {
+        let (colour, marked) = look(index);
+        legend.band(colour.mix(0.18).filled())?;
+        let ends = [(SIGN.0, legend.y), (SIGN.1, legend.y)];
+        area.draw(&PathElement::new(ends, colour.stroke_width(2)))?;
+        if marked {
+            area.draw(&Circle::new((16, legend.y), 3, colour.filled()))?;
+        }
+        legend.text(13, BLACK, &line.name)?;
+        if let Some(paper) = line.paper {
+            let beyond = match figure.reaches(paper) {
+                true => {
+                    legend.dashes(PAPER, colour.stroke_width(2))?;
+                    ""
+                }
+                false => ", beyond the scale",
+            };
+            legend.text(
+                12,
+                GREY,
+                &format!("paper: {} Mbit/s{beyond}", number(paper)),
+            )?;
+        }
+    }
+    legend.y += ROW / 2;
+    match figure.runs {
+        1 => legend.text(12, GREY, "line: the only run")?,
+        runs => legend.text(12, GREY, &format!("line: mean of {runs} runs"))?,
+    }
+    if figure.runs > 1 {
+        legend.text(12, GREY, "band: standard deviation")?;
+    }
+    let ceilings = figure.ceilings();
+    if !ceilings.is_empty() {
+        legend.y += ROW / 2;
+        legend.text(12, GREY, "ceilings (Mbit/s):")?;
+    }
+    for (ceiling, names) in ceilings {
+        legend.dashes(CEILING, GREY.stroke_width(1))?;
+        let text = format!("{} of {}", number(ceiling), names.join(", "));
+        legend.text(12, GREY, &cut(&text))?;
+    }
+    if figure.window.is_some() {
+        legend.band(SHADE.filled())?;
+        legend.text(12, GREY, "cross traffic flows")?;
+    }
+    Ok(())
+}
+
+/// A legend as it grows.
+struct Legend<'a, 'b> {
+    area: &'a Area<'b>,
+    /// The middle of the next line.
+    y: i32,
+}
+
+impl Legend<'_, '_> {
+    /// Ends the line with a text.
+    fn text(&mut self, size: i32, colour: RGBColor, text: &str) -> Drawn {
+        let font = ("sans-serif", size).into_font().color(&colour);
+        let style = font.pos(Pos::new(HPos::Left, VPos::Center));
+        self.area.draw(&Text::new(text, (TEXT, self.y), style))?;
+        self.y += ROW;
+        Ok(())
     }
 
-    fn chart(&self, area: &Area<'_>) -> Drawn {
-        let points = || self.lines.iter().flat_map(|line| &line.points);
-        let right = points().map(|(place, ..)| *place).fold(1.0, f64::max);
-        let paper = self.lines.iter().filter_map(|line| line.paper);
-        let paper = paper.filter(|value| self.reaches(*value));
-        let top = paper.fold(self.largest(), f64::max) * 1.08;
-        let mut chart = ChartBuilder::on(area)
-            .margin_left(8)
-            .margin_right(16)
-            .margin_bottom(8)
-            .x_label_area_size(44)
-            .y_label_area_size(66)
-            .build_cartesian_2d(0.0..right, 0.0..top)?;
-        if let Some(Window { from, to }) = self.window {
-            let shade = Rectangle::new([(from, 0.0), (to.min(right), top)], SHADE.filled());
-            chart.draw_series([shade])?;
-        }
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(PALE)
-            .axis_style(GREY)
-            .x_labels(6)
-            .y_labels(6)
-            .x_label_formatter(&tick)
-            .y_label_formatter(&tick)
-            .x_desc(match self.window {
-                None => "part of the download that is complete (%)",
-                Some(_) => "time since the download began (s)",
-            })
-            .y_desc("goodput (Mbit/s)")
-            .label_style(("sans-serif", 13))
-            .axis_desc_style(("sans-serif", 14))
-            .draw()?;
-        for (index, line) in self.lines.iter().enumerate() {
-            let colour = Look::of(index).colour;
-            let above = line
-                .points
-                .iter()
-                .map(|(place, mean, by)| (*place, mean + by));
-            let below = line
-                .points
-                .iter()
-                .map(|(place, mean, by)| (*place, mean - by));
-            let outline: Vec<_> = above.chain(below.rev()).collect();
-            chart.draw_series([Polygon::new(outline, colour.mix(0.18))])?;
-        }
-        for (value, _) in self.ceilings() {
-            let ends = [(0.0, value), (right, value)];
-            chart.draw_series(DashedLineSeries::new(ends, 8, 5, GREY.stroke_width(1)))?;
-        }
-        for (index, line) in self.lines.iter().enumerate() {
-            let Look { colour, marked } = Look::of(index);
-            if let Some(value) = line.paper.filter(|value| self.reaches(*value)) {
-                let ends = [(0.0, value), (right, value)];
-                chart.draw_series(DashedLineSeries::new(ends, 2, 4, colour.stroke_width(2)))?;
-            }
-            let means: Vec<_> = line
-                .points
-                .iter()
-                .map(|(place, mean, _)| (*place, *mean))
-                .collect();
-            if marked {
-                let marks = means.iter().map(|at| Circle::new(*at, 3, colour.filled()));
-                chart.draw_series(marks)?;
-            }
-            chart.draw_series(LineSeries::new(means, colour.stroke_width(2)))?;
+    fn band(&self, style: ShapeStyle) -> Drawn {
+        let corners = [(SIGN.0, self.y - 6), (SIGN.1, self.y + 6)];
+        Ok(self.area.draw(&Rectangle::new(corners, style))?)
+    }
+
+    fn dashes(&self, (length, gap): (i32, i32), style: ShapeStyle) -> Drawn {
+        for x in (SIGN.0..SIGN.1).step_by((length + gap) as usize) {
+            let ends = [(x, self.y), ((x + length).min(SIGN.1), self.y)];
+            self.area.draw(&PathElement::new(ends, style))?;
         }
         Ok(())
+    }
+}
+
+/// Text cut to the letters that fit.
+fn cut(text: &str) -> String {
+    match text.chars().count() > LETTERS {
+        true => text.chars().take(LETTERS - 1).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
+/// A value with three digits.
+fn number(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
     }
 }

@@ -75,7 +75,7 @@ fn all() -> impl Iterator<Item = (Experiment, Figure, String)> {
     CATALOG.iter().map(|entry| {
         let experiment = entry.experiment(1.0).unwrap();
         let figure = figure(&experiment, &recorded(&experiment));
-        let svg = figure.svg().unwrap();
+        let svg = picture::svg(&figure).unwrap();
         (experiment, figure, svg)
     })
 }
@@ -163,7 +163,7 @@ fn ceilings_and_papers_have_dashed_lines() {
 
 #[test]
 fn nothing_is_clipped_and_colours_are_those_of_the_palette() {
-    let palette: BTreeSet<String> = style::colours()
+    let palette: BTreeSet<String> = picture::colours()
         .map(|RGBColor(r, g, b)| format!("#{r:02X}{g:02X}{b:02X}"))
         .collect();
     let (width, height) = picture::SIZE;

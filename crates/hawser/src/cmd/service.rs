@@ -147,7 +147,7 @@ pub fn internal(args: InternalArgs) -> ExitCode {
             match hawser_experiments::send_cross_traffic(from, to, rate, time) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
-                    errln!("hawser: {error}");
+                    errln!("hawser: cross traffic from {from} to {to}: {error}");
                     ExitCode::FAILURE
                 }
             }
