@@ -9,7 +9,6 @@ mod files;
 pub mod get;
 pub mod lab;
 pub mod man;
-mod metainfo;
 mod network;
 mod news;
 mod path_text;

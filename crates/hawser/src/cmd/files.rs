@@ -5,8 +5,10 @@ use std::io::{Error, ErrorKind, Read};
 use std::path::Path;
 
 use hawser_topology::Network;
+use hawser_torrent::Metainfo;
+use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
 
-use crate::failure::Failure;
+use crate::failure::{Doing, Failure};
 
 /// Longest text that is read: far more than a policy or a table has.
 const MOST_BYTES: u64 = 1 << 20;
@@ -23,7 +25,7 @@ pub fn check_input(path: &Path) -> Result<(), Failure> {
 }
 
 /// The wrong use of naming a file or folder that cannot be read.
-pub fn unreadable(path: &Path, error: &Error) -> Failure {
+fn unreadable(path: &Path, error: &Error) -> Failure {
     let path = path.display();
     Failure::usage(match error.kind() {
         ErrorKind::NotFound => format!("{path}: no such file or folder"),
@@ -63,6 +65,54 @@ pub fn topology(topology: &str) -> Result<Network, Failure> {
             )))
         }
     }
+}
+
+/// Reads a `.torrent` file.
+///
+/// # Errors
+/// When the file is no torrent that can be used; wrong use, if it cannot be read, or a magnet link
+/// or a URL is given.
+pub fn metainfo(file: &Path) -> Result<Metainfo, Failure> {
+    // One byte more shows that a file is too large, whatever size a device or a pipe reports.
+    let limit = MAX_METAINFO_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|f| f.take(limit).read_to_end(&mut bytes));
+    if let Err(error) = read {
+        return Err(no_torrent(file, &error));
+    }
+    refuse_magnet(&String::from_utf8_lossy(&bytes[..bytes.len().min(16)]))?;
+    Metainfo::parse(&bytes).doing(file.display())
+}
+
+/// A path that cannot be read may be meant as something else.
+fn no_torrent(file: &Path, error: &Error) -> Failure {
+    let text = file.to_string_lossy();
+    if let Err(magnet) = refuse_magnet(&text) {
+        return magnet;
+    }
+    let schemes = ["http://", "https://", "ftp://"];
+    match schemes.iter().any(|scheme| begins_with(&text, scheme)) {
+        true => Failure::usage(format!(
+            "{text}: torrents are not fetched from URLs yet: fetch the .torrent file first, for \
+             example with curl -O, and give that"
+        )),
+        false => unreadable(file, error),
+    }
+}
+
+fn refuse_magnet(text: &str) -> Result<(), Failure> {
+    match begins_with(text.trim_start(), "magnet:?") {
+        true => Err(Failure::usage(
+            "magnet links are not supported yet: give the .torrent file of the same content",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Compares without regard to letter case, as schemes are (RFC 3986, 3.1).
+fn begins_with(text: &str, prefix: &str) -> bool {
+    text.get(..prefix.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 #[cfg(test)]

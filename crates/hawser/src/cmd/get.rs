@@ -19,7 +19,7 @@ use super::address::{Listen, listen, tcp};
 use super::network::{HostArgs, Sockets};
 use super::policy::{self, PolicyArgs};
 use super::select::SelectArgs;
-use super::{metainfo, process};
+use super::{files, process};
 use crate::failure::Failure;
 use crate::out::{errln, plain};
 use crate::output;
@@ -123,7 +123,7 @@ fn percent(text: &str) -> Result<f64, String> {
 
 /// Runs `hawser get`.
 pub fn run(args: GetArgs) -> Result<(), Failure> {
-    let metainfo = metainfo::read(&args.torrent)?;
+    let metainfo = files::metainfo(&args.torrent)?;
     refuse_no_peers(&args, &metainfo)?;
     refuse_own_inputs(&args, &metainfo)?;
     let select = args.select.read()?;

@@ -1,14 +1,12 @@
 //! `hawser paths`: the paths to an AS, and which of them are alive.
 
-mod explain;
-
 use std::process::ExitCode;
 use std::time::Duration;
 
 use hawser_endhost::Path;
 use hawser_endhost::probe::{Probe, Status, probe};
-use hawser_path::show::{self, Entry, Listing};
-use hawser_path::{Explanation, Policy, Reason};
+use hawser_path::show::{self, Chosen, Entry, Listing};
+use hawser_path::{Explanation, Interface, Policy, Reason, Select, explain};
 use hawser_topology::{IsdAsn, parse_duration};
 use tokio::time::{Instant, timeout_at};
 
@@ -90,9 +88,9 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             paths = timeout_at(deadline, known).await.map_err(late)??;
             let most = args.maxpaths.filter(|&most| most != 0);
             if args.explain {
-                let all = explain::order(&mut paths, policy.as_ref(), select, args.select.most());
+                let all = order(&mut paths, policy.as_ref(), select, args.select.most());
                 (explanations, chosen) = (all.0, Some(all.1));
-                refused = explain::refused(&explanations);
+                refused = refused_by(&explanations);
                 paths.truncate(most.unwrap_or(usize::MAX));
             } else {
                 refused = policy.and_then(|policy| keep(&mut paths, &policy));
@@ -104,7 +102,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
         let left = deadline.saturating_duration_since(Instant::now());
         // No packet is sent over a path that the policy forbids.
         let allowed: Vec<bool> = (0..paths.len())
-            .map(|at| explanations.get(at).is_none_or(|one| !explain::is_refused(one)))
+            .map(|at| explanations.get(at).is_none_or(|one| !is_refused(one)))
             .collect();
         let probes = match args.no_probe {
             true => Vec::new(),
@@ -128,7 +126,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::SUCCESS);
         }
         outln!("Available paths to {dst}");
-        for line in listing.selection.iter().flat_map(explain::heading) {
+        for line in listing.selection.iter().flat_map(heading) {
             outln!("{line}");
         }
         for line in path_text::listing(&paths, &listing.paths, args.extended, args.format.paint()) {
@@ -189,4 +187,69 @@ fn entries(
         entry.local_ip = probe.local;
     }
     entries
+}
+
+/// Sorts all paths in the order in which they are picked, and returns the verdict on each.
+fn order(
+    paths: &mut Vec<Path>,
+    policy: Option<&Policy>,
+    select: Select,
+    most: usize,
+) -> (Vec<Explanation>, Chosen) {
+    choose::sort(paths);
+    let policies = policy.map_or(&[][..], std::slice::from_ref);
+    let explained = explain(paths, policies, &select, most);
+    let in_order = |at: &usize| {
+        let explanation = explained.explanations.get(*at)?;
+        Some((paths.get(*at)?.clone(), explanation.clone()))
+    };
+    let (ordered, explanations) = explained.order.iter().filter_map(in_order).unzip();
+    *paths = ordered;
+    let chosen = Chosen {
+        select,
+        max_paths: most,
+        ignored: explained.ignored,
+    };
+    (explanations, chosen)
+}
+
+/// Whether a policy leaves the path.
+fn is_refused(explanation: &Explanation) -> bool {
+    matches!(explanation.reason, Reason::Policy { .. })
+}
+
+/// How many paths policies leave, and why the first of them.
+fn refused_by(explanations: &[Explanation]) -> Option<(usize, Reason)> {
+    let mut left = explanations.iter().filter(|one| is_refused(one));
+    let first = left.next()?.reason.clone();
+    Some((1 + left.count(), first))
+}
+
+/// How paths were chosen.
+fn heading(chosen: &Chosen) -> Vec<String> {
+    let (select, most) = (&chosen.select, chosen.max_paths);
+    let plural = if most == 1 { "" } else { "s" };
+    let mut lines = vec![format!("Picked by {select}, at most {most} path{plural}")];
+    if !chosen.ignored.is_empty() {
+        let ignored: Vec<String> = chosen.ignored.iter().map(Interface::to_string).collect();
+        lines.push(format!(
+            "Not counted, since every path crosses them: {}",
+            ignored.join(", ")
+        ));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heading_names_the_strategy_and_the_most_paths() {
+        let select: Select = "latency,spread:40%".parse().unwrap();
+        let (explanations, chosen) = order(&mut Vec::new(), None, select, 2);
+        assert!(explanations.is_empty());
+        let expected = ["Picked by latency,spread:40%, at most 2 paths"];
+        assert_eq!(heading(&chosen), expected);
+    }
 }

@@ -18,7 +18,7 @@ use super::news::News;
 use super::policy::{self, PolicyArgs};
 use super::select::{ranking, ranking_help, with_carbon};
 use super::work::Work;
-use super::{files, metainfo, process};
+use super::{files, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
@@ -123,7 +123,7 @@ impl SeedArgs {
 
 /// Runs `hawser seed` until interrupted.
 pub fn run(args: SeedArgs) -> Result<(), Failure> {
-    let metainfo = metainfo::read(&args.torrent)?;
+    let metainfo = files::metainfo(&args.torrent)?;
     let select = args.select.clone().unwrap_or_else(Select::shortest);
     let select = with_carbon(select, args.carbon.as_deref())?;
     let policy = policy::read(&args.policy)?;

@@ -94,7 +94,6 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
     } = args.command;
     files::check_input(&dir)?;
     let dir = AsDir::new(dir);
-    let host = any_host(&dir.topology()?);
     process::small_runtime()?.block_on(async {
         let stop = async {
             if let Err(failure) = process::interrupted().await {
@@ -102,6 +101,7 @@ pub fn control(args: ControlArgs) -> Result<(), Failure> {
             }
         };
         let control = Control::bind(&dir, segment_lifetime).await?;
+        let host = any_host(&dir.topology()?);
         startup::forget();
         let served = control.run(stop);
         if no_echo {

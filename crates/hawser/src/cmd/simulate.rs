@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::builder::RangedU64ValueParser;
 use clap::{ArgGroup, ValueEnum};
 use hawser_path::Select;
-use hawser_sim::{Options, Outcome, SelectBy, generate, simulate};
+use hawser_sim::{Completion, Options, Outcome, SelectBy, generate, simulate};
 use hawser_topology::{IsdAsn, Network, parse_duration, parse_rate};
 use serde::Serialize;
 
@@ -205,24 +205,18 @@ const ROWS: [(&str, Cell); 15] = [
     ("leechers done", |one| {
         format!("{} of {}", one.finished, one.came)
     }),
-    ("virtual time", |one| seconds(Some(one.seconds))),
+    ("virtual time", |one| seconds(one.seconds)),
     ("goodput  min", |one| mbit(one.goodput_mbit.min)),
     ("         median", |one| mbit(one.goodput_mbit.median)),
     ("         max", |one| mbit(one.goodput_mbit.max)),
     ("         sum", |one| mbit(one.goodput_mbit.sum)),
     ("         together", |one| mbit(one.goodput_mbit.together)),
-    ("completion  median", |one| {
-        seconds(one.completion_seconds.map(|it| it.median))
-    }),
-    ("            p95", |one| {
-        seconds(one.completion_seconds.map(|it| it.p95))
-    }),
+    ("completion  median", |one| completion(one, |it| it.median)),
+    ("            p95", |one| completion(one, |it| it.p95)),
     ("            longest", |one| {
-        seconds(one.completion_seconds.map(|it| it.longest))
+        completion(one, |it| it.longest)
     }),
-    ("            last", |one| {
-        seconds(one.completion_seconds.map(|it| it.last))
-    }),
+    ("            last", |one| completion(one, |it| it.last)),
     ("fairness (Jain)", |one| format!("{:.3}", one.jain)),
     ("path-level peers", |one| one.path_level_peers.to_string()),
     ("paths made to wait", |one| one.waits.to_string()),
@@ -233,8 +227,13 @@ fn mbit(rate: f64) -> String {
     format!("{rate:.2} Mbit/s")
 }
 
-fn seconds(time: Option<f64>) -> String {
-    time.map_or_else(|| "-".to_owned(), |time| format!("{time:.1} s"))
+fn seconds(time: f64) -> String {
+    format!("{time:.1} s")
+}
+
+fn completion(one: &Outcome, of: fn(Completion) -> f64) -> String {
+    let time = one.completion_seconds.map(of);
+    time.map_or_else(|| "-".to_owned(), seconds)
 }
 
 impl Report {

@@ -86,7 +86,7 @@ impl Drawing {
             .chain(curves.iter().map(|c| Rect::around(c.at(0.5), 90.0, 40.0)))
             .reduce(Rect::both)
             .unwrap_or(Rect::around(Point::default(), width, height));
-        let shift = corner.sub(Point::new(outer.left, outer.top));
+        let shift = corner.sub(outer.low);
         let boxes: Vec<Rect> = places
             .iter()
             .map(|place| Rect::around(place.add(shift), width, height))
@@ -95,7 +95,7 @@ impl Drawing {
         let links = graph.links.iter().zip(curves).zip(sizes);
         let links: Vec<Labelled> = links
             .map(|((link, curve), label)| Labelled {
-                curve: moved(curve, shift),
+                curve: curve.moved(shift),
                 label: *label,
                 tips: [tip(link.a.interface), tip(link.b.interface)],
             })
@@ -105,7 +105,7 @@ impl Drawing {
             places,
             boxes,
             links,
-            size: Point::new(outer.right - outer.left, outer.bottom - outer.top),
+            size: outer.size(),
         };
         (covering, drawing)
     }
@@ -185,14 +185,6 @@ fn curves(ends: &[(usize, usize)], places: &[Point]) -> Vec<Curve> {
         }
     };
     ends.iter().enumerate().map(one).collect()
-}
-
-fn moved(curve: Curve, by: Point) -> Curve {
-    Curve {
-        from: curve.from.add(by),
-        bend: curve.bend.add(by),
-        to: curve.to.add(by),
-    }
 }
 
 #[cfg(test)]

@@ -55,53 +55,58 @@ pub fn cross(a: Point, b: Point, c: Point, d: Point) -> bool {
 /// A rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rect {
-    pub left: f64,
-    pub top: f64,
-    pub right: f64,
-    pub bottom: f64,
+    /// Its left upper corner.
+    pub low: Point,
+    /// Its right lower corner.
+    pub high: Point,
 }
 
 impl Rect {
     pub fn around(centre: Point, width: f64, height: f64) -> Self {
+        let half = Point::new(width / 2.0, height / 2.0);
         Self {
-            left: centre.x - width / 2.0,
-            top: centre.y - height / 2.0,
-            right: centre.x + width / 2.0,
-            bottom: centre.y + height / 2.0,
+            low: centre.sub(half),
+            high: centre.add(half),
         }
     }
 
     pub fn centre(self) -> Point {
-        Point::new(
-            (self.left + self.right) / 2.0,
-            (self.top + self.bottom) / 2.0,
-        )
+        self.low.add(self.high).times(0.5)
+    }
+
+    /// Width and height.
+    pub fn size(self) -> Point {
+        self.high.sub(self.low)
     }
 
     /// The smallest that holds two.
     pub fn both(self, other: Self) -> Self {
+        let (low, high) = (other.low, other.high);
         Self {
-            left: self.left.min(other.left),
-            top: self.top.min(other.top),
-            right: self.right.max(other.right),
-            bottom: self.bottom.max(other.bottom),
+            low: Point::new(self.low.x.min(low.x), self.low.y.min(low.y)),
+            high: Point::new(self.high.x.max(high.x), self.high.y.max(high.y)),
         }
     }
 
     /// Larger on every side.
     pub fn grown(self, by: f64) -> Self {
+        let by = Point::new(by, by);
         Self {
-            left: self.left - by,
-            top: self.top - by,
-            right: self.right + by,
-            bottom: self.bottom + by,
+            low: self.low.sub(by),
+            high: self.high.add(by),
         }
+    }
+
+    /// Whether a place is inside, not on its border.
+    fn holds(self, place: Point) -> bool {
+        let (low, high) = (self.low, self.high);
+        place.x > low.x && place.x < high.x && place.y > low.y && place.y < high.y
     }
 
     /// The area that two have in common.
     pub fn overlap(self, other: Self) -> f64 {
-        let width = self.right.min(other.right) - self.left.max(other.left);
-        let height = self.bottom.min(other.bottom) - self.top.max(other.top);
+        let width = self.high.x.min(other.high.x) - self.low.x.max(other.low.x);
+        let height = self.high.y.min(other.high.y) - self.low.y.max(other.low.y);
         width.max(0.0) * height.max(0.0)
     }
 
@@ -110,8 +115,8 @@ impl Rect {
         let line = b.sub(a);
         let (mut from, mut to) = (0.0f64, 1.0f64);
         for (length, low, high) in [
-            (line.x, self.left - a.x, self.right - a.x),
-            (line.y, self.top - a.y, self.bottom - a.y),
+            (line.x, self.low.x - a.x, self.high.x - a.x),
+            (line.y, self.low.y - a.y, self.high.y - a.y),
         ] {
             if length.abs() < 1e-9 {
                 if low > 0.0 || high < 0.0 {
@@ -145,11 +150,15 @@ impl Curve {
 
     /// The share of the curve at which it leaves the box that it begins in.
     pub fn leaves(&self, from: Rect) -> f64 {
-        let steps = 200;
-        let inside =
-            |p: Point| p.x > from.left && p.x < from.right && p.y > from.top && p.y < from.bottom;
-        let outside = (0..=steps).find(|&i| !inside(self.at(f64::from(i) / f64::from(steps))));
-        f64::from(outside.unwrap_or(0)) / f64::from(steps)
+        let mut shares = (0..=200).map(|step| f64::from(step) / 200.0);
+        let outside = shares.find(|&share| !from.holds(self.at(share)));
+        outside.unwrap_or(0.0)
+    }
+
+    /// The same curve elsewhere.
+    pub fn moved(&self, by: Point) -> Self {
+        let [from, bend, to] = [self.from, self.bend, self.to].map(|at| at.add(by));
+        Self { from, bend, to }
     }
 
     /// The same curve from the other end.

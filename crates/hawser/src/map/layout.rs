@@ -5,8 +5,6 @@
 //! 2019), from several beginnings. Then each AS moves a little as long as that takes links off
 //! boxes and from each other.
 
-use std::collections::VecDeque;
-
 use super::geometry::{Point, Rect, cross};
 
 /// What is to be placed.
@@ -70,35 +68,33 @@ pub fn place(network: &Network<'_>) -> Vec<Point> {
     best.map_or_else(Vec::new, |(_, places)| places)
 }
 
-/// How many links apart any two ASes are.
+/// How many links apart any two ASes are (Floyd and Warshall). Parts that no link joins stand a
+/// little apart.
 fn distances(count: usize, links: &[(usize, usize)]) -> Vec<f64> {
-    let mut neighbours = vec![Vec::new(); count];
+    let mut distances = vec![f64::INFINITY; count * count];
     for &(a, b) in links {
-        neighbours[a].push(b);
-        neighbours[b].push(a);
+        distances[a * count + b] = 1.0;
+        distances[b * count + a] = 1.0;
     }
-    // Parts that no link joins stand a little apart.
-    let mut distances = vec![f64::NAN; count * count];
-    for from in 0..count {
-        let row = &mut distances[from * count..(from + 1) * count];
-        row[from] = 0.0;
-        let mut queue = VecDeque::from([from]);
-        while let Some(at) = queue.pop_front() {
-            for &next in &neighbours[at] {
-                if row[next].is_nan() {
-                    row[next] = row[at] + 1.0;
-                    queue.push_back(next);
-                }
+    for node in 0..count {
+        distances[node * count + node] = 0.0;
+    }
+    for over in 0..count {
+        for from in 0..count {
+            let first = distances[from * count + over];
+            for to in 0..count {
+                let both = first + distances[over * count + to];
+                let known = &mut distances[from * count + to];
+                *known = known.min(both);
             }
         }
     }
-    let far = distances.iter().copied().fold(1.0, f64::max) + 1.0;
-    for distance in &mut distances {
-        if distance.is_nan() {
-            *distance = far;
-        }
-    }
-    distances
+    let finite = distances
+        .iter()
+        .copied()
+        .filter(|distance| distance.is_finite());
+    let far = finite.fold(1.0, f64::max) + 1.0;
+    distances.iter().map(|distance| distance.min(far)).collect()
 }
 
 /// Places in units of a link, by descent from a random beginning.

@@ -54,7 +54,12 @@ impl Picture {
         let mut svg = Svg(String::new());
         for (index, path) in paths.iter().enumerate() {
             let links = path.iter().filter_map(|&link| drawing.links.get(link));
-            links.for_each(|link| svg.line_of_path(index, &link.curve));
+            for link in links {
+                let along = path_data(&link.curve);
+                svg.line(format_args!(
+                    r#"<path class="use use{index}" d="{along}"/>"#
+                ));
+            }
         }
         for (link, drawn) in graph.links.iter().zip(&drawing.links) {
             svg.link(link, &drawn.curve, &drawing.boxes[link.b.node]);
@@ -103,37 +108,34 @@ pub fn draw(graph: &Graph) -> String {
 
 /// The legend of the signs that the map has, with its width.
 fn legend(graph: &Graph) -> (f64, String) {
+    let ases = |core| graph.ases.iter().any(|a| a.core == core);
     let links = |is: fn(&Edge) -> bool| graph.links.iter().any(is);
-    let mut signs = Vec::new();
     let line = |class: &str| format!(r#"<path class="link {class}" d="M0,-4h26"/>"#);
     let square = |class: &str| {
         format!(r#"<rect class="as {class}" y="-10" width="22" height="12" rx="3"/>"#)
     };
-    if graph.ases.iter().any(|a| a.core) {
-        signs.push((square("core"), "core AS"));
-    }
-    if graph.ases.iter().any(|a| !a.core) {
-        signs.push((square(""), "AS"));
-    }
-    if links(|l| l.kind == LinkKind::Core) {
-        signs.push((line("core"), "core link"));
-    }
-    if links(|l| l.kind == LinkKind::Child) {
-        let head = r#"<path class="head" d="M28,-4l-8,-3.5v7z"/>"#;
-        signs.push((line("") + head, "parent to child"));
-    }
-    if links(|l| l.kind == LinkKind::Peer) {
-        signs.push((line("peer"), "peering"));
-    }
-    if links(|l| l.state == "down") {
-        signs.push((line("down"), "down"));
-    }
-    if links(|l| l.state == "mute") {
-        signs.push((line("mute"), "up, but its routers do not hear each other"));
-    }
+    let child = line("") + r#"<path class="head" d="M28,-4l-8,-3.5v7z"/>"#;
+    let mute = "up, but its routers do not hear each other";
+    let signs = [
+        (ases(true), square("core"), "core AS"),
+        (ases(false), square(""), "AS"),
+        (
+            links(|l| l.kind == LinkKind::Core),
+            line("core"),
+            "core link",
+        ),
+        (
+            links(|l| l.kind == LinkKind::Child),
+            child,
+            "parent to child",
+        ),
+        (links(|l| l.kind == LinkKind::Peer), line("peer"), "peering"),
+        (links(|l| l.state == "down"), line("down"), "down"),
+        (links(|l| l.state == "mute"), line("mute"), mute),
+    ];
     let mut text = String::new();
     let mut x = 0.0;
-    for (sign, words) in signs {
+    for (_, sign, words) in signs.into_iter().filter(|sign| sign.0) {
         // Writing to a string cannot fail.
         let _ = write!(
             text,
@@ -167,11 +169,14 @@ impl Svg {
             LinkKind::Child => "child",
             LinkKind::Peer => "peer",
         };
-        let Curve { from, bend, to } = curve;
         self.line(format_args!(
-            r#"<path class="link {kind} {}" d="M{:.1},{:.1} Q{:.1},{:.1} {:.1},{:.1}"><title>{}#{} - {}#{}</title></path>"#,
-            link.state, from.x, from.y, bend.x, bend.y, to.x, to.y,
-            link.a.isd_as, link.a.interface, link.b.isd_as, link.b.interface,
+            r#"<path class="link {kind} {}" d="{}"><title>{}#{} - {}#{}</title></path>"#,
+            link.state,
+            path_data(curve),
+            link.a.isd_as,
+            link.a.interface,
+            link.b.isd_as,
+            link.b.interface,
         ));
         if link.kind == LinkKind::Child {
             let back = curve.reversed();
@@ -187,25 +192,10 @@ impl Svg {
         }
     }
 
-    /// A path along a link.
-    fn line_of_path(&mut self, index: usize, curve: &Curve) {
-        let Curve { from, bend, to } = curve;
-        self.line(format_args!(
-            r#"<path class="use use{index}" d="M{:.1},{:.1} Q{:.1},{:.1} {:.1},{:.1}"/>"#,
-            from.x, from.y, bend.x, bend.y, to.x, to.y,
-        ));
-    }
-
     fn node(&mut self, node: &Node, rect: Rect) {
         let place = rect.centre();
-        let core = if node.core { " core" } else { "" };
-        self.line(format_args!(
-            r#"<rect class="as{core}" x="{:.1}" y="{:.1}" width="{:.1}" height="{:.1}" rx="6"/>"#,
-            rect.left,
-            rect.top,
-            rect.right - rect.left,
-            rect.bottom - rect.top
-        ));
+        let class = if node.core { "as core" } else { "as" };
+        self.rect(class, rect, r#" rx="6""#);
         match &node.note {
             Some(note) => {
                 self.text("name", place.add(Point::new(0.0, -3.0)), &node.isd_as);
@@ -217,38 +207,41 @@ impl Svg {
 
     fn texts(&mut self, link: &Edge, places: &Places, sized: &Labelled) {
         for ((tip, at), width) in [&link.a, &link.b].iter().zip(places.tips).zip(sized.tips) {
-            self.halo(Rect::around(at, width, labels::TIP_HEIGHT));
-            self.text(
-                "tip",
-                at.add(Point::new(0.0, 3.4)),
-                &tip_text(tip.interface),
-            );
+            // Clears what is behind the text.
+            self.rect("halo", Rect::around(at, width, labels::TIP_HEIGHT), "");
+            let at = at.add(Point::new(0.0, 3.4));
+            self.text("tip", at, &tip_text(tip.interface));
         }
         let Some((width, height)) = sized.label else {
             return;
         };
         let rect = Rect::around(places.label, width, height);
-        self.halo(rect);
+        self.rect("halo", rect, "");
         for (i, line) in lines(link).iter().enumerate() {
             let class = match line.as_str() {
                 "down" | "mute" => "label bad",
                 _ => "label",
             };
-            let y = rect.top + LINE * (i as f64 + 1.0) - 2.5;
+            let y = rect.low.y + LINE * (i as f64 + 1.0) - 2.5;
             self.text(class, Point::new(places.label.x, y), line);
         }
     }
 
-    /// Clears what is behind a text.
-    fn halo(&mut self, rect: Rect) {
+    fn rect(&mut self, class: &str, rect: Rect, more: &str) {
+        let (Point { x, y }, size) = (rect.low, rect.size());
         self.line(format_args!(
-            r#"<rect class="halo" x="{:.1}" y="{:.1}" width="{:.1}" height="{:.1}"/>"#,
-            rect.left,
-            rect.top,
-            rect.right - rect.left,
-            rect.bottom - rect.top
+            r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{:.1}" height="{:.1}"{more}/>"#,
+            size.x, size.y
         ));
     }
+}
+
+/// A curve as an element's `d`.
+fn path_data(Curve { from, bend, to }: &Curve) -> String {
+    format!(
+        "M{:.1},{:.1} Q{:.1},{:.1} {:.1},{:.1}",
+        from.x, from.y, bend.x, bend.y, to.x, to.y
+    )
 }
 
 /// Text as XML has it; characters that XML does not allow are left out.

@@ -1,6 +1,5 @@
 //! The display of a download: a bar for the whole, and a line for each path-level peer.
 
-use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use hawser_torrent::{PathProgress, PathState, PeerAddr, Phase, Progress};
@@ -23,11 +22,11 @@ const SEEDING_LINE_EVERY: Duration = Duration::from_secs(60);
 pub struct Bars {
     name: String,
     paint: Paint,
-    live: RefCell<Option<Live>>,
-    line_due: Cell<Instant>,
+    live: Option<Live>,
+    line_due: Instant,
     /// Whether unused paths are shown too.
     verbose: bool,
-    news: RefCell<News>,
+    news: News,
 }
 
 impl Bars {
@@ -36,20 +35,22 @@ impl Bars {
         Self {
             name: plain(name),
             paint: Paint::stderr(),
-            live: RefCell::new(Live::start()),
-            line_due: Cell::new(Instant::now() + LINE_EVERY),
+            live: Live::start(),
+            line_due: Instant::now() + LINE_EVERY,
             verbose,
-            news: RefCell::default(),
+            news: News::default(),
         }
     }
 
     /// Shows the progress.
-    pub fn show(&self, progress: &Progress) {
-        if let Some(live) = &mut *self.live.borrow_mut() {
-            return live.draw(|columns| self.lines(progress, columns));
+    pub fn show(&mut self, progress: &Progress) {
+        if let Some(mut live) = self.live.take() {
+            live.draw(|columns| self.lines(progress, columns));
+            self.live = Some(live);
+            return;
         }
         if self.verbose {
-            show_reasons(&mut self.news.borrow_mut(), progress);
+            show_reasons(&mut self.news, progress);
         }
         self.show_line(progress);
     }
@@ -72,40 +73,33 @@ impl Bars {
 
     fn whole(&self, progress: &Progress, columns: usize) -> String {
         let total = progress.total_bytes;
-        let (done, tail) = match progress.phase {
-            Phase::Checking => {
-                let share = format::share(progress.checked_bytes, total);
-                (
-                    progress.checked_bytes,
-                    format!("{share}  checking what is there"),
-                )
-            }
-            Phase::Seeding => (progress.verified_bytes, seeding::state(progress)),
+        let done = match progress.phase {
+            Phase::Checking => progress.checked_bytes,
+            _ => progress.verified_bytes,
+        };
+        let share = format::share(done, total);
+        let tail = match progress.phase {
+            Phase::Checking => format!("{share}  checking what is there"),
+            Phase::Seeding => seeding::state(progress),
             _ => {
-                let share = format::share(progress.verified_bytes, total);
                 let rate = format::rate(progress.rate as f64);
-                let left = total.saturating_sub(progress.verified_bytes);
-                let left = match progress.rate {
-                    0 => String::new(),
-                    rate => format::left(Duration::from_secs(left.saturating_mul(8) / rate)),
-                };
-                (
-                    progress.verified_bytes,
-                    format!("{share}  {rate:>12}  {left:<7}"),
-                )
+                let left = total.saturating_sub(done).saturating_mul(8);
+                let left = left.checked_div(progress.rate).map(Duration::from_secs);
+                let left = left.map_or_else(String::new, format::left);
+                format!("{share}  {rate:>12}  {left:<7}")
             }
         };
         format::bar(&self.name, done, total, &tail, columns)
     }
 
-    fn show_line(&self, progress: &Progress) {
+    fn show_line(&mut self, progress: &Progress) {
         let now = Instant::now();
-        if now < self.line_due.get() {
+        if now < self.line_due {
             return;
         }
-        self.line_due.set(now + LINE_EVERY);
+        self.line_due = now + LINE_EVERY;
         if progress.phase == Phase::Seeding {
-            self.line_due.set(now + SEEDING_LINE_EVERY);
+            self.line_due = now + SEEDING_LINE_EVERY;
             return seeding::show_line(progress);
         }
         let share = 100.0 * progress.verified_bytes as f64 / progress.total_bytes.max(1) as f64;
@@ -122,8 +116,8 @@ impl Bars {
     }
 
     /// Removes the bars.
-    pub fn clear(&self) {
-        self.live.take();
+    pub fn clear(&mut self) {
+        self.live = None;
     }
 }
 

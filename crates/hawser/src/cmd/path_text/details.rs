@@ -72,53 +72,42 @@ fn geo(metadata: &Metadata, paint: Paint) -> String {
     if places.iter().all(Option::is_none) {
         return String::new();
     }
-    let places: Vec<String> = places
-        .into_iter()
-        .map(|place| place.unwrap_or_else(|| "N/A".to_owned()))
-        .collect();
+    let places = places.iter().map(|place| place.as_deref().unwrap_or("N/A"));
+    let places: Vec<&str> = places.collect();
     format!("[{}]", places.join(&paint.link(" > ")))
 }
 
 fn link_types(metadata: &Metadata) -> String {
-    if metadata
-        .link_types
-        .iter()
-        .all(|kind| *kind == LinkType::Unset)
-    {
+    let mut kinds = metadata.link_types.iter();
+    if kinds.all(|kind| *kind == LinkType::Unset) {
         return String::new();
     }
-    let kinds: Vec<String> = metadata
-        .link_types
-        .iter()
-        .map(LinkType::to_string)
-        .collect();
-    format!("[{}]", kinds.join(", "))
+    listed(metadata.link_types.iter().map(LinkType::to_string))
 }
 
 fn internal_hops(path: &Path) -> String {
     let info = path.info();
     let hops = info.metadata.internal_hops.iter().enumerate();
-    let known = hops
-        .filter(|(_, hops)| **hops != 0)
-        .filter_map(|(index, hops)| {
-            let entered = info.interfaces.get(2 * index + 1)?;
-            Some(format!("{}: {hops}", entered.isd_as))
-        });
-    listed(known.collect())
+    let known = hops.filter(|(_, hops)| **hops != 0);
+    listed(known.filter_map(|(index, hops)| {
+        let entered = info.interfaces.get(2 * index + 1)?;
+        Some(format!("{}: {hops}", entered.isd_as))
+    }))
 }
 
 fn notes(path: &Path) -> String {
     let info = path.info();
     let notes = info.metadata.notes.iter().enumerate();
-    let known = notes.filter_map(|(index, note)| {
+    listed(notes.filter_map(|(index, note)| {
         let note = plain(note);
         let interface = info.interfaces.get((2 * index).saturating_sub(1))?;
         (!note.is_empty()).then(|| format!("{}: \"{note}\"", interface.isd_as))
-    });
-    listed(known.collect())
+    }))
 }
 
-fn listed(parts: Vec<String>) -> String {
+/// Text in brackets; empty for none.
+fn listed(parts: impl Iterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.collect();
     match parts.is_empty() {
         true => String::new(),
         false => format!("[{}]", parts.join(", ")),

@@ -6,14 +6,14 @@ use hawser_torrent::Metainfo;
 use hawser_torrent::metainfo::{File, Link};
 use serde_json::{Value, json};
 
-use crate::cmd::metainfo;
+use crate::cmd::files;
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{outln, plain};
 
 /// Runs `hawser torrent show`.
 pub fn run(file: &Path, json: bool) -> Result<(), Failure> {
-    let metainfo = metainfo::read(file)?;
+    let metainfo = files::metainfo(file)?;
     match json {
         true => outln!("{:#}", object(&metainfo)),
         false => print(&metainfo),
