@@ -33,6 +33,11 @@ pub fn rate(bits: f64) -> String {
     }
 }
 
+/// A rate in Mbit/s, as [`rate`] writes it.
+pub fn mbit(mbit: f64) -> String {
+    rate(mbit * 1e6)
+}
+
 /// The ASes on a path: `1 hop`, `4 hops`; empty if unknown.
 pub fn hops(count: usize) -> String {
     match count {

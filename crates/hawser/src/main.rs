@@ -14,6 +14,7 @@ mod out;
 mod output;
 mod paint;
 mod screen;
+mod svg;
 
 use std::process::ExitCode;
 use std::sync::Mutex;

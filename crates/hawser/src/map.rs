@@ -9,5 +9,5 @@ mod svg;
 mod text;
 
 pub use self::graph::{Edge, Graph, Node, Tip};
-pub use self::svg::{Picture, draw, escaped};
+pub use self::svg::{Picture, draw};
 pub use self::text::map as text;

@@ -73,8 +73,8 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     options.repeat = args.repeat;
     let outcome = experiment::run(&experiment, &options, &mut |event| {
         if let Event::Finished { variant, turn, run } = event {
-            let goodput = format::rate(run.goodput_mbit * 1e6);
             let (name, repeat) = (experiment.name, args.repeat);
+            let goodput = format::mbit(run.goodput_mbit);
             errln!("{name} {turn}/{repeat}: {} {goodput}", variant.name);
         }
     })?;
@@ -106,65 +106,46 @@ fn arranged(args: &BenchArgs) -> Result<Experiment, Failure> {
 
 fn refuse_different_files(experiment: &Experiment, outcome: &Outcome) -> Result<(), Failure> {
     let mut variants = experiment.variants.iter().zip(&outcome.runs);
-    match variants.find(|(_, runs)| runs.iter().any(|run| !run.identical)) {
-        None => Ok(()),
-        Some((variant, _)) => Err(Failure::job(format!(
-            "{}: the downloaded file differs from the seeded one",
-            variant.name
-        ))),
-    }
+    let different = variants.find(|(_, runs)| runs.iter().any(|run| !run.identical));
+    different.map_or(Ok(()), |(variant, _)| {
+        let differs = "the downloaded file differs from the seeded one";
+        Err(Failure::job(format!("{}: {differs}", variant.name)))
+    })
 }
 
 fn print_table(report: &Report) {
-    let width = report
-        .order
-        .iter()
-        .map(String::len)
-        .max()
-        .unwrap_or(0)
-        .max(8);
+    let width = report.order.iter().map(String::len).fold(8, usize::max);
     outln!("{}: {}", report.experiment, report.about);
-    outln!(
-        "{:<width$} {:>5} {:>14} {:>8} {:>14} {:>9} {:>14}",
-        "variant",
-        "runs",
-        "goodput",
-        "spread",
-        "ceiling",
-        "reached",
-        "paper"
-    );
-    let mbit = |value: Option<f64>| value.map_or("-".to_owned(), |v| format::rate(v * 1e6));
+    let columns = " runs        goodput   spread        ceiling   reached          paper";
+    outln!("{:<width$} {columns}", "variant");
+    let mbit = |value: Option<f64>| value.map_or("-".to_owned(), format::mbit);
     for name in &report.order {
-        let goodput = median(&report.variants[name]);
-        let ceiling = report.ceiling_mbit[name];
-        let reached = ceiling.map_or("-".to_owned(), |c| format!("{:.1} %", 100.0 * goodput / c));
-        outln!(
-            "{name:<width$} {:>5} {:>14} {:>7.1}% {:>14} {:>9} {:>14}",
-            report.variants[name].len(),
-            mbit(Some(goodput)),
-            100.0 * report.spread[name],
-            mbit(ceiling),
-            reached,
-            mbit(report.paper_mbit.get(name).copied()),
-        );
+        let (runs, spread) = (report.variants[name].len(), 100.0 * report.spread[name]);
+        let median_of_all = median(&report.variants[name]);
+        let reached = |ceiling: f64| format!("{:.1} %", 100.0 * median_of_all / ceiling);
+        let reached = report.ceiling_mbit[name].map_or("-".to_owned(), reached);
+        let goodput = mbit(Some(median_of_all));
+        let ceiling = mbit(report.ceiling_mbit[name]);
+        let paper = mbit(report.paper_mbit.get(name).copied());
+        let measured = format!("{runs:>5} {goodput:>14} {spread:>7.1}%");
+        outln!("{name:<width$} {measured} {ceiling:>14} {reached:>9} {paper:>14}");
         if let Some(before) = report.before_mbit.get(name) {
-            let seconds = &report.recovered_seconds[name];
-            let worst = seconds
-                .iter()
-                .try_fold(0.0, |worst: f64, s| s.map(|s| worst.max(s)));
-            outln!(
-                "{:width$}  before {}, after it nine tenths of that again {}",
-                "",
-                mbit(Some(median(before))),
-                worst.map_or("not every time".to_owned(), |s| format!("within {s:.1} s")),
-            );
+            let before = format::mbit(median(before));
+            let mut seconds = report.recovered_seconds[name].iter();
+            let worst = seconds.try_fold(0.0, |worst: f64, s| s.map(|s| worst.max(s)));
+            let again = worst.map_or("not every time".into(), |s| format!("within {s:.1} s"));
+            let space = " ".repeat(width);
+            outln!("{space}  before {before}, after it nine tenths of that again {again}");
         }
     }
     if let Some(ratio) = report.ratio {
         let paper = report
             .paper_ratio
-            .map_or(String::new(), |p| format!("  (paper: {p:.2})"));
-        outln!("{}: {ratio:.2}{paper}", report.ratio_of);
+            .map(|paper| format!("  (paper: {paper:.2})"));
+        outln!(
+            "{}: {ratio:.2}{}",
+            report.ratio_of,
+            paper.unwrap_or_default()
+        );
     }
 }

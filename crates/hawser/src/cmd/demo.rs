@@ -2,7 +2,7 @@
 
 mod picture;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hawser_experiments::{DEMO_TOPOLOGIES, DemoReport, Event, Experiment, Options, demo};
 
@@ -46,7 +46,11 @@ pub struct DemoArgs {
 pub fn run(args: DemoArgs) -> Result<(), Failure> {
     let demo = arranged(&args)?;
     if let Some(file) = &args.file {
-        check_file(file)?;
+        files::check_input(file)?;
+        if !file.is_file() {
+            let file = file.display();
+            return Err(Failure::usage(format!("--file {file}: is not a file")));
+        }
     }
     // Before the demo, which takes a minute.
     let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
@@ -65,12 +69,11 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
     if let Some(file) = plot {
         file.write(picture::draw(&demo, &report).as_bytes())?;
     }
-    match report.sha256_ok {
-        true => Ok(()),
-        false => Err(Failure::job(
-            "the downloaded file differs from the seeded one",
-        )),
+    if report.sha256_ok {
+        return Ok(());
     }
+    let differs = "the downloaded file differs from the seeded one";
+    Err(Failure::job(differs))
 }
 
 /// The demo as the arguments change it.
@@ -92,17 +95,6 @@ fn arranged(args: &DemoArgs) -> Result<Experiment, Failure> {
     Ok(demo)
 }
 
-fn check_file(file: &Path) -> Result<(), Failure> {
-    files::check_input(file)?;
-    match file.is_file() {
-        true => Ok(()),
-        false => Err(Failure::usage(format!(
-            "--file {}: is not a file",
-            file.display()
-        ))),
-    }
-}
-
 /// Prints progress on standard error: standard output is the report's.
 fn show(demo: &Experiment, event: Event<'_>) {
     match event {
@@ -110,7 +102,7 @@ fn show(demo: &Experiment, event: Event<'_>) {
         Event::NetworkUp => errln!("network up"),
         Event::Seeding { address } => errln!("seeding at {address}"),
         Event::Started { variant } => errln!("download: {}", variant.name),
-        Event::Finished { run, .. } => errln!("  {}", format::rate(run.goodput_mbit * 1e6)),
+        Event::Finished { run, .. } => errln!("  {}", format::mbit(run.goodput_mbit)),
         Event::PlainTcp => errln!("iperf3 TCP over one link"),
         _ => {}
     }
@@ -118,53 +110,33 @@ fn show(demo: &Experiment, event: Event<'_>) {
 
 fn print_table(demo: &Experiment, report: &DemoReport) {
     outln!("");
-    outln!(
-        "{:<10} {:>8} {:>14} {:>14} {:>9} {:>14}",
-        "paths",
-        "time",
-        "goodput",
-        "ceiling",
-        "reached",
-        "paper"
-    );
+    outln!("paths          time        goodput        ceiling   reached          paper");
     for (run, variant) in report.runs.iter().zip(&demo.variants) {
-        let (ceiling, reached) = match run.ceiling_mbit {
-            Some(c) => (
-                format::rate(c * 1e6),
-                format!("{:.1} %", 100.0 * run.goodput_mbit / c),
-            ),
-            None => ("no limit".to_owned(), String::new()),
-        };
+        let (select, seconds) = (&run.select, run.seconds);
+        let goodput = format::mbit(run.goodput_mbit);
+        let reached = |ceiling| format!("{:.1} %", 100.0 * run.goodput_mbit / ceiling);
+        let reached = run.ceiling_mbit.map_or_else(String::new, reached);
+        let ceiling = run.ceiling_mbit.map(format::mbit);
+        let ceiling = ceiling.as_deref().unwrap_or("no limit");
+        let paper = format::mbit(variant.paper_mbit.unwrap_or_default());
         outln!(
-            "{:<10} {:>6.1} s {:>14} {:>14} {:>9} {:>14}",
-            run.select,
-            run.seconds,
-            format::rate(run.goodput_mbit * 1e6),
-            ceiling,
-            reached,
-            format::rate(variant.paper_mbit.unwrap_or_default() * 1e6),
+            "{select:<10} {seconds:>6.1} s {goodput:>14} {ceiling:>14} {reached:>9} {paper:>14}"
         );
         for path in &run.paths {
-            outln!(
-                "  {}  {:<7}  {:>9}",
-                path.fingerprint.get(..8).unwrap_or(&path.fingerprint),
-                format::hops(path.hops),
-                format::bytes(path.bytes)
-            );
+            let fingerprint = path.fingerprint.get(..8).unwrap_or(&path.fingerprint);
+            let (hops, bytes) = (format::hops(path.hops), format::bytes(path.bytes));
+            outln!("  {fingerprint}  {hops:<7}  {bytes:>9}");
         }
     }
     if let Some((ratio, paper)) = picture::ratio(demo, report) {
         outln!("{ratio}  {paper}");
     }
     if let Some(tcp) = report.iperf3_tcp_mbit {
-        outln!("iperf3 TCP over one link: {}", format::rate(tcp * 1e6));
+        outln!("iperf3 TCP over one link: {}", format::mbit(tcp));
     }
     outwrapped(&format!("paper: {}", demo.about), 7);
-    outln!(
-        "file:  {}",
-        match report.sha256_ok {
-            true => "identical (SHA-256)",
-            false => "DIFFERS",
-        },
-    );
+    match report.sha256_ok {
+        true => outln!("file:  identical (SHA-256)"),
+        false => outln!("file:  DIFFERS"),
+    }
 }

@@ -1,6 +1,5 @@
 //! `hawser simulate`: a swarm on virtual time.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use super::address::one_as;
 use super::files;
 use super::quantity::size;
 use crate::failure::{Doing, Failure};
+use crate::format;
 use crate::output::Output;
 use crate::screen::Live;
 
@@ -182,17 +182,13 @@ fn options(args: &SimulateArgs) -> Options {
 fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Failure> {
     let mut live = Live::start();
     let outcome = simulate(network, options, by, |progress| {
-        let Some(live) = &mut live else {
-            return;
-        };
-        live.draw(|_| {
-            vec![format!(
-                "paths chosen by {by}: {} s, {} of {} leechers done",
-                progress.time.as_secs(),
-                progress.finished,
-                options.leechers
-            )]
-        });
+        if let Some(live) = &mut live {
+            let (seconds, done) = (progress.time.as_secs(), progress.finished);
+            live.draw(|_| {
+                let done = format!("{done} of {} leechers done", options.leechers);
+                vec![format!("paths chosen by {by}: {seconds} s, {done}")]
+            });
+        }
     });
     Ok(outcome?)
 }
@@ -237,24 +233,23 @@ fn completion(one: &Outcome, of: fn(Completion) -> f64) -> String {
 }
 
 impl Report {
-    // Writing to a string cannot fail.
     fn table(&self) -> String {
+        let Self {
+            ases,
+            links,
+            leechers,
+            seeders,
+            seed,
+            ..
+        } = self;
+        let (topology, bytes) = (&self.topology, format::bytes(self.bytes));
         let mut text = format!(
-            "{}: {} ASes, {} links; {} leechers, {} seeders, {}, seed {}\n\n",
-            self.topology,
-            self.ases,
-            self.links,
-            self.leechers,
-            self.seeders,
-            crate::format::bytes(self.bytes),
-            self.seed
+            "{topology}: {ases} ASes, {links} links; {leechers} leechers, {seeders} seeders, \
+             {bytes}, seed {seed}\n\n"
         );
         let mut row = |name: &str, cells: Vec<String>| {
-            let _ = write!(text, "{name:<22}");
-            for cell in cells {
-                let _ = write!(text, "{cell:>22}");
-            }
-            text.push('\n');
+            let cells: String = cells.iter().map(|cell| format!("{cell:>22}")).collect();
+            text += &format!("{name:<22}{cells}\n");
         };
         let names = self.variants.iter().map(|one| one.select_by.to_string());
         row("paths chosen by", names.collect());
@@ -262,26 +257,20 @@ impl Report {
             row(name, self.variants.iter().map(cell).collect());
         }
         for one in &self.variants {
-            let _ = writeln!(
-                text,
-                "\nInterfaces that most path-level peers leave by, paths chosen by {}:\n  \
-                 {:<24} {:>12} {:>6} {:>8} {:>6}",
-                one.select_by, "interface", "Mbit/s", "most", "mean", "used"
+            text += &format!(
+                "\nInterfaces that most path-level peers leave by, paths chosen by {}:\n",
+                one.select_by
             );
+            text += "  interface                      Mbit/s   most     mean   used\n";
             for shared in &one.shared {
-                let _ = writeln!(
-                    text,
-                    "  {:<24} {:>12} {:>6} {:>8.1} {:>4.0} %",
-                    shared.interface.to_string(),
-                    shared.rate_mbit,
-                    shared.most,
-                    shared.mean,
-                    shared.utilisation * 100.0
-                );
+                let (interface, rate) = (shared.interface.to_string(), shared.rate_mbit);
+                let (most, mean, used) = (shared.most, shared.mean, shared.utilisation * 100.0);
+                text +=
+                    &format!("  {interface:<24} {rate:>12} {most:>6} {mean:>8.1} {used:>4.0} %\n");
             }
-            let _ = writeln!(text, "Decisions:");
+            text += "Decisions:\n";
             for (kind, count) in &one.decisions {
-                let _ = writeln!(text, "  {count:>8}  {kind}");
+                text += &format!("  {count:>8}  {kind}\n");
             }
         }
         text

@@ -1,5 +1,7 @@
 //! Points, boxes and lines on a page; y grows downwards.
 
+use std::fmt;
+
 /// A place, or a vector.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
@@ -44,6 +46,13 @@ impl Point {
     /// Which side of the line from `a` to `b` it is on.
     fn side(self, a: Self, b: Self) -> f64 {
         (b.x - a.x) * (self.y - a.y) - (b.y - a.y) * (self.x - a.x)
+    }
+}
+
+/// As SVG has it, to a tenth of a pixel.
+impl fmt::Display for Point {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1},{:.1}", self.x, self.y)
     }
 }
 

@@ -8,6 +8,7 @@ use super::drawing::{Drawing, LINE, TEXT_SIZE, lines, shown_note, text_width, ti
 use super::geometry::{Curve, Point, Rect};
 use super::graph::{Edge, Graph, Node};
 use super::labels::{self, Labelled, Places};
+use crate::svg::Svg;
 
 const MARGIN: f64 = 34.0;
 const TITLE: f64 = 44.0;
@@ -51,14 +52,13 @@ impl Picture {
     /// whose indices they give, in the style of the classes `use0`, `use1` and so on.
     pub fn of(graph: &Graph, paths: &[Vec<usize>], corner: (f64, f64)) -> Self {
         let drawing = Drawing::of(graph, Point::new(corner.0, corner.1));
-        let mut svg = Svg(String::new());
+        let mut svg = Map::default();
         for (index, path) in paths.iter().enumerate() {
             let links = path.iter().filter_map(|&link| drawing.links.get(link));
             for link in links {
                 let along = path_data(&link.curve);
-                svg.line(format_args!(
-                    r#"<path class="use use{index}" d="{along}"/>"#
-                ));
+                let used = format_args!(r#"<path class="use use{index}" d="{along}"/>"#);
+                svg.0.line(used);
             }
         }
         for (link, drawn) in graph.links.iter().zip(&drawing.links) {
@@ -74,7 +74,7 @@ impl Picture {
         Self {
             width: drawing.size.x,
             height: drawing.size.y,
-            body: svg.0,
+            body: svg.0.0,
         }
     }
 }
@@ -87,29 +87,22 @@ pub fn draw(graph: &Graph) -> String {
         .max(legend.0)
         .max(text_width(&graph.title(), 14.0) + 2.0 * MARGIN);
     let height = map.height + TITLE + MARGIN + LEGEND;
-    let mut svg = Svg(String::new());
-    svg.line(format_args!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}">"#
-    ));
-    svg.line(format_args!("<style>{STYLE}</style>"));
-    svg.line(format_args!(
-        r##"<rect width="100%" height="100%" fill="#ffffff"/>"##
-    ));
-    svg.text("title", Point::new(MARGIN, 28.0), &graph.title());
+    let mut svg = Svg::default();
+    svg.text("title", (MARGIN, 28.0), &graph.title());
     svg.0 += &map.body;
     svg.line(format_args!(
         r#"<g transform="translate({MARGIN:.0} {:.1})">{}</g>"#,
         height - LEGEND / 2.0 - 6.0,
         legend.1
     ));
-    svg.line(format_args!("</svg>"));
-    svg.0
+    svg.document(width, height, STYLE)
 }
 
 /// The legend of the signs that the map has, with its width.
 fn legend(graph: &Graph) -> (f64, String) {
     let ases = |core| graph.ases.iter().any(|a| a.core == core);
-    let links = |is: fn(&Edge) -> bool| graph.links.iter().any(is);
+    let kinds = |kind| graph.links.iter().any(|link| link.kind == kind);
+    let states = |state| graph.links.iter().any(|link| link.state == state);
     let line = |class: &str| format!(r#"<path class="link {class}" d="M0,-4h26"/>"#);
     let square = |class: &str| {
         format!(r#"<rect class="as {class}" y="-10" width="22" height="12" rx="3"/>"#)
@@ -119,19 +112,11 @@ fn legend(graph: &Graph) -> (f64, String) {
     let signs = [
         (ases(true), square("core"), "core AS"),
         (ases(false), square(""), "AS"),
-        (
-            links(|l| l.kind == LinkKind::Core),
-            line("core"),
-            "core link",
-        ),
-        (
-            links(|l| l.kind == LinkKind::Child),
-            child,
-            "parent to child",
-        ),
-        (links(|l| l.kind == LinkKind::Peer), line("peer"), "peering"),
-        (links(|l| l.state == "down"), line("down"), "down"),
-        (links(|l| l.state == "mute"), line("mute"), mute),
+        (kinds(LinkKind::Core), line("core"), "core link"),
+        (kinds(LinkKind::Child), child, "parent to child"),
+        (kinds(LinkKind::Peer), line("peer"), "peering"),
+        (states("down"), line("down"), "down"),
+        (states("mute"), line("mute"), mute),
     ];
     let mut text = String::new();
     let mut x = 0.0;
@@ -146,37 +131,21 @@ fn legend(graph: &Graph) -> (f64, String) {
     (x + 2.0 * MARGIN, text)
 }
 
-/// The picture as it grows.
-struct Svg(String);
+/// The map as it grows.
+#[derive(Default)]
+struct Map(Svg);
 
-impl Svg {
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        let _ = writeln!(self.0, "{line}");
-    }
-
-    fn text(&mut self, class: &str, at: Point, text: &str) {
-        self.line(format_args!(
-            r#"<text class="{class}" x="{:.1}" y="{:.1}">{}</text>"#,
-            at.x,
-            at.y,
-            escaped(text)
-        ));
-    }
-
+impl Map {
     fn link(&mut self, link: &Edge, curve: &Curve, child: &Rect) {
         let kind = match link.kind {
             LinkKind::Core => "core",
             LinkKind::Child => "child",
             LinkKind::Peer => "peer",
         };
-        self.line(format_args!(
-            r#"<path class="link {kind} {}" d="{}"><title>{}#{} - {}#{}</title></path>"#,
-            link.state,
-            path_data(curve),
-            link.a.isd_as,
-            link.a.interface,
-            link.b.isd_as,
-            link.b.interface,
+        let (state, along) = (link.state, path_data(curve));
+        let [a, b] = [&link.a, &link.b].map(|tip| format!("{}#{}", tip.isd_as, tip.interface));
+        self.0.line(format_args!(
+            r#"<path class="link {kind} {state}" d="{along}"><title>{a} - {b}</title></path>"#
         ));
         if link.kind == LinkKind::Child {
             let back = curve.reversed();
@@ -185,9 +154,8 @@ impl Svg {
             let direction = tip.sub(back.at(t + 0.03)).unit();
             let (foot, aside) = (tip.sub(direction.times(8.0)), direction.turned().times(3.5));
             let [one, other] = [foot.add(aside), foot.sub(aside)];
-            self.line(format_args!(
-                r#"<path class="head" d="M{:.1},{:.1}L{:.1},{:.1}L{:.1},{:.1}z"/>"#,
-                tip.x, tip.y, one.x, one.y, other.x, other.y
+            self.0.line(format_args!(
+                r#"<path class="head" d="M{tip}L{one}L{other}z"/>"#
             ));
         }
     }
@@ -198,10 +166,10 @@ impl Svg {
         self.rect(class, rect, r#" rx="6""#);
         match &node.note {
             Some(note) => {
-                self.text("name", place.add(Point::new(0.0, -3.0)), &node.isd_as);
-                self.text("note", place.add(Point::new(0.0, 12.0)), &shown_note(note));
+                self.text("name", place, -3.0, &node.isd_as);
+                self.text("note", place, 12.0, &shown_note(note));
             }
-            None => self.text("name", place.add(Point::new(0.0, 4.3)), &node.isd_as),
+            None => self.text("name", place, 4.3, &node.isd_as),
         }
     }
 
@@ -209,8 +177,7 @@ impl Svg {
         for ((tip, at), width) in [&link.a, &link.b].iter().zip(places.tips).zip(sized.tips) {
             // Clears what is behind the text.
             self.rect("halo", Rect::around(at, width, labels::TIP_HEIGHT), "");
-            let at = at.add(Point::new(0.0, 3.4));
-            self.text("tip", at, &tip_text(tip.interface));
+            self.text("tip", at, 3.4, &tip_text(tip.interface));
         }
         let Some((width, height)) = sized.label else {
             return;
@@ -223,13 +190,17 @@ impl Svg {
                 _ => "label",
             };
             let y = rect.low.y + LINE * (i as f64 + 1.0) - 2.5;
-            self.text(class, Point::new(places.label.x, y), line);
+            self.0.text(class, (places.label.x, y), line);
         }
+    }
+
+    fn text(&mut self, class: &str, at: Point, down: f64, text: &str) {
+        self.0.text(class, (at.x, at.y + down), text);
     }
 
     fn rect(&mut self, class: &str, rect: Rect, more: &str) {
         let (Point { x, y }, size) = (rect.low, rect.size());
-        self.line(format_args!(
+        self.0.line(format_args!(
             r#"<rect class="{class}" x="{x:.1}" y="{y:.1}" width="{:.1}" height="{:.1}"{more}/>"#,
             size.x, size.y
         ));
@@ -238,25 +209,7 @@ impl Svg {
 
 /// A curve as an element's `d`.
 fn path_data(Curve { from, bend, to }: &Curve) -> String {
-    format!(
-        "M{:.1},{:.1} Q{:.1},{:.1} {:.1},{:.1}",
-        from.x, from.y, bend.x, bend.y, to.x, to.y
-    )
-}
-
-/// Text as XML has it; characters that XML does not allow are left out.
-pub fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {}
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    format!("M{from} Q{bend} {to}")
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! A demo as a picture: the network with the paths of each run, and the paper's bars beside ours.
 
-use std::fmt::Write;
-
 use hawser_experiments::{DemoReport, DemoRun, Experiment, PathUse, Variant};
 use hawser_path::Interface;
 
 use crate::format;
-use crate::map::{Graph, Picture, escaped};
+use crate::map::{Graph, Picture};
+use crate::svg::Svg;
 
 /// Width of the part that one run has, in pixels.
 const COLUMN: f64 = 480.0;
@@ -34,13 +33,13 @@ const STYLE: &str = "
 
 /// Draws a demo; returns an SVG document.
 pub fn draw(demo: &Experiment, report: &DemoReport) -> String {
-    let paper = |variant: &Variant| variant.paper_mbit.unwrap_or_default();
     let runs = || report.runs.iter().zip(&demo.variants);
     let values = runs().flat_map(|(run, variant)| {
+        let ceiling = run.ceiling_mbit.unwrap_or_default();
         [
             run.goodput_mbit,
-            run.ceiling_mbit.unwrap_or_default(),
-            paper(variant),
+            ceiling,
+            variant.paper_mbit.unwrap_or_default(),
         ]
     });
     let scale = BARS.1 / values.fold(1e-9, f64::max);
@@ -53,17 +52,12 @@ pub fn draw(demo: &Experiment, report: &DemoReport) -> String {
     }
     let width = 2.0 * MARGIN + COLUMN * report.runs.len() as f64;
     let height = height + 2.0 * ROW;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         viewBox=\"0 0 {width:.0} {height:.0}\">\n<style>{}{STYLE}</style>\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-        Picture::STYLE
-    );
-    text(&mut svg, "head1", MARGIN, 32.0, &heading(demo, report));
-    svg += &columns;
+    let mut svg = Svg::default();
+    svg.text("head1", (MARGIN, 32.0), &heading(demo, report));
+    svg.0 += &columns;
     let source = format!("paper: {}", demo.about);
-    text(&mut svg, "small", MARGIN, height - 14.0, &source);
-    svg + "</svg>\n"
+    svg.text("small", (MARGIN, height - 14.0), &source);
+    svg.document(width, height, &[Picture::STYLE, STYLE].concat())
 }
 
 /// `32.0 MiB from 1-ff00:0:4 to 1-ff00:0:1; disjoint / shortest: 2.86 (paper: 3.25)`.
@@ -100,67 +94,58 @@ fn column(run: &DemoRun, variant: &Variant, scale: f64) -> (String, f64) {
     let links: Vec<Vec<usize>> = run.paths.iter().map(|path| links(path, variant)).collect();
     let map = Picture::of(&graph, &links, (0.0, 0.0));
     let zoom = ((COLUMN - MARGIN) / map.width).min(1.0);
-    let mut svg = String::new();
+    let mut svg = Svg::default();
     let title = format!("{}: {:.1} s", run.select, run.seconds);
-    text(&mut svg, "head2", 0.0, MAPS - 24.0, &title);
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        svg,
+    svg.text("head2", (0.0, MAPS - 24.0), &title);
+    svg.line(format_args!(
         "<g transform=\"translate(0 {MAPS}) scale({zoom:.3})\">\n{}</g>",
         map.body
-    );
+    ));
     let mut y = MAPS + map.height * zoom + ROW;
     for (index, path) in run.paths.iter().enumerate() {
-        let _ = writeln!(
-            svg,
-            "<path class=\"use key{index}\" d=\"M8,{:.1}h28\"/>",
-            y - 4.0
-        );
+        let at = y - 4.0;
+        svg.line(format_args!(
+            r#"<path class="use key{index}" d="M8,{at:.1}h28"/>"#
+        ));
         let carried = format!("{}, {}", format::hops(path.hops), format::bytes(path.bytes));
-        text(&mut svg, "small", BARS.0, y, &carried);
+        svg.text("small", (BARS.0, y), &carried);
         y += ROW;
     }
     y += ROW / 2.0;
     let top = y - 4.0;
-    for (class, mbit) in [
-        ("ours", Some(run.goodput_mbit)),
-        ("paper", variant.paper_mbit),
-    ] {
+    let bars = [
+        ("hawser", "ours", Some(run.goodput_mbit)),
+        ("paper", "paper", variant.paper_mbit),
+    ];
+    for (name, class, mbit) in bars {
         let Some(mbit) = mbit else {
             continue;
         };
-        let name = if class == "ours" { "hawser" } else { "paper" };
-        text(&mut svg, "small", 0.0, y + BAR - 7.0, name);
-        let length = mbit * scale;
-        let _ = writeln!(
-            svg,
-            "<rect class=\"{class}\" x=\"{:.0}\" y=\"{y:.1}\" width=\"{length:.1}\" height=\"{BAR}\"/>",
-            BARS.0
-        );
+        let base = y + BAR - 7.0;
+        svg.text("small", (0.0, base), name);
+        let (left, length) = (BARS.0, mbit * scale);
+        svg.line(format_args!(
+            r#"<rect class="{class}" x="{left:.0}" y="{y:.1}" width="{length:.1}" height="{BAR}"/>"#
+        ));
         // Beside the line of the ceiling too.
         let reach = run.ceiling_mbit.unwrap_or_default().max(mbit);
-        let at = BARS.0 + reach * scale + 8.0;
-        text(
-            &mut svg,
+        svg.text(
             "small",
-            at,
-            y + BAR - 7.0,
-            &format::rate(mbit * 1e6),
+            (left + reach * scale + 8.0, base),
+            &format::mbit(mbit),
         );
         y += BAR + 5.0;
     }
     if let Some(ceiling) = run.ceiling_mbit {
-        let x = BARS.0 + ceiling * scale;
-        let _ = writeln!(
-            svg,
-            "<path class=\"ceiling\" d=\"M{x:.1},{top:.1}V{:.1}\"/>",
-            y + 2.0
-        );
-        let words = format!("limits less headers: {}", format::rate(ceiling * 1e6));
-        text(&mut svg, "small", BARS.0, y + 14.0, &words);
+        let (x, end) = (BARS.0 + ceiling * scale, y + 2.0);
+        svg.line(format_args!(
+            r#"<path class="ceiling" d="M{x:.1},{top:.1}V{end:.1}"/>"#
+        ));
+        let words = format!("limits less headers: {}", format::mbit(ceiling));
+        svg.text("small", (BARS.0, y + 14.0), &words);
         y += ROW;
     }
-    (svg, y)
+    (svg.0, y)
 }
 
 /// The indices of the links that a path crosses.
@@ -174,15 +159,6 @@ fn links(path: &PathUse, variant: &Variant) -> Vec<usize> {
     // Both ends of a link name it.
     crossed.dedup();
     crossed
-}
-
-fn text(svg: &mut String, class: &str, x: f64, y: f64, text: &str) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        svg,
-        "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
-        escaped(text)
-    );
 }
 
 #[cfg(test)]

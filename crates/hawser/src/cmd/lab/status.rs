@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hawser_lab::{AsStatus, Lab, LinkStatus, ProcessStatus, Status};
+use hawser_lab::{AsStatus, EndStatus, Lab, LinkStatus, ProcessStatus, Status};
 use hawser_topology::{format_duration, format_loss, format_rate};
 
 use super::name::LabName;
@@ -47,12 +47,11 @@ pub fn list(json: bool) -> Result<(), Failure> {
 
 /// Whether a lab runs, and the remedy if not.
 pub fn word(running: bool, name: &str) -> String {
-    if running {
-        "up".to_owned()
-    } else {
-        format!(
+    match running {
+        true => "up".to_owned(),
+        false => format!(
             "dead: bring it up again with `hawser lab up FILE --name {name}`, or clear it away with `hawser lab down --name {name}`"
-        )
+        ),
     }
 }
 
@@ -76,36 +75,36 @@ fn table(status: &Status) -> String {
         status.dir.display()
     );
     let processes = status.ases.iter().flat_map(AsStatus::processes);
-    let widest = processes.map(|p| process(p).chars().count()).max();
-    let width = widest.unwrap_or(0).max(22);
-    text += &format!(
-        "{:<18} {:<16} {:<width$} {:<width$} NOTE\n",
-        "AS", "HOST", "ROUTER", "CONTROL"
-    );
+    let widths = processes.map(|p| process(p).chars().count());
+    let width = widths.fold(22, usize::max);
+    text += &as_line(["AS", "HOST", "ROUTER", "CONTROL", "NOTE"], width);
     for a in &status.ases {
-        text += &as_line(a, width);
+        text += &as_lines(a, width);
     }
-    text += &format!(
-        "\n{:<20} {:<20} {:<6} {:<5} {:<40} {:>12} {:>12}\n",
-        "LINK", "", "KIND", "STATE", "SHAPE", "A TO B", "B TO A"
-    );
-    for link in &status.links {
-        text += &link_line(link);
-    }
+    text.push('\n');
+    text += &link_line(["LINK", "", "KIND", "STATE", "SHAPE", "A TO B", "B TO A"]);
+    status
+        .links
+        .iter()
+        .for_each(|link| text += &link_text(link));
     text
 }
 
+fn as_line([name, host, router, control, note]: [&str; 5], width: usize) -> String {
+    format!("{name:<18} {host:<16} {router:<width$} {control:<width$} {note}\n")
+}
+
+fn link_line([a, b, kind, state, shape, sent, received]: [&str; 7]) -> String {
+    format!("{a:<20} {b:<20} {kind:<6} {state:<5} {shape:<40} {sent:>12} {received:>12}\n")
+}
+
 /// A line, and one more for each further border router; processes have columns of `width`.
-fn as_line(a: &AsStatus, width: usize) -> String {
+fn as_lines(a: &AsStatus, width: usize) -> String {
     let mut routers = a.routers.iter().map(|router| process(&router.process));
-    let mut text = format!(
-        "{:<18} {:<16} {:<width$} {:<width$} {}\n",
-        format!("{}{}", a.isd_as, if a.core { " core" } else { "" }),
-        a.host.to_string(),
-        routers.next().unwrap_or_default(),
-        process(&a.control),
-        a.note.as_deref().unwrap_or_default(),
-    );
+    let name = format!("{}{}", a.isd_as, if a.core { " core" } else { "" });
+    let (host, router) = (a.host.to_string(), routers.next().unwrap_or_default());
+    let (control, note) = (process(&a.control), a.note.as_deref().unwrap_or_default());
+    let mut text = as_line([&name, &host, &router, &control, note], width);
     for router in routers {
         text += &format!("{:<18} {:<16} {router}\n", "", "");
     }
@@ -141,13 +140,10 @@ pub fn state(link: &LinkStatus) -> &'static str {
     }
 }
 
-fn link_line(link: &LinkStatus) -> String {
+fn link_text(link: &LinkStatus) -> String {
     let shape = &link.shape;
-    let mut words = vec![
-        shape
-            .rate
-            .map_or_else(|| "no limit".to_owned(), format_rate),
-    ];
+    let rate = shape.rate.map(format_rate);
+    let mut words = vec![rate.unwrap_or_else(|| "no limit".to_owned())];
     if !shape.delay.is_zero() {
         words.push(format!("delay {}", format_duration(shape.delay)));
     }
@@ -157,19 +153,18 @@ fn link_line(link: &LinkStatus) -> String {
     if shape.loss > 0.0 {
         words.push(format!("loss {}", format_loss(shape.loss)));
     }
-    let sent = |counters: &Option<hawser_router::InterfaceCounters>| {
-        counters
-            .as_ref()
-            .map_or_else(|| "?".to_owned(), |c| format::bytes(c.tx_bytes))
+    let interface = |end: &EndStatus| format!("{}#{}", end.isd_as, end.id);
+    let sent = |end: &EndStatus| {
+        let counters = end.counters.as_ref();
+        counters.map_or_else(|| "?".to_owned(), |c| format::bytes(c.tx_bytes))
     };
-    format!(
-        "{:<20} {:<20} {:<6} {:<5} {:<40} {:>12} {:>12}\n",
-        format!("{}#{}", link.a.isd_as, link.a.id),
-        format!("{}#{}", link.b.isd_as, link.b.id),
-        format!("{:?}", link.kind).to_lowercase(),
+    link_line([
+        &interface(&link.a),
+        &interface(&link.b),
+        &format!("{:?}", link.kind).to_lowercase(),
         state(link),
-        words.join(", "),
-        sent(&link.a.counters),
-        sent(&link.b.counters),
-    )
+        &words.join(", "),
+        &sent(&link.a),
+        &sent(&link.b),
+    ])
 }
