@@ -24,4 +24,3 @@ pub mod service;
 pub mod simulate;
 pub mod torrent;
 pub mod traceroute;
-mod work;

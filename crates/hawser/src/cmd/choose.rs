@@ -48,12 +48,11 @@ impl EpicArg {
     /// # Errors
     /// Wrong use, if it was given.
     pub fn refuse(&self) -> Result<(), Failure> {
-        match self.epic {
-            true => Err(Failure::usage(
-                "--epic: EPIC paths are not supported: leave it out",
-            )),
-            false => Ok(()),
+        if self.epic {
+            let text = "--epic: EPIC paths are not supported: leave it out";
+            return Err(Failure::usage(text));
         }
+        Ok(())
     }
 }
 

@@ -3,8 +3,8 @@
 use hawser_experiments::{Event, Experiment, ExperimentError, Options, Outcome, Session};
 
 use super::process;
-use super::work::Work;
 use crate::failure::Failure;
+use crate::screen::Work;
 
 /// Runs an experiment; nothing of its networks is left, whatever happens.
 ///

@@ -24,12 +24,7 @@ pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) 
         if entry.explanation.is_none() && length.replace(hops) != Some(hops) {
             lines.push(paint.header(format_args!("{hops} Hops:")));
         }
-        let mut parts = vec![
-            pair(paint, "Hops", &drawing(path, paint)),
-            pair(paint, "MTU", &entry.metadata.mtu.to_string()),
-            pair(paint, "NextHop", &entry.next_hop),
-            pair(paint, "Fingerprint", &path.fingerprint().short()),
-        ];
+        let mut parts = basics(path, paint).to_vec();
         if extended {
             let known = details(path, entry, paint).into_iter();
             let known = known.filter(|(_, value)| !value.is_empty());
@@ -41,16 +36,15 @@ pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) 
                 parts.push(pair(paint, "LocalIP", &ip.to_string()));
             }
         }
+        let indent = " ".repeat(width + 3);
         let between = match parts.len() > ON_ONE_LINE {
-            true => format!("\n{}", " ".repeat(width + 3)),
+            true => format!("\n{indent}"),
             false => " ".to_owned(),
         };
         lines.push(format!("[{index:width$}] {}", parts.join(&between)));
         let explained = entry.explanation.iter();
         let explained = explained.flat_map(|one| explanation(one, paint));
-        lines.extend(
-            explained.map(|(key, value)| format!("{}{key}: {value}", " ".repeat(width + 3))),
-        );
+        lines.extend(explained.map(|(key, value)| format!("{indent}{key}: {value}")));
     }
     lines
 }
@@ -88,6 +82,11 @@ pub fn drawing(path: &Path, paint: Paint) -> String {
 
 /// One line of a path, as `scion ping` shows the one it uses.
 pub fn line(path: &Path, paint: Paint) -> String {
+    basics(path, paint).join(" ")
+}
+
+/// What is shown of every path.
+fn basics(path: &Path, paint: Paint) -> [String; 4] {
     let next_hop = path.next_hop().map_or_else(String::new, |n| n.to_string());
     [
         pair(paint, "Hops", &drawing(path, paint)),
@@ -95,7 +94,6 @@ pub fn line(path: &Path, paint: Paint) -> String {
         pair(paint, "NextHop", &next_hop),
         pair(paint, "Fingerprint", &path.fingerprint().short()),
     ]
-    .join(" ")
 }
 
 /// The verdict on one path: keys and values.

@@ -87,8 +87,8 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
             outln!("PING {} pld={size}B scion_pkt={packet}B", args.destination);
         }
         let mut run = Run {
+            args: &args,
             pinger: Arc::new(pinger),
-            target: args.destination,
             path: path.clone(),
             size,
             human,
@@ -98,7 +98,7 @@ pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
         };
         let began = Instant::now();
         tokio::select! {
-            () = run.echo(&args) => {}
+            () = run.echo() => {}
             interrupted = process::interrupted() => interrupted?,
         }
         let rtts: Vec<f64> = run.answers.iter().map(|one| one.round_trip_time).collect();
@@ -145,9 +145,9 @@ fn payload_size(args: &PingArgs, pinger: &Requests, path: &Path) -> Result<usize
 }
 
 /// The requests that were sent and their replies.
-struct Run {
+struct Run<'a> {
+    args: &'a PingArgs,
     pinger: Arc<Requests>,
-    target: HostAddr,
     path: Path,
     size: usize,
     human: bool,
@@ -157,38 +157,34 @@ struct Run {
     answers: Vec<Answer>,
 }
 
-impl Run {
+impl Run<'_> {
     /// Sends all requests and receives replies until the last is answered or timed out.
-    async fn echo(&mut self, args: &PingArgs) {
-        let mut tick = tokio::time::interval(args.interval);
+    async fn echo(&mut self) {
+        let (timeout, count) = (self.args.timeout, self.args.count);
+        let mut tick = tokio::time::interval(self.args.interval);
         let mut asked = JoinSet::new();
-        let all_sent = |sent: u32| args.count.is_some_and(|count| sent >= count.into());
-        // Set when the last request is sent.
-        let mut end = None;
+        let all_sent = |sent: u32| count.is_some_and(|count| sent >= count.into());
+        // When the last request that was sent is given up.
+        let mut end = tokio::time::Instant::now();
         while !(all_sent(self.sent) && asked.is_empty()) {
-            let over = async {
-                match end {
-                    Some(end) => tokio::time::sleep_until(end).await,
-                    None => std::future::pending().await,
-                }
-            };
             tokio::select! {
                 _ = tick.tick(), if !all_sent(self.sent) => {
-                    let wait = args.timeout + LATE;
-                    asked.spawn(ask(Arc::clone(&self.pinger), self.target.ip, self.path.clone(), self.size, wait, self.sent));
+                    let (pinger, path) = (Arc::clone(&self.pinger), self.path.clone());
+                    let (ip, size, number) = (self.args.destination.ip, self.size, self.sent);
+                    asked.spawn(async move {
+                        (number, pinger.echo(ip, &path, size, timeout + LATE).await)
+                    });
                     self.sent += 1;
-                    if all_sent(self.sent) {
-                        end = Some(tokio::time::Instant::now() + args.timeout);
-                    }
+                    end = tokio::time::Instant::now() + timeout;
                 }
                 // A task is never aborted and does not panic.
-                Some(Ok((number, reply))) = asked.join_next() => self.take(number, reply, args.timeout),
-                () = over => return,
+                Some(Ok((number, reply))) = asked.join_next() => self.take(number, reply),
+                () = tokio::time::sleep_until(end), if all_sent(self.sent) => return,
             }
         }
     }
 
-    fn take(&mut self, number: u32, reply: Result<Reply, RequestError>, timeout: Duration) {
+    fn take(&mut self, number: u32, reply: Result<Reply, RequestError>) {
         let reply = match reply {
             Ok(reply) => reply,
             Err(RequestError::TimedOut(_)) => return,
@@ -197,7 +193,7 @@ impl Run {
                 return;
             }
         };
-        let state = if reply.rtt > timeout {
+        let state = if reply.rtt > self.args.timeout {
             State::AfterTimeout
         } else if self.highest.is_some_and(|highest| number < highest) {
             State::OutOfOrder
@@ -210,12 +206,9 @@ impl Run {
             ip: reply.from.host.ip(),
         };
         if self.human {
-            outln!(
-                "{} bytes from {from}: scmp_seq={number} time={}{}",
-                reply.size,
-                format::exact_millis(reply.rtt),
-                state.remark()
-            );
+            let (size, time) = (reply.size, format::exact_millis(reply.rtt));
+            let remark = state.remark();
+            outln!("{size} bytes from {from}: scmp_seq={number} time={time}{remark}");
         }
         self.answers.push(Answer {
             scion_packet_size: reply.size,
@@ -228,7 +221,8 @@ impl Run {
 
     /// The error, with its probable cause.
     fn explained(&self, error: &RequestError) -> String {
-        let (HostAddr { isd_as, ip }, local) = (self.target, self.pinger.local_addr().host.ip());
+        let (target, local) = (self.args.destination, self.pinger.local_addr().host.ip());
+        let HostAddr { isd_as, ip } = target;
         match error {
             RequestError::Scmp(ScmpError::DestinationUnreachable { .. })
                 if ip.is_ipv4() != local.is_ipv4() =>
@@ -243,15 +237,4 @@ impl Run {
             error => error.to_string(),
         }
     }
-}
-
-async fn ask(
-    pinger: Arc<Requests>,
-    ip: IpAddr,
-    path: Path,
-    size: usize,
-    wait: Duration,
-    number: u32,
-) -> (u32, Result<Reply, RequestError>) {
-    (number, pinger.echo(ip, &path, size, wait).await)
 }

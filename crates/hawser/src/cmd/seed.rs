@@ -1,7 +1,5 @@
 //! `hawser seed`: serve a file or folder.
 
-mod lines;
-
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,17 +9,17 @@ use hawser_path::{Policy, Select};
 use hawser_quic::Config;
 use hawser_torrent::{PathOptions, Seed, SeedOptions, SeedProgress, SelectBy};
 
-use self::lines::Lines;
 use super::address::{Listen, listen, tcp};
 use super::network::{HostArgs, Sockets};
 use super::news::News;
 use super::policy::{self, PolicyArgs};
 use super::select::{ranking, ranking_help, with_carbon};
-use super::work::Work;
 use super::{files, process};
 use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
+use crate::paint::Paint;
+use crate::screen::{Live, Work};
 
 #[derive(clap::Args)]
 pub struct SeedArgs {
@@ -163,14 +161,11 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             }
             outln!("{object}");
         } else {
-            outln!(
-                "seeding {} ({}) {addresses}",
-                plain(&name),
-                format::bytes(size)
-            );
+            let (name, size) = (plain(&name), format::bytes(size));
+            outln!("seeding {name} ({size}) {addresses}");
         }
 
-        let mut lines = Lines::new(args.verbose);
+        let (mut live, paint) = (Live::start(), Paint::stderr());
         let reported = args.verbose && (args.json || !std::io::stderr().is_terminal());
         let mut news = News::default();
         let mut progress = seed.progress();
@@ -181,7 +176,9 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
                 if reported {
                     report(&mut news, &progress, args.json);
                 }
-                lines.show(&progress);
+                if let Some(live) = &mut live {
+                    live.draw(|_| lines(&progress, args.verbose, paint));
+                }
             }
             std::future::pending::<()>().await
         };
@@ -190,7 +187,7 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
             signal = process::interrupted() => signal,
             () = shown => Ok(()),
         };
-        drop(lines);
+        drop(live);
         sockets.close().await;
         ended
     })
@@ -245,4 +242,29 @@ fn report(news: &mut News, progress: &SeedProgress, json: bool) {
             errln!("{peer} over {}: {}", path.short(), plain(&why));
         }
     }
+}
+
+/// A line for the whole, and one for each path-level peer; for unused paths too if `verbose`.
+fn lines(progress: &SeedProgress, verbose: bool, paint: Paint) -> Vec<String> {
+    let (sent, rate) = (progress.uploaded_bytes, progress.rate as f64);
+    let (sent, rate, count) = (
+        format::bytes(sent),
+        format::rate(rate),
+        progress.peers.len(),
+    );
+    let plural = if count == 1 { "" } else { "s" };
+    let whole = format!("{sent} sent, {rate}, {count} path-level peer{plural}");
+    let used = progress.peers.iter().map(|peer| {
+        let why = peer.decision.as_ref();
+        let why = why.map_or(String::new(), |why| plain(&format!("  {why}")));
+        let (why, path) = (paint.faint(why), peer.fingerprint.short());
+        let (bytes, rate) = (format::bytes(peer.bytes), format::rate(peer.rate as f64));
+        format!("  {} over {path}  {bytes:>9}  {rate:>12}{why}", peer.peer)
+    });
+    let left = progress.left.iter().filter(|_| verbose).map(|left| {
+        let why = plain(&left.decision.to_string());
+        let path = left.fingerprint.short();
+        format!("  {} over {path}  {}", left.peer, paint.faint(why))
+    });
+    std::iter::once(whole).chain(used).chain(left).collect()
 }

@@ -9,11 +9,11 @@ use hawser_torrent::{CreateError, CreateOptions, Metainfo};
 
 use super::files;
 use super::quantity::size;
-use super::work::Work;
 use crate::failure::{Doing, Failure};
 use crate::format;
 use crate::out::outln;
 use crate::output::Output;
+use crate::screen::Work;
 
 #[derive(clap::Args)]
 pub struct TorrentArgs {

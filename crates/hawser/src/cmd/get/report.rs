@@ -162,21 +162,13 @@ pub fn report(
 
 /// Prints a report for people, with some of the unused paths; with all if `verbose`.
 pub fn print(report: &TransferReport, verbose: bool) {
-    outln!(
-        "{}: {} fetched in {:.1} s, {}{}",
-        plain(&report.name),
-        format::bytes(report.fetched_bytes),
-        report.seconds,
-        format::rate(report.goodput_mbit * 1e6),
-        if report.resumed_bytes > 0 {
-            format!(
-                ", {} were there already",
-                format::bytes(report.resumed_bytes)
-            )
-        } else {
-            String::new()
-        },
-    );
+    let (name, fetched) = (plain(&report.name), format::bytes(report.fetched_bytes));
+    let (seconds, goodput) = (report.seconds, format::mbit(report.goodput_mbit));
+    let resumed = match report.resumed_bytes {
+        0 => String::new(),
+        bytes => format!(", {} were there already", format::bytes(bytes)),
+    };
+    outln!("{name}: {fetched} fetched in {seconds:.1} s, {goodput}{resumed}");
     for line in lines(report, verbose) {
         outwrapped(&line, 6);
     }
@@ -191,11 +183,10 @@ fn lines(report: &TransferReport, verbose: bool) -> Vec<String> {
         };
         let place = match path.peer.parse() {
             Ok(PeerAddr::Ip(peer)) => peer.to_string(),
-            _ => format!(
-                "{}  {:<7}",
-                &path.fingerprint[..8.min(path.fingerprint.len())],
-                format::hops(path.hops)
-            ),
+            _ => {
+                let fingerprint = &path.fingerprint[..8.min(path.fingerprint.len())];
+                format!("{fingerprint}  {:<7}", format::hops(path.hops))
+            }
         };
         format!("  {place}  {:>9}{why}", format::bytes(path.bytes))
     };

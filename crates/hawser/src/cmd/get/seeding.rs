@@ -71,40 +71,41 @@ pub struct SeedReport {
     seed_seconds: f64,
     /// What ended it: `ratio`, `time` or `interrupt`.
     ended_by: &'static str,
+    /// The same for people.
+    #[serde(skip)]
+    why: &'static str,
 }
 
 impl SeedReport {
     /// The report on a download; `None` where nothing was to be seeded.
     pub fn new(job: &Job, summary: &Summary) -> Option<Self> {
         let seeded = summary.seeded?;
+        let (ended_by, why) = match seeded.end {
+            SeedEnd::Ratio => ("ratio", ", up to --seed-ratio"),
+            SeedEnd::Time => ("time", ", up to --seed-time"),
+            _ => ("interrupt", ""),
+        };
         Some(Self {
             name: job.name.clone(),
             info_hash: job.info_hash.clone(),
             uploaded_bytes: summary.uploaded_bytes,
             ratio: ratio(summary.uploaded_bytes, job.bytes),
             seed_seconds: seeded.time.as_secs_f64(),
-            ended_by: match seeded.end {
-                SeedEnd::Ratio => "ratio",
-                SeedEnd::Time => "time",
-                _ => "interrupt",
-            },
+            ended_by,
+            why,
         })
     }
 
     /// Prints it for people.
     pub fn print(&self) {
-        let why = match self.ended_by {
-            "ratio" => ", up to --seed-ratio",
-            "time" => ", up to --seed-time",
-            _ => "",
-        };
-        outln!(
-            "{}: {} sent, ratio {:.2}, seeded for {:.1} s{why}",
-            plain(&self.name),
-            format::bytes(self.uploaded_bytes),
-            self.ratio,
-            self.seed_seconds,
-        );
+        let (name, sent) = (plain(&self.name), format::bytes(self.uploaded_bytes));
+        let Self {
+            ratio,
+            seed_seconds,
+            why,
+            ..
+        } = self;
+        outln!("{name}: {sent} sent, ratio {ratio:.2}, seeded for {seed_seconds:.1} s{why}");
     }
 }
 
@@ -118,11 +119,9 @@ fn ratio(uploaded: u64, total: u64) -> f64 {
 
 /// The state in a few words.
 pub fn state(progress: &Progress) -> String {
-    format!(
-        "seeding, ratio {:.2}, {}",
-        ratio(progress.uploads.uploaded_bytes, progress.total_bytes),
-        format::rate(progress.uploads.rate as f64),
-    )
+    let ratio = ratio(progress.uploads.uploaded_bytes, progress.total_bytes);
+    let rate = format::rate(progress.uploads.rate as f64);
+    format!("seeding, ratio {ratio:.2}, {rate}")
 }
 
 /// The same in a line on standard error, where there is no terminal.

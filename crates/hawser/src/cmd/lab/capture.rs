@@ -122,19 +122,12 @@ fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
                 stopped = process::interrupted() => if let Err(failure) = stopped {
                     tracing::error!("{failure}");
                 },
-                () = sleep(duration) => {}
+                () = tokio::time::sleep(duration.unwrap_or(Duration::MAX)) => {}
             }
         });
         drop(stopper);
     });
     Ok(stop)
-}
-
-async fn sleep(duration: Option<Duration>) {
-    match duration {
-        Some(duration) => tokio::time::sleep(duration).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Takes the frames that wait, up to a turn, and writes them: the outer error is the socket's, the

@@ -1,5 +1,6 @@
 //! `hawser torrent show`.
 
+use std::fmt;
 use std::path::Path;
 
 use hawser_torrent::Metainfo;
@@ -59,24 +60,22 @@ fn object(metainfo: &Metainfo) -> Value {
 }
 
 fn print(metainfo: &Metainfo) {
-    let line = |name: &str, text: &str| outln!("{:<12}{}", format!("{name}:"), plain(text));
+    let line = |name: &str, text: &dyn fmt::Display| {
+        outln!("{:<12}{}", format!("{name}:"), plain(&text.to_string()));
+    };
     line("name", &metainfo.name);
-    line("info-hash", &metainfo.info_hash.to_string());
+    line("info-hash", &metainfo.info_hash);
     if let Some(hash) = metainfo.info_hash_v2 {
         line("version 2", &hex(hash));
     }
     let length = content_length(metainfo);
-    line(
-        "size",
-        &format!("{} ({length} bytes)", format::bytes(length)),
-    );
-    let piece_length = format::bytes(metainfo.pieces.length.into());
-    line(
-        "pieces",
-        &format!("{} of {piece_length}", metainfo.pieces.count()),
-    );
+    let size = format::bytes(length);
+    line("size", &format_args!("{size} ({length} bytes)"));
+    let (pieces, length) = (metainfo.pieces.count(), metainfo.pieces.length);
+    let length = format::bytes(length.into());
+    line("pieces", &format_args!("{pieces} of {length}"));
     if metainfo.private {
-        line("private", "yes: peers come from the trackers alone");
+        line("private", &"yes: peers come from the trackers alone");
     }
     for (name, text) in [
         ("source", &metainfo.source),
@@ -102,23 +101,21 @@ fn print(metainfo: &Metainfo) {
 }
 
 fn print_file(file: &File) {
+    let (length, path) = (format::bytes(file.length), file.path.display().to_string());
     let original = file.original.as_ref();
+    let original = original.map(|name| format!(" (listed as {})", plain(name)));
     outln!(
-        "  {:>12}  {}{}",
-        format::bytes(file.length),
-        plain(&file.path.display().to_string()),
-        original.map_or(String::new(), |it| format!(" (listed as {})", plain(it))),
+        "  {length:>12}  {}{}",
+        plain(&path),
+        original.unwrap_or_default()
     );
 }
 
 fn print_link(link: &Link) {
     let path = plain(&link.path.display().to_string());
     match &link.target {
-        Some(target) => outln!("  {:>12}  {path} -> {}", "link", target.display()),
-        None => outln!(
-            "  {:>12}  {path} (not made: its target is not in the torrent)",
-            "link"
-        ),
+        Some(target) => outln!("          link  {path} -> {}", target.display()),
+        None => outln!("          link  {path} (not made: its target is not in the torrent)"),
     }
 }
 
