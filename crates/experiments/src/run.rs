@@ -57,14 +57,12 @@ pub(crate) async fn run(
     let downloads = variant.downloads.iter();
     let downloads = downloads.map(|download| fetch(stage, download, load, folder, show));
     let cross = window.iter().flat_map(|window| {
-        variant
-            .cross
-            .iter()
-            .map(move |&(interface, rate)| async move {
-                tokio::time::sleep(Duration::from_secs_f64(window.from)).await;
-                let time = Duration::from_secs_f64(window.to - window.from);
-                stage.cross_traffic(interface, rate, time).await
-            })
+        let sources = variant.cross.iter();
+        sources.map(move |&(interface, rate)| async move {
+            tokio::time::sleep(Duration::from_secs_f64(window.from)).await;
+            let time = Duration::from_secs_f64(window.to - window.from);
+            stage.cross_traffic(interface, rate, time).await
+        })
     });
     let (fetched, _) = tokio::try_join!(try_join_all(downloads), try_join_all(cross))?;
     let (reports, identical): (Vec<_>, Vec<_>) = fetched.into_iter().unzip();
@@ -80,13 +78,9 @@ async fn fetch(
     folder: &Path,
     show: bool,
 ) -> Result<(TransferReport, bool), ExperimentError> {
-    let into = tempfile::Builder::new()
-        .prefix("get-")
-        .tempdir_in(folder)
-        .during("making a folder for the download")?;
-    let report = stage
-        .get(download, &load.torrent, into.path(), show)
-        .await?;
+    let into = tempfile::tempdir_in(folder).during("making a folder for the download")?;
+    let report = stage.get(download, &load.torrent, into.path(), show);
+    let report = report.await?;
     let identical = load.content.matches(&into.path().join(&report.name))?;
     Ok((report, identical))
 }

@@ -28,13 +28,15 @@ pub enum Command {
     /// Show the border routers on a path, and the round-trip time to each
     Traceroute(traceroute::TracerouteArgs),
     /// Make and show .torrent files
-    Torrent(torrent::TorrentArgs),
+    #[command(subcommand)]
+    Torrent(torrent::TorrentCommand),
     /// Serve a file or folder to others
     Seed(seed::SeedArgs),
     /// Download a torrent, over several paths at once
     Get(get::GetArgs),
     /// Run a SCION network on this machine
-    Lab(lab::LabArgs),
+    #[command(subcommand)]
+    Lab(lab::LabCommand),
     /// Show multipath at work: network, seeder and downloads in one go
     Demo(demo::DemoArgs),
     /// Repeat the papers' experiments
@@ -42,16 +44,18 @@ pub enum Command {
     /// Compute how many leechers share a network, without bringing it up
     Simulate(simulate::SimulateArgs),
     /// Run the border router of an AS
-    Router(service::RouterArgs),
+    #[command(subcommand)]
+    Router(service::RouterCommand),
     /// Run the control service and daemon of an AS
-    Control(service::ControlArgs),
+    #[command(subcommand)]
+    Control(service::ControlCommand),
     /// Print a script by which a shell completes hawser's commands
     Completions(man::CompletionsArgs),
     /// Print the manual page, or write one for each command
     Man(man::ManArgs),
     /// Processes that hawser starts for itself
-    #[command(hide = true)]
-    Internal(service::InternalArgs),
+    #[command(hide = true, subcommand)]
+    Internal(service::InternalCommand),
 }
 
 impl Cli {
@@ -76,18 +80,18 @@ impl Command {
             Self::Paths(args) => paths::run(args).map_err(Failure::like_scion),
             Self::Ping(args) => ping::run(args).map_err(Failure::like_scion),
             Self::Traceroute(args) => traceroute::run(args).map_err(Failure::like_scion),
-            Self::Torrent(args) => torrent::run(args).map(done),
+            Self::Torrent(command) => torrent::run(command).map(done),
             Self::Seed(args) => seed::run(args).map(done),
             Self::Get(args) => get::run(args).map(done),
-            Self::Lab(args) => lab::run(args),
+            Self::Lab(command) => lab::run(command),
             Self::Demo(args) => demo::run(args).map(done),
             Self::Bench(args) => bench::run(args).map(done),
             Self::Simulate(args) => simulate::run(args).map(done),
-            Self::Router(args) => service::router(args).map(done),
-            Self::Control(args) => service::control(args).map(done),
+            Self::Router(command) => service::router(command).map(done),
+            Self::Control(command) => service::control(command).map(done),
             Self::Completions(args) => man::completions(args, Cli::command()).map(done),
             Self::Man(args) => man::run(args, Cli::command()).map(done),
-            Self::Internal(args) => Ok(service::internal(args)),
+            Self::Internal(command) => Ok(service::internal(command)),
         }
     }
 }

@@ -18,14 +18,8 @@ use hawser_lab::Lab;
 use self::name::LabName;
 use crate::failure::Failure;
 
-#[derive(clap::Args)]
-pub struct LabArgs {
-    #[command(subcommand)]
-    command: LabCommand,
-}
-
 #[derive(Subcommand)]
-enum LabCommand {
+pub enum LabCommand {
     /// Bring a network up
     Up(up::UpArgs),
     /// Show the processes and links of a network
@@ -43,10 +37,8 @@ enum LabCommand {
     /// Write the network as it is now to a .topo file
     Save(save::SaveArgs),
     /// Change links
-    Link {
-        #[command(subcommand)]
-        command: LinkCommand,
-    },
+    #[command(subcommand)]
+    Link(LinkCommand),
     /// End services of an AS and start them again
     Restart(change::RestartArgs),
     /// List the labs that run
@@ -63,24 +55,21 @@ enum LabCommand {
 }
 
 #[derive(Subcommand)]
-enum LinkCommand {
+pub enum LinkCommand {
     /// Change the properties of a link, in both directions
     Set(change::LinkArgs),
 }
 
 /// Runs `hawser lab`.
-pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
+pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
+    use LabCommand::{Capture, Exec, Shell};
     // Commands that enter an AS must be quick, and have one thread.
-    let enters = matches!(
-        args.command,
-        LabCommand::Exec(_) | LabCommand::Shell(_) | LabCommand::Capture(_)
-    );
-    if !enters {
+    if !matches!(command, Exec(_) | Shell(_) | Capture(_)) {
         // What killed commands left.
         Lab::sweep()?;
         hawser_experiments::sweep();
     }
-    match args.command {
+    match command {
         LabCommand::Up(args) => up::run(args)?,
         LabCommand::Status(args) => return status::run(&args),
         LabCommand::Exec(args) => return enter::exec(args),
@@ -89,10 +78,7 @@ pub fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         LabCommand::Capture(args) => capture::run(&args)?,
         LabCommand::Graph(args) => graph::run(&args)?,
         LabCommand::Save(args) => save::run(&args)?,
-        LabCommand::Link { command } => {
-            let LinkCommand::Set(args) = command;
-            change::link(args)?;
-        }
+        LabCommand::Link(LinkCommand::Set(args)) => change::link(args)?,
         LabCommand::Restart(args) => change::restart(args)?,
         LabCommand::List { json } => status::list(json)?,
         LabCommand::Down { lab } => lab.open()?.down()?,

@@ -18,12 +18,6 @@ use super::{files, process};
 use crate::failure::Failure;
 use crate::out::errln;
 
-#[derive(clap::Args)]
-pub struct RouterArgs {
-    #[command(subcommand)]
-    pub command: RouterCommand,
-}
-
 #[derive(Subcommand)]
 pub enum RouterCommand {
     /// Run until SIGINT or SIGTERM
@@ -34,12 +28,6 @@ pub enum RouterCommand {
         #[arg(long, value_name = "NAME")]
         id: Option<String>,
     },
-}
-
-#[derive(clap::Args)]
-pub struct ControlArgs {
-    #[command(subcommand)]
-    pub command: ControlCommand,
 }
 
 #[derive(Subcommand)]
@@ -57,12 +45,6 @@ pub enum ControlCommand {
     },
 }
 
-#[derive(clap::Args)]
-pub struct InternalArgs {
-    #[command(subcommand)]
-    pub command: InternalCommand,
-}
-
 #[derive(Subcommand)]
 pub enum InternalCommand {
     /// Holds the namespaces of a lab
@@ -77,8 +59,8 @@ pub enum InternalCommand {
 }
 
 /// Runs `hawser router run`.
-pub fn router(args: RouterArgs) -> Result<(), Failure> {
-    let RouterCommand::Run { dir, id } = args.command;
+pub fn router(command: RouterCommand) -> Result<(), Failure> {
+    let RouterCommand::Run { dir, id } = command;
     files::check_input(&dir)?;
     let router = Router::open(&AsDir::new(dir), id.as_deref())?;
     startup::forget();
@@ -86,12 +68,12 @@ pub fn router(args: RouterArgs) -> Result<(), Failure> {
 }
 
 /// Runs `hawser control run`.
-pub fn control(args: ControlArgs) -> Result<(), Failure> {
+pub fn control(command: ControlCommand) -> Result<(), Failure> {
     let ControlCommand::Run {
         dir,
         no_echo,
         segment_lifetime,
-    } = args.command;
+    } = command;
     files::check_input(&dir)?;
     let dir = AsDir::new(dir);
     process::small_runtime()?.block_on(async {
@@ -129,8 +111,8 @@ fn any_host(topology: &AsTopology) -> IpAddr {
 }
 
 /// Runs `hawser internal`.
-pub fn internal(args: InternalArgs) -> ExitCode {
-    match args.command {
+pub fn internal(command: InternalCommand) -> ExitCode {
+    match command {
         InternalCommand::LabSupervisor { dir } => {
             let code = hawser_lab::supervise(&dir);
             // The folders of the session that the lab ended with, if it was killed.

@@ -15,12 +15,6 @@ use crate::out::outln;
 use crate::output::Output;
 use crate::screen::Work;
 
-#[derive(clap::Args)]
-pub struct TorrentArgs {
-    #[command(subcommand)]
-    pub command: TorrentCommand,
-}
-
 #[derive(Subcommand)]
 pub enum TorrentCommand {
     /// Make a .torrent file of a file or folder
@@ -105,8 +99,8 @@ fn url(text: &str, schemes: &[&str], example: &str) -> Result<String, String> {
 }
 
 /// Runs `hawser torrent`.
-pub fn run(args: TorrentArgs) -> Result<(), Failure> {
-    match args.command {
+pub fn run(command: TorrentCommand) -> Result<(), Failure> {
+    match command {
         TorrentCommand::Create(args) => create(args),
         TorrentCommand::Show { file, json } => show::run(&file, json),
     }
