@@ -179,11 +179,9 @@ pub fn inode_of(pid: i32, kind: Kind) -> Option<u64> {
 /// # Errors
 /// When the kernel does not tell its cookie.
 pub fn own_net() -> io::Result<Option<NetNsId>> {
-    let Some(inode) = inode_of(own_pid(), Kind::Net) else {
-        return Ok(None);
-    };
-    let cookie = cookie()?;
-    Ok(Some(NetNsId { inode, cookie }))
+    let inode = inode_of(own_pid(), Kind::Net);
+    let id = inode.map(|inode| cookie().map(|cookie| NetNsId { inode, cookie }));
+    id.transpose()
 }
 
 /// The cookie of the calling thread's network namespace.

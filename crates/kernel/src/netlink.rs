@@ -7,6 +7,7 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
@@ -65,15 +66,11 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::Socket`].
     pub fn open() -> Result<Self, NetlinkError> {
-        let open = || {
-            let flags = SocketFlags::CLOEXEC;
-            let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-            // Port 0 is the kernel. Connected, the socket takes nothing from any other process.
-            connect(&socket, &SocketAddrNetlink::new(0, 0))?;
-            Ok(socket)
-        };
-        let socket =
-            open().map_err(|error: rustix::io::Errno| NetlinkError::Socket(error.into()))?;
+        let failed = |error: Errno| NetlinkError::Socket(error.into());
+        let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
+        let socket = socket_with(AddressFamily::NETLINK, kind, flags, None).map_err(failed)?;
+        // Port 0 is the kernel. Connected, the socket takes nothing from any other process.
+        connect(&socket, &SocketAddrNetlink::new(0, 0)).map_err(failed)?;
         Ok(Self {
             socket,
             sequence: 0,

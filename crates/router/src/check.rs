@@ -98,25 +98,21 @@ impl Forwarder {
             return refuse_field(Reason::InvalidSource, parameter::INVALID_SOURCE, SRC_AS);
         }
         if !destined {
-            return refuse_field(
-                Reason::InvalidDestination,
-                parameter::INVALID_DESTINATION,
-                DST_AS,
-            );
+            let code = parameter::INVALID_DESTINATION;
+            return refuse_field(Reason::InvalidDestination, code, DST_AS);
         }
-        if from_here {
-            match header.src_host(packet) {
-                Ok(Host::Ip(IpAddr::V6(ip))) if ip.to_ipv4_mapped().is_some() => {}
-                Ok(_) => return Ok(()),
-                Err(_) => {}
-            }
-            return refuse_field(
-                Reason::InvalidSource,
-                parameter::INVALID_SOURCE,
-                header.src_host_at(),
-            );
+        if !from_here {
+            return Ok(());
         }
-        Ok(())
+        let possible = match header.src_host(packet) {
+            Ok(Host::Ip(IpAddr::V6(ip))) => ip.to_ipv4_mapped().is_none(),
+            host => host.is_ok(),
+        };
+        if possible {
+            return Ok(());
+        }
+        let at = header.src_host_at();
+        refuse_field(Reason::InvalidSource, parameter::INVALID_SOURCE, at)
     }
 
     /// Checks the MAC of a hop field.

@@ -51,11 +51,10 @@ pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Ste
                 Ok(SocketAddr::new(ip, ENDHOST_PORT))
             }
         }
-        _ => refuse_field(
-            Reason::InvalidDestination,
-            parameter::INVALID_DESTINATION,
-            DST_HOST,
-        ),
+        _ => {
+            let code = parameter::INVALID_DESTINATION;
+            refuse_field(Reason::InvalidDestination, code, DST_HOST)
+        }
     }
 }
 

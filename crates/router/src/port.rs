@@ -2,18 +2,17 @@
 
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
-use std::ops::Range;
 use std::time::Instant;
 
 use hawser_topology::{LinkState, Shape};
 
 use crate::budget::TokenBucket;
-use crate::emulate::Emulator;
+use crate::emulate::{Emulator, packets_in};
 use crate::io::{SLOTS, largest_payload};
 use crate::live::InterfaceCounters;
 use crate::reason::{Drops, Reason};
 use crate::run::{MAX_BYTES, Run};
-use crate::transmit::{Batch, NoRoute, transmit, transmit_bfd};
+use crate::transmit::{NoRoute, transmit, transmit_bfd};
 
 /// SCMP errors to one interface: enough to inform every sender within milliseconds, too few to
 /// amplify a flood.
@@ -46,7 +45,7 @@ pub(crate) struct Port {
     /// When a packet other than BFD last came in.
     pub last_arrival: Option<Instant>,
     /// Most bytes of one send.
-    cap: usize,
+    pub cap: usize,
     /// The MTU that is announced to the neighbour.
     announced: u16,
 }
@@ -123,13 +122,7 @@ impl Port {
         }
     }
 
-    /// Adds the packet at `range` of the inbox to those sent next, if it fits.
-    #[inline]
-    pub fn add(&mut self, to: Option<SocketAddr>, range: Range<usize>) -> bool {
-        self.run.add(to, range, self.cap)
-    }
-
-    /// Sends what [`add`](Self::add) gathered, or holds it for the link's delay. The caller must
+    /// Sends what the run has gathered, or holds it for the link's delay. The caller must
     /// clear the run.
     pub fn send_run(
         &mut self,
@@ -153,13 +146,9 @@ impl Port {
         for (slice, part) in parts.iter_mut().zip(&self.run.parts) {
             *slice = IoSlice::new(&data[part.clone()]);
         }
-        let batch = Batch {
-            parts: &parts[..count],
-            segment: self.run.segment,
-            bytes: self.run.bytes,
-            to: self.run.to,
-        };
-        transmit(&self.socket, &batch, &mut self.counters, drops)
+        let (parts, run) = (&parts[..count], &self.run);
+        let counters = &mut self.counters;
+        transmit(&self.socket, parts, run.segment, run.to, counters, drops)
     }
 
     /// Sends one packet, or holds it for the link's delay.
@@ -212,16 +201,10 @@ impl Port {
     }
 
     fn send_now(&mut self, data: &[u8], segment: usize, to: Option<SocketAddr>, drops: &mut Drops) {
-        let batch = Batch {
-            parts: &[IoSlice::new(data)],
-            segment,
-            bytes: data.len(),
-            to,
-        };
-        if !self.is_connected()
-            || transmit(&self.socket, &batch, &mut self.counters, drops).is_err()
-        {
-            drops.add(Reason::Unreachable, batch.packets());
+        let (parts, connected) = ([IoSlice::new(data)], self.is_connected());
+        let counters = &mut self.counters;
+        if !connected || transmit(&self.socket, &parts, segment, to, counters, drops).is_err() {
+            drops.add(Reason::Unreachable, packets_in(data.len(), segment));
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Why packets were not passed on, and how many.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use hawser_packet::Malformed;
 
@@ -99,12 +98,6 @@ impl From<Malformed> for Reason {
             Malformed::Version(_) => Self::UnknownVersion,
             _ => Self::Malformed,
         }
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

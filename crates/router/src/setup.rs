@@ -108,25 +108,23 @@ impl<'a> Setup<'a> {
     fn ports(&self, seed: u64) -> Result<Vec<Port>, RouterError> {
         let now = Instant::now();
         let mut seeds = fastrand::Rng::with_seed(seed);
-        let internal = (0, self.router.internal_addr, None, u16::MAX);
-        let external = self.router.interfaces.iter();
-        let external = external.map(|(id, link)| {
+        let mut port = |id, local, remote, mtu| {
+            let (socket, pending) = open(local, remote)
+                .map_err(|source| RouterError::Interface { id, local, source })?;
+            if let Some(remote) = pending {
+                tracing::warn!(
+                    interface = id, %remote, "no route to the neighbour: is the link down?"
+                );
+            }
+            let port = Port::new(id, (socket, pending), mtu, seeds.u64(..), now);
+            Ok::<_, RouterError>(port)
+        };
+        let mut ports = vec![port(0, self.router.internal_addr, None, u16::MAX)?];
+        for (id, link) in &self.router.interfaces {
             let LinkAddresses { local, remote } = link.underlay;
-            (*id, local, Some(remote), link.mtu)
-        });
-        std::iter::once(internal)
-            .chain(external)
-            .map(|(id, local, remote, mtu)| {
-                let (socket, pending) = open(local, remote)
-                    .map_err(|source| RouterError::Interface { id, local, source })?;
-                if let Some(remote) = pending {
-                    tracing::warn!(
-                        interface = id, %remote, "no route to the neighbour: is the link down?"
-                    );
-                }
-                Ok(Port::new(id, (socket, pending), mtu, seeds.u64(..), now))
-            })
-            .collect()
+            ports.push(port(*id, local, Some(remote), link.mtu)?);
+        }
+        Ok(ports)
     }
 
     /// The BFD sessions with the AS's other routers, with scionproto's default intervals, and with

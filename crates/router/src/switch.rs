@@ -182,10 +182,11 @@ impl Switch {
         let port = &mut self.ports[to];
         if port.emulator.loses() {
             self.drops.add(Reason::EmulatedLoss, 1);
-        } else if !port.add(address, packet.range.clone()) {
+        } else if !port.run.add(address, packet.range.clone(), port.cap) {
             self.flush(to, packet.port, now);
             // An empty run takes any packet.
-            self.ports[to].add(address, packet.range);
+            let port = &mut self.ports[to];
+            port.run.add(address, packet.range, port.cap);
         }
     }
 

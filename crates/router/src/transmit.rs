@@ -11,43 +11,41 @@ use crate::reason::{Drops, Reason};
 /// The system has no route to where the packets should go.
 pub(crate) struct NoRoute;
 
-/// Packets of `segment` bytes, the last perhaps shorter.
-pub(crate) struct Batch<'a> {
-    pub parts: &'a [IoSlice<'a>],
-    pub segment: usize,
-    pub bytes: usize,
-    /// `None` where the socket is connected.
-    pub to: Option<SocketAddr>,
-}
-
-impl Batch<'_> {
-    pub fn packets(&self) -> u64 {
-        packets_in(self.bytes, self.segment)
-    }
-}
-
-/// Sends a batch, or drops it: a full buffer or a refusal delays no other packets.
+/// Sends the packets of `segment` bytes, the last perhaps shorter, in `parts` to `to`, which is
+/// `None` where the socket is connected; or drops them: a full buffer or a refusal delays no other
+/// packets.
 #[inline]
 pub(crate) fn transmit(
     socket: &UdpSocket,
-    batch: &Batch<'_>,
+    parts: &[IoSlice<'_>],
+    segment: usize,
+    to: Option<SocketAddr>,
     counters: &mut InterfaceCounters,
     drops: &mut Drops,
 ) -> Result<(), NoRoute> {
-    let packets = batch.packets();
-    let segment = (packets > 1).then_some(batch.segment as u16);
-    match send(socket, batch.parts, segment, batch.to) {
+    let bytes = parts.iter().map(|part| part.len()).sum();
+    let packets = packets_in(bytes, segment);
+    let offload = (packets > 1).then_some(segment as u16);
+    match send(socket, parts, offload, to) {
         Ok(()) => {
             counters.tx_packets += packets;
-            counters.tx_bytes += batch.bytes as u64;
+            counters.tx_bytes += bytes as u64;
         }
         Err(error) if error.kind() == ErrorKind::WouldBlock => {
             drops.add(Reason::SendBufferFull, packets);
         }
         Err(error) if io::has_no_route(&error) => return Err(NoRoute),
-        Err(_) if segment.is_some() => one_by_one(socket, batch, counters, drops),
+        // The device has no segmentation offload, or refuses this size.
+        Err(_) if packets > 1 => {
+            for packet in parts.iter().flat_map(|part| part.chunks(segment)) {
+                let (single, segment) = ([IoSlice::new(packet)], packet.len());
+                if transmit(socket, &single, segment, to, counters, drops).is_err() {
+                    drops.add(Reason::SendFailed, 1);
+                }
+            }
+        }
         Err(error) => {
-            tracing::debug!(%error, to = ?batch.to, "cannot send");
+            tracing::debug!(%error, ?to, "cannot send");
             drops.add(Reason::SendFailed, packets);
         }
     }
@@ -77,30 +75,5 @@ fn send(
             io::send(socket, parts, segment, to)
         }
         _ => sent,
-    }
-}
-
-/// For devices without segmentation offload, or that refuse this size.
-#[cold]
-fn one_by_one(
-    socket: &UdpSocket,
-    batch: &Batch<'_>,
-    counters: &mut InterfaceCounters,
-    drops: &mut Drops,
-) {
-    for packet in batch
-        .parts
-        .iter()
-        .flat_map(|part| part.chunks(batch.segment))
-    {
-        let single = Batch {
-            parts: &[IoSlice::new(packet)],
-            segment: packet.len(),
-            bytes: packet.len(),
-            to: batch.to,
-        };
-        if let Err(NoRoute) = transmit(socket, &single, counters, drops) {
-            drops.add(Reason::SendFailed, 1);
-        }
     }
 }

@@ -111,30 +111,27 @@ impl HopField {
     /// The interface the packet comes in by, in direction of travel.
     #[inline]
     pub fn ingress(&self, info: &InfoField) -> u16 {
-        if info.cons_dir {
-            self.cons_ingress
-        } else {
-            self.cons_egress
+        match info.cons_dir {
+            true => self.cons_ingress,
+            false => self.cons_egress,
         }
     }
 
     /// The interface the packet leaves by, in direction of travel.
     #[inline]
     pub fn egress(&self, info: &InfoField) -> u16 {
-        if info.cons_dir {
-            self.cons_egress
-        } else {
-            self.cons_ingress
+        match info.cons_dir {
+            true => self.cons_egress,
+            false => self.cons_ingress,
         }
     }
 
     /// The flag that alerts the router of the ingress interface, in direction of travel.
     #[inline]
     pub(super) fn ingress_flag(info: &InfoField) -> u8 {
-        if info.cons_dir {
-            CONS_INGRESS_ALERT
-        } else {
-            CONS_EGRESS_ALERT
+        match info.cons_dir {
+            true => CONS_INGRESS_ALERT,
+            false => CONS_EGRESS_ALERT,
         }
     }
 

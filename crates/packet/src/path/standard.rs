@@ -99,13 +99,8 @@ impl StandardPath {
     /// Number of the segment that hop `hop` is in.
     #[inline]
     pub fn info_of(&self, hop: usize) -> usize {
-        if hop < self.segments[0] {
-            0
-        } else if hop < self.segments[0] + self.segments[1] {
-            1
-        } else {
-            2
-        }
+        let [first, second, _] = self.segments;
+        usize::from(hop >= first) + usize::from(hop >= first + second)
     }
 
     /// Offset of info field `info` in the packet.
