@@ -56,19 +56,18 @@ impl Folder {
 
     /// Opens a file for reading and writing.
     pub fn open_file(&self, path: &Path) -> Result<File, StoreError> {
-        let file = self.open(path, FILE);
-        Ok(file
-            .map_err(|errno| self.error("open", path, errno))?
-            .into())
+        self.open_as(path, FILE)
     }
 
     /// The same; the file, and the folders that it is in, are created if they do not exist.
     pub fn create_file(&self, path: &Path) -> Result<File, StoreError> {
         self.create_parent(path)?;
-        let file = self.open(path, FILE | OFlags::CREATE);
-        Ok(file
-            .map_err(|errno| self.error("open", path, errno))?
-            .into())
+        self.open_as(path, FILE | OFlags::CREATE)
+    }
+
+    fn open_as(&self, path: &Path, flags: OFlags) -> Result<File, StoreError> {
+        let file = self.open(path, flags).map(File::from);
+        file.map_err(|errno| self.error("open", path, errno))
     }
 
     /// Makes a symbolic link; its target is relative to the folder that it is in. One that exists
@@ -96,10 +95,11 @@ impl Folder {
 
     /// What is known of the file at `path`; `None` if it does not exist. Changes nothing.
     pub fn metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {
-        let found = match self.open(path, OFlags::PATH | OFlags::CLOEXEC) {
-            Ok(found) => File::from(found),
-            Err(Errno::NOENT) => return self.refuse_dangling_link(path).map(|()| None),
-            Err(errno) => return Err(self.error("open", path, errno)),
+        let found = match self.open_as(path, OFlags::PATH | OFlags::CLOEXEC) {
+            Err(error) if error.is_not_found() => {
+                return self.refuse_dangling_link(path).map(|()| None);
+            }
+            found => found?,
         };
         let metadata = found.metadata();
         metadata

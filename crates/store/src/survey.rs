@@ -28,7 +28,14 @@ impl Survey {
         let mut found: Vec<u64> = entries.iter().map(|entry| entry.length).collect();
         let mut is_empty = true;
         for (index, _) in files.layout().on_disk() {
-            found[index] = length_of(files, index)?;
+            found[index] = match files.open(index) {
+                Err(error) if error.is_not_found() => 0,
+                file => {
+                    let metadata = file?.metadata();
+                    let failed = |error| StoreError::io("look at", &files.path_of(index), error);
+                    metadata.map_err(failed)?.len()
+                }
+            };
             is_empty &= found[index] == 0;
         }
         Ok(Self { found, is_empty })
@@ -74,10 +81,15 @@ impl Survey {
         let mut without_marks = None;
         for (index, _) in files.layout().on_disk() {
             let at_risk = self.found[index] > 0 && overwritten[index] && !own[index];
-            if !at_risk || !has_data(files, index)? {
+            if !at_risk {
                 continue;
             }
-            let is_own = match mark.is_on(&files.open(index)?).or(without_marks) {
+            let file = files.open(index)?;
+            // All of it is a hole. A file system that cannot tell has no holes.
+            if rustix::fs::seek(&file, SeekFrom::Data(0)) == Err(Errno::NXIO) {
+                continue;
+            }
+            let is_own = match mark.is_on(&file).or(without_marks) {
                 Some(is_own) => is_own,
                 None => *without_marks.insert(self.is_unfinished(files)?),
             };
@@ -103,23 +115,6 @@ impl Survey {
         }
         Ok(holes)
     }
-}
-
-/// The length of an entry's file, 0 if there is none.
-fn length_of(files: &Files, entry: usize) -> Result<u64, StoreError> {
-    let file = match files.open(entry) {
-        Err(error) if error.is_not_found() => return Ok(0),
-        file => file?,
-    };
-    let failed = |error| StoreError::io("look at", &files.path_of(entry), error);
-    Ok(file.metadata().map_err(failed)?.len())
-}
-
-/// Whether a file is more than a hole.
-fn has_data(files: &Files, entry: usize) -> Result<bool, StoreError> {
-    let file = files.open(entry)?;
-    // A file system that cannot tell has no holes.
-    Ok(rustix::fs::seek(&file, SeekFrom::Data(0)) != Err(Errno::NXIO))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Target {
         let files = Files::writable(self.root, self.layout, mark, self.overwrite)?;
         let files = Arc::new(files);
         // Before verifying, which may take long, but without creating anything yet.
-        let lock = Lock::acquire(&files, false)?;
+        let mut lock = Lock::acquire(&files, false)?;
         let survey = Survey::of(&files)?;
         let mut verified = vec![false; ranges.count() as usize];
         if !survey.is_empty {
@@ -76,10 +76,9 @@ impl Target {
                 survey.refuse_foreign(&files, ranges, |index| verified[index as usize])?;
             }
         }
-        let lock = match lock {
-            Some(lock) => Some(lock),
-            None => Lock::acquire(&files, true)?,
-        };
+        if lock.is_none() {
+            lock = Lock::acquire(&files, true)?;
+        }
         let verified: Vec<u32> = (0..ranges.count())
             .filter(|index| verified[*index as usize])
             .collect();

@@ -230,17 +230,13 @@ impl<R: Ranges> Watch<R> {
         error: Option<&StoreError>,
     ) -> Option<String> {
         let expected = self.files.layout().entries[entry].length;
-        match stamp {
-            Some(Stamp { length, .. }) if length != expected => {
-                let wrong = StoreError::WrongLength {
-                    path: self.files.path_of(entry),
-                    found: length,
-                    expected,
-                };
-                Some(wrong.to_string())
-            }
-            _ => error.map(StoreError::to_string),
-        }
+        let wrong = stamp.filter(|stamp| stamp.length != expected);
+        let wrong = wrong.map(|stamp| StoreError::WrongLength {
+            path: self.files.path_of(entry),
+            found: stamp.length,
+            expected,
+        });
+        Some(wrong.as_ref().or(error)?.to_string())
     }
 
     /// Reports the files of which more or less is withdrawn than last reported.

@@ -36,16 +36,8 @@ impl Bitfield {
     /// Decodes a bitfield; `None` if its length is wrong or a spare bit is set.
     pub fn from_wire(bytes: &[u8], len: u32) -> Option<Self> {
         let spare = (bytes.len() * 8).checked_sub(len as usize)?;
-        if bytes.len() != Self::byte_len(len) {
-            return None;
-        }
-        if bytes
-            .last()
-            .is_some_and(|last| last & ((1u16 << spare) - 1) as u8 != 0)
-        {
-            return None;
-        }
-        Some(Self {
+        let last = bytes.last().copied().unwrap_or_default();
+        (spare < 8 && last.trailing_zeros() as usize >= spare).then(|| Self {
             bytes: bytes.to_vec(),
             len,
             ones: bytes.iter().map(|byte| byte.count_ones()).sum(),

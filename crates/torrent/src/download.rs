@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hawser_store::{Resumed, StoreError, Target};
+use hawser_store::{Resumed, Target};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -214,38 +214,30 @@ async fn prepare(
     stop: &CancellationToken,
 ) -> Result<Resumed, DownloadError> {
     let (metainfo, sender, stop) = (Arc::clone(metainfo), progress.clone(), stop.clone());
+    let verify = move || {
+        let (mut checked, mut verified, mut reported) = (0, 0, Instant::now());
+        target.resume(&*metainfo, |piece, is_right| {
+            let size = u64::from(metainfo.pieces.size(piece));
+            checked += size;
+            if is_right {
+                verified += size;
+            }
+            if reported.elapsed() >= EVERY {
+                reported = Instant::now();
+                sender.send_modify(|progress| {
+                    progress.checked_bytes = checked;
+                    progress.verified_bytes = verified;
+                    progress.resumed_bytes = verified;
+                });
+            }
+            !stop.is_cancelled()
+        })
+    };
     // Also waited for when stopped: nothing may touch the files after the end.
-    let work = tokio::task::spawn_blocking(move || verify(&metainfo, target, &sender, &stop));
-    let prepared = match work.await {
+    let prepared = match tokio::task::spawn_blocking(verify).await {
         Ok(Ok(resumed)) => resumed.ok_or(DownloadError::Stopped),
         Ok(Err(error)) => Err(error.into()),
         Err(error) => Err(error.into()),
     };
     prepared.inspect_err(|_| progress.send_modify(|progress| progress.phase = Phase::Stopped))
-}
-
-/// The same on this thread; `None` if it is stopped.
-fn verify(
-    metainfo: &Metainfo,
-    target: Target,
-    progress: &watch::Sender<Progress>,
-    stop: &CancellationToken,
-) -> Result<Option<Resumed>, StoreError> {
-    let (mut checked, mut verified, mut reported) = (0, 0, Instant::now());
-    target.resume(metainfo, |piece, is_right| {
-        let size = u64::from(metainfo.pieces.size(piece));
-        checked += size;
-        if is_right {
-            verified += size;
-        }
-        if reported.elapsed() >= EVERY {
-            reported = Instant::now();
-            progress.send_modify(|progress| {
-                progress.checked_bytes = checked;
-                progress.verified_bytes = verified;
-                progress.resumed_bytes = verified;
-            });
-        }
-        !stop.is_cancelled()
-    })
 }

@@ -16,10 +16,8 @@ impl SeedLimits {
     /// The limit that is reached when `uploaded` of `total` bytes were sent and `elapsed` has
     /// passed since the last piece was verified.
     pub(crate) fn reached(&self, uploaded: u64, total: u64, elapsed: Duration) -> Option<SeedEnd> {
-        if self
-            .ratio
-            .is_some_and(|ratio| uploaded as f64 >= ratio * total as f64)
-        {
+        let enough = |ratio| uploaded as f64 >= ratio * total as f64;
+        if self.ratio.is_some_and(enough) {
             return Some(SeedEnd::Ratio);
         }
         let late = self.time.is_some_and(|time| elapsed >= time);

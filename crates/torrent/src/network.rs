@@ -14,7 +14,7 @@ use crate::tcp::{Listener, TcpConnection};
 use crate::transport::{Connection, Offers, Transport};
 
 /// How peers are reached, and where they connect to. Cloning shares it.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Network {
     scion: Option<(Endpoint, Endhost)>,
     listener: Option<Arc<Listener>>,
@@ -32,10 +32,7 @@ impl Network {
 
     /// Reaches IP peers only. No peer can connect.
     pub fn ip() -> Self {
-        Self {
-            scion: None,
-            listener: None,
-        }
+        Self::default()
     }
 
     /// Lets IP peers connect to `listener`.
