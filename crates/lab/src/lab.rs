@@ -52,7 +52,7 @@ impl Lab {
     /// The lab of that name, whether it still runs or has to be cleared away.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no lab of that name.
     pub fn open(name: &str) -> Result<Self, OpenError> {
         let root = Root::find();
         let dir = LabDir::new(root.lab(name)?);

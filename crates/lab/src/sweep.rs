@@ -7,8 +7,9 @@ use crate::place::{PlaceError, Root};
 
 impl Lab {
     /// Clears away what is left of this user's labs whose owner ([`Options::owner`]) and supervisor
-    /// have ended, and of those whose `up` or `down` was killed before there was a supervisor, or
-    /// after. Labs that run, come up or go down are not touched, nor those without an owner.
+    /// have ended, of those whose `up` was killed before it had started the supervisor, and of those
+    /// whose removal was interrupted. Labs that run, come up or go down are not touched, nor those
+    /// without an owner.
     ///
     /// # Errors
     /// When the folder of all labs cannot be read.
