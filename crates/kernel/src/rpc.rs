@@ -43,7 +43,7 @@ pub enum RpcError {
     /// The connection broke, or no reply came in time.
     #[error("the {} at {} did not answer: {}", .0.service, .0.socket.display(), .0.source)]
     Broken(Failure),
-    /// The reply is none that the caller understands.
+    /// The reply is not one that the caller understands.
     #[error(
         "the {} at {} sent an invalid reply ({}): is it of another version of hawser?",
         .0.service, .0.socket.display(), .0.source

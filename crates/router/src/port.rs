@@ -11,7 +11,7 @@ use crate::emulate::{Emulator, packets_in};
 use crate::io::{SLOTS, largest_payload};
 use crate::live::InterfaceCounters;
 use crate::reason::{Drops, Reason};
-use crate::run::{MAX_BYTES, Run};
+use crate::run::{MAX_BYTES, MAX_PACKETS, Run};
 use crate::transmit::{NoRoute, transmit, transmit_bfd};
 
 /// SCMP errors to one interface: enough to inform every sender within milliseconds, too few to
@@ -21,9 +21,6 @@ const ERRORS_AT_ONCE: u32 = 100;
 /// SCMP replies to one interface.
 const REPLIES_PER_SECOND: u32 = 10_000;
 const REPLIES_AT_ONCE: u32 = 1000;
-
-/// Most parts of one send; a run has no more packets.
-const MAX_PARTS: usize = 64;
 
 /// An interface.
 pub(crate) struct Port {
@@ -141,7 +138,7 @@ impl Port {
             self.hold(now, self.run.segment, copy, drops);
             return Ok(());
         }
-        let mut parts = [IoSlice::new(&[]); MAX_PARTS];
+        let mut parts = [IoSlice::new(&[]); MAX_PACKETS];
         let count = self.run.parts.len();
         for (slice, part) in parts.iter_mut().zip(&self.run.parts) {
             *slice = IoSlice::new(&data[part.clone()]);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 
 /// Most segments the kernel cuts one send into (UDP_MAX_SEGMENTS; 128 since Linux 6.9).
-const MAX_PACKETS: usize = 64;
+pub(crate) const MAX_PACKETS: usize = 64;
 /// Most bytes of one send: an IPv4 datagram's largest payload.
 pub(crate) const MAX_BYTES: usize = 65507;
 

@@ -38,7 +38,7 @@ impl Server {
         })
     }
 
-    /// What to wait for. A caller who does not take a reply is not read on.
+    /// What to wait for. From a caller that does not take its reply, nothing more is read.
     pub fn descriptors(&self) -> impl Iterator<Item = libc::pollfd> {
         let listener = (self.callers.len() < MAX_CALLERS)
             .then(|| entry(self.listener.as_raw_fd(), libc::POLLIN));

@@ -36,12 +36,8 @@ impl Inbox {
     pub fn new() -> Self {
         Self {
             data: vec![0; SLOTS * SLOT],
-            slots: [Slot {
-                length: 0,
-                stride: 0,
-                // SAFETY: plain data, for which all zeros is a value.
-                from: unsafe { std::mem::zeroed() },
-            }; SLOTS],
+            // SAFETY: plain data, for which all zeros is a value.
+            slots: unsafe { std::mem::zeroed() },
         }
     }
 
