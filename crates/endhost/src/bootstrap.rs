@@ -90,8 +90,8 @@ struct Environment<'a> {
 }
 
 impl Endhost {
-    /// Joins the network by the first means that [`Bootstrap`] lists, and keeps paths fresh from now
-    /// on. Must be called inside a tokio runtime.
+    /// Joins the network by the first means that [`Bootstrap`] lists, and keeps paths fresh from
+    /// now on. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// [`BootstrapError`] when there is none, or what was named cannot be used.

@@ -116,9 +116,9 @@ impl Endhost {
         receiver
     }
 
-    /// Withholds every path that `outage` cuts until it is offered again a second from now or later,
-    /// or [works](Endhost::report_alive). Of an SCMP error, this is to be called only when its quote
-    /// was found to be of a packet that was sent.
+    /// Withholds every path that `outage` cuts until it is offered again a second from now or
+    /// later, or [works](Endhost::report_alive). Of an SCMP error, this is to be called only when
+    /// its quote was found to be of a packet that was sent.
     pub fn report(&self, outage: Outage) {
         self.0.report(outage);
     }

@@ -89,7 +89,8 @@ impl Headers {
         Self::over(local, remote, path.raw(), next_hop)
     }
 
-    /// The headers of an answer to the sender of `packet`, whose port is `port`, through `next_hop`.
+    /// The headers of an answer to the sender of `packet`, whose port is `port`, through
+    /// `next_hop`.
     ///
     /// # Errors
     /// [`HeadersError::NoReply`] when the packet's path cannot be reversed.

@@ -4,8 +4,8 @@
 //! - [`Daemon`]: the SCION daemon of this AS, asked over gRPC.
 //! - [`Endhost`]: the paths to other ASes, kept fresh, without those that lead over dead links.
 //! - [`lanes`]: paths in use by a socket, each kept fresh and with an end.
-//! - [`requests`] for [`ping`] and [`traceroute`], and [`probe`]: whether a host answers, over which
-//!   routers, and which paths work.
+//! - [`requests`] for [`ping`] and [`traceroute`], and [`probe`]: whether a host answers, over
+//!   which routers, and which paths work.
 
 mod bootstrap;
 mod clock;

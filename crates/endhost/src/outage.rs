@@ -75,8 +75,8 @@ impl Outage {
         }
     }
 
-    /// Whether this may cut a path from `src` to `dst` over interfaces with these `ids`, in order of
-    /// travel, whose ASes between are unknown.
+    /// Whether this may cut a path from `src` to `dst` over interfaces with these `ids`, in order
+    /// of travel, whose ASes between are unknown.
     pub fn may_cut(&self, src: IsdAsn, dst: IsdAsn, ids: &[u16]) -> bool {
         let between = match *self {
             Self::Interface(Interface { isd_as, .. }) | Self::Inside { isd_as, .. } => isd_as,

@@ -102,8 +102,8 @@ pub enum RequestError {
 
 impl Requests {
     /// Binds a socket for requests at `local`, or else at this host's address towards `next_hop`:
-    /// [`next_hop`](crate::ping::next_hop) of the path and host to be sent to. Must be called inside
-    /// a tokio runtime.
+    /// [`next_hop`](crate::ping::next_hop) of the path and host to be sent to. Must be called
+    /// inside a tokio runtime.
     ///
     /// # Errors
     /// [`BindError`] when there is no address or port to use.

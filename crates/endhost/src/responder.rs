@@ -23,8 +23,8 @@ pub struct ResponderError {
 }
 
 /// Answers SCMP echo and traceroute requests that arrive at `addr` (port [`PORT`] of the host's
-/// address) until it is dropped. An answer takes the path of its request, back to its sender, and is
-/// no larger, so that nothing is amplified.
+/// address) until it is dropped. An answer takes the path of its request, back to its sender, and
+/// is no larger, so that nothing is amplified.
 ///
 /// # Errors
 /// [`ResponderError`] when `addr` cannot be bound or used.

@@ -89,7 +89,8 @@ impl Socket {
     /// Sends the beginning of `contents` behind `headers`: as many payloads of `segment` bytes (the
     /// last may be shorter) as one call takes. Returns how many bytes of `contents` are sent.
     ///
-    /// `ecn` is the packets' congestion mark (two bits). `scratch` keeps its allocation between calls.
+    /// `ecn` is the packets' congestion mark (two bits). `scratch` keeps its allocation between
+    /// calls.
     ///
     /// # Errors
     /// `WouldBlock` when the socket's buffer is full: wait for [`Socket::writable`]. Every other
@@ -185,8 +186,8 @@ impl Socket {
         self.io.writable().await
     }
 
-    /// Waits for packets and receives as many as are there and fit into `buffer`, whose packets must
-    /// all have been taken.
+    /// Waits for packets and receives as many as are there and fit into `buffer`, whose packets
+    /// must all have been taken.
     ///
     /// One task at a time may wait.
     ///

@@ -30,8 +30,8 @@ pub struct Router {
 }
 
 impl Requests {
-    /// Asks the router at the interface `index` of `path` to `host`, counted from 0, and waits for its
-    /// answer no longer than `timeout`.
+    /// Asks the router at the interface `index` of `path` to `host`, counted from 0, and waits for
+    /// its answer no longer than `timeout`.
     ///
     /// # Errors
     /// [`RequestError`] when none comes.

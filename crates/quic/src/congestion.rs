@@ -2,8 +2,9 @@
 //! additions that make a long path with a short queue as full as any other.
 //!
 //! - Where ASes announce the path's bandwidth, slow start grows gently once the window holds what
-//!   the path carries according to them: doubling past it would fill the queue and lose up to a window of
-//!   packets. An announcement only slows that growth: a false one costs time and nothing else.
+//!   the path carries according to them: doubling past it would fill the queue and lose up to a
+//!   window of packets. An announcement only slows that growth: a false one costs time and nothing
+//!   else.
 //! - Where they announce its latency too, the first window is a part of what the path then holds,
 //!   so that a long path is full some round trips earlier; of a false announcement, 64 packets.
 //! - After a loss the window is cut to what the path holds without its queue, within bounds (the

@@ -115,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection at once. The peer is sent `code`, for programs to act on, and `reason`,
-    /// for people to read. What is not yet delivered is lost.
+    /// Closes the connection at once. The peer is sent `code`, for programs to act on, and
+    /// `reason`, for people to read. What is not yet delivered is lost.
     pub fn close(&self, code: u32, reason: &str) {
         let reason = reason.to_owned();
         self.0.watched.close(CloseReason::Local { code, reason });

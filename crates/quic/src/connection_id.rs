@@ -1,5 +1,5 @@
-//! QUIC's connection ids. An SCMP error counts only if it quotes one in use: they are 64 random bits
-//! here and visible only on the path.
+//! QUIC's connection ids. An SCMP error counts only if it quotes one in use: they are 64 random
+//! bits here and visible only on the path.
 
 use hawser_endhost::lanes::{PacketFormat, TOKEN, Token};
 

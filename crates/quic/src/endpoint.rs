@@ -28,8 +28,8 @@ use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
 /// How long closing waits for the last packets to leave.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Size of QUIC's receive buffers, and the largest that it allows: whatever the kernel hands over in
-/// one piece fits.
+/// Size of QUIC's receive buffers, and the largest that it allows: whatever the kernel hands over
+/// in one piece fits.
 const MAX_PAYLOAD: u16 = 65527;
 
 /// One socket, many connections, in and out. Cloning shares it.
@@ -170,8 +170,8 @@ impl Endpoint {
         self.0.shared.lanes.socket().drops()
     }
 
-    /// Checks that `path` leads to `peer` and takes packets as large as QUIC needs, 1200 bytes after
-    /// all headers (RFC 9000, 14.1).
+    /// Checks that `path` leads to `peer` and takes packets as large as QUIC needs, 1200 bytes
+    /// after all headers (RFC 9000, 14.1).
     ///
     /// # Errors
     /// [`ConnectError::Headers`] and [`ConnectError::MtuTooSmall`], as from [`Endpoint::connect`].

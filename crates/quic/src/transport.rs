@@ -27,8 +27,8 @@ const FIRST_RTT: Duration = Duration::from_millis(100);
 pub struct Config {
     /// The application protocol both sides must name (TLS ALPN); `hawser-bt/1` by default.
     pub alpn: Vec<u8>,
-    /// How long a connection stays open without a packet from the peer; 10 s by default. The shorter
-    /// of both sides' settings counts.
+    /// How long a connection stays open without a packet from the peer; 10 s by default. The
+    /// shorter of both sides' settings counts.
     pub idle_timeout: Duration,
     /// Longest time for setting a connection up; 5 s by default.
     pub handshake_timeout: Duration,

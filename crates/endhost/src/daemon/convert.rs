@@ -67,8 +67,8 @@ pub(super) fn port_range(answer: pb::PortRangeResponse) -> Result<RangeInclusive
     }
 }
 
-/// One path from `src` to `dst`. Lists of metadata without one entry per hop are left out; all other
-/// fields must be valid.
+/// One path from `src` to `dst`. Lists of metadata without one entry per hop are left out; all
+/// other fields must be valid.
 pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, String> {
     if src == dst {
         return Ok(Path::within(src, mtu(path.mtu)?));

@@ -1,5 +1,6 @@
-//! ICMP errors about packets that did not reach the first router: no program listens at its port, or
-//! its host is unreachable. The kernel keeps them in a queue of the socket (ip(7), `IP_RECVERR`).
+//! ICMP errors about packets that did not reach the first router: no program listens at its port,
+//! or its host is unreachable. The kernel keeps them in a queue of the socket (ip(7),
+//! `IP_RECVERR`).
 
 use std::io;
 use std::net::UdpSocket as StdSocket;

@@ -8,7 +8,8 @@ use super::start::SlowStart;
 
 /// Smallest part of the window that a loss leaves: CUBIC's (RFC 9438, 4.6).
 const LEAST_KEPT: f64 = 0.7;
-/// Largest part: H-TCP's (draft-leith-tcp-htcp-06, 3.2), so that flows over one link still converge.
+/// Largest part: H-TCP's (draft-leith-tcp-htcp-06, 3.2), so that flows over one link still
+/// converge.
 const MOST_KEPT: f64 = 0.8;
 /// Smallest part that the loss at the end of slow start leaves: the last doubling may be too much.
 const START_KEPT: f64 = 0.5;
@@ -121,8 +122,8 @@ impl Cubic {
         }
     }
 
-    /// Packets are lost, the last of them sent at `sent`; `persistent` in persistent congestion (RFC
-    /// 9002, 7.6). Returns whether the window was cut: once for all packets in flight.
+    /// Packets are lost, the last of them sent at `sent`; `persistent` in persistent congestion
+    /// (RFC 9002, 7.6). Returns whether the window was cut: once for all packets in flight.
     pub(super) fn lost(&mut self, now: Instant, sent: Instant, persistent: bool) -> bool {
         if self.recovery.is_some_and(|recovery| sent <= recovery) {
             return false;
@@ -148,8 +149,8 @@ impl Cubic {
         true
     }
 
-    /// Window and plateau after the loss that ends slow start. The link carries what was acknowledged
-    /// in the last round; the window may be twice that.
+    /// Window and plateau after the loss that ends slow start. The link carries what was
+    /// acknowledged in the last round; the window may be twice that.
     fn after_start(&self) -> (f64, f64) {
         let rounds = &self.rounds;
         let (Some(rate), Some(min), Some(rtt)) = (rounds.rate(), rounds.min, rounds.smoothed)
