@@ -25,7 +25,7 @@ pub(crate) const ENVIRONMENT: [&str; 2] = ["SCION_DAEMON", "SCION_DAEMON_ADDRESS
 /// A client of the daemon. It connects with the first call, and again after the daemon was
 /// restarted.
 pub struct Daemon {
-    caller: Caller<DaemonServiceClient<HttpClient>>,
+    pub(crate) caller: Caller<DaemonServiceClient<HttpClient>>,
     local: OnceCell<LocalAs>,
 }
 
@@ -50,11 +50,6 @@ impl Daemon {
             caller,
             local: OnceCell::new(),
         })
-    }
-
-    /// The daemon and its address.
-    pub fn service(&self) -> &Service {
-        self.caller.service()
     }
 
     /// The AS this host is in. The daemon is asked once.

@@ -18,7 +18,7 @@ pub struct Headers {
     pub remote: ScionAddr,
     /// The underlay address packets are sent to.
     pub next_hop: SocketAddr,
-    template: Template,
+    pub(crate) template: Template,
 }
 
 /// Why a remote cannot be sent to.
@@ -129,11 +129,6 @@ impl Headers {
     /// The data-plane path, as it leaves this host.
     pub fn path(&self) -> &[u8] {
         self.template.path()
-    }
-
-    /// The path in a packet that [`Headers::scmp`] made.
-    pub(crate) fn path_in<'a>(&self, packet: &'a mut [u8]) -> &'a mut [u8] {
-        self.template.path_in(packet)
     }
 
     /// Whether the packet that `quote` is of went to this remote and over this very path, not over

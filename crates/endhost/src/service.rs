@@ -108,7 +108,7 @@ pub enum SourceError {
 /// A gRPC client (`C`) of a service. It connects with the first call, and again after the service
 /// was restarted.
 pub(crate) struct Caller<C> {
-    service: Service,
+    pub(crate) service: Service,
     make: fn(HttpClient, ClientConfig) -> C,
     config: ClientConfig,
     client: Mutex<C>,
@@ -128,11 +128,6 @@ impl<C: Clone> Caller<C> {
             config,
             client,
         })
-    }
-
-    /// The service.
-    pub(crate) fn service(&self) -> &Service {
-        &self.service
     }
 
     /// The client to make the next call with.

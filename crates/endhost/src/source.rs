@@ -51,7 +51,7 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Daemon(daemon) => daemon.service().fmt(f),
+            Self::Daemon(daemon) => daemon.caller.service.fmt(f),
             Self::Standalone(standalone) => standalone.fmt(f),
         }
     }

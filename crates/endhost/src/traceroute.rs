@@ -72,6 +72,6 @@ pub(crate) fn request(headers: &Headers, crossing: &Crossing, id: u16, sequence:
         },
     };
     let mut packet = headers.scmp(&request.to_bytes());
-    crossing.set_alert(headers.path_in(&mut packet));
+    crossing.set_alert(headers.template.path_in(&mut packet));
     packet
 }

@@ -91,8 +91,8 @@ impl ControlServices {
                 Ok(Some(Err(_))) | Err(_) => {}
                 // All have failed: at least one was asked.
                 Ok(None) => {
-                    let service = self.services[first].lookup.service();
-                    return Err(failed.unwrap_or(SourceError::Unreachable(service.clone())));
+                    let service = self.services[first].lookup.service.clone();
+                    return Err(failed.unwrap_or(SourceError::Unreachable(service)));
                 }
             }
         }
@@ -152,7 +152,7 @@ pub(super) fn read(
 impl fmt::Display for ControlServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let services = self.services.iter();
-        let services = services.map(|server| server.lookup.service().to_string());
+        let services = services.map(|server| server.lookup.service.to_string());
         f.write_str(&services.collect::<Vec<_>>().join(" or "))
     }
 }
