@@ -15,7 +15,7 @@ pub(crate) struct CachedSegment {
     plain: Plain,
     /// As hosts, and the daemon here, read it.
     pub segment: Segment,
-    /// As hosts are sent it. Empty until it is first asked for: signing costs much more than all
+    /// As hosts are sent it. Empty until it is first requested: signing costs much more than all
     /// the rest, and the daemon needs no signatures.
     signed: OnceLock<PathSegment>,
 }

@@ -3,6 +3,7 @@
 //! verified with (`proto.control_plane.v1.TrustMaterialService`).
 
 use connectrpc::{ConnectError, Router};
+use hawser_topology::IsdAsn;
 use hawser_trust::Validity;
 use scion_protobuf::buffa_types::Timestamp;
 use scion_protobuf::proto::control_plane::v1::{
@@ -50,11 +51,11 @@ fn segments(plane: &mut Plane, request: SegmentsRequest) -> Result<SegmentsRespo
 }
 
 fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, ConnectError> {
-    let asked = hawser_topology::IsdAsn::from_u64(request.isd_as);
+    let wanted = IsdAsn::from_u64(request.isd_as);
     let ases = plane.beacons.graph.network.ases.iter();
     let pki = plane.pki.as_mut().ok_or_else(no_pki)?;
     let mut chains = Vec::new();
-    for r#as in ases.filter(|r#as| asked.matches(r#as.isd_as)) {
+    for r#as in ases.filter(|r#as| wanted.matches(r#as.isd_as)) {
         let signer = pki.signer(r#as.isd_as);
         let signer = signer.map_err(|e| ConnectError::internal(e.to_string()))?;
         let chain = signer.chain();
@@ -68,8 +69,8 @@ fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, C
     Ok(ChainsResponse { chains })
 }
 
-/// Whether a request asks for a chain: its key and its validity are those named by the request, as
-/// far as it names any (as in scionproto).
+/// Whether a chain has the key and the validity that a request names, if it names any (as in
+/// scionproto).
 fn fits(request: &ChainsRequest, key_id: &[u8], validity: Validity) -> bool {
     let seconds = |time: &Timestamp| u64::try_from(time.seconds).unwrap_or(0);
     let until = request.at_least_valid_until.as_option().map(seconds);

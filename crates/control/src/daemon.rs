@@ -43,7 +43,7 @@ pub(crate) fn add(router: Router, shared: &Shared) -> Router {
 fn paths(plane: &mut Plane, request: PathsRequest) -> Result<Answer, ConnectError> {
     if request.hidden {
         return Err(ConnectError::unimplemented(
-            "this network has no hidden paths: ask without `hidden`",
+            "this network has no hidden paths: leave out `hidden`",
         ));
     }
     let src = request.source_isd_as.into();
@@ -52,13 +52,13 @@ fn paths(plane: &mut Plane, request: PathsRequest) -> Result<Answer, ConnectErro
 }
 
 fn r#as(plane: &mut Plane, request: ASRequest) -> Result<ASResponse, ConnectError> {
-    let asked = match IsdAsn::from_u64(request.isd_as) {
+    let isd_as = match IsdAsn::from_u64(request.isd_as) {
         IsdAsn::WILDCARD => plane.isd_as(),
         isd_as => isd_as,
     };
-    let r#as = &plane.beacons.graph.network.ases[plane.find(asked)?];
+    let r#as = &plane.beacons.graph.network.ases[plane.find(isd_as)?];
     Ok(ASResponse {
-        isd_as: asked.to_u64(),
+        isd_as: isd_as.to_u64(),
         core: r#as.core,
         mtu: r#as.mtu.into(),
     })

@@ -37,7 +37,7 @@ pub(crate) fn add(router: Router, shared: &Shared) -> Router {
         .router
 }
 
-/// The routers of the AS; none for other ASes than this one.
+/// The routers of the AS; none for another AS.
 fn list_underlays(plane: &Plane, request: &ListUnderlaysRequest) -> ListUnderlaysResponse {
     let local = plane.isd_as();
     let asked = IsdAsn::from_u64(request.isd_as.unwrap_or(0));
@@ -59,15 +59,15 @@ fn list_underlays(plane: &Plane, request: &ListUnderlaysRequest) -> ListUnderlay
     }
 }
 
-/// Why there is no page of segments.
+/// Why a page of segments cannot be answered.
 #[derive(Debug, thiserror::Error)]
 enum PageError {
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    #[error("a page of {0} segments: ask for one or more, or for 0 to have {PAGE}")]
+    #[error("a page cannot have {0} segments: request 1 or more, or 0 for {PAGE}")]
     Size(i32),
     #[error(
-        "page token '{0}' is not of this service, or its segments have changed: ask for the first page"
+        "page token '{0}' is not of this service, or its segments have changed: request the first page"
     )]
     Token(String),
 }

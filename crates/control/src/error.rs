@@ -55,10 +55,11 @@ pub enum ControlError {
     Server(String),
 }
 
-/// A lookup without an answer.
+/// Why a lookup has no answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
-    #[error("{0} is not one AS: ask for an AS such as 1-ff00:0:110")]
+    /// Neither an AS nor the core of an ISD.
+    #[error("{0} is not one AS: name one such as 1-ff00:0:110")]
     Wildcard(IsdAsn),
     #[error("no AS {0} in this network: network.json lists its ASes")]
     Unknown(IsdAsn),

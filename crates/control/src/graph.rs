@@ -28,7 +28,7 @@ pub(crate) struct Step {
 /// Which links a segment is made of, in the direction of beaconing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Along {
-    /// Links between core ASes, either way.
+    /// Links between core ASes, in both directions.
     Core,
     /// Links from parent to child.
     Children,
@@ -37,8 +37,8 @@ pub(crate) enum Along {
 impl Graph {
     /// The graph of a network, every link up.
     ///
-    /// Links to ASes that the network does not list are left out; a network read from a `.topo`
-    /// file has none.
+    /// Links to ASes that the network does not list are left out; networks of `.topo` files have no
+    /// such links.
     pub fn new(network: Network) -> Self {
         let index: HashMap<_, _> = network
             .ases

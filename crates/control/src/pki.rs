@@ -16,8 +16,8 @@ pub(crate) enum PkiError {
     Load(#[from] LoadError),
     #[error(transparent)]
     Sign(#[from] SignError),
-    #[error("the certificate in the folder of {asked} is that of {found}")]
-    Foreign { asked: IsdAsn, found: IsdAsn },
+    #[error("the certificate in the folder of {wanted} is that of {found}")]
+    Foreign { wanted: IsdAsn, found: IsdAsn },
 }
 
 /// The AS's TRCs, and the signer of every AS of the lab. Signers are loaded when they are first
@@ -45,7 +45,7 @@ impl Pki {
             let found = signer.isd_as();
             if found != isd_as {
                 return Err(PkiError::Foreign {
-                    asked: isd_as,
+                    wanted: isd_as,
                     found,
                 });
             }
@@ -67,10 +67,10 @@ impl Pki {
         Ok(segment)
     }
 
-    /// The TRC that a request asks for, in DER.
+    /// The requested TRC, in DER.
     pub fn trc(&self, request: &TRCRequest) -> Option<Vec<u8>> {
         let isd = u16::try_from(request.isd).ok()?;
-        // As scionproto: both 0 stand for the newest.
+        // As in scionproto, two zeros stand for the newest.
         let trc = match (request.base, request.serial) {
             (0, 0) => self.trcs.newest(isd),
             (base, serial) => self.trcs.trc(TrcId { isd, base, serial }),

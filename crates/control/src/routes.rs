@@ -11,7 +11,7 @@ use crate::graph::{Along, Graph};
 /// header can count (SCION data plane, path meta header).
 pub(crate) const MAX_SEGMENT_LINKS: u32 = 20;
 
-/// Routes that are looked at for each pair, shortest first, before the most diverse are chosen.
+/// Candidates for each pair, shortest first, of which the most diverse are chosen.
 const MAX_CANDIDATES: usize = 256;
 
 /// Bound on the search's memory: about 1 MiB while it runs.
@@ -70,7 +70,7 @@ pub(crate) fn routes(
         at: from,
         links: 0,
     }];
-    // Of equal length the newest first: it is the nearest to its end.
+    // Of equal lengths the newest first: it is the nearest to its end.
     let mut open = BinaryHeap::from([Reverse((least, Reverse(0)))]);
     let mut found = Vec::new();
     while let Some(Reverse((_, Reverse(node)))) = open.pop() {

@@ -218,8 +218,8 @@ fn static_info(
     info
 }
 
-/// A segment's ID: FNV-1a over its interfaces and its time, folded to 16 bits. SCION asks for a
-/// random number so that accumulators differ between segments; a hash of what differs does that and
+/// A segment's ID: FNV-1a over its interfaces and its time, folded to 16 bits. SCION wants a
+/// random number so that accumulators differ between segments; a hash of these differs as well, and
 /// is the same on every start.
 fn segment_id(graph: &Graph, route: &Route, timestamp: u32) -> u16 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

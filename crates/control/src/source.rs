@@ -12,7 +12,7 @@ use crate::pki::Pki;
 use crate::plane::Plane;
 
 /// Reads the network, every AS's hop key and TRCs, and the state of the links (`links.json` of each
-/// AS; where there is none, its links are up and shaped as the network says).
+/// AS; where there is none, its links are up and shaped as in the network).
 pub(crate) fn load(dir: &AsDir, lifetime: Duration) -> Result<Plane, ControlError> {
     let lab = lab_of(dir)?;
     let network = Network::read_json(&lab.join("network.json"))?;

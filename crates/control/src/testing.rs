@@ -20,7 +20,7 @@ pub(crate) fn ia(text: &str) -> IsdAsn {
 }
 
 /// A network with a core AS and ASes below it in each of two ISDs, with shortcuts, peering inside
-/// an ISD and across, and two ways between the ISDs:
+/// an ISD and across, and two links between the ISDs:
 ///
 /// ```text
 ///   1-ff00:0:110 ===== 1-ff00:0:120 ----- 2-ff00:0:210      core
@@ -60,7 +60,7 @@ links:
   - {a: "1-ff00:0:113#8", b: "1-ff00:0:114#8", linkAtoB: PEER}
 "#;
 
-/// An AS that says nothing of itself.
+/// An AS with default properties.
 pub(crate) fn plain_as(isd_as: IsdAsn, core: bool) -> As {
     As {
         isd_as,

@@ -15,7 +15,7 @@ use scion_protobuf::proto::daemon::v1::{
 /// Lifetime of the empty path inside an AS, in seconds: scionproto's `MaxTTL`.
 const LOCAL_LIFETIME: u64 = 24 * 3600;
 
-/// The one path to the AS itself: empty.
+/// The only path to the AS itself: empty.
 pub(crate) fn local_path(mtu: u16, now: u64) -> PathsResponse {
     PathsResponse {
         paths: vec![Path {
@@ -99,12 +99,12 @@ fn link_type(kind: &LinkType) -> EnumValue<LinkTypeMessage> {
     })
 }
 
-/// A link's limit in kbit/s; 0 says that it has none.
+/// A link's limit in kbit/s; 0 without a limit.
 pub(crate) fn kbit(shape: &Shape) -> u64 {
     shape.rate.map_or(0, |rate| (rate / 1000).max(1))
 }
 
-/// The router that has an interface of the local AS.
+/// The router of an interface of the local AS.
 fn next_hop(topology: &AsTopology, id: u16) -> MessageField<Interface> {
     topology
         .border_routers

@@ -10,10 +10,10 @@ use crate::path::{self, Candidate, Combined};
 use crate::segment::Segment;
 
 /// Bound on the work of one call, counted in lookups, so that segments from outside cannot keep a
-/// host busy for long. It is about ten times what a core of a hundred ASes needs.
+/// host busy. It is about ten times the work for a core of a hundred ASes.
 const MAX_WORK: usize = 1 << 22;
 
-/// The work of looking at one combination of segments, counted in lookups.
+/// The work of checking one combination of segments, counted in lookups.
 const WORK_OF_ONE: usize = 32;
 
 /// The most hop fields a path can have (SCION data plane, path meta header: `CurrHF` has 6 bits).
@@ -30,15 +30,15 @@ pub struct Segments {
     pub down: Vec<Segment>,
 }
 
-/// The paths from `src` to `dst` that can be made of `segments`: the `limit` first, by the links
-/// they cross, then by the number and the names of their segments, as scionproto's `combinator`
-/// orders them. No AS is crossed twice. Of several combinations that cross the same interfaces the
+/// The first `limit` paths from `src` to `dst` that can be made of `segments`, ordered as by
+/// scionproto's `combinator`: by the links they cross, then by the number and the names of their
+/// segments. No AS is crossed twice. Of several combinations that cross the same interfaces the
 /// one that expires last is taken.
 ///
 /// Empty when `src` is `dst`: the path inside an AS needs no segments.
 ///
-/// Of an enormous number of segments (thousands that can all be joined) only the shortest
-/// combinations are looked at.
+/// With very many segments (thousands that can all be joined) only the shortest combinations are
+/// tried.
 pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> Vec<Combined> {
     if src == dst {
         return Vec::new();
@@ -60,17 +60,17 @@ pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> V
     found
 }
 
-/// Edges by where they lead or come from, then by their number of links.
+/// Edges by one or both of their ends, then by their number of links.
 type Groups<'a, K> = BTreeMap<(K, usize), Vec<Edge<'a>>>;
 
 /// The edges that can be of use between two ASes.
 struct Graph<'a> {
     dst: Vertex,
-    /// Those from the source, by kind and where they lead to.
+    /// Those from the source, by kind and end.
     first: Groups<'a, (Kind, Vertex)>,
-    /// Core segments, by where they come from, then by where they lead to.
+    /// Core segments, by start, then by end.
     middle: HashMap<Vertex, Groups<'a, Vertex>>,
-    /// Those to the destination, by where they come from, then by kind.
+    /// Those to the destination, by start, then by kind.
     last: HashMap<Vertex, Groups<'a, Kind>>,
     most_links: usize,
 }
@@ -149,24 +149,21 @@ impl<'a> Graph<'a> {
 
 /// All combinations of one edge of each group that make a path.
 fn join<'a>(groups: &[&Vec<Edge<'a>>], work: &mut usize, found: &mut Vec<Candidate<'a>>) {
-    let mut places = vec![0; groups.len()];
-    while *work >= WORK_OF_ONE {
-        *work -= WORK_OF_ONE;
-        let edges = groups.iter().zip(&places);
-        found.extend(candidate(edges.map(|(group, &at)| group[at]).collect()));
-        // The next one, counted from the back.
-        let mut digit = groups.len();
-        loop {
-            let Some(next) = digit.checked_sub(1) else {
-                return;
-            };
-            digit = next;
-            places[digit] += 1;
-            if places[digit] < groups[digit].len() {
-                break;
-            }
-            places[digit] = 0;
+    let sizes = groups.iter().map(|group| group.len());
+    for number in 0..sizes.fold(1, usize::saturating_mul) {
+        if *work < WORK_OF_ONE {
+            return;
         }
+        *work -= WORK_OF_ONE;
+        // Each digit of the number chooses from one group; the last group changes fastest.
+        let mut rest = number;
+        let mut edges = Vec::with_capacity(groups.len());
+        for group in groups.iter().rev() {
+            edges.push(group[rest % group.len()]);
+            rest /= group.len();
+        }
+        edges.reverse();
+        found.extend(candidate(edges));
     }
 }
 

@@ -74,13 +74,13 @@ mod tests {
         let texts = texts.iter().map(|(number, text)| field(*number, text));
         let version = vec![8, 1];
         let discovery = [vec![version], texts.collect()].concat().concat();
-        // An AS number before, an MTU behind.
+        // After an AS number, before an MTU.
         let extensions = field(EXTENSIONS, &field(DISCOVERY, &discovery));
         [vec![8, 77], extensions, vec![40, 100]].concat()
     }
 
     #[test]
-    fn addresses_are_read_and_what_is_none_is_left_out() {
+    fn addresses_are_read_and_others_are_left_out() {
         let body = announced(&[
             (CONTROL, b"10.0.0.1:30252"),
             (SERVICES, b"[fd00::1]:8041"),

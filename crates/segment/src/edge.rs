@@ -9,7 +9,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::segment::{Entry, Segment};
 
-/// What a segment is to a path. A path has at most one of each, in this order.
+/// The role of a segment in a path. A path has at most one of each, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Up,
@@ -36,7 +36,7 @@ pub(crate) struct Edge<'a> {
     pub peer: Option<usize>,
 }
 
-/// An edge and where it leads from and to.
+/// An edge with its two ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Placed<'a> {
     pub from: Vertex,
@@ -52,7 +52,7 @@ pub(crate) struct Used<'a> {
     pub hop: &'a HopField,
     /// The interfaces that the path crosses there, in the direction of beaconing.
     pub interfaces: [Option<u16>; 2],
-    /// The MTU of the link the beacon came by, if the path crosses it.
+    /// The MTU of the link by which the beacon arrived, if the path crosses it.
     pub link_mtu: Option<u16>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn edges(kind: Kind, segments: &[Segment]) -> Vec<Placed<'_>> {
         };
         let last = segment.entries.len() - 1;
         if kind == Kind::Core {
-            // Neither shortcuts nor peering among core ASes. A segment of one AS leads nowhere.
+            // Core ASes have neither shortcuts nor peering. A segment of one AS has no links.
             if last > 0 {
                 add(0, None);
             }
@@ -144,7 +144,7 @@ impl<'a> Edge<'a> {
                     }
                 }
                 _ => {
-                    // At a shortcut the path turns round inside the AS.
+                    // A shortcut changes segments inside the AS: the ingress is not crossed.
                     let shortcut = at == cut && cut != 0;
                     let [ingress, egress] =
                         [entry.hop.cons_ingress, entry.hop.cons_egress].map(some);

@@ -8,13 +8,13 @@ use crate::edge::{Edge, Kind};
 use crate::info;
 use crate::segment::Entry;
 
-/// A path, ready to be used.
+/// A path and its data-plane header.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Combined {
     /// The interfaces crossed, and all that is announced about them. The packet leaves the source
     /// by the first of the interfaces.
     pub path: Path,
-    /// The data-plane path, as it stands in a packet's header.
+    /// The data-plane path, as in a packet's header.
     pub raw: Vec<u8>,
 }
 

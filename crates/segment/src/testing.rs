@@ -29,7 +29,7 @@ pub(crate) fn ia(n: u64) -> IsdAsn {
     IsdAsn::from_u64(0x1_ff00_0000_0000 + n)
 }
 
-/// An AS that says nothing but its interfaces.
+/// An AS that announces nothing but its interfaces.
 pub(crate) fn spec(n: u64, ingress: u16, egress: u16) -> Spec {
     Spec {
         isd_as: ia(n),
@@ -46,7 +46,7 @@ pub(crate) fn spec(n: u64, ingress: u16, egress: u16) -> Spec {
 /// The body of an AS entry.
 pub(crate) fn body(spec: &Spec, next: Option<IsdAsn>) -> ASEntrySignedBody {
     let hop = |ingress: u16| {
-        // Made of what it is of, so that the paths differ where the hops do.
+        // Made from the hop itself, so that paths differ where hops do.
         let [a, b] = (ingress ^ spec.egress.rotate_left(5)).to_be_bytes();
         let [.., c, d] = spec.isd_as.to_be_bytes();
         Some(HopField {

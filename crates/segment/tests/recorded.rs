@@ -87,7 +87,7 @@ fn check(ours: &Combined, theirs: &daemon::Path) {
         theirs.expiration.seconds
     );
     assert_eq!(ours.raw, theirs.raw);
-    // The daemon says -1 ns for a latency that is not announced.
+    // The daemon sends -1 ns for a latency that is not announced.
     let latency: Vec<_> = theirs
         .latency
         .iter()
@@ -120,14 +120,17 @@ fn check(ours: &Combined, theirs: &daemon::Path) {
     assert_eq!(metadata.link_types, link_types.collect::<Vec<_>>());
     assert_eq!(metadata.internal_hops, theirs.internal_hops);
     assert_eq!(metadata.notes, theirs.notes);
-    let services = theirs.discovery_information.iter().map(|(&isd_as, said)| {
-        let read = |list: &[String]| list.iter().map(|a| a.parse().unwrap()).collect();
-        let said = Discovery {
-            control_services: read(&said.control_service_addresses),
-            discovery_services: read(&said.discovery_service_addresses),
-        };
-        (IsdAsn::from_u64(isd_as), said)
-    });
+    let services = theirs
+        .discovery_information
+        .iter()
+        .map(|(&isd_as, announced)| {
+            let read = |list: &[String]| list.iter().map(|a| a.parse().unwrap()).collect();
+            let services = Discovery {
+                control_services: read(&announced.control_service_addresses),
+                discovery_services: read(&announced.discovery_service_addresses),
+            };
+            (IsdAsn::from_u64(isd_as), services)
+        });
     assert_eq!(metadata.discovery, services.collect());
     assert!(!metadata.discovery.is_empty());
 }
@@ -158,6 +161,6 @@ fn paths_are_those_of_the_reference_daemon() {
             peerings += u32::from(ours.raw[4] & 2 != 0);
         }
     }
-    // There is something to be equal.
+    // The comparison covered all of these.
     assert!(latencies > 100 && places > 100 && peerings > 0);
 }

@@ -1,6 +1,6 @@
 //! Making certificates.
 
-use std::ops::Range;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use der::Encode;
@@ -43,7 +43,7 @@ impl Holder {
         kind: Kind,
         isd_as: IsdAsn,
         name: &str,
-        validity: Range<u64>,
+        validity: RangeInclusive<u64>,
         issuer: Option<&Self>,
     ) -> Result<Self, SignError> {
         let (key, pem) = Key::generate()?;
@@ -59,8 +59,8 @@ impl Holder {
             signature: algorithm(issuer_key.hash.ecdsa),
             issuer: issued_by.clone(),
             validity: Validity {
-                not_before: utc(validity.start)?,
-                not_after: utc(validity.end)?,
+                not_before: utc(*validity.start())?,
+                not_after: utc(*validity.end())?,
             },
             subject,
             subject_public_key_info: public_key(&key)?,

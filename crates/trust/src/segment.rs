@@ -45,7 +45,7 @@ pub enum SegmentVerifyError {
         known: TrcId,
     },
     /// There is no certificate chain to check a signature with.
-    #[error("no certificate chain of AS {} is valid and rooted in a TRC: ask a control service for one", .0.isd_as)]
+    #[error("no certificate chain of AS {} is valid and rooted in a TRC: get one from a control service", .0.isd_as)]
     NoChain(ChainQuery),
 }
 

@@ -256,7 +256,7 @@ fn make(
     };
     let name = format!("{isd_as} {what}");
     let make = || {
-        let holder = Holder::make(kind, isd_as, &name, from..from + lifetime, issuer)?;
+        let holder = Holder::make(kind, isd_as, &name, from..=from + lifetime, issuer)?;
         let mut text = pem::encode("CERTIFICATE", &holder.certificate.to_der()?)?;
         if let Some(issuer) = issuer.filter(|_| kind == Kind::As) {
             text += &pem::encode("CERTIFICATE", &issuer.certificate.to_der()?)?;

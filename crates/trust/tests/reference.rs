@@ -1,4 +1,4 @@
-//! What a reference network hands out is read and verified.
+//! The answers of a reference network are read and verified.
 //!
 //! The files in `recorded/` are answers of the control service of 1-ff00:0:111 of scionproto v0.15,
 //! as they came over gRPC, in a network generated from its `tiny4` topology: `up.bin` and
@@ -156,7 +156,7 @@ fn missing_chains_are_named() {
         verdict,
         Err(SegmentVerifyError::NoChain(missing[0].clone()))
     );
-    // What it asks for is what it needs.
+    // The chains it lists are those it needs.
     for chain in CHAINS.map(chain) {
         let wanted = missing.iter().any(|q| q.isd_as == chain.isd_as());
         assert!(!wanted || store.add_chain(chain));

@@ -1,4 +1,4 @@
-//! What is written for a network can be loaded, and signs and verifies.
+//! The PKI written for a network can be loaded, and signs and verifies.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 

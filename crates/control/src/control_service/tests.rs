@@ -62,7 +62,7 @@ impl Clients {
         Ok(Trc::from_der(&answer.into_owned().trc).unwrap())
     }
 
-    /// What a verifier asks for.
+    /// The chains that a verifier requests.
     async fn fetch(&self, query: &ChainQuery) -> Vec<hawser_trust::Chain> {
         self.chains(ChainsRequest {
             isd_as: query.isd_as.to_u64(),

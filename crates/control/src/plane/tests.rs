@@ -71,16 +71,15 @@ fn network_paths_are_those_that_the_services_answer() {
 }
 
 /// Checks every path between every two ASes: its MACs there and back, that the interfaces named are
-/// those crossed, that no two are the same and none has a loop, the order, and that the way back
-/// has the same ones where none had to be left out. Returns how many there are.
+/// those crossed, that no two are the same and none has a loop, the order, and that the
+/// reversed paths exist as well where none had to be left out. Returns their number.
 fn check_all(network: &Network) -> usize {
     let (mut count, mut capped) = (0, false);
     let mut all = BTreeSet::new();
     for src in network.ases.iter().map(|a| a.isd_as) {
         let mut plane = plane(network, src);
         for dst in network.ases.iter().map(|a| a.isd_as).filter(|&d| d != src) {
-            // Of more segments than are kept, those kept one way need not be those kept the other
-            // way.
+            // Of more segments than are kept, other ones may be kept for the opposite direction.
             if let Ok(found) = plane.lookup(src, dst, NOW) {
                 let kept = [&found.core, &found.up, &found.down];
                 capped |= kept.iter().any(|list| list.len() >= SEGMENTS_PER_PAIR);
@@ -103,7 +102,7 @@ fn check_all(network: &Network) -> usize {
     }
     for path in all.iter().filter(|_| !capped) {
         let back: Vec<_> = path.iter().rev().copied().collect();
-        assert!(all.contains(&back), "no way back for {path:?}");
+        assert!(all.contains(&back), "no reversed path of {path:?}");
     }
     count
 }
@@ -141,7 +140,7 @@ fn ready_topologies_have_the_papers_paths() {
 #[test]
 fn segments_join_by_shortcut_and_peering_and_over_the_core() {
     let network = two_isds();
-    // Siblings: over their peering link, over their parent, and the long ways.
+    // Siblings: over their peering link, over their parent, and the detours.
     let siblings = texts(&network, "1-ff00:0:113", "1-ff00:0:114");
     assert_eq!(siblings[..2], ["113#8 114#8", "113#1 111#3 111#4 114#1"]);
     assert!(siblings.contains(&"113#1 111#3 111#1 110#5 110#6 112#1 112#4 114#2".to_owned()));
@@ -190,7 +189,7 @@ fn metadata_is_that_of_the_network() {
     assert_eq!(path.link_type.len(), 4);
     assert_eq!(path.geo.len(), 8);
     assert_eq!(path.interface.address.address, "10.0.1.254:30042");
-    // The other router of the AS; a narrower AS and a narrower link on the way.
+    // The other router of the AS; an AS and a link with a smaller MTU.
     let path = &ask(&mut plane, ia("1-ff00:0:112"), NOW)[0];
     assert_eq!(path.mtu, 1400);
     assert_eq!(path.interface.address.address, "10.0.1.254:30043");
@@ -338,7 +337,7 @@ fn info_fields(raw: &[u8]) -> usize {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused() {
+fn lookups_without_an_answer_are_refused() {
     let network = two_isds();
     let mut plane = plane(&network, ia("1-ff00:0:114"));
     let (own, core) = (ia("1-ff00:0:114"), ia("1-ff00:0:110"));
@@ -397,7 +396,7 @@ fn lookups_name_the_segments_they_need() {
         let found = plane.lookup(ia(src), ia(dst), NOW).unwrap();
         (found.up.len(), found.core.len(), found.down.len())
     };
-    // Three ways up: over 111, and over 112 to either core AS.
+    // Three up segments: over 111, and over 112 to either core AS.
     assert_eq!(count("0-0", "1-0"), (3, 0, 0));
     assert_eq!(count("1-ff00:0:114", "1-0"), (3, 0, 0));
     assert_eq!(count("1-ff00:0:114", "2-0"), (0, 0, 0));
@@ -406,7 +405,7 @@ fn lookups_name_the_segments_they_need() {
     assert_eq!(count("1-0", "2-0"), (0, 2 + 4, 0));
     assert_eq!(count("1-0", "2-ff00:0:210"), (0, 2 + 4, 0));
     assert_eq!(count("1-ff00:0:120", "2-0"), (0, 2, 0));
-    // Among the core ASes of one ISD: two ways, each for both directions.
+    // Among the core ASes of one ISD: two links, each in both directions.
     assert_eq!(count("1-0", "1-0"), (0, 4, 0));
     assert_eq!(count("1-ff00:0:110", "1-0"), (0, 2, 0));
     assert_eq!(count("1-ff00:0:110", "1-ff00:0:120"), (0, 2, 0));
@@ -447,7 +446,7 @@ fn an_interface_that_a_host_reports_down_is_left_out_for_a_while() {
     for later in [0, 1, 9] {
         assert_eq!(ask(&mut plane, dst, NOW + later), before[2..]);
     }
-    // Segments are still handed out: their users hear for themselves.
+    // Segments are still handed out: their users receive SCMP errors themselves.
     assert_eq!(by_requests(&mut plane, &network, dst).len(), 3);
     plane.revoke(ia("1-ff00:0:2"), 1, NOW + 9);
     assert_eq!(ask(&mut plane, dst, NOW + 18), before[2..]);

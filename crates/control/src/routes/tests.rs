@@ -44,7 +44,7 @@ fn of_many_routes_the_most_diverse_are_taken() {
         let uses = found.iter().filter(|r| r.links.contains(&link)).count();
         assert!((1..=3).contains(&uses), "link {link} in {found:?}");
     }
-    // A short way with many parallel links does not hide the longer one.
+    // A short route with many parallel links does not hide the longer one.
     let mut links: Vec<_> = (0..30).map(|_| (0, 1)).collect();
     links.extend([(1, 3), (0, 2), (2, 4), (4, 3)]);
     let graph = core_network(5, &links);
@@ -77,8 +77,8 @@ fn a_dense_network_is_searched_within_bounds() {
 }
 
 #[test]
-fn a_dead_end_that_looks_near_does_not_hide_the_way() {
-    // 0 - 1 is the only way on; a large clique hangs at 0.
+fn a_dead_end_that_looks_near_does_not_hide_the_route() {
+    // The only route is over 0 - 1; a large clique hangs at 0.
     let mut links = vec![(0, 1), (1, 2)];
     for a in 3..15 {
         links.push((0, a));

@@ -110,7 +110,7 @@ async fn fig7a_has_its_three_paths_both_ways() {
             "1#2 5#1 5#2 6#1 6#2 7#1 7#2 4#3",
         ]
     );
-    // What an end host's library makes of it.
+    // Read by an end host's library.
     for path in paths {
         let (src, dst) = (ia("1-ff00:0:1"), ia("1-ff00:0:4"));
         let read = sciparse::path::ScionPath::try_from_rpc(path, src, dst).unwrap();
@@ -457,7 +457,7 @@ async fn a_service_that_starts_anew_knows_the_links_states() {
         ..Shape::default()
     };
     let state = |up| LinkState { up, shape };
-    // One end says that link 1 is down; both have another rate for link 2.
+    // At one end link 1 is down; both ends have another rate for link 2.
     for (isd_as, up) in [("1-ff00:0:110", false), ("1-ff00:0:111", true)] {
         let links = [(1, state(up)), (2, state(true))].into();
         lab.dir(ia(isd_as)).write_links(&links).unwrap();
@@ -478,7 +478,7 @@ fn load(dir: &AsDir) -> Result<Plane, ControlError> {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_together_is_not_opened() {
+async fn files_that_do_not_fit_together_are_refused() {
     let lab = Lab::ready("fig4");
     let dir = lab.dir(ia("1-ff00:0:110"));
     for (seconds, fine) in [(1, false), (86_401, false), (10, true)] {

@@ -17,7 +17,7 @@ struct Packet {
 }
 
 /// Sends a packet over the data-plane path from `src` to `dst` at `now`, and an answer back over
-/// the reversed path. Returns the interfaces it crossed on its way there.
+/// the reversed path. Returns the interfaces that the packet crossed.
 pub(crate) fn walk(
     network: &Network,
     raw: &[u8],
@@ -32,7 +32,7 @@ pub(crate) fn walk(
     let mut back = back.map_err(|e| format!("back: {e}"))?;
     back.reverse();
     if back != there {
-        return Err("the way back crosses other interfaces".to_owned());
+        return Err("the reversed path crosses other interfaces".to_owned());
     }
     Ok(there)
 }

@@ -65,7 +65,7 @@ fn of_copies_the_one_that_expires_last_is_taken() {
 
 #[test]
 fn only_hops_that_are_crossed_count_for_expiry_and_mtu() {
-    // 1 core, 2 below it, 3 and 4 below 2: the way from 3 to 4 turns at 2.
+    // 1 core, 2 below it, 3 and 4 below 2: the path from 3 to 4 has a shortcut at 2.
     let line = |egress, last| {
         let mut top = spec(1, 0, 2);
         (top.exp_time, top.mtu) = (0, 500);
@@ -218,8 +218,8 @@ fn a_path_too_long_for_a_packet_is_left_out() {
 }
 
 #[test]
-fn enormous_answers_are_looked_at_in_part() {
-    // 1000 segments each that all can be joined: a thousand million paths.
+fn of_very_many_combinations_only_some_are_tried() {
+    // 1000 segments of each kind that can all be joined: a thousand million paths.
     let many = |from: u64, to: u64| -> Vec<Segment> {
         let line = |id| segment(0, &[spec(from, 0, id), spec(to, id, 0)]);
         (1..=1000).map(line).collect()
@@ -234,8 +234,7 @@ fn enormous_answers_are_looked_at_in_part() {
     assert_eq!(combine(&segments, ia(2), ia(4), 7).len(), 7);
 }
 
-/// Every sequence of one to three edges that leads from `src` to `dst`, sorted and rid of copies
-/// all at once.
+/// Every sequence of one to three edges from `src` to `dst`, sorted, then without copies.
 fn naive(segments: &Segments, src: IsdAsn, dst: IsdAsn) -> Vec<Vec<Interface>> {
     let all = [
         edges(Kind::Up, &segments.up),

@@ -46,9 +46,7 @@ fn every_field_is_read() {
 
 #[test]
 fn the_name_is_the_hash_of_ases_and_interfaces() {
-    // printf
-    // '\x00\x01\xff\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x01\xff\x00\x00\x00\x00\x02\x00\x01\x00\x00'
-    // | sha256sum
+    // printf '\x00\x01\xff\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x01\xff\x00\x00\x00\x00\x02\x00\x01\x00\x00' | sha256sum
     let segment = crate::testing::segment(0, &[spec(1, 0, 2), spec(2, 1, 0)]);
     let hex: String = segment.id().iter().map(|b| format!("{b:02x}")).collect();
     assert_eq!(hex, NAME);

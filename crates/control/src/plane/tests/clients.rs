@@ -1,4 +1,4 @@
-//! Paths as hosts make them that ask for segments, beside the daemon's.
+//! The paths of hosts that look up segments, compared with the daemon's.
 
 use super::*;
 use crate::beacons::CachedSegments;
