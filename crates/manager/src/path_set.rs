@@ -3,12 +3,11 @@
 //! The transfer keeps the connections, the set keeps the decisions. The transfer says what happens
 //! to its subflows, and does what it is ordered.
 
-mod choose;
 mod entry;
 #[cfg(test)]
 mod operations;
 mod options;
-mod share;
+mod select;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -20,10 +19,11 @@ use std::time::{Duration, Instant};
 
 use hawser_path::{Decision, Fingerprint, Path, Policy, Reason};
 
-use self::choose::choose;
-use self::entry::{Dialing, Entries, Entry, Open};
+pub use self::entry::PathStatus;
+use self::entry::{Dialing, Entries, Open};
 pub use self::options::{Demand, PathOptions, Replace};
-pub use self::share::Room;
+pub use self::select::Room;
+use self::select::{choose, room};
 pub use self::weigh::Carried;
 use self::weigh::Weighing;
 use crate::backoff::{Failure, STANDBY};
@@ -47,31 +47,6 @@ pub struct PathSet<P> {
     changed: bool,
     /// When there is something to order although nothing happens.
     due: Option<Instant>,
-}
-
-/// A path of a set, for display.
-#[derive(Debug)]
-pub struct PathStatus<'a, P> {
-    /// What names it.
-    pub fingerprint: Fingerprint,
-    /// The latest copy of it.
-    pub path: &'a P,
-    /// Whether it is offered now.
-    pub offered: bool,
-    /// Whether the selection takes it.
-    pub taken: bool,
-    /// Whether a connection over it is wanted.
-    pub wanted: bool,
-    /// The subflow that is connected.
-    pub open: Option<SubflowId>,
-    /// Whether a subflow is being dialed.
-    pub dialing: bool,
-    /// What is decided about it, and why.
-    pub decision: Decision,
-    /// Why the last subflow ended or did not come about.
-    pub error: Option<&'a str>,
-    /// Bytes that came over it, over all its subflows.
-    pub bytes: u64,
 }
 
 impl<P: AsRef<Path> + Clone> PathSet<P> {
@@ -99,7 +74,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             let fingerprint = path.as_ref().fingerprint();
             offered.insert(fingerprint);
             let entries = self.entries.entry(fingerprint);
-            let entry = entries.or_insert_with(|| Entry::new(path.clone()));
+            let entry = entries.or_insert_with(|| PathStatus::new(path.clone()));
             entry.path = path.clone();
             entry.unfit = fits(path).err().map(|why| Reason::Unfit { why });
             if !std::mem::replace(&mut entry.offered, true) {
@@ -109,7 +84,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
         for (path, entry) in &mut self.entries {
             if !offered.contains(path) && std::mem::take(&mut entry.offered) {
-                self.orders.extend(entry.withdraw(*path, now));
+                self.orders.extend(entry.withdraw(now));
             }
         }
         self.judge();
@@ -127,8 +102,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.changed = true;
         self.demand = demand;
         if demand == Demand::None {
-            for (path, entry) in &mut self.entries {
-                self.orders.extend(entry.end_dial(*path, Cause::Ended));
+            for entry in self.entries.values_mut() {
+                self.orders.extend(entry.end_dial(Cause::Ended));
             }
         }
     }
@@ -147,7 +122,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// are then chosen anew, since it may be other than announced.
     pub fn connected(&mut self, subflow: SubflowId, rtt: Option<Duration>, now: Instant) {
         self.changed = true;
-        let Some((path, entry)) = find(&mut self.entries, subflow) else {
+        let Some(entry) = find(&mut self.entries, subflow) else {
             return;
         };
         let Some(dialing) = entry.dialing.take_if(|dialing| dialing.subflow == subflow) else {
@@ -160,8 +135,11 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             held: false,
         };
         if let Some(before) = entry.open.replace(open) {
-            self.orders
-                .push(Order::close(before.subflow, path, Cause::Replaced));
+            self.orders.push(Order::close(
+                before.subflow,
+                entry.fingerprint,
+                Cause::Replaced,
+            ));
         }
         entry.backoff.reset();
         entry.rtt = [entry.rtt, rtt].into_iter().flatten().min();
@@ -176,7 +154,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             (Demand::Transfer, _) | (_, Failure::Interrupted) => Duration::ZERO,
             (Demand::Standby | Demand::None, _) => STANDBY,
         };
-        let Some((_, entry)) = find(&mut self.entries, subflow) else {
+        let Some(entry) = find(&mut self.entries, subflow) else {
             return;
         };
         entry.remove(subflow);
@@ -188,7 +166,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// The transfer itself ended a subflow, for reasons of its own: that says nothing of the path.
     pub fn closed(&mut self, subflow: SubflowId) {
         self.changed = true;
-        if let Some((_, entry)) = find(&mut self.entries, subflow) {
+        if let Some(entry) = find(&mut self.entries, subflow) {
             entry.remove(subflow);
         }
     }
@@ -197,7 +175,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// place until it recovers.
     pub fn stalled(&mut self, subflow: SubflowId, now: Instant) {
         self.changed = true;
-        let Some((_, entry)) = find(&mut self.entries, subflow) else {
+        let Some(entry) = find(&mut self.entries, subflow) else {
             return;
         };
         let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
@@ -211,7 +189,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     /// Something came over a subflow that had stalled.
     pub fn recovered(&mut self, subflow: SubflowId) {
         self.changed = true;
-        let Some((path, entry)) = find(&mut self.entries, subflow) else {
+        let Some(entry) = find(&mut self.entries, subflow) else {
             return;
         };
         let Some(open) = entry.open.as_mut().filter(|open| open.subflow == subflow) else {
@@ -219,10 +197,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         };
         open.stalled = None;
         if std::mem::take(&mut open.held) {
-            let order = Order::new(subflow, path, Action::Resume, Cause::Recovered);
+            let order = Order::new(subflow, entry.fingerprint, Action::Resume, Cause::Recovered);
             self.orders.push(order);
         }
-        self.orders.extend(entry.end_dial(path, Cause::Recovered));
+        self.orders.extend(entry.end_dial(Cause::Recovered));
         entry.backoff.reset();
         self.choose();
     }
@@ -275,7 +253,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// Decisions that are new since this was last asked, each with its path.
     pub fn changes(&mut self) -> Vec<(Fingerprint, Decision)> {
-        let changed = |(path, entry): (&Fingerprint, &mut Entry<P>)| {
+        let changed = |(path, entry): (&Fingerprint, &mut PathStatus<P>)| {
             let decision = entry.decision();
             if entry.published.as_ref() == Some(&decision) {
                 return None;
@@ -297,7 +275,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     fn order_due(&self) -> Option<Instant> {
         let entries = self.entries.values();
-        let due = |entry: &Entry<P>| {
+        let due = |entry: &PathStatus<P>| {
             let dialed = entry.backoff.until();
             let given_up = entry.given_up(self.options.replace).map(|(at, _)| at);
             let dialed = dialed.filter(|_| entry.may_dial(self.demand, self.options.replace));
@@ -307,19 +285,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     }
 
     /// Every path that is or was offered.
-    pub fn paths(&self) -> impl Iterator<Item = PathStatus<'_, P>> {
-        self.entries.iter().map(|(fingerprint, entry)| PathStatus {
-            fingerprint: *fingerprint,
-            path: &entry.path,
-            offered: entry.offered,
-            taken: entry.taken,
-            wanted: entry.is_wanted(),
-            open: entry.open.map(|open| open.subflow),
-            dialing: entry.dialing.is_some(),
-            decision: entry.decision(),
-            error: entry.error.as_deref(),
-            bytes: entry.bytes,
-        })
+    pub fn paths(&self) -> impl Iterator<Item = &PathStatus<P>> {
+        self.entries.values()
     }
 
     /// What is needed to dial a path.
@@ -328,8 +295,9 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     }
 
     /// What is decided about a path, and why; `None` if it was never offered.
+    #[cfg(test)]
     pub fn decision(&self, path: Fingerprint) -> Option<Decision> {
-        self.entries.get(&path).map(Entry::decision)
+        self.entries.get(&path).map(PathStatus::decision)
     }
 
     /// Whether no path was ever offered.
@@ -373,7 +341,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         requested: impl Fn(SubflowId) -> u64,
         doubles: u64,
     ) -> Room {
-        share::room(&self.entries, path, requested, doubles)
+        room(&self.entries, path, requested, doubles)
     }
 
     /// Runs the selection anew.
@@ -396,7 +364,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             let open = entry.open.take();
             let close = |open: Open| Order::close(open.subflow, *path, cause.clone());
             self.orders.extend(open.map(close));
-            self.orders.extend(entry.end_dial(*path, cause));
+            self.orders.extend(entry.end_dial(cause));
         }
         self.choose();
     }
@@ -429,7 +397,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         if self.demand != Demand::Transfer {
             return;
         }
-        let delivers = |entry: &&Entry<P>| entry.delivering().is_some();
+        let delivers = |entry: &&PathStatus<P>| entry.delivering().is_some();
         let mut taken = self.entries.values().filter(|entry| entry.taken).peekable();
         let ready = taken.peek().is_some() && taken.all(|entry| delivers(&entry));
         let mut many = self.entries.values().filter(delivers).count();
@@ -471,12 +439,10 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 }
 
 /// The path of a subflow.
-fn find<P>(entries: &mut Entries<P>, subflow: SubflowId) -> Option<(Fingerprint, &mut Entry<P>)> {
-    let mut entries = entries.iter_mut();
-    let found = entries.find(|(_, entry)| {
+fn find<P>(entries: &mut Entries<P>, subflow: SubflowId) -> Option<&mut PathStatus<P>> {
+    entries.values_mut().find(|entry| {
         let open = entry.open.map(|open| open.subflow);
         let dialing = entry.dialing.map(|dialing| dialing.subflow);
         open == Some(subflow) || dialing == Some(subflow)
-    });
-    found.map(|(path, entry)| (*path, entry))
+    })
 }

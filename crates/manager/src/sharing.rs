@@ -156,10 +156,9 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
 
     /// A dialed subflow is connected, and used until it is held.
     pub fn connected(&mut self, id: SubflowId) {
-        let Some(&(key, path)) = self.subflows.get(&id) else {
-            return;
-        };
-        if let Some(known) = self.downloaders.get_mut(&key) {
+        if let Some(&(key, path)) = self.subflows.get(&id)
+            && let Some(known) = self.downloaders.get_mut(&key)
+        {
             known.connected(path, id);
             self.dirty.insert(key);
             self.has_changes = true;
@@ -169,16 +168,13 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
     /// A subflow ended, or could not be connected; `why` is for people. A path that only the
     /// downloader connected over is not to blame: it may be dialed from here at once.
     pub fn lost(&mut self, id: SubflowId, failure: Failure, why: &str, now: Instant) {
-        let Some(&(key, path)) = self.subflows.get(&id) else {
-            return;
-        };
-        let Some(known) = self.downloaders.get_mut(&key) else {
-            return;
-        };
-        if let Some(gone) = known.lost(path, id, failure, why, now) {
+        if let Some(&(key, path)) = self.subflows.get(&id)
+            && let Some(known) = self.downloaders.get_mut(&key)
+            && let Some(gone) = known.lost(path, id, failure, why, now)
+        {
             self.forget(&gone);
+            self.dirty.insert(key);
         }
-        self.dirty.insert(key);
     }
 
     /// When [`Self::tick`] has something to do although nothing happened; `None` for never.

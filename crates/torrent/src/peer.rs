@@ -1,22 +1,20 @@
 //! One connection: the handshakes, then reading and writing until it ends.
 
-mod event;
 mod gone;
 mod handshake;
 mod reader;
 mod shared;
-mod upload;
+mod traffic;
 mod writer;
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-pub(crate) use self::event::{Input, Inputs, Outgoing};
 pub(crate) use self::gone::Gone;
 pub(crate) use self::handshake::{Session, Side, establish};
 pub(crate) use self::shared::Shared;
-pub(crate) use self::upload::{QUEUE, Traffic};
+pub(crate) use self::traffic::{Input, Inputs, Outgoing, QUEUE, Traffic};
 
 /// Reads and writes until the connection ends, the peer breaks the protocol, or the sender of
 /// `messages` is dropped; then closes it. `messages` are sent as they come; those of the peer go to

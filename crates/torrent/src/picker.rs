@@ -8,7 +8,6 @@
 
 mod begun;
 mod conn;
-mod id;
 mod piece;
 mod rarity;
 #[cfg(test)]
@@ -19,8 +18,8 @@ use std::time::Instant;
 
 use self::begun::Begun;
 use self::conn::{Asked, Conn};
-pub(crate) use self::id::{ConnId, GroupId};
 use self::piece::BlockRef;
+pub(crate) use self::piece::{ConnId, GroupId};
 use self::rarity::Rarity;
 use crate::bitfield::Bitfield;
 use crate::pieces::Pieces;

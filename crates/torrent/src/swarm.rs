@@ -43,7 +43,7 @@ use self::remotes::remotes;
 pub(crate) use self::state::Swarm;
 use self::subflow::{Dialed, Peer, Subflows};
 pub(crate) use self::tally::{Reporter, Tally};
-use self::uploads::Uploads;
+use self::uploads::{Serving, Uploads};
 use crate::address::PeerAddr;
 use crate::close::CloseCode;
 use crate::error::DownloadError;
@@ -104,7 +104,7 @@ impl<T: Transport> Swarm<T> {
             give_up_after: None,
             disk,
             remotes,
-            conns: Connections::new(),
+            conns: Connections::default(),
             subflows: Subflows::default(),
             uploads,
             blame: Blame::default(),
@@ -115,7 +115,10 @@ impl<T: Transport> Swarm<T> {
             alive_at: now,
             failure: None,
         };
-        swarm.watch_all();
+        for (id, known) in &swarm.remotes {
+            swarm.net.watch(Peer::Remote(*id), known.addr);
+        }
+        swarm.net.accept();
         Ok(swarm)
     }
 
@@ -291,7 +294,8 @@ impl<T: Transport> Swarm<T> {
         }
         let connection = Arc::clone(&session.connection);
         let (messages, outbox) = mpsc::unbounded_channel();
-        let conn = Conn::new(connection, dialed, group, session.extended, messages, now);
+        let serving = Serving::new(self.is_multipath(from), session.extended);
+        let conn = Conn::new(connection, dialed, group, serving, messages, now);
         let traffic = Arc::clone(&conn.traffic);
         if session.extended && !session.introduced {
             conn.send([self.introduction(from)]);

@@ -14,64 +14,71 @@ use crate::order::{Action, Cause, Order, SubflowId};
 pub(super) const NOT_OFFERED: Duration = Duration::from_secs(2);
 
 /// The paths of a set, by what names them.
-pub(super) type Entries<P> = BTreeMap<Fingerprint, Entry<P>>;
+pub(super) type Entries<P> = BTreeMap<Fingerprint, PathStatus<P>>;
 
 /// One path to the remote, offered now or before.
 #[derive(Debug)]
-pub(super) struct Entry<P> {
+pub struct PathStatus<P> {
+    /// What names it.
+    pub fingerprint: Fingerprint,
     /// The latest copy of it.
     pub path: P,
+    /// Whether it is offered now.
     pub offered: bool,
     /// Why nothing can be sent over it, or why the policy does not allow it.
-    pub unfit: Option<Reason>,
-    pub denied: Option<Reason>,
-    /// The selection takes it.
+    pub(super) unfit: Option<Reason>,
+    pub(super) denied: Option<Reason>,
+    /// Whether the selection takes it.
     pub taken: bool,
     /// It is used on trial, or since a trial, though the selection does not take it.
-    pub sensed: bool,
+    pub(super) sensed: bool,
     /// What the selection decided.
-    pub selected: Option<Decision>,
+    pub(super) selected: Option<Decision>,
     /// What weighing or sensing decided since; it goes before `selected`.
-    pub weighed: Option<Decision>,
+    pub(super) weighed: Option<Decision>,
     /// What was last published of it.
-    pub published: Option<Decision>,
+    pub(super) published: Option<Decision>,
     /// The shortest round trip seen right after connecting, when nothing queues yet.
-    pub rtt: Option<Duration>,
+    pub(super) rtt: Option<Duration>,
+    /// The subflow that is connected.
     pub open: Option<Open>,
+    /// The subflow that is being dialed.
     pub dialing: Option<Dialing>,
-    pub backoff: Backoff,
+    pub(super) backoff: Backoff,
     /// Bytes that came over it, over all its subflows.
     pub bytes: u64,
     /// The part of the bytes that it is to carry, 0 to 1, of those after its first `shared_from`;
     /// `None` where that is left open.
-    pub share: Option<f64>,
-    pub shared_from: u64,
+    pub(super) share: Option<f64>,
+    pub(super) shared_from: u64,
     /// Why the last subflow ended or did not come about.
     pub error: Option<String>,
 }
 
 /// A subflow that is connected.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Open {
+pub struct Open {
+    /// What names it.
     pub subflow: SubflowId,
     /// How long it took to connect.
-    pub handshake: Duration,
+    pub(super) handshake: Duration,
     /// Since when it delivers nothing of what was requested.
-    pub stalled: Option<Instant>,
-    pub held: bool,
+    pub(super) stalled: Option<Instant>,
+    pub(super) held: bool,
 }
 
 /// A subflow that is being dialed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Dialing {
-    pub subflow: SubflowId,
-    pub since: Instant,
+pub struct Dialing {
+    pub(super) subflow: SubflowId,
+    pub(super) since: Instant,
 }
 
-impl<P: AsRef<Path>> Entry<P> {
+impl<P: AsRef<Path>> PathStatus<P> {
     /// A path that is not offered yet.
-    pub fn new(path: P) -> Self {
+    pub(super) fn new(path: P) -> Self {
         Self {
+            fingerprint: path.as_ref().fingerprint(),
             path,
             offered: false,
             unfit: None,
@@ -93,17 +100,17 @@ impl<P: AsRef<Path>> Entry<P> {
     }
 
     /// Why it must not be dialed, if so.
-    pub fn unusable(&self) -> Option<&Reason> {
+    pub(super) fn unusable(&self) -> Option<&Reason> {
         self.denied.as_ref().or(self.unfit.as_ref())
     }
 
     /// Whether it is offered and may be dialed.
-    pub fn is_fit(&self) -> bool {
+    pub(super) fn is_fit(&self) -> bool {
         self.offered && self.unusable().is_none()
     }
 
     /// Whether it counts against the number of subflows.
-    pub fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         self.taken || self.sensed
     }
 
@@ -113,27 +120,28 @@ impl<P: AsRef<Path>> Entry<P> {
     }
 
     /// Ends the dial under way, if there is one.
-    pub fn end_dial(&mut self, path: Fingerprint, cause: Cause) -> Option<Order> {
+    pub(super) fn end_dial(&mut self, cause: Cause) -> Option<Order> {
         let dialing = self.dialing.take()?;
-        Some(Order::close(dialing.subflow, path, cause))
+        Some(Order::close(dialing.subflow, self.fingerprint, cause))
     }
 
     /// It is not offered any more. Most likely its link is down: others fetch what was requested
     /// over it.
-    pub fn withdraw(&mut self, path: Fingerprint, now: Instant) -> Vec<Order> {
+    pub(super) fn withdraw(&mut self, now: Instant) -> Vec<Order> {
         let cause = Cause::NotOffered;
-        let mut orders = Vec::from_iter(self.end_dial(path, cause.clone()));
+        let mut orders = Vec::from_iter(self.end_dial(cause.clone()));
         if let Some(open) = &mut self.open {
             open.stalled.get_or_insert(now);
             if !std::mem::replace(&mut open.held, true) {
-                orders.push(Order::new(open.subflow, path, Action::Hold, cause));
+                let order = Order::new(open.subflow, self.fingerprint, Action::Hold, cause);
+                orders.push(order);
             }
         }
         orders
     }
 
     /// When its subflow is closed for delivering nothing, and after how long.
-    pub fn given_up(&self, replace: Replace) -> Option<(Instant, Duration)> {
+    pub(super) fn given_up(&self, replace: Replace) -> Option<(Instant, Duration)> {
         let patience = match replace {
             _ if !self.offered => NOT_OFFERED,
             Replace::Beside => return None,
@@ -143,7 +151,7 @@ impl<P: AsRef<Path>> Entry<P> {
     }
 
     /// Whether it is to be dialed once its pause is over.
-    pub fn may_dial(&self, demand: Demand, replace: Replace) -> bool {
+    pub(super) fn may_dial(&self, demand: Demand, replace: Replace) -> bool {
         let free = match self.open {
             None => true,
             Some(open) => open.stalled.is_some() && replace == Replace::Beside,
@@ -152,18 +160,18 @@ impl<P: AsRef<Path>> Entry<P> {
     }
 
     /// A subflow has ended.
-    pub fn remove(&mut self, subflow: SubflowId) {
+    pub(super) fn remove(&mut self, subflow: SubflowId) {
         self.open.take_if(|open| open.subflow == subflow);
         self.dialing.take_if(|dialing| dialing.subflow == subflow);
     }
 
     /// The subflow over which something comes, or would if it was requested.
-    pub fn delivering(&self) -> Option<Open> {
+    pub(super) fn delivering(&self) -> Option<Open> {
         self.open.filter(|open| open.stalled.is_none())
     }
 
     /// The same, on a path that is still offered.
-    pub fn weighable(&self) -> Option<Open> {
+    pub(super) fn weighable(&self) -> Option<Open> {
         self.delivering().filter(|_| self.offered)
     }
 

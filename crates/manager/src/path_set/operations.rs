@@ -288,7 +288,7 @@ impl World {
     fn check(&self) {
         let mut used = Vec::new();
         for status in self.set.paths() {
-            let (name, decision) = (status.fingerprint, &status.decision);
+            let (name, decision) = (status.fingerprint, status.decision());
             assert!(!decision.reason.to_string().is_empty());
             let offered = self.offered.contains(&name);
             assert_eq!(offered, status.offered);
@@ -317,14 +317,14 @@ impl World {
     }
 
     /// No two that the selection takes for being apart share an interface.
-    fn check_sharing(&self, used: &[PathStatus<'_, Arc<Path>>]) {
-        let apart = |status: &&PathStatus<'_, Arc<Path>>| {
-            matches!(status.decision.reason, Reason::Disjoint { .. })
+    fn check_sharing(&self, used: &[&PathStatus<Arc<Path>>]) {
+        let apart = |status: &&&PathStatus<Arc<Path>>| {
+            matches!(status.decision().reason, Reason::Disjoint { .. })
         };
         let apart: Vec<_> = used.iter().filter(apart).collect();
         for (at, one) in apart.iter().enumerate() {
             for other in &apart[at + 1..] {
-                let shared: Vec<_> = one.path.shared(other.path).collect();
+                let shared: Vec<_> = one.path.shared(&other.path).collect();
                 let ends = |interface: &hawser_path::Interface| {
                     // The only way out or in, which no choice could avoid.
                     one.path.interfaces[..2].contains(interface)
@@ -348,7 +348,7 @@ impl World {
         let later = self.set.next_due().is_some();
         assert!(!usable || busy || later, "all are forgotten");
         for status in self.set.paths().filter(|status| status.taken) {
-            let active = status.open.is_some() || status.dialing;
+            let active = status.open.is_some() || status.dialing.is_some();
             assert!(active || later, "a taken path is forgotten");
         }
     }

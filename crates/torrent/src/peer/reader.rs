@@ -5,10 +5,9 @@ use std::sync::atomic::Ordering;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 
-use super::event::{Input, Inputs};
 use super::gone::Gone;
 use super::shared::Shared;
-use super::upload::{Traffic, Uploads};
+use super::traffic::{Input, Inputs, Traffic, Uploads};
 use crate::bitfield::Bitfield;
 use crate::wire::{
     Decoder, EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message, Multipath, Request,

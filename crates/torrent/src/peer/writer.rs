@@ -10,10 +10,9 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::event::Outgoing;
 use super::gone::Gone;
 use super::shared::Shared;
-use super::upload::{Traffic, Uploads};
+use super::traffic::{Outgoing, Traffic, Uploads};
 use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
 use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::id::{ConnId, GroupId};
-use super::piece::{Block, BlockRef, Piece, Sole};
+use super::piece::{Block, BlockRef, ConnId, GroupId, Piece, Sole};
 use crate::bitfield::Bitfield;
 
 /// Most connections asked for the same block at once.

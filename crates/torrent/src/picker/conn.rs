@@ -3,8 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use super::id::GroupId;
-use super::piece::BlockRef;
+use super::piece::{BlockRef, GroupId};
 use crate::bitfield::Bitfield;
 
 /// Most blocks remembered per connection as possibly still coming, after they were asked for

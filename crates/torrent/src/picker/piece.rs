@@ -1,7 +1,12 @@
-//! A piece being fetched.
+//! A piece being fetched, and the names of those it is fetched from.
 
-use super::id::{ConnId, GroupId};
 use crate::wire::BLOCK;
+
+/// A connection: one path-level peer.
+pub(crate) type ConnId = u64;
+
+/// All path-level peers of one peer.
+pub(crate) type GroupId = u32;
 
 /// A block: its piece, and its number in the piece.
 pub(super) type BlockRef = (u32, u32);

@@ -16,12 +16,13 @@ pub(super) struct Blame {
     pub banned: HashSet<GroupId>,
     /// Hosts of IP peers that sent wrong data: they would connect again from another port.
     pub hosts: HashSet<IpAddr>,
-    suspects: HashMap<u32, Suspect>,
+    /// Pieces that had the wrong hash, with blocks of several peers.
+    pub suspects: HashMap<u32, Suspect>,
 }
 
 /// A piece that failed its hash with blocks of several peers.
 #[derive(Debug, Default)]
-struct Suspect {
+pub(super) struct Suspect {
     /// Who sent each block.
     senders: Vec<GroupId>,
     /// What each block was; `None` until worked out.
@@ -52,11 +53,6 @@ impl Blame {
         // only sender midway; the newest evidence is what the disk still has.
         let digests = None;
         self.suspects.insert(piece, Suspect { senders, digests });
-    }
-
-    /// Whether a piece had the wrong hash before, with blocks of several senders.
-    pub fn is_suspect(&self, piece: u32) -> bool {
-        self.suspects.contains_key(&piece)
     }
 
     /// What each block of a suspect piece is: wrong the first time, right the second. Who sent what

@@ -104,7 +104,7 @@ impl Conn {
         connection: Arc<dyn Connection>,
         dialed: Option<Dialed>,
         group: GroupId,
-        extended: bool,
+        serving: Serving,
         messages: mpsc::UnboundedSender<Outgoing>,
         now: Instant,
     ) -> Self {
@@ -114,7 +114,7 @@ impl Conn {
             group,
             traffic: Arc::default(),
             since: now,
-            serving: Serving::new(extended),
+            serving,
             messages,
             unchoked: false,
             interested: true,

@@ -6,6 +6,7 @@ use super::conn::Conn;
 use crate::picker::{ConnId, GroupId};
 
 /// The connections that are open, and whose they are.
+#[derive(Default)]
 pub(super) struct Connections {
     pub open: BTreeMap<ConnId, Conn>,
     /// Those that may have room for requests.
@@ -18,16 +19,6 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub fn new() -> Self {
-        Self {
-            open: BTreeMap::new(),
-            touched: HashSet::new(),
-            groups: HashMap::new(),
-            last_id: 0,
-            handshaking: 0,
-        }
-    }
-
     /// Takes in a new connection, which may have room for requests.
     pub fn add(&mut self, conn: Conn) -> ConnId {
         self.last_id += 1;

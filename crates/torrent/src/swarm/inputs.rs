@@ -148,7 +148,7 @@ impl<T: Transport> Swarm<T> {
         }
         self.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.pieces.size(piece));
-        if self.blame.is_suspect(piece) {
+        if self.blame.suspects.contains_key(&piece) {
             self.disk.digest(piece, u64::from(BLOCK));
         }
         // Who has it already need not know.

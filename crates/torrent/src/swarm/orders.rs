@@ -20,14 +20,6 @@ use crate::wire::BLOCK;
 const UNUSED: &str = "the path is not used any more";
 
 impl<T: Transport> Swarm<T> {
-    /// Starts to follow what is offered to every remote, and to accept connections.
-    pub(super) fn watch_all(&mut self) {
-        for (id, known) in &self.remotes {
-            self.net.watch(Peer::Remote(*id), known.addr);
-        }
-        self.net.accept();
-    }
-
     /// The set of paths to a peer changed; `trouble` is why there are none.
     pub(super) fn offered(
         &mut self,

@@ -48,7 +48,7 @@ impl<T: Transport> Swarm<T> {
                 tally.carried(PathSummary {
                     peer: remote.addr,
                     fingerprint: path.fingerprint,
-                    hops: remote.hops(path.path),
+                    hops: remote.hops(&path.path),
                     interfaces: Vec::new(),
                     bytes: path.bytes,
                 });
@@ -80,7 +80,7 @@ impl<T: Transport> Swarm<T> {
             let shown = remote.paths.paths();
             let shown = shown.filter(|it| it.offered || it.open.is_some() || it.bytes > 0);
             let mut of_remote: Vec<_> = shown.collect();
-            of_remote.sort_by_key(|path| (!path.taken, remote.hops(path.path)));
+            of_remote.sort_by_key(|path| (!path.taken, remote.hops(&path.path)));
             paths.extend(
                 of_remote
                     .into_iter()
@@ -134,29 +134,29 @@ impl<T: Transport> Swarm<T> {
         &self,
         id: RemoteId,
         remote: &Remote<T::Path>,
-        path: PathStatus<'_, T::Path>,
+        path: &PathStatus<T::Path>,
     ) -> PathProgress {
-        let conn = path.open.and_then(|subflow| {
-            let id = self.subflows.conn(Peer::Remote(id), subflow)?;
+        let conn = path.open.and_then(|open| {
+            let id = self.subflows.conn(Peer::Remote(id), open.subflow)?;
             Some((id, self.conns.open.get(&id)?))
         });
         let state = match conn {
             Some((id, conn)) => self.state_of(id, conn),
-            None if path.dialing => PathState::Dialing,
-            None if path.wanted => PathState::Waiting,
+            None if path.dialing.is_some() => PathState::Dialing,
+            None if path.is_wanted() => PathState::Waiting,
             None => PathState::Left,
         };
         let of_uploader = conn.and_then(|(_, conn)| conn.serving.decision(conn.unchoked));
         PathProgress {
             peer: remote.addr,
             fingerprint: path.fingerprint,
-            hops: remote.hops(path.path),
+            hops: remote.hops(&path.path),
             state,
             bytes: path.bytes,
             rate: conn.map_or(0, |(_, conn)| bits(conn.shown_down.rate)),
             rtt: conn.map(|(_, conn)| conn.connection.rtt()),
-            decision: Some(of_uploader.unwrap_or_else(|| remote.describe(path.decision))),
-            last_error: path.error.map(str::to_owned),
+            decision: Some(of_uploader.unwrap_or_else(|| remote.describe(path.decision()))),
+            last_error: path.error.clone(),
         }
     }
 

@@ -4,7 +4,6 @@
 //! path manager assigns it some that overlap as little as possible with those of others, and those
 //! are dialed. Connections over all other paths are choked: they stay open and wait.
 
-mod negotiate;
 mod serve;
 mod serving;
 

@@ -10,6 +10,8 @@ use crate::wire::{Message, Multipath};
 /// How a connection is served.
 #[derive(Debug, Default)]
 pub(in crate::swarm) struct Serving {
+    /// The uploader is to choose the paths to the peer, as far as that is up to this side.
+    pub ours: bool,
     /// The peer understands extended messages.
     pub extended: bool,
     /// Its extended handshake has arrived.
@@ -37,8 +39,9 @@ pub(in crate::swarm) struct Announcement {
 }
 
 impl Serving {
-    pub fn new(extended: bool) -> Self {
+    pub fn new(ours: bool, extended: bool) -> Self {
         Self {
+            ours,
             extended,
             ..Self::default()
         }

@@ -1,13 +1,15 @@
-//! Keeping to the shares of the bytes that the selection gives to paths (`spread:N%`).
+//! The selection: which of the offered paths are taken, and keeping to the shares of the bytes that
+//! it gives to paths (`spread:N%`).
 //!
 //! What a path carries counts with what is requested over it: a fast path does not run ahead of a
 //! slow one, it waits. How the bytes are spread goes before speed.
 
 use std::collections::BTreeMap;
 
-use hawser_path::Fingerprint;
+use hawser_path::{Decision, Fingerprint, Measured, Path, Reason, select_measured};
 
-use super::entry::Entries;
+use super::entry::{Entries, PathStatus};
+use super::options::PathOptions;
 use crate::order::SubflowId;
 
 /// A path may carry this many bytes more than its share. Requests are for whole blocks, one after
@@ -58,10 +60,52 @@ impl Room {
     }
 }
 
+/// Runs the selection anew, over the paths that can be connected; over all that may be dialed when
+/// none can.
+pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: &PathOptions) {
+    let connectable = entries
+        .values()
+        .any(|e| e.is_fit() && !e.backoff.is_replaced());
+    let usable = |e: &&PathStatus<P>| e.is_fit() && !(connectable && e.backoff.is_replaced());
+    let usable = || entries.values().filter(usable);
+    let paths: Vec<P> = usable().map(|entry| entry.path.clone()).collect();
+    let fingerprints: Vec<_> = usable().map(|entry| entry.fingerprint).collect();
+    let rtts = usable().map(|entry| entry.rtt);
+    let measured: Vec<_> = rtts.map(|rtt| Measured { rtt, rate: None }).collect();
+    let most = match options.contact_only {
+        true => 1,
+        false => options.subflows.max(1),
+    };
+    let selection = select_measured(&paths, &measured, &options.select, most);
+    let taken = selection.taken.iter().map(|at| fingerprints[*at]);
+    let shares = selection.shares.map(|shares| taken.zip(shares).collect());
+    assign(entries, shares.as_ref());
+    for entry in entries.values_mut() {
+        entry.taken = false;
+        entry.selected = None;
+    }
+    for (at, decision) in selection.decisions.into_iter().enumerate() {
+        let Some(entry) = entries.get_mut(&fingerprints[at]) else {
+            continue;
+        };
+        entry.taken = selection.taken.contains(&at);
+        entry.selected = Some(match options.contact_only && !entry.taken {
+            true => Decision::left(Reason::RemoteChooses),
+            false => decision,
+        });
+    }
+    // What is used on trial gives way to what is selected.
+    let mut room = most.saturating_sub(selection.taken.len());
+    for entry in entries.values_mut() {
+        entry.sensed &= !entry.taken && room > 0;
+        room -= usize::from(entry.sensed);
+    }
+}
+
 /// Gives shares to these paths and none to others; `None` leaves them to carry what they can. New
 /// shares are of what is still to come, so that a path that takes another's place does not have to
 /// make up for what came before.
-pub(super) fn assign<P>(entries: &mut Entries<P>, shares: Option<&BTreeMap<Fingerprint, f64>>) {
+fn assign<P>(entries: &mut Entries<P>, shares: Option<&BTreeMap<Fingerprint, f64>>) {
     let given = |path: &Fingerprint| shares.map(|shares| shares.get(path).copied().unwrap_or(0.0));
     let changed = entries.iter().any(|(path, entry)| {
         let (before, now) = (entry.share.unwrap_or(0.0), given(path).unwrap_or(0.0));

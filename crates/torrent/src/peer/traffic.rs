@@ -1,12 +1,16 @@
-//! The blocks that a peer asked for and that are not sent yet.
+//! What a connection and the owner of the torrent pass to each other, and the blocks that a peer
+//! asked for and that are not sent yet.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
+use hawser_store::Reservation;
 use tokio::sync::Notify;
 
-use crate::wire::{Request, WireError};
+use crate::bitfield::Bitfield;
+use crate::wire::{ExtendedHandshake, Multipath, Request, WireError};
 
 /// Most requests of one peer that may wait: at 16 KiB each, 10 Gbit/s over 100 ms.
 pub(crate) const QUEUE: usize = 8192;
@@ -20,6 +24,35 @@ pub(crate) struct Traffic {
     pub uploaded: AtomicU64,
     /// What the peer requested.
     pub uploads: Uploads,
+}
+
+/// A message of a peer that the owner of the torrent acts on.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Block { request: Request, data: Bytes },
+    Have(u32),
+    Bitfield(Bitfield),
+    Choke,
+    Unchoke,
+    Extended(ExtendedHandshake),
+    Multipath(Multipath),
+}
+
+/// What one read from the stream brought.
+#[derive(Debug)]
+pub(crate) struct Inputs {
+    pub inputs: Vec<Input>,
+    /// Held until the blocks among them are on disk.
+    pub room: Option<Reservation>,
+}
+
+/// What the owner sends to a peer, apart from blocks.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// Encoded messages.
+    Messages(Vec<u8>),
+    /// The end of the stream, after everything given before it.
+    End,
 }
 
 /// A peer's requests in the order they came. It is choked at first: requests are dropped then.
