@@ -9,7 +9,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// No space left, or over a quota.
+    /// No space left, or over a quota, for this file.
     #[error("the disk is full at {0}: what was verified is kept; free some space and start again")]
     Full(PathBuf),
     /// The file system or a limit of the process allows no file of this length.
@@ -22,10 +22,10 @@ pub enum StoreError {
         /// The length it must have.
         length: u64,
     },
-    /// A folder, device or other thing is where a file should be.
+    /// A folder, device or other thing is at this path, where a file should be.
     #[error("{0} is in the way: it is not a regular file; move it or choose another folder")]
     NotAFile(PathBuf),
-    /// A file is where a folder should be.
+    /// A file is at this path, where a folder should be.
     #[error("{0} is in the way: it has to be a folder; move it or choose another folder")]
     NotAFolder(PathBuf),
     /// A file is longer than it should be, so it is probably another one.
@@ -40,7 +40,7 @@ pub enum StoreError {
         /// The length it should have.
         expected: u64,
     },
-    /// A file of this name exists, and none of its content belongs to the download.
+    /// A file exists at this path, and none of its content belongs to the download.
     #[error(
         "{0} exists, and nothing in it belongs to the download: it is left as it is; move it or choose another folder"
     )]
@@ -55,7 +55,7 @@ pub enum StoreError {
         /// The target of the link.
         target: PathBuf,
     },
-    /// Another program, or another job of this one, writes to the file.
+    /// Another program, or another job of this one, writes to this file.
     #[error(
         "{0} is being downloaded already, by another program: wait for it, stop it, or choose another folder"
     )]

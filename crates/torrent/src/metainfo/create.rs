@@ -46,23 +46,23 @@ pub enum CreateError {
     /// The piece length asked for cannot be used.
     #[error("piece length {0}: it must be a power of two from 16384 to {MAX_PIECE_LENGTH}")]
     PieceLength(u32),
-    /// There is nothing to share.
+    /// There is nothing to share at this path.
     #[error("{0} is empty: there is nothing to share")]
     Empty(PathBuf),
-    /// A symbolic link that does not work on other hosts.
+    /// A symbolic link at this path does not work on other hosts.
     #[error(
         "{0} is a symbolic link that leads out of the folder or to nothing: put the file itself there, or leave it out"
     )]
     Symlink(PathBuf),
-    /// A device, socket or pipe.
+    /// A device, socket or pipe is at this path.
     #[error("{0} is neither a file nor a folder: leave it out")]
     Special(PathBuf),
-    /// A name that other systems refuse.
+    /// A file at this path has a name that other systems refuse.
     #[error(
         "{0} cannot be in a torrent: its name is not UTF-8 or contains `\\`, control characters or others that readers replace; rename it"
     )]
     Name(PathBuf),
-    /// So many pieces or files that readers refuse the torrent.
+    /// So many pieces or files that readers refuse the torrent, which would have this many bytes.
     #[error(
         "the torrent would have {0} bytes, more than {MAX_CREATED_BYTES}: choose a larger piece length or fewer files"
     )]

@@ -37,7 +37,7 @@ pub enum MetainfoError {
     /// A version that is yet to come.
     #[error("this is a torrent of version {0}: versions 1 and 2 are known")]
     Version(i64),
-    /// The version 2 part of a hybrid is malformed or not that of its version 1 part.
+    /// The version 2 part of a hybrid is malformed or not that of its version 1 part; where.
     #[error(
         "the parts for version 1 and version 2 of this hybrid torrent contradict each other: {0}"
     )]
@@ -60,7 +60,7 @@ pub enum MetainfoError {
         /// Bytes of all files.
         total_length: u64,
     },
-    /// A negative file length, or lengths whose sum is beyond 2^63.
+    /// A negative file length, or lengths whose sum is beyond 2^63; the file's name as given.
     #[error("the length of file {0} is negative or beyond what a file can have")]
     FileLength(String),
     /// No bytes at all.
@@ -69,7 +69,7 @@ pub enum MetainfoError {
     /// Neither `length` nor `files`.
     #[error("the torrent has neither `length` (one file) nor `files` (several)")]
     NoFiles,
-    /// A path that no file can have.
+    /// A path that no file can have, printable and cut short.
     #[error(
         "the path of {0} is longer than {MAX_PATH_BYTES} bytes or more than {MAX_PATH_DEPTH} folders deep"
     )]
