@@ -15,6 +15,7 @@
 //! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.
 
 mod assign;
+mod bits;
 mod carbon;
 mod decision;
 mod explain;

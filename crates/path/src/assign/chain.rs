@@ -136,6 +136,7 @@ fn helps(
 }
 
 /// What one search did and saw.
+#[derive(Default)]
 struct Search {
     /// Counts the searches.
     now: u32,
@@ -160,15 +161,9 @@ struct Search {
 impl Search {
     fn new(items: usize) -> Self {
         Self {
-            now: 0,
-            thorough: false,
             tried: vec![0; items],
             taken: vec![0; items],
-            looked_at: Vec::new(),
-            owners: Vec::new(),
-            moves: Vec::new(),
-            due: Vec::new(),
-            blockers: Vec::new(),
+            ..Self::default()
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::bits::Bits;
+
 /// What the paths of a peer are, so that peers with the same paths are known as such.
 pub(super) type Class = [u8; 32];
 
@@ -45,14 +47,14 @@ impl Stuck {
     /// What crosses a link is different now, or what may.
     pub fn link_changed(&mut self, link: u32) {
         if let Some(peers) = self.by_link.get_mut(link as usize) {
-            self.stuck.take_out(peers);
+            self.stuck.remove_all(&std::mem::take(peers));
         }
     }
 
     /// A peer has more or fewer paths now, or others on offer.
     pub fn peer_changed(&mut self, peer: usize) {
         if let Some(peers) = self.by_peer.get_mut(peer) {
-            self.stuck.take_out(peers);
+            self.stuck.remove_all(&std::mem::take(peers));
         }
     }
 
@@ -67,33 +69,6 @@ fn at(all: &mut Vec<Bits>, index: usize) -> &mut Bits {
         all.resize(index + 1, Bits::default());
     }
     &mut all[index]
-}
-
-/// A set of small numbers.
-#[derive(Debug, Clone, Default)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    fn contains(&self, bit: usize) -> bool {
-        self.0
-            .get(bit / 64)
-            .is_some_and(|word| word >> (bit % 64) & 1 == 1)
-    }
-
-    fn insert(&mut self, bit: usize) {
-        if self.0.len() <= bit / 64 {
-            self.0.resize(bit / 64 + 1, 0);
-        }
-        self.0[bit / 64] |= 1 << (bit % 64);
-    }
-
-    /// Removes these, and empties `others`.
-    fn take_out(&mut self, others: &mut Self) {
-        for (word, others) in self.0.iter_mut().zip(&others.0) {
-            *word &= !others;
-        }
-        others.0.clear();
-    }
 }
 
 #[cfg(test)]

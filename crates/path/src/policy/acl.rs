@@ -165,9 +165,7 @@ impl fmt::Display for AclEntry {
 
 impl fmt::Display for Acl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, entry) in self.0.iter().enumerate() {
-            write!(f, "{}{entry}", if at == 0 { "" } else { "; " })?;
-        }
-        Ok(())
+        let entries: Vec<String> = self.0.iter().map(AclEntry::to_string).collect();
+        f.write_str(&entries.join("; "))
     }
 }

@@ -85,19 +85,16 @@ impl Policy {
 
     /// Everything but the options: what can be said of a path alone.
     fn holds_for(&self, path: &Path) -> Result<(), String> {
-        let inside = path.interfaces.is_empty();
+        let has_ends = self.local.is_some() || self.remote.is_some();
+        if has_ends && path.interfaces.is_empty() {
+            return Err(format!("it stays inside {}", path.src));
+        }
         if let Some(local) = &self.local
-            && (inside || !local.contains(&path.src))
+            && !local.contains(&path.src)
         {
-            return Err(match inside {
-                true => format!("it stays inside {}", path.src),
-                false => format!("{} is not among the local ISD-ASes", path.src),
-            });
+            return Err(format!("{} is not among the local ISD-ASes", path.src));
         }
         if let Some(remote) = &self.remote {
-            if inside {
-                return Err(format!("it stays inside {}", path.src));
-            }
             let rule = remote.iter().find(|rule| rule.isd_as.matches(path.dst));
             match rule {
                 Some(rule) if !rule.reject => {}

@@ -2,7 +2,6 @@
 //! with a degree further ones that share few.
 
 mod search;
-mod set;
 
 use std::sync::Arc;
 

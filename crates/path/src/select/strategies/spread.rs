@@ -59,7 +59,15 @@ impl Picker for Spread {
         let looked_at = &ranked[..ranked.len().min(MOST_PATHS)];
         let inner: Vec<_> = looked_at.iter().map(|one| inner(one.path)).collect();
         let costs: Vec<_> = looked_at.iter().map(Candidate::cost).collect();
-        let Some(set) = Search::new(&inner, &costs, limit, max).run() else {
+        let search = Search {
+            inner: &inner,
+            costs: &costs,
+            limit,
+            max: max.min(inner.len()),
+            tries: TRIES,
+            best: None,
+        };
+        let Some(set) = search.run() else {
             return Pick {
                 shares: Some(Vec::new()),
                 ..Pick::default()
@@ -137,18 +145,7 @@ struct Search<'a> {
     best: Option<(Shared, Cost)>,
 }
 
-impl<'a> Search<'a> {
-    fn new(inner: &'a [BTreeSet<IsdAsn>], costs: &'a [Cost], limit: f64, max: usize) -> Self {
-        Self {
-            inner,
-            costs,
-            limit,
-            max: max.min(inner.len()),
-            tries: TRIES,
-            best: None,
-        }
-    }
-
+impl Search<'_> {
     /// `None` where there is nothing to take.
     fn run(mut self) -> Option<Shared> {
         if self.max == 0 {

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 
-use super::set::{CAPACITY, Set};
 use crate::Interface;
+use crate::bits::Bits;
 use crate::select::candidate::Cost;
 
 /// How many sets of paths the search tries before it ends with the best so far: 15 paths have fewer
 /// subsets than that, so their answer is always exact, and in a network, where few links leave an
 /// AS, far more paths than that are. The worst case is some tens of milliseconds.
 const STEPS: u32 = 1 << 16;
+
+/// How many paths the search looks at, the first in rank.
+const CAPACITY: usize = 512;
 
 /// A path as the search sees it.
 pub(super) struct Open {
@@ -31,7 +34,7 @@ impl Open {
 /// least first; the answer has indices into it, ascending.
 pub(super) fn largest_disjoint(ranked: &[Open], max: usize) -> Vec<usize> {
     let mut search = Search::new(&ranked[..ranked.len().min(CAPACITY)], max);
-    let mut all = Set::default();
+    let mut all = Bits::default();
     for index in 0..search.paths.len() {
         all.insert(index);
     }
@@ -68,7 +71,7 @@ struct Search {
 struct Node {
     cost: Cost,
     /// The paths ranked after this one that share no interface with it.
-    apart: Set,
+    apart: Bits,
     /// Paths that begin with the same interface have the same number here. Paths that cross nothing
     /// have each their own.
     first: usize,
@@ -84,7 +87,7 @@ impl Search {
             .iter()
             .enumerate()
             .map(|(index, path)| {
-                let mut apart = Set::default();
+                let mut apart = Bits::default();
                 for (later, other) in ranked.iter().enumerate().skip(index + 1) {
                     if path.is_apart(other) {
                         apart.insert(later);
@@ -110,7 +113,7 @@ impl Search {
 
     /// Looks at every set that adds paths of `open`, each apart from all chosen, to those chosen,
     /// which have this cost.
-    fn descend(&mut self, mut open: Set, cost: Cost) {
+    fn descend(&mut self, mut open: Bits, cost: Cost) {
         let (size, best) = (self.chosen.len(), self.best.len());
         if size > best || (size == best && cost < self.best_cost) {
             self.best.clone_from(&self.chosen);
@@ -130,7 +133,7 @@ impl Search {
     }
 
     /// Whether adding paths of `open` to those chosen can give a set that beats the best so far.
-    fn can_improve(&self, open: &Set, cost: Cost) -> bool {
+    fn can_improve(&self, open: &Bits, cost: Cost) -> bool {
         let room = (self.max - self.chosen.len()).min(self.most_apart(open));
         let most = self.chosen.len() + room;
         if most != self.best.len() {
@@ -142,9 +145,9 @@ impl Search {
 
     /// An upper bound for how many of `open` can be chosen together: of the paths with the same
     /// first interface one, of those with the same last interface one.
-    fn most_apart(&self, open: &Set) -> usize {
+    fn most_apart(&self, open: &Bits) -> usize {
         let distinct = |group: fn(&Node) -> usize| {
-            let mut seen = Set::default();
+            let mut seen = Bits::default();
             open.iter()
                 .filter(|&one| seen.insert(group(&self.paths[one])))
                 .count()

@@ -1,17 +1,15 @@
-//! A set of small numbers.
+//! Sets of small numbers.
 
-/// How many numbers fit: 0 to 511.
-pub(super) const CAPACITY: usize = 64 * WORDS;
+/// A set of small numbers, cheap to intersect.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bits(Vec<u64>);
 
-const WORDS: usize = 8;
-
-/// A set of numbers below [`CAPACITY`], cheap to copy and to intersect.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Set([u64; WORDS]);
-
-impl Set {
+impl Bits {
     /// Adds a number; whether it is new.
     pub fn insert(&mut self, number: usize) -> bool {
+        if self.0.len() <= number / 64 {
+            self.0.resize(number / 64 + 1, 0);
+        }
         let (word, bit) = (&mut self.0[number / 64], 1 << (number % 64));
         let new = *word & bit == 0;
         *word |= bit;
@@ -19,20 +17,33 @@ impl Set {
     }
 
     pub fn remove(&mut self, number: usize) {
-        self.0[number / 64] &= !(1 << (number % 64));
+        if let Some(word) = self.0.get_mut(number / 64) {
+            *word &= !(1 << (number % 64));
+        }
+    }
+
+    /// Removes the numbers that are in `others`.
+    pub fn remove_all(&mut self, others: &Self) {
+        for (word, others) in self.0.iter_mut().zip(&others.0) {
+            *word &= !others;
+        }
+    }
+
+    pub fn contains(&self, number: usize) -> bool {
+        let word = self.0.get(number / 64);
+        word.is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
     /// The numbers that are in both.
-    pub fn and(mut self, other: &Self) -> Self {
-        for (word, other) in self.0.iter_mut().zip(other.0) {
-            *word &= other;
-        }
-        self
+    pub fn and(&self, other: &Self) -> Self {
+        let words = self.0.iter().zip(&other.0);
+        Self(words.map(|(word, other)| word & other).collect())
     }
 
     /// The numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
-        self.0.into_iter().enumerate().flat_map(|(at, mut word)| {
+        self.0.iter().enumerate().flat_map(|(at, &word)| {
+            let mut word = word;
             std::iter::from_fn(move || {
                 let bit = word.trailing_zeros() as usize;
                 (word != 0).then(|| {
@@ -55,11 +66,11 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_like_a_set(
-            ours in prop::collection::vec(0..CAPACITY, 0..80),
-            theirs in prop::collection::vec(0..CAPACITY, 0..80),
-            gone in prop::collection::vec(0..CAPACITY, 0..80),
+            ours in prop::collection::vec(0..500usize, 0..80),
+            theirs in prop::collection::vec(0..500usize, 0..80),
+            gone in prop::collection::vec(0..500usize, 0..80),
         ) {
-            let mut one = Set::default();
+            let mut one = Bits::default();
             let mut model = BTreeSet::new();
             for &number in &ours {
                 prop_assert_eq!(one.insert(number), model.insert(number));
@@ -69,14 +80,17 @@ mod tests {
                 model.remove(&number);
             }
             prop_assert!(one.iter().eq(model.iter().copied()));
+            prop_assert!((0..600).all(|number| one.contains(number) == model.contains(&number)));
 
-            let mut other = Set::default();
+            let mut other = Bits::default();
             let other_model: BTreeSet<_> = theirs.iter().copied().collect();
             for &number in theirs.iter().chain(&ours[..ours.len() / 2]) {
                 other.insert(number);
             }
             let other_model = &other_model | &ours[..ours.len() / 2].iter().copied().collect();
             prop_assert!(one.and(&other).iter().eq((&model & &other_model).into_iter()));
+            one.remove_all(&other);
+            prop_assert!(one.iter().eq((&model - &other_model).into_iter()));
         }
     }
 }
