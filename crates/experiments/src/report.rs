@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::experiment::{Experiment, Headline, Variant};
-use crate::run::Run;
+use crate::experiment::{Experiment, Headline};
 use crate::session::Outcome;
+use crate::transfer::TransferPath;
 
 /// What an experiment measured.
 #[derive(Debug, Default, Serialize)]
@@ -164,32 +164,29 @@ pub struct PathUse {
 impl DemoReport {
     /// Sums up the first run of each variant.
     pub fn new(demo: &Experiment, outcome: &Outcome) -> Self {
+        let path = |path: &TransferPath| PathUse {
+            fingerprint: path.fingerprint.clone(),
+            hops: path.hops,
+            bytes: path.bytes,
+            interfaces: path.interfaces.clone(),
+        };
         let runs = demo.variants.iter().zip(&outcome.runs);
-        let runs = runs.filter_map(|(variant, runs)| Some(DemoRun::new(variant, runs.first()?)));
+        let runs = runs.filter_map(|(variant, runs)| {
+            let run = runs.first()?;
+            Some(DemoRun {
+                select: variant.name.clone(),
+                seconds: run.seconds,
+                goodput_mbit: run.goodput_mbit,
+                ceiling_mbit: run.ceiling_mbit,
+                paths: run.paths.iter().map(path).collect(),
+            })
+        });
         Self {
             topology: demo.name,
             bytes: outcome.bytes.first().copied().unwrap_or_default(),
             sha256_ok: outcome.runs.iter().flatten().all(|run| run.identical),
             runs: runs.collect(),
             iperf3_tcp_mbit: outcome.plain_tcp_mbit,
-        }
-    }
-}
-
-impl DemoRun {
-    fn new(variant: &Variant, run: &Run) -> Self {
-        let paths = run.paths.iter().map(|path| PathUse {
-            fingerprint: path.fingerprint.clone(),
-            hops: path.hops,
-            bytes: path.bytes,
-            interfaces: path.interfaces.clone(),
-        });
-        Self {
-            select: variant.name.clone(),
-            seconds: run.seconds,
-            goodput_mbit: run.goodput_mbit,
-            ceiling_mbit: run.ceiling_mbit,
-            paths: paths.collect(),
         }
     }
 }

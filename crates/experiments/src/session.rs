@@ -14,7 +14,7 @@ use crate::scratch::Scratch;
 use crate::stage::Stage;
 
 /// How an experiment is run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The path of the `hawser` program, of which labs, seeders and downloads are processes.
     pub program: PathBuf,
@@ -28,19 +28,6 @@ pub struct Options {
     /// Whether plain TCP is measured too, with `iperf3` over [`Experiment::direct_link`]: for
     /// experiments on one network.
     pub plain_tcp: bool,
-}
-
-impl Options {
-    /// Runs each variant once, on generated files.
-    pub fn new(program: PathBuf) -> Self {
-        Self {
-            program,
-            repeat: 1,
-            file: None,
-            show_downloads: false,
-            plain_tcp: false,
-        }
-    }
 }
 
 /// What a session does, as it does it.

@@ -69,8 +69,11 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let experiment = arranged(&args)?;
     // Before the experiment, which takes minutes.
     let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
-    let mut options = Options::new(process::program()?);
-    options.repeat = args.repeat;
+    let options = Options {
+        program: process::program()?,
+        repeat: args.repeat,
+        ..Options::default()
+    };
     let outcome = experiment::run(&experiment, &options, &mut |event| {
         if let Event::Finished { variant, turn, run } = event {
             let (name, repeat) = (experiment.name, args.repeat);

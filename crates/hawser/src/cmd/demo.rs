@@ -55,10 +55,11 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
     // Before the demo, which takes a minute.
     let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
     let options = Options {
+        program: process::program()?,
+        repeat: 1,
         file: args.file,
         show_downloads: true,
         plain_tcp: args.iperf3,
-        ..Options::new(process::program()?)
     };
     let outcome = experiment::run(&demo, &options, &mut |event| show(&demo, event))?;
     let report = DemoReport::new(&demo, &outcome);

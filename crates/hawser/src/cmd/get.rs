@@ -161,12 +161,9 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
 /// The sockets of a download, and the paths to its SCION peers. With IP peers alone no SCION
 /// network is looked for, unless `--listen` is given.
 async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
-    let mut offered = OfferedPaths::default();
-    let mut host = None;
+    let (mut host, mut offered) = (None, OfferedPaths::default());
     if args.listen.is_some() || args.peer.iter().any(|peer| peer.scion().is_some()) {
-        let found = args.host.join().await?;
-        offered = OfferedPaths::new(&found, &args.peer);
-        host = Some(found);
+        offered = OfferedPaths::new(host.insert(args.host.join().await?), &args.peer);
     }
     let config = Config {
         keep_alive: Some(KEEP_ALIVE),

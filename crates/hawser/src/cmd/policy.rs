@@ -50,9 +50,7 @@ pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
 
 /// The file that `--policy` names.
 pub fn file(args: &PolicyArgs) -> Option<&Path> {
-    args.policy
-        .as_deref()
-        .map(|policy| Path::new(split(policy).0))
+    Some(Path::new(split(args.policy.as_deref()?).0))
 }
 
 /// `FILE[:NAME]`.

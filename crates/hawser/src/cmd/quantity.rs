@@ -31,12 +31,11 @@ pub fn long_duration(text: &str) -> Result<Duration, String> {
     let mut units = UNITS.into_iter();
     let number = units.find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
     let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let time = number
-        .filter(|(text, _)| digits(text))
-        .and_then(|(text, scale)| {
-            let number: f64 = text.parse().ok()?;
-            Duration::try_from_secs_f64(number * scale).ok()
-        });
+    let number = number.filter(|(text, _)| digits(text));
+    let time = number.and_then(|(text, scale)| {
+        let number: f64 = text.parse().ok()?;
+        Duration::try_from_secs_f64(number * scale).ok()
+    });
     time.ok_or_else(|| format!("{text:?} is not a time: write for example 30m, 1.5h or 90s"))
 }
 

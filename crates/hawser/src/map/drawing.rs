@@ -164,16 +164,9 @@ fn label_size(lines: &[String]) -> Option<(f64, f64)> {
 fn curves(ends: &[(usize, usize)], places: &[Point]) -> Vec<Curve> {
     let pair = |&(a, b): &(usize, usize)| (a.min(b), a.max(b));
     let one = |(at, end): (usize, &(usize, usize))| {
-        let alike = ends
-            .iter()
-            .enumerate()
-            .filter(|(_, other)| pair(other) == pair(end));
-        let alike: Vec<usize> = alike.map(|(at, _)| at).collect();
-        let rank = alike
-            .iter()
-            .position(|&other| other == at)
-            .unwrap_or_default();
-        let off = PARALLEL * (rank as f64 - (alike.len() as f64 - 1.0) / 2.0);
+        let same = |other: &&(usize, usize)| pair(other) == pair(end);
+        let (rank, all) = (ends[..at].iter().filter(same), ends.iter().filter(same));
+        let off = PARALLEL * (rank.count() as f64 - (all.count() as f64 - 1.0) / 2.0);
         let (low, high) = pair(end);
         let normal = places[high].sub(places[low]).unit().turned();
         let (from, to) = (places[end.0], places[end.1]);
