@@ -57,13 +57,9 @@ impl PathCost {
         let mtu = path.mtu.ok_or_else(gone)?;
         let scion = SCION_HEADERS + path.path_bytes.ok_or_else(gone)?;
         let stream = usize::from(mtu).saturating_sub(scion + QUIC_HEADERS);
+        let interfaces: Result<_, _> = path.interfaces.iter().map(|text| text.parse()).collect();
         Ok(Self {
-            interfaces: path
-                .interfaces
-                .iter()
-                .map(|i| i.parse())
-                .collect::<Result<_, _>>()
-                .during("reading the download's report")?,
+            interfaces: interfaces.during("reading the download's report")?,
             frame: f64::from(mtu) + UNDERLAY,
             payload: stream as f64 * BLOCK / (BLOCK + PIECE_HEADER),
         })

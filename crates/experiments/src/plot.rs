@@ -56,13 +56,12 @@ fn by_completion(runs: &[Run]) -> Vec<Point> {
         let when = |index| samples.time_of(samples.total() * index as f64 / PARTS as f64);
         samples.rate(when(index), when(index + 1))
     };
-    (0..PARTS)
-        .map(|index| {
-            let place = 100.0 * (index + 1) as f64 / PARTS as f64;
-            let rates: Vec<f64> = runs.iter().map(|run| part(run, index)).collect();
-            point(place, &rates)
-        })
-        .collect()
+    let points = (0..PARTS).map(|index| {
+        let place = 100.0 * (index + 1) as f64 / PARTS as f64;
+        let rates: Vec<f64> = runs.iter().map(|run| part(run, index)).collect();
+        point(place, &rates)
+    });
+    points.collect()
 }
 
 /// Goodput in each second that all runs had, until as long after the window as it lasts.
@@ -70,13 +69,12 @@ fn by_time(runs: &[Run], window: Window) -> Vec<Point> {
     let ends = runs.iter().map(|run| run.samples.end());
     let end = ends.fold(f64::INFINITY, f64::min);
     let until = (2.0 * window.to - window.from).min(end).floor() as usize;
-    (0..until)
-        .map(|second| {
-            let (from, to) = (second as f64, (second + 1) as f64);
-            let rates = runs.iter().map(|run| run.samples.rate(from, to));
-            point(to, &rates.collect::<Vec<_>>())
-        })
-        .collect()
+    let points = (0..until).map(|second| {
+        let (from, to) = (second as f64, (second + 1) as f64);
+        let rates = runs.iter().map(|run| run.samples.rate(from, to));
+        point(to, &rates.collect::<Vec<_>>())
+    });
+    points.collect()
 }
 
 /// The mean and the standard deviation of `rates`.

@@ -194,16 +194,11 @@ fn refuse_no_peers(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
 /// Refuses to overwrite the files that this command reads, even with `--force`.
 fn refuse_own_inputs(args: &GetArgs, metainfo: &Metainfo) -> Result<(), Failure> {
     let carbon = args.select.carbon.as_deref();
-    let inputs = [
-        Some(args.torrent.as_path()),
-        carbon,
-        policy::file(&args.policy),
-    ];
-    let found: Vec<_> = inputs
-        .into_iter()
-        .flatten()
-        .filter_map(|input| Some((input, std::fs::metadata(input).ok()?)))
-        .collect();
+    let (torrent, policy) = (Some(&*args.torrent), policy::file(&args.policy));
+    let inputs = [torrent, carbon, policy];
+    let found = inputs.into_iter().flatten();
+    let found = found.filter_map(|input| Some((input, std::fs::metadata(input).ok()?)));
+    let found: Vec<_> = found.collect();
     for file in metainfo.files.iter().filter(|file| !file.padding) {
         let path = args.output.join(&file.path);
         if let Some((input, _)) = found.iter().find(|(_, it)| output::is_same(it, &path)) {

@@ -80,26 +80,20 @@ impl Drawing {
     ) -> (usize, Self) {
         let curves = curves(ends, places);
         // Curves may reach beyond the boxes.
-        let outer = places
-            .iter()
-            .map(|&at| Rect::around(at, width, height))
-            .chain(curves.iter().map(|c| Rect::around(c.at(0.5), 90.0, 40.0)))
-            .reduce(Rect::both)
-            .unwrap_or(Rect::around(Point::default(), width, height));
+        let boxed = |at: Point| Rect::around(at, width, height);
+        let bends = curves.iter().map(|c| Rect::around(c.at(0.5), 90.0, 40.0));
+        let all = places.iter().map(|&at| boxed(at)).chain(bends);
+        let outer = all.reduce(Rect::both).unwrap_or(boxed(Point::default()));
         let shift = corner.sub(outer.low);
-        let boxes: Vec<Rect> = places
-            .iter()
-            .map(|place| Rect::around(place.add(shift), width, height))
-            .collect();
+        let boxes: Vec<Rect> = places.iter().map(|at| boxed(at.add(shift))).collect();
         let tip = |interface| text_width(&tip_text(interface), TIP_SIZE) + 3.0;
         let links = graph.links.iter().zip(curves).zip(sizes);
-        let links: Vec<Labelled> = links
-            .map(|((link, curve), label)| Labelled {
-                curve: curve.moved(shift),
-                label: *label,
-                tips: [tip(link.a.interface), tip(link.b.interface)],
-            })
-            .collect();
+        let links = links.map(|((link, curve), label)| Labelled {
+            curve: curve.moved(shift),
+            label: *label,
+            tips: [tip(link.a.interface), tip(link.b.interface)],
+        });
+        let links: Vec<Labelled> = links.collect();
         let (places, covering) = labels::place(&links, &boxes, ends);
         let drawing = Self {
             places,
@@ -146,17 +140,13 @@ pub fn tip_text(interface: u16) -> String {
 /// What is written at the middle of a link.
 pub fn lines(link: &Edge) -> Vec<String> {
     let state = (link.state != "up").then(|| link.state.to_owned());
-    [link.rate(), link.delay(), link.loss(), state]
-        .into_iter()
-        .flatten()
-        .collect()
+    let lines = [link.rate(), link.delay(), link.loss(), state];
+    lines.into_iter().flatten().collect()
 }
 
 fn label_size(lines: &[String]) -> Option<(f64, f64)> {
-    let width = lines
-        .iter()
-        .map(|line| text_width(line, TEXT_SIZE))
-        .reduce(f64::max)?;
+    let widths = lines.iter().map(|line| text_width(line, TEXT_SIZE));
+    let width = widths.reduce(f64::max)?;
     Some((width + 4.0, LINE * lines.len() as f64 + 2.0))
 }
 

@@ -95,12 +95,9 @@ fn best(
     let mut best = (f64::INFINITY, Point::default(), false);
     for (rank, place) in candidates.enumerate() {
         let rect = Rect::around(place, width, height);
-        let covered: f64 = taken
-            .iter()
-            .map(|other| rect.overlap(other.grown(ROOM)))
-            .filter(|area| *area > 0.0)
-            .map(|area| COVERED + area)
-            .sum();
+        let areas = taken.iter().map(|other| rect.overlap(other.grown(ROOM)));
+        let areas = areas.filter(|area| *area > 0.0);
+        let covered: f64 = areas.map(|area| COVERED + area).sum();
         let passed = links.iter().enumerate().filter(|(at, link)| {
             let curve = &link.curve;
             *at != own

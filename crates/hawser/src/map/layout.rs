@@ -89,11 +89,8 @@ fn distances(count: usize, links: &[(usize, usize)]) -> Vec<f64> {
             }
         }
     }
-    let finite = distances
-        .iter()
-        .copied()
-        .filter(|distance| distance.is_finite());
-    let far = finite.fold(1.0, f64::max) + 1.0;
+    let finite = distances.iter().filter(|distance| distance.is_finite());
+    let far = finite.copied().fold(1.0, f64::max) + 1.0;
     distances.iter().map(|distance| distance.min(far)).collect()
 }
 

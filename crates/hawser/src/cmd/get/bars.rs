@@ -57,10 +57,8 @@ impl Bars {
 
     fn lines(&self, progress: &Progress, columns: usize) -> Vec<String> {
         let mut lines = vec![self.whole(progress, columns)];
-        let used = progress
-            .paths
-            .iter()
-            .filter(|p| self.verbose || p.state != PathState::Left || p.bytes > 0);
+        let used = progress.paths.iter();
+        let used = used.filter(|p| self.verbose || p.state != PathState::Left || p.bytes > 0);
         let several = scion_peers(progress) > 1;
         lines.extend(used.map(|path| describe(path, several, self.paint)));
         if progress.rate == 0 && progress.phase != Phase::Seeding {
@@ -140,10 +138,8 @@ fn idle_reasons(progress: &Progress) -> Vec<String> {
             PeerAddr::Ip(peer) => format!("{peer}: {error}"),
         })
     });
-    let peers = progress
-        .idle_peers
-        .iter()
-        .map(|(peer, reason)| format!("{peer}: {reason}"));
+    let peers = progress.idle_peers.iter();
+    let peers = peers.map(|(peer, reason)| format!("{peer}: {reason}"));
     paths.chain(peers).collect()
 }
 

@@ -69,18 +69,14 @@ impl OfferedPaths {
     /// What is known of a path that carried nothing.
     fn report(&self, peer: PeerAddr, fingerprint: Fingerprint, hops: usize) -> TransferPath {
         let known = self.paths.get(&fingerprint);
-        let interfaces = known.map(|known| known.info().interfaces.iter());
+        let interfaces = known.into_iter().flat_map(|known| &known.info().interfaces);
         TransferPath {
             peer: peer.to_string(),
             fingerprint: fingerprint.to_string(),
             hops,
             mtu: known.map(Path::mtu),
             path_bytes: known.map(|known| known.raw().len()),
-            interfaces: interfaces
-                .into_iter()
-                .flatten()
-                .map(Interface::to_string)
-                .collect(),
+            interfaces: interfaces.map(Interface::to_string).collect(),
             ..TransferPath::default()
         }
     }

@@ -83,11 +83,8 @@ fn table(status: &Status) -> String {
     }
     text.push('\n');
     text += &link_line(["LINK", "", "KIND", "STATE", "SHAPE", "A TO B", "B TO A"]);
-    status
-        .links
-        .iter()
-        .for_each(|link| text += &link_text(link));
-    text
+    let links = status.links.iter().map(link_text);
+    text + &links.collect::<String>()
 }
 
 fn as_line([name, host, router, control, note]: [&str; 5], width: usize) -> String {
