@@ -176,9 +176,12 @@ impl Certificate {
     }
 }
 
-/// The kind, the key identifier and the issuer's key identifier of a certificate that keeps the
-/// rules of its kind (SCION CP-PKI, section "Certificate format").
-fn classify(tbs: &TbsCertificate) -> Result<(Kind, Vec<u8>, Option<Vec<u8>>), Reason> {
+/// A certificate's kind, its key identifier and its issuer's.
+type Profile = (Kind, Vec<u8>, Option<Vec<u8>>);
+
+/// The profile of a certificate that keeps the rules of its kind (SCION CP-PKI, section
+/// "Certificate format").
+fn classify(tbs: &TbsCertificate) -> Result<Profile, Reason> {
     let usage = tbs.get::<KeyUsage>()?.map(|(_, usage)| usage);
     let signs_certificates = usage.is_some_and(|usage| usage.key_cert_sign());
     let signs_messages = usage.is_some_and(|usage| usage.digital_signature());
