@@ -307,9 +307,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
 
     /// Whether any path is known that may be dialed, now or when it is offered again.
     pub fn is_usable(&self) -> bool {
-        self.entries
-            .values()
-            .any(|entry| entry.unusable().is_none())
+        let mut entries = self.entries.values();
+        entries.any(|entry| entry.unusable().is_none())
     }
 
     /// One line on why there is no connection over any of the offered paths; `None` where nothing

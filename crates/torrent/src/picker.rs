@@ -101,9 +101,8 @@ impl Picker {
             return;
         };
         if gone.counted {
-            gone.has
-                .iter()
-                .for_each(|piece| self.rarity.subtract(piece));
+            let has = gone.has.iter();
+            has.for_each(|piece| self.rarity.subtract(piece));
         }
     }
 

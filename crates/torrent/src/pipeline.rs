@@ -72,19 +72,14 @@ impl Meter {
     /// The highest of the averages over the last fifth, the last half and all of the window, to
     /// follow a growing rate.
     pub fn peak(&self, now: Instant) -> f64 {
-        [WINDOW / 5, WINDOW / 2, WINDOW]
-            .map(|window| self.over(now, window))
-            .into_iter()
-            .fold(0.0, f64::max)
+        let averages = [WINDOW / 5, WINDOW / 2, WINDOW].map(|window| self.over(now, window));
+        averages.into_iter().fold(0.0, f64::max)
     }
 
     fn over(&self, now: Instant, window: Duration) -> f64 {
         let within = |start: &Instant| now.saturating_duration_since(*start) <= window;
-        let recent = self
-            .bins
-            .iter()
-            .rev()
-            .take_while(|(start, _)| within(start));
+        let bins = self.bins.iter().rev();
+        let recent = bins.take_while(|(start, _)| within(start));
         let bytes: u64 = recent.map(|(_, bytes)| *bytes).sum();
         let age = now.saturating_duration_since(self.since);
         bytes as f64 / age.clamp(BIN, window).as_secs_f64()
@@ -146,19 +141,16 @@ impl Plan {
         let measured = rates().count();
         let sum: f64 = rates().sum();
         let unmeasured = subflows.len() - measured;
-        let assumed_rate = if measured > 0 {
-            sum / measured as f64
-        } else {
-            f64::INFINITY
+        let assumed_rate = match measured {
+            0 => f64::INFINITY,
+            _ => sum / measured as f64,
         };
         let total = sum + assumed_rate.min(f64::MAX) * unmeasured as f64;
         let together = blocks_left as f64 * f64::from(BLOCK) / total.max(1.0);
         // The connection that delivers one more block soonest may always ask for it: so the rest
         // always gets done.
-        let soonest = subflows
-            .iter()
-            .map(|subflow| subflow.next_arrival(assumed_rate))
-            .fold(f64::INFINITY, f64::min);
+        let arrivals = subflows.iter().map(|it| it.next_arrival(assumed_rate));
+        let soonest = arrivals.fold(f64::INFINITY, f64::min);
         Self {
             assumed_rate,
             finish: together.max(soonest),

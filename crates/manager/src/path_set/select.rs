@@ -63,9 +63,8 @@ impl Room {
 /// Runs the selection anew, over the paths that can be connected; over all that may be dialed when
 /// none can.
 pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: &PathOptions) {
-    let connectable = entries
-        .values()
-        .any(|e| e.is_fit() && !e.backoff.is_replaced());
+    let mut all = entries.values();
+    let connectable = all.any(|e| e.is_fit() && !e.backoff.is_replaced());
     let usable = |e: &&PathStatus<P>| e.is_fit() && !(connectable && e.backoff.is_replaced());
     let usable = || entries.values().filter(usable);
     let paths: Vec<P> = usable().map(|entry| entry.path.clone()).collect();

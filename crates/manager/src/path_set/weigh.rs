@@ -8,7 +8,7 @@ use hawser_path::{
     Decision, Fingerprint, Path, Reason, Sense, SenseOptions, SlotOptions, Slots, Verdict,
 };
 
-use super::entry::Entries;
+use super::entry::{Entries, PathStatus};
 use crate::order::SubflowId;
 
 /// What a subflow carried, as the transfer sees it.
@@ -204,25 +204,24 @@ fn candidates<P: AsRef<Path>>(
     room: bool,
 ) -> Vec<(Fingerprint, Vec<Fingerprint>)> {
     let mut open: Vec<_> = entries
-        .iter()
-        .filter(|(_, entry)| {
+        .values()
+        .filter(|entry| {
             let left = entry.selected.as_ref().map(|decision| &decision.reason);
             let shares = room && matches!(left, Some(Reason::Shares { .. }));
             let fails = entry.backoff.is_replaced();
             entry.is_fit() && !entry.taken && (entry.sensed || shares && !fails)
         })
-        .map(|(path, entry)| (entry.path.as_ref().links(), *path, entry))
         .collect();
-    open.sort_by_key(|(links, path, _)| (*links, *path));
-    let with = |path: Fingerprint, shares: &Path| {
-        let others = entries
-            .iter()
-            .filter(|(other, entry)| **other != path && entry.is_used());
-        let others =
-            others.filter(|(_, entry)| shares.shared(entry.path.as_ref()).next().is_some());
-        others.map(|(other, _)| *other).collect()
+    open.sort_by_key(|entry| (entry.path.as_ref().links(), entry.fingerprint));
+    let with = |path: &PathStatus<P>| {
+        let others = entries.values().filter(|other| other.is_used());
+        let others = others.filter(|other| {
+            let mut shared = path.path.as_ref().shared(other.path.as_ref());
+            other.fingerprint != path.fingerprint && shared.next().is_some()
+        });
+        others.map(|other| other.fingerprint).collect()
     };
     open.into_iter()
-        .map(|(_, path, entry)| (path, with(path, entry.path.as_ref())))
+        .map(|path| (path.fingerprint, with(path)))
         .collect()
 }

@@ -109,11 +109,8 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
 
     /// Lets the policy judge the offered paths, all of them together.
     pub fn judge(&mut self, policy: Option<&Policy>) {
-        let offered = self
-            .paths
-            .values()
-            .filter_map(|state| state.offered.clone());
-        let offered: Vec<P> = offered.collect();
+        let paths = self.paths.values();
+        let offered: Vec<P> = paths.filter_map(|it| it.offered.clone()).collect();
         let mut denied = denied(policy, &offered);
         for (path, state) in &mut self.paths {
             state.denied = denied.remove(path);
@@ -176,10 +173,8 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
     pub fn due(&self) -> Option<Instant> {
         let waits = self.fallback == Fallback::No;
         let unserved = self.unserved_since.filter(|_| waits);
-        let pauses = self
-            .paths
-            .values()
-            .filter_map(|state| state.backoff.until());
+        let paths = self.paths.values();
+        let pauses = paths.filter_map(|state| state.backoff.until());
         pauses.chain(unserved.map(|since| since + GRACE)).min()
     }
 

@@ -54,9 +54,9 @@ impl<T: Transport> Swarm<T> {
         }
         let lacks = |id: &ConnId| news.withdrawn.iter().any(|p| !self.picker.has(*id, *p));
         let misled: Vec<ConnId> = self.conns.open.keys().copied().filter(lacks).collect();
-        misled
-            .into_iter()
-            .for_each(|id| self.drop_conn(id, CloseCode::Withdrawn, WITHDRAWN));
+        for id in misled {
+            self.drop_conn(id, CloseCode::Withdrawn, WITHDRAWN);
+        }
         let offered = self.shared.offered();
         for (id, conn) in self.conns.open.iter() {
             let restored = news.restored.iter().copied();

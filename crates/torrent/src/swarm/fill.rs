@@ -78,9 +78,8 @@ impl<T: Transport> Swarm<T> {
         }
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
         // Who may not have any more cannot help to finish.
-        let open = subflows
-            .iter()
-            .filter(|(id, _)| blocks(self.room(**id).new) > 0);
+        let open = subflows.iter();
+        let open = open.filter(|(id, _)| blocks(self.room(**id).new) > 0);
         let all: Vec<Subflow> = open.map(|(_, subflow)| *subflow).collect();
         let plan = Plan::new(&all, left);
         let rate = |subflow: &Subflow| subflow.rate.unwrap_or(f64::INFINITY);

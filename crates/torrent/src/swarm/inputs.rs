@@ -142,9 +142,8 @@ impl<T: Transport> Swarm<T> {
         let missing = !self.picker.verified().is_full();
         self.shared.fetching.store(missing, Ordering::Relaxed);
         if !missing {
-            self.remotes
-                .values_mut()
-                .for_each(|r| r.set_complete(false));
+            let remotes = self.remotes.values_mut();
+            remotes.for_each(|remote| remote.set_complete(false));
         }
         self.alive_at = now;
         self.tally.verified_bytes += u64::from(self.metainfo.pieces.size(piece));
@@ -152,11 +151,8 @@ impl<T: Transport> Swarm<T> {
             self.disk.digest(piece, u64::from(BLOCK));
         }
         // Who has it already need not know.
-        let others = self
-            .conns
-            .open
-            .iter()
-            .filter(|(id, _)| !self.picker.has(**id, piece));
+        let conns = self.conns.open.iter();
+        let others = conns.filter(|(id, _)| !self.picker.has(**id, piece));
         others.for_each(|(_, conn)| conn.send([Message::Have(piece)]));
         for id in self.conns.ids() {
             self.show_interest(id);

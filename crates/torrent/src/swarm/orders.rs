@@ -230,9 +230,8 @@ impl<T: Transport> Swarm<T> {
 
     /// Whether what is asked for over one path decides what may be over another.
     pub(super) fn any_shares(&self) -> bool {
-        self.remotes
-            .values()
-            .any(|remote| remote.paths.has_shares())
+        let mut remotes = self.remotes.values();
+        remotes.any(|remote| remote.paths.has_shares())
     }
 
     /// What more may be asked for over a connection.
@@ -246,14 +245,9 @@ impl<T: Transport> Swarm<T> {
             return Room::ANY;
         };
         let bytes = |blocks: u64| blocks * u64::from(BLOCK);
-        let asked = self
-            .conns
-            .open
-            .keys()
-            .map(|id| self.picker.asked(*id) as u64);
-        let doubles = asked
-            .sum::<u64>()
-            .saturating_sub(self.picker.asked_blocks());
+        let asked = self.conns.open.keys();
+        let asked: u64 = asked.map(|id| self.picker.asked(*id) as u64).sum();
+        let doubles = asked.saturating_sub(self.picker.asked_blocks());
         let requested = |subflow| {
             let conn = self.subflows.conn(dialed.to, subflow);
             bytes(conn.map_or(0, |id| self.picker.asked(id)) as u64)

@@ -22,10 +22,9 @@ impl<T: Transport> Swarm<T> {
         let Some(elapsed) = self.tally.show(now, begins.is_some()) else {
             return;
         };
-        self.conns
-            .open
-            .values_mut()
-            .for_each(|conn| conn.show(elapsed));
+        for conn in self.conns.open.values_mut() {
+            conn.show(elapsed);
+        }
         match &self.reporter {
             Reporter::Download(sender) => {
                 let phase = begins.unwrap_or(match &self.seeding {
@@ -54,12 +53,8 @@ impl<T: Transport> Swarm<T> {
                 });
             }
         }
-        let accepted = self
-            .conns
-            .open
-            .values()
-            .filter(|conn| conn.remote().is_none());
-        for conn in accepted.filter(|conn| conn.bytes > 0) {
+        let conns = self.conns.open.values();
+        for conn in conns.filter(|conn| conn.remote().is_none() && conn.bytes > 0) {
             tally.carried(accepted_summary(conn));
         }
         tally.uploaded_bytes = self.uploaded();
@@ -81,11 +76,8 @@ impl<T: Transport> Swarm<T> {
             let shown = shown.filter(|it| it.offered || it.open.is_some() || it.bytes > 0);
             let mut of_remote: Vec<_> = shown.collect();
             of_remote.sort_by_key(|path| (!path.taken, remote.hops(&path.path)));
-            paths.extend(
-                of_remote
-                    .into_iter()
-                    .map(|it| self.path_progress(*id, remote, it)),
-            );
+            let of_remote = of_remote.into_iter();
+            paths.extend(of_remote.map(|it| self.path_progress(*id, remote, it)));
             if paths.len() == before || remote.banned.is_some() {
                 idle_peers.push((remote.addr, remote.trouble()));
             }
