@@ -36,7 +36,7 @@ impl<T: Transport> Swarm<T> {
                 if let Some((remote, dialed)) = self.remote_of(conn) {
                     remote.paths.delivered(dialed.path, data.len() as u64);
                 }
-                return self.arrived(conn, request, data, room, now);
+                self.arrived(conn, request, data, room, now);
             }
             Input::Have(piece) => {
                 self.picker.add_has(conn, piece);
@@ -117,7 +117,7 @@ impl<T: Transport> Swarm<T> {
             Arrival::Duplicate => self.tally.wasted_bytes += data.len() as u64,
             Arrival::Unrequested => {
                 let fault = WireError::Unrequested(request);
-                return self.gone(conn, &Gone::Broke(fault), now);
+                self.gone(conn, &Gone::Broke(fault), now);
             }
         }
     }
