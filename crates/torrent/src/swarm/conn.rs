@@ -18,10 +18,10 @@ use crate::wire::{Message, encode};
 
 /// Requests that a peer queues when it does not say how many (`reqq`, BEP 10): libtorrent's
 /// default.
-const UNTOLD_QUEUE: u32 = 250;
+const DEFAULT_QUEUE: u32 = 250;
 
-/// One in this many of the requests that a peer says it queues is left free: Transmission drops the request that
-/// would fill its queue, others count what they have read from disk and not sent.
+/// One in this many of the requests that a peer says it queues is left free: Transmission drops the
+/// request that would fill its queue, others count what they have read from disk and not sent.
 const SPARE: u32 = 8;
 
 /// A block is asked for again when one asked for later arrived this long ago, or this many round
@@ -124,7 +124,7 @@ impl Conn {
             retry: (now, *RETRIES.start()),
             upload_only: false,
             taken_back: 0,
-            limit: queued(UNTOLD_QUEUE),
+            limit: queued(DEFAULT_QUEUE),
             bytes: 0,
             meter: Meter::new(now),
             read: 0,

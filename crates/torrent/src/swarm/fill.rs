@@ -9,8 +9,8 @@ use crate::pipeline::{Plan, Subflow};
 use crate::transport::Transport;
 use crate::wire::{BLOCK, Message, Request};
 
-/// The rest is shared out by plan when there is less than this many blocks for each connection, or
-/// less than so many seconds' worth: before that everybody may take what fills its pipe.
+/// The rest is shared out by plan once there are fewer than this many blocks for each connection, or
+/// less than this many seconds' worth: before that each connection may take what fills its pipe.
 const NEAR_END: (u64, f64) = (256, 4.0);
 
 impl<T: Transport> Swarm<T> {
@@ -77,7 +77,7 @@ impl<T: Transport> Swarm<T> {
             }
         }
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
-        // Who may not have any more cannot help to finish.
+        // A connection that may not have any more cannot help to finish.
         let open = subflows.iter();
         let open = open.filter(|(id, _)| blocks(self.room(**id).new) > 0);
         let all: Vec<Subflow> = open.map(|(_, subflow)| *subflow).collect();

@@ -13,7 +13,7 @@ use crate::limits::{SeedEnd, SeedLimits, Seeding};
 use crate::progress::Phase;
 use crate::transport::Transport;
 
-/// What is under way when seeding reaches a limit has so long to arrive: the peer would else be
+/// Longest wait for what is under way when seeding reaches a limit: without it the peer would be
 /// left with the last blocks missing.
 const FAREWELL: Duration = Duration::from_secs(10);
 
