@@ -61,17 +61,19 @@ pub fn run(args: &LogsArgs) -> Result<(), Failure> {
         Ok(())
     };
     logs.read(args.tail)?.into_iter().try_for_each(print)?;
-    while args.follow {
+    if !args.follow {
+        return Ok(());
+    }
+    loop {
         // Checked first, so that the last lines are printed too.
         let gone = !lab.dir().exists();
         logs.read(None)?.into_iter().try_for_each(print)?;
         if gone {
             errln!("lab {} is down", lab.name());
-            break;
+            return Ok(());
         }
         std::thread::sleep(INTERVAL);
     }
-    Ok(())
 }
 
 fn name(source: &LogSource) -> String {
