@@ -27,7 +27,7 @@ pub enum TopologyError {
     File(#[from] FileError),
     /// It is not YAML, a key is missing, unknown or of the wrong type, or the parts of the network
     /// contradict each other: names the part and the remedy.
-    #[error("topology: {0}")]
+    #[error("the topology is not valid: {0}")]
     Invalid(String),
 }
 
