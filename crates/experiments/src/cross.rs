@@ -19,8 +19,16 @@ const MAX_LAG: Duration = Duration::from_millis(20);
 /// Blocks until then.
 ///
 /// # Errors
-/// When `from` is not an address of this host, or the system refuses to send.
+/// When `from` is not an address of this host, or the system refuses to send; the text names both
+/// addresses.
 pub fn send(from: IpAddr, to: IpAddr, rate: u64, time: Duration) -> io::Result<()> {
+    send_paced(from, to, rate, time).map_err(|error| {
+        let text = format!("cross traffic from {from} to {to}: {error}");
+        io::Error::new(error.kind(), text)
+    })
+}
+
+fn send_paced(from: IpAddr, to: IpAddr, rate: u64, time: Duration) -> io::Result<()> {
     let socket = UdpSocket::bind((from, 0))?;
     let datagram = [0; DATAGRAM];
     let gap = Duration::from_secs_f64(((DATAGRAM + HEADERS) * 8) as f64 / rate.max(1) as f64);

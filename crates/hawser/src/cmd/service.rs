@@ -129,7 +129,7 @@ pub fn internal(command: InternalCommand) -> ExitCode {
             match hawser_experiments::send_cross_traffic(from, to, rate, time) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
-                    errln!("hawser: cross traffic from {from} to {to}: {error}");
+                    errln!("hawser: {error}");
                     ExitCode::FAILURE
                 }
             }
