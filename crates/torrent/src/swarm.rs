@@ -1,4 +1,4 @@
-//! The owner of a torrent: one task that holds all its state and one flat loop over what happens.
+//! The owner of a torrent: one task that holds all its state and one flat loop over events.
 //!
 //! Connections, disk threads, dials and path watches report to it through one channel; it alone
 //! decides what is requested over which connection, what is dialed and what is dropped.
@@ -54,10 +54,10 @@ use crate::progress::Phase;
 use crate::transport::{Connection, Transport};
 use crate::wire::{EXTENDED_HANDSHAKE, ExtendedHandshake, MULTIPATH, Message};
 
-/// How often rates, stalls and dials are looked at.
+/// Interval at which rates, stalls and dials are checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Events that may wait for the owner. Blocks among them are bounded by the budget of the process.
+/// Events that may wait for the owner. The memory budget of the process bounds the blocks in them.
 const EVENTS: usize = 256;
 
 /// Events handled before requests are topped up.
@@ -67,7 +67,7 @@ const AT_ONCE: usize = 32;
 const MOST_ACCEPTED: usize = 500;
 
 impl<T: Transport> Swarm<T> {
-    /// An owner that offers what `shared` does and dials `peers`.
+    /// Creates an owner that offers the verified pieces of `shared` and dials `peers`.
     ///
     /// # Errors
     /// When the disk threads cannot be started.
@@ -83,7 +83,7 @@ impl<T: Transport> Swarm<T> {
         let (events, inbox) = mpsc::channel(EVENTS);
         let report = events.clone();
         let disk = Disk::start(&shared.files, &metainfo, move |event| {
-            // The owner is gone: nobody wants to know.
+            // Fails once the owner has ended.
             let _ = report.blocking_send(Event::Disk(event));
         })?;
         let verified = shared.offered();
@@ -122,11 +122,11 @@ impl<T: Transport> Swarm<T> {
         Ok(swarm)
     }
 
-    /// Runs until everything is verified, `stop` is cancelled, or nothing more can be done, which is
-    /// after `give_up_after` without progress and without a peer to wait for. Connections stay open.
+    /// Runs until everything is verified, `stop` is cancelled, or `give_up_after` has passed
+    /// without progress and without a peer worth waiting for. Connections stay open.
     ///
     /// # Errors
-    /// Why it ended before.
+    /// The reason why it ended before everything was verified.
     pub async fn complete(
         &mut self,
         give_up_after: Duration,
@@ -142,7 +142,7 @@ impl<T: Transport> Swarm<T> {
     }
 
     /// Closes all connections and finishes writing; `done` says whether the goal was reached.
-    /// Returns the sums over everything.
+    /// Returns the totals.
     pub async fn close(mut self, done: bool) -> Tally {
         let (reason, phase) = match done {
             true => ("done", Phase::Done),
@@ -164,11 +164,11 @@ impl<T: Transport> Swarm<T> {
         } = self;
         // Ends all tasks.
         drop(net);
-        // Disk threads that wait for room to report must not wait for ever.
+        // Disk threads blocked on the full channel must not block for ever.
         inbox.close();
         drop(inbox);
         let finished = tokio::task::spawn_blocking(move || disk.finish()).await;
-        // It is cancelled when the runtime ends meanwhile; then nobody waits for the files either.
+        // The task is cancelled if the runtime shuts down meanwhile; that is no error.
         if let Err(error) = finished
             && error.is_panic()
         {
@@ -203,7 +203,7 @@ impl<T: Transport> Swarm<T> {
         Ok(())
     }
 
-    /// Whether the goal, or a limit of seeding, is reached.
+    /// Whether the goal or a limit of seeding is reached.
     fn is_over(&self) -> bool {
         match &self.seeding {
             Some(seeding) => seeding.end.is_some(),
@@ -265,7 +265,8 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// A session is up: from now on it is a path-level peer.
+    /// Adds a session as a path-level peer. Closes it and returns `None` if the peer is banned, or
+    /// if it was offered pieces that have since been withdrawn.
     fn join(&mut self, session: Session, dialed: Option<Dialed>, now: Instant) -> Option<ConnId> {
         let group = self.conns.group(session.connection.key());
         let from = session.connection.peer();
@@ -300,7 +301,7 @@ impl<T: Transport> Swarm<T> {
         if session.extended && !session.introduced {
             conn.send([self.introduction(from)]);
         }
-        // What was verified between our greeting and now.
+        // Pieces verified since the handshake.
         let news = offered.iter().filter(|piece| !session.offered.has(*piece));
         conn.send(news.map(Message::Have));
         let id = self.conns.add(conn);

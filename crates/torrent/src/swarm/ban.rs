@@ -9,7 +9,7 @@ use crate::transport::Transport;
 use crate::wire::BLOCK;
 
 impl<T: Transport> Swarm<T> {
-    /// A piece has the wrong hash.
+    /// Handles a piece that has the wrong hash.
     pub(super) fn failed(&mut self, piece: u32) {
         let senders = self.picker.fail(piece);
         self.tally.wasted_bytes += u64::from(self.metainfo.pieces.size(piece));
@@ -22,11 +22,12 @@ impl<T: Transport> Swarm<T> {
             return self.ban_liar(first, &reason);
         }
         self.blame.suspect(piece, senders);
-        // The disk does this before it writes any block of the piece again.
+        // The disk computes the digests before it writes any block of the piece again.
         self.disk.digest(piece, u64::from(BLOCK));
     }
 
-    /// What each block of a suspect piece is: wrong the first time, right the second.
+    /// Takes the digests of the blocks of a suspect piece, first of the bad copy, then of the right
+    /// one, and bans the senders of blocks that differ.
     pub(super) fn compare(&mut self, piece: u32, digests: Vec<[u8; 20]>) {
         for group in self.blame.compare(piece, digests) {
             let reason = format!("dropped: it sent wrong data in piece {piece}");
@@ -34,8 +35,8 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Drops a peer that sent wrong data. Breaking the protocol harms only the peer that does; this
-    /// costs a piece every time, so an IP peer may not come again from another port.
+    /// Drops a peer that sent wrong data. Breaking the protocol harms only the peer that does it,
+    /// but wrong data costs a piece every time: an IP peer may not return from another port.
     fn ban_liar(&mut self, group: GroupId, reason: &str) {
         let conns = self.conns.open.values().filter(|conn| conn.group == group);
         let hosts = conns.filter_map(|conn| conn.connection.peer().ip());

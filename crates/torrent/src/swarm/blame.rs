@@ -1,8 +1,8 @@
-//! Who sent bad data.
+//! Finding the peers that sent bad data.
 //!
 //! A piece that fails its hash is fetched again from one peer alone. If all its blocks came from
-//! one peer, that one is to blame. Otherwise the digest of each bad block is kept, and when the
-//! piece is right at last, the peer that sent a block that was different is to blame.
+//! one peer, that one is to blame. Otherwise the digest of each block is kept, and when the piece
+//! has the right hash at last, every peer whose block was different is to blame.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use crate::address::PeerAddr;
 use crate::picker::GroupId;
 
-/// Peers that are banned, and what is held against others.
+/// Peers that are banned, and evidence against others.
 #[derive(Debug, Default)]
 pub(super) struct Blame {
     pub banned: HashSet<GroupId>,
@@ -23,14 +23,14 @@ pub(super) struct Blame {
 /// A piece that failed its hash with blocks of several peers.
 #[derive(Debug, Default)]
 pub(super) struct Suspect {
-    /// Who sent each block.
+    /// Sender of each block.
     senders: Vec<GroupId>,
-    /// What each block was; `None` until worked out.
+    /// Digest of each block of the bad copy; `None` until computed.
     digests: Option<Vec<[u8; 20]>>,
 }
 
 impl Suspect {
-    /// Who sent a block that is not what it should be.
+    /// The senders of blocks that differ from the right ones.
     fn guilty(&self, right: &[[u8; 20]]) -> Vec<GroupId> {
         let Some(digests) = &self.digests else {
             return Vec::new();
@@ -47,16 +47,16 @@ impl Suspect {
 }
 
 impl Blame {
-    /// A piece with blocks of several senders has the wrong hash.
+    /// Records that a piece with blocks of several senders has the wrong hash.
     pub fn suspect(&mut self, piece: u32, senders: Vec<GroupId>) {
-        // A second failure with several senders would need the piece to have been given up by its
-        // only sender midway; the newest evidence is what the disk still has.
+        // A second failure with several senders happens only if the piece's only sender gave it up
+        // midway; the newest evidence matches what is on disk.
         let digests = None;
         self.suspects.insert(piece, Suspect { senders, digests });
     }
 
-    /// What each block of a suspect piece is: wrong the first time, right the second. Who sent what
-    /// is not right.
+    /// Takes the digests of the blocks of a suspect piece, first of the bad copy, then of the right
+    /// one. Returns the senders of blocks that differ.
     pub fn compare(&mut self, piece: u32, digests: Vec<[u8; 20]>) -> Vec<GroupId> {
         let Some(suspect) = self.suspects.get_mut(&piece) else {
             return Vec::new();
@@ -70,8 +70,8 @@ impl Blame {
         guilty
     }
 
-    /// Whether a connection from there is refused. Others at the same host that are
-    /// dialed are not: those are at ports of their own.
+    /// Whether a connection from the host of `from` is refused. Peers at the same host that are
+    /// dialed are not affected: their ports are known.
     pub fn is_host_banned(&self, from: PeerAddr) -> bool {
         let host = from.ip().map(|addr| addr.ip());
         host.is_some_and(|host| self.hosts.contains(&host))
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_sent_what_differs_is_guilty() {
+    fn senders_of_differing_blocks_are_guilty() {
         let suspect = Suspect {
             senders: vec![1, 2, 1, 3],
             digests: Some(vec![[0; 20], [9; 20], [2; 20], [9; 20]]),

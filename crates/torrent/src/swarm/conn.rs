@@ -1,4 +1,4 @@
-//! What the owner knows of one connection.
+//! The state of one connection, as the owner sees it.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -20,67 +20,67 @@ use crate::wire::{Message, encode};
 /// default.
 const DEFAULT_QUEUE: u32 = 250;
 
-/// One in this many of the requests that a peer says it queues is left free: Transmission drops the
-/// request that would fill its queue, others count what they have read from disk and not sent.
+/// One in this many of the requests that a peer queues is left free: Transmission drops the request
+/// that would fill its queue, others also count blocks read from disk and not yet sent.
 const SPARE: u32 = 8;
 
-/// A block is asked for again when one asked for later arrived this long ago, or this many round
-/// trips if that is longer. Peers answer in order, but for what their disk has ready first.
+/// A block is requested again when one requested later arrived this long ago, or this many round
+/// trips if that is longer. Peers answer in order, except for blocks that their disk has ready.
 const OVERTAKEN: (Duration, u32) = (Duration::from_secs(2), 8);
 
-/// Pauses between single requests over a stalled connection: a peer that forgot what it was asked
-/// for answers the next one.
+/// Intervals between single requests over a stalled connection: a peer that forgot its requests
+/// answers the next one.
 const RETRIES: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(16);
 
-/// A connection that was asked for blocks and delivers no byte for this long, or for this many
+/// A connection with outstanding requests that delivers no byte for this long, or for this many
 /// round trips if that is longer, is stalled.
 const STALL: (Duration, u32) = (Duration::from_secs(1), 4);
 
 /// A path-level peer we are connected to.
 pub(super) struct Conn {
     pub connection: Arc<dyn Connection>,
-    /// What it was dialed as; `None` if the peer opened it.
+    /// The subflow it was dialed for; `None` if the peer opened it.
     pub dialed: Option<Dialed>,
     pub group: GroupId,
     pub traffic: Arc<Traffic>,
     /// When it was established.
     pub since: Instant,
-    /// Who chooses paths, and whether the peer may ask for blocks.
+    /// Which side chooses paths, and whether the peer may request blocks.
     pub serving: Serving,
     messages: mpsc::UnboundedSender<Outgoing>,
     /// The peer answers requests.
     pub unchoked: bool,
-    /// We said that it has something we want.
+    /// The last interest message sent to the peer was Interested (BEP 3).
     pub interested: bool,
-    /// Nothing is asked for over it for now: its path waits.
+    /// Nothing is requested over it for now: its path waits.
     pub held: bool,
-    /// It is to be closed once what was asked for is here.
+    /// It is closed once the requested blocks have arrived.
     pub retiring: bool,
-    /// Since when nothing comes although blocks were asked for.
+    /// Since when it is stalled; `None` while it is not.
     pub stalled: Option<Instant>,
-    /// When a single request is sent next while stalled, and the pause after that.
+    /// Time of the next single request while stalled, and the interval after it.
     retry: (Instant, Duration),
-    /// It said that it downloads nothing (BEP 21).
+    /// The peer announced that it downloads nothing (BEP 21).
     pub upload_only: bool,
-    /// Pieces it had and took back.
+    /// Number of pieces that the peer had and took back.
     pub taken_back: u64,
-    /// Most requests to keep waiting there.
+    /// Most requests to keep queued at the peer.
     pub limit: usize,
     /// Bytes of blocks received.
     pub bytes: u64,
     meter: Meter,
-    /// Bytes read from it when last looked.
+    /// Bytes read from it when last observed.
     read: u64,
     read_at: Instant,
-    /// Since when something is asked for; `None` while nothing is.
+    /// Since when requests are outstanding; `None` while there are none.
     busy: Option<Instant>,
-    /// The rate while it was last busy, in bytes per second.
+    /// The rate when requests were last outstanding, in bytes per second.
     last_rate: Option<f64>,
     pub shown_down: Average,
     pub shown_up: Average,
 }
 
-/// A rate averaged over about a second, for people to read.
+/// A rate averaged over about a second, for display.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Average {
     /// Bytes per second.
@@ -89,7 +89,7 @@ pub(super) struct Average {
 }
 
 impl Average {
-    /// Moves on to `total` bytes, `elapsed` after the last time.
+    /// Advances to `total` bytes, `elapsed` after the last call.
     pub fn advance(&mut self, total: u64, elapsed: Duration) {
         let seconds = elapsed.as_secs_f64().max(1e-3);
         let weight = 1.0 - (-seconds).exp();
@@ -99,7 +99,7 @@ impl Average {
 }
 
 impl Conn {
-    /// A connection over which `messages` are sent from now on.
+    /// Creates a connection that sends its messages through `messages`.
     pub fn new(
         connection: Arc<dyn Connection>,
         dialed: Option<Dialed>,
@@ -136,7 +136,7 @@ impl Conn {
         }
     }
 
-    /// The remote it was dialed to, if it was. Such connections are counted with its paths.
+    /// The remote it was dialed to, if any. Such connections are counted with the remote's paths.
     pub fn remote(&self) -> Option<(RemoteId, Dialed)> {
         match self.dialed? {
             dialed @ Dialed {
@@ -152,7 +152,7 @@ impl Conn {
         self.traffic.uploaded.load(Ordering::Relaxed)
     }
 
-    /// Sends messages; they are lost when the connection has ended, which its task reports.
+    /// Sends messages. They are lost if the connection has ended, which its task reports.
     pub fn send(&self, messages: impl IntoIterator<Item = Message>) {
         let mut bytes = Vec::new();
         messages.into_iter().for_each(|m| encode(&m, &mut bytes));
@@ -161,14 +161,13 @@ impl Conn {
         }
     }
 
-    /// Lets the peer ask for nothing more; what it was sent is still delivered, then the peer sees
-    /// the end of the stream.
+    /// Chokes the peer, and ends the stream once everything sent is delivered.
     pub fn finish(&mut self) {
         self.choke();
         let _ = self.messages.send(Outgoing::End);
     }
 
-    /// Looks at what was read since last time. Whether there was anything.
+    /// Takes note of bytes read since the last call. Returns whether there were any.
     pub fn observe(&mut self, now: Instant) -> bool {
         let received = self.traffic.received.load(Ordering::Relaxed);
         let new = received - self.read;
@@ -181,7 +180,7 @@ impl Conn {
         true
     }
 
-    /// Says how many blocks are asked for now.
+    /// Sets the number of outstanding requests.
     pub fn set_asked(&mut self, asked: usize, now: Instant) {
         match (asked, self.busy) {
             (0, Some(_)) => {
@@ -197,12 +196,12 @@ impl Conn {
         }
     }
 
-    /// Bytes per second it delivers when asked; `None` until it has shown it.
+    /// Bytes per second that it delivers on request; `None` until that is known.
     fn rate(&self, now: Instant) -> Option<f64> {
         self.estimate(now, self.meter.rate(now))
     }
 
-    /// `measured`, except where nothing can have arrived yet since it was asked again.
+    /// `measured`, unless requests were resumed so recently that nothing can have arrived.
     fn estimate(&self, now: Instant, measured: f64) -> Option<f64> {
         let Some(busy) = self.busy else {
             return self.last_rate;
@@ -216,7 +215,7 @@ impl Conn {
         }
     }
 
-    /// As the plan sees it.
+    /// What a [`pipeline::Plan`] needs to know of it.
     pub fn subflow(&self, asked: usize, now: Instant) -> Subflow {
         Subflow {
             rate: self.rate(now),
@@ -225,7 +224,7 @@ impl Conn {
         }
     }
 
-    /// How many blocks to keep asked for if nothing else limits it.
+    /// How many blocks to keep requested if nothing else limits it.
     pub fn depth(&self, now: Instant) -> usize {
         let peak = self.estimate(now, self.meter.peak(now));
         let slack = match self.connection.peer().ip() {
@@ -235,24 +234,24 @@ impl Conn {
         pipeline::depth(peak, self.connection.rtt(), slack, self.limit)
     }
 
-    /// Whether blocks are asked for and nothing came for too long.
+    /// Whether requests are outstanding and nothing has arrived for too long.
     pub fn is_silent(&self, now: Instant) -> bool {
         let patience = STALL.0.max(self.connection.rtt() * STALL.1);
         self.busy.is_some() && now.saturating_duration_since(self.read_at) > patience
     }
 
-    /// Whether blocks are asked for.
+    /// Whether requests are outstanding.
     pub fn is_busy(&self) -> bool {
         self.busy.is_some()
     }
 
-    /// A block that one asked for later overtook at this time, or before, was forgotten.
+    /// A block that one requested later overtook at or before this time counts as forgotten.
     pub fn overtaken_by(&self, now: Instant) -> Option<Instant> {
         let patience = OVERTAKEN.0.max(self.connection.rtt() * OVERTAKEN.1);
         now.checked_sub(patience)
     }
 
-    /// Whether a single request is due over it, being stalled; the next one is later.
+    /// Whether a single request is due on a stalled connection; schedules the next one.
     pub fn is_retry_due(&mut self, now: Instant) -> bool {
         let (at, pause) = self.retry;
         let due = self.stalled.is_some() && self.unchoked && at <= now;
@@ -262,7 +261,7 @@ impl Conn {
         due
     }
 
-    /// It delivers nothing: what it did before says nothing about what it will do.
+    /// Marks it as stalled and forgets its rate, which predicts nothing any more.
     pub fn stall(&mut self, now: Instant) {
         if self.stalled.is_none() {
             self.retry = (now + *RETRIES.start(), *RETRIES.start());
@@ -272,14 +271,14 @@ impl Conn {
         self.last_rate = None;
     }
 
-    /// Updates the rates for display, `elapsed` after the last time.
+    /// Updates the rates for display, `elapsed` after the last call.
     pub fn show(&mut self, elapsed: Duration) {
         self.shown_down.advance(self.bytes, elapsed);
         self.shown_up.advance(self.uploaded(), elapsed);
     }
 }
 
-/// Most requests to keep waiting at a peer that queues `queue`.
+/// Most requests to keep queued at a peer that queues `queue`.
 pub(super) fn queued(queue: u32) -> usize {
     let spare = (queue / SPARE).max(1);
     (queue.saturating_sub(spare) as usize).clamp(1, crate::peer::QUEUE)

@@ -1,25 +1,25 @@
-//! The connections that are open, and whose they are.
+//! The open connections, and the peers they belong to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::conn::Conn;
 use crate::picker::{ConnId, GroupId};
 
-/// The connections that are open, and whose they are.
+/// The open connections, and the peers they belong to.
 #[derive(Default)]
 pub(super) struct Connections {
     pub open: BTreeMap<ConnId, Conn>,
-    /// Those that may have room for requests.
+    /// Connections that may have room for requests.
     touched: HashSet<ConnId>,
-    /// By the key of its certificate, every peer that ever was connected.
+    /// Every peer that was ever connected, by the key of its certificate.
     groups: HashMap<[u8; 32], GroupId>,
     last_id: ConnId,
-    /// How many that peers opened are not through the handshake.
+    /// Number of connections opened by peers whose handshake is not over.
     pub handshaking: usize,
 }
 
 impl Connections {
-    /// Takes in a new connection, which may have room for requests.
+    /// Adds a new connection, which may have room for requests.
     pub fn add(&mut self, conn: Conn) -> ConnId {
         self.last_id += 1;
         self.open.insert(self.last_id, conn);
@@ -35,22 +35,22 @@ impl Connections {
         self.open.keys().copied().collect()
     }
 
-    /// A connection may have room for requests.
+    /// Notes that a connection may have room for requests.
     pub fn touch(&mut self, id: ConnId) {
         self.touched.insert(id);
     }
 
-    /// All may.
+    /// Notes that every connection may have room for requests.
     pub fn touch_all(&mut self) {
         self.touched.extend(self.open.keys());
     }
 
-    /// Those that may have room for requests, which are then looked through.
+    /// Removes and returns the marks of connections that may have room for requests.
     pub fn take_touched(&mut self) -> Vec<ConnId> {
         self.touched.drain().collect()
     }
 
-    /// The peer with this key, new or known.
+    /// The peer with this key, added if it is new.
     pub fn group(&mut self, key: [u8; 32]) -> GroupId {
         let next = self.groups.len() as GroupId;
         *self.groups.entry(key).or_insert(next)

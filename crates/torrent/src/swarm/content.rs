@@ -12,15 +12,15 @@ use crate::progress::ChangedFile;
 use crate::transport::Transport;
 use crate::wire::Message;
 
-/// How often the files are looked at where nobody reads them.
+/// Interval at which files that are not being read are checked.
 const SCAN: Duration = Duration::from_secs(1);
 
-/// The text of a close when pieces it was offered are not there any more. Nothing in BEP 3 takes a
-/// piece back: it connects again and is offered what there is.
+/// The text of a close when pieces offered to the peer were withdrawn. BEP 3 has no message for
+/// that: the peer must connect again to learn which pieces are offered.
 pub(super) const WITHDRAWN: &str = "some pieces are not offered any more: connect again";
 
 impl<T: Transport> Swarm<T> {
-    /// Watches over the files from now on: all of them are verified, in the states `stamps`.
+    /// Starts to watch the files, all of which are verified and in the states `stamps`.
     pub(super) fn watch_content(&mut self, stamps: Stamps) {
         let (files, metainfo) = (Arc::clone(&self.shared.files), Arc::clone(&self.metainfo));
         let content = Watch::new(files, metainfo, stamps);
@@ -29,7 +29,7 @@ impl<T: Transport> Swarm<T> {
             loop {
                 tokio::time::sleep(SCAN).await;
                 let content = Arc::clone(&content);
-                // It fails where the program ends.
+                // Fails when the runtime shuts down.
                 if tokio::task::spawn_blocking(move || content.scan())
                     .await
                     .is_err()
@@ -40,7 +40,7 @@ impl<T: Transport> Swarm<T> {
         });
     }
 
-    /// Tells peers and the user what became of the files.
+    /// Informs peers and the user of changes to the files.
     pub(super) fn follow_content(&mut self) {
         let Some(content) = self.shared.content.get() else {
             return;
@@ -48,7 +48,7 @@ impl<T: Transport> Swarm<T> {
         let Some(news) = content.take_news() else {
             return;
         };
-        // A piece may be among both more than once: what counts is how it is now.
+        // A piece may be in both lists, also more than once: its present state counts.
         for piece in news.withdrawn.iter().chain(&news.restored) {
             self.shared.offer(*piece, content.is_offered(*piece));
         }

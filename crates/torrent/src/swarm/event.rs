@@ -1,4 +1,4 @@
-//! What the tasks of a torrent report to its owner.
+//! Events that the tasks of a torrent report to its owner.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::peer::{Gone, Inputs, Session};
 use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
 
-/// What happens.
+/// An event reported to the owner.
 pub(super) enum Event<T: Transport> {
-    /// What is offered to a peer now, and why nothing is.
+    /// The paths offered to a peer now; if there are none, `trouble` may say why.
     Offers {
         to: Peer,
         paths: Arc<Vec<T::Path>>,
@@ -23,7 +23,7 @@ pub(super) enum Event<T: Transport> {
         dialed: Dialed,
         result: DialResult,
     },
-    /// The handshake with a peer that connected is over; `None` if it came to nothing.
+    /// The handshake over a connection that a peer opened is over; `None` if it failed.
     Accepted(Option<Session>),
     Input(ConnId, Inputs),
     Gone(ConnId, Gone),
@@ -31,5 +31,5 @@ pub(super) enum Event<T: Transport> {
     NoMoreIncoming,
 }
 
-/// What a dial comes to.
+/// The outcome of a dial.
 pub(super) type DialResult = Result<Session, Gone>;

@@ -1,4 +1,4 @@
-//! Asking for blocks.
+//! Requesting blocks.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,13 +9,12 @@ use crate::pipeline::{Plan, Subflow};
 use crate::transport::Transport;
 use crate::wire::{BLOCK, Message, Request};
 
-/// The rest is shared out by plan once there are fewer than this many blocks for each connection, or
-/// less than this many seconds' worth: before that each connection may take what fills its pipe.
+/// Blocks are shared out by plan once fewer than this many are left per connection, or less than
+/// this many seconds' worth. Before that each connection may request what fills its pipe.
 const NEAR_END: (u64, f64) = (256, 4.0);
 
 impl<T: Transport> Swarm<T> {
-    /// Tops up what is asked for over the connections that may have room; over all of them if
-    /// `all`.
+    /// Tops up the requests over connections that may have room; over all connections if `all`.
     pub(super) fn fill(&mut self, now: Instant, all: bool) {
         if self.is_complete() {
             self.conns.take_touched();
@@ -23,12 +22,12 @@ impl<T: Transport> Swarm<T> {
         }
         let shared = self.any_shares();
         let all = all || shared;
-        // What is asked for over a path with a share gives room to the others.
+        // Requests over a path with a share make room on other paths.
         while self.fill_once(now, all) > 0 && shared {}
         self.conns.take_touched();
     }
 
-    /// Returns how many blocks were asked for.
+    /// Returns the number of blocks requested.
     fn fill_once(&mut self, now: Instant, all: bool) -> usize {
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
         let (blocks, seconds) = NEAR_END;
@@ -44,8 +43,8 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// What a connection delivers, and how many blocks to keep asked for over it; `None` if none may
-    /// be asked for.
+    /// What a connection delivers, and how many blocks to keep requested over it; `None` if no
+    /// block may be requested over it.
     fn usable(&mut self, id: ConnId, now: Instant) -> Option<(Subflow, usize)> {
         let asked = self.picker.asked(id);
         let conn = self.conns.open.get_mut(&id)?;
@@ -66,8 +65,8 @@ impl<T: Transport> Swarm<T> {
         requests.len()
     }
 
-    /// Near the end: everybody gets what it can deliver by the time all are through, and who has
-    /// nothing left to ask for helps out where that comes sooner.
+    /// Near the end: each connection gets what it can deliver by the time all are done. One without
+    /// free blocks to request duplicates requests of others that it can answer sooner.
     fn fill_by_plan(&mut self, now: Instant) -> usize {
         let (mut subflows, mut depths) = (BTreeMap::new(), BTreeMap::new());
         for id in self.conns.ids() {
@@ -77,7 +76,7 @@ impl<T: Transport> Swarm<T> {
             }
         }
         let left = self.picker.free_blocks() + self.picker.asked_blocks();
-        // A connection that may not have any more cannot help to finish.
+        // A connection without room cannot help to finish.
         let open = subflows.iter();
         let open = open.filter(|(id, _)| blocks(self.room(**id).new) > 0);
         let all: Vec<Subflow> = open.map(|(_, subflow)| *subflow).collect();

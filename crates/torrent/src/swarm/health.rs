@@ -14,24 +14,24 @@ use crate::picker::ConnId;
 use crate::transport::Transport;
 use crate::wire::Message;
 
-/// A connection this old has seen the peer's bitfield, and whether it may be asked for blocks: one
-/// that ends sooner time and again is no reason to wait.
+/// A connection of this age has seen the peer's bitfield and whether the peer chokes us. One that
+/// repeatedly ends sooner is no reason to wait.
 const SETTLED: Duration = Duration::from_secs(5);
 
 impl<T: Transport> Swarm<T> {
-    /// The remote that a connection was dialed to, and the subflow that it is.
+    /// The remote that a connection was dialed to, and its subflow.
     pub(super) fn remote_of(&mut self, id: ConnId) -> Option<(&mut Remote<T::Path>, Dialed)> {
         let (remote, dialed) = self.conns.open.get(&id)?.remote()?;
         Some((self.remotes.get_mut(&remote)?, dialed))
     }
 
-    /// A connection ended, or its peer broke the protocol.
+    /// Handles the end of a connection, or a violation of the protocol by its peer.
     pub(super) fn gone(&mut self, id: ConnId, gone: &Gone, now: Instant) {
         let Some(conn) = self.conns.open.get(&id) else {
             return;
         };
         let (group, peer) = (conn.group, conn.connection.peer());
-        // A peer that was fetching likely still wants to.
+        // A peer that was downloading probably wants to continue.
         let failure = match conn.uploaded() {
             0 => Failure::Closed,
             _ => Failure::Interrupted,
@@ -47,7 +47,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Closes a connection and forgets it; what was asked for over it is free for others.
+    /// Closes a connection and forgets it; its outstanding requests are free for others.
     pub(super) fn drop_conn(&mut self, id: ConnId, code: CloseCode, text: &str) {
         self.picker.remove_conn(id);
         let Some(conn) = self.conns.remove(&id) else {
@@ -64,7 +64,7 @@ impl<T: Transport> Swarm<T> {
         self.unserve(&conn, Instant::now());
     }
 
-    /// Notes what came over a connection since it was last looked at, or that nothing did.
+    /// Takes note of bytes that arrived over a connection, and of a stall or its end.
     pub(super) fn look_at(&mut self, id: ConnId, now: Instant) {
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
@@ -80,7 +80,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Nothing comes over a connection: what was asked for is asked for elsewhere.
+    /// Nothing arrives over a connection: its outstanding blocks are requested elsewhere.
     fn stall(&mut self, id: ConnId, now: Instant) {
         self.release(id, now);
         if let Some((known, dialed)) = self.remote_of(id) {
@@ -88,24 +88,24 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Gives what was asked for over a connection back to the others, until something comes.
+    /// Frees the requests of a connection for others, and marks it as stalled.
     pub(super) fn release(&mut self, id: ConnId, now: Instant) {
         let released = self.picker.release(id);
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };
-        // Blocks that were sent already are still taken; of the others none is sent twice.
+        // Blocks sent before the Cancel are still accepted; no other block is sent twice.
         conn.send(released.into_iter().map(Message::Cancel));
         conn.stall(now);
         tracing::debug!(peer = %conn.connection.peer(), path = %conn.connection.fingerprint(), "stalled");
     }
 
-    /// Something came over a connection that had stalled.
+    /// Bytes arrived over a stalled connection.
     fn recover(&mut self, id: ConnId, now: Instant) {
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
         };
-        // What was sent before the path was withdrawn proves nothing.
+        // Bytes sent before the path was withdrawn prove nothing.
         let under_way = conn.connection.rtt() + super::TICK;
         let since = conn.stalled.unwrap_or(now);
         if now.saturating_duration_since(since) < under_way {
@@ -118,7 +118,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Every peer with the reason there is no connection to it.
+    /// Every peer, with the reason why nothing can be fetched from it.
     pub(super) fn troubles(&self) -> Vec<(PeerAddr, String)> {
         let remotes = self.remotes.values();
         remotes.map(|r| (r.addr, self.trouble(r))).collect()
@@ -139,9 +139,9 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Looks at what every connection was asked for: a block that others asked for later overtook
-    /// is free again, and one that may have been forgotten is asked for once more where nothing
-    /// else comes.
+    /// Checks the outstanding requests of every connection: frees a block that was overtaken by one
+    /// requested later, and repeats requests over a stalled connection, as the peer may have
+    /// forgotten them.
     pub(super) fn ask_again(&mut self, now: Instant) {
         for (id, conn) in self.conns.open.iter_mut() {
             if let Some(before) = conn.overtaken_by(now) {
@@ -157,8 +157,8 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Whether there is reason to wait for blocks from a connected peer: it chokes us for now, or
-    /// has nothing of use yet and may get it.
+    /// Whether a connected peer is worth waiting for: it chokes us for now, or it has nothing of
+    /// use yet and may get it.
     pub(super) fn is_hopeful(&self, now: Instant) -> bool {
         self.conns.open.iter().any(|(id, conn)| {
             let settled = now.saturating_duration_since(conn.since) > SETTLED;

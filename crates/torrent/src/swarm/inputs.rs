@@ -1,4 +1,4 @@
-//! What peers send and the disk reports about blocks and pieces.
+//! Handling what peers send, and what the disk reports about blocks and pieces.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -14,12 +14,12 @@ use crate::picker::{Arrival, ConnId};
 use crate::transport::Transport;
 use crate::wire::{BLOCK, Message, Request, WireError};
 
-/// How often a peer may take back every piece of the torrent, by sending a smaller bitfield: each
-/// time costs as much as a bitfield adds, so this bounds the work.
+/// How many times a peer may take back every piece of the torrent, by sending a smaller bitfield.
+/// Each time costs as much work as adding the pieces, so this bounds the work.
 const MOST_TAKEN_BACK: u64 = 4;
 
 impl<T: Transport> Swarm<T> {
-    /// Takes in what a peer sent.
+    /// Handles what a peer sent.
     pub(super) fn take_input(
         &mut self,
         conn: ConnId,
@@ -58,7 +58,7 @@ impl<T: Transport> Swarm<T> {
             }
             Input::Choke => {
                 known.unchoked = false;
-                // The peer forgets them by itself (BEP 3).
+                // The peer drops the requests when it chokes (BEP 3).
                 self.picker.release(conn);
                 known.set_asked(0, now);
             }
@@ -150,7 +150,7 @@ impl<T: Transport> Swarm<T> {
         if self.blame.suspects.contains_key(&piece) {
             self.disk.digest(piece, u64::from(BLOCK));
         }
-        // Who has it already need not know.
+        // Peers that have the piece need no message.
         let conns = self.conns.open.iter();
         let others = conns.filter(|(id, _)| !self.picker.has(**id, piece));
         others.for_each(|(_, conn)| conn.send([Message::Have(piece)]));

@@ -1,4 +1,4 @@
-//! The tasks that reach peers and speak with them; what happens is reported to the owner.
+//! The tasks that connect to peers and exchange messages; they report events to the owner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::picker::ConnId;
 use crate::transport::{Connection, Transport};
 use crate::wire::Message;
 
-/// Connecting and the handshake together may take this long; a dial that hangs must end, so that
-/// the path is tried again.
+/// Longest time for connecting and the handshake together. A dial that hangs must end, so that the
+/// path is tried again.
 const DIAL_TIME: Duration = Duration::from_secs(15);
 
 /// The tasks of a torrent. They end with it.
@@ -27,7 +27,7 @@ pub(super) struct Net<T: Transport> {
 }
 
 impl<T: Transport> Net<T> {
-    /// Without tasks, which will report to `events`.
+    /// No tasks yet; they will report to `events`.
     pub fn new(transport: T, shared: Arc<Shared>, events: mpsc::Sender<Event<T>>) -> Self {
         Self {
             transport,
@@ -37,8 +37,8 @@ impl<T: Transport> Net<T> {
         }
     }
 
-    /// Reports the paths that are offered to a peer, now and whenever they change, and why there
-    /// are none, if so.
+    /// Reports the paths offered to a peer, now and whenever they change, and if there are none,
+    /// the reason.
     pub fn watch(&mut self, to: Peer, peer: PeerAddr) -> AbortHandle {
         let (transport, events) = (self.transport.clone(), self.events.clone());
         self.tasks.spawn(async move {
@@ -72,7 +72,7 @@ impl<T: Transport> Net<T> {
         });
     }
 
-    /// Connects to a peer over a path and says the handshakes, ours with `introduction`.
+    /// Connects to a peer over a path and does the handshakes; `introduction` is our extended one.
     pub fn dial(
         &mut self,
         dialed: Dialed,
@@ -97,7 +97,8 @@ impl<T: Transport> Net<T> {
         })
     }
 
-    /// Says the handshakes over a connection that a peer opened, ours with `introduction`.
+    /// Does the handshakes over a connection that a peer opened; `introduction` is our extended
+    /// one.
     pub fn greet(&mut self, connection: Arc<dyn Connection>, introduction: Message) {
         let (shared, events) = (Arc::clone(&self.shared), self.events.clone());
         self.tasks.spawn(async move {
@@ -123,7 +124,7 @@ impl<T: Transport> Net<T> {
             let inputs = events.clone();
             let wrap = move |inputs| Event::Input(id, inputs);
             let gone = peer::run(session, shared, traffic, outbox, inputs, wrap).await;
-            // It fails where the owner has ended.
+            // Fails once the owner has ended.
             let _ = events.send(Event::Gone(id, gone)).await;
         });
     }

@@ -1,4 +1,4 @@
-//! Obeying the path managers: dialing, holding, closing subflows.
+//! Carrying out the orders of path managers: dialing, holding and closing subflows.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -16,11 +16,11 @@ use crate::picker::ConnId;
 use crate::transport::Transport;
 use crate::wire::BLOCK;
 
-/// The text of a close of a connection that is not wanted any more.
+/// The text of a close of a connection that is no longer needed.
 const UNUSED: &str = "the path is not used any more";
 
 impl<T: Transport> Swarm<T> {
-    /// The set of paths to a peer changed; `trouble` is why there are none.
+    /// Handles a change of the paths to a peer; `trouble` is the reason if there are none.
     pub(super) fn offered(
         &mut self,
         to: Peer,
@@ -35,7 +35,7 @@ impl<T: Transport> Swarm<T> {
                     let peer = known.addr;
                     known.offer(paths, trouble, |path| transport.fits(peer, path), now);
                 }
-                // Nothing to wait for: refuse at once.
+                // There is nothing to wait for: fail at once.
                 if self.give_up_after.is_some()
                     && self.tally.connections == 0
                     && self.remotes.values().all(Remote::is_hopeless)
@@ -49,14 +49,14 @@ impl<T: Transport> Swarm<T> {
                     tracing::info!(peer = %to, why, "no path to a downloader");
                 }
                 let fits = |path: &T::Path| transport.fits(to.addr.into(), path);
-                // Nothing happens for one that left, and came back from elsewhere.
+                // Ignored for a downloader that left and came back from another address.
                 self.uploads.sharing.offer(to, paths, fits);
                 self.settle(now);
             }
         }
     }
 
-    /// Does what the path managers of remotes want done now.
+    /// Carries out the orders of the path managers of remotes.
     pub(super) fn obey(&mut self, now: Instant) {
         let mut orders = Vec::new();
         for (id, remote) in &mut self.remotes {
@@ -98,7 +98,7 @@ impl<T: Transport> Swarm<T> {
         self.subflows.insert(to, subflow, Subflow::Dialing(task));
     }
 
-    /// Sends nothing more over a subflow, or sends again.
+    /// Holds a subflow, so that no blocks are requested or served over it, or resumes it.
     fn set_held(&mut self, to: Peer, order: &Order, held: bool, now: Instant) {
         let Some(id) = self.subflows.conn(to, order.subflow) else {
             return;
@@ -116,12 +116,12 @@ impl<T: Transport> Swarm<T> {
         conn.held = held;
         match order.cause {
             _ if !held => {}
-            // Most likely a router reported that the path is down: others fetch what was requested
-            // over it. If it works after all, it recovers with the next byte.
+            // Most likely a router reported that the path is down: others fetch the requested
+            // blocks. If the path works after all, the subflow recovers with the next byte.
             Cause::NotOffered => self.release(id, now),
-            // What was requested is part of what is measured.
+            // Outstanding requests are part of what is measured.
             Cause::Decided(Reason::Sensed(_)) => {}
-            // What such a path still owes would be late: others fetch it.
+            // Blocks outstanding on such a path would be late: others fetch them.
             _ => drop(self.picker.release(id)),
         }
         self.conns.touch_all();
@@ -138,7 +138,7 @@ impl<T: Transport> Swarm<T> {
             Some(Subflow::Open(id)) => {
                 let text = match &order.cause {
                     cause @ (Cause::Replaced | Cause::Silent(_)) => cause.to_string(),
-                    // The text of a policy stays here.
+                    // The text of a policy is not sent to peers.
                     _ => UNUSED.to_owned(),
                 };
                 self.drop_conn(id, CloseCode::Plain, &text);
@@ -147,7 +147,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Closes connections that are used no more, once what was requested over them is here.
+    /// Closes retiring connections whose requested blocks have arrived.
     pub(super) fn retire(&mut self) {
         let conns = self.conns.open.iter();
         let over = conns.filter(|(id, conn)| conn.retiring && self.picker.asked(**id) == 0);
@@ -156,11 +156,11 @@ impl<T: Transport> Swarm<T> {
             .for_each(|id| self.drop_conn(id, CloseCode::Plain, UNUSED));
     }
 
-    /// A dial has an outcome.
+    /// Handles the outcome of a dial.
     pub(super) fn dialed(&mut self, dialed: Dialed, result: DialResult, now: Instant) {
         let Dialed { to, subflow, path } = dialed;
         if self.subflows.remove(to, subflow).is_none() {
-            // It is not wanted any more.
+            // The subflow is no longer wanted.
             if let Ok(session) = result {
                 session.connection.close(CloseCode::Plain, "not needed");
             }
@@ -206,9 +206,9 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Lets the path manager weigh what each subflow carries.
+    /// Reports to the path managers what each subflow carried, to be weighed.
     pub(super) fn weigh(&mut self, now: Instant) {
-        // Near the end the plan, not the path, sets the pace.
+        // Near the end the plan, not the path, limits the rate.
         let ending = self.picker.free_blocks() == 0;
         for (id, remote) in &mut self.remotes {
             let (conns, subflows, picker) = (&self.conns.open, &self.subflows, &self.picker);
@@ -228,13 +228,13 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Whether what is asked for over one path decides what may be over another.
+    /// Whether requests over one path limit those over another.
     pub(super) fn any_shares(&self) -> bool {
         let mut remotes = self.remotes.values();
         remotes.any(|remote| remote.paths.has_shares())
     }
 
-    /// What more may be asked for over a connection.
+    /// How much more may be requested over a connection.
     pub(super) fn room(&self, id: ConnId) -> Room {
         let conn = self.conns.open.get(&id);
         let Some((remote, dialed)) = conn.and_then(|conn| conn.remote()) else {

@@ -1,4 +1,4 @@
-//! Which paths may be used at all, for connections of either side.
+//! Which paths may be used at all, for connections opened by either side.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::state::Swarm;
 use crate::address::PeerAddr;
 use crate::transport::{Connection, Transport};
 
-/// The text sent with [`CloseCode::PathRefused`](crate::close::CloseCode::PathRefused): that there
-/// is a policy, not what it says.
+/// The text sent with [`CloseCode::PathRefused`](crate::close::CloseCode::PathRefused). It reveals
+/// nothing of the policy.
 pub(super) const REFUSED: &str = "a policy at the other end does not keep this path";
 
 impl<T: Transport> Swarm<T> {
-    /// Whether a connection that a peer opened may be used.
+    /// Checks whether a connection that a peer opened may be used.
     ///
     /// # Errors
-    /// Why not: its path, as seen from here, is left by the policy, or is not known here, so that
-    /// nothing can be said for it. Policies say nothing of IP peers.
+    /// The reason if the policy leaves its path, as seen from here, or if the path is not known
+    /// here, so that the policy cannot be applied. Policies do not apply to IP peers.
     pub(super) fn admits(&self, connection: &dyn Connection) -> Result<(), Reason> {
         let Some(policy) = &self.paths.policy else {
             return Ok(());
@@ -37,7 +37,7 @@ impl<T: Transport> Swarm<T> {
             let mut denied = denied(Some(policy), &[inside]);
             return denied.remove(&fingerprint).map_or(Ok(()), Err);
         }
-        // Who accepts a connection looked them up for it.
+        // Accepting the connection has looked up these paths.
         let offers = self.net.transport.offers(peer.into());
         let offers = Arc::clone(&offers.borrow());
         if let Some(reason) = denied(Some(policy), &offers).remove(&fingerprint) {

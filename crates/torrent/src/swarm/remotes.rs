@@ -9,11 +9,11 @@ use hawser_path::{Decision, Path, Reason, Select, Verdict};
 use crate::address::PeerAddr;
 use crate::reason;
 
-/// A connection to an IP peer over which nothing comes is closed after this long, and the peer is
-/// dialed anew. Many programs take one connection from an address at a time.
+/// A connection to an IP peer that delivers nothing for this long is closed, and the peer is dialed
+/// anew. Many programs accept one connection from an address at a time.
 const SILENT: Duration = Duration::from_secs(30);
 
-/// One of the peers that are dialed.
+/// Identifies a peer that is dialed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RemoteId(usize);
 
@@ -21,7 +21,7 @@ pub(super) struct RemoteId(usize);
 #[derive(Debug)]
 pub(super) struct Remote<P> {
     pub addr: PeerAddr,
-    /// Why it is never spoken to again.
+    /// Why it is never dialed again; `None` if it is not banned.
     pub banned: Option<String>,
     /// Why no path to it is known.
     pub no_path: Option<String>,
@@ -31,7 +31,7 @@ pub(super) struct Remote<P> {
 /// All peers that are dialed.
 pub(super) type Remotes<P> = BTreeMap<RemoteId, Remote<P>>;
 
-/// Those at these addresses, each once.
+/// The remotes at these addresses, without duplicates.
 pub(super) fn remotes<P>(
     peers: Vec<PeerAddr>,
     select_by: SelectBy,
@@ -56,7 +56,7 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
                 contact_only: select_by == SelectBy::Uploader,
                 ..paths.clone()
             },
-            // Policies are about SCION paths, and there is nothing to choose.
+            // Policies apply to SCION paths; to an IP peer there is nothing to choose.
             PeerAddr::Ip(_) => PathOptions {
                 select: Select::shortest(),
                 subflows: 1,
@@ -72,7 +72,7 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
         }
     }
 
-    /// The endhost offers these paths now; `fits` says why one of them cannot be dialed at all.
+    /// Takes the paths that the endhost offers now; `fits` says why a path cannot be dialed at all.
     pub fn offer(
         &mut self,
         paths: &[P],
@@ -85,13 +85,14 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
         self.log_decisions();
     }
 
-    /// Never dials it again.
+    /// Bans it: it is never dialed again.
     pub fn ban(&mut self, reason: &str) {
         self.banned.get_or_insert(reason.to_owned());
         self.paths.set_demand(Demand::None);
     }
 
-    /// Everything is here: what may be used is for the peer to say, if it lacks anything.
+    /// Sets the demand once everything is here: [`Demand::None`] if the peer is complete as well
+    /// (`both`) or banned, else [`Demand::Standby`].
     pub fn set_complete(&mut self, both: bool) {
         let demand = match both || self.banned.is_some() {
             true => Demand::None,
@@ -100,13 +101,12 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
         self.paths.set_demand(demand);
     }
 
-    /// ASes on a path, both ends included; 0 to an IP peer, as nothing is known of how IP packets
-    /// go.
+    /// ASes on a path, both ends included; 0 for an IP peer, as the path of IP packets is unknown.
     pub fn hops(&self, path: &P) -> usize {
         self.addr.scion().map_or(0, |_| path.as_ref().hops())
     }
 
-    /// What is decided about a path, and why.
+    /// The decision about a path, with its reason.
     pub fn describe(&self, decision: Decision) -> reason::Decision {
         match self.addr {
             PeerAddr::Scion(_) => decision.convert(),
@@ -124,8 +124,8 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
             .unwrap_or_else(|| "no answer".into())
     }
 
-    /// Whether there is nothing to dial and nothing to wait for: no path is known, or none that can
-    /// be dialed.
+    /// Whether there is nothing to dial and nothing to wait for: no path is known, or no known path
+    /// can be dialed.
     pub fn is_hopeless(&self) -> bool {
         match self.paths.is_empty() {
             true => self.no_path.is_some(),
@@ -133,7 +133,7 @@ impl<P: AsRef<Path> + Clone> Remote<P> {
         }
     }
 
-    /// Logs what was decided since this was last called.
+    /// Logs the decisions made since the last call.
     pub fn log_decisions(&mut self) {
         let peer = self.addr;
         for (path, decision) in self.paths.changes() {

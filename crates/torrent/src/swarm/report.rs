@@ -1,4 +1,4 @@
-//! What the owner reports of the torrent.
+//! Reporting the progress of a torrent.
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::progress::{
 use crate::transport::Transport;
 
 impl<T: Transport> Swarm<T> {
-    /// Tells how it goes: if it is time again, or at once where a new phase begins.
+    /// Reports progress if a report is due, or at once if a phase begins.
     pub(super) fn report(&mut self, now: Instant, begins: Option<Phase>) {
         let Some(elapsed) = self.tally.show(now, begins.is_some()) else {
             return;
@@ -39,7 +39,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// The sums, with what each path carried, open connections included.
+    /// The totals, with what each path carried, open connections included.
     pub fn tally(&self) -> Tally {
         let mut tally = self.tally.clone();
         for remote in self.remotes.values() {
@@ -85,7 +85,7 @@ impl<T: Transport> Swarm<T> {
         let conns = self.conns.open.iter();
         for (id, conn) in conns.filter(|(_, conn)| conn.remote().is_none()) {
             let (peer, fingerprint) = (conn.connection.peer(), conn.connection.fingerprint());
-            // The same path may be known here, and not in use: it is now.
+            // The path may be listed above as left; this connection uses it.
             let known = paths.iter().position(|path| {
                 (path.peer, path.fingerprint) == (peer, fingerprint)
                     && path.state == PathState::Left
@@ -178,7 +178,7 @@ impl<T: Transport> Swarm<T> {
                     .map(hawser_path::Decision::convert),
             })
             .collect();
-        // What is connected is shown already.
+        // Connected paths are listed already.
         let up = self.conns.open.values();
         let up: HashSet<_> = up
             .map(|conn| (conn.group, conn.connection.fingerprint()))
@@ -201,7 +201,7 @@ impl<T: Transport> Swarm<T> {
     }
 }
 
-/// Bytes per second as bits per second.
+/// Converts bytes per second to bit/s.
 fn bits(rate: f64) -> u64 {
     (rate * 8.0).round() as u64
 }

@@ -1,4 +1,4 @@
-//! After the last piece of a download: others go on being served, over the same connections.
+//! Seeding after the last piece of a download, over the same connections.
 
 use std::time::{Duration, Instant};
 
@@ -13,23 +13,23 @@ use crate::limits::{SeedEnd, SeedLimits, Seeding};
 use crate::progress::Phase;
 use crate::transport::Transport;
 
-/// Longest wait for what is under way when seeding reaches a limit: without it the peer would be
-/// left with the last blocks missing.
+/// Longest wait for blocks under way when seeding reaches a limit: without it the peer would lack
+/// the last blocks.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Why peers part that can fetch nothing from each other.
+/// The text of a close when neither side can fetch anything from the other.
 const BOTH_COMPLETE: &str = "both sides have everything";
 
-/// Why peers are left at a limit.
+/// The text of a close when seeding reaches a limit.
 const LIMIT: &str = "seeding has reached its limit";
 
 impl<T: Transport> Swarm<T> {
-    /// Serves others, once everything is verified, until a limit is reached or `stop` is cancelled. At a
-    /// limit it waits a while for what is under way to arrive. `stamps` are the states of the files
+    /// Seeds, once everything is verified, until a limit is reached or `stop` is cancelled. At a
+    /// limit it waits up to 10 s for blocks under way to arrive. `stamps` are the states of the files
     /// that were verified.
     ///
     /// # Errors
-    /// When nothing more can be done.
+    /// When the disk fails or the endpoint is closed.
     pub async fn seed(
         &mut self,
         limits: SeedLimits,
@@ -43,7 +43,7 @@ impl<T: Transport> Swarm<T> {
             since: now,
             end: None,
         });
-        // A peer that is asked for nothing is not silent.
+        // A peer without outstanding requests is not silent.
         for conn in self.conns.open.values_mut() {
             conn.set_asked(0, now);
         }
@@ -62,17 +62,17 @@ impl<T: Transport> Swarm<T> {
         Ok(end.unwrap_or(SeedEnd::Stopped))
     }
 
-    /// Whether everything is verified, so that nothing is fetched any more.
+    /// Whether everything is verified, so that nothing more is fetched.
     pub(super) fn is_complete(&self) -> bool {
         self.picker.verified().is_full()
     }
 
-    /// How long others have been served since the last piece.
+    /// Time spent seeding since the last piece; `None` before it.
     pub fn seeded_for(&self) -> Option<Duration> {
         Some(self.seeding.as_ref()?.elapsed(Instant::now()))
     }
 
-    /// Ends connections to peers that have everything, as we do; they are not dialed again.
+    /// Closes connections to peers that are complete as well; they are not dialed again.
     pub(super) fn part_from_complete(&mut self) {
         if !self.is_complete() {
             return;
@@ -88,7 +88,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Notes when a limit of seeding is reached.
+    /// Ends seeding if a limit is reached.
     pub(super) fn check_limits(&mut self, now: Instant) {
         let uploaded = self.uploaded();
         let total = self.tally.total_bytes;
@@ -98,8 +98,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Lets nobody ask for more, and waits until everybody has what was sent, or [`FAREWELL`] is
-    /// over.
+    /// Chokes all peers, and waits until each has received what was sent or [`FAREWELL`] is over.
     async fn take_leave(&mut self) {
         for conn in self.conns.open.values_mut() {
             conn.finish();

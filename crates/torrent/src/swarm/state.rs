@@ -25,33 +25,33 @@ use crate::transport::Transport;
 /// The state of a torrent at work. Its one task alone decides what is requested over which
 /// connection, what is dialed and what is dropped.
 pub(crate) struct Swarm<T: Transport> {
-    /// Which side chooses paths. A downloader lets uploaders know whether they may.
+    /// Which side chooses paths. A downloader announces to uploaders whether they may.
     pub(super) select_by: SelectBy,
     /// How the paths to each SCION peer are chosen and used.
     pub(super) paths: PathOptions,
-    /// Time without progress, and without a peer to wait for, after which a download ends; `None`
-    /// while it only serves.
+    /// Time without progress, and without a peer worth waiting for, after which a download ends;
+    /// `None` while it only serves.
     pub(super) give_up_after: Option<Duration>,
     pub(super) metainfo: Arc<Metainfo>,
-    /// What the connections share.
+    /// State shared by the connections.
     pub(super) shared: Arc<Shared>,
     pub(super) net: Net<T>,
-    /// What the tasks report.
+    /// Events reported by the tasks.
     pub(super) inbox: mpsc::Receiver<Event<T>>,
     pub(super) picker: Picker,
     pub(super) disk: Disk,
     pub(super) remotes: Remotes<T::Path>,
     pub(super) conns: Connections,
     pub(super) subflows: Subflows,
-    /// The peers that download from here over paths that are chosen here.
+    /// Peers that download from here over paths chosen here.
     pub(super) uploads: Uploads<T::Path>,
     pub(super) blame: Blame,
     pub(super) reporter: Reporter,
     pub(super) tally: Tally,
-    /// Since everything is verified, where others go on being served.
+    /// Set once everything is verified and seeding begins.
     pub(super) seeding: Option<Seeding>,
-    /// When there last was progress, or reason to wait for it.
+    /// When there last was progress or a reason to wait for it.
     pub(super) alive_at: Instant,
-    /// Why it is to end although the goal is not reached.
+    /// Why it must end although the goal is not reached.
     pub(super) failure: Option<DownloadError>,
 }

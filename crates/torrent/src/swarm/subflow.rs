@@ -1,4 +1,4 @@
-//! What became of the subflows that the path managers ordered.
+//! The state of the subflows that the path managers ordered.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use crate::picker::ConnId;
 /// A peer with paths that a path manager decides on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
-    /// One that is dialed to download from it.
+    /// A peer that is dialed to download from it.
     Remote(RemoteId),
-    /// One that downloads over paths chosen here.
+    /// A peer that downloads over paths chosen here.
     Downloader(Downloader),
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Dialed {
     pub path: Fingerprint,
 }
 
-/// Where a subflow is.
+/// The state of a subflow.
 #[derive(Debug)]
 pub(super) enum Subflow {
     Dialing(AbortHandle),
@@ -47,7 +47,7 @@ impl Subflows {
         self.0.remove(&(peer, id))
     }
 
-    /// The connection of a subflow.
+    /// The connection of a subflow, if it is open.
     pub fn conn(&self, peer: Peer, id: SubflowId) -> Option<ConnId> {
         match self.0.get(&(peer, id))? {
             Subflow::Open(conn) => Some(*conn),
@@ -55,7 +55,7 @@ impl Subflows {
         }
     }
 
-    /// Ends the dials to a peer that has left.
+    /// Forgets the subflows to a peer that has left, and aborts their dials.
     pub fn leave(&mut self, peer: Peer) {
         for (_, subflow) in self.0.extract_if(|(of, _), _| *of == peer) {
             if let Subflow::Dialing(task) = subflow {

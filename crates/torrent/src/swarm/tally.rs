@@ -1,4 +1,4 @@
-//! The sums over a torrent's work so far.
+//! Totals of a torrent's work so far.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ pub(crate) enum Reporter {
     Seed(watch::Sender<SeedProgress>),
 }
 
-/// The sums over everything so far.
+/// Totals since the start.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     pub total_bytes: u64,
@@ -29,15 +29,15 @@ pub(crate) struct Tally {
     pub wasted_bytes: u64,
     /// Connections since the start.
     pub connections: u64,
-    /// What each path carried, over connections that are gone.
+    /// What each path carried, over connections that have ended.
     pub paths: Vec<PathSummary>,
-    /// Files that changed under a seeder, as last found.
+    /// Files that changed under a seeder, in their latest state.
     pub changed: Vec<ChangedFile>,
     started: Instant,
     ended: Option<Instant>,
     shown_at: Instant,
     down: Average,
-    /// Bytes of blocks sent, over connections that are gone.
+    /// Bytes of blocks sent, over connections that have ended.
     pub uploaded_bytes: u64,
 }
 
@@ -67,8 +67,8 @@ impl Tally {
         self.down.rate
     }
 
-    /// Moves the average rate on, if it is time to tell progress again, or `at_once`. Returns how
-    /// long ago that last was.
+    /// If a report is due, or `at_once`, advances the average rate and returns the time since the
+    /// last report.
     pub(super) fn show(&mut self, now: Instant, at_once: bool) -> Option<Duration> {
         let elapsed = now.saturating_duration_since(self.shown_at);
         if elapsed < EVERY && !at_once {
@@ -79,18 +79,18 @@ impl Tally {
         Some(elapsed)
     }
 
-    /// From the start to the last verified piece or the end, or to `now`.
+    /// Time from the start to the end of the download, or to `now` if it has not ended.
     pub fn elapsed(&self, now: Instant) -> Duration {
         let end = self.ended.unwrap_or(now);
         end.saturating_duration_since(self.started)
     }
 
-    /// Everything is verified, or nothing more will be.
+    /// Stops the clock: everything is verified, or nothing more will be.
     pub(super) fn end(&mut self, now: Instant) {
         self.ended = Some(now);
     }
 
-    /// A connection is gone.
+    /// Adds the totals of a connection that has ended.
     pub(super) fn leave(&mut self, conn: &Conn) {
         self.uploaded_bytes += conn.uploaded();
         if conn.remote().is_none() && conn.bytes > 0 {

@@ -103,7 +103,7 @@ impl Stage {
         )
     }
 
-    /// Every file is there and the same.
+    /// Checks that every file was fetched and equals the original.
     fn check(&self) {
         for file in &self.metainfo.files {
             let read = |dir: &str| fs::read(self.dir.path().join(dir).join(&file.path)).unwrap();
@@ -116,14 +116,14 @@ impl Stage {
     }
 }
 
-/// The defaults, with another choice of paths.
+/// The default options, with path options changed.
 fn with_paths(change: impl FnOnce(&mut PathOptions)) -> DownloadOptions {
     let mut options = DownloadOptions::default();
     change(&mut options.paths);
     options
 }
 
-/// The defaults, but this side chooses.
+/// The default options, with paths chosen by `side`.
 fn selected_by(side: SelectBy) -> DownloadOptions {
     DownloadOptions {
         select_by: side,
@@ -131,7 +131,7 @@ fn selected_by(side: SelectBy) -> DownloadOptions {
     }
 }
 
-/// The defaults, but for the time after which it gives up.
+/// The default options, with this time after which a download gives up.
 fn giving_up_after(time: Duration) -> DownloadOptions {
     DownloadOptions {
         give_up_after: time,
@@ -162,7 +162,7 @@ async fn a_file_crosses_two_paths() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_of_a_folder_come_across_piece_boundaries() {
+async fn files_of_a_folder_are_fetched_across_piece_boundaries() {
     let net = Net::default();
     let stage = Stage::new(
         &[
@@ -203,7 +203,7 @@ async fn leechers_serve_what_they_have() {
     };
     let one = start(&left, half("one", 0..1_000_000), 2);
     let two = start(&right, half("two", 900_000..2_000_000), 1);
-    // Whoever is through first leaves, perhaps before the other has everything.
+    // The first to finish leaves, perhaps before the other has everything.
     let (summary, dir) = tokio::select! {
         summary = finish(one) => (summary.unwrap(), "one"),
         summary = finish(two) => (summary.unwrap(), "two"),
@@ -251,7 +251,7 @@ async fn goodput_over_unequal_paths() {
 async fn several_gigabytes_over_a_pipe() {
     let size = 4usize << 30;
     let net = Net::default();
-    // Zeros would do for the wire, but not for checking that holes are no content.
+    // Zeros would suffice on the wire, but not to show that holes do not count as content.
     let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     fs::create_dir(dir.path().join("seed")).unwrap();
     let content = dir.path().join("seed/file.bin");
@@ -286,7 +286,7 @@ async fn several_gigabytes_over_a_pipe() {
     );
 }
 
-/// What this process has used of the processor, at the usual 100 ticks a second.
+/// Processor time of this process in seconds, at the usual 100 ticks a second.
 fn processor_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let (_, after_name) = stat.rsplit_once(')').unwrap();

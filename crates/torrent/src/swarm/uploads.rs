@@ -33,7 +33,7 @@ pub(super) struct Uploads<P> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Downloader {
     pub group: GroupId,
-    /// Where it listens, and speaks from.
+    /// The address it listens at and sends from.
     pub addr: ScionAddr,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Downloader {
 #[derive(Debug)]
 struct Known {
     downloader: Downloader,
-    /// The task that follows the paths to it.
+    /// The task that watches the paths to it.
     watch: AbortHandle,
 }
 
@@ -65,14 +65,14 @@ impl<P: AsRef<Path> + Clone> Uploads<P> {
         self.known.contains_key(&group)
     }
 
-    /// Why a path is assigned to a peer, or not; `None` if no path to it is chosen here, or this
-    /// one is not offered.
+    /// The decision about a path to a peer, with its reason; `None` if paths to the peer are not
+    /// chosen here, or the path is not offered.
     pub fn decision(&self, group: GroupId, path: Fingerprint) -> Option<Decision> {
         let downloader = self.known.get(&group)?.downloader;
         self.sharing.decision(downloader, path)
     }
 
-    /// The paths that are not assigned to their downloaders, and why.
+    /// The paths that are not assigned to their downloaders, with the reasons.
     pub fn left(&self) -> impl Iterator<Item = (Downloader, Fingerprint, Decision)> {
         let decisions = self.sharing.decisions();
         decisions.filter(|(_, _, decision)| decision.verdict != Verdict::Taken)

@@ -1,5 +1,5 @@
-//! Peers as other BitTorrent programs behave, scripted: aria2, which sends `bitfield` again, and
-//! Transmission, which drops requests above what it says it queues.
+//! Scripted peers that behave like other BitTorrent programs: aria2, which sends `bitfield` again,
+//! and Transmission, which drops requests beyond the queue length it announces.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,18 +17,18 @@ use crate::wire::{Decoder, HANDSHAKE_BYTES, Handshake, PeerId, Request, encode};
 struct Script {
     /// Pieces in the first bitfield; all if `None`.
     first: Option<u32>,
-    /// Sends a bitfield of everything after so many blocks.
+    /// Sends a full bitfield after this many blocks.
     again_after: Option<usize>,
-    /// Says this `reqq`, and like Transmission drops what comes while one fewer are queued.
+    /// Announces this `reqq`; like Transmission, drops requests while one fewer are queued.
     queue: Option<usize>,
     /// Requests dropped so far.
     dropped: Arc<AtomicUsize>,
-    /// Is in this torrent instead.
+    /// Serves this torrent instead.
     other: Option<InfoHash>,
 }
 
 impl Script {
-    /// Plays it at host 1 until the test is over.
+    /// Plays it at `host` until the test is over.
     fn play(&self, host: Host, stage: &Stage) {
         let content = fs::read(stage.dir.path().join("seed/file.bin")).unwrap();
         let (content, metainfo) = (Arc::new(content), stage.metainfo.clone());
@@ -38,7 +38,7 @@ impl Script {
                 let (script, content) = (script.clone(), Arc::clone(&content));
                 let metainfo = metainfo.clone();
                 tokio::spawn(async move {
-                    // It ends when the engine closes the connection.
+                    // Fails when the engine closes the connection.
                     let _ = script.serve(connection, &metainfo, &content).await;
                 });
             }
@@ -116,7 +116,7 @@ impl Script {
     }
 }
 
-/// A download of 100 blocks, one to a piece, from a scripted seeder alone.
+/// A download of 100 blocks, one per piece, from one scripted seeder.
 async fn fetched_from(script: &Script) -> (Net, Stage, Result<Summary, DownloadError>) {
     let net = Net::default();
     let stage = Stage::one_file(100 * 16384 - 5, 16384);
@@ -139,7 +139,7 @@ async fn a_bitfield_sent_again_replaces_the_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_is_asked_for_than_a_peer_queues() {
+async fn no_more_is_requested_than_a_peer_queues() {
     for queue in [2, 20, 60] {
         let script = Script {
             queue: Some(queue),
@@ -153,7 +153,7 @@ async fn no_more_is_asked_for_than_a_peer_queues() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_in_another_torrent_is_final() {
+async fn a_peer_in_another_torrent_is_not_dialed_again() {
     let script = Script {
         other: Some(InfoHash([9; 20])),
         ..Script::default()
@@ -170,7 +170,7 @@ async fn a_peer_in_another_torrent_is_final() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seeder_of_another_torrent_says_so() {
+async fn a_seeder_of_another_torrent_is_reported() {
     let net = Net::default();
     let (stage, other) = (Stage::one_file(1000, 16384), Stage::one_file(1000, 16384));
     net.path(1, FAST);
@@ -181,7 +181,7 @@ async fn a_seeder_of_another_torrent_says_so() {
     assert!(matches!(error, DownloadError::AllDropped { .. }), "{error}");
     let line = error.to_string();
     assert!(line.contains("another torrent"), "{line}");
-    // It does not tell who asks what it serves instead.
+    // The error does not reveal what the seeder serves instead.
     let hash = other.metainfo.info_hash.to_string();
     assert!(!line.contains(&hash), "{line}");
     assert_eq!(net.dials().len(), 1);

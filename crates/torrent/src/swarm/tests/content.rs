@@ -1,4 +1,4 @@
-//! What is on the seeder's disk changes, and what a download leaves on its own.
+//! Content that changes on the seeder's disk, and files that a download leaves behind.
 
 use std::os::unix::fs::FileExt;
 
@@ -18,7 +18,7 @@ fn soon() -> DownloadOptions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_shrinks_is_offered_only_as_far_as_it_goes() {
+async fn only_the_remaining_pieces_of_a_shrunken_file_are_offered() {
     let net = Net::default();
     let (stage, seed, file) = seeded(&net).await;
     let path = net.path(1, mbit(16.0, 1));
@@ -31,19 +31,19 @@ async fn a_file_that_shrinks_is_offered_only_as_far_as_it_goes() {
     file.set_len(50 * 32768 + 5).unwrap();
     net.set(&path, State::Up);
     let mut seeding = seed.progress();
-    let told = seeding.wait_for(|p| !p.changed.is_empty());
-    let told = tokio::time::timeout(PATIENCE, told).await.unwrap().unwrap();
-    assert_eq!((told.changed[0].lost, told.changed[0].pieces), (10, 60));
-    let text = told.changed[0].to_string();
+    let seen = seeding.wait_for(|p| !p.changed.is_empty());
+    let seen = tokio::time::timeout(PATIENCE, seen).await.unwrap().unwrap();
+    assert_eq!((seen.changed[0].lost, seen.changed[0].pieces), (10, 60));
+    let text = seen.changed[0].to_string();
     let end = ": 10 of its 60 pieces are not offered any more";
     assert!(text.ends_with(end), "{text}");
-    drop(told);
+    drop(seen);
     let error = finish(download).await.unwrap_err();
     assert!(matches!(error, DownloadError::NoProgress { .. }), "{error}");
     let error = error.to_string();
     assert!(error.contains(&addr(1).to_string()), "{error}");
     assert!(error.contains("none of the missing pieces"), "{error}");
-    // Everything that was there came, unless it ran out of time.
+    // Everything that was offered has been fetched, unless time ran out.
     let summary = finish(stage.download_with(&net.host(0), &[1], soon())).await;
     assert!(summary.is_err());
     let got = progress.borrow().verified_bytes;
@@ -51,7 +51,7 @@ async fn a_file_that_shrinks_is_offered_only_as_far_as_it_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_piece_that_changed_is_not_sent_and_comes_back_with_the_content() {
+async fn a_changed_piece_is_withdrawn_and_offered_again_once_restored() {
     let net = Net::default();
     let (stage, seed, path) = seeded(&net).await;
     net.path(1, FAST);
@@ -100,7 +100,7 @@ async fn a_touched_file_is_offered_as_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_download_that_reached_nobody_leaves_no_file() {
+async fn a_download_that_reached_no_peer_leaves_no_file() {
     let net = Net::default();
     let stage = Stage::new(&[("set/a", 1_000_000), ("set/sub/b", 5)], 32768);
     net.path(1, FAST);
@@ -108,7 +108,7 @@ async fn a_download_that_reached_nobody_leaves_no_file() {
     let result = finish(stage.download_with(&net.host(0), &[1], options)).await;
     result.unwrap_err();
     assert!(!stage.target().exists());
-    // Nor is there more than an empty file meanwhile, that a kill would leave.
+    // Meanwhile there is at most an empty file, which would remain after a kill.
     let (net, file) = (Net::default(), stage.target().join("set/a"));
     let path = net.path(1, mbit(40.0, 1));
     let _seed = stage.seed(&net.host(1)).await;

@@ -1,11 +1,11 @@
-//! A disk that runs full, for real: a small tmpfs in a mount namespace of its own.
+//! A disk that really runs full: a small tmpfs in a mount namespace.
 
 use std::process::Command;
 
 use super::*;
 use crate::StoreError;
 
-/// Where the inner test finds its small disk.
+/// The environment variable that names the small disk.
 const DISK: &str = "HAWSER_TEST_SMALL_DISK";
 
 #[test]

@@ -8,7 +8,7 @@ use super::*;
 use crate::testing::{Shape, State, TestPath};
 use crate::{PathState, Progress};
 
-/// Waits until the progress is so.
+/// Waits until `so` holds for the progress.
 async fn until(progress: &mut watch::Receiver<Progress>, so: impl Fn(&Progress) -> bool) {
     let waiting = progress.wait_for(|progress| so(progress));
     let waited = tokio::time::timeout(PATIENCE, waiting).await;
@@ -60,14 +60,14 @@ impl Scene {
         Self::new(6_000_000, &[SLOW, SLOW], DownloadOptions::default()).await
     }
 
-    /// Waits until both paths have carried so much.
+    /// Waits until both paths have carried more than `enough` bytes.
     async fn until_both_carried(&mut self, enough: u64) {
         let paths = self.paths.clone();
         self.until(|p| paths.iter().all(|path| bytes(p, path) > enough))
             .await;
     }
 
-    /// Waits until a path has carried so much more.
+    /// Waits until a path has carried more than `more` further bytes.
     async fn until_more(&mut self, path: usize, more: u64) {
         let path = self.paths[path].clone();
         let before = bytes(&self.progress.borrow(), &path);
@@ -82,7 +82,7 @@ impl Scene {
         self.net.set(&self.paths[path], state);
     }
 
-    /// The download ends with everything.
+    /// Waits until the download is complete.
     async fn end(self) -> Summary {
         let summary = finish(self.download).await.unwrap();
         self.stage.check();
@@ -125,7 +125,7 @@ async fn a_path_freezes_and_thaws() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_asked_for_over_a_frozen_path_comes_over_the_other() {
+async fn blocks_requested_over_a_frozen_path_arrive_over_the_other() {
     let mut scene = Scene::over_two().await;
     scene.until_both_carried(200_000).await;
     scene.set(0, State::Frozen);
@@ -148,7 +148,7 @@ async fn all_paths_go_down_and_one_comes_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_that_cannot_be_dialed_is_replaced() {
-    // One path is to be used; that one fails without being withdrawn.
+    // Only one path may be used; it fails without being withdrawn.
     let options = with_paths(|paths| paths.subflows = 1);
     let mut scene = Scene::new(1_000_000, &[SLOW, SLOW], options).await;
     scene.until(|p| p.fetched_bytes > 100_000).await;
@@ -159,7 +159,7 @@ async fn a_path_that_cannot_be_dialed_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_more_paths_are_used_than_asked_for() {
+async fn no_more_paths_are_used_than_configured() {
     let options = with_paths(|paths| paths.subflows = 2);
     let scene = Scene::new(1_000_000, &[FAST; 5], options).await;
     let (net, progress) = (scene.net.clone(), scene.progress.clone());
@@ -178,7 +178,7 @@ async fn no_more_paths_are_used_than_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seeder_that_comes_back_is_found_again() {
+async fn a_seeder_that_restarts_is_dialed_again() {
     let mut scene = Scene::over_two().await;
     scene.until(|p| p.fetched_bytes > 500_000).await;
     let Scene {
@@ -189,7 +189,7 @@ async fn a_seeder_that_comes_back_is_found_again() {
         mut progress,
         ..
     } = scene;
-    // In this order: a seeder whose host is gone ends by itself.
+    // Stop the seeder first: without its host it would end by itself.
     seed.stop().await.unwrap();
     net.remove_host(1);
     until(&mut progress, |p| {
@@ -223,7 +223,7 @@ async fn a_path_too_narrow_is_left_and_never_dialed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_paths_too_narrow_are_no_paths() {
+async fn a_download_with_only_narrow_paths_fails() {
     let net = Net::default();
     let stage = Stage::one_file(1_000, 16384);
     net.narrow_path(1);

@@ -1,4 +1,4 @@
-//! Peers that are broken, lying, silent or not there.
+//! Peers that are broken, lying, silent or absent.
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -8,34 +8,34 @@ use crate::bitfield::Bitfield;
 use crate::metainfo::InfoHash;
 use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, PeerId, Request, encode};
 
-/// What a rogue does after the handshake.
+/// What a hostile peer does.
 #[derive(Clone)]
 enum Rogue {
-    /// Says this instead of a handshake.
+    /// Sends this instead of a handshake.
     Instead(Vec<u8>),
     /// Is in another torrent.
     OtherTorrent,
-    /// Says nothing at all.
+    /// Sends nothing at all.
     Mute,
-    /// Says these bytes after its handshake.
+    /// Sends these bytes after its handshake.
     Then(Vec<u8>),
-    /// Offers everything, takes requests, answers none.
+    /// Offers everything, accepts requests, answers none.
     Stingy,
-    /// Answers with this in place of the data.
+    /// Answers with this byte in place of the data.
     Liar(u8),
-    /// Answers right, but spoils every block that begins here.
+    /// Answers with the right data, but spoils every block that begins at this offset.
     Spoils(u32, Arc<Vec<u8>>),
 }
 
 impl Rogue {
-    /// Plays the rogue at host `n` until the test is over.
+    /// Plays it at `host` until the test is over.
     fn play(self, host: Host, metainfo: Metainfo) {
         tokio::spawn(async move {
             while let Some(connection) = host.accept().await {
                 let (rogue, metainfo) = (self.clone(), metainfo.clone());
                 tokio::spawn(async move {
                     let (read, write) = connection.stream().await.unwrap();
-                    // It ends when the engine closes the connection.
+                    // Fails when the engine closes the connection.
                     let _ = rogue.speak(read, write, metainfo).await;
                 });
             }
@@ -117,7 +117,7 @@ fn framed(id: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A good peer at host 1, slow enough that the rogue at host 2 has its say.
+/// Downloads from the hostile peer at host 2, and a good one at host 1 that leaves it time to act.
 async fn beside_a_good_one(rogue: Rogue) -> (Stage, Result<Summary, DownloadError>, String) {
     let net = Net::default();
     let stage = Stage::one_file(1_500_000, 65536);
@@ -195,7 +195,7 @@ async fn piece_that_does_not_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn block_that_was_not_asked_for() {
+async fn block_that_was_not_requested() {
     let mut body = vec![0; 8];
     body.extend_from_slice(&[1; BLOCK as usize]);
     is_dropped_with(Rogue::Then(framed(7, &body)), "not asked for").await;
@@ -209,9 +209,9 @@ async fn block_out_of_range() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn request_for_what_was_never_offered() {
+async fn request_for_a_piece_never_offered() {
     let request = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 0];
-    // Asked at once, when nothing is verified here.
+    // Sent at once, before anything is verified here.
     is_dropped_with(Rogue::Then(framed(6, &request)), "never offered").await;
 }
 
@@ -250,7 +250,7 @@ async fn mute_and_stingy_peers_hold_nothing_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_hostile_peers_end_the_download_by_name() {
+async fn a_download_from_hostile_peers_only_fails_and_names_them() {
     let net = Net::default();
     let stage = Stage::one_file(500_000, 65536);
     net.path(2, FAST);
@@ -267,7 +267,7 @@ async fn only_hostile_peers_end_the_download_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn absent_peers_hold_nothing_up_and_are_named_at_last() {
+async fn absent_peers_hold_nothing_up_and_are_named_in_the_error() {
     let net = Net::default();
     let stage = Stage::one_file(500_000, 65536);
     let seed = stage.seed(&net.host(1)).await;
@@ -295,7 +295,7 @@ async fn absent_peers_hold_nothing_up_and_are_named_at_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_path_to_anybody_is_told_at_once() {
+async fn no_path_to_any_peer_is_reported_at_once() {
     let net = Net::default();
     let stage = Stage::one_file(500_000, 65536);
     let error = finish(stage.download(&net.host(0), &[1, 2]))
@@ -309,7 +309,7 @@ async fn no_path_to_anybody_is_told_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seeder_drops_leechers_that_ask_too_much() {
+async fn a_seeder_drops_leechers_that_send_invalid_requests() {
     let net = Net::default();
     let stage = Stage::one_file(500_000, 65536);
     let seed = stage.seed(&net.host(1)).await;
@@ -333,7 +333,7 @@ async fn a_seeder_drops_leechers_that_ask_too_much() {
             peer_id: PeerId::random(),
             extended: false,
         };
-        // The seeder may hang up while all this is being said.
+        // The seeder may close the connection before all of it is sent.
         let _ = write
             .write_all(&[&handshake.encode()[..], &bad].concat())
             .await;
@@ -341,7 +341,7 @@ async fn a_seeder_drops_leechers_that_ask_too_much() {
         let ended = tokio::time::timeout(PATIENCE, read.read_to_end(&mut sink)).await;
         assert!(ended.is_ok(), "the seeder did not hang up");
     }
-    // It still serves others.
+    // The seeder still serves others.
     finish(stage.download(&net.host(0), &[1])).await.unwrap();
     stage.check();
     seed.stop().await.unwrap();

@@ -1,4 +1,4 @@
-//! Paths that a policy at either end does not keep carry nothing, whoever dials and chooses.
+//! Paths that the policy of either end refuses carry nothing, whichever side dials or chooses.
 
 use tokio::sync::watch;
 
@@ -9,7 +9,7 @@ use crate::testing::{Shape, TestPath};
 use crate::{SeedOptions, SelectBy};
 
 const SEEDER: u16 = 9;
-/// The AS on each of the two ways, and a policy that keeps only the first.
+/// The AS on each of the two paths, and a policy that keeps only the first.
 const VIA: [u16; 2] = [101, 102];
 const FIRST_ONLY: &str = "- 1-ff00:0:66; +";
 
@@ -26,8 +26,8 @@ fn close_all(host: Host, code: u64, text: &'static str) {
     });
 }
 
-/// Downloads, and returns what was fetched over each of the two ways, and all that the leecher and
-/// the seeder showed.
+/// Downloads. Returns the bytes fetched over each of the two paths, and everything that the leecher
+/// and the seeder showed.
 async fn run(leecher: DownloadOptions, seeder: SeedOptions) -> ([u64; 2], Shown) {
     let net = Net::default();
     let stage = Stage::one_file(3_000_000, 65536);
@@ -39,10 +39,10 @@ async fn run(leecher: DownloadOptions, seeder: SeedOptions) -> ([u64; 2], Shown)
         rate: Some(16_000_000),
         delay: Duration::from_millis(2),
     };
-    let ways = VIA.map(|via| net.between(1, via, SEEDER, shape, None));
+    let paths = VIA.map(|via| net.between(1, via, SEEDER, shape, None));
     let download = stage.download_with(&net.host(1), &[SEEDER], leecher);
     let mut shown = Shown {
-        ways: ways.clone(),
+        paths: paths.clone(),
         download: Vec::new(),
         seed: Vec::new(),
     };
@@ -65,11 +65,11 @@ async fn run(leecher: DownloadOptions, seeder: SeedOptions) -> ([u64; 2], Shown)
     let (summary, ()) = tokio::join!(finished, watch);
     let summary = summary.unwrap();
     stage.check();
-    let bytes = ways.map(|way| {
+    let bytes = paths.map(|path| {
         let of = summary
             .paths
             .iter()
-            .filter(|p| p.fingerprint == way.fingerprint());
+            .filter(|p| p.fingerprint == path.fingerprint());
         of.map(|path| path.bytes).sum()
     });
     (bytes, shown)
@@ -77,8 +77,8 @@ async fn run(leecher: DownloadOptions, seeder: SeedOptions) -> ([u64; 2], Shown)
 
 #[derive(Debug)]
 struct Shown {
-    ways: [TestPath; 2],
-    /// Of the second way.
+    paths: [TestPath; 2],
+    /// About the second path.
     download: Vec<String>,
     seed: Vec<String>,
 }
@@ -86,7 +86,7 @@ struct Shown {
 impl Shown {
     fn note(&mut self, progress: &mut watch::Receiver<Progress>) {
         for path in &progress.borrow_and_update().paths {
-            if path.fingerprint == self.ways[1].fingerprint() {
+            if path.fingerprint == self.paths[1].fingerprint() {
                 self.download
                     .extend(path.decision.as_ref().map(ToString::to_string));
                 self.download.extend(path.last_error.clone());
@@ -100,7 +100,7 @@ fn has(said: &[String], what: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_policy_both_ways_carry() {
+async fn without_a_policy_both_paths_carry() {
     for side in [SelectBy::Uploader, SelectBy::Downloader] {
         let options = selected_by(side);
         let (bytes, shown) = run(options, SeedOptions::default()).await;
@@ -110,7 +110,7 @@ async fn without_a_policy_both_ways_carry() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_of_who_downloads_holds_whoever_chooses() {
+async fn the_policy_of_a_downloader_holds_whichever_side_chooses() {
     for side in [SelectBy::Downloader, SelectBy::Uploader] {
         let mut options = selected_by(side);
         options.paths.policy = Some(first_only());
@@ -118,7 +118,7 @@ async fn the_policy_of_who_downloads_holds_whoever_chooses() {
         assert_eq!(bytes[1], 0, "{shown:?}");
         let why = "left: policy: acl entry \"- 1-ff00:0:66\" at 1-ff00:0:66#";
         assert!(has(&shown.download, why), "{shown:?}");
-        // The seeder hears of it only when it would have used the path.
+        // The seeder learns of the refusal only if it would have used the path.
         let refused = has(&shown.seed, super::super::policy::REFUSED);
         assert_eq!(refused, side == SelectBy::Uploader, "{shown:?}");
         assert!(!has(&shown.seed, "acl"), "{shown:?}");
@@ -126,7 +126,7 @@ async fn the_policy_of_who_downloads_holds_whoever_chooses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_policy_of_a_seeder_holds_whoever_chooses() {
+async fn the_policy_of_a_seeder_holds_whichever_side_chooses() {
     for side in [SelectBy::Downloader, SelectBy::Uploader] {
         let options = selected_by(side);
         let mut seeder = SeedOptions::default();
@@ -147,7 +147,7 @@ async fn the_policy_of_a_seeder_holds_whoever_chooses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_is_refused_by_the_code_whatever_the_text() {
+async fn a_path_is_refused_by_code_not_by_text() {
     const UNKNOWN: u64 = 4_000_000_000_000;
     let net = Net::default();
     let stage = Stage::one_file(100_000, 65536);
@@ -181,7 +181,7 @@ async fn a_path_is_refused_by_the_code_whatever_the_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_keeps_no_path_ends_at_once() {
+async fn a_policy_that_keeps_no_path_fails_at_once() {
     let net = Net::default();
     let stage = Stage::one_file(100_000, 65536);
     let _seed = stage.seed(&net.host(1)).await;

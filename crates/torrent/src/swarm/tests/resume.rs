@@ -1,10 +1,10 @@
-//! What is on disk already is not fetched again, and what is in the way is left alone.
+//! Content on disk is not fetched again, and files in its place are left alone.
 
 use super::*;
 use crate::testing::State;
 use crate::{Phase, StoreError};
 
-/// Downloads until about `part` of it is verified, then drops the download as a kill would.
+/// Downloads until about `part` of the content is verified, then drops the download, like a kill.
 async fn break_off(stage: &Stage, host: &Host, part: f64) -> u64 {
     let download = stage.download(host, &[1]);
     let mut progress = download.progress();
@@ -16,14 +16,14 @@ async fn break_off(stage: &Stage, host: &Host, part: f64) -> u64 {
         .unwrap()
         .verified_bytes;
     drop(download);
-    // The engine may still write what it has been given: wait until it is gone.
+    // The engine may still be writing: wait until it has ended.
     let gone = async { while progress.changed().await.is_ok() {} };
     tokio::time::timeout(PATIENCE, gone).await.unwrap();
     verified
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_verified_is_not_fetched_again() {
+async fn verified_pieces_are_not_fetched_again() {
     let net = Net::default();
     let stage = Stage::new(&[("set/a", 1_000_000), ("set/b", 2_000_001)], 32768);
     let _seed = stage.seed(&net.host(1)).await;
@@ -33,13 +33,13 @@ async fn what_was_verified_is_not_fetched_again() {
     stage.check();
     assert!(summary.resumed_bytes >= verified, "{summary:?}");
     assert_eq!(summary.resumed_bytes + summary.fetched_bytes, 3_000_001);
-    // Once more: nothing to do, nobody to ask.
+    // The second time there is nothing to fetch, and no peer is needed.
     let again = finish(stage.download(&net.host(0), &[7])).await.unwrap();
     assert_eq!((again.resumed_bytes, again.fetched_bytes), (3_000_001, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_damaged_on_disk_is_fetched_again() {
+async fn damaged_pieces_are_fetched_again() {
     let net = Net::default();
     let stage = Stage::one_file(1_000_000, 32768);
     let _seed = stage.seed(&net.host(1)).await;
@@ -58,7 +58,7 @@ async fn what_was_damaged_on_disk_is_fetched_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_in_the_way_is_an_error_and_stays() {
+async fn an_obstacle_is_an_error_and_is_left_alone() {
     let net = Net::default();
     let stage = Stage::one_file(100_000, 32768);
     let _seed = stage.seed(&net.host(1)).await;
@@ -87,7 +87,7 @@ async fn what_is_in_the_way_is_an_error_and_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_leads_out_is_refused() {
+async fn a_symlink_that_leads_out_is_refused() {
     let net = Net::default();
     let stage = Stage::new(&[("set/sub/a", 50_000)], 32768);
     let _seed = stage.seed(&net.host(1)).await;
@@ -106,7 +106,7 @@ async fn a_link_that_leads_out_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stopping_is_told_and_keeps_what_was_verified() {
+async fn stopping_is_reported_and_keeps_verified_pieces() {
     let net = Net::default();
     let stage = Stage::one_file(3_000_000, 32768);
     let _seed = stage.seed(&net.host(1)).await;
@@ -126,7 +126,7 @@ async fn stopping_is_told_and_keeps_what_was_verified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn content_that_is_not_the_torrents_is_not_seeded() {
+async fn content_that_fails_verification_is_not_seeded() {
     let net = Net::default();
     let stage = Stage::new(&[("set/a", 50_000), ("set/b", 50_000)], 16384);
     let content = stage.dir.path().join("seed/set");
@@ -134,7 +134,7 @@ async fn content_that_is_not_the_torrents_is_not_seeded() {
         let (host, metainfo) = (net.host(1), stage.metainfo.clone());
         async move { Seed::over(host, metainfo, content, SeedOptions::default(), |_, _| {}).await }
     };
-    // Also by another name, and by the folder that holds it.
+    // Renamed content is accepted, and so is the folder that holds the content.
     start(content.parent().unwrap().to_owned()).await.unwrap();
     let renamed = content.with_file_name("other");
     fs::rename(&content, &renamed).unwrap();
@@ -156,7 +156,7 @@ async fn content_that_is_not_the_torrents_is_not_seeded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_files_are_downloaded_once_at_a_time() {
+async fn the_same_files_cannot_be_downloaded_twice_at_once() {
     let net = Net::default();
     let stage = Stage::new(&[("set/a", 1_000), ("set/b", 1_000_000)], 32768);
     let _seed = stage.seed(&net.host(1)).await;
@@ -176,11 +176,11 @@ async fn the_same_files_are_downloaded_once_at_a_time() {
     net.set(&path, State::Up);
     finish(first).await.unwrap();
     stage.check();
-    // And then again.
+    // Afterwards another download may start.
     finish(stage.download(&host, &[1])).await.unwrap();
 }
 
-/// What is in a folder and those in it.
+/// All files and folders below a folder.
 fn entries(folder: &Path) -> std::collections::BTreeSet<PathBuf> {
     let mut found = std::collections::BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -193,7 +193,7 @@ fn entries(folder: &Path) -> std::collections::BTreeSet<PathBuf> {
     found
 }
 
-/// Downloads to a folder in which there are such files, and expects them to be refused and left.
+/// Downloads to a folder that holds these files, and expects them to be refused and left alone.
 async fn refused(stage: &Stage, host: &Host, there: &[(&str, Vec<u8>)]) {
     for (name, bytes) in there {
         let path = stage.target().join(name);
@@ -216,17 +216,17 @@ async fn refused(stage: &Stage, host: &Host, there: &[(&str, Vec<u8>)]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_not_the_torrents_is_not_lost() {
+async fn a_foreign_file_is_not_overwritten() {
     let net = Net::default();
     let stage = Stage::one_file(200_000, 32768);
     let _seed = stage.seed(&net.host(1)).await;
     net.path(1, FAST);
     let host = net.host(0);
-    // Shorter, and of the same length.
+    // Shorter files, and one of the same length.
     for length in [1, 50_000, 200_000] {
         refused(&stage, &host, &[("file.bin", vec![5; length])]).await;
     }
-    // Of the same length and sparse, as images of disks are; its zeros tell nothing.
+    // Of the same length and sparse, as disk images are; zeros prove nothing.
     let file = stage.target().join("file.bin");
     fs::write(&file, vec![5; 100_000]).unwrap();
     fs::File::options()
@@ -242,7 +242,7 @@ async fn a_file_that_is_not_the_torrents_is_not_lost() {
         "{error}"
     );
     assert!(fs::read(&file).unwrap() == sparse);
-    // On request, also what is too long.
+    // With `overwrite`, even a file that is too long is replaced.
     for length in [50_000, 300_000] {
         fs::write(&file, vec![5; length]).unwrap();
         let options = DownloadOptions {
@@ -257,7 +257,7 @@ async fn a_file_that_is_not_the_torrents_is_not_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_small_file_among_those_of_a_torrent_is_not_lost_either() {
+async fn a_small_foreign_file_beside_torrent_files_is_not_overwritten() {
     let net = Net::default();
     let stage = Stage::new(
         &[("set/big", 200_000), ("set/readme", 100), ("set/z", 10)],
@@ -267,7 +267,7 @@ async fn a_small_file_among_those_of_a_torrent_is_not_lost_either() {
     net.path(1, FAST);
     let host = net.host(0);
     refused(&stage, &host, &[("set/readme", b"mine".to_vec())]).await;
-    // Also beside what was fetched before.
+    // Also beside a file fetched before.
     let big = fs::read(stage.dir.path().join("seed/set/big")).unwrap();
     refused(
         &stage,
@@ -275,16 +275,16 @@ async fn a_small_file_among_those_of_a_torrent_is_not_lost_either() {
         &[("set/readme", b"mine".to_vec()), ("set/big", big)],
     )
     .await;
-    // An empty file is nothing to lose.
+    // An empty file may be overwritten.
     fs::write(stage.target().join("set/readme"), b"").unwrap();
     finish(stage.download(&host, &[1])).await.unwrap();
     stage.check();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_download_goes_on_before_its_first_piece_is_whole() {
+async fn a_download_resumes_before_its_first_piece_is_complete() {
     let net = Net::default();
-    // One piece, and small files of which some are written in full before it is whole.
+    // One piece, and small files, some of which are written in full before the piece is complete.
     let stage = Stage::new(&[("set/a", 500), ("set/b", 3_000_000)], 4 << 20);
     let _seed = stage.seed(&net.host(1)).await;
     let path = net.path(1, mbit(8.0, 1));
@@ -304,7 +304,7 @@ async fn a_download_goes_on_before_its_first_piece_is_whole() {
     net.set(&path, State::Up);
     finish(stage.download(&host, &[1])).await.unwrap();
     stage.check();
-    // The mark goes when the download is done.
+    // The mark is removed when the download is complete.
     for file in &stage.metainfo.files {
         let path = stage.target().join(&file.path);
         let mark = rustix::fs::getxattr(path, "user.hawser.download", &mut [0; 20][..]);

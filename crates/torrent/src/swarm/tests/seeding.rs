@@ -1,4 +1,4 @@
-//! Downloads that go on seeding when they are done.
+//! Downloads that continue as seeders when they are complete.
 
 use tokio::sync::watch;
 
@@ -6,14 +6,14 @@ use super::*;
 use crate::progress::Progress;
 use crate::{Phase, SeedEnd, SeedLimits};
 
-/// Waits until the progress is so.
+/// Waits until `so` holds for the progress.
 async fn until(progress: &mut watch::Receiver<Progress>, so: impl FnMut(&Progress) -> bool) {
     let waited = tokio::time::timeout(PATIENCE, progress.wait_for(so)).await;
     waited.expect("it never comes to that").unwrap();
 }
 
 impl Stage {
-    /// Host `n` downloads from `peers` into a folder of its own, and goes on seeding.
+    /// Downloads from `peers` into a separate folder, and then seeds.
     fn get_and_seed(&self, host: &Host, peers: &[u16], limits: SeedLimits) -> Download {
         let options = DownloadOptions {
             seed: Some(limits),
@@ -24,7 +24,7 @@ impl Stage {
         Download::over(host.clone(), self.metainfo.clone(), dir, peers, options)
     }
 
-    /// What [`Stage::get_and_seed`] is to fetch is on disk already.
+    /// Copies the content that [`Stage::get_and_seed`] would fetch into its folder.
     fn put_all(&self) {
         let dir = self.dir.path().join("and-seed");
         fs::create_dir(&dir).unwrap();
@@ -46,7 +46,7 @@ async fn peers_in_mid_download_keep_their_connection() {
     let summary = middle.completed().await.unwrap();
     assert_eq!(summary.fetched_bytes, 2_000_000);
     assert_eq!(summary.seeded, None);
-    // The only other one that has everything is gone.
+    // Stop the only other peer that has everything.
     seed.stop().await.unwrap();
     assert!(last.completed().await.is_some());
     finish(last).await.unwrap();
@@ -65,11 +65,11 @@ async fn peers_in_mid_download_keep_their_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ratio_ends_it_once_what_was_sent_has_arrived() {
+async fn a_ratio_ends_seeding_once_sent_blocks_have_arrived() {
     let net = Net::default();
     let stage = Stage::one_file(1_000_000, 32768);
     stage.put_all();
-    // What is under way takes a while to arrive.
+    // Blocks under way take a while to arrive.
     net.path(2, mbit(16.0, 60));
     let limits = SeedLimits {
         ratio: Some(1.0),
@@ -85,7 +85,7 @@ async fn a_ratio_ends_it_once_what_was_sent_has_arrived() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_takes_nothing_more_does_not_keep_it_from_ending() {
+async fn seeding_ends_despite_a_peer_that_reads_nothing() {
     let net = Net::default();
     let stage = Stage::one_file(1_000_000, 32768);
     stage.put_all();
@@ -104,7 +104,7 @@ async fn a_peer_that_takes_nothing_more_does_not_keep_it_from_ending() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_time_ends_it_with_nobody_there() {
+async fn a_time_limit_ends_seeding_without_peers() {
     let net = Net::default();
     let stage = Stage::one_file(100_000, 32768);
     stage.put_all();
@@ -119,7 +119,7 @@ async fn a_time_ends_it_with_nobody_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_that_have_everything_part() {
+async fn complete_peers_close_their_connection() {
     let net = Net::default();
     let stage = Stage::one_file(500_000, 32768);
     let seed = stage.seed(&net.host(1)).await;
@@ -132,7 +132,7 @@ async fn those_that_have_everything_part() {
     drop(gone.unwrap());
     let paths = |p: &Progress| p.paths.iter().all(|p| p.rtt.is_none());
     until(&mut middle.progress(), paths).await;
-    // Nor is it dialed again, while others are served.
+    // The complete peer is not dialed again while others are served.
     net.path(2, mbit(40.0, 2));
     finish(stage.download(&net.host(3), &[2])).await.unwrap();
     stage.check();
@@ -141,12 +141,12 @@ async fn those_that_have_everything_part() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn peers_that_lack_pieces_are_dialed_by_who_has_everything() {
+async fn a_seeder_dials_peers_that_lack_pieces() {
     let net = Net::default();
     let stage = Stage::one_file(500_000, 32768);
     stage.put_all();
     net.path(3, mbit(40.0, 2));
-    // It knows nobody that answers.
+    // The only peer it knows does not answer.
     net.path(9, mbit(40.0, 2));
     let download = stage.download(&net.host(3), &[9]);
     let seeding = stage.get_and_seed(&net.host(2), &[3], SeedLimits::default());
@@ -171,7 +171,7 @@ async fn a_download_that_is_stopped_before_its_end_has_not_seeded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_shrinks_after_the_download_is_offered_only_as_far_as_it_goes() {
+async fn only_the_remaining_pieces_are_offered_if_a_file_shrinks_after_the_download() {
     let net = Net::default();
     let stage = Stage::one_file(60 * 32768, 32768);
     stage.put_all();

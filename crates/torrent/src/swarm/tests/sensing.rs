@@ -1,4 +1,4 @@
-//! Uploaders that give out paths which share links, where that costs nothing (001, section VIII).
+//! Uploaders that assign paths which share links, where that costs nothing (001, section VIII).
 
 use hawser_path::{Reason as PathReason, Sensed, Verdict};
 
@@ -10,9 +10,9 @@ use crate::testing::{Neck, Shape};
 
 const SEEDER: u16 = 9;
 
-/// Two leechers behind AS 101, and a third behind AS 102, so that the link to 101 is one that could
-/// be avoided. What the first two get at once, as seen by the seeder, is shown to `look` until it
-/// says that this is what it wants.
+/// Two leechers behind AS 101, and a third behind AS 102, so that the link to AS 101 could be
+/// avoided. Shows `look` the connections of the first two, as seen by the seeder, until it returns
+/// true.
 async fn side_by_side(
     rate: Option<f64>,
     neck: Option<&Neck>,
@@ -28,7 +28,7 @@ async fn side_by_side(
     let downloads: Vec<Download> = [(1, 101), (2, 101), (3, 102)]
         .into_iter()
         .map(|(n, via)| {
-            // The third is not to be through before the others.
+            // The third must not finish before the others.
             let (shape, neck) = match via {
                 101 => (own, neck),
                 _ => (mbit(8.0, 2), None),
@@ -71,7 +71,7 @@ fn is_sensed(peers: &[&SeedPeer], taken: bool) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_shared_link_that_is_no_bottleneck_carries_both() {
-    // Turns alone would never give a path to both at once.
+    // Taking turns would never assign a path to both at once.
     side_by_side(Some(12.0), None, |[one, two]| {
         let kept = |peers: &[&SeedPeer]| {
             let mut decisions = peers.iter().filter_map(|peer| peer.decision.as_ref());

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{Shape, State, TestPath};
 use crate::wire::BLOCK;
 
-/// A download from host 1 with this strategy, over paths that share no AS but the ends.
+/// A download from host 1 with this strategy, over paths without a common AS between the ends.
 struct Spread {
     net: Net,
     stage: Stage,
@@ -32,7 +32,7 @@ impl Spread {
         }
     }
 
-    /// Waits until so much has been fetched. Returns what each path has carried.
+    /// Waits until more than `enough` bytes have been fetched. Returns the bytes of each path.
     async fn until(&self, enough: u64) -> Vec<u64> {
         let mut progress = self.download.progress();
         let wanted = progress.wait_for(|progress| progress.fetched_bytes > enough);
@@ -46,7 +46,7 @@ impl Spread {
         self.paths.iter().map(bytes).collect()
     }
 
-    /// The download ends with everything. Returns what each path carried.
+    /// Waits until the download is complete. Returns the bytes of each path.
     async fn end(self) -> Vec<u64> {
         let summary = finish(self.download).await.unwrap();
         self.stage.check();
@@ -59,13 +59,13 @@ impl Spread {
     }
 }
 
-/// What a path may carry beyond its share. Of two blocks asked for twice at the very end each may
-/// have come over the one path although it was counted for the other.
+/// Bytes that a path may carry beyond its share. Each of two blocks requested twice at the very end
+/// may arrive over one path although it was counted for the other.
 fn slack(all: u64) -> u64 {
     (16 * u64::from(BLOCK)).max(all / 100) + 2 * u64::from(BLOCK)
 }
 
-/// Each path carried its part of so many, and no more than the slack beside.
+/// Checks that no path carried more than one part in `paths` plus the slack.
 fn is_shared_among(paths: u64, carried: &[u64]) {
     let all: u64 = carried.iter().sum();
     for bytes in carried {
@@ -89,14 +89,14 @@ async fn three_paths_carry_a_third_each() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_blocks_are_shared_out_before_the_end_is_near() {
-    // So fast that the rest is not shared out by plan for most of the time.
+    // So fast that most blocks are requested before the rest is shared out by plan.
     let scene = Spread::new("spread:50%", 40_000_000, &[FAST, mbit(100.0, 2)]).await;
     is_shared_among(2, &scene.end().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_a_path_dies_another_takes_over_its_share() {
-    // The second is one of the two that are taken first.
+    // The second path is one of the two taken first.
     let shapes = [mbit(10.0, 5), mbit(80.0, 2), mbit(10.0, 5)];
     let scene = Spread::new("spread:50%", 8_000_000, &shapes).await;
     let before = scene.until(4_000_000).await;
@@ -106,8 +106,8 @@ async fn when_a_path_dies_another_takes_over_its_share() {
     let carried = scene.end().await;
     let all: u64 = carried.iter().sum();
     assert!(carried.iter().all(|bytes| *bytes > 0), "{carried:?}");
-    // Each of the two times that shares were given there is slack, and what was under way over the
-    // path that died, at most half a second's worth, made room but never came.
+    // Shares were assigned twice, each time with slack. Blocks under way over the path that died,
+    // at most half a second's worth, made room but never arrived.
     let lost = 10_000_000 / 8 / 2;
     for bytes in &carried {
         assert!(*bytes <= all / 2 + 2 * slack(all) + lost / 2, "{carried:?}");
@@ -120,7 +120,7 @@ async fn the_only_path_left_carries_the_rest() {
     let scene = Spread::new("spread:50%", 6_000_000, &shapes).await;
     let before = scene.until(3_000_000).await;
     scene.net.set(&scene.paths[1], State::Frozen);
-    // What is asked for over the slow path counts already: three quarters of a second's worth.
+    // Requests over the slow path count already: three quarters of a second's worth.
     let asked = 750_000;
     let then = before.iter().sum::<u64>() + asked;
     assert!(before[0] <= then / 2 + slack(then), "{before:?}");

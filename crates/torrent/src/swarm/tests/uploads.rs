@@ -12,14 +12,14 @@ use crate::transport::Stream;
 use crate::wire::{BLOCK, Decoder, HANDSHAKE_BYTES, Handshake, Multipath, PeerId, Request, encode};
 use crate::{PathState, SelectBy};
 
-/// Waits until the progress is so.
+/// Waits until `so` holds for the progress.
 async fn until<P>(progress: &mut watch::Receiver<P>, so: impl FnMut(&P) -> bool) {
     let waited = tokio::time::timeout(PATIENCE, progress.wait_for(so)).await;
     waited.expect("it never comes to that").unwrap();
 }
 
 /// 001, figure 9: the seeder at host 9 reaches every leecher over AS 101 and over AS 102, each of
-/// which has `rate` Mbit/s for all of them together.
+/// which carries `rate` Mbit/s for all leechers together.
 struct Figure {
     net: Net,
     stage: Stage,
@@ -77,7 +77,7 @@ impl Figure {
         }
     }
 
-    /// Waits until the seeder has given out paths so: for each leecher which of its two.
+    /// Waits until the seeder has assigned each leecher one of the given choices of its two paths.
     async fn until_given(&mut self, want: &[(u16, &[&[usize]])]) {
         until(&mut self.progress, |progress| {
             want.iter()
@@ -100,7 +100,7 @@ struct Leecher {
 }
 
 impl Leecher {
-    /// What it shows of one of its paths.
+    /// The progress of one of its paths.
     fn path(&self, at: usize) -> Option<PathProgress> {
         let name = self.paths[at].fingerprint();
         let progress = self.progress.borrow();
@@ -111,7 +111,7 @@ impl Leecher {
     }
 }
 
-/// Which of a leecher's paths the seeder uses, connected as it is now.
+/// Which of a leecher's paths are connected and assigned to it by the seeder.
 fn given(progress: &SeedProgress, n: u16) -> Vec<usize> {
     let mut given = BTreeSet::new();
     for peer in progress.peers.iter().filter(|p| p.peer == addr(n)) {
@@ -136,13 +136,13 @@ fn given(progress: &SeedProgress, n: u16) -> Vec<usize> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_leecher_gets_all_paths_by_being_connected_back_to() {
+async fn the_uploader_dials_the_remaining_paths_of_a_single_leecher() {
     let figure = Figure::new(3_000_000, 16.0).await;
     let leecher = figure.get(1);
     let mut progress = leecher.progress.clone();
     until(&mut progress, |p| {
-        let told = |path: &&PathProgress| path.decision.is_some() && path.bytes > 200_000;
-        p.paths.iter().filter(told).count() == 2
+        let carries = |path: &&PathProgress| path.decision.is_some() && path.bytes > 200_000;
+        p.paths.iter().filter(carries).count() == 2
     })
     .await;
     let both = [0, 1].map(|at| leecher.path(at).unwrap());
@@ -158,14 +158,14 @@ async fn one_leecher_gets_all_paths_by_being_connected_back_to() {
     assert_eq!(summary.paths.len(), 2, "{summary:?}");
     assert!(summary.paths.iter().all(|path| path.hops == 3));
     assert!(summary.paths.iter().any(|path| path.interfaces.len() == 4));
-    // It dialed one path, the seeder the other, and nobody more.
+    // The leecher dialed one path, the seeder the other; there was no other dial.
     let dials = figure.net.dials();
     let to = |n| dials.iter().filter(|(to, _)| *to == addr(n)).count();
     assert_eq!((to(SEEDER), to(1)), (1, 1), "{dials:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_leechers_get_a_path_each_and_the_last_one_both() {
+async fn two_leechers_get_a_path_each_and_the_remaining_one_both() {
     let mut figure = Figure::new(6_000_000, 16.0).await;
     let one = figure.get(1);
     figure.until_given(&[(1, &[&[0, 1]])]).await;
@@ -176,7 +176,7 @@ async fn two_leechers_get_a_path_each_and_the_last_one_both() {
     let progress = figure.progress.borrow().clone();
     let (first, second) = (given(&progress, 1), given(&progress, 2));
     assert_ne!(first, second);
-    // What the other has waits: it is connected, and nothing is asked for over it any more.
+    // The path assigned to the other leecher waits: connected, with nothing requested over it.
     let mut waits = one.progress.clone();
     let taken = 1 - first[0];
     let name = one.paths[taken].fingerprint();
@@ -193,7 +193,7 @@ async fn two_leechers_get_a_path_each_and_the_last_one_both() {
         .filter_map(|peer| peer.decision.as_ref())
         .filter(|decision| decision.verdict != hawser_path::Verdict::Taken);
     assert!(waiting.count() > 0, "{progress:?}");
-    // A third has to wait or take turns, but breaks nothing.
+    // A third leecher must wait or take turns, but breaks nothing.
     let third = figure.get(3);
     let mut joined = figure.progress.clone();
     until(&mut joined, |p| {
@@ -209,7 +209,7 @@ async fn two_leechers_get_a_path_each_and_the_last_one_both() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_that_goes_down_gives_way_to_the_other_and_comes_back() {
+async fn a_path_that_goes_down_is_assigned_again_when_it_is_up() {
     let mut figure = Figure::new(4_000_000, 16.0).await;
     let leecher = figure.get(1);
     figure.until_given(&[(1, &[&[0, 1]])]).await;
@@ -222,7 +222,7 @@ async fn a_path_that_goes_down_gives_way_to_the_other_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_uploader_that_dies_is_found_again() {
+async fn an_uploader_that_restarts_is_dialed_again() {
     let mut figure = Figure::new(4_000_000, 16.0).await;
     let leecher = figure.get(1);
     figure.until_given(&[(1, &[&[0, 1]])]).await;
@@ -241,11 +241,11 @@ async fn an_uploader_that_dies_is_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_uploader_without_paths_serves_what_it_is_connected_over() {
+async fn an_uploader_without_paths_serves_over_accepted_connections() {
     let net = Net::default();
     let stage = Stage::one_file(2_000_000, 65536);
     let _seed = stage.seed(&net.host(1)).await;
-    // Only the leecher knows them.
+    // Only the leecher knows the paths.
     net.path(1, FAST);
     net.path(1, FAST);
     let options = selected_by(SelectBy::Uploader);
@@ -258,7 +258,7 @@ async fn an_uploader_without_paths_serves_what_it_is_connected_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_the_uploader_does_not_choose_the_downloader_does() {
+async fn the_downloader_chooses_where_the_uploader_does_not() {
     let net = Net::default();
     let stage = Stage::one_file(2_000_000, 65536);
     let content = stage.dir.path().join("seed/file.bin");
@@ -279,7 +279,7 @@ async fn where_the_uploader_does_not_choose_the_downloader_does() {
     assert_eq!(summary.paths.len(), 2);
 }
 
-/// Connects to the seeder over the first path of host `n` and says its handshake and `says`.
+/// Connects to the seeder over the first path of host `n`, and sends a handshake and `says`.
 async fn speak(
     figure: &Figure,
     n: u16,
@@ -300,7 +300,7 @@ async fn speak(
     (connection, (read, write))
 }
 
-/// Asks for a block as soon as it may, until it arrives.
+/// Requests a block as soon as it is unchoked, and waits until the block arrives.
 async fn is_served(figure: &Figure, n: u16, extended: bool, says: &[Message]) {
     let (_connection, (mut read, mut write)) = speak(figure, n, extended, says).await;
     read.read_exact(&mut [0; HANDSHAKE_BYTES]).await.unwrap();
@@ -340,7 +340,7 @@ fn extended(id: u8, payload: Vec<u8>) -> Message {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_dialed_learns_all_it_needs_before_it_speaks() {
+async fn a_dialed_peer_receives_the_extended_handshake_first() {
     let net = Net::default();
     let stage = Stage::one_file(100_000, 16384);
     let peer = net.host(1);
@@ -369,14 +369,14 @@ async fn who_is_dialed_learns_all_it_needs_before_it_speaks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn peers_that_know_nothing_of_it_are_served() {
+async fn peers_without_the_extension_are_served() {
     let figure = Figure::new(500_000, 100.0).await;
     is_served(&figure, 1, false, &[]).await;
-    // Says no extended handshake, although it could.
+    // Sends no extended handshake, although it announces support.
     is_served(&figure, 2, true, &[]).await;
     let other = ExtendedHandshake::default().encode();
     is_served(&figure, 3, true, &[extended(0, other)]).await;
-    // Lists it, but never offers itself.
+    // Lists the extension, but never offers itself as a downloader.
     let ours = ExtendedHandshake {
         multipath: Some(9),
         ..ExtendedHandshake::default()
@@ -387,7 +387,7 @@ async fn peers_that_know_nothing_of_it_are_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_is_not_its_own_is_refused_and_the_peer_served() {
+async fn an_offer_of_a_foreign_address_is_refused_and_the_peer_served() {
     let figure = Figure::new(500_000, 100.0).await;
     figure.paths(2);
     let victim = figure.net.host(2);
@@ -403,12 +403,12 @@ async fn an_address_that_is_not_its_own_is_refused_and_the_peer_served() {
     is_served(&figure, 1, true, &says).await;
     let back = figure.net.dials().into_iter();
     assert_eq!(back.filter(|(to, _)| *to != addr(SEEDER)).count(), 0);
-    let heard = tokio::time::timeout(Duration::from_millis(10), victim.accept()).await;
-    assert!(heard.is_err(), "the victim was dialed");
+    let dialed = tokio::time::timeout(Duration::from_millis(10), victim.accept()).await;
+    assert!(dialed.is_err(), "the victim was dialed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_malformed_message_is_no_reason_to_fall_over() {
+async fn a_malformed_message_ends_only_its_own_connection() {
     let figure = Figure::new(500_000, 100.0).await;
     let bad = extended(1, b"not bencode".to_vec());
     let (_connection, (mut read, _write)) = speak(&figure, 1, true, &[bad]).await;
@@ -437,7 +437,7 @@ async fn leechers_choose_paths_for_each_other() {
     };
     let one = start(1, 2, 0..1_000_000);
     let two = start(2, 1, 900_000..2_000_000);
-    // Whoever is through first leaves, perhaps before the other has everything.
+    // The first to finish leaves, perhaps before the other has everything.
     let (summary, n) = tokio::select! {
         summary = finish(one) => (summary.unwrap(), 1),
         summary = finish(two) => (summary.unwrap(), 2),

@@ -1,11 +1,11 @@
-//! Paths that wait, and paths that are tried.
+//! Paths that wait, and paths that are probed.
 
 use hawser_path::Verdict;
 
 use super::*;
 use crate::{PathProgress, PathState};
 
-/// Downloads, and looks at every path each time progress is told.
+/// Downloads, and passes every path to `look` at each progress report.
 async fn watched(download: Download, mut look: impl FnMut(&PathProgress)) -> Summary {
     let mut progress = download.progress();
     let looking = async {
@@ -63,12 +63,12 @@ async fn a_path_far_below_the_best_waits_connected() {
     stage.check();
     assert!(states.contains(&(poor.fingerprint(), PathState::Idle)));
     assert!(states.iter().all(|(path, _)| *path != best.fingerprint()));
-    // It was dialed once: nothing was closed.
+    // Each path was dialed once: no connection was closed.
     assert_eq!(net.dials().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_that_shares_a_link_is_tried_if_wanted() {
+async fn a_path_that_shares_a_link_is_used_only_with_sensing() {
     for sensing in [false, true] {
         let net = Net::default();
         let stage = Stage::one_file(8_000_000, 65536);

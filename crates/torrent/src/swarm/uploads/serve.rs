@@ -1,4 +1,4 @@
-//! Finding out which side of a connection chooses the paths, and serving downloaders over those
+//! Finding out which side of a connection chooses the paths, and serving downloaders over the paths
 //! that the path manager assigns them.
 
 use std::time::{Duration, Instant};
@@ -15,19 +15,19 @@ use crate::transport::Transport;
 use crate::wire::Multipath;
 
 /// Longest time that a peer which understands extended messages may take to offer itself as a
-/// downloader; after that it is served over whatever it opens.
+/// downloader; after that it is served over any connection it opens.
 const UNDECIDED: Duration = Duration::from_secs(1);
 
-/// Longest time that an uploader may take to say that it chooses; after that paths are chosen here.
+/// Longest time that an uploader may take to announce that it chooses; then paths are chosen here.
 const NO_ANSWER: Duration = Duration::from_secs(2);
 
 impl<T: Transport> Swarm<T> {
-    /// Whether the side that uploads chooses the paths to a peer. There is one path to an IP peer.
+    /// Whether the uploader chooses the paths to a peer. To an IP peer there is only one path.
     pub(in crate::swarm) fn is_multipath(&self, peer: PeerAddr) -> bool {
         self.select_by == SelectBy::Uploader && peer.scion().is_some()
     }
 
-    /// A connection is new: decides whether the peer may request blocks at once.
+    /// Handles a new connection: decides whether the peer may request blocks at once.
     pub(in crate::swarm) fn greet(&mut self, id: ConnId, now: Instant) {
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
@@ -55,7 +55,7 @@ impl<T: Transport> Swarm<T> {
         self.settle(now);
     }
 
-    /// A peer sent its extended handshake, with the id under which it takes `scion_multipath`.
+    /// Handles the extended handshake of a peer; `multipath` is its id for `scion_multipath`.
     pub(in crate::swarm) fn introduced(&mut self, id: ConnId, multipath: Option<u8>, now: Instant) {
         let wants = !self.is_complete();
         let Some(conn) = self.conns.open.get_mut(&id) else {
@@ -98,7 +98,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// A peer sent a message about paths.
+    /// Handles a `scion_multipath` message.
     pub(in crate::swarm) fn heard_multipath(
         &mut self,
         id: ConnId,
@@ -114,7 +114,7 @@ impl<T: Transport> Swarm<T> {
             }
             Multipath::Offer { addr, paths } if conn.serving.ours => {
                 let from = conn.connection.peer();
-                // Anything else would let a peer send our packets to others.
+                // Any other address would let a peer direct our packets at others.
                 if PeerAddr::Scion(addr) != from {
                     tracing::warn!(peer = %from, offered = %addr,
                         "a peer offers an address that it does not speak from: refused");
@@ -129,7 +129,8 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Serves peers that do not offer themselves, and chooses paths to uploaders that do not.
+    /// Unchokes peers that do not offer themselves as downloaders in time, and chooses paths to
+    /// uploaders that do not choose.
     fn decide_for_silent_peers(&mut self, now: Instant) {
         for conn in self.conns.open.values_mut() {
             let age = now.saturating_duration_since(conn.since);
@@ -150,7 +151,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// A downloader takes at most `max` paths. One that is known may change that, but not its
+    /// Adds a downloader that takes at most `max` paths. A known one may change `max`, but not its
     /// address.
     fn add_downloader(&mut self, downloader: Downloader, max: usize, now: Instant) {
         let known = self.uploads.known.get(&downloader.group);
@@ -170,7 +171,8 @@ impl<T: Transport> Swarm<T> {
         conns.into_iter().for_each(|id| self.serve_over(id));
     }
 
-    /// A connection that was not dialed for it may serve a downloader too, if it leads to one.
+    /// Makes a connection that was not dialed for a downloader one of its subflows, if it leads to
+    /// one.
     fn serve_over(&mut self, id: ConnId) {
         let Some(conn) = self.conns.open.get_mut(&id) else {
             return;
@@ -185,7 +187,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// A connection ended. Without any, its downloader has left.
+    /// Handles the end of a connection. A downloader without connections has left.
     pub(in crate::swarm) fn unserve(&mut self, conn: &Conn, now: Instant) {
         let Some(known) = self.uploads.known.get(&conn.group) else {
             return;
@@ -207,7 +209,7 @@ impl<T: Transport> Swarm<T> {
         }
     }
 
-    /// Brings the connections of downloaders in line with what is assigned to them now.
+    /// Makes the connections of downloaders match the present assignment of paths.
     pub(in crate::swarm) fn settle(&mut self, now: Instant) {
         self.decide_for_silent_peers(now);
         let (conns, subflows) = (&self.conns.open, &self.subflows);

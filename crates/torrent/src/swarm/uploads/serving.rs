@@ -1,4 +1,4 @@
-//! What the sides of one connection agreed on about choosing paths, and whether blocks are served.
+//! What both sides of a connection agreed on about choosing paths, and whether blocks are served.
 
 use hawser_manager::SubflowId;
 use hawser_path::{Interface, Verdict};
@@ -10,7 +10,7 @@ use crate::wire::{Message, Multipath};
 /// How a connection is served.
 #[derive(Debug, Default)]
 pub(in crate::swarm) struct Serving {
-    /// The uploader is to choose the paths to the peer, as far as that is up to this side.
+    /// This side lets the uploader choose the paths to the peer.
     pub ours: bool,
     /// The peer understands extended messages.
     pub extended: bool,
@@ -20,20 +20,20 @@ pub(in crate::swarm) struct Serving {
     pub multipath: Option<u8>,
     /// This side was offered as a downloader over it.
     pub offered: bool,
-    /// The peer may request blocks: the path is assigned to it, or is not for us to assign.
+    /// The peer may request blocks: the path is assigned to it, or is not assigned by this side.
     pub unchoked: bool,
-    /// The reason that was last announced to the peer.
+    /// The reason last announced to the peer.
     announced_reason: Option<String>,
-    /// What the peer announced of the path.
+    /// What the peer announced about the path.
     pub announced: Option<Announcement>,
-    /// The subflow it is to a downloader that is served over paths chosen here.
+    /// Its subflow, if it serves a downloader over paths chosen here.
     pub subflow: Option<SubflowId>,
 }
 
-/// What an uploader announces of a path. Nothing of it is checked.
+/// What an uploader announces about a path. It is not verified.
 #[derive(Debug)]
 pub(in crate::swarm) struct Announcement {
-    /// As blocks cross them.
+    /// In the order in which blocks cross them.
     pub interfaces: Vec<Interface>,
     pub reason: String,
 }
@@ -47,7 +47,7 @@ impl Serving {
         }
     }
 
-    /// What the uploader decided about the path, if it announced that.
+    /// The decision of the uploader about the path, if it was announced.
     pub fn decision(&self, unchoked: bool) -> Option<Decision> {
         let announced = self.announced.as_ref()?;
         Some(Decision {
@@ -74,7 +74,7 @@ impl Serving {
 }
 
 impl Conn {
-    /// The peer may request blocks.
+    /// Lets the peer request blocks.
     pub(in crate::swarm) fn unchoke(&mut self) {
         if !std::mem::replace(&mut self.serving.unchoked, true) {
             self.traffic.uploads.unchoke();
@@ -82,7 +82,7 @@ impl Conn {
         }
     }
 
-    /// The peer may not request blocks; what it requested is dropped.
+    /// Forbids the peer to request blocks; its outstanding requests are dropped.
     pub(in crate::swarm) fn choke(&mut self) {
         if std::mem::take(&mut self.serving.unchoked) {
             self.traffic.uploads.choke();
@@ -90,7 +90,8 @@ impl Conn {
         }
     }
 
-    /// Tells the peer why the path is used or waits, if the reason is new and it understands.
+    /// Announces to the peer why the path is used or waits, if the reason is new and the peer
+    /// understands the message.
     pub(super) fn announce(&mut self, interfaces: &[Interface], reason: &hawser_path::Reason) {
         let reason = reason.to_string();
         if self.serving.multipath.is_none()
@@ -103,7 +104,7 @@ impl Conn {
         self.send_multipath(&Multipath::Report { interfaces, reason });
     }
 
-    /// Sends a message about paths, if the peer understands them.
+    /// Sends a `scion_multipath` message, if the peer understands it.
     pub(super) fn send_multipath(&self, message: &Multipath) {
         if let Some(id) = self.serving.multipath {
             self.send([Message::Extended {
