@@ -1,21 +1,21 @@
-//! What all jobs of a process together may ask of its disks: bytes that wait to be written, and
-//! reads under way.
+//! Bounds on what all jobs of a process together use of its disks: bytes that wait to be written,
+//! and reads under way.
 //!
-//! Each job has an equal share, so that one whose disk is slow or hangs leaves the others theirs. A
-//! job that holds nothing may always take once: with however many jobs, each of them goes on.
+//! Each job has an equal share, so that a job whose disk is slow or hangs leaves the others theirs.
+//! A job that holds nothing may always take once, so each of any number of jobs makes progress.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex as Turn, Notify};
 
-/// Bytes that may wait for the disk: at 10 Gbit/s it may pause for 25 ms.
+/// Most bytes that may wait for the disk: 25 ms at 10 Gbit/s.
 const BYTES: usize = 32 << 20;
 
-/// Reads that may be under way: more only queue in the disk.
+/// Most reads that may be under way: more would only queue in the disk.
 const READS: usize = 8;
 
-/// The budget of several jobs. Cloning shares it.
+/// The budget of several jobs. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Budget {
     bytes: Arc<Pool>,
@@ -23,13 +23,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The one that all jobs of this process share: 32 MiB, 8 reads.
+    /// The budget shared by all jobs of this process: 32 MiB, 8 reads.
     pub fn of_process() -> Self {
         static SHARED: LazyLock<Budget> = LazyLock::new(|| Budget::new(BYTES, READS));
         SHARED.clone()
     }
 
-    /// Another one, of `bytes` bytes that may wait to be written and `reads` reads at once.
+    /// A separate budget of `bytes` bytes that may wait to be written and `reads` reads at once.
     pub fn new(bytes: usize, reads: usize) -> Self {
         Self {
             bytes: Arc::new(Pool::new(bytes)),
@@ -37,8 +37,8 @@ impl Budget {
         }
     }
 
-    /// Opens the account of one more job. It has a share of the bytes, and of the reads, from its
-    /// first use of either until it is dropped.
+    /// Opens an account for one more job. Its share of the bytes, and of the reads, counts from its
+    /// first use of each until it is dropped.
     pub fn join(&self) -> Account {
         Account {
             bytes: Share::of(&self.bytes),
@@ -47,7 +47,7 @@ impl Budget {
     }
 }
 
-/// What one job may ask of the disk.
+/// The access of one job to the budget.
 #[derive(Debug)]
 pub struct Account {
     bytes: Share,
@@ -55,24 +55,24 @@ pub struct Account {
 }
 
 impl Account {
-    /// Waits until `bytes` more bytes may wait to be written. Those who wait are served in order.
+    /// Waits until `bytes` more bytes may wait to be written. Waiting calls are served in order.
     pub async fn reserve(&self, bytes: usize) -> Reservation {
         self.bytes.take(bytes).await
     }
 
-    /// The same without waiting; `None` if there is no room now.
+    /// Reserves `bytes` without waiting; `None` if there is no room now.
     #[cfg(test)]
     pub(crate) fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         self.bytes.try_take(bytes)
     }
 
-    /// Waits until one more read may be under way. Those who wait are served in order.
+    /// Waits until one more read may be under way. Waiting calls are served in order.
     pub async fn read(&self) -> Reservation {
         self.reads.take(1).await
     }
 }
 
-/// What was taken of a [`Budget`], until it and its clones are dropped.
+/// An amount taken from a [`Budget`] until this and its clones are dropped.
 #[derive(Debug, Clone)]
 pub struct Reservation(
     /// Held for its drop.
@@ -100,19 +100,19 @@ impl Drop for Taken {
     }
 }
 
-/// One of the two things that are shared.
+/// One of the two shared resources.
 #[derive(Debug)]
 struct Pool {
     total: usize,
     state: Mutex<State>,
-    /// Something was given back, or there are fewer jobs.
+    /// Notified when an amount is released or a job leaves.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
     used: usize,
-    /// What each job uses of it.
+    /// The amount that each job uses.
     jobs: HashMap<u64, usize>,
     next_job: u64,
 }
@@ -154,7 +154,7 @@ impl Share {
     async fn take(&self, amount: usize) -> Reservation {
         let _turn = self.turn.lock().await;
         loop {
-            // Created before looking, so that nothing given back in between is missed.
+            // Created before trying, so that no release in between is missed.
             let freed = self.pool.freed.notified();
             if let Some(reservation) = self.try_take(amount) {
                 return reservation;

@@ -1,4 +1,4 @@
-//! Hashing whole content, on all cores.
+//! Hashing whole content on all cores.
 
 use std::io::ErrorKind;
 use std::num::NonZero;
@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::files::Files;
 use crate::range::{Hash, Ranges};
 
-/// Bytes read at a time: few enough to stay in the cache until they are hashed.
+/// Bytes read at a time: few enough to stay in the cache until hashed.
 const CHUNK: u64 = 256 << 10;
 
 /// Hashes the ranges `0..count`, the bytes of each given by `range`, and passes each hash to `each`
@@ -32,10 +32,10 @@ where
     for_each(count, |index| files.hash::<D>(range(index)), each)
 }
 
-/// Verifies every range for which `is_wanted` and that is not a hole (a part of a file that was
-/// never written), and calls `each` with the range and whether it has the expected hash, on this
-/// thread and in no particular order. The others are passed as wrong without being read. Ends early
-/// when `each` returns `false`.
+/// Verifies every range for which `is_wanted` is true and that is not a hole (a part of a file that
+/// was never written), and calls `each` with the range and whether it has the expected hash, on
+/// this thread and in no particular order. Unwanted ranges count as wrong and are not read; a hole
+/// is right if zeros are expected there. Ends early when `each` returns `false`.
 ///
 /// # Errors
 /// If a file cannot be read.
@@ -56,7 +56,7 @@ where
         };
         let range = ranges.range(index);
         if files.is_hole(range.clone())? {
-            // Zeros may be what belongs there.
+            // The expected content may be zeros.
             return Ok(match range.end - range.start {
                 length if length == first => expected == zeros,
                 length => expected == hash_zeros::<R::Hasher>(length),
@@ -64,7 +64,7 @@ where
         }
         match files.hash::<R::Hasher>(range) {
             Ok(hash) => Ok(hash == expected),
-            // The file is not there yet, or shorter than it will be.
+            // The file does not exist yet, or does not have its full length yet.
             Err(StoreError::Io { source, .. })
                 if matches!(
                     source.kind(),
@@ -103,7 +103,7 @@ fn for_each<T: Send>(
             });
         }
         drop(results);
-        // Leaving this loop drops `received`, so that workers end at their next send.
+        // Leaving this loop drops `received`, so that workers stop at their next send.
         for (index, result) in received {
             let go_on = result.map(|value| each(index, value));
             if !matches!(go_on, Ok(true)) {
@@ -123,7 +123,7 @@ impl Files {
         Ok(hasher.finalize())
     }
 
-    /// Adds `bytes` to what `hasher` has hashed.
+    /// Feeds `bytes` into `hasher`.
     pub(crate) fn hash_into(
         &self,
         hasher: &mut impl Digest,

@@ -1,8 +1,8 @@
 //! The threads that write and verify, so that no async task waits for a disk.
 //!
-//! Bytes are written at their place as soon as they come. They are hashed on the way if they follow
-//! what is hashed of their range already; what came out of order is read back once the gap before
-//! it is closed, from the page cache. So nothing of a range is held in memory, whatever its length.
+//! Bytes are written at their position as soon as they arrive. They are hashed at once if they
+//! follow the bytes of their range already hashed; bytes that arrive out of order are read back
+//! from the page cache once the gap before them is closed. So no range is held in memory.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -18,40 +18,40 @@ use crate::error::StoreError;
 use crate::files::Files;
 use crate::range::{Hash, Ranges};
 
-/// More threads than this write no faster.
+/// Most threads: more do not write faster.
 const MAX_THREADS: usize = 4;
 
-/// What a disk thread reports; `H` is the hash of a range.
+/// A report of a disk thread; `H` is the hash of a range.
 #[derive(Debug)]
 pub enum DiskEvent<H> {
     /// A range was hashed.
     Checked {
-        /// Which one.
+        /// The range.
         range: u32,
         /// Whether it has the expected hash.
         is_right: bool,
     },
     /// A range was hashed block by block.
     Digests {
-        /// Which one.
+        /// The range.
         range: u32,
-        /// The hashes in order.
+        /// The hashes of its blocks, in order.
         digests: Vec<H>,
     },
-    /// Nothing more can be done.
+    /// A disk operation failed; this thread does no more work.
     Failed(StoreError),
 }
 
-/// What is to be done with a range.
+/// A job on a range.
 enum Job {
-    /// Data at this position. The reservation is given back once it is written.
+    /// Writes data at this position of the range. The reservation is released afterwards.
     Write(u64, Bytes, Reservation),
     Check,
-    /// Hashes of blocks of this length.
+    /// Hashes each block of this length.
     Digest(u64),
 }
 
-/// The disk threads of a download. Dropping it ends them after what they have been given.
+/// The disk threads of a download. Dropping it ends them after the jobs already queued.
 #[derive(Debug)]
 pub struct Disk {
     queues: Vec<Sender<(u32, Job)>>,
@@ -59,7 +59,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Starts threads that call `report` with what they find.
+    /// Starts threads that pass their results to `report`.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -91,8 +91,8 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Writes data at position `begin` of a range. What is given for one range is done in the order
-    /// given.
+    /// Writes data at position `begin` of a range. The jobs of one range are done in the order
+    /// queued.
     pub fn write(&self, range: u32, begin: u64, data: Bytes, reservation: Reservation) {
         self.give(range, Job::Write(begin, data, reservation));
     }
@@ -107,11 +107,11 @@ impl Disk {
         self.give(range, Job::Digest(block));
     }
 
-    /// Waits until everything given is done.
+    /// Waits until all queued jobs are done.
     pub fn finish(self) {
         drop(self.queues);
         for thread in self.threads {
-            // A panic there was reported by the panic hook; what was verified stays so.
+            // The panic hook has reported a panic of the thread; verified ranges stay verified.
             let _ = thread.join();
         }
     }
@@ -119,7 +119,7 @@ impl Disk {
     /// All jobs of a range go to one thread, so that they stay in order.
     fn give(&self, range: u32, job: Job) {
         if let Some(queue) = self.queues.get(range as usize % self.queues.len().max(1)) {
-            // A thread that has ended has reported why.
+            // A thread that has ended has reported the reason.
             let _ = queue.send((range, job));
         }
     }
@@ -128,7 +128,7 @@ impl Disk {
 struct Worker<R: Ranges> {
     files: Arc<Files>,
     ranges: Arc<R>,
-    /// What is hashed of each range under way, and how many bytes that are.
+    /// The hasher of each range under way, and the number of bytes it has hashed.
     hashers: HashMap<u32, (R::Hasher, u64)>,
 }
 
@@ -156,7 +156,7 @@ impl<R: Ranges> Worker<R> {
         let fresh = || (R::Hasher::new(), 0);
         let (hasher, hashed) = self.hashers.entry(range).or_insert_with(fresh);
         if begin < *hashed {
-            // The range is fetched anew: what was hashed is not what is on disk now.
+            // The range is fetched again: the bytes hashed are no longer those on disk.
             (*hasher, *hashed) = fresh();
         }
         if *hashed == begin {

@@ -1,18 +1,18 @@
-//! What can go wrong on disk.
+//! Errors of the store.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// What went wrong on disk, in one line each.
+/// Why an operation on disk failed, in one line each.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StoreError {
     /// No space left, or over a quota, for this file.
     #[error("the disk is full at {0}: what was verified is kept; free some space and start again")]
     Full(PathBuf),
-    /// The file system or a limit of the process allows no file of this length.
+    /// The file system or a limit of the process does not allow a file of this length.
     #[error(
         "{path} may not grow to {length} bytes: the file system or a file size limit (ulimit -f) forbids it"
     )]
@@ -22,10 +22,10 @@ pub enum StoreError {
         /// The length it must have.
         length: u64,
     },
-    /// A folder, device or other thing is at this path, where a file should be.
+    /// A folder, device or other non-file is at the path of a file.
     #[error("{0} is in the way: it is not a regular file; move it or choose another folder")]
     NotAFile(PathBuf),
-    /// A file is at this path, where a folder should be.
+    /// A file is at the path of a folder.
     #[error("{0} is in the way: it has to be a folder; move it or choose another folder")]
     NotAFolder(PathBuf),
     /// A file is longer than it should be, so it is probably another one.
@@ -45,7 +45,7 @@ pub enum StoreError {
         "{0} exists, and nothing in it belongs to the download: it is left as it is; move it or choose another folder"
     )]
     Foreign(PathBuf),
-    /// Something else is where a symbolic link should be.
+    /// Something else is at the path of a symbolic link.
     #[error(
         "{path} is in the way: it has to be a symbolic link to {target}; move it or choose another folder"
     )]
@@ -70,7 +70,7 @@ pub enum StoreError {
         /// The folder.
         root: PathBuf,
     },
-    /// A file to be read has not the length it should have.
+    /// A file to be read does not have the length it should have.
     #[error("{path} has {found} bytes, but it should have {expected}")]
     WrongLength {
         /// The file.
@@ -80,10 +80,10 @@ pub enum StoreError {
         /// The length it should have.
         expected: u64,
     },
-    /// Another failure of the system.
+    /// Another system call failed.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The action that failed, as in "open".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The error of trying to `action` (as in "open") the file or folder `path`.
+    /// The error of a failed `action` (as in "open") on the file or folder `path`.
     pub fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
@@ -106,7 +106,7 @@ impl StoreError {
         }
     }
 
-    /// Whether a file does not exist.
+    /// Whether the error means that a file does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }

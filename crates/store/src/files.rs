@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::mark::Mark;
 
 /// The files of a [`Layout`] below one folder. Reads and writes go to positions in the run of bytes
-/// that they make up; any number of threads may use it at once.
+/// that the files make up; any number of threads may use it at once.
 #[derive(Debug)]
 pub struct Files {
     layout: Layout,
@@ -27,11 +27,11 @@ pub struct Files {
     pub(crate) writable: Option<Writable>,
 }
 
-/// What files are written with.
+/// State needed for writing.
 #[derive(Debug)]
 pub(crate) struct Writable {
     pub folder: Folder,
-    /// Names the download that the files belong to.
+    /// Identifies the download that the files belong to.
     pub mark: Mark,
     /// Whether files that are too long are cut instead of refused.
     overwrite: bool,
@@ -40,14 +40,14 @@ pub(crate) struct Writable {
 }
 
 impl Writable {
-    /// Whether all files were created, as they are before anything is written.
+    /// Whether all files were created, which happens before the first write.
     pub fn created(&self) -> MutexGuard<'_, bool> {
         self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Files {
-    /// Files for reading only, below `root`, wherever symbolic links lead. Nothing is opened yet.
+    /// Files for reading only, below `root`; symbolic links may lead anywhere. Opens nothing yet.
     pub fn read_only(root: PathBuf, layout: Layout) -> Self {
         Self {
             layout,
@@ -57,11 +57,11 @@ impl Files {
         }
     }
 
-    /// Files to be written below `root`, which is created if it does not exist. Nothing in it is
-    /// changed before the first byte is written or [`Files::create_all`] is called.
+    /// Files for writing below `root`, which is created if it does not exist. Nothing in it is
+    /// changed before the first write or [`Files::create_all`].
     ///
-    /// Refuses what is in the way of a file: longer files (unless they are to be cut: `overwrite`),
-    /// what is not a file, and symbolic links that lead out of `root`.
+    /// Refuses obstacles in place of a file: longer files (unless `overwrite`, which cuts them),
+    /// anything that is not a file, and symbolic links that lead out of `root`.
     pub(crate) fn writable(
         root: PathBuf,
         layout: Layout,
@@ -96,13 +96,12 @@ impl Files {
         Ok(files)
     }
 
-    /// Creates every file and gives it its length without taking space (sparse), then makes the
-    /// symbolic links; what exists already stays. Files that did not have their length before get
-    /// the mark of an unfinished download. Does nothing the second time, or if the files are for
-    /// reading only.
+    /// Creates every file with its full length without taking space (sparse), then the symbolic
+    /// links; what exists already stays. Files that did not have their full length get the mark of
+    /// an unfinished download. Does nothing on later calls, or if the files are for reading only.
     ///
     /// # Errors
-    /// If the disk does not take it, or something is in the way meanwhile.
+    /// If the disk is full, or something else has appeared in place of a file.
     pub(crate) fn create_all(&self) -> Result<(), StoreError> {
         let Some(writable) = &self.writable else {
             return Ok(());
@@ -120,7 +119,7 @@ impl Files {
         Ok(())
     }
 
-    /// Creates the file of an entry, and gives it its length.
+    /// Creates the file of an entry, and sets its length.
     fn grow(&self, index: usize, writable: &Writable) -> Result<(), StoreError> {
         let entry = &self.layout.entries[index];
         let file = writable.folder.create_file(&entry.path)?;
@@ -136,7 +135,7 @@ impl Files {
         Ok(())
     }
 
-    /// Refuses files that are missing or do not have their length.
+    /// Refuses files that are missing or have another length.
     pub(crate) fn check_lengths(&self) -> Result<(), StoreError> {
         for (index, entry) in self.layout.on_disk() {
             let path = self.path_of(index);
@@ -161,17 +160,17 @@ impl Files {
         &self.root
     }
 
-    /// Where each byte is.
+    /// The position of each file in the run of bytes.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The path of an entry's file, from where the program runs.
+    /// The path of an entry's file, including the root.
     pub(crate) fn path_of(&self, entry: usize) -> PathBuf {
         self.root.join(&self.layout.entries[entry].path)
     }
 
-    /// Fills `buffer` with the bytes from `start` on.
+    /// Fills `buffer` with the bytes from position `start` on.
     ///
     /// # Errors
     /// If a file does not exist, is too short, or cannot be read.
@@ -191,7 +190,7 @@ impl Files {
         Ok(())
     }
 
-    /// Writes `bytes` from `start` on. Before the first write all files are created.
+    /// Writes `bytes` from position `start` on. Creates all files before the first write.
     ///
     /// # Errors
     /// If the disk is full or a file cannot be written.
@@ -211,8 +210,8 @@ impl Files {
         Ok(())
     }
 
-    /// Whether all of `bytes` are in holes or in files that do not exist yet, and so are zeros that
-    /// were never written.
+    /// Whether all of `bytes` are in holes or in files that do not exist yet: they read as zeros
+    /// and were never written.
     pub(crate) fn is_hole(&self, bytes: Range<u64>) -> Result<bool, StoreError> {
         for span in self.layout.spans_on_disk(bytes) {
             let file = match self.handle(span.entry) {
@@ -244,12 +243,12 @@ impl Files {
         self.handles.get(entry, || self.open(entry))
     }
 
-    /// Forgets the open file of an entry: the next reader opens what is at its path then.
+    /// Closes the cached file of an entry: the next reader opens the file that is then at its path.
     pub(crate) fn close(&self, entry: usize) {
         self.handles.close(entry);
     }
 
-    /// Opens the file of an entry anew, outside the cache.
+    /// Opens the file of an entry, bypassing the cache.
     pub(crate) fn open(&self, entry: usize) -> Result<File, StoreError> {
         let path = &self.layout.entries[entry].path;
         match &self.writable {
@@ -266,19 +265,19 @@ impl Files {
 pub(crate) mod testing {
     use super::*;
 
-    /// Files to be written below `root`, before anything is.
+    /// Files for writing below `root`, none of them created yet.
     pub fn untouched(root: &Path, layout: Layout) -> Result<Files, StoreError> {
         Files::writable(root.to_owned(), layout, Mark::new(vec![0; 20]), false)
     }
 
-    /// Files to be written below `root`, all of them created.
+    /// Files for writing below `root`, all of them created.
     pub fn try_writable(root: &Path, layout: Layout) -> Result<Files, StoreError> {
         let files = untouched(root, layout)?;
         files.create_all()?;
         Ok(files)
     }
 
-    /// The same where nothing is in the way.
+    /// The same without obstacles.
     pub fn writable(root: &Path, layout: Layout) -> Files {
         try_writable(root, layout).unwrap()
     }

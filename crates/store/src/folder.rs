@@ -11,19 +11,19 @@ use rustix::io::Errno;
 
 use crate::error::StoreError;
 
-/// How folders are opened: to look paths up in them.
+/// Flags to open a folder for looking up paths in it.
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// How files are opened. `NONBLOCK`: opening a FIFO that is in the way must not hang.
+/// Flags to open a file. `NONBLOCK`: opening a FIFO in place of the file must not hang.
 const FILE: OFlags = OFlags::RDWR.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// A folder held open. Every path in it is resolved beneath it, whatever symbolic links are made
+/// A folder held open. Every path in it is resolved beneath it, even if symbolic links are created
 /// meanwhile.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
     fd: OwnedFd,
-    /// Folders that did not exist before, outermost first.
+    /// Folders created by this process, outermost first.
     created: Mutex<Vec<PathBuf>>,
 }
 
@@ -45,11 +45,11 @@ impl Folder {
         })
     }
 
-    /// Removes the folders that were created, as far as they are empty.
+    /// Removes the created folders that are empty.
     pub fn remove_created(&self) {
         let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
         for folder in std::mem::take(&mut *created).iter().rev() {
-            // It fails where another program has put something there.
+            // Fails if another program has put something there.
             let _ = std::fs::remove_dir(folder);
         }
     }
@@ -59,7 +59,7 @@ impl Folder {
         self.open_as(path, FILE)
     }
 
-    /// The same; the file, and the folders that it is in, are created if they do not exist.
+    /// Opens a file for reading and writing. Creates it and its folders if they do not exist.
     pub fn create_file(&self, path: &Path) -> Result<File, StoreError> {
         self.create_parent(path)?;
         self.open_as(path, FILE | OFlags::CREATE)
@@ -70,8 +70,8 @@ impl Folder {
         file.map_err(|errno| self.error("open", path, errno))
     }
 
-    /// Makes a symbolic link; its target is relative to the folder that it is in. One that exists
-    /// already stays, and so does anything else in its place.
+    /// Creates a symbolic link; its target is relative to the folder of the link. A link that
+    /// already exists stays. Anything else in its place stays too, and is an error.
     pub fn create_link(&self, path: &Path, target: &Path) -> Result<(), StoreError> {
         let folder = self.create_parent(path)?;
         let name = path.file_name().unwrap_or_default();
@@ -93,7 +93,7 @@ impl Folder {
         }
     }
 
-    /// What is known of the file at `path`; `None` if it does not exist. Changes nothing.
+    /// The metadata of the file at `path`; `None` if it does not exist. Changes nothing.
     pub fn metadata(&self, path: &Path) -> Result<Option<Metadata>, StoreError> {
         let found = match self.open_as(path, OFlags::PATH | OFlags::CLOEXEC) {
             Err(error) if error.is_not_found() => {
@@ -107,7 +107,7 @@ impl Folder {
             .map_err(|error| StoreError::io("look at", &self.path.join(path), error))
     }
 
-    /// A file created through a link to nothing would be at another path than it should.
+    /// Refuses a path through a dangling link: the file would be created at another path.
     fn refuse_dangling_link(&self, path: &Path) -> Result<(), StoreError> {
         let mut at = self.path.clone();
         for part in path.components() {
@@ -123,7 +123,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Creates the folders that `path` is in, and opens the innermost.
+    /// Creates the folders that contain `path`, and opens the innermost.
     fn create_parent(&self, path: &Path) -> Result<OwnedFd, StoreError> {
         let parents: Vec<&Path> = path.ancestors().skip(1).collect();
         for folder in parents.into_iter().rev() {
@@ -150,8 +150,8 @@ impl Folder {
         }
     }
 
-    /// Opens `path` so that the kernel lets no step of it, symbolic links included, leave the
-    /// folder (openat2(2), `RESOLVE_BENEATH`).
+    /// Opens `path`. The kernel lets no step of it, including symbolic links, leave the folder
+    /// (openat2(2), `RESOLVE_BENEATH`).
     fn open(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mode = match flags.contains(OFlags::CREATE) {
             true => Mode::from_raw_mode(0o666),
@@ -160,7 +160,7 @@ impl Folder {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         loop {
             match rustix::fs::openat2(&self.fd, path, flags, mode, resolve) {
-                // EAGAIN: something was renamed meanwhile, and the kernel could not be sure.
+                // EAGAIN: something was renamed meanwhile, and the kernel could not be sure of it.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 result => return result,
             }
@@ -176,7 +176,7 @@ impl Folder {
             },
             Errno::ISDIR | Errno::NXIO => StoreError::NotAFile(path),
             Errno::NOTDIR => {
-                // What is in the way is the innermost part of the path that exists.
+                // The obstacle is the innermost part of the path that exists.
                 let mut parts = path.ancestors().skip(1);
                 let blocker = parts.find(|part| part.symlink_metadata().is_ok());
                 let path = blocker.unwrap_or(&path).to_owned();
@@ -187,7 +187,7 @@ impl Folder {
     }
 }
 
-/// The folder that `path` is in, as a path that can be opened.
+/// The folder that contains `path`, as a path that can be opened.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,19 +1,19 @@
-//! Open files, a bounded number of them.
+//! A bounded cache of open files.
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::StoreError;
 
-/// Files held open at once: below the usual limit of 1024, with room for sockets and others.
+/// Most files held open at once: below the usual limit of 1024, with room for sockets and others.
 pub(crate) const MAX_OPEN: usize = 128;
 
-/// The files opened last, by entry; the one used last is at the end.
+/// The files used most recently, by entry; the last one used is at the end.
 #[derive(Debug, Default)]
 pub(crate) struct Handles(Mutex<Vec<(usize, Arc<File>)>>);
 
 impl Handles {
-    /// The open file of an entry; opened by `open` if it is not open yet.
+    /// The open file of an entry; `open` opens it if it is not in the cache.
     pub fn get(
         &self,
         entry: usize,
@@ -31,12 +31,12 @@ impl Handles {
         Ok(file)
     }
 
-    /// Forgets the open file of an entry: the next use opens what is at its path then.
+    /// Removes an entry from the cache: the next use opens the file that is then at its path.
     pub fn close(&self, entry: usize) {
         self.lock().retain(|(of, _)| *of != entry);
     }
 
-    /// How many files are open.
+    /// Number of open files.
     #[cfg(test)]
     pub fn count(&self) -> usize {
         self.lock().len()

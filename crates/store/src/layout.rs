@@ -1,4 +1,4 @@
-//! Where each byte of the content is: the files laid end to end.
+//! The position of each file in the content: the files laid end to end.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 /// One file of a [`Layout`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Relative to the root of the [`Files`](crate::Files).
+    /// Path relative to the root of the [`Files`](crate::Files).
     pub path: PathBuf,
     /// Position of its first byte in the content.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
     /// Padding: reads as zeros and is never on disk (BEP 47 aligns files with it).
     pub padding: bool,
 }
 
 impl Entry {
-    /// Its bytes in the content.
+    /// Its range of bytes in the content.
     pub fn bytes(&self) -> Range<u64> {
         self.start..self.start + self.length
     }
@@ -41,7 +41,7 @@ pub(crate) struct Span {
     pub entry: usize,
     /// Position in that file.
     pub offset: u64,
-    /// Bytes, at least one.
+    /// Length in bytes, at least one.
     pub length: u64,
 }
 
@@ -68,13 +68,13 @@ impl Layout {
         }
     }
 
-    /// The entries that have a file on disk, which padding has not.
+    /// The entries that have a file on disk, that is, all except padding.
     pub(crate) fn on_disk(&self) -> impl Iterator<Item = (usize, &Entry)> {
         let entries = self.entries.iter().enumerate();
         entries.filter(|(_, entry)| !entry.padding)
     }
 
-    /// The runs in files that make up `bytes`, in order; cut at the end of the content.
+    /// The spans that make up `bytes`, in order; `bytes` is cut at the end of the content.
     pub(crate) fn spans(&self, bytes: Range<u64>) -> impl Iterator<Item = Span> + '_ {
         let Range { start, end } = bytes;
         let end = end.min(self.total);
@@ -92,7 +92,7 @@ impl Layout {
                     length: end.min(entry.bytes().end) - from,
                 }
             })
-            // Empty files, and the file at `start` where no bytes are asked for.
+            // Leaves out empty files, and the file at `start` if `bytes` is empty.
             .filter(|span| span.length > 0)
     }
 
@@ -102,7 +102,7 @@ impl Layout {
         spans.filter(|span| !self.entries[span.entry].padding)
     }
 
-    /// The first file that has some of `bytes`, to name it in a message.
+    /// The path of the first file that has some of `bytes`, for messages.
     pub fn file_at(&self, bytes: Range<u64>) -> Option<&Path> {
         let span = self.spans_on_disk(bytes).next()?;
         Some(&self.entries[span.entry].path)

@@ -1,15 +1,15 @@
 //! Content as one run of bytes over files, verified range by range.
 //!
-//! The caller says which files there are ([`Layout`]), how the run of bytes is cut and hashed
-//! ([`Ranges`]), and from where the bytes come. This crate keeps them on disk:
+//! The caller provides the list of files ([`Layout`]), the division of the bytes into ranges with
+//! their hashes ([`Ranges`]), and the bytes. This crate keeps them on disk:
 //!
-//! - [`Target`]: files to download into. Opening it refuses what must not be overwritten, locks
-//!   the files against a second download, and verifies what an earlier one left.
+//! - [`Target`]: files to download into. Opening it refuses files that must not be overwritten,
+//!   locks the files against a second download, and verifies what an earlier download left.
 //! - [`Files`]: reads and writes at any position of the run of bytes.
 //! - [`Disk`]: threads that write and verify, so that no async task waits for a disk.
-//! - [`Budget`]: bounds what waits for the disk, over all jobs of the process.
+//! - [`Budget`]: bounds the data that waits for the disk, over all jobs of the process.
 //! - [`check`], [`hash_ranges`]: hash whole content on all cores.
-//! - [`Watch`]: notices files that change while they are read for others.
+//! - [`Watch`]: detects files that change while they are served.
 
 mod budget;
 mod check;

@@ -1,4 +1,4 @@
-//! One download at a time into the same files.
+//! A lock that prevents two downloads into the same files at once.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -11,24 +11,24 @@ use rustix::io::Errno;
 use crate::error::StoreError;
 use crate::files::Files;
 
-/// Keeps others from downloading into the same files for as long as it exists. The system releases
-/// it when the process ends, in whatever manner.
+/// Prevents other downloads into the same files while it exists. The system releases it when the
+/// process ends for any reason.
 ///
-/// A file must exist to be locked. If nothing was written by the time this is dropped, what was
-/// created is removed.
+/// A file must exist to be locked. If nothing was written until this is dropped, files and folders
+/// created for the lock are removed.
 #[derive(Debug)]
 pub struct Lock {
     files: Arc<Files>,
-    /// Open, and locked if the file system knows locks.
+    /// Open, and locked if the file system supports locks.
     file: File,
-    /// The file, if it did not exist before.
+    /// The path of the file, if it did not exist before.
     created: Option<PathBuf>,
 }
 
 impl Lock {
-    /// Locks the files for one download. It is the first file that is locked (flock(2)), so that
-    /// nothing else is left behind. If it does not exist it is created, or else there is no lock, as
-    /// where there are no files.
+    /// Locks the files for one download. Only the first file is locked (flock(2)), so that nothing
+    /// else is left behind. If it does not exist, it is created if `create` is true; otherwise the
+    /// result is `None`, as for a layout without files.
     pub(crate) fn acquire(files: &Arc<Files>, create: bool) -> Result<Option<Self>, StoreError> {
         let (Some(writable), Some((first, entry))) =
             (&files.writable, files.layout().on_disk().next())
@@ -46,11 +46,11 @@ impl Lock {
                 file => (file?, None),
             };
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // It was removed meanwhile, by another download that ended.
+                // Another download that ended has removed the file meanwhile.
                 Ok(()) if file.metadata().is_ok_and(|metadata| metadata.nlink() == 0) => continue,
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => return Err(StoreError::InUse(path)),
-                // Better than no download at all on a file system that knows no locks.
+                // On a file system without locks, downloading without one is better than failing.
                 Err(errno @ (Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)) => {
                     tracing::warn!(path = %path.display(), %errno, "cannot be locked against other downloads");
                 }
@@ -77,7 +77,7 @@ impl Drop for Lock {
         if let Some(created) = &self.created
             && metadata.is_ok_and(|metadata| metadata.len() == 0)
         {
-            // It fails where it was moved meanwhile.
+            // Fails if the file was moved meanwhile.
             let _ = std::fs::remove_file(created);
         }
         writable.folder.remove_created();

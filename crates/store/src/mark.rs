@@ -1,5 +1,5 @@
-//! The mark of an unfinished download on its files: before the first range is complete, nothing
-//! else tells them from files that happen to have the same names.
+//! The mark of an unfinished download on its files: before the first range is complete, only the
+//! mark distinguishes them from other files with the same names.
 
 use std::fs::File;
 
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 /// The extended attribute (xattr(7)) that holds the mark.
 const NAME: &str = "user.hawser.download";
 
-/// Names a download. Other downloads into the same files have other marks.
+/// Identifies a download. Other downloads into the same files have other marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark(Vec<u8>);
 
@@ -17,16 +17,16 @@ impl Mark {
         Self(name)
     }
 
-    /// Marks a file, if the file system can.
+    /// Marks a file, if the file system supports it.
     pub fn put_on(&self, file: &File) {
         let flags = rustix::fs::XattrFlags::empty();
         if let Err(errno) = rustix::fs::fsetxattr(file, NAME, &self.0, flags) {
-            // A file without a verified range is then refused when the download goes on.
+            // A file without a verified range is then refused when the download is resumed.
             tracing::debug!(%errno, "cannot mark an unfinished download");
         }
     }
 
-    /// Whether it is on a file; `None` if the file system keeps no marks.
+    /// Whether the mark is on a file; `None` if the file system does not support marks.
     pub fn is_on(&self, file: &File) -> Option<bool> {
         // A longer mark than this one does not fit (ERANGE).
         let mut found = vec![0; self.0.len()];
@@ -41,9 +41,9 @@ impl Mark {
         }
     }
 
-    /// Takes the mark off a file.
+    /// Removes the mark of any download from a file.
     pub fn take_off(file: &File) {
-        // It fails on a file without a mark, as wanted, and one that keeps it does no harm.
+        // Fails on a file without a mark, which is fine; a mark that stays does no harm.
         let _ = rustix::fs::fremovexattr(file, NAME);
     }
 }
@@ -55,9 +55,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Other programs may have written anything there.
+        /// Other programs may have set the attribute to any value.
         #[test]
-        fn only_the_same_bytes_are_the_own_mark(
+        fn only_the_same_bytes_are_the_same_mark(
             own in proptest::collection::vec(any::<u8>(), 1..40),
             found in proptest::collection::vec(any::<u8>(), 0..80),
             is_same: bool,
@@ -68,7 +68,7 @@ mod tests {
             let flags = rustix::fs::XattrFlags::empty();
             let set = rustix::fs::fsetxattr(&file, NAME, &found, flags);
             let expected = match (set, found == own) {
-                // The file system of this machine may keep none.
+                // The file system may not support marks.
                 (Err(_), _) => None,
                 (Ok(()), true) => Some(true),
                 (Ok(()), false) => Some(false),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_can_be_taken_off() {
+    fn a_mark_can_be_removed() {
         let file = tempfile::tempfile().unwrap();
         let mark = Mark::new(vec![7; 20]);
         mark.put_on(&file);

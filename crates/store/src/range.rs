@@ -1,4 +1,4 @@
-//! How content is cut into ranges that are verified one by one.
+//! The division of content into ranges that are verified one by one.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use digest::{Digest, Output};
 /// The hash of a range.
 pub type Hash<R> = Output<<R as Ranges>::Hasher>;
 
-/// Cuts content into ranges, each of which is verified as a whole: BitTorrent's pieces, for one.
+/// Divides content into ranges, each of which is verified as a whole, such as BitTorrent's pieces.
 ///
-/// Ranges are numbered in order; they leave no gap, and together they are the content.
+/// Ranges are numbered in order. They leave no gap, and together they are the content.
 pub trait Ranges: Send + Sync + 'static {
     /// The hash function.
     type Hasher: Digest + Send;
 
-    /// How many ranges there are.
+    /// Number of ranges.
     fn count(&self) -> u32;
 
-    /// The bytes of a range; empty past the last one.
+    /// The bytes of a range within the content; empty past the last one.
     fn range(&self, index: u32) -> Range<u64>;
 
     /// The hash that a range must have; `None` past the last one.
@@ -62,7 +62,7 @@ pub(crate) mod testing {
     }
 
     impl Pieces {
-        /// Of `content`, in ranges of `length` bytes.
+        /// The ranges of `content`, of `length` bytes each.
         pub fn of(content: &[u8], length: u64) -> Self {
             let hashes = content.chunks(length as usize);
             Self {

@@ -1,11 +1,11 @@
-//! The states of files, to tell whether they changed.
+//! The states of files, to detect changes.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use crate::files::Files;
 
-/// What tells one state of a file from another.
+/// The state of a file, as far as it is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     pub length: u64,
@@ -25,10 +25,10 @@ impl From<Metadata> for Stamp {
     }
 }
 
-/// The state of every file of a [`Files`] at a time.
+/// The state of every file of a [`Files`] at one time.
 #[derive(Debug, Clone)]
 pub struct Stamps(
-    /// In the order of the layout; `None` if there is no file.
+    /// In the order of the layout; `None` for padding and missing files.
     pub(crate) Vec<Option<Stamp>>,
 );
 
@@ -47,7 +47,7 @@ impl Files {
         std::fs::metadata(self.path_of(entry)).ok().map(Stamp::from)
     }
 
-    /// The state of the file that is open for reading, which may be at its path no longer.
+    /// The state of the file that is open for reading, which may no longer be at its path.
     pub(crate) fn stamp_of_open(&self, entry: usize) -> Option<Stamp> {
         self.handle(entry).ok()?.metadata().ok().map(Stamp::from)
     }

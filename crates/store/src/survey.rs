@@ -1,4 +1,4 @@
-//! What is on disk before a download, and whether it belongs to the download: a file that only
+//! The files on disk before a download, and whether they belong to the download: a file that only
 //! happens to have the same name must not be lost.
 
 use std::collections::HashMap;
@@ -12,17 +12,17 @@ use crate::error::StoreError;
 use crate::files::{Files, Writable};
 use crate::range::{Hash, Ranges};
 
-/// The lengths of files before a download changed anything.
+/// The lengths of files before a download changes anything.
 #[derive(Debug)]
 pub(crate) struct Survey {
-    /// Bytes of each entry that can be read: 0 if it has no file, all if it is padding.
+    /// Bytes of each entry that can be read: 0 without a file, all of them for padding.
     found: Vec<u64>,
-    /// Whether no file has a byte.
+    /// Whether all files are missing or empty.
     pub is_empty: bool,
 }
 
 impl Survey {
-    /// Looks at all files.
+    /// Reads the lengths of all files.
     pub fn of(files: &Files) -> Result<Self, StoreError> {
         let entries = &files.layout().entries;
         let mut found: Vec<u64> = entries.iter().map(|entry| entry.length).collect();
@@ -41,17 +41,17 @@ impl Survey {
         Ok(Self { found, is_empty })
     }
 
-    /// Whether all of `bytes` are there to be verified.
+    /// Whether all of `bytes` are on disk and can be verified.
     pub fn covers(&self, files: &Files, bytes: Range<u64>) -> bool {
         let mut spans = files.layout().spans(bytes);
         spans.all(|span| span.offset + span.length <= self.found[span.entry])
     }
 
-    /// Refuses files that do not belong to the download and of which something would be
-    /// overwritten, as not all of it `is_verified`. A file belongs to it if a verified range is in
-    /// it that is not all zeros (any file may have a run of zeros), or if it has the mark of this
-    /// download. On a file system that keeps no marks, an unfinished download is recognized by its
-    /// files: all have their length before anything is written, and there are holes.
+    /// Refuses files that do not belong to the download and would be overwritten, as some range in
+    /// them is not verified. A file belongs to the download if it has part of a verified range that
+    /// is not all zeros (any file may have a run of zeros), or if it has the mark of this download.
+    /// On a file system without marks, an unfinished download is recognized by its files: all have
+    /// their full length before anything is written, and there are holes.
     pub fn refuse_foreign<R: Ranges>(
         &self,
         files: &Files,
@@ -85,7 +85,7 @@ impl Survey {
                 continue;
             }
             let file = files.open(index)?;
-            // All of it is a hole. A file system that cannot tell has no holes.
+            // The file is one hole. A file system that cannot tell has no holes.
             if rustix::fs::seek(&file, SeekFrom::Data(0)) == Err(Errno::NXIO) {
                 continue;
             }
@@ -108,7 +108,7 @@ impl Survey {
                 return Ok(false);
             }
             if !holes && entry.length > 0 {
-                // Where a file has no other hole, there is one at its end.
+                // A file without another hole has one at its end.
                 let hole = rustix::fs::seek(files.open(index)?, SeekFrom::Hole(0));
                 holes = hole.is_ok_and(|hole| hole < entry.length);
             }
@@ -127,7 +127,7 @@ mod tests {
     use crate::mark::Mark;
 
     #[test]
-    fn without_marks_an_unfinished_download_is_known_by_its_holes() {
+    fn without_marks_an_unfinished_download_is_recognized_by_its_holes() {
         let dir = tempfile::tempdir().unwrap();
         let layout = || {
             let files = [("a", 100_000), ("b", 100_000)];

@@ -1,4 +1,4 @@
-//! Files opened to be downloaded into, with what an earlier download left in them.
+//! Files opened for a download, with the verified ranges of an earlier one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use crate::range::{Hash, Ranges};
 use crate::stamp::Stamps;
 use crate::survey::Survey;
 
-/// Where a download goes.
+/// The files and folder of a download.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The folder, created if it does not exist.
     pub root: PathBuf,
-    /// The files in it.
+    /// The files in the folder.
     pub layout: Layout,
-    /// Names the download, so that it recognizes its unfinished files; at most 255 bytes.
+    /// Identifies the download, so that it recognizes its unfinished files; at most 255 bytes.
     pub mark: Vec<u8>,
     /// Whether files that do not belong to the download are overwritten instead of refused.
     pub overwrite: bool,
@@ -31,21 +31,22 @@ pub struct Target {
 pub struct Resumed {
     /// The files.
     pub files: Arc<Files>,
-    /// To be kept for as long as they are written to; `None` if there are no files.
+    /// Must be kept while the files are written to; `None` if there are no files.
     pub lock: Option<Lock>,
-    /// The ranges that are verified, in order.
+    /// The verified ranges, in order.
     pub verified: Vec<u32>,
 }
 
 impl Target {
-    /// Opens and locks the files and verifies what is in them, without changing a file that does
-    /// not belong to the download, unless it is to be overwritten. `each` is called for each range
-    /// that was looked at, in no particular order, with whether it is verified; when it returns
-    /// `false`, this ends early with `None`. Blocks for as long as that takes.
+    /// Opens and locks the files and verifies their ranges, without changing a file that does not
+    /// belong to the download, unless `overwrite` is set. Calls `each` for every range checked, in
+    /// no particular order, with whether it is verified; if `each` returns `false`, ends early with
+    /// `None`. Blocks until done.
     ///
     /// # Errors
-    /// If something is in the way of a file, belongs to another download ([`StoreError::InUse`]) or
-    /// to none ([`StoreError::Foreign`], [`StoreError::TooLong`]), or the system refuses.
+    /// If there is an obstacle in place of a file, if a file is in use by another download
+    /// ([`StoreError::InUse`]) or belongs to none ([`StoreError::Foreign`],
+    /// [`StoreError::TooLong`]), or if a system call fails.
     pub fn resume<R: Ranges>(
         self,
         ranges: &R,
@@ -57,7 +58,7 @@ impl Target {
         let mark = Mark::new(self.mark);
         let files = Files::writable(self.root, self.layout, mark, self.overwrite)?;
         let files = Arc::new(files);
-        // Before verifying, which may take long, but without creating anything yet.
+        // Locks before verifying, which may take long, but creates nothing yet.
         let mut lock = Lock::acquire(&files, false)?;
         let survey = Survey::of(&files)?;
         let mut verified = vec![false; ranges.count() as usize];
@@ -94,9 +95,9 @@ impl Target {
 }
 
 impl Files {
-    /// Checks that every file exists and has its length, and returns their states, to be taken
-    /// before they are verified or after all was written. Files that were written also lose the
-    /// mark of an unfinished download; what has no byte is created.
+    /// Checks that every file exists and has its length, and returns the states of the files. Call
+    /// it before they are verified or after everything is written. Files opened for writing also
+    /// lose the mark of an unfinished download; files without any byte are created.
     ///
     /// # Errors
     /// If a file is missing, has another length, or cannot be created.

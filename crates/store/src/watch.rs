@@ -1,9 +1,9 @@
-//! Whether files that are served are still those that were verified.
+//! Checks that files being served are still those that were verified.
 //!
-//! A file whose length, time of change or identity differs from when its ranges were hashed proves
-//! nothing any more: each of its ranges is hashed again before it is read for others. Once one of
-//! them is wrong, all that are not proven yet are withdrawn, so that there is one message about
-//! them, and are restored one by one as they prove right.
+//! A file whose length, time of change or identity differs from when its ranges were hashed is no
+//! longer trusted: each of its ranges is hashed again before it is served. Once one range is wrong,
+//! all ranges not proven yet are withdrawn, so that there is one message about them, and are
+//! restored one by one as they prove right.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,37 +17,37 @@ use crate::files::Files;
 use crate::range::{Ranges, overlapping};
 use crate::stamp::{Stamp, Stamps};
 
-/// Scans after which a file that goes on changing is hashed all the same.
+/// Scans after which a file that keeps changing is hashed all the same.
 const MAX_WAITS: u32 = 10;
 
-/// Attempts to read bytes of a file that changes meanwhile.
+/// Attempts to read bytes of a file that keeps changing.
 const ATTEMPTS: u32 = 3;
 
-/// A file that is not, or not wholly, what was verified, or is so again.
+/// A file that differs from the verified one, wholly or in part, or is right again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedFile {
     /// Its path.
     pub path: PathBuf,
-    /// Ranges in it that are withdrawn; 0 if it is right again.
+    /// Number of its ranges that are withdrawn; 0 if it is right again.
     pub lost: u32,
-    /// Ranges in it.
+    /// Number of its ranges.
     pub ranges: u32,
-    /// What is wrong with it, apart from its content: it has another length, or cannot be read.
+    /// A fault other than its content: it has another length, or cannot be read.
     pub error: Option<String>,
 }
 
-/// What happened to the content since last asked.
+/// Changes to the content since the last report.
 #[derive(Debug, Default, PartialEq)]
 pub struct News {
     /// Ranges that were withdrawn.
     pub withdrawn: Vec<u32>,
-    /// Ranges that had been withdrawn and are right.
+    /// Ranges that had been withdrawn and are right again.
     pub restored: Vec<u32>,
-    /// Files of which more or less is withdrawn than before.
+    /// Files with more or fewer withdrawn ranges than before.
     pub changed: Vec<ChangedFile>,
 }
 
-/// Watches files of which all ranges were verified.
+/// Watches files whose ranges were all verified.
 #[derive(Debug)]
 pub struct Watch<R> {
     files: Arc<Files>,
@@ -58,20 +58,20 @@ pub struct Watch<R> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// As they were when the ranges were last hashed, or are to be.
+    /// The states of the files for which the ranges were hashed, or will be.
     stamps: Vec<Option<Stamp>>,
     /// Ranges whose file changed since they were hashed.
     unproven: BTreeSet<u32>,
-    /// Ranges that are not read for others until they prove right.
+    /// Ranges that are not served until they prove right.
     withdrawn: BTreeSet<u32>,
-    /// What is known of each file.
+    /// The changes of each file.
     suspects: Vec<Suspect>,
     /// Scans in a row that found a change.
     waits: u32,
     news: News,
 }
 
-/// What was found out about a file; the default is that it never changed.
+/// The changes found in a file; the default is none.
 #[derive(Debug, Clone, Default)]
 struct Suspect {
     changed: bool,
@@ -81,7 +81,7 @@ struct Suspect {
 }
 
 impl<R: Ranges> Watch<R> {
-    /// Watches `files`, all of which is verified; `stamps` were taken before that.
+    /// Watches `files`, which are all verified; `stamps` were taken before that.
     pub fn new(files: Arc<Files>, ranges: Arc<R>, stamps: Stamps) -> Self {
         let state = State {
             suspects: vec![Suspect::default(); stamps.0.len()],
@@ -96,23 +96,23 @@ impl<R: Ranges> Watch<R> {
         }
     }
 
-    /// What happened to the content since last asked, if anything.
+    /// The changes since the last call; `None` if there are none.
     pub fn take_news(&self) -> Option<News> {
         let news = std::mem::take(&mut self.lock().news);
         (news != News::default()).then_some(news)
     }
 
-    /// Whether a range may be read for others.
+    /// Whether a range may be served.
     pub fn is_offered(&self, range: u32) -> bool {
         !self.lock().withdrawn.contains(&range)
     }
 
-    /// Lets a scan under way end early.
+    /// Makes a scan under way end early.
     pub fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether runs of bytes that were just read are what was verified: their files are in the same
+    /// Whether bytes that were just read are those that were verified: their files are in the same
     /// state as then.
     pub fn is_current(&self, read: &[Range<u64>]) -> bool {
         let state = self.lock();
@@ -129,8 +129,8 @@ impl<R: Ranges> Watch<R> {
         })
     }
 
-    /// Reads bytes from `start` on that may have changed since they were verified; `false` if they
-    /// are right no more. Blocks for as long as their ranges take to hash.
+    /// Reads bytes from position `start` on that may have changed since they were verified; `false`
+    /// if they are no longer right. Blocks while their ranges are hashed.
     pub fn read(&self, start: u64, buffer: &mut [u8]) -> bool {
         let bytes = start..start + buffer.len() as u64;
         for _ in 0..ATTEMPTS {
@@ -147,14 +147,14 @@ impl<R: Ranges> Watch<R> {
         false
     }
 
-    /// Looks at all files, hashes what changed, and reports the files that are not right. Blocks
-    /// for as long as that takes.
+    /// Checks all files, hashes ranges that changed, and reports the files that are not right.
+    /// Blocks until done.
     pub fn scan(&self) {
         let is_changing = self.look_at(self.files.layout().on_disk().map(|(index, _)| index));
         let unproven: Vec<u32> = {
             let mut state = self.lock();
             state.waits += 1;
-            // It is probably still being written.
+            // A file is probably still being written.
             if is_changing && state.waits < MAX_WAITS {
                 return;
             }
@@ -170,7 +170,7 @@ impl<R: Ranges> Watch<R> {
         self.report();
     }
 
-    /// Compares files with their last known state, which becomes the present one; whether any
+    /// Compares files with their last known state and updates that state; returns whether any file
     /// differs.
     fn look_at(&self, entries: impl Iterator<Item = usize>) -> bool {
         let mut changed = false;
@@ -189,8 +189,8 @@ impl<R: Ranges> Watch<R> {
         changed
     }
 
-    /// Hashes a range as it is now; whether it is right. If not, it is withdrawn with all others
-    /// that are not proven.
+    /// Hashes a range as it is now and returns whether it is right. If not, withdraws it together
+    /// with all others that are not proven.
     fn prove(&self, range: u32) -> bool {
         let bytes = self.ranges.range(range);
         self.look_at(self.entries_of(&bytes));
@@ -222,7 +222,7 @@ impl<R: Ranges> Watch<R> {
         false
     }
 
-    /// What is wrong with a file, apart from its content.
+    /// A fault of a file other than its content.
     fn trouble(
         &self,
         entry: usize,
@@ -239,7 +239,7 @@ impl<R: Ranges> Watch<R> {
         Some(wrong.as_ref().or(error)?.to_string())
     }
 
-    /// Reports the files of which more or less is withdrawn than last reported.
+    /// Reports files with more or fewer withdrawn ranges than last reported.
     fn report(&self) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -269,13 +269,13 @@ impl<R: Ranges> Watch<R> {
         !state.unproven.contains(&range) && state.withdrawn.contains(&range)
     }
 
-    /// The files that have some of `bytes`.
+    /// The files that contain some of `bytes`.
     fn entries_of(&self, bytes: &Range<u64>) -> impl Iterator<Item = usize> + '_ {
         let spans = self.files.layout().spans_on_disk(bytes.clone());
         spans.map(|span| span.entry)
     }
 
-    /// The ranges that a file has some of.
+    /// The ranges that have bytes in a file.
     fn ranges_of(&self, entry: usize) -> Range<u32> {
         overlapping(&*self.ranges, &self.files.layout().entries[entry].bytes())
     }

@@ -5,11 +5,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Far longer than any of it takes: only a test that hangs reaches it.
+/// Far longer than any test takes: only a test that hangs reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn one_job_has_all_of_it() {
+fn a_single_job_has_the_whole_budget() {
     let account = Budget::new(100, 1).join();
     let half = account.try_reserve(60).unwrap();
     let rest = account.try_reserve(40).unwrap();
@@ -18,7 +18,7 @@ fn one_job_has_all_of_it() {
     drop(half);
     assert!(account.try_reserve(1).is_none(), "a clone still holds it");
     drop((again, rest));
-    // More than there is, as nothing is in use.
+    // More than the budget, as nothing is in use.
     assert!(account.try_reserve(500).is_some());
 }
 
@@ -27,24 +27,24 @@ fn a_job_whose_disk_hangs_leaves_the_others_their_share() {
     let budget = Budget::new(100, 1);
     let (hung, good) = (budget.join(), budget.join());
     let mut never_written: Vec<_> = (0..10).map(|_| hung.try_reserve(10).unwrap()).collect();
-    // One at a time at least, though nothing is left.
+    // At least one at a time, although nothing is left.
     let one = good.try_reserve(10).unwrap();
     assert!(good.try_reserve(10).is_none());
     drop(one);
-    // What the first one held beyond its share is the other's once it is given back.
+    // The excess of the first job over its share is the other's once it is released.
     never_written.truncate(5);
     assert!(hung.try_reserve(10).is_none());
     let taken: Vec<_> = (0..5).map(|_| good.try_reserve(10).unwrap()).collect();
     assert!(good.try_reserve(10).is_none());
     drop((taken, good));
-    // All of it, now that the first job is alone again.
+    // The whole budget again, as the first job is alone.
     never_written.push(hung.try_reserve(50).unwrap());
 }
 
 #[tokio::test]
 async fn two_jobs_share_the_budget_and_neither_starves() {
     let budget = Budget::new(64, 2);
-    // Many tasks of one job want more than there is, for as long as the other one works.
+    // Many tasks of one job want more than the budget, as long as the other one works.
     let (greedy, modest) = (Arc::new(budget.join()), budget.join());
     let over = Arc::new(AtomicBool::new(false));
     let tasks: Vec<_> = (0..50)
@@ -86,12 +86,12 @@ async fn two_jobs_share_the_budget_and_neither_starves() {
 }
 
 #[tokio::test]
-async fn who_waits_is_served_in_order() {
+async fn waiting_calls_are_served_in_order() {
     let account = Arc::new(Budget::new(100, 1).join());
     let held = account.reserve(90).await;
     let (sender, mut served) = tokio::sync::mpsc::unbounded_channel();
     let mut tasks = Vec::new();
-    // The first is too large for now, the others would fit.
+    // The first amount is too large for now, the others would fit.
     for bytes in [80, 10, 5] {
         let (account, sender) = (Arc::clone(&account), sender.clone());
         tasks.push(tokio::spawn(async move {
@@ -108,14 +108,14 @@ async fn who_waits_is_served_in_order() {
 }
 
 proptest! {
-    /// Jobs come, take, give back and leave, in whatever order.
+    /// Jobs join, take, release and leave in any order.
     #[test]
-    fn the_sums_are_right_and_nobody_is_refused_all(
+    fn the_sums_are_right_and_no_job_is_refused_everything(
         steps in proptest::collection::vec((0usize..4, 0usize..4, 1usize..40), 1..200),
     ) {
         let budget = Budget::new(100, 1);
         let mut jobs: Vec<(Account, Vec<(usize, Reservation)>)> = Vec::new();
-        // Held by jobs that have ended.
+        // Reservations of jobs that have ended.
         let mut left: Vec<(usize, Reservation)> = Vec::new();
         for (step, which, amount) in steps {
             match step {

@@ -13,7 +13,7 @@ use crate::range::testing::Pieces;
 
 const BLOCK: u64 = 16 << 10;
 
-/// Room that is there at once.
+/// A reservation that is available at once.
 fn room() -> Reservation {
     let account = Budget::new(1, 1).join();
     account.try_reserve(1).unwrap()
@@ -26,7 +26,7 @@ fn one_file(length: u64) -> Layout {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn ranges_hash_right_in_whatever_order_blocks_come(
+    fn ranges_hash_right_in_any_order_of_blocks(
         order in Just((0..7u64).collect::<Vec<_>>()).prop_shuffle(),
         length in 6 * BLOCK + 1..=7 * BLOCK,
         wrong: bool,
@@ -66,7 +66,7 @@ proptest! {
 }
 
 #[test]
-fn a_range_written_anew_is_hashed_anew() {
+fn a_range_written_again_is_hashed_again() {
     let dir = tempfile::tempdir().unwrap();
     let files = Arc::new(writable(dir.path(), one_file(3 * BLOCK)));
     let (events, reported) = channel();
@@ -103,11 +103,11 @@ async fn a_disk_that_hangs_does_not_hold_up_another_job() {
         };
         (Disk::start(&files, &pieces, report).unwrap(), reported)
     };
-    // The thread of the first one reports, and then waits until it is released.
+    // The thread of the first disk reports, and then waits until it is released.
     let (release, released) = channel::<()>();
     let released = Mutex::new(released);
     let wait = move || {
-        // An error is the release.
+        // The error is the release.
         let _ = released.lock().unwrap().recv();
     };
     let (hung, reported_late) = start(&dirs[0], Box::new(wait));

@@ -72,7 +72,7 @@ fn more_files_than_handles_work() {
 }
 
 #[test]
-fn links_that_lead_out_are_refused_before_anything_is_written() {
+fn symlinks_that_lead_out_are_refused_before_anything_is_written() {
     let outside = tempfile::tempdir().unwrap();
     let absolute = outside.path().to_owned();
     let dir = tempfile::tempdir().unwrap();
@@ -96,7 +96,7 @@ fn links_that_lead_out_are_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_link_swapped_in_later_is_refused_too() {
+fn a_symlink_created_later_is_refused_too() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("a"), b"keep me").unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn a_link_swapped_in_later_is_refused_too() {
 }
 
 #[test]
-fn links_that_stay_inside_are_followed() {
+fn symlinks_that_stay_inside_are_followed() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("real")).unwrap();
     symlink("real", dir.path().join("t")).unwrap();
@@ -120,7 +120,7 @@ fn links_that_stay_inside_are_followed() {
 }
 
 #[test]
-fn what_is_in_the_way_is_left_as_it_is() {
+fn obstacles_are_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     let open = |entries: &[(&str, u64)]| try_writable(dir.path(), layout(entries));
     fs::write(dir.path().join("long"), b"0123456789").unwrap();
@@ -141,7 +141,7 @@ fn what_is_in_the_way_is_left_as_it_is() {
 }
 
 #[test]
-fn checking_finds_what_is_right_also_in_holes() {
+fn checking_finds_right_ranges_even_in_holes() {
     let dir = tempfile::tempdir().unwrap();
     let files = writable(dir.path(), layout(&[("f", 10_000)]));
     let mut content = vec![0; 10_000];
@@ -164,14 +164,14 @@ fn checking_finds_what_is_right_also_in_holes() {
 }
 
 #[test]
-fn links_are_made_and_replace_nothing() {
+fn symlinks_are_created_and_replace_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let links = [(PathBuf::from("set/link"), PathBuf::from("d/file"))];
     let mut layout = layout(&[("set/d/file", 5)]);
     layout.links.extend(links);
     let open = || try_writable(dir.path(), layout.clone());
     let link = dir.path().join("set/link");
-    // The second time it exists already.
+    // The second time the link exists already.
     for _ in 0..2 {
         open().unwrap().write_at(0, b"hello").unwrap();
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("d/file"));
@@ -196,7 +196,7 @@ fn a_lock_leaves_nothing_unless_something_was_written() {
     assert!(matches!(error, StoreError::InUse { .. }), "{error}");
     drop(lock);
     assert!(!dir.path().join("new").exists());
-    // What was there stays, and what was written.
+    // Files that existed before stay, and so do files that were written.
     fs::create_dir_all(root.join("t/sub")).unwrap();
     fs::write(root.join("t/sub/a"), b"").unwrap();
     drop(Lock::acquire(&open(), true).unwrap());

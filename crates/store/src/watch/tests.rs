@@ -7,7 +7,7 @@ use crate::range::testing::Pieces;
 
 const PIECE: u64 = 16 << 10;
 
-/// Two files of 5 and 3 ranges, and what watches them.
+/// A watch on two files of 5 and 3 ranges.
 fn watched(dir: &Path) -> Watch<Pieces> {
     let content = dir.join("set");
     fs::create_dir(&content).unwrap();
@@ -32,7 +32,7 @@ fn reads(watch: &Watch<Pieces>, piece: u64) -> bool {
     watch.read(piece * PIECE, &mut vec![0; PIECE as usize])
 }
 
-/// As many scans as a change takes to be reported.
+/// Scans as often as a change needs to be reported.
 fn settle(watch: &Watch<Pieces>) -> News {
     watch.scan();
     watch.scan();
@@ -40,7 +40,7 @@ fn settle(watch: &Watch<Pieces>) -> News {
 }
 
 #[test]
-fn what_did_not_change_is_current_and_no_news() {
+fn unchanged_files_are_current_and_no_news() {
     let dir = tempfile::tempdir().unwrap();
     let watch = watched(dir.path());
     assert!(watch.is_current(&[bytes(0), bytes(7)]));
@@ -85,7 +85,7 @@ fn a_changed_piece_is_not_read_and_the_others_are_proven() {
     fs::write(&file, &wrong).unwrap();
     assert!(reads(&watch, 5));
     assert!(!reads(&watch, 6));
-    // Not proven yet, so withdrawn with it.
+    // Piece 7 is not proven yet, so it is withdrawn too.
     let news = watch.take_news().unwrap();
     assert_eq!(news.withdrawn, [7, 6]);
     let news = settle(&watch);
@@ -97,7 +97,7 @@ fn a_changed_piece_is_not_read_and_the_others_are_proven() {
 }
 
 #[test]
-fn a_file_that_is_gone_or_replaced_is_noticed() {
+fn a_missing_or_replaced_file_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let watch = watched(dir.path());
     assert!(reads(&watch, 5));
