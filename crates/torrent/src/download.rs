@@ -1,4 +1,4 @@
-//! Fetching a torrent: verifying what is on disk, fetching, seeding.
+//! Downloading a torrent: verifying what is on disk, fetching the rest, seeding.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::progress::{Phase, Progress, Summary};
 use crate::swarm::{Reporter, Swarm};
 use crate::transport::Transport;
 
-/// Time between reports of how far verifying is.
+/// Time between progress reports while verifying.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A download at work. Dropping it stops it; what was verified stays on disk.
+/// A download at work. Dropping it stops it; verified pieces stay on disk.
 #[derive(Debug)]
 pub struct Download {
     progress: watch::Receiver<Progress>,
@@ -36,8 +36,8 @@ pub struct Download {
 
 impl Download {
     /// Starts to fetch the torrent into `dir`, which is created if it does not exist, from `peers`
-    /// and from peers that connect to `network`. What is already on disk is verified first and not
-    /// fetched again. [`Download::wait`] returns errors.
+    /// and from peers that connect to `network`. Files on disk are verified first, and their right
+    /// pieces not fetched again. [`Download::wait`] returns errors.
     ///
     /// `network` is for this torrent alone: the download accepts all its connections.
     ///
@@ -84,13 +84,13 @@ impl Download {
         }
     }
 
-    /// Its state, about ten times a second.
+    /// The progress, updated about ten times a second.
     pub fn progress(&self) -> watch::Receiver<Progress> {
         self.progress.clone()
     }
 
-    /// Waits until everything is verified, and returns what it took; `None` if the download ends
-    /// before that ([`Download::wait`] returns why), and when called again.
+    /// Waits until everything is verified, and returns the summary; `None` if the download ends
+    /// before that ([`Download::wait`] returns why), and on later calls.
     pub async fn completed(&mut self) -> Option<Summary> {
         if self.completed.is_terminated() {
             return None;
@@ -98,10 +98,10 @@ impl Download {
         (&mut self.completed).await.ok()
     }
 
-    /// Waits for the end, that of seeding afterwards included.
+    /// Waits until the download, and seeding afterwards, has ended.
     ///
     /// # Errors
-    /// Why it did not finish.
+    /// The reason why it did not finish.
     pub async fn wait(mut self) -> Result<Summary, DownloadError> {
         (&mut self.task).await?
     }
@@ -113,7 +113,7 @@ impl Download {
     }
 }
 
-/// What is downloaded, and how.
+/// A download with its options.
 struct Job<T> {
     transport: T,
     metainfo: Arc<Metainfo>,
@@ -121,15 +121,15 @@ struct Job<T> {
     peers: Vec<PeerAddr>,
     options: DownloadOptions,
     progress: watch::Sender<Progress>,
-    /// Is sent the summary once everything is verified.
+    /// Receives the summary once everything is verified.
     completed: oneshot::Sender<Summary>,
 }
 
 impl<T: Transport> Job<T> {
-    /// Downloads, and seeds if the options say so, until the end or until it is stopped.
+    /// Downloads, then seeds if the options say so, until a limit is reached or it is stopped.
     ///
     /// # Errors
-    /// Why it ended before its end.
+    /// The reason why the download or the seeding failed.
     async fn run(self, stop: CancellationToken) -> Result<Summary, DownloadError> {
         if self.peers.is_empty() {
             return Err(DownloadError::NoPeers);
@@ -151,7 +151,7 @@ impl<T: Transport> Job<T> {
         }
 
         let shared = Arc::new(Shared::new(&metainfo, Arc::clone(&files), verified));
-        // A clone: when the last sender is dropped, at the end of this function, the files are
+        // A clone: the last sender is dropped at the end of this function, when the files are
         // unlocked.
         let reporter = Reporter::Download(self.progress.clone());
         let mut swarm = Swarm::new(
@@ -187,7 +187,7 @@ impl<T: Transport> Job<T> {
             paths: tally.paths,
             seeded: None,
         };
-        // It fails if no task waits for it.
+        // Fails if the receiver is dropped.
         let _ = self.completed.send(summary.clone());
         let ended = match options.seed {
             None => Ok(None),
@@ -203,10 +203,10 @@ impl<T: Transport> Job<T> {
     }
 }
 
-/// Opens the target and verifies what is in it, on a thread that may wait for the disk.
+/// Opens the target and verifies its files, on a thread that may wait for the disk.
 ///
 /// # Errors
-/// [`DownloadError::Stopped`], or why the target cannot be used.
+/// [`DownloadError::Stopped`], or the reason why the target cannot be used.
 async fn prepare(
     metainfo: &Arc<Metainfo>,
     target: Target,
@@ -233,7 +233,7 @@ async fn prepare(
             !stop.is_cancelled()
         })
     };
-    // Also waited for when stopped: nothing may touch the files after the end.
+    // Waits even when stopped: nothing may touch the files after the end.
     let prepared = match tokio::task::spawn_blocking(verify).await {
         Ok(Ok(resumed)) => resumed.ok_or(DownloadError::Stopped),
         Ok(Err(error)) => Err(error.into()),

@@ -1,5 +1,4 @@
-//! How peers are reached: SCION peers over QUIC, each path a connection of its own; IP peers over
-//! plain TCP.
+//! Reaching peers: SCION peers over QUIC, with one connection per path; IP peers over plain TCP.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +12,7 @@ use crate::quic::QuicConnection;
 use crate::tcp::{Listener, TcpConnection};
 use crate::transport::{Connection, Offers, Transport};
 
-/// How peers are reached, and where they connect to. Cloning shares it.
+/// The sockets through which peers are reached and can connect. Clones share them.
 #[derive(Clone, Default)]
 pub struct Network {
     scion: Option<(Endpoint, Endhost)>,
@@ -48,14 +47,14 @@ impl Network {
     }
 }
 
-/// A SCION path to a peer, or the one that IP packets take, whichever that is.
+/// A SCION path to a peer, or the unknown path that IP packets take.
 #[derive(Debug, Clone)]
 pub(crate) enum NetworkPath {
     Scion(endhost::Path),
     Ip,
 }
 
-/// What is known of the path that IP packets take: nothing.
+/// Stands for the path of IP packets, of which nothing is known.
 static UNKNOWN: LazyLock<hawser_path::Path> = LazyLock::new(|| hawser_path::Path {
     src: IsdAsn(0),
     dst: IsdAsn(0),
@@ -72,7 +71,7 @@ impl AsRef<hawser_path::Path> for NetworkPath {
     }
 }
 
-/// Follows the paths that are offered, for as long as there is a receiver.
+/// Forwards the offered paths as they change, until the receiver is dropped.
 fn follow(mut paths: watch::Receiver<Arc<Vec<endhost::Path>>>) -> Offers<NetworkPath> {
     let all = |paths: &mut watch::Receiver<Arc<Vec<endhost::Path>>>| {
         let paths = Arc::clone(&paths.borrow_and_update());

@@ -17,8 +17,8 @@ pub(crate) use self::shared::Shared;
 pub(crate) use self::traffic::{Input, Inputs, Outgoing, QUEUE, Traffic};
 
 /// Reads and writes until the connection ends, the peer breaks the protocol, or the sender of
-/// `messages` is dropped; then closes it. `messages` are sent as they come; those of the peer go to
-/// `events`, each made one by `wrap`.
+/// `messages` is dropped; then closes it. Sends `messages` in order; passes those of the peer to
+/// `events`, converted by `wrap`.
 pub(crate) async fn run<E: Send>(
     session: Session,
     shared: Arc<Shared>,

@@ -1,10 +1,10 @@
-//! Which block is asked for over which connection.
+//! Which block is requested over which connection.
 //!
 //! Pure: no I/O; the caller passes the time. Pieces are chosen rarest first, the first one at
 //! random; pieces already begun come before new ones, and several connections may share a piece,
 //! block by block, so that all path-level peers of a peer work on the same few pieces. A block is
-//! asked for over one connection only, except through [`Picker::duplicate`], which is for the end
-//! game.
+//! requested over one connection only, except through [`Picker::duplicate`], which is for the
+//! endgame.
 
 mod begun;
 mod conn;
@@ -42,20 +42,20 @@ pub(crate) struct Picker {
 /// What to do with a block that arrived.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// New: write it. `cancel` has the other connections over which it is not needed any more;
-    /// `complete` means that it was the last one of its piece.
+    /// A new block: write it. `cancel` lists requests over other connections that are no longer
+    /// needed; `complete` means that the block was the last one of its piece.
     New {
         cancel: Vec<(ConnId, Request)>,
         complete: bool,
     },
-    /// Received before, or not wanted any more: drop it.
+    /// The block was received before or is no longer wanted: drop it.
     Duplicate,
-    /// It was never asked for over this connection.
+    /// The block was never requested over this connection.
     Unrequested,
 }
 
 impl Picker {
-    /// For a torrent of which the pieces `verified` are on disk; `seed` is for the random choices.
+    /// For a torrent whose pieces `verified` are on disk; `seed` is for the random choices.
     pub fn new(pieces: Pieces, verified: Bitfield, seed: u64) -> Self {
         let count = pieces.count();
         let untouched = (0..count)
@@ -73,28 +73,28 @@ impl Picker {
         }
     }
 
-    /// Which pieces are verified.
+    /// The verified pieces.
     pub fn verified(&self) -> &Bitfield {
         &self.verified
     }
 
-    /// Blocks neither received nor asked for.
+    /// Number of blocks neither received nor requested.
     pub fn free_blocks(&self) -> u64 {
         self.begun.free() + self.untouched
     }
 
-    /// Blocks asked for, each counted once.
+    /// Number of blocks requested, each counted once.
     pub fn asked_blocks(&self) -> u64 {
         self.begun.asked()
     }
 
-    /// Adds a connection to a peer that is not known to have any piece yet.
+    /// Adds a connection to a peer without any known piece.
     pub fn add_conn(&mut self, conn: ConnId, group: GroupId) {
         let known = Conn::new(group, self.pieces.count());
         self.conns.insert(conn, known);
     }
 
-    /// Removes a connection; what was asked for over it is free again.
+    /// Removes a connection; the blocks requested over it are free again.
     pub fn remove_conn(&mut self, conn: ConnId) {
         self.release(conn);
         let Some(gone) = self.conns.remove(&conn) else {
@@ -106,9 +106,9 @@ impl Picker {
         }
     }
 
-    /// The peer has exactly these pieces, whatever was known before: libtorrent, Transmission and
-    /// aria2 understand a bitfield so, the first one and later ones. Returns how many pieces it had
-    /// and has no longer; [`Picker::release_missing`] gives back what was asked for of those.
+    /// Replaces the set of pieces that the peer has: libtorrent, Transmission and aria2 understand
+    /// every bitfield so, not only the first one. Returns how many pieces the peer no longer has;
+    /// [`Picker::release_missing`] frees the requests for those.
     pub fn set_has(&mut self, conn: ConnId, has: Bitfield) -> u32 {
         let Some(known) = self.conns.get_mut(&conn) else {
             return 0;
@@ -140,7 +140,7 @@ impl Picker {
         lost
     }
 
-    /// The peer has one more piece.
+    /// Adds a piece that the peer has.
     pub fn add_has(&mut self, conn: ConnId, piece: u32) {
         let Some(known) = self.conns.get_mut(&conn) else {
             return;
@@ -171,12 +171,12 @@ impl Picker {
         self.conns.get(&conn).is_some_and(|c| c.wanted > 0)
     }
 
-    /// How many blocks are asked for over `conn`.
+    /// Number of blocks requested over `conn`.
     pub fn asked(&self, conn: ConnId) -> usize {
         self.conns.get(&conn).map_or(0, |c| c.asked.len())
     }
 
-    /// Chooses up to `most` blocks to ask for over `conn`, and counts them as asked for.
+    /// Chooses up to `most` blocks to request over `conn`, and counts them as requested.
     pub fn pick(&mut self, conn: ConnId, most: usize) -> Vec<Request> {
         let mut picked = Vec::new();
         let Some(known) = self.conns.get_mut(&conn) else {
@@ -211,9 +211,10 @@ impl Picker {
         picked
     }
 
-    /// Chooses a block asked for over another connection and counts it as asked for over `conn`
-    /// too: of each other connection the last one in its queue, and of these the one with the
-    /// greatest `gain(connection, place in its queue)`; none for which that is `None`.
+    /// Chooses a block requested over another connection and counts it as requested over `conn`
+    /// too. The candidate of each other connection is the last suitable block in its queue; the
+    /// one with the greatest `gain(connection, place in its queue)` is chosen. A candidate whose
+    /// gain is `None` is not.
     pub fn duplicate(
         &mut self,
         conn: ConnId,
@@ -236,7 +237,7 @@ impl Picker {
         Some(request(self.pieces, chosen))
     }
 
-    /// A block arrived over `conn`.
+    /// Takes note of a block that arrived over `conn`.
     pub fn receive(&mut self, conn: ConnId, arrived: Request, now: Instant) -> Arrival {
         let block = (arrived.piece, arrived.begin / BLOCK);
         let Some(known) = self.conns.get_mut(&conn) else {
@@ -245,7 +246,7 @@ impl Picker {
         if arrived.piece >= self.pieces.count() || request(self.pieces, block) != arrived {
             return Arrival::Unrequested;
         }
-        // Peers answer in order, so it is nearly always the first.
+        // Peers answer in order, so it is nearly always the first one.
         let late = match known.asked.iter().position(|asked| asked.block == block) {
             Some(at) => {
                 known.pass(at, now);
@@ -263,7 +264,7 @@ impl Picker {
         Arrival::New { cancel, complete }
     }
 
-    /// No connection but `conn` need send `block` any more.
+    /// Cancels the requests for `block` over every connection except `conn`.
     fn call_off(
         &mut self,
         conn: ConnId,
@@ -286,19 +287,19 @@ impl Picker {
         cancel
     }
 
-    /// Expects nothing more of what was asked for over `conn`: it is free for others. What arrives
-    /// all the same is still taken. Returns what was asked for.
+    /// Frees the blocks requested over `conn` for other connections. Blocks that arrive all the
+    /// same are still accepted. Returns the requests.
     pub fn release(&mut self, conn: ConnId) -> Vec<Request> {
         self.release_where(conn, |_, _| true)
     }
 
-    /// The same for what was asked for of pieces that the peer has no longer.
+    /// Frees the requests over `conn` for pieces that the peer no longer has, and returns them.
     pub fn release_missing(&mut self, conn: ConnId) -> Vec<Request> {
         self.release_where(conn, |has, asked| !has.has(asked.block.0))
     }
 
-    /// The same for blocks that were overtaken at `before` or earlier by blocks asked for after
-    /// them: the peer has dropped them.
+    /// Frees and returns the requests over `conn` that were overtaken at `before` or earlier by
+    /// blocks requested later: the peer has dropped them.
     pub fn release_passed(&mut self, conn: ConnId, before: Instant) -> Vec<Request> {
         let overdue = |asked: &Asked| asked.passed.is_some_and(|passed| passed <= before);
         let first = self.conns.get(&conn).and_then(|c| c.asked.front());
@@ -308,7 +309,7 @@ impl Picker {
         self.release_where(conn, |_, asked| overdue(asked))
     }
 
-    /// A block that was asked for over `conn` once, never came, and is free now.
+    /// A block that was once requested over `conn`, never arrived, and is free now.
     pub fn unanswered(&self, conn: ConnId) -> Option<Request> {
         let known = self.conns.get(&conn)?;
         let mut late = known.late.keys();
@@ -316,7 +317,7 @@ impl Picker {
         Some(request(self.pieces, *block))
     }
 
-    /// The same for what `which` (given what the peer has) is true of.
+    /// Frees and returns the requests for which `which` (given the pieces of the peer) is true.
     fn release_where(
         &mut self,
         conn: ConnId,
@@ -326,7 +327,7 @@ impl Picker {
             return Vec::new();
         };
         let given_back = known.take_asked(which);
-        // The last one given back is the first one taken again: keep the order they were asked in.
+        // The block freed last is taken first: keep the order in which they were requested.
         for block in given_back.iter().rev() {
             known.remember_late(*block);
             self.begun.give_back(conn, *block);
@@ -338,7 +339,7 @@ impl Picker {
             .collect()
     }
 
-    /// The hash of a piece is right.
+    /// Marks a piece as verified.
     pub fn verify(&mut self, piece: u32) {
         self.begun.remove(piece);
         if self.verified.set(piece) {
@@ -347,8 +348,8 @@ impl Picker {
         }
     }
 
-    /// The hash of a piece is wrong: it is fetched again, from one peer. Returns the peer that sent
-    /// each block.
+    /// The hash of a piece is wrong: it is fetched again, from one peer. Returns the sender of each
+    /// block.
     pub fn fail(&mut self, piece: u32) -> Vec<GroupId> {
         let senders = self.begun.senders(piece);
         self.begun.restart(piece);

@@ -1,7 +1,7 @@
-//! How many blocks to keep asked for on a connection: rate × delay, never a fixed number.
+//! How many blocks to keep requested on a connection: rate × delay, never a fixed number.
 //!
-//! Pure: the caller passes the time. A connection must never wait for the next request, so what is
-//! asked for covers more than a round trip. Near the end, blocks asked for on a slow path would
+//! Pure: the caller passes the time. A connection must never wait for the next request, so the
+//! requests cover more than a round trip. Near the end, blocks requested over a slow path would
 //! delay the whole, so no connection has more than it can deliver by the time the others are done.
 
 use std::collections::VecDeque;
@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 
 use crate::wire::BLOCK;
 
-/// Time that is covered beyond the round trip: pauses of the peer's disk and scheduler, and the
-/// interval at which requests are topped up.
+/// Time covered beyond the round trip: pauses of the peer's disk and scheduler, and the interval at
+/// which requests are topped up.
 pub(crate) const SLACK: Duration = Duration::from_millis(200);
 
 /// The same for IP peers: other programs may answer in bursts, Transmission every half second. With
-/// less than two bursts asked for, a rate that is low once would stay low.
+/// fewer than two bursts requested, a rate that is low once would stay low.
 pub(crate) const IP_SLACK: Duration = Duration::from_millis(1500);
 
-/// Blocks asked for before anything has arrived: 1 MiB, what slow start sends in its first seven
+/// Blocks requested before anything has arrived: 1 MiB, what slow start sends in its first seven
 /// round trips.
 const INITIAL_DEPTH: usize = 64;
 
-/// Fewest blocks asked for on a connection that delivers: one arriving, one behind it.
+/// Fewest blocks requested on a connection that delivers: one arriving, one behind it.
 const MIN_DEPTH: usize = 2;
 
-/// Rates are measured over this window, in bins: a path that falls silent has no rate half a second
+/// Rates are measured over this window, in bins: a path that stalls has no rate half a second
 /// later.
 const WINDOW: Duration = Duration::from_millis(500);
 const BIN: Duration = Duration::from_millis(25);
@@ -45,7 +45,7 @@ impl Meter {
         }
     }
 
-    /// `bytes` arrived at `now`.
+    /// Counts `bytes` that arrived at `now`.
     pub fn add(&mut self, now: Instant, bytes: u64) {
         match self.bins.back_mut() {
             Some((start, sum)) if now.saturating_duration_since(*start) < BIN => *sum += bytes,
@@ -58,13 +58,13 @@ impl Meter {
         }
     }
 
-    /// Starts again: rates before a pause say nothing about those after it.
+    /// Starts again: rates before a pause do not predict those after it.
     pub fn restart(&mut self, now: Instant) {
         self.bins.clear();
         self.since = now;
     }
 
-    /// The average, in bytes per second.
+    /// The average over the window, in bytes per second.
     pub fn rate(&self, now: Instant) -> f64 {
         self.over(now, WINDOW)
     }
@@ -86,35 +86,35 @@ impl Meter {
     }
 }
 
-/// What one connection delivers, and is asked for.
+/// The rate of one connection, and the number of blocks requested over it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Subflow {
     /// Bytes per second; `None` while nothing has arrived yet.
     pub rate: Option<f64>,
     /// Round-trip time.
     pub rtt: Duration,
-    /// Blocks asked for.
+    /// Number of blocks requested.
     pub asked: usize,
 }
 
 impl Subflow {
-    /// In how many seconds the block at `place` in its queue arrives.
+    /// Seconds until the block at `place` in its queue arrives.
     pub fn arrival(&self, place: usize, assumed_rate: f64) -> f64 {
         let rate = self.rate.unwrap_or(assumed_rate).max(1.0);
         ((place + 1) as f64 * f64::from(BLOCK) / rate).max(self.rtt.as_secs_f64() / 2.0)
     }
 
-    /// In how many seconds a block asked for now arrives.
+    /// Seconds until a block requested now arrives.
     fn next_arrival(&self, assumed_rate: f64) -> f64 {
         self.arrival(self.asked, assumed_rate)
             .max(self.rtt.as_secs_f64())
     }
 }
 
-/// Blocks to keep asked for on a connection that delivers `peak` bytes per second, if nothing else
+/// Blocks to keep requested on a connection that delivers `peak` bytes per second, if nothing else
 /// limits it; `slack` is [`SLACK`] or [`IP_SLACK`], `limit` the blocks that the peer queues.
 ///
-/// Twice the round trip, so that a rate can double per round trip (slow start).
+/// The time covered is twice the round trip, so that a rate can double per round trip (slow start).
 pub(crate) fn depth(peak: Option<f64>, rtt: Duration, slack: Duration, limit: usize) -> usize {
     let Some(peak) = peak else {
         return INITIAL_DEPTH.min(limit);
@@ -124,10 +124,10 @@ pub(crate) fn depth(peak: Option<f64>, rtt: Duration, slack: Duration, limit: us
     blocks.max(MIN_DEPTH).min(limit.max(1))
 }
 
-/// Shares out the blocks that are left among all connections that deliver.
+/// Shares out the remaining blocks among all connections that deliver.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Bytes per second assumed of a connection without a measured rate; infinite if none has one.
+    /// Bytes per second assumed for connections without a measured rate; infinite if none has one.
     assumed_rate: f64,
     /// Seconds until everything has arrived if all connections deliver to the end.
     finish: f64,
@@ -135,7 +135,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For these connections, with `blocks_left` blocks not received yet, asked for or not.
+    /// A plan for `blocks_left` blocks that are not received yet, requested or not.
     pub fn new(subflows: &[Subflow], blocks_left: u64) -> Self {
         let rates = || subflows.iter().filter_map(|subflow| subflow.rate);
         let measured = rates().count();
@@ -147,8 +147,8 @@ impl Plan {
         };
         let total = sum + assumed_rate.min(f64::MAX) * unmeasured as f64;
         let together = blocks_left as f64 * f64::from(BLOCK) / total.max(1.0);
-        // The connection that delivers one more block soonest may always ask for it: so the rest
-        // always gets done.
+        // The connection that delivers one more block soonest may always request it, so that the
+        // rest always gets done.
         let arrivals = subflows.iter().map(|it| it.next_arrival(assumed_rate));
         let soonest = arrivals.fold(f64::INFINITY, f64::min);
         Self {
@@ -158,12 +158,12 @@ impl Plan {
         }
     }
 
-    /// How many of the `free` blocks a connection may ask for, up to `depth` in all.
+    /// How many of the `free` blocks may be requested over a connection, up to `depth` in all.
     pub fn share(&self, subflow: &Subflow, depth: usize, free: u64) -> usize {
         let room = depth.saturating_sub(subflow.asked);
         match subflow.rate {
-            // Without rates, equal parts: or else all of a small torrent would be asked for over
-            // the first connection.
+            // Without rates, equal parts: otherwise the first connection would get all of a small
+            // torrent.
             None => {
                 let part = free.div_ceil(self.unmeasured.max(1) as u64);
                 room.min(usize::try_from(part).unwrap_or(usize::MAX))
@@ -178,7 +178,7 @@ impl Plan {
         }
     }
 
-    /// Seconds gained by asking for a block at `place` in the queue of `holder` over `subflow` too;
+    /// Seconds gained by requesting a block at `place` in the queue of `holder` over `subflow` too;
     /// `None` unless it arrives clearly sooner.
     pub fn gain(&self, subflow: &Subflow, holder: &Subflow, place: usize) -> Option<f64> {
         let here = subflow.next_arrival(self.assumed_rate);
@@ -245,8 +245,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limited_by_our_asking_grows_at_least_twofold_per_round_trip() {
-        // All that is asked for arrives within one round trip, and no more.
+    fn a_rate_limited_by_requests_at_least_doubles_per_round_trip() {
+        // Exactly the requested blocks arrive within one round trip.
         for rtt in [1, 20, 200, 800].map(|ms| ms * MS) {
             let asked = 100;
             let seen = f64::from(BLOCK) * f64::from(asked) / rtt.as_secs_f64();
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_rate_limited_by_bursts_of_half_a_second_grows() {
-        // All that is asked for comes in one burst.
+        // All requested blocks arrive in one burst.
         let asked = 2;
         let seen = f64::from(BLOCK) * f64::from(asked) / 0.5;
         assert!(depth(Some(seen), MS, IP_SLACK, usize::MAX) >= 2 * asked as usize);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_too_long_for_what_is_left_gets_nothing() {
+    fn a_path_too_long_for_the_remaining_blocks_gets_nothing() {
         let (far, near) = (subflow(10.0, 900 * MS, 0), subflow(20.0, 10 * MS, 0));
         let plan = Plan::new(&[far, near], 5);
         assert_eq!(plan.share(&far, 100, 5), 0);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_torrent_is_parted_before_rates_are_known() {
+    fn a_small_torrent_is_divided_before_rates_are_known() {
         let new = Subflow {
             rate: None,
             rtt: 10 * MS,
@@ -300,7 +300,7 @@ mod tests {
         let plan = Plan::new(&[slow, fast], 10);
         assert!(plan.gain(&fast, &slow, 9).is_some());
         assert!(plan.gain(&slow, &fast, 0).is_none());
-        // About to arrive anyway.
+        // The block is about to arrive anyway.
         let medium = subflow(10.0, 20 * MS, 1);
         assert!(plan.gain(&fast, &medium, 0).is_none());
         let silent = Subflow {
@@ -321,10 +321,10 @@ mod tests {
     }
 
     proptest! {
-        /// The end comes: while something is left and nothing is asked for, some connection may
-        /// ask.
+        /// A download always ends: while blocks are left and none is requested, some connection may
+        /// request one.
         #[test]
-        fn some_connection_may_always_ask(
+        fn some_connection_may_always_request(
             mut subflows in proptest::collection::vec(any_subflow(), 1..6),
             left in 1u64..1000,
         ) {

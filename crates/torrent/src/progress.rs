@@ -1,4 +1,4 @@
-//! What a download or a seeder reports, about ten times a second.
+//! Reports of a download or a seeder, about ten times a second.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -41,17 +41,17 @@ pub struct Progress {
     pub total_bytes: u64,
     /// Bytes that were verified on disk at the start and so not fetched.
     pub resumed_bytes: u64,
-    /// Bytes of blocks received since the start, duplicates and bad pieces included.
+    /// Bytes of blocks received since the start, including duplicates and bad pieces.
     pub fetched_bytes: u64,
     /// Bytes of blocks dropped: duplicates of the endgame, and pieces with a wrong hash.
     pub wasted_bytes: u64,
-    /// All paths together, in bits of blocks per second, averaged over about a second.
+    /// Rate over all paths, in bit/s of block data, averaged over about a second.
     pub rate: u64,
-    /// Since the start; from the last verified piece on, until then.
+    /// Time since the start, up to the last verified piece.
     pub elapsed: Duration,
-    /// Since [`Phase::Seeding`] began; `None` before.
+    /// Time since [`Phase::Seeding`] began; `None` before.
     pub seeding: Option<Duration>,
-    /// What peers fetch from here, in all phases.
+    /// Blocks sent to peers, in all phases.
     pub uploads: SeedProgress,
     /// Every path offered to a peer, taken or left, and every path in use. Grouped by peer in the
     /// order given to [`crate::Download::start`]; of each peer, those taken before those left.
@@ -76,13 +76,13 @@ pub struct PathProgress {
     pub state: PathState,
     /// Bytes of blocks received over it, over all its connections.
     pub bytes: u64,
-    /// Bits of blocks per second, averaged over about a second.
+    /// Rate in bit/s of block data, averaged over about a second.
     pub rate: u64,
     /// Smoothed round-trip time as QUIC or TCP measures it; `None` while not connected.
     pub rtt: Option<Duration>,
-    /// Why the path was taken or left, from the uploader if it chose; `None` for a path that cannot
-    /// be dialed (`last_error` says why) or is no longer offered, and for a connection that the
-    /// peer opened without a reason.
+    /// Why the path was taken or left, as the uploader says if it chose; `None` for a path that
+    /// cannot be dialed (`last_error` says why) or is no longer offered, and for a connection that
+    /// the peer opened without a reason.
     pub decision: Option<Decision>,
     /// Why the last connection or attempt over it ended, if one did.
     pub last_error: Option<String>,
@@ -96,13 +96,13 @@ pub enum PathState {
     Left,
     /// Being dialed.
     Dialing,
-    /// Connected, but no block is asked for: the peer chokes this side or has no piece that is
-    /// missing, or the path waits (as its decision says) or has carried its share for now.
+    /// Connected, but no block is requested: the peer chokes this side or has no piece missing here,
+    /// or the path waits (as its decision says) or has carried its share for now.
     Idle,
-    /// Connected and asked for blocks.
+    /// Connected, with blocks requested.
     Active,
-    /// Connected, but blocks asked for have not come for a long time; they are asked for over other
-    /// paths.
+    /// Connected, but requested blocks have not arrived for a long time; they are requested over
+    /// other paths.
     Stalled,
     /// Taken, but not connected; dialed again after a backoff.
     Waiting,
@@ -121,7 +121,7 @@ impl fmt::Display for PathState {
     }
 }
 
-/// What a finished download did.
+/// The result of a finished download.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -131,16 +131,16 @@ pub struct Summary {
     pub resumed_bytes: u64,
     /// Bytes of blocks dropped: duplicates of the endgame, and pieces with a wrong hash.
     pub wasted_bytes: u64,
-    /// From the end of checking what was on disk to the last verified piece: path lookup, dialing
-    /// and handshakes included.
+    /// Time from the end of checking the disk to the last verified piece, including path lookup,
+    /// dialing and handshakes.
     pub download_time: Duration,
-    /// How long checking what was on disk took.
+    /// Time that checking the disk took.
     pub check_time: Duration,
     /// Every path that carried blocks.
     pub paths: Vec<PathSummary>,
-    /// Bytes sent to others in blocks.
+    /// Bytes of blocks sent to peers.
     pub uploaded_bytes: u64,
-    /// How seeding afterwards ended; `None` before, and without seeding.
+    /// How seeding afterwards ended; `None` before its end, and without seeding.
     pub seeded: Option<Seeded>,
 }
 
@@ -155,8 +155,8 @@ pub struct PathSummary {
     /// ASes on the path, both ends included; 0 on connections opened by the peer if neither the
     /// daemon nor the peer has reported them.
     pub hops: usize,
-    /// The interfaces from the peer to here, as the peer reported them, unchecked; empty if it did
-    /// not.
+    /// The interfaces from the peer to here, as the peer reported them, not verified; empty if it
+    /// reported none.
     pub interfaces: Vec<Interface>,
     /// Bytes of blocks received over it.
     pub bytes: u64,
@@ -168,13 +168,13 @@ pub struct PathSummary {
 pub struct SeedProgress {
     /// Bytes of blocks sent since the start, to all peers.
     pub uploaded_bytes: u64,
-    /// All peers together, in bits of blocks per second, averaged over about a second.
+    /// Rate to all peers, in bit/s of block data, averaged over about a second.
     pub rate: u64,
     /// The path-level peers connected now.
     pub peers: Vec<SeedPeer>,
     /// Known but unused paths to peers that leave the choice to this side.
     pub left: Vec<LeftPath>,
-    /// Files that changed since they were verified, or are right again: each as last found.
+    /// Files that changed since they were verified, or are right again, in their latest state.
     pub changed: Vec<ChangedFile>,
     /// Connections since the start.
     pub connections: u64,
@@ -186,11 +186,11 @@ pub struct SeedProgress {
 pub struct ChangedFile {
     /// Its path.
     pub path: PathBuf,
-    /// Pieces in it that are not offered any more.
+    /// Number of its pieces that are no longer offered.
     pub lost: u32,
-    /// Pieces in it.
+    /// Number of its pieces.
     pub pieces: u32,
-    /// What is wrong with it, apart from its content: it has another length, or cannot be read.
+    /// A fault other than its content: it has another length, or cannot be read.
     pub error: Option<String>,
 }
 
@@ -242,12 +242,12 @@ pub struct SeedPeer {
     pub peer: PeerAddr,
     /// The path, as seen from here.
     pub fingerprint: Fingerprint,
-    /// The key of its certificate, which all path-level peers of one peer share; of an IP peer, a
+    /// The key of its certificate, which all path-level peers of one peer share; for an IP peer, a
     /// hash of its address.
     pub key: [u8; 32],
-    /// Bytes sent to it in blocks.
+    /// Bytes of blocks sent to it.
     pub bytes: u64,
-    /// Bits of blocks per second, averaged over about a second.
+    /// Rate in bit/s of block data, averaged over about a second.
     pub rate: u64,
     /// Smoothed round-trip time.
     pub rtt: Option<Duration>,

@@ -30,9 +30,9 @@ pub struct Seed {
 
 impl Seed {
     /// Verifies `content` against the torrent, calling `checked` with the bytes hashed so far and
-    /// in all. Then serves every peer that connects to `network`, and connects back to those that
+    /// in all. Then serves every peer that connects to `network`, and connects back to peers that
     /// let it choose paths. `content` is the file, or the folder of a torrent of several files,
-    /// under any name; or the folder that has it in it under the torrent's name.
+    /// under any name; or a folder that contains it under the torrent's name.
     ///
     /// # Errors
     /// If the content does not exist or does not match the torrent.
@@ -92,15 +92,15 @@ impl Seed {
         })
     }
 
-    /// Its state, about ten times a second.
+    /// The progress, updated about ten times a second.
     pub fn progress(&self) -> watch::Receiver<SeedProgress> {
         self.progress.clone()
     }
 
-    /// Closes all connections and ends; the endpoint stays open.
+    /// Closes all connections and ends the seeder; the endpoint stays open.
     ///
     /// # Errors
-    /// Why it had ended before.
+    /// The reason if it had ended before.
     pub async fn stop(self) -> Result<(), SeedError> {
         self.stop.token().cancel();
         self.wait().await
@@ -109,14 +109,14 @@ impl Seed {
     /// Waits until the endpoint closes.
     ///
     /// # Errors
-    /// Why it ended.
+    /// The reason why it ended.
     pub async fn wait(mut self) -> Result<(), SeedError> {
         let result = (&mut self.task).await;
         result.unwrap_or_else(|error| Err(SeedError::Internal(error.to_string())))
     }
 }
 
-/// Opens the content and hashes all of it; returns the states of the files before that.
+/// Opens the content and hashes all of it; returns the states of the files before hashing.
 fn verify(
     metainfo: &Metainfo,
     content: &Path,
@@ -150,8 +150,8 @@ fn verify(
     Ok((files, stamps))
 }
 
-/// The path of the content: `path`, or what in it has the torrent's name if `path` is a download
-/// folder.
+/// The path of the content: `path`, or the entry with the torrent's name in it if `path` is a
+/// download folder.
 fn locate(metainfo: &Metainfo, path: &Path) -> PathBuf {
     let inside = path.join(&metainfo.name);
     let is_it = |path: &Path| path.is_dir() == metainfo.multi_file;

@@ -25,7 +25,7 @@ use crate::transport::{Connection, Stream};
 /// closed (tcp(7), `TCP_USER_TIMEOUT`): the system itself would wait much longer.
 const USER_TIMEOUT: u32 = 60_000;
 
-/// Silence after which the system probes whether the peer is still there.
+/// Silence after which the system probes whether the peer still answers.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
 /// Backoff after an error that is likely to occur again at once, such as too many open files.
@@ -38,7 +38,7 @@ pub struct Listener {
     local: SocketAddr,
 }
 
-/// Why no listener could be made.
+/// Why a listener cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("cannot listen for IP peers at {addr}: {why}")]
 pub struct ListenError {
@@ -47,10 +47,10 @@ pub struct ListenError {
 }
 
 impl Listener {
-    /// Listens at `addr`; port 0 is any that is free.
+    /// Listens at `addr`; port 0 means any free port.
     ///
     /// # Errors
-    /// If the address is in use, not of this host, or not allowed.
+    /// If the address is in use, does not belong to this host, or is not permitted.
     pub async fn bind(addr: SocketAddr) -> Result<Self, ListenError> {
         let bound = TcpListener::bind(addr).await;
         let bound = bound.and_then(|tcp| tcp.local_addr().map(|local| Self { tcp, local }));
@@ -67,12 +67,12 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
+    /// The address it listens at.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
 
-    /// The next peer that connects.
+    /// Accepts the next connection of a peer.
     pub(crate) async fn accept(&self) -> TcpConnection {
         loop {
             match self.tcp.accept().await {
@@ -94,7 +94,7 @@ pub(crate) struct TcpConnection {
 }
 
 impl TcpConnection {
-    /// Connects to a peer; the reason if that fails.
+    /// Connects to a peer. The error is the reason for a failure.
     pub async fn dial(peer: SocketAddr) -> Result<Self, String> {
         let stream = TcpStream::connect(peer).await.map_err(|e| why(&e))?;
         Ok(Self::new(stream, peer))
@@ -135,20 +135,20 @@ impl Connection for TcpConnection {
         Fingerprint::local(IsdAsn(0))
     }
 
-    /// A hash of the address, as an IP peer has no certificate. The text that is hashed cannot be
-    /// that of a certificate.
+    /// A hash of the address, as an IP peer has no certificate. The hashed text cannot be that of a
+    /// certificate.
     fn key(&self) -> [u8; 32] {
         Sha256::digest(format!("hawser IP peer {}", self.peer)).into()
     }
 
     fn rtt(&self) -> Duration {
-        // None once the connection is closed.
+        // `None` once the connection is closed.
         tcp_rtt(&*self.stream).unwrap_or_default()
     }
 
     fn close(&self, _code: CloseCode, text: &str) {
         if self.closed.set(Closed::plain(text)).is_ok() {
-            // It fails if the peer has closed it before.
+            // Fails if the peer has closed it before.
             let _ = shutdown(&*self.stream, Shutdown::Both);
         }
     }
@@ -158,8 +158,7 @@ impl Connection for TcpConnection {
     }
 }
 
-/// One direction of a stream, for the one task that waits for it. Another task can close it
-/// meanwhile.
+/// One direction of a stream, used by one task. Another task can close it meanwhile.
 struct Half(Arc<TcpStream>);
 
 impl AsyncRead for Half {

@@ -1,4 +1,4 @@
-//! What the engine needs of a network, so that it runs over QUIC and TCP, and over pipes in tests.
+//! The network as the engine needs it, so that it runs over QUIC and TCP, and over pipes in tests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,9 +16,9 @@ use crate::close::{CloseCode, Closed};
 /// The paths to a peer that are not known to be down, as they change.
 pub(crate) type Offers<P> = watch::Receiver<Arc<Vec<P>>>;
 
-/// How peers are reached.
+/// A network over which peers are reached.
 pub(crate) trait Transport: Clone + Send + Sync + 'static {
-    /// A path with what is needed to send over it.
+    /// A path with everything needed to send over it.
     type Path: AsRef<hawser_path::Path> + Clone + Send + Sync + 'static;
 
     /// The paths to a peer, as they change. Empty until they are known.
@@ -27,19 +27,19 @@ pub(crate) trait Transport: Clone + Send + Sync + 'static {
     /// Looks up paths to a peer.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason if there are none.
     fn lookup(&self, peer: PeerAddr) -> impl Future<Output = Result<(), String>> + Send;
 
     /// Checks that a path to a peer can be dialed at all.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason if it cannot.
     fn fits(&self, peer: PeerAddr, path: &Self::Path) -> Result<(), String>;
 
     /// Connects to a peer over a path.
     ///
     /// # Errors
-    /// Why that failed.
+    /// The reason if that fails.
     fn dial(
         &self,
         peer: PeerAddr,
@@ -68,7 +68,7 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// once.
     ///
     /// # Errors
-    /// Why the connection has none.
+    /// The reason if the connection has no such stream.
     fn stream(&self) -> Pin<Box<dyn Future<Output = Result<Stream, String>> + Send + '_>>;
 
     /// The address of the peer.
@@ -77,7 +77,7 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// The path, as seen from here.
     fn fingerprint(&self) -> Fingerprint;
 
-    /// The key that all path-level peers of one peer share, and no other peer has.
+    /// The key that all path-level peers of one peer share and no other peer has.
     fn key(&self) -> [u8; 32];
 
     /// Smoothed round-trip time.
@@ -86,6 +86,6 @@ pub(crate) trait Connection: Send + Sync + 'static {
     /// Closes it at once. Over QUIC the peer receives `code` and `text`, over TCP nothing.
     fn close(&self, code: CloseCode, text: &str);
 
-    /// Why it is closed, if it is.
+    /// Why it was closed; `None` while it is open.
     fn close_reason(&self) -> Option<Closed>;
 }

@@ -1,9 +1,9 @@
-//! Real BitTorrent programs fetch from us and seed to us: aria2 and Transmission, where they are
-//! installed.
+//! Transfers with other BitTorrent programs, in both directions: aria2 and Transmission, where they
+//! are installed.
 //!
-//! Each test runs in a network namespace of its own: Transmission takes no peers on the loopback
-//! network, and ports are free there. `HAWSER_INTEROP_ROUNDS` says how often each transfer is
-//! repeated (1 unless said).
+//! Each test runs in a separate network namespace: Transmission accepts no peers on the loopback
+//! network, and ports are free there. `HAWSER_INTEROP_ROUNDS` is the number of times that each
+//! transfer is repeated (default 1).
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -15,7 +15,7 @@ use hawser_torrent::{Download, DownloadOptions, Listener, Network, Seed, SeedOpt
 
 use self::clients::{Client, Kind, PATIENCE, Shared, Tracker, inside, several_files, single_file};
 
-/// Where we listen, and other programs too, in the namespace.
+/// The address of all programs in the namespace.
 const HOST: &str = "10.77.0.1";
 
 #[test]
@@ -40,8 +40,8 @@ async fn of_transmission() {
     all(Kind::Transmission).await;
 }
 
-/// Both directions, a single file in small pieces and several files: all four at once, as
-/// Transmission mostly waits for its turns of ten seconds.
+/// Both directions, with a single file in small pieces and with several files. All four run at
+/// once, as Transmission mostly waits for its ten-second intervals.
 async fn all(kind: Kind) {
     let rounds = std::env::var("HAWSER_INTEROP_ROUNDS");
     let rounds: u32 = rounds.map_or(1, |text| text.parse().unwrap());
@@ -104,7 +104,7 @@ async fn fetch_from_us(kind: Kind, shared: Shared) {
 }
 
 async fn seed_to_us(kind: Kind, shared: Shared) {
-    // It asks a tracker, which announces this side to no peer.
+    // The program queries a tracker, which announces no peer.
     let no_peer = "10.77.0.1:1".parse().unwrap();
     let tracker = Tracker::start(HOST, no_peer).await;
     let torrent = shared.torrent_announced_at(tracker.addr);

@@ -64,7 +64,7 @@ async fn a_file_crosses_an_as() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_download_outlives_the_only_link() {
+async fn a_download_survives_an_outage_of_the_only_link() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     let content = Content::new(6_000_000, &CreateOptions::default());
@@ -91,7 +91,7 @@ async fn a_download_outlives_the_only_link() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_last_arrives_where_seeding_ends() {
+async fn the_last_blocks_arrive_when_seeding_ends() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let content = Content::new(3_000_000, &CreateOptions::default());
@@ -116,7 +116,7 @@ async fn what_was_sent_last_arrives_where_seeding_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_path_is_refused_at_once() {
+async fn a_download_without_a_path_fails_at_once() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
     net.withdraw();
@@ -128,7 +128,7 @@ async fn no_path_is_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seeder_of_another_torrent_is_final() {
+async fn a_seeder_of_another_torrent_is_dropped() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let [content, other] =

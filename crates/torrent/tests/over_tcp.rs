@@ -23,7 +23,7 @@ const PIECE: u32 = 65536;
 /// Bytes of a handshake.
 const HANDSHAKE: usize = 68;
 
-/// In pieces that are small beside it.
+/// Content in pieces that are small compared to `length`.
 fn content(length: usize) -> Content {
     let options = CreateOptions {
         piece_length: Some(PIECE),
@@ -33,7 +33,7 @@ fn content(length: usize) -> Content {
 }
 
 impl Content {
-    /// Seeds at `addr`; tells where.
+    /// Seeds at `addr`; returns the address with its port.
     async fn seed(&self, addr: &str) -> (Seed, PeerAddr) {
         let listener = Listener::bind(addr.parse().unwrap()).await.unwrap();
         let addr = listener.local_addr();
@@ -68,7 +68,7 @@ impl Content {
     }
 }
 
-/// A message as sent.
+/// An encoded message.
 fn message(id: u8, body: &[u8]) -> Vec<u8> {
     let mut out = (1 + body.len() as u32).to_be_bytes().to_vec();
     out.push(id);
@@ -94,7 +94,7 @@ async fn lie(mut stream: TcpStream, greeting: Vec<u8>) -> std::io::Result<()> {
     }
 }
 
-/// A peer that does as `conduct` says with each connection.
+/// A hostile peer that runs `conduct` on each connection.
 async fn rogue<F>(conduct: impl Fn(TcpStream) -> F + Send + 'static) -> PeerAddr
 where
     F: Future<Output = std::io::Result<()>> + Send + 'static,
@@ -104,7 +104,7 @@ where
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            // It is hung up on.
+            // Fails when the engine closes the connection.
             tokio::spawn(conduct(stream));
         }
     });
@@ -142,9 +142,9 @@ async fn two_seeders_share_the_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_download_goes_on_when_its_seeder_is_back() {
+async fn a_download_continues_when_its_seeder_is_back() {
     let content = content(3_000_000);
-    // It tells the truth about one piece, then leaves.
+    // The seeder sends one right piece, then leaves.
     let (greeting, file) = (content.greeting(), std::fs::read(content.file()).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -205,7 +205,7 @@ async fn garbage_and_lies_hold_nothing_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn liars_and_who_is_absent_are_named() {
+async fn liars_and_absent_peers_are_named() {
     let content = content(500_000);
     let greeting = content.greeting();
     let liar = rogue(move |stream| lie(stream, greeting.clone())).await;
@@ -227,7 +227,7 @@ async fn liars_and_who_is_absent_are_named() {
     );
 }
 
-/// A listener, and where IP peers of this host reach it.
+/// A listener, and the address at which IP peers on this host reach it.
 async fn listener(addr: &str) -> (Listener, PeerAddr) {
     let listener = Listener::bind(addr.parse().unwrap()).await.unwrap();
     let host = match listener.local_addr().ip().is_unspecified() {
@@ -239,8 +239,8 @@ async fn listener(addr: &str) -> (Listener, PeerAddr) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_last_arrives_where_seeding_ends() {
-    // IPv4 at a socket for both, too.
+async fn the_last_blocks_arrive_when_seeding_ends() {
+    // The last address is an IPv6 socket that also accepts IPv4.
     for host in ["127.0.0.1:0", "[::1]:0", "[::]:0"] {
         let content = content(3_000_000);
         let (listener, addr) = listener(host).await;
@@ -265,7 +265,7 @@ async fn what_was_sent_last_arrives_where_seeding_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_download_serves_those_that_connect_to_it() {
+async fn a_download_serves_peers_that_connect_to_it() {
     let content = content(3_000_000);
     let (seed, first) = content.seed("127.0.0.1:0").await;
     let (listener, second) = listener("127.0.0.1:0").await;
@@ -298,7 +298,7 @@ async fn a_peer_with_wrong_data_does_not_come_back_from_another_port() {
     let listener = Listener::bind("0.0.0.0:0".parse().unwrap()).await.unwrap();
     let port = listener.local_addr().port();
     let network = Network::ip().with_listener(listener);
-    // The one peer that is named does not listen until wrong data was sent.
+    // The only peer given does not listen until wrong data was sent.
     let later = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let there = later.local_addr().unwrap();
     drop(later);
@@ -311,7 +311,7 @@ async fn a_peer_with_wrong_data_does_not_come_back_from_another_port() {
             .unwrap()
             .is_err()
     );
-    // Turned away before it is asked for anything.
+    // The peer is refused before any block is requested from it.
     let mut again = connect().await.unwrap();
     again.write_all(&content.greeting()).await.unwrap();
     let mut said = Vec::new();
@@ -325,7 +325,7 @@ async fn a_peer_with_wrong_data_does_not_come_back_from_another_port() {
     content.check();
 }
 
-/// Answers every request but the first time that `forgotten` is asked for.
+/// Answers every request, except the first one for a block that begins at `forgotten`.
 async fn answer_all_but(
     mut stream: TcpStream,
     greeting: Vec<u8>,
@@ -358,8 +358,8 @@ async fn answer_all_but(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_forgets_a_block_is_asked_again_over_the_same_connection() {
-    // The only one, after which nothing comes, and one among others.
+async fn a_forgotten_block_is_requested_again_over_the_same_connection() {
+    // The only block, after which nothing else arrives, and one block among others.
     for (length, forgotten) in [(16384, 0), (5_000_000, 10 * PIECE)] {
         let content = content(length);
         let greeting = content.greeting();
@@ -367,7 +367,7 @@ async fn who_forgets_a_block_is_asked_again_over_the_same_connection() {
         let forgotten = Arc::new(Mutex::new(Some(forgotten)));
         let (busy, turned_away) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
         let (left, counted) = (forgotten.clone(), turned_away.clone());
-        // As Transmission it takes one connection from a host at a time.
+        // Like Transmission, it accepts one connection from a host at a time.
         let peer = rogue(move |stream| {
             let (greeting, file, left) = (greeting.clone(), file.clone(), left.clone());
             let is_busy = Arc::strong_count(&busy) > 1;
@@ -392,7 +392,7 @@ async fn who_forgets_a_block_is_asked_again_over_the_same_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_seeder_of_another_torrent_ends_the_download_by_name() {
+async fn a_seeder_of_another_torrent_is_named_in_the_error() {
     let [content, other] = [100_000, 100_001].map(content);
     let (_seed, addr) = other.seed("127.0.0.1:0").await;
     let error = finish(content.get(&[addr])).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Why a connection ended.
+//! The reasons for which a connection ended.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::wire::WireError;
 /// Longest wait for the handshake of a peer.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a connection ended, or came to nothing.
+/// Why a connection ended or could not be established.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub(crate) enum Gone {
@@ -22,30 +22,30 @@ pub(crate) enum Gone {
     /// The peer is this program itself.
     #[error("it is this program itself")]
     Ourselves,
-    /// The handshake of the peer did not come in time.
+    /// The handshake of the peer did not arrive in time.
     #[error("no BitTorrent handshake within {} s", HANDSHAKE_TIMEOUT.as_secs())]
     Silent,
     /// The connection ended.
     #[error("{0}")]
     Closed(Closed),
-    /// What a peer asked for could not be read from disk.
+    /// A block that the peer requested could not be read from disk.
     #[error("cannot read what it asked for: {0}")]
     Disk(String),
 }
 
 impl Gone {
-    /// The connection ended, for a reason that is not the peer's.
+    /// The connection ended for a reason that is not the peer's fault.
     pub fn closed(text: impl Into<String>) -> Self {
         Self::Closed(Closed::plain(text))
     }
 
-    /// Why `connection` was closed, if that is known; `otherwise` if not.
+    /// The reason why `connection` was closed, if known, else `otherwise`.
     pub(super) fn of(connection: &dyn Connection, otherwise: &str) -> Self {
         let closed = connection.close_reason();
         Self::Closed(closed.unwrap_or_else(|| Closed::plain(otherwise)))
     }
 
-    /// What the peer is sent when the connection is closed for this.
+    /// The code sent to the peer when the connection is closed for this reason.
     pub fn code(&self) -> CloseCode {
         match self {
             Self::Broke(_) => CloseCode::Banned,
@@ -54,7 +54,7 @@ impl Gone {
         }
     }
 
-    /// What that means for the path manager, where the peer was dialed and no session came of it.
+    /// What the reason means to the path manager, if the peer was dialed and there was no session.
     pub fn failure(&self) -> Failure {
         match self {
             Self::Closed(closed) if closed.code == CloseCode::PathRefused => Failure::Refused,
@@ -63,7 +63,7 @@ impl Gone {
         }
     }
 
-    /// Whether dialing the peer again is of no use: it serves another torrent, or is this program.
+    /// Whether dialing the peer again is useless: it serves another torrent, or is this program.
     pub fn is_final(&self) -> bool {
         use WireError::{NotBitTorrent, NotThisTorrent, WrongInfoHash};
         matches!(

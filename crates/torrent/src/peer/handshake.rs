@@ -27,18 +27,18 @@ pub(crate) struct Session {
 /// The side that opened a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// This one, so it sends its handshake first.
+    /// This side, which therefore sends its handshake first.
     Dialed,
     /// The peer.
     Accepted,
 }
 
 /// Exchanges handshakes. Our bitfield and interest go with ours, so that requests can follow the
-/// peer's answer at once. So does `introduction`, our extended handshake, when a SCION peer is
-/// dialed: it then knows a round trip earlier whether to unchoke us.
+/// peer's answer at once. When dialing a SCION peer, so does `introduction`, our extended
+/// handshake: the peer then knows a round trip earlier whether to unchoke us.
 ///
 /// # Errors
-/// Why they failed; the connection is closed then.
+/// The reason if they fail; the connection is closed then.
 pub(crate) async fn establish(
     connection: Arc<dyn Connection>,
     side: Side,
@@ -73,11 +73,11 @@ async fn handshakes(
         (Side::Dialed, PeerAddr::Scion(_))
     );
     if introduced {
-        // Every program that speaks this over SCION understands extended messages.
+        // Every program that speaks BitTorrent over SCION understands extended messages.
         encode(introduction, &mut greeting);
     }
-    // Not every program takes more than a handshake before it has answered: aria2 drops peers that
-    // send more.
+    // Some programs accept only a handshake before they have answered: aria2 drops peers that send
+    // more.
     let (first, rest) = match (side, connection.peer()) {
         (Side::Dialed, PeerAddr::Scion(_)) => (&greeting[..], &[][..]),
         (Side::Dialed, PeerAddr::Ip(_)) => greeting.split_at(HANDSHAKE_BYTES),
@@ -108,7 +108,7 @@ async fn handshakes(
     })
 }
 
-/// Answers a peer that asks for another torrent that it is not served here, and waits until the
+/// Answers a peer that requests another torrent that it is not served here, and waits until the
 /// peer ends the connection: closing it at once might discard the answer.
 async fn refuse(
     read: &mut (impl AsyncRead + Unpin),

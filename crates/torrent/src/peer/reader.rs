@@ -1,4 +1,4 @@
-//! From bytes to what the owner of the torrent acts on.
+//! Reading messages and judging them for the owner of the torrent.
 
 use std::sync::atomic::Ordering;
 
@@ -40,7 +40,7 @@ pub(super) async fn run<E: Send>(
         }
         traffic.received.fetch_add(read as u64, Ordering::Relaxed);
         let mut inputs = Vec::new();
-        // What came before a fault still counts.
+        // Messages before a fault still count.
         let fault = loop {
             let message = match decoder.next() {
                 Ok(None) => break None,
@@ -71,7 +71,7 @@ pub(super) async fn run<E: Send>(
     }
 }
 
-/// What the owner is to act on; `None` if the message changes nothing, or asks for a block.
+/// The input for the owner; `None` if the message changes nothing or concerns only requests.
 fn judge(message: Message, shared: &Shared, uploads: &Uploads) -> Result<Option<Input>, WireError> {
     let pieces = shared.pieces.count();
     let input = match message {

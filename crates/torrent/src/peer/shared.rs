@@ -1,4 +1,4 @@
-//! What all connections of a torrent share.
+//! State shared by all connections of a torrent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
@@ -10,25 +10,25 @@ use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
 use crate::wire::{Handshake, PeerId};
 
-/// What all connections of a torrent share.
+/// State shared by all connections of a torrent.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub files: Arc<Files>,
     pub pieces: Pieces,
-    /// What peers may ask for: all that is verified.
+    /// Pieces that peers may request: all that are verified.
     offered: RwLock<Bitfield>,
     /// Whether there are pieces to fetch.
     pub fetching: AtomicBool,
-    /// Watches the files, once they are only read.
+    /// Watches the files once they are only read.
     pub content: OnceLock<Arc<Watch<Metainfo>>>,
-    /// Bounds the blocks that wait for the disk, and the reads from it for peers.
+    /// Bounds the blocks that wait for the disk, and the reads from disk for peers.
     pub account: Account,
     /// The handshake that this side sends.
     pub ours: Handshake,
 }
 
 impl Shared {
-    /// Of a torrent of which `verified` is in `files`.
+    /// For a torrent whose pieces `verified` are in `files`.
     pub fn new(metainfo: &Metainfo, files: Arc<Files>, verified: Bitfield) -> Self {
         Self {
             files,
@@ -45,17 +45,17 @@ impl Shared {
         }
     }
 
-    /// What peers may ask for now.
+    /// The pieces that peers may request now.
     pub fn offered(&self) -> Bitfield {
         self.read().clone()
     }
 
-    /// Whether peers may ask for a piece now.
+    /// Whether peers may request a piece now.
     pub fn offers(&self, piece: u32) -> bool {
         self.read().has(piece)
     }
 
-    /// Whether peers may ask for a piece from now on.
+    /// Sets whether peers may request a piece.
     pub fn offer(&self, piece: u32, is_offered: bool) {
         let mut offered = self.offered.write().unwrap_or_else(PoisonError::into_inner);
         match is_offered {

@@ -1,5 +1,5 @@
-//! What a connection and the owner of the torrent pass to each other, and the blocks that a peer
-//! asked for and that are not sent yet.
+//! Data passed between a connection and the owner of the torrent, and the requests of a peer that
+//! are not answered yet.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -15,14 +15,14 @@ use crate::wire::{ExtendedHandshake, Multipath, Request, WireError};
 /// Most requests of one peer that may wait: at 16 KiB each, 10 Gbit/s over 100 ms.
 pub(crate) const QUEUE: usize = 8192;
 
-/// What the task of a connection shares with the owner of the torrent.
+/// State that the task of a connection shares with the owner of the torrent.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     /// Bytes read from the stream.
     pub received: AtomicU64,
     /// Bytes of blocks written to it.
     pub uploaded: AtomicU64,
-    /// What the peer requested.
+    /// Requests of the peer.
     pub uploads: Uploads,
 }
 
@@ -38,24 +38,24 @@ pub(crate) enum Input {
     Multipath(Multipath),
 }
 
-/// What one read from the stream brought.
+/// The messages from one read of the stream.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     pub inputs: Vec<Input>,
-    /// Held until the blocks among them are on disk.
+    /// Held until the blocks among them are on disk; `None` without blocks.
     pub room: Option<Reservation>,
 }
 
-/// What the owner sends to a peer, apart from blocks.
+/// Output of the owner to a peer, except blocks.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
     /// Encoded messages.
     Messages(Vec<u8>),
-    /// The end of the stream, after everything given before it.
+    /// The end of the stream, after all earlier output.
     End,
 }
 
-/// A peer's requests in the order they came. It is choked at first: requests are dropped then.
+/// Requests of a peer, in the order received. It is choked at first; requests are then dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     /// `None` while choked.
@@ -64,20 +64,20 @@ pub(crate) struct Uploads {
 }
 
 impl Uploads {
-    /// Takes requests from now on.
+    /// Accepts requests.
     pub fn unchoke(&self) {
         self.lock().get_or_insert_default();
     }
 
-    /// Drops all requests, those that wait and those still to come (BEP 3).
+    /// Drops all requests, waiting and future ones (BEP 3).
     pub fn choke(&self) {
         *self.lock() = None;
     }
 
-    /// Queues one more request, and ends the wait of [`Uploads::more`].
+    /// Queues a request and ends the wait of [`Uploads::more`].
     ///
     /// # Errors
-    /// If too many wait already.
+    /// If [`QUEUE`] requests wait already.
     pub fn push(&self, request: Request) -> Result<(), WireError> {
         let mut queue = self.lock();
         let Some(queue) = queue.as_mut() else {
@@ -91,7 +91,7 @@ impl Uploads {
         Ok(())
     }
 
-    /// Drops a request, if it was not taken yet.
+    /// Drops a request that is still waiting.
     pub fn cancel(&self, request: Request) {
         let mut queue = self.lock();
         let Some(queue) = queue.as_mut() else {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_while_choked_is_dropped() {
+    fn requests_while_choked_are_dropped() {
         let uploads = Uploads::default();
         uploads.push(request(0)).unwrap();
         uploads.unchoke();

@@ -1,4 +1,4 @@
-//! Messages and blocks out to a peer.
+//! Writing messages and blocks to a peer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::metainfo::Metainfo;
 use crate::pieces::Pieces;
 use crate::wire::{Message, PIECE_HEADER, Request, encode, encode_piece_header};
 
-/// Bytes of blocks read from disk in one go, and written in one go so that QUIC can fill large
-/// sends. Two such buffers are held: one being written, the next being read.
+/// Bytes of blocks read from disk at once, and written at once so that QUIC can fill large sends.
+/// Two such buffers are held: one being written, the next being read.
 const BATCH: u32 = 256 << 10;
 
 /// Silence after which a keep-alive is sent: peers may close a connection that is silent for two
@@ -33,9 +33,9 @@ struct Batch {
 
 type Reading = JoinHandle<Result<Batch, StoreError>>;
 
-/// Writes `messages` and the blocks asked for in `traffic`, until the stream fails or the sender of
-/// `messages` is dropped. After [`Outgoing::End`] the peer closes the connection, once it has read
-/// everything.
+/// Writes `messages` and the blocks requested in `traffic`, until the stream fails or the sender of
+/// `messages` is dropped. After [`Outgoing::End`] it ends the stream, and the peer closes the
+/// connection once it has read everything.
 pub(super) async fn run(
     mut stream: impl AsyncWrite + Unpin,
     shared: &Shared,
@@ -103,7 +103,7 @@ async fn send(stream: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> std::io::
     stream.flush().await
 }
 
-/// Starts to read the next blocks from disk, if any are asked for.
+/// Starts to read the next blocks from disk, if any are requested.
 async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Option<Reading> {
     let requests = uploads.take(BATCH);
     if requests.is_empty() {
@@ -122,8 +122,8 @@ async fn read_ahead(shared: &Shared, uploads: &Uploads, spare: Vec<u8>) -> Optio
     }))
 }
 
-/// Reads from files that may have changed since they were verified: blocks that are right no more
-/// are left out.
+/// Reads from files that may have changed since they were verified; leaves out blocks that are no
+/// longer right.
 fn read_watched(
     files: &Files,
     content: &Watch<Metainfo>,
@@ -153,7 +153,7 @@ fn read_watched(
     batch
 }
 
-/// The bytes of a request among all of the torrent.
+/// The bytes of a request within the torrent's content.
 fn range(pieces: Pieces, request: &Request) -> Range<u64> {
     let start = pieces.start(request.piece) + u64::from(request.begin);
     start..start + u64::from(request.length)
@@ -166,7 +166,7 @@ fn read(
     mut bytes: Vec<u8>,
 ) -> Result<Batch, StoreError> {
     let payload: u64 = requests.iter().map(|r| u64::from(r.length)).sum();
-    // Only what is new has to be zeroed; all of it is overwritten.
+    // Only bytes added by `resize` are zeroed; all are overwritten below.
     bytes.resize(payload as usize + requests.len() * PIECE_HEADER, 0);
     let mut rest = &mut bytes[..];
     for request in requests {

@@ -1,22 +1,22 @@
-//! All pieces being fetched, and how many of their blocks are free or received.
+//! All pieces being fetched, with counts of their free and received blocks.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::piece::{Block, BlockRef, ConnId, GroupId, Piece, Sole};
 use crate::bitfield::Bitfield;
 
-/// Most connections asked for the same block at once.
+/// Most connections over which the same block is requested at once.
 pub(super) const MAX_HOLDERS: usize = 3;
 
 /// The pieces being fetched.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
     pieces: HashMap<u32, Piece>,
-    /// Those that have free blocks; the first is finished first.
+    /// Pieces with free blocks, in the order in which they are finished.
     open: VecDeque<u32>,
-    /// Free blocks of all of them.
+    /// Free blocks of all pieces.
     free: u64,
-    /// Blocks received of all of them.
+    /// Received blocks of all pieces.
     received: u64,
 }
 
@@ -33,18 +33,18 @@ impl Begun {
         &self.open
     }
 
-    /// Free blocks.
+    /// Number of free blocks.
     pub fn free(&self) -> u64 {
         self.free
     }
 
-    /// Blocks received, of pieces that are not verified yet.
+    /// Number of blocks received, of pieces that are not verified yet.
     #[cfg(test)]
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// Blocks asked for, each counted once.
+    /// Number of blocks requested, each counted once.
     pub fn asked(&self) -> u64 {
         let blocks: u64 = self.pieces.values().map(|p| p.blocks.len() as u64).sum();
         blocks - self.free - self.received
@@ -89,7 +89,7 @@ impl Begun {
         })
     }
 
-    /// Whether a block that another connection was asked for may be asked for over `conn` too.
+    /// Whether a block requested over another connection may be requested over `conn` too.
     pub fn may_share(&self, (number, block): BlockRef, conn: ConnId, group: GroupId) -> bool {
         let Some(piece) = self.pieces.get(&number) else {
             return false;
@@ -102,8 +102,8 @@ impl Begun {
         has_room && piece.is_open_to(group)
     }
 
-    /// Notes that a block asked for elsewhere is asked for over `conn` too; `None` if it is not
-    /// asked for.
+    /// Notes that a block requested over another connection is requested over `conn` too; `None` if
+    /// no connection has requested it.
     pub fn share(&mut self, (number, block): BlockRef, conn: ConnId) -> Option<()> {
         let state = &mut self.pieces.get_mut(&number)?.blocks[block as usize];
         match state {
@@ -114,9 +114,9 @@ impl Begun {
         Some(())
     }
 
-    /// A block arrived from a peer of `group`; `is_late` if it was not expected any more. Returns
-    /// the connections asked for it and whether it was the last one of its piece; `None` if it is
-    /// not wanted.
+    /// Notes that a block arrived from a peer of `group`; `is_late` if it was no longer expected.
+    /// Returns the connections over which it was requested, and whether it was the last block of
+    /// its piece; `None` if it is not wanted.
     pub fn receive(
         &mut self,
         (number, block): BlockRef,
@@ -124,7 +124,7 @@ impl Begun {
         is_late: bool,
     ) -> Option<(Vec<ConnId>, bool)> {
         let piece = self.pieces.get_mut(&number)?;
-        // A late block may be of an earlier, bad attempt at the piece.
+        // A late block may belong to an earlier, bad attempt at the piece.
         if is_late && piece.sole != Sole::No {
             return None;
         }
@@ -150,7 +150,7 @@ impl Begun {
         Some((holders, piece.received as usize == piece.blocks.len()))
     }
 
-    /// `conn` will not send a block after all.
+    /// Withdraws the request for a block over `conn`.
     pub fn give_back(&mut self, conn: ConnId, (number, block): BlockRef) {
         let Some(piece) = self.pieces.get_mut(&number) else {
             return;
@@ -163,8 +163,8 @@ impl Begun {
         }
     }
 
-    /// What has to come from the peer `group` alone, and is not asked for over any of its paths,
-    /// would wait for it for ever: another peer may begin it anew.
+    /// Restarts the pieces that must come from the peer `group` alone and are not requested over
+    /// any of its paths: they would wait for ever. Another peer may then begin them anew.
     pub fn restart_waiting_for(&mut self, group: GroupId) {
         let waiting = self.pieces.iter().filter(|(_, piece)| {
             piece.sole == Sole::By(group) && piece.free > 0 && !piece.is_asked()
@@ -185,7 +185,7 @@ impl Begun {
         self.reopen(number);
     }
 
-    /// What became free again is taken first.
+    /// Puts a piece first among those with free blocks.
     fn reopen(&mut self, number: u32) {
         if !self.open.contains(&number) {
             self.open.push_front(number);
@@ -203,7 +203,7 @@ impl Begun {
         senders.collect()
     }
 
-    /// A piece is complete and verified.
+    /// Removes a piece that is complete and verified.
     pub fn remove(&mut self, number: u32) {
         if let Some(piece) = self.pieces.remove(&number) {
             self.received -= u64::from(piece.received);

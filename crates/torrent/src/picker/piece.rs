@@ -1,4 +1,4 @@
-//! A piece being fetched, and the names of those it is fetched from.
+//! A piece being fetched, and the names of connections, peers and blocks.
 
 use crate::wire::BLOCK;
 
@@ -14,24 +14,24 @@ pub(super) type BlockRef = (u32, u32);
 /// The state of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Block {
-    /// Not asked for.
+    /// Not requested.
     Free,
-    /// Asked for over one connection.
+    /// Requested over one connection.
     Asked(ConnId),
-    /// Asked for over several connections, near the end.
+    /// Requested over several connections, in the endgame.
     Shared(Vec<ConnId>),
     /// Received from this peer.
     Received(GroupId),
 }
 
-/// Whether a piece has to come from one peer alone, so that a bad hash identifies the sender.
+/// Whether a piece must come from one peer alone, so that a bad hash identifies the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sole {
     /// From any peers.
     No,
-    /// From one peer: the first one asked.
+    /// From one peer: the first from which a block is requested.
     Wanted,
-    /// From this one.
+    /// From this peer.
     By(GroupId),
 }
 
@@ -39,9 +39,9 @@ pub(super) enum Sole {
 #[derive(Debug)]
 pub(super) struct Piece {
     pub blocks: Vec<Block>,
-    /// How many are [`Block::Free`].
+    /// Number of [`Block::Free`] blocks.
     pub free: u32,
-    /// How many are [`Block::Received`].
+    /// Number of [`Block::Received`] blocks.
     pub received: u32,
     pub sole: Sole,
     /// No block before this one is free.
@@ -60,7 +60,7 @@ impl Piece {
         }
     }
 
-    /// Takes the next free block in order, if `group` may.
+    /// Takes the next free block in order, if `group` may send it.
     pub fn take(&mut self, conn: ConnId, group: GroupId) -> Option<u32> {
         if !self.is_open_to(group) {
             return None;
@@ -84,7 +84,7 @@ impl Piece {
         }
     }
 
-    /// `conn` will not send `block` after all.
+    /// Withdraws the request for `block` over `conn`.
     pub fn give_back(&mut self, conn: ConnId, block: u32) {
         let state = &mut self.blocks[block as usize];
         match state {
@@ -103,7 +103,7 @@ impl Piece {
         }
     }
 
-    /// Drops all blocks: the piece is to be fetched from one peer, the first one asked.
+    /// Drops all blocks: the piece must come from one peer, the first from which it is requested.
     pub fn restart(&mut self) {
         *self = Self {
             sole: Sole::Wanted,
@@ -111,7 +111,7 @@ impl Piece {
         };
     }
 
-    /// Whether any block is asked for.
+    /// Whether any block is requested.
     pub fn is_asked(&self) -> bool {
         self.blocks.len() as u32 > self.free + self.received
     }

@@ -2,7 +2,7 @@
 
 use crate::bitfield::Bitfield;
 
-/// Marks a piece that is in no bucket.
+/// The place of a piece that is in no bucket.
 const NOWHERE: u32 = u32::MAX;
 
 /// Pieces in buckets by availability: a change moves one piece, and a pick looks at the rarest
@@ -16,7 +16,7 @@ pub(super) struct Rarity {
 }
 
 impl Rarity {
-    /// All pieces of `0..count` that are not in `done`, of which no peer has any.
+    /// All pieces of `0..count` that are not in `done`. No peer has any of them yet.
     pub fn new(count: u32, done: &Bitfield) -> Self {
         let mut rarity = Self {
             availability: vec![0; count as usize],
@@ -29,30 +29,30 @@ impl Rarity {
         rarity
     }
 
-    /// Whether `piece` is still to be begun.
+    /// Whether `piece` is not begun yet.
     pub fn contains(&self, piece: u32) -> bool {
         self.place
             .get(piece as usize)
             .is_some_and(|place| *place != NOWHERE)
     }
 
-    /// How many counted peers have `piece`.
+    /// Number of counted peers that have `piece`.
     #[cfg(test)]
     pub fn availability(&self, piece: u32) -> u32 {
         self.availability[piece as usize]
     }
 
-    /// One more peer has `piece`.
+    /// Counts one more peer that has `piece`.
     pub fn add(&mut self, piece: u32) {
         self.shift(piece, |availability| availability + 1);
     }
 
-    /// One peer fewer has `piece`.
+    /// Counts one peer fewer that has `piece`.
     pub fn subtract(&mut self, piece: u32) {
         self.shift(piece, |availability| availability.saturating_sub(1));
     }
 
-    /// `piece` is begun.
+    /// Removes `piece`, which is begun.
     pub fn remove(&mut self, piece: u32) {
         let place = std::mem::replace(&mut self.place[piece as usize], NOWHERE);
         if place == NOWHERE {

@@ -39,7 +39,7 @@ impl Conn {
     }
 }
 
-/// The counters must say what the blocks say.
+/// Checks the counters against the blocks.
 fn check_counters(picker: &Picker) {
     let all = || {
         picker
@@ -130,9 +130,9 @@ fn any_op() -> impl Strategy<Value = Op> {
 
 struct Run {
     picker: Picker,
-    /// Pieces complete whose hash is to be judged wrong, as often as said here.
+    /// How many more times the hash of each of these pieces is judged wrong.
     bad: HashMap<u32, u32>,
-    /// Pieces complete and not judged yet.
+    /// Complete pieces whose hash is not judged yet.
     hashing: VecDeque<u32>,
     fetched: u64,
 }
@@ -288,7 +288,7 @@ impl Run {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn whatever_happens_all_blocks_are_fetched(
+    fn all_blocks_are_fetched_after_any_operations(
         ops in proptest::collection::vec(any_op(), 0..120),
         bad in proptest::collection::hash_map(0u32..6, 1u32..3, 0..3),
     ) {
@@ -296,7 +296,7 @@ proptest! {
         for op in ops {
             run.apply(op);
         }
-        // Then one good peer comes, all others go, and the download must end.
+        // Then one good peer joins, all others leave, and the download must finish.
         for conn in 0..4 {
             run.apply(Op::Leave(conn));
         }
@@ -314,7 +314,7 @@ proptest! {
 }
 
 #[test]
-fn the_rarest_piece_comes_first_once_one_is_whole() {
+fn the_rarest_piece_comes_first_once_one_is_complete() {
     let mut picker = picker(8, 1);
     add(&mut picker, 1, 1, 0..8);
     let first = picker.pick(1, 1)[0];
@@ -357,10 +357,10 @@ fn connections_share_a_piece_before_another_is_begun() {
     assert_ne!(picker.pick(2, 1)[0].piece, one[0].piece);
 }
 
-/// A connection that stalls twice is asked for the same block three times, and each copy may have
-/// been on its way.
+/// The same block is requested three times over a connection that stalls twice, and each copy may
+/// be under way.
 #[test]
-fn a_block_may_come_as_often_as_it_was_asked_for() {
+fn a_block_may_arrive_once_per_request() {
     let mut picker = picker(4, 4);
     add(&mut picker, 1, 1, 0..4);
     let first = picker.pick(1, 1);
@@ -375,9 +375,9 @@ fn a_block_may_come_as_often_as_it_was_asked_for() {
     assert_eq!(arrivals[3], Arrival::Unrequested);
 }
 
-/// What is remembered is bounded; that is not the peer's fault.
+/// The memory for late blocks is bounded; a peer is not blamed for that.
 #[test]
-fn a_block_that_was_forgotten_here_is_no_fault_of_the_peer() {
+fn a_block_forgotten_here_is_not_blamed_on_the_peer() {
     let pieces = MAX_LATE as u32 / 4 + 1;
     let mut picker = picker(pieces.into(), 4);
     add(&mut picker, 1, 1, 0..pieces);
@@ -393,14 +393,14 @@ fn a_block_that_was_forgotten_here_is_no_fault_of_the_peer() {
 }
 
 #[test]
-fn what_is_released_is_taken_first_and_in_order() {
+fn released_blocks_are_taken_first_and_in_order() {
     let mut picker = picker(4, 4);
     add(&mut picker, 1, 1, 0..4);
     add(&mut picker, 2, 2, 0..4);
     let lost = picker.pick(1, 6);
     picker.release(1);
     assert_eq!(picker.pick(2, 6), lost);
-    // It comes after all, and is not asked for over the other any more.
+    // The block arrives after all, and the request over the other connection is cancelled.
     let late = picker.receive(1, lost[0], Instant::now());
     let cancel = vec![(2, lost[0])];
     assert_eq!(
@@ -436,14 +436,14 @@ fn a_failed_piece_comes_from_one_peer_over_all_its_paths() {
     assert_eq!(picker.pick(1, 4), []);
     assert_eq!(picker.pick(3, 1).len(), 1);
     assert_eq!(picker.duplicate(1, |_, _| Some(1.0)), None);
-    // It leaves: another peer gets the whole piece.
+    // The peer leaves: another one gets the whole piece.
     picker.remove_conn(2);
     picker.remove_conn(3);
     assert_eq!(picker.pick(1, 9).len(), 4);
 }
 
 #[test]
-fn blocks_that_were_never_asked_for_are_told_apart() {
+fn blocks_that_were_never_requested_are_recognized() {
     let mut picker = picker(2, 2);
     add(&mut picker, 1, 1, 0..2);
     let asked = picker.pick(1, 1)[0];
@@ -473,7 +473,7 @@ fn blocks_that_were_never_asked_for_are_told_apart() {
 }
 
 #[test]
-fn duplicates_take_what_comes_last_from_the_slowest() {
+fn duplicates_take_the_last_block_of_the_slowest_connection() {
     let mut picker = picker(1, 8);
     for conn in 1..=3 {
         add(&mut picker, conn, 1, 0..1);
@@ -488,7 +488,7 @@ fn duplicates_take_what_comes_last_from_the_slowest() {
 }
 
 #[test]
-fn blocks_that_others_overtook_are_given_back_and_those_that_wait_are_not() {
+fn overtaken_blocks_are_released_and_waiting_ones_are_not() {
     let mut picker = picker(1, 8);
     add(&mut picker, 1, 1, 0..1);
     let asked = picker.pick(1, 6);
@@ -500,7 +500,7 @@ fn blocks_that_others_overtook_are_given_back_and_those_that_wait_are_not() {
     assert_eq!(picker.release_passed(1, at(15)), asked[..2]);
     assert_eq!(picker.release_passed(1, at(20)), [asked[3]]);
     assert_eq!(picker.asked(1), 1);
-    // They are asked for again, over the same connection too, and are still taken once.
+    // They are requested again, over the same connection too, and each is accepted only once.
     assert!(picker.unanswered(1).is_some());
     let again = picker.pick(1, 3);
     let given_back: BTreeSet<_> = again.iter().map(key).collect();
@@ -512,7 +512,7 @@ fn blocks_that_others_overtook_are_given_back_and_those_that_wait_are_not() {
 }
 
 #[test]
-fn a_piece_taken_back_is_not_waited_for() {
+fn requests_for_a_piece_taken_back_are_released() {
     let mut picker = picker(4, 2);
     add(&mut picker, 1, 1, 0..4);
     let asked = picker.pick(1, 8);

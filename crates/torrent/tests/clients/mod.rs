@@ -1,5 +1,5 @@
-//! Other BitTorrent programs, what they share with us, and the tracker that tells them where we
-//! are.
+//! Other BitTorrent programs, the content they share with us, and the tracker that announces us to
+//! them.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// Longest wait for another program to come as far as it must: far beyond what it takes.
+/// Longest wait for another program: far longer than it takes.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Which program.
+/// A BitTorrent program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Aria2,
@@ -31,8 +31,8 @@ impl Kind {
     }
 }
 
-/// Runs the ignored test `name` of this file in a network namespace whose loopback interface has
-/// the address `host` too; tells why not where that cannot be.
+/// Runs the ignored test `name` of this file in a network namespace whose loopback interface also
+/// has the address `host`; prints the reason if that is not possible.
 pub fn inside(kind: Kind, name: &str, host: &str) {
     for program in [kind.program(), "unshare", "ip"] {
         if !is_installed(program) {
@@ -73,7 +73,7 @@ pub struct Shared {
     torrent: Vec<u8>,
 }
 
-/// One file in pieces of 16 KiB, more of them than any program queues requests.
+/// One file in pieces of 16 KiB, more of them than requests that any program queues.
 pub fn single_file() -> Shared {
     Shared::new(&[("single.bin", 24_000_001)], Some(16 << 10))
 }
@@ -120,12 +120,12 @@ impl Shared {
         self.seeded_from().join(&self.metainfo.name)
     }
 
-    /// The folder it is in.
+    /// The folder that contains it.
     pub fn seeded_from(&self) -> PathBuf {
         self.dir.path().join("seeded")
     }
 
-    /// Writes the torrent with a tracker's address in it: first, as keys are in order.
+    /// Writes the torrent with a tracker's address, which comes first as keys are sorted.
     pub fn torrent_announced_at(&self, tracker: SocketAddr) -> PathBuf {
         let url = format!("http://{tracker}/announce");
         let mut bytes = format!("d8:announce{}:{url}", url.len()).into_bytes();
@@ -135,7 +135,7 @@ impl Shared {
         path
     }
 
-    /// Whether every file is in `dir` as it should be; not all programs create empty ones.
+    /// Whether every file in `dir` is right; some programs do not create empty ones.
     pub fn is_same_in(&self, dir: &Path) -> bool {
         self.metainfo.files.iter().all(|file| {
             let length = fs::metadata(dir.join(&file.path)).map(|metadata| metadata.len());
@@ -152,7 +152,7 @@ impl Shared {
     }
 }
 
-/// A tracker that announces one peer to all (BEP 3, BEP 23).
+/// A tracker that announces one peer to every client (BEP 3, BEP 23).
 pub struct Tracker {
     pub addr: SocketAddr,
     task: tokio::task::JoinHandle<()>,
@@ -182,7 +182,7 @@ impl Tracker {
                     && stream.read_buf(&mut asked).await.is_ok_and(|read| read > 0)
                 {
                 }
-                // Who does not wait for the answer asks again.
+                // A client that does not wait for the answer repeats the request.
                 let _ = stream.write_all(&answer).await;
             }
         });
@@ -196,20 +196,20 @@ impl Drop for Tracker {
     }
 }
 
-/// Another program at work; it ends with this.
+/// A running program; dropping this ends it.
 pub struct Client {
-    /// Where it listens for peers.
+    /// The address at which it listens for peers.
     pub addr: SocketAddr,
     child: Child,
     home: TempDir,
 }
 
 impl Client {
-    /// Starts it with a torrent. The content is in `dir`, or is fetched into it.
+    /// Starts it with a torrent. The content is in `dir`, or is downloaded into it.
     pub fn start(kind: Kind, torrent: &Path, dir: &Path, host: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir).unwrap();
-        // It is bound again at once, and no other program is in the namespace.
+        // The port is bound again at once, and no other program runs in the namespace.
         let port = std::net::TcpListener::bind((host, 0)).unwrap();
         let addr = port.local_addr().unwrap();
         drop(port);
@@ -224,13 +224,13 @@ impl Client {
         Self { addr, child, home }
     }
 
-    /// What it printed.
+    /// Its output so far.
     pub fn log(&self) -> String {
         let log = fs::read(self.home.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// Waits until it is so.
+    /// Waits until `so` returns true.
     pub async fn until(&self, mut so: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !so() {
@@ -285,7 +285,7 @@ fn transmission(torrent: &Path, dir: &Path, addr: SocketAddr, home: &Path) -> Co
     command
 }
 
-/// Nothing but TCP, and no peers but those of the tracker; it fetches by uTP first otherwise.
+/// TCP only, with no peers except the tracker's; otherwise it would try uTP first.
 fn settings(dir: &Path, watched: &Path, addr: SocketAddr) -> String {
     format!(
         r#"{{

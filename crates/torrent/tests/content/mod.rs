@@ -1,4 +1,4 @@
-//! What is downloaded in tests, and where to.
+//! Content for downloads in tests, and the folders they go to.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use hawser_torrent::{CreateOptions, Download, DownloadError, Metainfo, Summary, create};
 use tempfile::TempDir;
 
-/// Longest wait for something that must come: far beyond what it takes.
+/// Longest wait for an expected event: far longer than it takes.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A file of random bytes, its torrent, and room for the download.
@@ -35,7 +35,7 @@ impl Content {
         self.dir.path().join("get")
     }
 
-    /// A folder that holds all of it already.
+    /// A folder that holds a complete copy.
     pub fn complete(&self) -> PathBuf {
         let folder = self.dir.path().join("complete");
         std::fs::create_dir(&folder).unwrap();
