@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_fault() {
         for (text, hint) in [
             ("10.0.0.1", "10.0.0.1:6881"),
             ("::1", "[::1]:6881"),
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered(text in "\\PC*") {
+        fn parsing_never_panics(text in "\\PC*") {
             let _ = text.parse::<PeerAddr>();
         }
 

@@ -10,7 +10,7 @@ pub(crate) struct Bitfield {
 }
 
 impl Bitfield {
-    /// No piece of `len`.
+    /// None of `len` pieces.
     pub fn empty(len: u32) -> Self {
         Self {
             bytes: vec![0; Self::byte_len(len)],
@@ -28,7 +28,7 @@ impl Bitfield {
         field
     }
 
-    /// Bytes that `len` pieces take.
+    /// Bytes needed for `len` pieces.
     pub fn byte_len(len: u32) -> usize {
         (len as usize).div_ceil(8)
     }
@@ -54,7 +54,7 @@ impl Bitfield {
         piece < self.len && self.bytes[piece as usize / 8] & (0x80 >> (piece % 8)) != 0
     }
 
-    /// Puts `piece` in; whether it is new. Does nothing past the end.
+    /// Adds `piece`; returns whether it is new. Does nothing past the end.
     pub fn set(&mut self, piece: u32) -> bool {
         let new = piece < self.len && !self.has(piece);
         if new {
@@ -64,7 +64,7 @@ impl Bitfield {
         new
     }
 
-    /// Takes `piece` out; whether it was in.
+    /// Removes `piece`; returns whether it was in the set.
     pub fn clear(&mut self, piece: u32) -> bool {
         let was = self.has(piece);
         if was {
@@ -74,7 +74,7 @@ impl Bitfield {
         was
     }
 
-    /// The pieces in one of both but not in the other, in order; both must be of the same length.
+    /// The pieces in exactly one of the two sets, in order; both must have the same length.
     pub fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u32> + 'a {
         let bytes = self.bytes.iter().zip(&other.bytes).zip(0u32..);
         let changed = bytes.map(|((a, b), at)| (at, a ^ b));
@@ -85,23 +85,23 @@ impl Bitfield {
         })
     }
 
-    /// How many are in it.
+    /// Number of pieces in the set.
     #[cfg(test)]
     pub fn count(&self) -> u32 {
         self.ones
     }
 
-    /// Whether none is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ones == 0
     }
 
-    /// Whether all are in it.
+    /// Whether every piece is in the set.
     pub fn is_full(&self) -> bool {
         self.ones == self.len
     }
 
-    /// The pieces in it, in order.
+    /// The pieces in the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len).filter(|piece| self.has(*piece))
     }
@@ -115,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_set_is_there_and_nothing_else(len in 1u32..100, picks in proptest::collection::vec(0u32..120, 0..60)) {
+        fn exactly_the_pieces_set_are_in_it(len in 1u32..100, picks in proptest::collection::vec(0u32..120, 0..60)) {
             let mut field = Bitfield::empty(len);
             let mut expected = std::collections::BTreeSet::new();
             for pick in picks {
@@ -129,7 +129,7 @@ mod tests {
         }
 
         #[test]
-        fn differences_are_what_one_has_and_the_other_has_not(
+        fn differences_are_in_exactly_one_of_both(
             len in 1u32..100,
             one in proptest::collection::vec(0u32..100, 0..60),
             other in proptest::collection::vec(0u32..100, 0..60),

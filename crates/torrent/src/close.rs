@@ -1,4 +1,4 @@
-//! Why a connection to a peer is closed: a code to act on, a text to read.
+//! The reasons for closing a connection: a code for programs, a text for people.
 //!
 //! QUIC carries both (RFC 9000, 19.19). TCP carries neither: a connection to an IP peer only ends,
 //! which counts as [`CloseCode::Plain`].
@@ -9,11 +9,11 @@ use std::fmt;
 ///
 /// | code | name | meaning | what the other end does |
 /// | --- | --- | --- | --- |
-/// | 0 | `Plain` | of no more use, or its path failed | dials again after its usual backoff |
+/// | 0 | `Plain` | no longer needed, or its path failed | dials again after its usual backoff |
 /// | 1 | `PathRefused` | a policy does not allow the path | uses another path, and dials this one again after a minute |
 /// | 2 | `TooMany` | no more connections are accepted | as for 0 |
 /// | 3 | `Banned` | the other end broke the protocol or sent wrong data | as for 0 |
-/// | 4 | `Withdrawn` | pieces that were offered are not there any more | as for 0, and is offered the pieces that are |
+/// | 4 | `Withdrawn` | offered pieces have been withdrawn | as for 0, and learns which pieces are offered |
 /// | 5 | `Storage` | the content cannot be read | as for 0 |
 ///
 /// Other codes count as 0.
@@ -38,7 +38,7 @@ impl CloseCode {
         Self::Storage,
     ];
 
-    /// The code a peer sent.
+    /// The code for a number sent by a peer.
     pub fn received(code: u64) -> Self {
         let known = Self::ALL.into_iter();
         let mut known = known.filter(|known| u64::from(*known as u32) == code);
@@ -49,7 +49,7 @@ impl CloseCode {
 /// How a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Closed {
-    /// The peer's code; `Plain` also where it was not the peer that closed it.
+    /// The peer's code; `Plain` also if the peer did not close the connection.
     pub code: CloseCode,
     /// The reason, for people to read.
     pub text: String,

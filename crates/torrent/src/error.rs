@@ -1,4 +1,4 @@
-//! Why a download or a seeder fails.
+//! Errors of downloads and seeders.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::task::JoinError;
 
 use crate::address::PeerAddr;
 
-/// Why a download ended before its end, in one line each. Peers are listed with the reason of each.
+/// Why a download failed, in one line each. Every peer is listed with its reason.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DownloadError {
@@ -25,10 +25,10 @@ pub enum DownloadError {
     /// There is no path to any of the peers.
     #[error("no path to any peer: {}", listed(.0))]
     NoPath(Vec<(PeerAddr, String)>),
-    /// No peer could be reached for this time.
+    /// No peer could be reached for this long.
     #[error("no peer could be reached for {} s; what was verified is kept: {}", .0.as_secs(), listed(.1))]
     NoPeer(Duration, Vec<(PeerAddr, String)>),
-    /// Peers are connected, but for this time none has sent a block or had a missing piece.
+    /// Peers are connected, but none has sent a block or had a piece missing here for this long.
     #[error("gave up after {} s without progress; what was verified is kept: {}", .0.as_secs(), listed(.1))]
     NoProgress(Duration, Vec<(PeerAddr, String)>),
     /// All peers were dropped for breaking the protocol or sending wrong data.
@@ -60,18 +60,18 @@ pub enum SeedError {
     /// A file is missing, has another length, or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The content is not that of the torrent.
+    /// The content does not match the torrent.
     #[error(
         "{content} is not what the torrent describes: {wrong} of {pieces} pieces differ, the first in {file}"
     )]
     Differs {
         /// The content.
         content: PathBuf,
-        /// Pieces that differ.
+        /// Number of pieces that differ.
         wrong: u32,
-        /// Pieces in all.
+        /// Number of pieces in all.
         pieces: u32,
-        /// The file of the first that differs.
+        /// The file in which the first of them begins.
         file: PathBuf,
     },
     /// The endpoint was closed.

@@ -34,8 +34,8 @@ pub(crate) fn in_folder(metainfo: &Metainfo) -> Layout {
     layout
 }
 
-/// The layout of content on this disk, whatever it is called there: `path` is the single file, or
-/// the folder of several. Returns the folder that the layout is relative to, too.
+/// The layout of content on this disk, under any name: `path` is the single file, or the folder of
+/// several. Also returns the folder that the layout is relative to.
 pub(crate) fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) {
     if !metainfo.multi_file {
         let root = match path.parent() {
@@ -46,7 +46,7 @@ pub(crate) fn at_content(metainfo: &Metainfo, path: &Path) -> (PathBuf, Layout) 
         return (root, Layout::new([(name, metainfo.pieces.total, false)]));
     }
     let files = metainfo.files.iter().map(|file| {
-        // `Metainfo` puts the name in front of every path.
+        // `Metainfo` prefixes every path with the name.
         let inner = file.path.components().skip(1).collect();
         (inner, file.length, file.padding)
     });

@@ -1,13 +1,13 @@
 //! The BitTorrent engine.
 //!
 //! A torrent is fetched from and served to *path-level peers*: every pair of a peer's address and a
-//! path to it is a peer of its own, with a connection of its own (001, section IV). IP peers are
-//! reached on one path, over plain TCP.
+//! path to it is a separate peer with its own connection (001, section IV). IP peers are reached on
+//! one path, over plain TCP.
 //!
 //! - [`Metainfo`], [`create()`]: `.torrent` files (BEP 3).
 //! - [`Download`]: fetches a torrent over the paths a strategy selects, verified piece by piece.
-//! - [`Seed`]: serves a torrent to every peer that connects, and chooses the paths to those that
-//!   let it.
+//! - [`Seed`]: serves a torrent to every peer that connects, and chooses paths to peers that let it
+//!   choose.
 
 mod address;
 mod bitfield;

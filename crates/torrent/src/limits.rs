@@ -1,4 +1,4 @@
-//! How long a download seeds once it is complete.
+//! Limits on how long a download seeds once it is complete.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ pub struct SeedLimits {
 }
 
 impl SeedLimits {
-    /// The limit that is reached when `uploaded` of `total` bytes were sent and `elapsed` has
-    /// passed since the last piece was verified.
+    /// The limit reached after `uploaded` bytes of blocks, for a torrent of `total` bytes, and
+    /// `elapsed` since the last piece was verified; `None` if no limit is reached.
     pub(crate) fn reached(&self, uploaded: u64, total: u64, elapsed: Duration) -> Option<SeedEnd> {
         let enough = |ratio| uploaded as f64 >= ratio * total as f64;
         if self.ratio.is_some_and(enough) {
@@ -31,28 +31,28 @@ impl SeedLimits {
 pub enum SeedEnd {
     /// The ratio of [`SeedLimits`] was reached.
     Ratio,
-    /// The time of [`SeedLimits`] was over.
+    /// The time of [`SeedLimits`] has passed.
     Time,
     /// It was stopped.
     Stopped,
 }
 
-/// How seeding after a download went.
+/// The result of seeding after a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Seeded {
-    /// Since the last piece was verified.
+    /// Time since the last piece was verified.
     pub time: Duration,
     /// What ended it.
     pub end: SeedEnd,
 }
 
-/// Serving others once everything is verified.
+/// Seeding, once everything is verified.
 #[derive(Debug)]
 pub(crate) struct Seeding {
     pub limits: SeedLimits,
     pub since: Instant,
-    /// The limit that was reached.
+    /// The limit that was reached; `None` before.
     pub end: Option<SeedEnd>,
 }
 
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whichever_limit_is_reached_first_ends_it() {
+    fn the_first_limit_reached_ends_seeding() {
         let second = Duration::from_secs(1);
         let none = SeedLimits::default();
         assert_eq!(none.reached(u64::MAX, 1, Duration::MAX), None);
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(both.reached(49, 100, second / 2), None);
         assert_eq!(both.reached(50, 100, second / 2), Some(SeedEnd::Ratio));
         assert_eq!(both.reached(49, 100, second), Some(SeedEnd::Time));
-        // There is nothing to send of an empty torrent.
+        // An empty torrent has nothing to send.
         assert_eq!(both.reached(0, 0, second / 2), Some(SeedEnd::Ratio));
         assert_eq!(time.reached(0, 0, second / 2), None);
     }

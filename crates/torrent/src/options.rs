@@ -1,4 +1,4 @@
-//! How to download, and how to seed.
+//! Options of downloads and seeders.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use hawser_path::Select;
 
 use crate::limits::SeedLimits;
 
-/// How to download.
+/// Options of a download.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DownloadOptions {
     /// Which side chooses among paths. With [`SelectBy::Uploader`] one path is dialed to each peer,
-    /// which then connects back over those it assigns; peers that cannot are left to
-    /// [`SelectBy::Downloader`].
+    /// which then connects back over the paths that it assigns; for peers that cannot do that the
+    /// download falls back to [`SelectBy::Downloader`].
     pub select_by: SelectBy,
     /// How the paths to each SCION peer are chosen and used; its `contact_only` follows from
     /// `select_by`.
     pub paths: PathOptions,
-    /// Time without progress, and without a peer that may bring it, after which it gives up.
+    /// Time without progress, and without a peer worth waiting for, after which it gives up.
     pub give_up_after: Duration,
-    /// Whether files in the download folder that are not the torrent's (too long, or without a
-    /// piece of it) are overwritten instead of refused.
+    /// Whether files in the download folder that are not the torrent's (too long, or without any
+    /// right piece) are overwritten instead of refused.
     pub overwrite: bool,
-    /// Whether, and for how long, to go on serving peers over the same connections once everything
+    /// Whether, and for how long, to keep serving peers over the same connections once everything
     /// is verified.
     pub seed: Option<SeedLimits>,
 }
@@ -40,15 +40,15 @@ impl Default for DownloadOptions {
     }
 }
 
-/// How to seed.
+/// Options of a seeder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeedOptions {
     /// Whether this side chooses paths to peers that let the uploader choose. With
-    /// [`SelectBy::Downloader`] no peer is connected back to.
+    /// [`SelectBy::Downloader`] it never connects back to a peer.
     pub select_by: SelectBy,
-    /// Which paths to such a peer come first: only the ranking of `select` counts, as taken are
-    /// paths that share nothing with those assigned to other peers. `policy` holds for peers that
-    /// connect, too.
+    /// Which paths to such a peer come first: only the ranking of `select` counts, as the paths
+    /// taken share nothing with those assigned to other peers. `policy` also applies to connections
+    /// that peers open.
     pub paths: PathOptions,
 }
 

@@ -1,23 +1,23 @@
-//! How a torrent's bytes are cut into pieces (BEP 3).
+//! The division of a torrent's bytes into pieces (BEP 3).
 
 use std::ops::Range;
 
-/// Pieces of equal length, but for the last, which may be shorter.
+/// Pieces of equal length; only the last may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pieces {
-    /// Bytes of every piece but the last.
+    /// Bytes of every piece except the last.
     pub length: u32,
     /// Bytes of all pieces.
     pub total: u64,
 }
 
 impl Pieces {
-    /// How many pieces there are.
+    /// Number of pieces.
     pub fn count(self) -> u32 {
         self.total.div_ceil(u64::from(self.length)) as u32
     }
 
-    /// Where a piece begins among all bytes.
+    /// Offset of a piece in the torrent's bytes.
     pub fn start(self, piece: u32) -> u64 {
         u64::from(piece) * u64::from(self.length)
     }
@@ -29,7 +29,7 @@ impl Pieces {
         left.min(u64::from(self.length)) as u32
     }
 
-    /// The bytes of a piece among all bytes; empty past the last.
+    /// The range of a piece in the torrent's bytes; empty past the last.
     pub fn range(self, piece: u32) -> Range<u64> {
         let start = self.start(piece);
         start..start + u64::from(self.size(piece))

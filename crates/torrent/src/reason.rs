@@ -9,13 +9,13 @@ pub type Decision = hawser_path::Decision<Reason>;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// By the rules for paths of any transfer.
+    /// A reason that applies to the paths of any transfer.
     #[error(transparent)]
     Path(hawser_path::Reason),
     /// The peer that uploads over the path decided.
     #[error("by the uploader: {why}")]
     ByUploader {
-        /// The reason it sent, in one line; nothing of it is checked.
+        /// The reason it sent, in one line; it is not verified.
         why: String,
     },
     /// The peer is an IP peer: IP offers no choice of paths.
@@ -26,7 +26,7 @@ pub enum Reason {
 impl From<hawser_path::Reason> for Reason {
     fn from(reason: hawser_path::Reason) -> Self {
         match reason {
-            // Uploaders choose, where the remote does.
+            // The remote that chooses is the uploader.
             hawser_path::Reason::RemoteChooses => Self::ByUploader {
                 why: "not chosen".into(),
             },

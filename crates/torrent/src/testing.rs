@@ -1,5 +1,5 @@
 //! A network of pipes to test the engine on: hosts, paths with rate and delay, paths that go down,
-//! freeze and come back.
+//! freeze and recover.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::pending;
@@ -18,22 +18,22 @@ use crate::address::PeerAddr;
 use crate::close::{CloseCode, Closed};
 use crate::transport::{Connection, Offers, Stream, Transport};
 
-/// What a path does with bytes.
+/// The rate and delay of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
-    /// Bits per second each way; `None` as fast as it goes.
+    /// Bits per second in each direction; `None` for no limit.
     pub rate: Option<u64>,
-    /// One way.
+    /// Delay in one direction.
     pub delay: Duration,
 }
 
-/// Straight from one end to the other: cannot be frozen or put down.
+/// A direct pipe between both ends: it cannot be frozen or put down.
 pub const FAST: Shape = Shape {
     rate: None,
     delay: Duration::ZERO,
 };
 
-/// An MTU that leaves nothing.
+/// An MTU that leaves no room for data.
 const NARROW: u16 = 1;
 
 pub fn mbit(rate: f64, delay_ms: u64) -> Shape {
@@ -43,13 +43,13 @@ pub fn mbit(rate: f64, delay_ms: u64) -> Shape {
     }
 }
 
-/// What a path is at.
+/// The state of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Up,
-    /// Nothing gets through, and neither end notices.
+    /// No byte gets through, and neither end notices.
     Frozen,
-    /// Not offered, connections end.
+    /// Not offered; its connections end.
     Down,
 }
 
@@ -61,7 +61,7 @@ struct Inner {
     hosts: HashMap<ScionAddr, mpsc::UnboundedSender<Pipe>>,
     /// Paths by destination.
     paths: HashMap<ScionAddr, Vec<TestPath>>,
-    /// By source and destination.
+    /// Offers by source and destination.
     offers: HashMap<(ScionAddr, ScionAddr), watch::Sender<Arc<Vec<TestPath>>>>,
     dials: Vec<(PeerAddr, Fingerprint)>,
 }
@@ -71,7 +71,7 @@ pub struct TestPath {
     info: Arc<hawser_path::Path>,
     shape: Shape,
     state: watch::Sender<State>,
-    /// The host that may use it; all if `None`.
+    /// The only host that may use it; every host if `None`.
     from: Option<ScionAddr>,
     /// The reverse path, as the other end sees it.
     back: Option<Fingerprint>,
@@ -86,7 +86,7 @@ pub struct Neck {
 }
 
 impl Neck {
-    /// Of `rate` Mbit/s.
+    /// A bottleneck of `rate` Mbit/s.
     pub fn mbit(rate: f64) -> Self {
         Self {
             rate: (rate * 1e6) as u64,
@@ -94,7 +94,7 @@ impl Neck {
         }
     }
 
-    /// When `bytes` bytes are through.
+    /// The time at which `bytes` bytes have passed.
     fn pass(&self, bytes: usize) -> Instant {
         let mut next = self.next.lock().unwrap();
         let credit = Instant::now() - Duration::from_millis(20);
@@ -103,7 +103,7 @@ impl Neck {
     }
 }
 
-/// How long bytes take.
+/// Time to send `bytes` at `rate` bit/s.
 fn time_of(bytes: usize, rate: u64) -> Duration {
     Duration::from_secs_f64(bytes as f64 * 8.0 / rate as f64)
 }
@@ -120,18 +120,18 @@ impl AsRef<hawser_path::Path> for TestPath {
     }
 }
 
-/// Where host `n` is.
+/// The address of host `n`.
 pub fn scion_addr(n: u16) -> ScionAddr {
     let host = SocketAddr::from(([10, 0, (n >> 8) as u8, n as u8], 6881));
     ScionAddr::new(format!("1-ff00:0:{n:x}").parse().unwrap(), host)
 }
 
-/// The same, as a peer.
+/// The address of host `n`, as a peer.
 pub fn addr(n: u16) -> PeerAddr {
     scion_addr(n).into()
 }
 
-/// There are no others on this network.
+/// The SCION address of a peer: this network has no other peers.
 fn scion(peer: PeerAddr) -> ScionAddr {
     peer.scion().unwrap()
 }
@@ -148,17 +148,17 @@ impl Net {
         }
     }
 
-    /// Removes host `n`: no answer comes from its address.
+    /// Removes host `n`: its address no longer answers.
     pub fn remove_host(&self, n: u16) {
         self.0.lock().unwrap().hosts.remove(&scion_addr(n));
     }
 
-    /// One more path to host `n`, over links of its own.
+    /// Adds a path to host `n`, which shares no link with other paths.
     pub fn path(&self, n: u16, shape: Shape) -> TestPath {
         self.path_of(n, shape, Metadata::default())
     }
 
-    /// One more such path, which nothing can be sent over.
+    /// Adds such a path, over which nothing can be sent.
     pub fn narrow_path(&self, n: u16) -> TestPath {
         let metadata = Metadata {
             mtu: NARROW,
@@ -167,8 +167,8 @@ impl Net {
         self.path_of(n, FAST, metadata)
     }
 
-    /// One more path to host `n`, over links of its own but for one in the middle that all such
-    /// paths cross; its rate is its own all the same.
+    /// Adds a path to host `n` that shares only a link in the middle with other such paths. Its
+    /// rate is not shared.
     pub fn bridged_path(&self, n: u16, shape: Shape) -> TestPath {
         let middle = [200, 201].map(|as_| Interface {
             isd_as: scion_addr(as_).isd_as,
@@ -214,9 +214,9 @@ impl Net {
         path
     }
 
-    /// A path between hosts `a` and `b` over AS `via`, known at both; paths with a neck in common
-    /// share its rate. Interfaces have the number of the AS at the other end, so paths of the same
-    /// two neighbours share them. Returned as seen from `a`.
+    /// Adds a path between hosts `a` and `b` over AS `via`, known at both; paths with the same neck
+    /// share its rate. Interfaces have the number of the AS at the other end, so paths over the
+    /// same two neighbours share them. Returns the path as seen from `a`.
     pub fn between(&self, a: u16, via: u16, b: u16, shape: Shape, neck: Option<&Neck>) -> TestPath {
         let interface = |of: u16, id| Interface {
             isd_as: scion_addr(of).isd_as,
@@ -255,7 +255,7 @@ impl Net {
         there
     }
 
-    /// Puts a path into a state; `Down` also withdraws it, `Up` offers it again.
+    /// Sets the state of a path; `Down` also withdraws it, `Up` offers it again.
     pub fn set(&self, path: &TestPath, state: State) {
         assert_ne!(
             path.shape, FAST,
@@ -265,7 +265,7 @@ impl Net {
         self.0.lock().unwrap().publish();
     }
 
-    /// What was dialed so far.
+    /// The dials so far, each with its peer and path.
     pub fn dials(&self) -> Vec<(PeerAddr, Fingerprint)> {
         self.0.lock().unwrap().dials.clone()
     }
@@ -301,7 +301,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The next connection to it.
+    /// Accepts the next connection.
     pub async fn accept_pipe(&self) -> Option<Pipe> {
         self.incoming.lock().await.recv().await
     }
@@ -380,10 +380,10 @@ pub struct Pipe {
     closed: watch::Sender<Option<End>>,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Debug, Clone)]
 struct End {
-    /// The side that the code was sent to; `None` if the path ended it.
+    /// The side that received the code; `None` if the path ended the connection.
     to: Option<ScionAddr>,
     code: u64,
     text: String,
@@ -431,7 +431,7 @@ impl Connection for Pipe {
 }
 
 impl Pipe {
-    /// Closes it as [`Connection::close`] does, with any code.
+    /// Closes it like [`Connection::close`], with any code.
     pub fn close_with(&self, code: u64, text: &str) {
         self.closed.send_if_modified(|closed| {
             let first = closed.is_none();
@@ -477,7 +477,7 @@ fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
         tokio::select! {
             () = there => {}
             () = back => {}
-            // A moment for what was said last.
+            // Leaves a moment for the last bytes.
             _ = ended.wait_for(Option::is_some) => {}
             _ = state.wait_for(|state| *state == State::Down) => {
                 closed.send_replace(Some(End {
@@ -491,13 +491,12 @@ fn link(from: ScionAddr, to: ScionAddr, path: &TestPath) -> (Pipe, Pipe) {
     pipes
 }
 
-/// Moves bytes in one direction, with the rate and delay of the path.
+/// Moves bytes in one direction, at the rate and with the delay of the path.
 async fn pump(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>, path: TestPath) {
     let Shape { rate, delay } = path.shape;
     let neck = path.neck.clone();
     let rate = rate.or(neck.as_ref().map(|neck| neck.rate));
-    // Chunks in flight: enough for the product of rate and delay, and a queue
-    // of about 50 ms.
+    // Chunks in flight: enough for the product of rate and delay, and a queue of about 50 ms.
     let chunk = rate.map_or(64 << 10, |rate| {
         (rate as usize / 8 / 500).clamp(512, 64 << 10)
     });
@@ -512,7 +511,7 @@ async fn pump(mut from: ReadHalf<DuplexStream>, mut to: WriteHalf<DuplexStream>,
                 return;
             };
             if let Some(rate) = rate {
-                // Timers are late by a millisecond or two: that is made up for.
+                // Timers are late by a millisecond or two; the credit makes up for it.
                 let credit = Instant::now() - Duration::from_millis(20);
                 next = next.max(credit) + time_of(read, rate);
                 tokio::time::sleep_until(next).await;
