@@ -96,8 +96,8 @@ pub enum PathState {
     Left,
     /// Being dialed.
     Dialing,
-    /// Connected, but no block is requested: the peer chokes this side or has no piece missing here,
-    /// or the path waits (as its decision says) or has carried its share for now.
+    /// Connected, but no block is requested: the peer chokes this side or has no piece missing
+    /// here, or the path waits (as its decision says) or has carried its share for now.
     Idle,
     /// Connected, with blocks requested.
     Active,

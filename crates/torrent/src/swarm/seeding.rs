@@ -25,8 +25,8 @@ const LIMIT: &str = "seeding has reached its limit";
 
 impl<T: Transport> Swarm<T> {
     /// Seeds, once everything is verified, until a limit is reached or `stop` is cancelled. At a
-    /// limit it waits up to 10 s for blocks under way to arrive. `stamps` are the states of the files
-    /// that were verified.
+    /// limit it waits up to 10 s for blocks under way to arrive. `stamps` are the states of the
+    /// files that were verified.
     ///
     /// # Errors
     /// When the disk fails or the endpoint is closed.
