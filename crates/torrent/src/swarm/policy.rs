@@ -9,8 +9,8 @@ use super::state::Swarm;
 use crate::address::PeerAddr;
 use crate::transport::{Connection, Transport};
 
-/// The text of a [`CloseCode::PathRefused`](crate::close::CloseCode::PathRefused). It says that there
-/// is a policy, but not what the policy says.
+/// The text of a [`CloseCode::PathRefused`](crate::close::CloseCode::PathRefused). It says that
+/// there is a policy, but not what the policy says.
 pub(super) const REFUSED: &str = "a policy at the other end does not keep this path";
 
 impl<T: Transport> Swarm<T> {
