@@ -9,7 +9,7 @@ use tokio::task::JoinError;
 
 use crate::address::PeerAddr;
 
-/// Why a download failed, in one line each. Every peer is listed with its reason.
+/// Why a download failed, in one line each. Peers are listed with their reasons.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DownloadError {

@@ -264,7 +264,7 @@ impl Picker {
         Arrival::New { cancel, complete }
     }
 
-    /// Cancels the requests for `block` over every connection except `conn`.
+    /// Cancels the requests for `block` over every connection except `conn`, and returns them.
     fn call_off(
         &mut self,
         conn: ConnId,

@@ -340,7 +340,7 @@ fn extended(id: u8, payload: Vec<u8>) -> Message {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dialed_peer_receives_the_extended_handshake_first() {
+async fn a_dialed_peer_gets_the_extended_handshake_before_it_answers() {
     let net = Net::default();
     let stage = Stage::one_file(100_000, 16384);
     let peer = net.host(1);

@@ -1,4 +1,4 @@
-//! Paths that wait, and paths that are probed.
+//! Paths that wait, and paths that are used for sensing.
 
 use hawser_path::Verdict;
 
