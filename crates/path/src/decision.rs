@@ -8,7 +8,7 @@ use crate::Reason;
 
 /// What was decided about one path. Printed as `left: limit of 2 paths reached`.
 ///
-/// The reason is a [`Reason`] or a transfer's own, such as one that the other end gave.
+/// `R` is [`Reason`], or a transfer's own type, such as one for reasons that the remote sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[must_use]
 pub struct Decision<R = Reason> {
@@ -19,27 +19,27 @@ pub struct Decision<R = Reason> {
 }
 
 impl<R> Decision<R> {
-    /// This, because of `reason`.
+    /// A decision with this verdict and reason.
     pub fn new(verdict: Verdict, reason: R) -> Self {
         Self { verdict, reason }
     }
 
-    /// Taken, because of `reason`.
+    /// A decision to use the path.
     pub fn taken(reason: R) -> Self {
         Self::new(Verdict::Taken, reason)
     }
 
-    /// Left, because of `reason`.
+    /// A decision not to use the path.
     pub fn left(reason: R) -> Self {
         Self::new(Verdict::Left, reason)
     }
 
-    /// Waiting, because of `reason`.
+    /// A decision to keep the path connected, but unused for now.
     pub fn waiting(reason: R) -> Self {
         Self::new(Verdict::Waiting, reason)
     }
 
-    /// The same verdict, with the reason as another type.
+    /// Converts the reason to another type.
     pub fn convert<T: From<R>>(self) -> Decision<T> {
         Decision::new(self.verdict, self.reason.into())
     }
@@ -51,15 +51,15 @@ impl<R: fmt::Display> fmt::Display for Decision<R> {
     }
 }
 
-/// Whether a path is used. Printed as, and in serde: `taken`, `left`, `waiting`.
+/// Whether a path is used. Printed and serialized as `taken`, `left`, `waiting`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It is used.
+    /// The path is used.
     Taken,
-    /// It is not used.
+    /// The path is not used.
     Left,
-    /// It was taken and stays connected, but nothing is sent over it for now.
+    /// The path was taken and stays connected, but nothing is sent over it for now.
     Waiting,
 }
 

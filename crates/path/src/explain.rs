@@ -7,33 +7,32 @@ use crate::{Decision, Interface, Path, Policy, Rank, Reason, Select, Verdict, se
 /// What [`explain`] found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explained {
-    /// Indices of all paths: those taken, best first, then those left by their rank, then those
-    /// that were not compared, as they were given.
+    /// Indices of all paths: first those taken, best first; then those left, by rank; then those
+    /// that were not compared, in input order.
     pub order: Vec<usize>,
-    /// One for each path, in the order in which they were given.
+    /// One per path, in input order.
     pub explanations: Vec<Explanation>,
-    /// The interfaces that were not counted when paths were compared, because every path has to use
-    /// them.
+    /// The interfaces ignored in the comparison, because every path has to use them.
     pub ignored: Vec<Interface>,
 }
 
-/// The decision about one path, and what it was compared by.
+/// The decision about one path, and the values it ranks by.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
     /// Whether it is taken or left.
     pub verdict: Verdict,
     /// Why.
     pub reason: Reason,
-    /// Where it stands among the paths that were compared, from 1; null where it was not.
+    /// Its rank among the compared paths, from 1; null if it was not compared.
     pub rank: Option<usize>,
-    /// What was compared, in order of precedence.
+    /// The values it ranks by, in order of precedence.
     pub values: Vec<Rank>,
-    /// The share of the bytes that it is to carry, from 0 to 1; null where that is left open.
+    /// The share of the bytes that it must carry, from 0 to 1; null if the strategies set none.
     pub share: Option<f64>,
 }
 
-/// Explains for each path to a destination whether it is taken: by the policies, applied one after
-/// another, and then by [`select()`].
+/// Applies the policies one after another, then [`select()`], and explains for each path to a
+/// destination whether it is taken.
 pub fn explain<P: AsRef<Path>>(
     paths: &[P],
     policies: &[Policy],
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
     use crate::testing::paths;
 
-    // A to G are 1 to 7; from D to A (001, Fig. 7a).
+    // ASes A to G have the numbers 1 to 7; the paths lead from D to A (001, Fig. 7a).
     const FIG_7A: [&str; 3] = [
         "4 3>2 7 1>2 6 1>2 5 1>2 1",
         "4 2>2 3 1>3 2 1>1 1",
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_stand_as_they_are_picked_and_each_has_its_reason() {
+    fn paths_are_ordered_by_rank_and_each_has_a_reason() {
         let paths = paths(&FIG_7A);
         let explained = explain(&paths, &[], &Select::disjoint(), 4);
         assert_eq!(explained.order, [2, 0, 1]);
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_policy_leaves_is_not_compared() {
+    fn paths_denied_by_a_policy_are_not_compared() {
         let paths = paths(&FIG_7A);
         let policies = [acl("- 1-ff00:0:3; +"), acl("- 1-ff00:0:7; +")];
         let explained = explain(&paths, &policies, &"latency".parse().unwrap(), 4);
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn carbon_is_told_by_its_parts_and_spread_by_its_shares() {
+    fn carbon_lists_its_parts_and_spread_its_shares() {
         let mut paths = paths(&["1 1>1 2 2>1 4", "1 2>1 3 2>2 4"]);
         paths[0].metadata.notes = vec![String::new(), "carbon=2.5".into(), String::new()];
         let table = "1-ff00:0:1: 10\n1-ff00:0:4: 1".parse().unwrap();
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_told_apart_from_the_path_itself() {
+    fn copies_of_a_path_are_left() {
         let paths = paths(&[FIG_7A[0], FIG_7A[0], FIG_7A[1]]);
         let explained = explain(&paths, &[], &Select::shortest(), 4);
         assert_eq!(explained.order, [2, 0, 1]);
@@ -208,7 +207,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_path_is_told_of_once_and_ranks_are_a_row(
+        fn every_path_is_explained_once_and_ranks_are_consecutive(
             chosen in prop::collection::vec(0..3_usize, 0..9),
             select in prop::sample::select(vec![
                 "shortest", "disjoint", "latency,disjoint:2", "spread:40%", "carbon,bandwidth",
@@ -223,14 +222,14 @@ mod tests {
             let mut order = explained.order.clone();
             order.sort_unstable();
             prop_assert!(order.into_iter().eq(0..paths.len()));
-            let told = explained.order.iter().map(|&at| &explained.explanations[at]);
-            let taken: Vec<_> = told.clone().map(|one| one.verdict == Verdict::Taken).collect();
+            let ordered = explained.order.iter().map(|&at| &explained.explanations[at]);
+            let taken: Vec<_> = ordered.clone().map(|one| one.verdict == Verdict::Taken).collect();
             let first_left = taken.iter().position(|taken| !taken).unwrap_or(taken.len());
             prop_assert!(first_left <= max && !taken[first_left..].contains(&true));
-            let mut ranks: Vec<_> = told.clone().filter_map(|one| one.rank).collect();
+            let mut ranks: Vec<_> = ordered.clone().filter_map(|one| one.rank).collect();
             ranks.sort_unstable();
             prop_assert!(ranks.iter().copied().eq(1..=ranks.len()));
-            for one in told {
+            for one in ordered {
                 prop_assert_eq!(one.rank.is_some(), !one.values.is_empty());
                 prop_assert!(!one.reason.to_string().is_empty());
             }

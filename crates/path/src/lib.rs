@@ -5,11 +5,12 @@
 //! the sequence of interfaces.
 //!
 //! - [`Path`], [`Interface`], [`Fingerprint`], [`Metadata`]: what a path is.
-//! - [`select()`]: which of the paths to a peer are used, each with its printable [`Reason`]: by a
-//!   combination ([`Select`]) of [`STRATEGIES`].
-//! - [`explain()`]: the same for people and programs: what was compared, and what came of it.
-//! - [`Slots`]: which of them wait, by their handshakes and slot by slot.
-//! - [`Sense`]: whether paths that share interfaces may be used together after all.
+//! - [`select()`]: chooses which of the paths to a peer are used, by a combination ([`Select`]) of
+//!   [`STRATEGIES`], each with its printable [`Reason`].
+//! - [`explain()`]: the same with the values that were compared, for output.
+//! - [`Slots`]: decides which connected paths wait because they are slow, by handshake times and
+//!   then per time slot.
+//! - [`Sense`]: finds out by trial whether paths that share interfaces can be used together.
 //! - [`Sequence`], [`Policy`]: which paths a user wants, and which a user allows.
 //! - [`Assignment`]: which paths an uploader gives to which of its downloaders.
 //! - [`show`]: paths as the JSON that `scion showpaths --format json` prints.

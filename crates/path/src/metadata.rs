@@ -8,8 +8,8 @@ use std::time::Duration;
 use sciparse::identifier::isd_asn::IsdAsn;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What the control plane knows about a path. The lists have the lengths that scionproto's
-/// `daemon.proto` gives them; with `n` interfaces on the path, each is that long or empty.
+/// What the control plane knows about a path. Each list is empty or has the length that
+/// scionproto's `daemon.proto` gives it; `n` is the number of interfaces on the path.
 ///
 /// In serde, the names are those of [`show`](crate::show).
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -19,21 +19,23 @@ pub struct Metadata {
     /// When the path expires, in seconds of Unix time.
     #[serde(skip)]
     pub expiry: u64,
-    /// Entry `i`: delay between interfaces `i` and `i + 1`, `None` where not announced; `n - 1`.
+    /// Entry `i`: delay between interfaces `i` and `i + 1`, `None` where not announced. Length `n -
+    /// 1`.
     #[serde(serialize_with = "as_nanoseconds")]
     pub latency: Vec<Option<Duration>>,
-    /// Entry `i`: bit/s between interfaces `i` and `i + 1`, `None` where not announced; `n - 1`.
+    /// Entry `i`: bit/s between interfaces `i` and `i + 1`, `None` where not announced. Length `n -
+    /// 1`.
     pub bandwidth: Vec<Option<u64>>,
-    /// Entry `i`: where the router of interface `i` stands, `None` where not announced; `n`.
+    /// Entry `i`: location of the router of interface `i`, `None` where not announced. Length `n`.
     pub geo: Vec<Option<Geo>>,
-    /// Entry `i`: what the link between interfaces `2i` and `2i + 1` is; `n / 2`.
+    /// Entry `i`: what the link between interfaces `2i` and `2i + 1` is. Length `n / 2`.
     #[serde(rename = "link_type")]
     pub link_types: Vec<LinkType>,
-    /// Entry `i`: hops inside the AS between interfaces `2i + 1` and `2i + 2`; `n / 2 - 1`.
+    /// Entry `i`: hops inside the AS between interfaces `2i + 1` and `2i + 2`. Length `n / 2 - 1`.
     pub internal_hops: Vec<u32>,
-    /// Entry `i`: the note of the `i`-th AS on the path, empty if it has none; `n / 2 + 1`.
+    /// Entry `i`: the note of the `i`-th AS on the path, empty if it has none. Length `n / 2 + 1`.
     pub notes: Vec<String>,
-    /// The services that ASes on the path announce, by AS; only those that announce any.
+    /// The services that ASes on the path announce, by AS; ASes without any are left out.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub discovery: BTreeMap<IsdAsn, Discovery>,
 }
@@ -47,7 +49,7 @@ fn as_nanoseconds<S: Serializer>(
     serializer.collect_seq(latency.iter().map(|one| one.map_or(-1, nanoseconds)))
 }
 
-/// Where the services of an AS are, as it announces it for others to find them.
+/// The addresses of services that an AS announces.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Discovery {
     /// Its control services.
@@ -58,7 +60,7 @@ pub struct Discovery {
     pub discovery_services: Vec<SocketAddr>,
 }
 
-/// Where a border router stands, as its AS announces it.
+/// The location of a border router, as its AS announces it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Geo {
     /// Degrees north (WGS 84).
@@ -87,7 +89,7 @@ pub enum LinkType {
 
 impl fmt::Display for LinkType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Serde has scionproto's words.
+        // The serde names are scionproto's.
         self.serialize(f)
     }
 }

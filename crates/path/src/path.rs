@@ -17,13 +17,13 @@ pub struct Path {
     /// The AS the path ends in.
     pub dst: IsdAsn,
     /// The interfaces it crosses: out of `src`, into the next AS, out of that one, and so on, into
-    /// `dst`. An even number; none when `src` is `dst`.
+    /// `dst`. Their number is even; there are none when `src` is `dst`.
     pub interfaces: Vec<Interface>,
-    /// What is announced about it.
+    /// What the ASes on the path announce about it.
     pub metadata: Metadata,
 }
 
-/// Parts do not make a path.
+/// The error of [`Path::new`]: the parts do not form a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a path from {src} to {dst} {why}")]
 pub struct PathError {
@@ -35,8 +35,8 @@ pub struct PathError {
     pub why: String,
 }
 
-/// An AS as a path crosses it, with 0 for the interface missing at an end. Printed as
-/// `1-ff00:0:110#2,3`.
+/// An AS on a path with its ingress and egress interface, 0 where an end of the path has none.
+/// Printed as `1-ff00:0:110#2,3`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Crossing {
     pub isd_as: IsdAsn,
@@ -45,11 +45,11 @@ pub(crate) struct Crossing {
 }
 
 impl Path {
-    /// Puts a path together, after checking that the interfaces lead from `src` to `dst`, AS by AS,
-    /// and that the lists of `metadata` are as long as [`Metadata`] says, or empty.
+    /// Builds a path after checking that the interfaces lead from `src` to `dst`, AS by AS, and
+    /// that the lists of `metadata` have the lengths that [`Metadata`] requires, or are empty.
     ///
     /// # Errors
-    /// What does not fit.
+    /// [`PathError`] names the interface or list that does not fit.
     pub fn new(
         src: IsdAsn,
         dst: IsdAsn,
@@ -110,7 +110,7 @@ impl Path {
         ))
     }
 
-    /// The path's name, the same in every refreshed copy of it.
+    /// The path's fingerprint, the same in every refreshed copy of it.
     pub fn fingerprint(&self) -> Fingerprint {
         if self.interfaces.is_empty() {
             Fingerprint::local(self.src)
@@ -119,9 +119,9 @@ impl Path {
         }
     }
 
-    /// The interfaces that `other` crosses too, in the order of this path: two paths that cross an
-    /// interface share its link. This is the one rule for what counts as shared; a selection, which
-    /// compares what can be chosen, leaves out links that no choice could avoid.
+    /// The interfaces that both paths cross, in the order of this path. Two paths that cross the
+    /// same interface share its link. This is the only rule for what counts as shared; a selection
+    /// also ignores links that every path has to use.
     pub fn shared<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = Interface> + 'a {
         let ours = self.interfaces.iter().copied();
         ours.filter(|one| other.interfaces.contains(one))
@@ -133,12 +133,12 @@ impl Path {
         iter::once(self.src).chain(entered.map(|interface| interface.isd_as))
     }
 
-    /// ASes on the path, both ends included, as `scion showpaths` counts hops.
+    /// Number of ASes on the path, both ends included, as `scion showpaths` counts hops.
     pub fn hops(&self) -> usize {
         self.links() + 1
     }
 
-    /// Links on the path.
+    /// Number of links on the path.
     pub fn links(&self) -> usize {
         self.interfaces.len() / 2
     }
@@ -157,8 +157,8 @@ impl Path {
         self.metadata.latency.iter().copied().sum()
     }
 
-    /// The path as scionproto's `sequence` policies see it, one `ISD-AS#IN,OUT` for each AS, with 0
-    /// for the missing interface at both ends: `1-ff00:0:111#0,1 1-ff00:0:110#2,3
+    /// The path as scionproto's `sequence` policies match it, one `ISD-AS#IN,OUT` for each AS, with
+    /// 0 for the missing interface at both ends: `1-ff00:0:111#0,1 1-ff00:0:110#2,3
     /// 1-ff00:0:112#1,0`. Empty for a path inside one AS.
     pub fn sequence(&self) -> String {
         let crossings = self.crossings();
@@ -166,7 +166,7 @@ impl Path {
         texts.join(" ")
     }
 
-    /// The ASes it crosses, in order of travel; none for a path inside one AS.
+    /// The ASes it crosses, in order of travel; empty for a path inside one AS.
     pub(crate) fn crossings(&self) -> Vec<Crossing> {
         let interfaces = self.interfaces.iter().map(Some);
         let ends: Vec<_> = iter::once(None).chain(interfaces).chain([None]).collect();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_interfaces_that_do_not_lead_there() {
+    fn rejects_interfaces_that_do_not_lead_from_src_to_dst() {
         let refused = |src, dst, over| path(src, dst, over).unwrap_err().to_string();
         assert_eq!(
             refused("1-ff00:0:111", "1-ff00:0:112", ""),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_lists_of_another_length() {
+    fn rejects_metadata_lists_of_wrong_length() {
         let new = |metadata| {
             let (src, dst) = (isd_as("1-ff00:0:111"), isd_as("1-ff00:0:112"));
             Path::new(src, dst, interfaces(THREE), metadata)
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_known_only_when_all_of_it_is() {
+    fn latency_is_none_unless_every_part_is_announced() {
         let mut path = path("1-ff00:0:111", "1-ff00:0:112", THREE).unwrap();
         assert_eq!(path.latency(), None);
         let ms = |ms| Some(Duration::from_millis(ms));

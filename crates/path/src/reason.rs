@@ -12,25 +12,25 @@ pub use self::sensed::Sensed;
 use crate::text::{mbit, plural};
 use crate::{Fingerprint, Interface};
 
-/// Why a path was taken, left or is waiting. Printed, and in serde, as a short line for people. A
-/// transfer with reasons of its own wraps this type in one of its own.
+/// Why a path is taken, left or waiting. Printed and serialized as one short line of text. A
+/// transfer with further reasons wraps this type in its own.
 ///
-/// It is an error where a path is refused for it.
+/// It is an error for callers that fail because a path is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Taken: no path ranked before it was left.
+    /// Taken: the best in rank of the paths not yet taken.
     #[error("{best} left: {value}")]
     First {
-        /// What the first in rank is called, such as `lowest latency`.
+        /// What the path that ranks first is called, such as `lowest latency`.
         best: &'static str,
-        /// What it ranks by.
+        /// The values it ranks by.
         value: String,
     },
-    /// Taken: one of the largest set of paths without a common interface.
+    /// Taken: belongs to the largest set of paths without a common interface.
     #[error("shares no interface: {value}")]
     Disjoint {
-        /// What it ranks by.
+        /// The values it ranks by.
         value: String,
     },
     /// Left: overlaps with a path that was taken.
@@ -44,29 +44,29 @@ pub enum Reason {
     /// Left: another copy of the same path expires later, or was given first.
     #[error("another copy of this path is preferred")]
     Copy,
-    /// Left before any were compared: nothing can be sent over it as it should be.
+    /// Left before the comparison: the path cannot be used.
     #[error("{why}")]
     Unfit {
         /// Why, in one line.
         why: String,
     },
-    /// Waiting: its handshake took too long beside the best's (000, Alg. 2).
+    /// Waiting: its handshake was too slow compared with the fastest one (000, Alg. 2).
     #[error("handshake {} ms, {} of the best's weight", .handshake.as_millis(), share(*.share_ppm))]
     SlowHandshake {
-        /// How long it took.
+        /// How long the handshake took.
         handshake: Duration,
-        /// Its weight, in millionths of the best's.
+        /// Its weight, in millionths of the best path's weight.
         share_ppm: u32,
     },
-    /// Waiting: it carried too little in a time slot beside the best (000, Alg. 3).
+    /// Waiting: it carried too little in a time slot compared with the best path (000, Alg. 3).
     #[error("{}, {} of the best", mbit(*.rate), share(*.share_ppm))]
     SlowSlot {
         /// Bits per second in that slot.
         rate: u64,
-        /// Its weight, in millionths of the best's.
+        /// Its weight, in millionths of the best path's weight.
         share_ppm: u32,
     },
-    /// Taken: it waited and is used for a while to be weighed again.
+    /// Taken: it waited, and is used for a while so that it can be weighed again.
     #[error("probed after waiting {slots} time slot{}", plural(*.slots as usize))]
     Probing {
         /// How many time slots it waited.
@@ -78,31 +78,31 @@ pub enum Reason {
         /// Bits per second when it was weighed.
         rate: u64,
     },
-    /// Taken: it waited, and those in use deliver nothing, or one of them is gone.
+    /// Taken: it waited, and the paths in use deliver nothing, or one of them was lost.
     #[error("takes over{}", taken_over(.from))]
     TakesOver {
-        /// The path that is gone.
+        /// The path that was lost; `None` if the paths in use deliver nothing.
         from: Option<Fingerprint>,
     },
-    /// Whether it shares a bottleneck with paths in use is being found out, or was.
+    /// The result of a trial of whether it shares a bottleneck with paths in use.
     #[error(transparent)]
     Sensed(#[from] Sensed),
-    /// Left: a [`Policy`](crate::Policy) does not keep it.
+    /// Left: a [`Policy`](crate::Policy) does not allow it.
     #[error("policy: {why}")]
     Policy {
-        /// What in the policy, in one line.
+        /// Which rule of the policy, in one line.
         why: String,
     },
-    /// Left: as many paths as wanted were taken, all of them ranked before it or apart from others.
+    /// Left: the wanted number of paths was taken, all of which rank before it or are disjoint from
+    /// each other.
     #[error("limit of {max} path{} reached{}", plural(*.max), after_colon(.value))]
     Limit {
-        /// How many were wanted.
+        /// Number of paths wanted.
         max: usize,
-        /// What it ranks by; `None` where it ranks by its hops.
+        /// The values it ranks by; `None` if these are its hops.
         value: Option<String>,
     },
-    /// Taken: overlaps with paths that were taken before, but no path that was left overlapped
-    /// less.
+    /// Taken: overlaps with paths taken before it, but no less than every path that was left.
     #[error("shares {0}, fewest there are")]
     SharesFewest(Overlap),
     /// Left: overlaps too much with the paths that were taken.
@@ -110,7 +110,7 @@ pub enum Reason {
     SharesMore {
         /// What it shares with them.
         overlap: Overlap,
-        /// How many interfaces it might share.
+        /// Most interfaces that it may share.
         most: usize,
     },
     /// Taken: one of the paths over which the bytes are spread.
@@ -118,28 +118,29 @@ pub enum Reason {
     Spread {
         /// Its share, in thousandths of all bytes.
         permille: u16,
-        /// The AS between the ends that carries most, and its share in thousandths.
+        /// The AS between the ends that carries most, and its share in thousandths; `None` if there
+        /// is no AS between the ends.
         most: Option<(IsdAsn, u16)>,
         /// The largest share wanted for any AS, in per cent.
         limit: u8,
         /// Whether the limit is kept.
         kept: bool,
-        /// What it ranks by.
+        /// The values it ranks by.
         value: String,
     },
-    /// Left: the paths that were taken do, and further ones show bytes to further ASes.
+    /// Left: the paths taken keep the limit, and each further path exposes bytes to further ASes.
     #[error("{enough} path{} spread enough: {value}", plural(*.enough))]
     NotNeeded {
         /// How many were taken.
         enough: usize,
-        /// What it ranks by.
+        /// The values it ranks by.
         value: String,
     },
     /// Taken: crosses no interface that a path in use to any peer crosses.
     #[error("shares no interface with any path in use{}", only_way(*.but_only_way))]
     Apart {
-        /// Whether that leaves out the only link out of the uploader's AS, or into the peer's, which
-        /// no path could avoid.
+        /// Whether the only link out of the uploader's AS or into the peer's AS was ignored, since
+        /// no path can avoid it.
         but_only_way: bool,
     },
     /// Taken: sensing found that it does not slow the path it shares an interface with.
@@ -148,15 +149,15 @@ pub enum Reason {
     /// Left: overlaps with a path in use, to the same peer or another.
     #[error("shares {0}")]
     SharesWithPeer(PeerOverlap),
-    /// Left: the peer uses as many paths as it takes.
+    /// Left: the peer uses as many paths as it accepts.
     #[error("{peer} gets at most {max} path{}", plural(*.max))]
     PeerLimit {
         /// The peer.
         peer: String,
-        /// How many it takes.
+        /// Most paths that it accepts.
         max: usize,
     },
-    /// Waiting: other peers use all that could be used for this one.
+    /// Waiting: every path to this peer conflicts with paths that other peers use.
     #[error("nothing is free, next turn")]
     NextTurn,
     /// Left: the peer left, or the path is no longer on offer.
@@ -165,7 +166,7 @@ pub enum Reason {
         /// The peer.
         peer: String,
     },
-    /// Left: it fails, and while it is tried again another path is used in its place.
+    /// Left: it fails; while it is retried, another path is used in its place.
     #[error("{why}")]
     Fails {
         /// Why it last failed, in one line.
@@ -174,13 +175,13 @@ pub enum Reason {
     /// Left: the path is not offered any more.
     #[error("not offered any more")]
     NotOffered,
-    /// Left: the remote chooses among the paths, and another one is enough to reach it.
+    /// Left: the remote chooses the paths, and one other path is enough to contact it.
     #[error("not chosen by the remote")]
     RemoteChooses,
 }
 
-/// What a path has in common with others that were taken. Printed as
-/// `2 interfaces (1-ff00:0:2#1, …) with path ab12cd34`.
+/// The interfaces that a path shares with paths that were taken. Printed as `2 interfaces
+/// (1-ff00:0:2#1, …) with path ab12cd34`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "{count} interface{} ({interface}{}) with path {}",
@@ -189,7 +190,7 @@ pub enum Reason {
     .with.short()
 )]
 pub struct Overlap {
-    /// How many of its interfaces those paths cross too.
+    /// Number of its interfaces that those paths cross too.
     pub count: usize,
     /// The first of them on this path.
     pub interface: Interface,
@@ -197,8 +198,8 @@ pub struct Overlap {
     pub with: Fingerprint,
 }
 
-/// What a path has in common with a path in use to a peer. Printed as
-/// `1-ff00:0:2#1 with path ab12cd34 of host 3`.
+/// The interface that a path shares with a path in use to a peer. Printed as `1-ff00:0:2#1 with
+/// path ab12cd34 of host 3`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{interface} with path {} of {peer}", .with.short())]
 pub struct PeerOverlap {
@@ -233,7 +234,7 @@ fn percent(permille: u16) -> f64 {
     f64::from(permille) / 10.0
 }
 
-/// What is said of the AS that carries most of spread bytes.
+/// Describes the AS that carries most of the spread bytes.
 fn heaviest(most: &Option<(IsdAsn, u16)>, limit: u8, kept: bool) -> String {
     match most.map(|(isd_as, carried)| (isd_as, percent(carried))) {
         None => "no AS between the ends".to_owned(),
@@ -246,7 +247,7 @@ fn heaviest(most: &Option<(IsdAsn, u16)>, limit: u8, kept: bool) -> String {
     }
 }
 
-/// Millionths, as a percentage for people.
+/// Formats millionths as a percentage.
 fn share(ppm: u32) -> String {
     let percent = f64::from(ppm) / 1e4;
     match ppm {
@@ -263,8 +264,7 @@ impl Serialize for Reason {
 }
 
 impl Reason {
-    /// A few words that are the same for all reasons of a kind, without their figures, to count
-    /// them by.
+    /// A short name for the kind of reason, without figures, to count reasons by.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::First { .. } => "best left",

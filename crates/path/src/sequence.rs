@@ -1,4 +1,4 @@
-//! Which paths a user wants, as scionproto's hop-predicate sequences say it.
+//! Sequences of hop predicates, as in scionproto: which paths a user wants.
 //!
 //! Source: scionproto, "PathPolicy", sequences. A sequence is a regular expression over the ASes of
 //! a path, in order of travel: `0* 1-ff00:0:120#2,1 0*` is every path that enters 1-ff00:0:120 by
@@ -19,24 +19,24 @@ use crate::Path;
 
 /// A sequence of hop predicates that the ASes of a path must follow, first to last.
 ///
-/// A predicate is `ISD`, `ISD-AS`, `ISD-AS#IF` (that interface on the way in or out) or
-/// `ISD-AS#IN,OUT`; 0 stands for any, each time on its own. `?` lets what precedes it be missing,
-/// `+` repeats it, `*` does both, `|` is either side; they bind tighter than what stands side by
-/// side, `|` the least of them, and parentheses group. The empty text lets every path pass.
+/// A predicate is `ISD`, `ISD-AS`, `ISD-AS#IF` (that interface as ingress or egress) or
+/// `ISD-AS#IN,OUT`; each 0 matches any value. `?` makes the preceding item optional, `+` repeats
+/// it, `*` does both, and `|` separates alternatives. All of them bind tighter than concatenation,
+/// `|` weaker than the others, and parentheses group. The empty text matches every path.
 ///
-/// Where scionproto compares ASes as text, so that `1-FF00:0:110` passes nothing, here they are
-/// numbers; everything else means the same.
+/// scionproto compares ASes as text, so that `1-FF00:0:110` matches nothing; here they are compared
+/// as numbers. Everything else means the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
     text: String,
-    /// `None` lets every path pass.
+    /// `None` matches every path.
     steps: Option<Vec<Step>>,
 }
 
 impl Sequence {
     /// Whether `path` follows the sequence.
     ///
-    /// A path inside one AS crosses nothing: only what may be missing altogether lets it pass.
+    /// A path inside one AS crosses no AS: only a sequence of optional items matches it.
     pub fn matches(&self, path: &Path) -> bool {
         let steps = self.steps.as_ref();
         steps.is_none_or(|steps| program::accept(steps, &path.crossings()))

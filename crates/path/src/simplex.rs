@@ -1,18 +1,18 @@
-//! Linear programs, by the simplex method.
+//! Solves linear programs by the simplex method.
 
-/// Numbers of the tableau that are smaller are rounding errors.
+/// Entries of the tableau that are smaller count as rounding errors.
 const ZERO: f64 = 1e-11;
 
-/// The `x` with the largest `gain · x`, and that sum, where `row · x <= limit` for every row and
-/// `x >= 0`; `None` when the sum has no bound. Every limit must be positive, so that the origin is
-/// feasible.
+/// Maximizes `gain · x`, where `row · x <= limit` for every row and `x >= 0`. Returns `x` and the
+/// maximum; `None` when there is no upper bound. Every limit must be positive, so that the origin
+/// is feasible.
 ///
-/// Bland's rule chooses the pivots, so the method ends.
+/// Pivots are chosen by Bland's rule, which guarantees that the method terminates.
 pub fn maximize(gain: &[f64], rows: &[(Vec<f64>, f64)]) -> Option<(Vec<f64>, f64)> {
     let (columns, last) = (gain.len(), rows.len());
     let width = columns + last + 1;
-    // A row for each limit, the last for the sum; then a column for each variable, one for what
-    // each row has left, and the right-hand side.
+    // Rows: one per limit, then the objective. Columns: one per variable, one slack variable per
+    // row, then the right-hand side.
     let mut table = vec![vec![0.0; width]; last + 1];
     for (i, (row, limit)) in rows.iter().enumerate() {
         table[i][..columns].copy_from_slice(row);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn the_better_variable_gets_the_shared_limit() {
-        // x + y <= 10, y <= 4, 3x + 2y: all to x; 2x + 3y: 4 to y, 6 to x.
+        // With x + y <= 10 and y <= 4, 3x + 2y is largest at (10, 0), and 2x + 3y at (6, 4).
         let rows = [(vec![1.0, 1.0], 10.0), (vec![0.0, 1.0], 4.0)];
         let near = |found: Option<(Vec<f64>, f64)>, x: [f64; 2], most: f64| {
             let (found, sum) = found.unwrap();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_there_is_no_maximum() {
+    fn an_unbounded_program_has_no_maximum() {
         assert_eq!(maximize(&[1.0, 1.0], &[(vec![1.0, 0.0], 1.0)]), None);
     }
 }

@@ -1,51 +1,52 @@
-//! Which of the connected paths are used: first by their handshakes, then slot by slot (000,
+//! Which of the connected paths are used: decided by handshake times, then per time slot (000,
 //! section 3.3.2).
 //!
-//! Where the thesis closes a connection, the path waits here: it stays connected, nothing is asked
-//! for over it, and it is used for a slot again now and then to see whether it got better.
+//! Where the thesis closes a connection, the path waits here: it stays connected, nothing is
+//! requested over it, and it is probed for a slot from time to time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::{Decision, Fingerprint, Reason};
 
-/// How long a time slot is where nothing else is set (000, section 3.3.2).
+/// Default length of a time slot (000, section 3.3.2).
 pub const TIME_SLOT: Duration = Duration::from_secs(1);
 
-/// Handshakes are compared this long after the first one, even if others are still missing.
+/// Handshakes are compared this long after the first one, even if some are not complete.
 const HANDSHAKES: Duration = Duration::from_secs(1);
 
 /// Most slots a waiting path waits before it is probed.
 const MOST_SLOTS: u32 = 32;
 
-/// A round trip counts as no longer than this, so that a path cannot put off being weighed.
+/// A round trip counts as at most this long, so that a path cannot delay being weighed.
 const MOST_RTT: Duration = Duration::from_secs(2);
 
-/// A path that has carried enough waits only after this many light slots in a row: rates differ from
-/// slot to slot.
+/// A path that has carried enough before waits only after this many light slots in a row, because
+/// rates vary from slot to slot.
 const LIGHT_SLOTS: u32 = 3;
 
-/// After this many slots of enough weight, a path that waited is trusted as if it never had.
+/// After this many slots in which it carried enough, a path that waited is treated like one that
+/// never did.
 const TRUSTED_SLOTS: u32 = MOST_SLOTS;
 
-/// A slot in which even the best path carries less than this share of what was carried before says
-/// nothing: there is little to send.
+/// A slot in which even the best path carries less than this share of the recent peak is ignored:
+/// there is little to send.
 const IDLE: f64 = 0.1;
 
-/// The factor by which the peak of earlier slots fades with each slot.
+/// The factor by which the peak decays per slot.
 const FADES: f64 = 0.9;
 
 /// How paths are weighed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlotOptions {
-    /// A path waits when its weight is less than this share of the best path's, 0 to 1
-    /// (`minWeightPercentage`): three slots in a row, or in the first slot it is weighed in less
-    /// than half of this. 0 lets no path wait.
+    /// Smallest weight of a used path, as a share of the best path's, 0 to 1
+    /// (`minWeightPercentage`). A path below it for three slots in a row waits, and so does a path
+    /// below half of it that has not carried enough yet. With 0, no path waits.
     pub min_weight: f64,
-    /// How long a time slot is; at least 10 ms.
+    /// Length of a time slot; at least 10 ms.
     pub time_slot: Duration,
-    /// Slots a waiting path waits before it is used for one again; doubled each time, up to 32,
-    /// until it has carried enough for 32 slots in a row.
+    /// Slots that a path waits before it is probed, 1 to 32; doubled with each wait, up to 32,
+    /// until the path has carried enough for 32 slots in a row.
     pub probe_every: u32,
 }
 
@@ -65,15 +66,15 @@ pub struct Slots {
     options: SlotOptions,
     paths: BTreeMap<Fingerprint, State>,
     handshakes: Handshakes,
-    /// When the slot that runs began; `None` while nothing is connected.
+    /// When the current slot began; `None` while nothing is connected.
     begun: Option<Instant>,
-    /// What the best path carried lately, in bits per second.
+    /// The recent peak of the best path, in bit/s.
     peak: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Handshakes {
-    /// How many handshakes are expected, and when the first was done.
+    /// The number of handshakes expected, and when the first was complete.
     On(usize, Option<Instant>),
     Compared,
 }
@@ -82,33 +83,33 @@ enum Handshakes {
 struct State {
     handshake: Duration,
     use_: Use,
-    /// Bytes read at the end of the last slot; `None` if it could not be used.
+    /// Bytes read in all at the end of the last slot; `None` if the path could not be used in it.
     mark: Option<u64>,
-    /// Its share of the best's weight, when last weighed.
+    /// Its weight as a share of the best path's, when last weighed.
     share: f64,
-    /// How many slots it waits the next time.
+    /// Number of slots of its next wait.
     patience: u32,
-    /// Whether it has carried enough since it is used.
+    /// Whether it has carried enough in any slot since it was last taken into use.
     proved: bool,
-    /// How many slots in a row it was too light.
+    /// Number of slots in a row in which it was too light.
     light: u32,
-    /// How many slots in a row it was not.
+    /// Number of slots in a row in which it carried enough.
     enough: u32,
     decision: Option<Decision>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Use {
-    /// Since when; weighed only after its grace.
+    /// In use since then; it can be too light only after its grace period.
     Active(Instant),
-    /// Used again to be weighed, since when.
+    /// Probed since then.
     Probed(Instant),
-    /// For this many more slots.
+    /// Waiting for this many more slots.
     Waiting(u32),
 }
 
 impl Slots {
-    /// Nothing connected yet. Options out of their bounds are moved into them.
+    /// A set without connected paths. Options out of bounds are clamped.
     pub fn new(options: SlotOptions) -> Self {
         let min_weight = options.min_weight;
         Self {
@@ -128,16 +129,16 @@ impl Slots {
         }
     }
 
-    /// How many handshakes are compared. That happens when they are done, or 1 s after the first;
-    /// without this call always after that second.
+    /// Sets how many handshakes are compared. They are compared when that many are complete, or 1 s
+    /// after the first; without this call, always after 1 s.
     pub fn expect(&mut self, handshakes: usize) {
         if let Handshakes::On(expected, _) = &mut self.handshakes {
             *expected = handshakes;
         }
     }
 
-    /// A path is connected, after a handshake of this length. It is used from now on, and weighed
-    /// after a slot and two round trips.
+    /// Adds a path that is connected, after a handshake of this length. The path is used, and
+    /// weighed after a slot and two round trips.
     pub fn connected(&mut self, path: Fingerprint, handshake: Duration, now: Instant) {
         self.begun.get_or_insert(now);
         if let Handshakes::On(_, first) = &mut self.handshakes {
@@ -159,8 +160,8 @@ impl Slots {
         );
     }
 
-    /// A path is not connected any more, or delivers nothing. If it was in use, the best of those
-    /// that wait takes over at once.
+    /// Removes a path that is no longer connected, or delivers nothing. If it was in use, the best
+    /// waiting path takes over at once and is returned.
     pub fn gone(&mut self, path: Fingerprint, now: Instant) -> Option<(Fingerprint, Decision)> {
         let state = self.paths.remove(&path)?;
         match state.use_ {
@@ -169,12 +170,12 @@ impl Slots {
         }
     }
 
-    /// Whether [`slot`](Self::slot) is to be called.
+    /// Whether [`slot`](Self::slot) must be called now.
     pub fn due(&self, now: Instant) -> bool {
         self.is_comparison_due(now) || self.is_slot_over(now)
     }
 
-    /// When [`slot`](Self::slot) is to be called next; `None` while nothing is connected.
+    /// When [`slot`](Self::slot) must be called next; `None` while nothing is connected.
     pub fn next_due(&self) -> Option<Instant> {
         let handshakes = match self.handshakes {
             Handshakes::On(_, first) => first.map(|first| first + HANDSHAKES),
@@ -186,10 +187,11 @@ impl Slots {
 
     /// Compares the handshakes or ends the slot, if that is due, and returns what changed.
     ///
-    /// `read` returns how many bytes were read over a path in all; `None` if it could not be used for
-    /// all of the slot, being choked or having nothing we lack. Then it is not weighed: the thesis
-    /// names that as the condition of a true weight. Neither is any path in a slot in which the
-    /// best carries less than a tenth of what it did lately: there is little to send.
+    /// `read` returns how many bytes were read over a path in all; `None` if the path could not be
+    /// used for the whole slot, because the peer choked it or has nothing that is missing here.
+    /// Such a path is not weighed: the thesis names this as the condition of a true weight. No path
+    /// is weighed in a slot in which the best one carries less than a tenth of its recent peak:
+    /// there is little to send.
     pub fn slot(
         &mut self,
         read: impl Fn(Fingerprint) -> Option<u64>,
@@ -206,13 +208,13 @@ impl Slots {
         changes
     }
 
-    /// Whether nothing is to be sent over a path for now.
+    /// Whether a path waits, so that nothing may be sent over it for now.
     pub fn is_waiting(&self, path: Fingerprint) -> bool {
         let state = self.paths.get(&path);
         state.is_some_and(|state| matches!(state.use_, Use::Waiting(_)))
     }
 
-    /// What was last decided about a path; `None` if it was never found too light.
+    /// The last decision about a path; `None` if it was never found too light.
     pub fn decision(&self, path: Fingerprint) -> Option<Decision> {
         self.paths.get(&path)?.decision.clone()
     }
@@ -231,13 +233,13 @@ impl Slots {
         self.begun.is_some_and(long)
     }
 
-    /// 000, Alg. 2: the weight of a handshake is one over its length.
+    /// 000, Alg. 2: the weight of a path is the inverse of its handshake time.
     fn compare_handshakes(&mut self, changes: &mut Vec<(Fingerprint, Decision)>) {
         let Some(best) = self.paths.values().map(|state| state.handshake).min() else {
             return;
         };
         for (path, state) in &mut self.paths {
-            // No handshake takes no time at all; a clock may be coarse.
+            // A coarse clock may measure a handshake of length zero.
             let length = state.handshake.max(Duration::from_micros(1));
             let share = best.max(Duration::from_micros(1)).as_secs_f64() / length.as_secs_f64();
             if share < self.options.min_weight {
@@ -250,7 +252,7 @@ impl Slots {
         }
     }
 
-    /// 000, Alg. 3: the weight is what was read within the slot.
+    /// 000, Alg. 3: the weight is the number of bytes read within the slot.
     fn end_slot(
         &mut self,
         read: impl Fn(Fingerprint) -> Option<u64>,
@@ -308,13 +310,13 @@ impl Slots {
         }
     }
 
-    /// The best of those that wait is used again.
+    /// Uses the best waiting path again.
     fn take_over(
         &mut self,
         from: Option<Fingerprint>,
         now: Instant,
     ) -> Option<(Fingerprint, Decision)> {
-        // One that is choked too would be of no help.
+        // A path that is choked too would not help.
         let waiting = |state: &State| {
             matches!(state.use_, Use::Waiting(_)) && (from.is_some() || state.mark.is_some())
         };
@@ -328,7 +330,8 @@ impl Slots {
 }
 
 impl State {
-    /// What follows from a weight, in bits per second, after its grace.
+    /// Applies a weight, in bit/s, and returns the decision that follows. A path is too light only
+    /// after its grace period.
     fn weigh(
         &mut self,
         weight: f64,
@@ -343,7 +346,7 @@ impl State {
         };
         let (rate, share) = (weight as u64, weight / best);
         if share >= min {
-            // As soon as it shows enough: no need to wait for the end of the grace.
+            // A sufficient weight counts at once, before the grace period ends.
             self.share = share;
             self.proved = true;
             self.light = 0;
@@ -370,7 +373,7 @@ impl State {
         self.decision.clone()
     }
 
-    /// It is used again, and has to prove itself.
+    /// Uses the path again, without regard to what it carried before.
     fn begin(&mut self, use_: Use) {
         self.use_ = use_;
         self.proved = false;

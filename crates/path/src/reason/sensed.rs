@@ -1,4 +1,4 @@
-//! What sensing found, in figures.
+//! Results of sensing.
 
 use std::time::Duration;
 
@@ -6,97 +6,97 @@ use thiserror::Error;
 
 use crate::text::mbit;
 
-/// What was found out about a path that shares interfaces with paths in use. Rates are in bits per
-/// second.
+/// What sensing found about a path that shares interfaces with paths in use. Rates are in bit/s.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Sensed {
-    /// It is being tried.
+    /// The path is on trial.
     #[error("tried beside {} {}", tried_beside(*.sharing), mbit(*.rate))]
     Trial {
-        /// How many paths in use it shares interfaces with.
+        /// Number of paths in use that it shares interfaces with.
         sharing: usize,
-        /// What they carry together without it.
+        /// Their total rate without it.
         rate: u64,
     },
-    /// It adds to the rest.
+    /// The path adds to the total rate.
     #[error(
         "no shared bottleneck: with its {} the sum rose from {} to {}",
         mbit(*.own), mbit(*.before), mbit(*.after)
     )]
     Gain {
-        /// What it carries.
+        /// Its rate.
         own: u64,
-        /// What those it shares with carried without it.
+        /// Total rate of the paths it shares with, without it.
         before: u64,
-        /// What they and it carry together.
+        /// Total rate with it.
         after: u64,
     },
-    /// A path in use lost by it.
+    /// A path in use lost rate to it.
     #[error(
         "shared bottleneck: a path fell from {} to {} beside its {}; tried again after {} s",
         mbit(*.had), mbit(*.has), mbit(*.own), .again.as_secs()
     )]
     Bottleneck {
-        /// What that carried without it.
+        /// Rate of that path without it.
         had: u64,
-        /// What that carries beside it.
+        /// Rate of that path beside it.
         has: u64,
-        /// What it carries itself.
+        /// Its own rate.
         own: u64,
-        /// How long it is not tried again.
+        /// How long it is not retried.
         again: Duration,
     },
-    /// No path in use lost, but all together did not gain.
+    /// No path in use lost rate, but the total rate did not rise.
     #[error(
         "no gain: {} before it, {} with it; tried again after {} s",
         mbit(*.before), mbit(*.after), .again.as_secs()
     )]
     NoGain {
-        /// What those it shares with carried without it.
+        /// Total rate of the paths it shares with, without it.
         before: u64,
-        /// What they and it carried together.
+        /// Total rate with it.
         after: u64,
-        /// How long it is not tried again.
+        /// How long it is not retried.
         again: Duration,
     },
     /// Nothing could be measured during the trial.
     #[error("its trial measured nothing; tried again after {} s", .again.as_secs())]
     Unmeasured {
-        /// How long it is not tried again.
+        /// How long it is not retried.
         again: Duration,
     },
     /// The paths it shares with changed during the trial.
     #[error("what it shares with changed during its trial")]
     Changed,
-    /// A path in use carries less than it did, so this one is paused to see whether it is why.
+    /// A path in use carries less than before, so this path is paused to find out whether it is the
+    /// cause.
     #[error(
         "paused for a check: a path it shares with fell from {} to {}",
         mbit(*.had), mbit(*.has)
     )]
     Check {
-        /// What that carried.
+        /// Rate of that path before.
         had: u64,
-        /// What it carries now.
+        /// Rate of that path now.
         has: u64,
     },
-    /// With this one paused, the other path carried more.
+    /// While this path was paused, the other path carried more.
     #[error(
         "shared bottleneck: a path rose from {} to {} without it; tried again after {} s",
         mbit(*.has), mbit(*.without), .again.as_secs()
     )]
     Recovered {
-        /// What that carried beside it.
+        /// Rate of the other path beside it.
         has: u64,
-        /// What that carried while it was paused.
+        /// Rate of the other path while this one was paused.
         without: u64,
-        /// How long it is not tried again.
+        /// How long it is not retried.
         again: Duration,
     },
-    /// With this one paused, the other path carried no more: that has another cause.
+    /// While this path was paused, the other path carried no more: its loss has another cause.
     #[error("no shared bottleneck: without it the other path stayed at {}", mbit(*.without))]
     Innocent {
-        /// What that carried while it was paused.
+        /// Rate of the other path while this one was paused.
         without: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! The text of a sequence, taken apart.
+//! Parses the text of a sequence.
 
 use sciparse::identifier::asn::Asn;
 use sciparse::identifier::isd::Isd;
@@ -7,36 +7,36 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use super::program::{self, Step};
 use crate::predicate::{Interfaces, Predicate};
 
-/// More parts than any path needs; also bounds how deep parentheses nest.
+/// Most tokens of a sequence: more than any path needs. Also bounds the nesting of parentheses.
 const MOST_TOKENS: usize = 1000;
 
-/// A text is not a sequence.
+/// Why a text is not a sequence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SequenceError {
-    /// Something stands where it cannot.
+    /// A token is not allowed where it stands.
     #[error(
         "'{text}' is not a sequence: at byte {at}: {why}; write for example '0* 1-ff00:0:110#2 0*'"
     )]
     Syntax {
         /// The whole text.
         text: String,
-        /// Where in it, in bytes from 0.
+        /// Byte offset of the error in the text, from 0.
         at: usize,
         /// What is wrong there.
         why: String,
     },
-    /// It is too long.
+    /// The text has too many tokens.
     #[error("a sequence of {tokens} parts: at most {MOST_TOKENS} are read")]
     TooLong {
-        /// How many parts it has.
+        /// Number of tokens.
         tokens: usize,
     },
 }
 
 pub(super) struct Parser<'a> {
     text: &'a str,
-    /// Numbers, `-ff00:0:110`, and signs, each with its place in the text.
+    /// Numbers, AS numbers (`-ff00:0:110`) and operators, each with its byte offset in the text.
     tokens: Vec<(usize, &'a str)>,
     next: usize,
 }
@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
                 },
                 b'#' | b',' | b'?' | b'+' | b'*' | b'|' | b'(' | b')' => 1,
                 _ => {
-                    // All before is ASCII, so a character begins here.
+                    // All bytes before this one are ASCII, so a character begins here.
                     let stranger = text[at..].chars().next().unwrap_or_default();
                     return Err(parser.wrong(at, format!("{stranger:?} means nothing here")));
                 }
@@ -109,7 +109,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What stands side by side.
+    /// Parses a concatenation.
     fn all(&mut self) -> Result<Vec<Step>, SequenceError> {
         let mut steps = self.any()?;
         while self.peek() == "(" || self.peek().starts_with(|c: char| c.is_ascii_digit()) {
@@ -168,7 +168,7 @@ impl<'a> Parser<'a> {
         Ok(hop)
     }
 
-    /// A number up to 65535.
+    /// Parses a number up to 65535.
     fn number(&mut self, what: &str) -> Result<u16, SequenceError> {
         let token = self.peek();
         if !token.starts_with(|c: char| c.is_ascii_digit()) {
@@ -181,8 +181,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// How many bytes a number without leading zeros has; digits follow one that begins with 0 as
-/// numbers of their own.
+/// Length in bytes of the number at the start of `bytes`. Numbers have no leading zeros: after a
+/// leading 0, the next digit begins another number.
 fn number(bytes: &[u8], is_digit: fn(&u8) -> bool) -> usize {
     match bytes.first() {
         Some(b'0') => 1,
@@ -190,8 +190,8 @@ fn number(bytes: &[u8], is_digit: fn(&u8) -> bool) -> usize {
     }
 }
 
-/// How many bytes the number of an AS has that `bytes` begin with: three groups of hex digits, or
-/// else a decimal number.
+/// Length in bytes of the AS number at the start of `bytes`: three groups of hex digits, or else a
+/// decimal number.
 fn as_number(bytes: &[u8]) -> usize {
     let mut length = 0;
     for last in [false, false, true] {

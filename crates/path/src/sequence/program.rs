@@ -1,17 +1,18 @@
-//! A sequence as steps, so that matching takes time that grows with the path and the sequence only.
+//! A sequence compiled into the steps of an automaton, so that the time for matching is
+//! proportional to the length of the path times that of the sequence.
 
 use crate::path::Crossing;
 use crate::predicate::Predicate;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Crosses one AS, then the next step.
+    /// Matches one AS, then continues at the next step.
     Cross(Predicate),
-    /// Goes on at either of two steps, so far from this one.
+    /// Continues at either of two steps, given as offsets from this one.
     Fork(isize, isize),
 }
 
-/// Either side, each of which may be any steps.
+/// The steps for two alternatives.
 pub(super) fn either(one: Vec<Step>, other: Vec<Step>) -> Vec<Step> {
     let (to_other, to_end) = (one.len() as isize + 2, other.len() as isize + 1);
     let mut steps = vec![Step::Fork(1, to_other)];
@@ -21,7 +22,7 @@ pub(super) fn either(one: Vec<Step>, other: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-/// The same steps, that may be missing if `optional`, or come again if `again`.
+/// The steps, made optional if `optional` and repeatable if `again`.
 pub(super) fn repeat(inner: Vec<Step>, optional: bool, again: bool) -> Vec<Step> {
     let length = inner.len() as isize;
     let mut steps = Vec::with_capacity(inner.len() + 2);
@@ -35,7 +36,7 @@ pub(super) fn repeat(inner: Vec<Step>, optional: bool, again: bool) -> Vec<Step>
     steps
 }
 
-/// Whether the steps lead over exactly these ASes.
+/// Whether the steps match exactly these ASes.
 pub(super) fn accept(steps: &[Step], path: &[Crossing]) -> bool {
     let mut places = reach(steps, vec![0]);
     for crossing in path {
@@ -49,7 +50,7 @@ pub(super) fn accept(steps: &[Step], path: &[Crossing]) -> bool {
     places[steps.len()]
 }
 
-/// The steps that can be at hand when those of `open` are: all that forks lead to.
+/// The steps that can be reached from those of `open` over forks, and those of `open` themselves.
 fn reach(steps: &[Step], mut open: Vec<usize>) -> Vec<bool> {
     let mut places = vec![false; steps.len() + 1];
     while let Some(at) = open.pop() {

@@ -21,11 +21,11 @@ fn sequence(text: &str) -> Sequence {
     text.parse().unwrap()
 }
 
-/// 1-ff00:0:111 leaves by 1, 1-ff00:0:110 is crossed from 2 to 3, 2-64512 is entered by 4.
+/// A path that leaves 1-ff00:0:111 by 1, crosses 1-ff00:0:110 from 2 to 3, and enters 2-64512 by 4.
 const THREE: &str = "1-ff00:0:111#1 1-ff00:0:110#2 1-ff00:0:110#3 2-64512#4";
 
 #[test]
-fn what_lets_a_path_of_three_ases_pass() {
+fn sequences_that_match_a_path_of_three_ases() {
     for text in [
         "",
         "0 0 0",
@@ -61,7 +61,7 @@ fn what_lets_a_path_of_three_ases_pass() {
 }
 
 #[test]
-fn what_does_not() {
+fn sequences_that_do_not_match_a_path_of_three_ases() {
     for text in [
         "0",
         "0 0",
@@ -77,7 +77,7 @@ fn what_does_not() {
         "0 1-ff00:0:110#0,2 0",
         "1-ff00:0:111#1,0 0*",
         "0 2|3 0",
-        // `|` binds tighter than what stands side by side.
+        // `|` binds tighter than concatenation.
         "1 1 2 | 3 4",
     ] {
         assert!(!sequence(text).matches(&path(THREE)), "{text}");
@@ -85,7 +85,7 @@ fn what_does_not() {
 }
 
 #[test]
-fn a_path_inside_an_as_passes_what_may_be_missing() {
+fn a_path_inside_an_as_matches_only_optional_items() {
     for (text, passes) in [
         ("", true),
         ("0*", true),
@@ -100,7 +100,7 @@ fn a_path_inside_an_as_passes_what_may_be_missing() {
 }
 
 #[test]
-fn errors_name_the_place() {
+fn errors_give_the_byte_offset() {
     for (text, at) in [
         (" ", 1),
         ("1#0", 1),
@@ -138,7 +138,7 @@ fn errors_name_the_place() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "[0-9a-f:#,?+*|() -]{0,60}|\\PC{0,40}") {
+    fn any_text_is_parsed_or_rejected(text in "[0-9a-f:#,?+*|() -]{0,60}|\\PC{0,40}") {
         if let Ok(sequence) = text.parse::<Sequence>() {
             let _ = sequence.matches(&path(THREE));
             prop_assert_eq!(sequence.to_string(), text);
@@ -146,14 +146,14 @@ proptest! {
     }
 
     #[test]
-    fn deep_patterns_are_answered(signs in "[?+*]{0,900}") {
+    fn matching_deep_patterns_terminates(signs in "[?+*]{0,900}") {
         let deep = format!("{}0{}", "(0*".repeat(90), ")+".repeat(90));
         for text in [format!("0{signs}"), deep] {
             sequence(&text).matches(&path(THREE));
         }
     }
 
-    /// What `hawser paths` prints as a path's sequence picks out that path.
+    /// The sequence that `hawser paths` prints for a path matches that path.
     #[test]
     fn a_path_follows_its_own_sequence(
         ids in prop::collection::vec(1u16.., 2..12), number in 1u64..1 << 48,

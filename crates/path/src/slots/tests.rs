@@ -34,7 +34,7 @@ impl Run {
         self.read.insert(path(n), 0);
     }
 
-    /// One slot of a second at these rates, in bytes; `None`: it cannot be used.
+    /// Runs one slot of a second at these rates, in bytes; `None` if a path cannot be used.
     fn slot(&mut self, rates: &[(u8, Option<u64>)]) -> Vec<(Fingerprint, String)> {
         self.now += Duration::from_secs(1);
         for (n, rate) in rates {
@@ -50,8 +50,8 @@ impl Run {
         let read = |path| read.get(&path).copied().filter(|_| usable[&path]);
         assert!(self.slots.due(self.now));
         let changes = self.slots.slot(read, self.now);
-        let told = |(path, decision): (Fingerprint, Decision)| (path, decision.to_string());
-        changes.into_iter().map(told).collect()
+        let text = |(path, decision): (Fingerprint, Decision)| (path, decision.to_string());
+        changes.into_iter().map(text).collect()
     }
 
     fn waiting(&self) -> Vec<u8> {
@@ -79,14 +79,14 @@ fn paths_with_slow_handshakes_wait() {
     run.connect(3, 210);
     assert!(run.slots.due(run.now));
     let changes = run.slots.slot(|_| None, run.now);
-    let told: Vec<_> = changes.iter().map(|(p, d)| (*p, d.to_string())).collect();
+    let text: Vec<_> = changes.iter().map(|(p, d)| (*p, d.to_string())).collect();
     let expected = "waiting: handshake 210 ms, 4 % of the best's weight";
-    assert_eq!(told, [(path(3), expected.to_owned())]);
+    assert_eq!(text, [(path(3), expected.to_owned())]);
     assert_eq!(run.waiting(), [3]);
 }
 
 #[test]
-fn the_race_ends_without_those_that_never_come() {
+fn handshakes_are_compared_after_a_second_without_missing_ones() {
     let mut run = Run::new(strict());
     run.slots.expect(3);
     run.connect(1, 8);
@@ -108,7 +108,7 @@ fn paths_that_carry_too_little_wait_and_are_probed() {
         run.connect(n, 10);
     }
     let rates = [(1, Some(3_000_000)), (2, Some(300_000)), (3, Some(12_500))];
-    // The first end of a slot marks, and two round trips of the second are grace.
+    // The first slot only sets the marks; two round trips of the second are the grace period.
     assert_eq!(run.slot(&rates), []);
     let expected = "waiting: 0.1 Mbit/s, 0.4 % of the best".to_owned();
     assert_eq!(run.slot(&rates), [(path(3), expected)]);
@@ -118,7 +118,7 @@ fn paths_that_carry_too_little_wait_and_are_probed() {
     }
     let probing = "taken: probed after waiting 4 time slots".to_owned();
     assert_eq!(run.slot(&rates), [(path(3), probing)]);
-    // It got better meanwhile.
+    // Its rate has risen meanwhile.
     let better = [
         (1, Some(3_000_000)),
         (2, Some(300_000)),
@@ -137,16 +137,16 @@ fn a_path_that_gets_no_better_waits_longer() {
     let rates = [(1, Some(1_000_000)), (2, Some(10))];
     let mut waits = Vec::new();
     for _ in 0..200 {
-        for (_, told) in run.slot(&rates) {
-            let slots = told.strip_prefix("taken: probed after waiting ");
-            waits.extend(slots.map(|told| told.split(' ').next().unwrap().to_owned()));
+        for (_, text) in run.slot(&rates) {
+            let slots = text.strip_prefix("taken: probed after waiting ");
+            waits.extend(slots.map(|text| text.split(' ').next().unwrap().to_owned()));
         }
     }
     assert_eq!(waits, ["4", "8", "16", "32", "32", "32", "32"]);
 }
 
 #[test]
-fn what_cannot_be_used_is_not_weighed() {
+fn a_path_that_cannot_be_used_is_not_weighed() {
     let mut run = Run::new(strict());
     run.connect(1, 1);
     run.connect(2, 1);
@@ -156,7 +156,7 @@ fn what_cannot_be_used_is_not_weighed() {
 }
 
 #[test]
-fn the_best_that_waits_takes_over() {
+fn the_best_waiting_path_takes_over() {
     let start = || {
         let mut run = Run::new(strict());
         (1..=3).for_each(|n| run.connect(n, 1));
@@ -171,12 +171,12 @@ fn the_best_that_waits_takes_over() {
     assert_eq!((taker, decision.to_string()), (path(2), expected));
 
     let mut run = start();
-    let told = run.slot(&[(1, None), (2, Some(2_000)), (3, Some(1_000))]);
+    let text = run.slot(&[(1, None), (2, Some(2_000)), (3, Some(1_000))]);
     let expected = "taken: takes over: no other path delivers".to_owned();
-    assert_eq!(told, [(path(2), expected)]);
+    assert_eq!(text, [(path(2), expected)]);
 }
 
-// One with a tenth of the rate and twenty times the delay is still worth using.
+// A path with a tenth of the rate and twenty times the delay is still worth using.
 #[test]
 fn unequal_paths_are_both_used_by_default() {
     let mut run = Run::new(SlotOptions::default());
@@ -188,7 +188,7 @@ fn unequal_paths_are_both_used_by_default() {
     }
 }
 
-/// Rates that differ from slot to slot by up to a fifth either way, the same for the same seed.
+/// Rates that vary by up to 20 % from slot to slot, the same for the same seed.
 fn noisy(run: &mut Run, rates: &[(u8, f64)], seed: u64) -> Vec<(u8, Option<u64>)> {
     let slot = run.now.duration_since(run.began).as_secs();
     let noise = |n: u8| crate::testing::noise(seed, slot * 16 + u64::from(n));
@@ -199,7 +199,7 @@ fn noisy(run: &mut Run, rates: &[(u8, f64)], seed: u64) -> Vec<(u8, Option<u64>)
 }
 
 #[test]
-fn noise_makes_no_path_wait_that_carries_enough() {
+fn noise_makes_no_sufficient_path_wait() {
     for seed in 0..50 {
         let mut run = Run::new(strict());
         (1..=3).for_each(|n| run.connect(n, 1));
@@ -210,7 +210,7 @@ fn noise_makes_no_path_wait_that_carries_enough() {
     }
 }
 
-// Just at the limit, it now waits and now does not, but ever more rarely.
+// A path at the limit alternates between use and waiting, but ever more rarely.
 #[test]
 fn a_path_at_the_limit_does_not_flap() {
     for seed in 0..50 {
@@ -221,13 +221,13 @@ fn a_path_at_the_limit_does_not_flap() {
             let rates = noisy(&mut run, &[(1, 1e6), (2, 1e5)], seed);
             changes += run.slot(&rates).len();
         }
-        // Each time it waits makes three changes: waiting, probed, taken.
+        // Each wait makes three changes: waiting, probed, taken.
         assert!(changes <= 90, "seed {seed}: {changes} changes");
     }
 }
 
 #[test]
-fn one_slot_without_anything_is_forgiven() {
+fn a_single_slot_without_data_makes_no_path_wait() {
     let mut run = Run::new(strict());
     (1..=2).for_each(|n| run.connect(n, 1));
     for slot in 0..100 {
@@ -238,7 +238,7 @@ fn one_slot_without_anything_is_forgiven() {
 }
 
 #[test]
-fn nobody_is_weighed_while_there_is_little_to_send() {
+fn no_path_is_weighed_while_there_is_little_to_send() {
     let mut run = Run::new(strict());
     (1..=2).for_each(|n| run.connect(n, 1));
     let busy = [(1, Some(1_000_000)), (2, Some(800_000))];
@@ -260,14 +260,14 @@ fn a_path_that_breaks_waits_after_three_slots() {
     (0..2).for_each(|_| assert_eq!(run.slot(&broken), []));
     assert_eq!(run.slot(&broken).len(), 1);
     assert_eq!(run.waiting(), [2]);
-    // It is probed, and mended by then.
+    // It works again when it is probed.
     (0..6).for_each(|_| drop(run.slot(&good)));
     assert!(run.waiting().is_empty());
 }
 
 proptest! {
     #[test]
-    fn never_all_wait_and_none_for_ever(
+    fn never_do_all_paths_wait_nor_does_any_wait_forever(
         handshakes in prop::collection::vec(1u64..3000, 1..6),
         steps in prop::collection::vec(prop::collection::vec(prop::option::of(0u64..1_000_000), 6), 1..150),
         min in 0.0f64..=1.0,
@@ -297,7 +297,7 @@ proptest! {
     }
 
     #[test]
-    fn who_carries_enough_never_waits(
+    fn a_path_that_carries_enough_never_waits(
         shares in prop::collection::vec(0.2f64..=1.0, 1..6),
         handshakes in prop::collection::vec(100u64..900, 6),
         best in 1_000u64..1_000_000_000,
