@@ -5,7 +5,7 @@
 pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// Adds a number; whether it is new.
+    /// Adds a number. Returns whether it is new.
     pub fn insert(&mut self, number: usize) -> bool {
         if self.0.len() <= number / 64 {
             self.0.resize(number / 64 + 1, 0);

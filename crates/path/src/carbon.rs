@@ -1,4 +1,4 @@
-//! What carrying a gigabyte costs in CO2, by AS and interface.
+//! CO2 emitted per gigabyte carried, by AS and interface.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -8,7 +8,8 @@ use thiserror::Error;
 
 use crate::Interface;
 
-/// Most grams per GB believed of one AS: far above any network, low enough for sums to be exact.
+/// Largest value accepted for one AS, in g/GB: far above any network, low enough for sums to be
+/// exact.
 const MOST: f64 = 1e6;
 
 /// Grams of CO2 per GB, by AS or by interface.
@@ -21,7 +22,7 @@ pub struct Carbon {
     interfaces: BTreeMap<Interface, f64>,
 }
 
-/// A text is not a [`Carbon`] table.
+/// Why a text is not a [`Carbon`] table.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CarbonError {
@@ -72,7 +73,7 @@ impl FromStr for Carbon {
 }
 
 impl Carbon {
-    /// What it costs to cross an AS: the sum of its interfaces that are crossed, where a value is
+    /// The grams of CO2 per GB of crossing an AS: the sum over the crossed interfaces if a value is
     /// known for each, else the value of the AS.
     pub(crate) fn crossing<'a>(
         &self,
@@ -89,7 +90,7 @@ impl Carbon {
     }
 }
 
-/// Whether a value is believed, in grams per GB.
+/// Whether a value in g/GB is accepted.
 pub(crate) fn is_amount(value: f64) -> bool {
     (0.0..=MOST).contains(&value)
 }

@@ -74,7 +74,7 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// A text is not a fingerprint.
+/// The error of parsing a [`Fingerprint`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a path fingerprint: it has 64 hex digits, as `hawser paths` prints them")]
 pub struct FingerprintParseError(String);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_fingerprint() {
+    fn rejects_invalid_fingerprints() {
         for text in [
             "",
             "1f3a",
@@ -168,7 +168,7 @@ mod tests {
                 .into_iter()
                 .map(|(isd_as, id)| Interface { isd_as: IsdAsn(isd_as), id })
                 .collect();
-            // Two ASes that differ, so that sciparse does not take the path for a local one.
+            // Two different ASes, so that sciparse does not take the path for a local one.
             prop_assert_eq!(
                 Fingerprint::of(&interfaces).to_string(),
                 by_sciparse(IsdAsn(1), IsdAsn(2), &interfaces)
@@ -193,7 +193,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "[0-9a-fA-Fg]{60,66}|\\PC{0,70}") {
+        fn any_text_is_parsed_or_rejected(text in "[0-9a-fA-Fg]{60,66}|\\PC{0,70}") {
             if let Ok(fingerprint) = text.parse::<Fingerprint>() {
                 prop_assert_eq!(fingerprint.to_string(), text.to_lowercase());
                 prop_assert!(fingerprint.matches_prefix(&text));

@@ -9,8 +9,8 @@ use crate::text::{number, serde_as_text};
 
 /// An interface of an AS: one end of a link to a neighbouring AS.
 ///
-/// The pair is unique worldwide, which is what disjointness is judged by (001, section VI). Printed
-/// and parsed as `1-ff00:0:110#2`; serde uses that string too.
+/// The pair of AS and number is unique worldwide; disjointness is judged by it (001, section VI).
+/// Printed and parsed as `1-ff00:0:110#2`; serde uses that string too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Interface {
     /// The AS the interface belongs to.
@@ -25,7 +25,7 @@ impl fmt::Display for Interface {
     }
 }
 
-/// A text is no interface.
+/// The error of parsing an [`Interface`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no interface: write ISD-AS#NUMBER, such as 1-ff00:0:110#2")]
 pub struct InterfaceParseError(String);
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refuses_what_is_no_interface() {
+    fn rejects_invalid_interfaces() {
         for text in [
             "",
             "#",
@@ -92,7 +92,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "\\PC{0,40}") {
+        fn any_text_is_parsed_or_rejected(text in "\\PC{0,40}") {
             if let Ok(interface) = text.parse::<Interface>() {
                 prop_assert_eq!(interface.to_string().parse(), Ok(interface));
             }

@@ -1,8 +1,8 @@
-//! Which paths a user allows, as scionproto's path policies say it.
+//! Path policies, as in scionproto: which paths a user allows.
 //!
-//! Source: scionproto, "PathPolicy", and its `pathpol`. What its program does to a path is done
-//! here. What it does not do yet is as the document has it: options are tried by falling weight
-//! however they are listed, and an option may extend a named policy.
+//! Source: scionproto, "PathPolicy", and its `pathpol`. Paths are judged as its program judges
+//! them. What the program does not implement yet follows the document: options are tried by
+//! descending weight in whatever order they are listed, and an option may extend a named policy.
 
 mod acl;
 mod document;

@@ -11,11 +11,11 @@ use crate::Interface;
 use crate::path::Crossing;
 use crate::text::number;
 
-/// What an AS and the interfaces by which it is crossed must be like.
+/// A hop predicate: conditions on an AS and on the interfaces by which a path crosses it.
 ///
-/// Read and printed as it stands in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where 0
-/// stands for any. What a sequence takes is looser and stricter: this text has no interface where
-/// the AS is any.
+/// Parsed and printed as in an ACL: `ISD`, `ISD-AS`, `ISD-AS#IF` or `ISD-AS#IN,OUT`, where 0
+/// matches any value. Sequences have another syntax: in an ACL, an interface needs an AS other than
+/// 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Predicate {
     pub isd_as: IsdAsn,
@@ -24,22 +24,23 @@ pub(crate) struct Predicate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interfaces {
-    /// Any at all.
+    /// Any interfaces.
     Any,
-    /// This one, in or out.
+    /// This one, as ingress or egress.
     Either(u16),
-    /// On the way in the first, on the way out the second; 0 is any.
+    /// The ingress, then the egress; 0 matches any.
     Both(u16, u16),
 }
 
 impl Predicate {
-    /// Whether it is true of every interface.
+    /// Whether it matches every interface.
     pub fn is_any(&self) -> bool {
-        // No interface goes with any AS.
+        // In an ACL, an AS of 0 has no interface.
         self.isd_as == IsdAsn::WILDCARD
     }
 
-    /// Whether it is true of `interface`, by which a path enters its AS, or leaves it.
+    /// Whether it matches `interface`, by which a path enters its AS if `enters`, or else leaves
+    /// it.
     pub fn is(&self, interface: Interface, enters: bool) -> bool {
         let wanted = match self.interfaces {
             Interfaces::Any => 0,
@@ -50,7 +51,7 @@ impl Predicate {
         self.isd_as.matches(interface.isd_as) && (wanted == 0 || wanted == interface.id)
     }
 
-    /// Whether it is true of an AS as a path crosses it.
+    /// Whether it matches an AS as a path crosses it.
     pub fn is_crossed(&self, crossing: &Crossing) -> bool {
         let is = |wanted: u16, id: u16| wanted == 0 || wanted == id;
         let (ingress, egress) = (crossing.ingress, crossing.egress);
@@ -79,7 +80,7 @@ impl FromStr for Predicate {
         let isd = number(isd).ok_or("an ISD is a number up to 65535")?;
         let asn = match asn {
             None => Asn::WILDCARD,
-            // What parses numbers would let a sign through.
+            // The parser of numbers would accept a sign.
             Some(asn) if asn.contains('+') => return Err("an AS is such as ff00:0:110 or 64512"),
             Some(asn) => asn
                 .parse()

@@ -24,40 +24,39 @@ use crate::{Decision, Interface, Path, Reason};
 pub struct Selection {
     /// Indices of the paths taken, best first.
     pub taken: Vec<usize>,
-    /// One for each path, in the order in which they were given.
+    /// One per path, in input order.
     pub decisions: Vec<Decision>,
-    /// The interfaces that were not counted when paths were compared, because every path has to use
-    /// them.
+    /// The interfaces ignored in the comparison, because every path has to use them.
     pub ignored: Vec<Interface>,
-    /// The paths that were compared, the first in rank first: all but copies.
+    /// The compared paths in order of rank: all but copies.
     pub ranking: Vec<Ranked>,
-    /// For each path in `taken` the share of the bytes that it is to carry, from 0 to 1 and 1 in
-    /// all; `None` where the strategies leave that open.
+    /// For each path in `taken` the share of the bytes that it must carry, from 0 to 1, with a sum
+    /// of 1; `None` if the strategies set none.
     pub shares: Option<Vec<f64>>,
 }
 
-/// Where a path stands among those that were compared.
+/// A compared path and the values it ranks by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranked {
-    /// Which of the paths given.
+    /// Its index in the input.
     pub index: usize,
-    /// What was compared, in order of precedence: what each ranking strategy says, then hops. Paths
-    /// alike in all of it stand by announced latency and fingerprint.
+    /// The values compared, in order of precedence: one per ranking strategy, then hops. Ties are
+    /// broken by announced latency and fingerprint.
     pub values: Vec<Rank>,
 }
 
-/// Chooses at most `max` of the paths to a peer, and says of each path why it was taken or left.
-/// Nothing is known of the paths but what is announced.
+/// Chooses at most `max` of the paths to a peer, and gives a reason for each path taken or left.
+/// Only announced values are known of the paths.
 ///
 /// Paths rank as [`Select`] says, then by hops, announced latency (unknown last) and fingerprint,
-/// so the outcome does not depend on their order, except that it is what `taken` and `decisions`
-/// index into. Of several copies of one path only the one that expires last is ever taken.
+/// so the outcome does not depend on the input order, which only decides the indices. Of several
+/// copies of one path only the one that expires last is ever taken.
 pub fn select<P: AsRef<Path>>(paths: &[P], select: &Select, max: usize) -> Selection {
     select_measured(paths, &[], select, max)
 }
 
-/// Like [`select`], with what was measured on each of the paths, in their order; where the list
-/// ends early, nothing was.
+/// Like [`select`], with measurements of the paths, in input order. The list may be shorter: paths
+/// beyond its end count as not measured.
 pub fn select_measured<P: AsRef<Path>>(
     paths: &[P],
     measured: &[Measured],
@@ -77,7 +76,7 @@ pub fn select_measured<P: AsRef<Path>>(
         (one.cost(), latency.is_none(), latency, one.fingerprint)
     });
 
-    // Hops count in any case, after all else.
+    // Hops always count, after all other values.
     let by_hops = select.ranks.iter().any(|kind| kind.by_hops);
     let ranking = candidates.iter().map(|one| {
         let hops = (!by_hops).then(|| shortest::rank(one, &select.carbon));
@@ -127,7 +126,7 @@ pub fn select_measured<P: AsRef<Path>>(
     }
 }
 
-/// The paths without copies, in no order that matters.
+/// The paths without copies, in arbitrary order.
 fn distinct<'a, P: AsRef<Path>>(paths: &'a [P], measured: &[Measured]) -> Vec<Candidate<'a>> {
     let mut distinct = BTreeMap::new();
     for (index, path) in paths.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Paths as JSON, with the field names of `scion showpaths --format json`.
 //!
-//! Where that format says nothing (`bandwidth`, `geo`, `link_type`, `internal_hops`, `notes`),
-//! fields are added with the meaning of [`Metadata`].
+//! Fields that the format does not have (`bandwidth`, `geo`, `link_type`, `internal_hops`, `notes`)
+//! are added with the meaning of [`Metadata`].
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{Explanation, Interface, Metadata, Path, Select};
 
-/// How many hex digits of a fingerprint `scion showpaths` prints.
+/// Number of hex digits of a fingerprint that `scion showpaths` prints.
 const DIGITS: usize = 16;
 
 /// All paths from the local AS to another: the whole answer of `hawser paths --json`.
@@ -22,22 +22,22 @@ pub struct Listing {
     pub local_isd_as: IsdAsn,
     /// The AS they lead to.
     pub destination: IsdAsn,
-    /// The paths, in the order in which they are to be shown; absent when there are none.
+    /// The paths, in the order in which they are shown; absent when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Entry>,
-    /// How they were chosen among; absent unless requested.
+    /// How they were selected; absent unless requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<Chosen>,
 }
 
-/// How the paths of a [`Listing`] were chosen among.
+/// How the paths of a [`Listing`] were selected.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Chosen {
     /// The strategies, as they are written.
     pub select: Select,
     /// Most paths that are taken.
     pub max_paths: usize,
-    /// The interfaces that were not counted, because every path has to use them.
+    /// The interfaces ignored in the comparison, because every path has to use them.
     pub ignored: Vec<Interface>,
 }
 
@@ -54,15 +54,15 @@ pub struct Entry {
     /// The underlay address of the border router that packets on this path are sent to; empty for a
     /// path inside the AS.
     pub next_hop: String,
-    /// When the path expires, as RFC 3339 has it, in UTC.
+    /// When the path expires, in UTC (RFC 3339).
     pub expiry: String,
     /// What is announced about the path.
     #[serde(flatten)]
     pub metadata: Metadata,
-    /// What a probe over the path found; absent when none was sent.
+    /// The result of a probe over the path; absent when none was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
-    /// What more there is to say about `status`.
+    /// Details of `status`; absent when there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_info: Option<String>,
     /// The local address the probe was sent from.
@@ -97,18 +97,18 @@ pub struct Hop {
     pub isd_as: IsdAsn,
 }
 
-/// What a probe over a path found, in the words of `scion showpaths`.
+/// The result of a probe over a path, as `scion showpaths` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Status {
-    /// It was answered.
+    /// The probe was answered.
     Alive,
-    /// It was not answered in time.
+    /// The probe was not answered in time.
     Timeout,
-    /// A router answered with an SCMP error.
+    /// A router answered the probe with an SCMP error.
     Scmp,
-    /// It could not be found out.
+    /// The result is not known.
     Unknown,
 }
 
@@ -160,7 +160,7 @@ fn text(next_hop: Option<SocketAddr>) -> String {
 }
 
 /// A second of Unix time as `2026-08-19T10:27:29Z`; the last second of the year 9999 for any later
-/// one, which RFC 3339 cannot write.
+/// one, which RFC 3339 cannot express.
 fn rfc3339(unix: u64) -> String {
     let time = DateTime::from_unix_duration(Duration::from_secs(unix));
     time.unwrap_or(DateTime::INFINITY).to_string()
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_nobody_announced_is_minus_one() {
+    fn a_latency_that_is_not_announced_is_minus_one() {
         let path = Path {
             src: "1-ff00:0:111".parse().unwrap(),
             dst: "1-ff00:0:111".parse().unwrap(),

@@ -34,7 +34,7 @@ pub(crate) fn paths(texts: &[&str]) -> Vec<Path> {
     texts.iter().map(|text| path(text)).collect()
 }
 
-/// A number from -1 to 1 that looks random and is always the same for the same arguments.
+/// A pseudorandom number from -1 to 1, always the same for the same arguments.
 pub(crate) fn noise(seed: u64, at: u64) -> f64 {
     let mixed = fastrand::Rng::with_seed(seed).u64(..) ^ at;
     fastrand::Rng::with_seed(mixed).f64() * 2.0 - 1.0

@@ -1,6 +1,6 @@
-//! Texts that several types write or read.
+//! Parsing and printing shared by several types.
 
-/// A number up to 65535 in decimal digits; `parse` alone would let a sign through.
+/// A number up to 65535 in decimal digits; `parse` alone would accept a sign.
 pub(crate) fn number(text: &str) -> Option<u16> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits)
@@ -11,7 +11,7 @@ pub(crate) fn mbit(rate: u64) -> String {
     format!("{:.1} Mbit/s", rate as f64 / 1e6)
 }
 
-/// What is added to a word where there are `count` of it.
+/// The plural ending of a word for `count` things.
 pub(crate) fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }

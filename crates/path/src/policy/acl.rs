@@ -6,11 +6,11 @@ use std::str::FromStr;
 use crate::predicate::Predicate;
 use crate::{Interface, Path};
 
-/// More entries than any list has use for.
+/// Most entries of a list: more than any list needs.
 const MOST_ENTRIES: usize = 10_000;
 
-/// Which interfaces a path may cross: of each interface, the first entry that is true of it
-/// decides. A path is allowed when all its interfaces are.
+/// Which interfaces a path may cross. For each interface, the first entry that matches it decides.
+/// A path is allowed when all its interfaces are.
 ///
 /// Parsed from and printed as its entries, with `;` between them: `- 2-ff00:0:210; +`. The last
 /// entry, and no other, is a default.
@@ -20,22 +20,22 @@ pub struct Acl(Vec<AclEntry>);
 /// An entry of an [`Acl`].
 ///
 /// Parsed from `+` (allow) or `-` (deny), a space, and a hop predicate: `ISD`, `ISD-AS`,
-/// `ISD-AS#IF` (that interface on the way in or out) or `ISD-AS#IN,OUT`; 0 stands for any. Each
-/// interface is looked at alone: `#2,0` is true of interface 2 on the way in and of any on the way
-/// out, as in scionproto's program. The sign alone is a default: it decides about all interfaces.
-/// Printed without the zeros that mean nothing.
+/// `ISD-AS#IF` (that interface as ingress or egress) or `ISD-AS#IN,OUT`; 0 matches any value. Each
+/// interface is matched alone: `#2,0` matches interface 2 as ingress and any interface as egress,
+/// as in scionproto's program. The sign alone is a default: it matches all interfaces. Printed
+/// without redundant zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AclEntry {
     allow: bool,
-    /// `None` is any.
+    /// `None` matches every interface.
     predicate: Option<Predicate>,
 }
 
-/// A list is not an [`Acl`].
+/// Why a list is not an [`Acl`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AclError {
-    /// An entry cannot be read.
+    /// An entry is invalid.
     #[error(
         "{text:?} is not an ACL entry: {why}; write for example \"+ 1-ff00:0:110#1\", \"- 2\" or \"+\""
     )]
@@ -45,10 +45,10 @@ pub enum AclError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// No entry decides about all other interfaces.
+    /// The list does not end with a default.
     #[error("the ACL has no default: end it with \"+\" or \"-\"")]
     NoDefault,
-    /// There are entries that decide nothing.
+    /// There are entries after the default, which have no effect.
     #[error(
         "the ACL has entries after its default \"{default}\", from \"{extra}\" on: remove them"
     )]
@@ -58,10 +58,10 @@ pub enum AclError {
         /// The entry after it.
         extra: AclEntry,
     },
-    /// It is too long.
+    /// The list has too many entries.
     #[error("an ACL of {entries} entries: at most {MOST_ENTRIES} are read")]
     TooLong {
-        /// How many it has.
+        /// Number of entries.
         entries: usize,
     },
 }
@@ -147,7 +147,7 @@ impl FromStr for AclEntry {
             _ => return Err(wrong("it begins with + or -, then a space")),
         };
         let predicate: Option<Predicate> = predicate.map(str::parse).transpose().map_err(wrong)?;
-        // `+ 0-0#0` says no more than `+`.
+        // `+ 0-0#0` means the same as `+`.
         let predicate = predicate.filter(|predicate| !predicate.is_any());
         Ok(Self { allow, predicate })
     }

@@ -1,4 +1,4 @@
-//! Documents of named policies, as YAML or JSON, with what policies extend filled in.
+//! Documents of named policies in YAML or JSON, with `extends` resolved.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use super::rules::{Choice, Policy, RemoteRule};
 use super::written::{Document, Written};
 use crate::Sequence;
 
-/// Most steps from a policy over what it extends and over its options.
+/// Most nested levels of `extends` and `options` below a policy.
 const MOST_DEPTH: usize = 32;
 
-/// Most rules of a policy with those of its options. Options of options multiply what a short
-/// document says.
+/// Most rules of a policy, including those of its options: nested options let a short document
+/// describe many rules.
 const MOST_RULES: usize = 10_000;
 
 /// Named policies, as a document lists them.
@@ -29,11 +29,12 @@ impl Policies {
     /// - `acl`: a list of entries as [`AclEntry`](super::AclEntry) reads them;
     /// - `sequence`: a [`Sequence`](crate::Sequence);
     /// - `local_isd_ases`: a list of ISD-ASes where paths may begin;
-    /// - `remote_isd_ases`: a list of `isd_as` (0 for any) and perhaps `reject: true`, of which the
-    ///   first that is true of where a path ends decides; paths that end elsewhere are left;
+    /// - `remote_isd_ases`: a list of `isd_as` (0 for any), each with an optional `reject: true`;
+    ///   the first entry that matches the end of a path decides, and paths that match none are
+    ///   left;
     /// - `options`: a list of `weight` (0 unless given; the greatest first) and `policy`;
-    /// - `extends`: a list of names of policies; what a policy does not say itself is what the last
-    ///   one in the list says, or the one before.
+    /// - `extends`: a list of names of policies; what a policy does not set itself is taken from
+    ///   the last one in the list that sets it.
     ///
     /// # Errors
     /// What is wrong, in one line. Unknown keys are errors, as are more than 256 KiB, more than 32
@@ -66,7 +67,7 @@ impl Policies {
     /// The policy of this name.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is no policy of this name.
     pub fn policy(&self, name: &str) -> Result<&Policy, PolicyError> {
         self.0.get(name).ok_or_else(|| PolicyError::Unknown {
             name: name.to_owned(),
@@ -74,7 +75,7 @@ impl Policies {
         })
     }
 
-    /// The only policy there is.
+    /// The only policy of the document.
     ///
     /// # Errors
     /// When there are several.
@@ -104,10 +105,10 @@ struct Resolver<'a> {
 #[derive(Clone, Default)]
 struct Whole {
     policy: Policy,
-    /// Its own rules, those of its options left out.
+    /// Number of its rules, without those of its options.
     rules: usize,
     option_rules: usize,
-    /// The most steps over what it extends and its options.
+    /// Nested levels of `extends` and `options` below it.
     depth: usize,
 }
 
@@ -134,7 +135,7 @@ impl<'a> Resolver<'a> {
         Ok(whole)
     }
 
-    /// `within` is the name of the policy it is or is in.
+    /// `within` names the policy to resolve, or the policy that contains it as an option.
     fn whole(
         &mut self,
         within: &'a str,
@@ -209,7 +210,7 @@ impl Whole {
 }
 
 impl Policy {
-    /// How many rules it has, those of its options left out.
+    /// Number of its rules, without those of its options.
     fn rules(&self) -> usize {
         let acl = self.acl.as_ref().map_or(0, |acl| acl.entries().len());
         let local = self.local.as_ref().map_or(0, |local| local.len());
@@ -218,7 +219,7 @@ impl Policy {
     }
 }
 
-/// What a policy says itself, without its options.
+/// A policy as it is written, without its options and what it extends.
 fn own(within: &str, written: &Written) -> Result<Whole, PolicyError> {
     let isd_as = |text: &str| {
         let why = |_| format!(": {text:?} is not an ISD-AS: write for example 1-ff00:0:110");

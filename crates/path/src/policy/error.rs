@@ -1,30 +1,30 @@
-//! What can be wrong with documents of policies.
+//! Errors of policy documents.
 
 /// Most bytes of a document.
 pub(super) const MOST_BYTES: usize = 256 * 1024;
 
-/// How many names an error lists.
+/// Most names that an error lists.
 const NAMES_LISTED: usize = 8;
 
 /// Why a document cannot be used, or the requested policy is not in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// It is too large.
+    /// The document is too large.
     #[error("a policy document of {bytes} bytes: at most {MOST_BYTES} are read")]
     TooLarge {
-        /// How large it is, in bytes.
+        /// Its size, in bytes.
         bytes: usize,
     },
-    /// It is neither YAML nor JSON, or has a key that policies do not have.
+    /// The document is neither YAML nor JSON, or has a key that policies do not have.
     #[error("not a policy document: {0}")]
     Format(String),
-    /// It has no policy.
+    /// The document has no policy.
     #[error(
         "the policy document has no policy in it: write for example 'mine: {{acl: [\"- 2\", \"+\"]}}'"
     )]
     Empty,
-    /// A policy in it cannot be read, or cannot be put together with those it extends.
+    /// A policy in the document is invalid, or cannot be combined with those it extends.
     #[error("policy {policy:?}{why}")]
     Policy {
         /// The policy.
@@ -37,13 +37,13 @@ pub enum PolicyError {
     Unknown {
         /// The name.
         name: String,
-        /// The names there are.
+        /// The names in the document.
         known: Vec<String>,
     },
     /// There are several policies, and none was named.
     #[error("the document has several policies: name one{}", listed(.known))]
     Several {
-        /// The names there are.
+        /// The names in the document.
         known: Vec<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! What a policy consists of, and how it judges paths.
+//! The rules of a policy, and how they judge paths.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use sciparse::identifier::isd_asn::IsdAsn;
 use super::acl::Acl;
 use crate::{Path, Reason, Sequence};
 
-/// What a path must be like to be used. One with nothing set keeps every path.
+/// The conditions that a path must meet to be used. A policy without rules keeps every path.
 ///
-/// Everything that is set must hold: the ACL, the sequences, the ISD-ASes at both ends. Of what
-/// then remains, options keep a part: that of those with the greatest weight that keep any path.
+/// All rules must hold: the ACL, the sequences, the ISD-ASes at both ends. Options then narrow the
+/// paths down: of the options that keep any path, those with the greatest weight decide.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
     pub(super) acl: Option<Arc<Acl>>,
     pub(super) sequences: Vec<Arc<Sequence>>,
     pub(super) local: Option<Arc<[IsdAsn]>>,
     pub(super) remote: Option<Arc<[RemoteRule]>>,
-    /// By falling weight.
+    /// By descending weight.
     pub(super) options: Arc<[Choice]>,
 }
 
@@ -42,23 +42,24 @@ impl Policy {
         Self::default()
     }
 
-    /// Keeps only paths whose interfaces `acl` allows, all of them.
+    /// Keeps only paths of which `acl` allows every interface.
     pub fn with_acl(mut self, acl: Acl) -> Self {
         self.acl = Some(Arc::new(acl));
         self
     }
 
-    /// Keeps only paths that follow `sequence`, and those given before.
+    /// Keeps only paths that follow `sequence` and all sequences added before.
     pub fn with_sequence(mut self, sequence: Sequence) -> Self {
         self.sequences.push(Arc::new(sequence));
         self
     }
 
-    /// Judges all paths to a destination: one answer for each, in their order. That is the weight of
-    /// the option that keeps it, `None` where the policy has no options, or a [`Reason::Policy`].
+    /// Judges all paths to a destination: one result for each, in their order. It is the weight of
+    /// the option that keeps the path (`None` if the policy has no options), or a
+    /// [`Reason::Policy`].
     ///
-    /// They are judged together, since an option counts only where those of greater weight keep
-    /// none of them.
+    /// Paths are judged together, since an option counts only if no option of greater weight keeps
+    /// any of them.
     pub fn filter<P: AsRef<Path>>(&self, paths: &[P]) -> Vec<Result<Option<i64>, Reason>> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
         let judged = self.judge(&paths).into_iter();
@@ -83,7 +84,7 @@ impl Policy {
         judged
     }
 
-    /// Everything but the options: what can be said of a path alone.
+    /// Applies all rules but the options, which need all paths.
     fn holds_for(&self, path: &Path) -> Result<(), String> {
         let has_ends = self.local.is_some() || self.remote.is_some();
         if has_ends && path.interfaces.is_empty() {
@@ -120,7 +121,7 @@ impl Policy {
         let mut found: Option<i64> = None;
         for option in self.options.iter() {
             if let Some(weight) = found.filter(|&weight| option.weight < weight) {
-                // Those left now might have been kept by what is not tried any more.
+                // The options that are not tried any more might have kept these paths.
                 for outcome in outcomes.iter_mut().filter(|outcome| outcome.is_err()) {
                     *outcome = Err(format!("an option of weight {weight} has paths"));
                 }

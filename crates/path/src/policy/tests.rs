@@ -1,4 +1,4 @@
-//! scionproto's own examples, on the network that its tests use, and what must hold of any.
+//! scionproto's examples on the network of its tests, and properties of all policies.
 
 mod acl;
 mod document;
@@ -24,7 +24,7 @@ fn kept(policy: &Policy, (src, dst): (&str, &str)) -> usize {
     judged.iter().filter(|one| one.is_ok()).count()
 }
 
-/// Why it leaves those that it leaves.
+/// Why a policy leaves paths, for each one that it leaves.
 fn reasons(policy: &Policy, paths: &[Arc<Path>]) -> Vec<String> {
     let judged = policy.filter(paths).into_iter();
     let reasons = judged.filter_map(|one| match one {
@@ -39,7 +39,7 @@ const TO_222: (&str, &str) = ("1-ff00:0:122", "2-ff00:0:222");
 const TO_220: (&str, &str) = ("1-ff00:0:110", "2-ff00:0:220");
 
 #[test]
-fn a_policy_of_nothing_keeps_all() {
+fn an_empty_policy_keeps_all_paths() {
     assert_eq!(kept(&Policy::new(), TO_211), 2);
     assert_eq!(kept(&policy("p: {}"), TO_211), 2);
     assert_eq!(Policy::new().filter::<Arc<Path>>(&[]), []);
@@ -49,7 +49,7 @@ fn a_policy_of_nothing_keeps_all() {
 
 /// `TestOptionsEval`.
 #[test]
-fn options_of_the_greatest_weight_that_keep_paths_count() {
+fn the_heaviest_options_that_keep_a_path_decide() {
     let not = |isd_as: &str| format!("{{acl: ['- {isd_as}', '+']}}");
     let narrow = "{acl: ['- 1-ff00:0:110', '- 1-ff00:0:120', '- 1-ff00:0:111#2823', '+']}";
     let (all, none) = ("{acl: ['+ 0']}", "{acl: ['-']}");
@@ -82,7 +82,7 @@ fn options_of_the_greatest_weight_that_keep_paths_count() {
 }
 
 #[test]
-fn options_keep_a_part_of_what_the_policy_keeps() {
+fn options_narrow_down_what_the_policy_keeps() {
     let policy = policy(
         "p: {acl: ['- 2-ff00:0:210', '+'], options: [
             {weight: 2, policy: {acl: ['- 1-ff00:0:120', '+']}},
@@ -90,7 +90,7 @@ fn options_keep_a_part_of_what_the_policy_keeps() {
             {policy: {sequence: '0*'}}]}",
     );
     let paths = paths(TO_220.0, TO_220.1);
-    // Two ways lead over 1-ff00:0:120, by two interfaces: no interface 3122 is entered by.
+    // Two paths lead over 1-ff00:0:120, by two interfaces: none enters it by interface 3122.
     assert_eq!(kept(&policy, TO_220), 2);
     assert_eq!(
         reasons(&policy, &paths),
@@ -99,7 +99,7 @@ fn options_keep_a_part_of_what_the_policy_keeps() {
 }
 
 #[test]
-fn reasons_name_what_leaves_a_path() {
+fn reasons_name_the_rule_that_denies_a_path() {
     let local: Vec<Arc<Path>> = paths("2-ff00:0:212", "2-ff00:0:212");
     let to_211 = paths(TO_211.0, TO_211.1);
     let to_220 = paths(TO_220.0, TO_220.1);
@@ -159,9 +159,9 @@ fn reasons_name_what_leaves_a_path() {
     }
 }
 
-/// `TestSequenceEval`, as far as it is about policies; the rest is beside the sequence.
+/// `TestSequenceEval`, the part about policies; the rest is in the tests of sequences.
 #[test]
-fn sequences_of_scionproto_keep_what_they_keep_there() {
+fn sequences_of_scionproto_keep_as_many_paths_as_there() {
     let (to_131, to_132, to_110) = ("1-ff00:0:131", "1-ff00:0:132", "1-ff00:0:110");
     let inside = ("2-ff00:0:212", "2-ff00:0:212");
     let from_211 = ("2-ff00:0:211", "2-ff00:0:220");

@@ -24,7 +24,7 @@ pub(super) struct Written {
     pub options: Vec<WrittenOption>,
 }
 
-/// An entry of an ACL. Without quotes, YAML reads what follows a dash as a list of its own.
+/// An entry of an ACL. It needs quotes: otherwise YAML reads what follows a dash as a list.
 pub(super) struct WrittenEntry(pub String);
 
 impl<'de> Deserialize<'de> for WrittenEntry {

@@ -1,4 +1,4 @@
-//! Paths that may be taken, and what they are compared by.
+//! Paths that may be taken, and the values they are compared by.
 
 use std::array;
 use std::iter::Sum;
@@ -11,36 +11,36 @@ use serde::Serialize;
 use crate::text::plural;
 use crate::{Fingerprint, Path};
 
-/// Most strategies that rank, in one selection.
+/// Most ranking strategies of one selection.
 pub(super) const RANKS: usize = 7;
 
-/// More than the known costs of any set of paths.
+/// The cost of an unknown value: more than the known costs of any set of paths.
 const UNKNOWN: u128 = 1 << 96;
 
-/// What was measured on a path. All of it may be unknown.
+/// Measurements of a path; each may be unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Measured {
-    /// The time to its end and back.
+    /// The round-trip time.
     pub rtt: Option<Duration>,
-    /// What was reached over it, in bit/s.
+    /// The rate reached over it, in bit/s.
     pub rate: Option<u64>,
 }
 
-/// Where a strategy ranks a path.
+/// The value by which a strategy ranks a path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rank {
-    /// The strategy, as it is written.
+    /// The name of the strategy.
     pub strategy: &'static str,
-    /// Whether all that counts is known; where it is not, the path comes after all others.
+    /// Whether the value is known completely; if not, the path ranks after all others.
     pub known: bool,
-    /// The lower, the better. Its unit is the strategy's own; the costs of a set of paths are added
-    /// up.
+    /// The cost: the lower, the better. Its unit depends on the strategy; the costs of a set of
+    /// paths are added up.
     #[serde(skip)]
     pub cost: u64,
-    /// It in words, with where it comes from: `12 ms announced`.
+    /// The value as text, with its source: `12 ms announced`.
     #[serde(rename = "value")]
     pub text: String,
-    /// It as a number, in `unit`: as much as is known of it; null where nothing is.
+    /// The known part of the value as a number, in `unit`; null if nothing is known.
     pub amount: Option<f64>,
     /// The unit of `amount`: `hops`, `ms`, `bit/s`, `g/GB`.
     pub unit: &'static str,
@@ -49,31 +49,32 @@ pub struct Rank {
     pub parts: Vec<Part>,
 }
 
-/// A part of what a path ranks by.
+/// A part of the sum [`Rank::amount`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Part {
     /// The AS.
     pub isd_as: IsdAsn,
-    /// The part; `None` where it is not known.
+    /// The amount; `None` if it is not known.
     pub amount: Option<f64>,
-    /// Its source: `file` or `note`; `None` where the amount is not known.
+    /// Its source: `file` or `note`; `None` if the amount is not known.
     pub source: Option<&'static str>,
 }
 
 /// A path that may be taken.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate<'a> {
-    /// Where it stands in the caller's list.
+    /// Its index in the caller's list.
     pub index: usize,
     pub path: &'a Path,
     pub fingerprint: Fingerprint,
     pub measured: Measured,
-    /// What the ranking strategies say of it, in their order; empty before they were asked.
+    /// Its values for the ranking strategies, in their order; empty until they are computed.
     pub ranks: Vec<Rank>,
 }
 
 impl Candidate<'_> {
-    /// What the ranking strategies say of it, in one line: its hops, if there are none.
+    /// Its values for the ranking strategies, in one line; its hops if there are no such
+    /// strategies.
     pub fn value(&self) -> String {
         let values: Vec<_> = self.ranks.iter().map(|rank| rank.text.as_str()).collect();
         match values.is_empty() {
@@ -93,13 +94,14 @@ impl Candidate<'_> {
     }
 }
 
-/// The number of a path's hops in words.
+/// The number of a path's hops as text.
 pub(super) fn hops(path: &Path) -> String {
     let hops = path.hops();
     format!("{hops} hop{}", plural(hops))
 }
 
-/// What is to be least, in order of precedence: the ranks, then hops. Costs of sets add up.
+/// The cost to minimize, in order of precedence: the ranks, then hops. The cost of a set is the
+/// sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Cost([u128; RANKS + 1]);
 

@@ -1,4 +1,4 @@
-//! A combination of strategies, as it is written.
+//! Combinations of strategies, and how they are written.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,12 +13,13 @@ use crate::Carbon;
 use crate::text::serde_as_text;
 
 /// How paths are chosen: strategies that rank, in order of precedence, and at most one that picks a
-/// set. Where none ranks, the fewest hops come first; where none picks, the first are taken.
+/// set. Without a ranking strategy, the fewest hops come first; without a picking one, the first in
+/// rank are taken.
 ///
-/// Parsed from, printed as, and in serde: [`STRATEGIES`] as they are written, with commas between
-/// them, such as `latency,disjoint`.
+/// Parsed, printed and serialized as [`STRATEGIES`] with their arguments, separated by commas, such
+/// as `latency,disjoint`.
 ///
-/// Two are equal when they are printed alike; a [`Carbon`] table does not show there.
+/// Two are equal when they are printed alike; their [`Carbon`] tables are not compared.
 #[derive(Debug, Clone)]
 pub struct Select {
     pub(super) ranks: Vec<&'static Kind>,
@@ -26,7 +27,7 @@ pub struct Select {
     pub(super) carbon: Arc<Carbon>,
 }
 
-/// A text is not a [`Select`].
+/// Why a text is not a [`Select`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SelectError {
@@ -36,7 +37,7 @@ pub enum SelectError {
         names = names()
     )]
     Unknown(String),
-    /// What follows the colon does not fit.
+    /// The argument after the colon is invalid.
     #[error("'{text}' is not a path strategy: write {remedy}")]
     Argument {
         /// The strategy as it was written.
@@ -44,13 +45,13 @@ pub enum SelectError {
         /// What may be written.
         remedy: &'static str,
     },
-    /// A strategy is there twice.
+    /// A strategy is named twice.
     #[error("'{0}' is there twice: write it once")]
     Twice(String),
     /// Two strategies pick a set.
     #[error("'{0}' and '{1}' both pick a set of paths: write one of them")]
     TwoPick(String, String),
-    /// There are too many.
+    /// There are too many strategies that rank.
     #[error("more than {RANKS} strategies that rank: leave some out")]
     Many,
 }
@@ -64,22 +65,22 @@ impl Select {
         }
     }
 
-    /// The paths with the fewest hops.
+    /// Takes the paths with the fewest hops.
     pub fn shortest() -> Self {
         Self::new(vec![&shortest::KIND], None)
     }
 
-    /// As many paths as possible of which no two share an interface.
+    /// Takes as many paths as possible of which no two share an interface.
     pub fn disjoint() -> Self {
         Self::new(Vec::new(), Some(Arc::new(Disjoint { most: 0 })))
     }
 
-    /// Whether a [`Carbon`] table is of use to any of the strategies.
+    /// Whether any of the strategies uses a [`Carbon`] table.
     pub fn uses_carbon(&self) -> bool {
         self.ranks.iter().any(|kind| kind.by_carbon)
     }
 
-    /// Only the strategies that rank: for a choice in which something else picks, such as
+    /// Only the strategies that rank, for callers that pick the paths themselves, such as
     /// [`Assignment`](crate::Assignment).
     pub fn ranking(&self) -> Self {
         Self {
@@ -88,7 +89,7 @@ impl Select {
         }
     }
 
-    /// The same with this table for the strategies that use one.
+    /// Sets the table for the strategies that use one.
     pub fn with_carbon(mut self, table: &Carbon) -> Self {
         self.carbon = Arc::new(table.clone());
         self

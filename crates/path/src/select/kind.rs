@@ -1,4 +1,4 @@
-//! What a strategy is, how it is written, and how it is read.
+//! Kinds of strategies, and how they are written and parsed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,59 +6,60 @@ use std::sync::Arc;
 use super::candidate::{Candidate, Rank};
 use crate::{Carbon, Interface, Reason};
 
-/// A kind of strategy: an entry of [`STRATEGIES`](super::STRATEGIES). It is one that ranks paths, or
-/// one that picks a set of them.
+/// A kind of strategy: an entry of [`STRATEGIES`](super::STRATEGIES). It either ranks paths or
+/// picks a set of them.
 #[derive(Debug)]
 pub struct Kind {
-    /// What stands before the colon.
+    /// Its name, which stands before the colon.
     pub name: &'static str,
-    /// What may follow the name: `[:K|:any]`; empty where nothing may.
+    /// The argument that may follow the name: `[:K|:any]`; empty if there is none.
     pub argument: &'static str,
     /// What it does, in one clause for help texts.
     pub about: &'static str,
-    /// What to write in place of an argument that it does not take.
+    /// What to write instead of an invalid argument.
     pub(super) remedy: &'static str,
     /// What the path that ranks first is called: `lowest latency`.
     pub(super) best: &'static str,
-    /// Whether it ranks by hops, which always count, after all else. A reason does not repeat them.
+    /// Whether it ranks by hops. These always count, after all other values, and reasons do not
+    /// repeat them.
     pub(super) by_hops: bool,
-    /// Whether it uses a table of what ASes cost.
+    /// Whether it uses a [`Carbon`] table.
     pub(super) by_carbon: bool,
     pub(super) rule: Rule,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rule {
-    /// Where a path stands among others.
+    /// Ranks a path.
     Rank(fn(&Candidate<'_>, &Carbon) -> Rank),
-    /// Makes what picks from what follows the colon; `None` where that does not fit.
+    /// Makes a picker from the argument after the colon; `None` if the argument is invalid.
     Pick(fn(Option<&str>) -> Option<Arc<dyn Picker>>),
 }
 
 /// A rule by which a set of paths is picked.
 pub(super) trait Picker: fmt::Debug + Send + Sync {
-    /// How it is written, with what was given after the colon: `disjoint:2`.
+    /// How it is written, with its argument: `disjoint:2`.
     fn text(&self) -> String;
 
-    /// Which of the paths, best first and none twice, are taken together; at most `max`.
+    /// Picks the paths that are taken together: at most `max`, best first, none twice.
     fn pick(&self, ranked: &[Candidate<'_>], max: usize) -> Pick;
 }
 
-/// What was picked, by places in the ranking.
+/// The paths picked, by places in the ranking.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Pick {
-    /// What is taken, best first; without a reason, it is taken for its rank.
+    /// The paths taken, best first; a path without a reason is taken for its rank.
     pub taken: Vec<(usize, Option<Reason>)>,
-    /// Why others are left; the rest is left because there are enough.
+    /// Paths left, each with its reason; all others are left because there are enough.
     pub left: Vec<(usize, Reason)>,
-    /// Interfaces that were not counted, because every path has to use them.
+    /// Interfaces ignored in the comparison, because every path has to use them.
     pub ignored: Vec<Interface>,
-    /// For each path taken, the share of the bytes that it is to carry, from 0 to 1.
+    /// For each path taken, the share of the bytes that it must carry, from 0 to 1.
     pub shares: Option<Vec<f64>>,
 }
 
 impl Kind {
-    /// One that is written by its name alone.
+    /// A kind of strategy without an argument.
     pub(super) const fn new(name: &'static str, about: &'static str, rule: Rule) -> Self {
         Self {
             name,

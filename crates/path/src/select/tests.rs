@@ -17,7 +17,7 @@ fn reasons(selection: &Selection) -> Vec<String> {
         .collect()
 }
 
-// A to G are 1 to 7; from D to A (001, Fig. 7a).
+// ASes A to G have the numbers 1 to 7; the paths lead from D to A (001, Fig. 7a).
 const OVER_B: &str = "4 1>2 2 1>1 1";
 const OVER_C_B: &str = "4 2>2 3 1>3 2 1>1 1";
 const OVER_G_F_E: &str = "4 3>2 7 1>2 6 1>2 5 1>2 1";
@@ -74,7 +74,7 @@ fn fig_4_takes_both_links() {
 }
 
 #[test]
-fn the_only_way_out_is_not_counted() {
+fn the_only_link_out_is_ignored() {
     let paths = paths(&["1 1>1 2 2>1 4", "1 1>1 2 3>1 3 2>2 4"]);
     let selection = select(&paths, &Select::disjoint(), 2);
     assert_eq!(selection.taken, [0, 1]);
@@ -82,7 +82,7 @@ fn the_only_way_out_is_not_counted() {
 }
 
 #[test]
-fn the_only_way_in_is_not_counted() {
+fn the_only_link_in_is_ignored() {
     let paths = paths(&["1 1>1 2 2>1 4", "1 2>1 3 2>3 2 2>1 4"]);
     let selection = select(&paths, &Select::disjoint(), 2);
     assert_eq!(selection.taken, [0, 1]);
@@ -91,7 +91,7 @@ fn the_only_way_in_is_not_counted() {
 }
 
 #[test]
-fn a_shared_way_out_counts_when_there_is_another() {
+fn a_shared_link_out_counts_when_there_is_another() {
     let paths = paths(&[
         "1 1>1 2 2>1 4",
         "1 1>1 2 3>1 3 2>2 4",
@@ -111,7 +111,7 @@ fn one_path_is_taken_and_nothing_ignored() {
 }
 
 /// The shortest path shares its first link with one of the others and its last with the other, so
-/// taking it first would leave it alone.
+/// taking it first would rule out both.
 #[test]
 fn two_longer_paths_beat_the_short_one_that_blocks_both() {
     let paths = paths(&[
@@ -125,7 +125,7 @@ fn two_longer_paths_beat_the_short_one_that_blocks_both() {
     assert_eq!(taken, [1, 2]);
     let with = paths[selection.taken[0]].fingerprint().short();
     assert!(reasons(&selection)[0].ends_with(&format!("with path {with}")));
-    // Where only one is wanted, nothing is gained by a longer one.
+    // If only one path is wanted, the shortest is best.
     assert_eq!(select(&paths, &Select::disjoint(), 1).taken, [0]);
 }
 
@@ -166,7 +166,7 @@ fn a_path_inside_the_as_is_taken_once() {
 }
 
 #[test]
-fn nothing_is_chosen_from_nothing() {
+fn without_paths_or_with_a_limit_of_zero_nothing_is_taken() {
     for strategy in [&Select::shortest(), &Select::disjoint()] {
         let selection = select::<Path>(&[], strategy, 2);
         assert!(selection.taken.is_empty() && selection.decisions.is_empty());
@@ -187,7 +187,7 @@ fn decisions_as_json() {
 }
 
 /// Paths from AS 1 to AS 9 over some of ASes 2 to 6, two links between any two ASes, so that they
-/// often share some. `ways` is how many first links and how many last links there are.
+/// often share some. There are `ways` first links and `ways` last links.
 fn any_path(ways: u16) -> impl Generator<Value = Path> {
     let inner = prop::sample::subsequence((2..7).collect::<Vec<u64>>(), 0..4).prop_shuffle();
     let links = prop::collection::vec(0..2_u16, 5);
@@ -201,7 +201,8 @@ fn any_path(ways: u16) -> impl Generator<Value = Path> {
             .zip(links)
             .enumerate()
             .flat_map(|(at, (ends, link))| {
-                // A link between two ASes is numbered after both, from either side.
+                // The number of an interface is made of the neighbour's number and that of the
+                // link.
                 let number = |neighbour: u64| 10 * neighbour as u16 + link;
                 let out = if at == 0 {
                     1000 + first
@@ -257,7 +258,7 @@ fn total_links(paths: &[Path], taken: &[usize]) -> usize {
     taken.iter().map(|&index| paths[index].links()).sum()
 }
 
-/// What the paper does: shortest first, discarding what overlaps.
+/// The paper's algorithm: takes the shortest path, discards what overlaps, and so on.
 fn greedy(paths: &[Path], ignored: &[Interface], max: usize) -> usize {
     let order = select(paths, &Select::shortest(), paths.len()).taken;
     let mut taken: Vec<usize> = Vec::new();
@@ -323,7 +324,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_given_does_not_matter(
+    fn the_input_order_does_not_matter(
         (paths, shuffled) in some_paths(24).prop_flat_map(|paths| {
             (Just(paths.clone()), Just(paths).prop_shuffle())
         }),
@@ -365,9 +366,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
-    /// More paths than the exact search has room for, and than it has time for.
+    /// More paths than the exact search can hold, or try in its time.
     #[test]
-    fn never_fewer_than_the_papers_way(
+    fn never_fewer_paths_than_the_papers_algorithm(
         paths in prop::collection::vec(any_path(40), 500..900),
         max in 1..40_usize,
     ) {

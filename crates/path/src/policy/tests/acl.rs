@@ -9,7 +9,7 @@ fn entry(text: &str) -> AclEntry {
 
 /// `TestNewACL`, `TestUnmarshal`: which lists are ACLs.
 #[test]
-fn the_last_entry_and_no_other_is_a_default() {
+fn only_the_last_entry_is_a_default() {
     let acl = |entries: &[&str]| {
         Acl::new(entries.iter().map(|text| entry(text)).collect()).map(|acl| acl.to_string())
     };
@@ -33,7 +33,7 @@ fn the_last_entry_and_no_other_is_a_default() {
 
 /// `TestNewHopPredicate`, `TestHopPredicateString`, `TestACLEntryLoadFromString`.
 #[test]
-fn entries_are_read_and_printed_without_idle_zeros() {
+fn entries_are_printed_without_redundant_zeros() {
     for (text, printed) in [
         ("+", "+"),
         ("-", "-"),
@@ -61,7 +61,7 @@ fn entries_are_read_and_printed_without_idle_zeros() {
 }
 
 #[test]
-fn what_is_no_entry_is_refused() {
+fn invalid_entries_are_rejected() {
     for text in [
         "",
         " ",
@@ -102,7 +102,7 @@ fn what_is_no_entry_is_refused() {
 
 /// `TestACLEval`.
 #[test]
-fn every_interface_must_be_allowed_by_the_first_entry_true_of_it() {
+fn every_interface_must_be_allowed_by_the_first_entry_that_matches_it() {
     let from_133 = ("1-ff00:0:133", "2-ff00:0:222");
     let from_130 = ("1-ff00:0:130", "2-ff00:0:220");
     for (text, between, expected) in [
@@ -136,8 +136,8 @@ fn every_interface_must_be_allowed_by_the_first_entry_true_of_it() {
 }
 
 #[test]
-fn of_two_interfaces_the_first_is_in_and_the_second_out() {
-    // Over 1-ff00:0:132, in by 1910, out by 1916.
+fn of_two_interfaces_the_first_is_ingress_and_the_second_egress() {
+    // The path enters 1-ff00:0:132 by 1910 and leaves it by 1916.
     let between = ("1-ff00:0:133", "1-ff00:0:131");
     for (interfaces, denied) in [
         ("1910", true),
@@ -145,9 +145,9 @@ fn of_two_interfaces_the_first_is_in_and_the_second_out() {
         ("1910,0", true),
         ("0,1916", true),
         ("1910,1916", true),
-        // Either is enough: each interface is looked at alone.
+        // One of them is enough: each interface is matched alone.
         ("1910,7", true),
-        // As in scionproto's program: 0 is any interface on that way.
+        // As in scionproto's program: 0 matches any interface in that direction.
         ("7,0", true),
         ("0,7", true),
         ("1916,1910", false),
@@ -173,7 +173,7 @@ fn predicate() -> impl Strategy<Value = Model> {
     })
 }
 
-/// A path over ASes and interfaces of small numbers, so that predicates are true of some.
+/// A path over ASes and interfaces with small numbers, so that predicates match some of them.
 fn path() -> impl Strategy<Value = Arc<Path>> {
     let hop = (1u16..3, 1u64..3, 1u16..3, 1u16..3);
     prop::collection::vec(hop, 2..5).prop_map(|hops| {
@@ -185,7 +185,7 @@ fn path() -> impl Strategy<Value = Arc<Path>> {
                 over.push(Interface { isd_as, id });
             }
         }
-        // Into the first AS and out of the last one it does not go.
+        // A path neither enters its first AS nor leaves its last one.
         let over = over[1..over.len() - 1].to_vec();
         let (src, dst) = (over[0].isd_as, over[over.len() - 1].isd_as);
         Arc::new(Path::new(src, dst, over, Metadata::default()).unwrap())
@@ -194,7 +194,7 @@ fn path() -> impl Strategy<Value = Arc<Path>> {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "[+-] [0-9a-f:#,+-]{0,24}|[-+;0-9# ,]{0,24}|\\PC{0,24}") {
+    fn any_text_is_parsed_or_rejected(text in "[+-] [0-9a-f:#,+-]{0,24}|[-+;0-9# ,]{0,24}|\\PC{0,24}") {
         if let Ok(entry) = text.parse::<AclEntry>() {
             prop_assert_eq!(entry.to_string().parse(), Ok(entry));
         }
@@ -203,7 +203,7 @@ proptest! {
         }
     }
 
-    /// Each interface, each entry, as scionproto's document words it.
+    /// Compares each interface with each entry, as scionproto's document describes it.
     #[test]
     fn decides_as_a_plain_model_does(
         entries in prop::collection::vec((any::<bool>(), predicate()), 0..6),
@@ -239,7 +239,8 @@ proptest! {
         }
     }
 
-    /// What options keep is what they keep one by one, down to the weight that keeps any.
+    /// Options together keep what each keeps alone, down to the greatest weight that keeps any
+    /// path.
     #[test]
     fn options_decide_as_a_plain_model_does(
         options in prop::collection::vec((-2i64..3, predicate()), 1..5),

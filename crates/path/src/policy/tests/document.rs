@@ -12,7 +12,7 @@ fn error(document: &str) -> PolicyError {
     }
 }
 
-/// What `name` of a document is must be the only policy of another one.
+/// Asserts that the policy `name` of a document equals the only policy of `plain`.
 fn same(document: &str, name: &str, plain: &str) {
     let policies = Policies::parse(document).unwrap_or_else(|error| panic!("{document}: {error}"));
     assert_eq!(policies.policy(name).unwrap(), &policy(plain), "{document}");
@@ -43,7 +43,7 @@ base:
 
 /// `TestPolicyJsonConversion`, and the two forms of a document.
 #[test]
-fn json_and_lists_of_policies_are_read_as_yaml_is() {
+fn json_and_lists_of_policies_are_read_like_yaml() {
     let json = r#"{
         "base": {
             "sequence": "0+",
@@ -70,7 +70,7 @@ fn json_and_lists_of_policies_are_read_as_yaml_is() {
 
 /// `TestExtends`.
 #[test]
-fn what_a_policy_does_not_say_the_last_it_extends_says() {
+fn what_a_policy_does_not_set_comes_from_the_last_it_extends() {
     let one = "sequence: 1-ff00:0:133#1019 1-ff00:0:132#1910";
     let two = "sequence: 1-ff00:0:133#1010 1-ff00:0:132#1911";
     let acl = "acl: ['+ 0-0#0']";
@@ -117,7 +117,7 @@ fn what_a_policy_does_not_say_the_last_it_extends_says() {
             ),
             format!("t: {{{one}}}"),
         ),
-        // What is said to be empty is said; of options none are none.
+        // An empty sequence and an empty list of ISD-ASes are set; an empty list of options is not.
         (
             format!(
                 "t: {{sequence: '', local_isd_ases: [], options: [], extends: [a]}}\na: {{{one}, local_isd_ases: [1-1], {option}}}"
@@ -129,14 +129,14 @@ fn what_a_policy_does_not_say_the_last_it_extends_says() {
                 .to_owned(),
             "t: {local_isd_ases: [1-1], remote_isd_ases: [{isd_as: 2-0}]}".to_owned(),
         ),
-        // Several ways to one policy are no cycle.
+        // Extending one policy over several others is no cycle.
         (
             format!(
                 "t: {{extends: [a, b]}}\na: {{extends: [c]}}\nb: {{extends: [c]}}\nc: {{{one}}}"
             ),
             format!("t: {{{one}}}"),
         ),
-        // Options extend too.
+        // The policy of an option can extend another.
         (
             format!("t: {{options: [{{policy: {{extends: [a]}}}}]}}\na: {{{acl}}}"),
             format!("t: {{options: [{{weight: 0, policy: {{{acl}}}}}]}}"),
@@ -147,7 +147,7 @@ fn what_a_policy_does_not_say_the_last_it_extends_says() {
 }
 
 #[test]
-fn what_cannot_be_extended_is_refused() {
+fn invalid_extends_are_rejected() {
     let missing = error("t: {extends: [a]}\na: {extends: [nowhere]}");
     assert_eq!(
         missing.to_string(),
@@ -166,7 +166,7 @@ fn what_cannot_be_extended_is_refused() {
     ] {
         assert_eq!(error(document).to_string(), message);
     }
-    // However the names are ordered: the first of a long chain, or the last, is read first.
+    // In both orders of names: policies are resolved from either end of a long chain.
     for down in [true, false] {
         let chain = |length: usize| {
             let name = |at: usize| if down { at } else { 99 - at };
@@ -194,7 +194,7 @@ fn a_short_document_does_not_make_a_huge_policy() {
 }
 
 #[test]
-fn errors_are_one_line_that_names_the_thing() {
+fn errors_are_one_line_that_names_the_fault() {
     for (document, parts) in [
         ("", &["not a policy document"][..]),
         ("{}", &["no policy in it"]),
@@ -239,7 +239,7 @@ fn errors_are_one_line_that_names_the_thing() {
 }
 
 #[test]
-fn policies_are_asked_for_by_name() {
+fn policies_are_found_by_name() {
     let several = Policies::parse("a: {}\nb: {acl: ['-']}").unwrap();
     assert_eq!(several.policy("a").unwrap(), &Policy::new());
     let unknown = several.policy("c").unwrap_err().to_string();
@@ -255,7 +255,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn any_text_is_read_or_refused(
+    fn any_text_is_parsed_or_rejected(
         text in "\\PC{0,60}|[\\[\\]{}:,'\"a \n&*+-]{0,60}",
         at in 0usize..400,
     ) {
@@ -269,9 +269,9 @@ proptest! {
         }
     }
 
-    /// Any names that extend any others are resolved or refused, and end.
+    /// Any graph of `extends` is resolved or rejected, and resolving it terminates.
     #[test]
-    fn any_web_of_policies_is_resolved_or_refused(
+    fn any_graph_of_policies_is_resolved_or_rejected(
         extends in prop::collection::vec(prop::collection::vec(0usize..8, 0..4), 1..8),
         option: bool,
     ) {

@@ -7,7 +7,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::{Interface, Metadata, Path};
 
-/// Its ASes, each with the numbers of its routers there.
+/// Its ASes, each with the numbers of its routers.
 const ASES: [(&str, &[u16]); 16] = [
     ("1-ff00:0:110", &[11]),
     ("1-ff00:0:111", &[14, 27, 28]),
@@ -27,8 +27,8 @@ const ASES: [(&str, &[u16]); 16] = [
     ("2-ff00:0:222", &[26]),
 ];
 
-/// Its links, as the routers at both ends. An interface has the number of its router, then that of
-/// the other end.
+/// Its links, as the routers at both ends. The number of an interface is that of its router
+/// followed by that of the router at the other end.
 const LINKS: [(u16, u16); 29] = [
     (11, 29),
     (11, 13),

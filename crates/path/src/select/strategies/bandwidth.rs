@@ -21,7 +21,8 @@ fn rank(path: &Candidate<'_>, _: &Carbon) -> Rank {
         (Some(rate), _) => (true, rate, format!("{} measured", bits(rate))),
         (None, None) => (false, 0, "bandwidth not announced".to_owned()),
         (None, Some(rate)) if count == parts => (true, rate, format!("{} announced", bits(rate))),
-        // A part without an announcement may be the narrow one: not announcing gains nothing.
+        // A part without an announcement may be the narrowest, so a rate announced only in part
+        // ranks as unknown.
         (None, Some(rate)) => (
             false,
             rate,

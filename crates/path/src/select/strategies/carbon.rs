@@ -1,4 +1,4 @@
-//! `carbon`: the lowest sum of what a gigabyte costs in each AS on the path, in grams of CO2.
+//! `carbon`: the lowest sum of CO2 per gigabyte over the ASes on the path, in grams.
 
 use crate::carbon::{Carbon, is_amount};
 use crate::select::candidate::{Candidate, Part, Rank};
@@ -52,7 +52,7 @@ fn rank(path: &Candidate<'_>, table: &Carbon) -> Rank {
     Rank {
         strategy: KIND.name,
         known: all_known,
-        // Micrograms; a float beyond the range becomes the largest number.
+        // Micrograms; the cast saturates.
         cost: if all_known {
             (sum * 1e6).round() as u64
         } else {
@@ -73,7 +73,7 @@ fn noted(note: &str) -> Option<f64> {
     text.parse().ok().filter(|value| is_amount(*value))
 }
 
-/// To hundredths.
+/// Rounds to hundredths.
 fn grams(value: f64) -> f64 {
     (value * 1e2).round() / 1e2
 }

@@ -1,5 +1,5 @@
-//! `disjoint`: as many paths as possible of which no two share an interface (001, section VI), and
-//! with a degree further ones that share few.
+//! `disjoint`: as many paths as possible of which no two share an interface (001, section VI) and,
+//! with an argument, further ones that share few.
 
 mod search;
 
@@ -28,13 +28,13 @@ pub(super) const KIND: Kind = Kind {
     )
 };
 
-/// Takes paths that are apart. When all paths leave the first AS over the same link, that link says
-/// nothing about any choice and is not counted; so for the link into the last AS.
+/// Takes paths that share no interface. A link out of the first AS that all paths use is ignored,
+/// since no choice avoids it; likewise a link into the last AS.
 ///
-/// The paper takes the shortest path, discards what overlaps with it, and so on. That can block two
-/// paths with one, so here the largest set is searched for, of these the one that ranks best in
-/// sum, of these the one that ranks first; with hundreds of intertwined paths the search ends
-/// early, but never with fewer paths than the paper's algorithm finds.
+/// The paper takes the shortest path, discards what overlaps with it, and so on. One path can then
+/// block two others, so this searches for the largest set, of these the one with the best total
+/// rank, of these the first in rank. With hundreds of overlapping paths the search ends early, but
+/// never with fewer paths than the paper's algorithm finds.
 #[derive(Debug)]
 pub(in crate::select) struct Disjoint {
     /// Most interfaces a further path may share with those taken; `usize::MAX` for any number.
@@ -72,12 +72,12 @@ impl Picker for Disjoint {
             rest.retain(|rank| taken.iter().all(|(one, _)| one != rank));
             rest
         };
-        // What a path has in common with those taken; `None` where that is nothing.
+        // The overlap of a path with those taken; `None` if there is none.
         let overlap = |rank: usize, taken: &[(usize, Option<Reason>)]| {
             let mut shared = open[rank].interfaces.clone();
             shared.retain(|interface| taken.iter().any(|(one, _)| crosses(*one, interface)));
             let common = |one: usize| shared.iter().filter(|it| crosses(one, it)).count();
-            // Of several the first: `max_by_key` would take the last.
+            // Of equal ones the first: `max_by_key` would take the last.
             let with = taken.iter().rev().max_by_key(|(one, _)| common(*one))?;
             Some(Overlap {
                 count: shared.len(),
@@ -122,11 +122,11 @@ impl Picker for Disjoint {
     }
 }
 
-/// The interfaces not counted because every path has to use them: the first link when all paths
-/// leave by the same interface, the last when all arrive by the same one (001, section VI).
+/// The interfaces ignored because every path has to use them: the first link when all paths leave
+/// by the same interface, the last when all arrive by the same one (001, section VI).
 ///
 /// The paper excludes the interface of the first and of the last AS. The other end of the same link
-/// goes with it: counted, it would let every path overlap with every other all the same.
+/// must be excluded too, or every path would still overlap with every other.
 fn unavoidable(paths: &[Candidate<'_>]) -> Vec<Interface> {
     // One path alone overlaps with nothing.
     let [first, others @ ..] = paths else {

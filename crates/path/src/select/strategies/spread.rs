@@ -1,4 +1,4 @@
-//! `spread:N%`: no AS but the two ends carries more than a share of the bytes.
+//! `spread:N%`: no AS but the two ends carries more than N % of the bytes.
 
 mod packing;
 #[cfg(test)]
@@ -31,18 +31,19 @@ pub(super) const KIND: Kind = Kind {
     )
 };
 
-/// How many sets of paths are tried: all sets of 13 paths, or those of up to 4 of 20 paths.
+/// Most sets of paths that are tried: enough for all sets of 13 paths, or those of up to 4 of 20
+/// paths.
 const TRIES: usize = 1 << 13;
 
-/// Paths beyond this many, the last in rank, are not looked at.
+/// Most paths that are looked at, the first in rank.
 const MOST_PATHS: usize = 64;
 
-/// Shares are floats: the largest difference that counts as equal.
+/// Shares are floats: the largest difference between equal ones.
 const PRECISION: f64 = 1e-9;
 
-/// Takes the fewest paths that can keep the limit, as every further one shows bytes to further
-/// ASes; of these sets the one that ranks best in sum. Where none can, the paths over which the AS
-/// that carries most carries least.
+/// Takes the fewest paths that can keep the limit, as every further one exposes bytes to further
+/// ASes; of these sets the one with the best total rank. If none can, takes the set for which the
+/// largest share of an AS is least.
 #[derive(Debug)]
 struct Spread {
     /// The largest share, in per cent: 1 to 100.
@@ -80,7 +81,7 @@ impl Picker for Spread {
             let carried: f64 = set.members.iter().zip(&set.shares).filter_map(over).sum();
             (*isd_as, carried)
         });
-        // Of several that carry as much the first, so that the outcome is always the same.
+        // Of equal ones the first, so that the outcome is always the same.
         let most = most.fold(
             None,
             |most: Option<(IsdAsn, f64)>, (isd_as, carried)| match most {
@@ -126,13 +127,13 @@ fn inner(path: &Path) -> BTreeSet<IsdAsn> {
         .collect()
 }
 
-/// Paths and how the bytes are shared out over them.
+/// Paths, and their shares of the bytes.
 struct Shared {
     /// Ascending.
     members: Vec<usize>,
-    /// One for each member; 1 in all.
+    /// One per member, with a sum of 1.
     shares: Vec<f64>,
-    /// What the AS that carries most carries.
+    /// The largest share of an AS between the ends.
     load: f64,
 }
 
@@ -146,14 +147,14 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// `None` where there is nothing to take.
+    /// `None` if there is nothing to take.
     fn run(mut self) -> Option<Shared> {
         if self.max == 0 {
             return None;
         }
         let all = self.share((0..self.inner.len()).collect());
-        // A set lets no AS carry less than a larger one does: where all paths together do not keep
-        // the limit, only sets as large as may be are worth a look.
+        // The load of a set is never below that of a larger set that contains it. If all paths
+        // together do not keep the limit, only sets of the largest size are worth trying.
         let from = match all.load <= self.limit + PRECISION {
             true => 1,
             false => self.max,
@@ -176,7 +177,7 @@ impl Search<'_> {
         best.is_some_and(|(set, _)| set.load <= self.limit + PRECISION)
     }
 
-    /// Tries every set of `size` that begins with those chosen and goes on with paths from `next`.
+    /// Tries every set of `size` that extends those chosen by paths from `next` on.
     fn descend(&mut self, chosen: &mut Vec<usize>, next: usize, size: usize) {
         if chosen.len() == size {
             self.tries -= 1;
@@ -193,7 +194,7 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps a set if it is better than what was found before.
+    /// Keeps a set if it is better than the best before.
     fn offer(&mut self, set: Shared) {
         let cost = set.members.iter().map(|&one| self.costs[one]).sum();
         let better = match &self.best {
@@ -212,13 +213,13 @@ impl Search<'_> {
         }
     }
 
-    /// Removes the paths that carry least until at most `max` are left: for when not all sets could
+    /// Removes the paths that carry least until at most `max` are left, in case not all sets could
     /// be tried.
     fn reduce(&self, mut set: Shared) -> Shared {
         set = without_idle(set);
         while set.members.len() > self.max {
             let shares = set.shares.iter().enumerate();
-            // Of several the last, which ranks worst.
+            // Of equal ones the last, which ranks worst.
             let least = shares
                 .rev()
                 .min_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -230,10 +231,10 @@ impl Search<'_> {
         set
     }
 
-    /// Shares out the bytes so that the AS that carries most carries as little as can be.
+    /// Shares out the bytes so that the largest share of an AS is as low as possible.
     fn share(&self, members: Vec<usize>) -> Shared {
         let sets: Vec<_> = members.iter().map(|&one| &self.inner[one]).collect();
-        // A path without an AS between the ends shows nothing to anybody.
+        // A path without an AS between the ends exposes bytes to no AS.
         if let Some(free) = sets.iter().position(|set| set.is_empty()) {
             let shares = (0..members.len()).map(|at| f64::from(u8::from(at == free)));
             return Shared {

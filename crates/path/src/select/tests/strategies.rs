@@ -31,7 +31,7 @@ fn combinations_read_and_print() {
 }
 
 #[test]
-fn what_is_no_combination_is_refused_with_a_remedy() {
+fn invalid_combinations_are_rejected_with_a_remedy() {
     for (text, hint) in [
         ("fastest", "shortest, latency"),
         ("", "shortest, latency"),
@@ -53,7 +53,7 @@ fn what_is_no_combination_is_refused_with_a_remedy() {
 }
 
 #[test]
-fn latency_goes_by_what_was_measured_before_what_is_announced() {
+fn measured_latency_takes_precedence_over_announced() {
     let mut paths = paths(&["1 1>1 2", "1 2>2 2", "1 3>3 2"]);
     paths[0].metadata.latency = vec![Some(ms(12))];
     paths[1].metadata.latency = vec![Some(ms(1))];
@@ -73,7 +73,7 @@ fn latency_goes_by_what_was_measured_before_what_is_announced() {
 }
 
 #[test]
-fn bandwidth_goes_by_the_narrowest_part() {
+fn bandwidth_is_that_of_the_narrowest_part() {
     let mut paths = paths(&["1 1>1 2 2>1 4", "1 2>1 3 2>2 4", "1 3>1 5 2>3 4"]);
     paths[0].metadata.bandwidth = vec![Some(9_000_000), Some(2_500_000), Some(9_000_000)];
     paths[1].metadata.bandwidth = vec![Some(3_000_000); 3];
@@ -126,7 +126,7 @@ fn disjoint_paths_are_chosen_by_the_rank_given() {
 }
 
 #[test]
-fn a_degree_lets_paths_in_that_share_few() {
+fn a_degree_adds_paths_that_share_few_interfaces() {
     let paths = paths(&[
         "1 1>1 2 2>1 4",
         "1 1>1 2 3>1 3 2>2 4",
@@ -221,7 +221,7 @@ fn spread_keeps_every_as_below_its_share() {
 }
 
 #[test]
-fn a_path_that_no_other_as_sees_takes_all() {
+fn a_path_without_ases_between_its_ends_carries_all() {
     let paths = paths(&["1 1>1 2 2>1 4", "1 2>9 4"]);
     let selection = select(&paths, &parse("spread:1%"), 2);
     assert_eq!(selection.taken, [1]);
@@ -229,7 +229,7 @@ fn a_path_that_no_other_as_sees_takes_all() {
     assert!(reasons(&selection)[0].contains("1 path spread enough"));
 }
 
-/// Paths of which some announce a latency, from a few values, so that many are alike.
+/// Paths of which some announce a latency, one of a few values, so that many are equal.
 fn timed_paths(most: usize) -> impl Generator<Value = Vec<Path>> {
     let latency = prop::option::of(0..4_u64);
     let paths = some_paths(most);
@@ -265,7 +265,7 @@ fn subsets(count: usize) -> impl Iterator<Item = Vec<usize>> {
 
 proptest! {
     #[test]
-    fn every_combination_is_sound_whatever_the_order(
+    fn every_combination_is_sound_in_any_input_order(
         (paths, shuffled) in timed_paths(12).prop_flat_map(|paths| {
             (Just(paths.clone()), Just(paths).prop_shuffle())
         }),
@@ -312,7 +312,7 @@ proptest! {
     }
 
     #[test]
-    fn a_degree_is_never_passed_nor_room_left_unused(
+    fn a_degree_is_never_exceeded_nor_room_left_unused(
         paths in timed_paths(12),
         most in 1..5_usize,
         max in 0..8_usize,
@@ -341,14 +341,14 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "[a-z:,%0-9]{0,20}|(latency|disjoint|spread)(:[0-9]{1,5}%?)?") {
+    fn any_text_is_parsed_or_rejected(text in "[a-z:,%0-9]{0,20}|(latency|disjoint|spread)(:[0-9]{1,5}%?)?") {
         if let Ok(read) = text.parse::<Select>() {
             prop_assert_eq!(read.to_string().parse::<Select>().unwrap(), read);
         }
     }
 
     #[test]
-    fn any_table_is_read_or_refused(text in "\\PC{0,40}|1-ff00:0:[0-9#]{1,5}: [0-9e.-]{1,6}") {
+    fn any_table_is_parsed_or_rejected(text in "\\PC{0,40}|1-ff00:0:[0-9#]{1,5}: [0-9e.-]{1,6}") {
         if let Err(error) = text.parse::<Carbon>() {
             prop_assert!(!error.to_string().contains('\n'));
         }

@@ -6,18 +6,18 @@ use crate::Interface;
 use crate::bits::Bits;
 use crate::select::candidate::Cost;
 
-/// How many sets of paths the search tries before it ends with the best so far: 15 paths have fewer
-/// subsets than that, so their answer is always exact, and in a network, where few links leave an
-/// AS, far more paths than that are. The worst case is some tens of milliseconds.
+/// Most sets of paths that the search tries before it returns the best so far. 15 paths have fewer
+/// subsets, so their result is always exact; in a network, where few links leave an AS, so is that
+/// of far more paths. The worst case is some tens of milliseconds.
 const STEPS: u32 = 1 << 16;
 
-/// How many paths the search looks at, the first in rank.
+/// Most paths that the search looks at, the first in rank.
 const CAPACITY: usize = 512;
 
 /// A path as the search sees it.
 pub(super) struct Open {
     pub cost: Cost,
-    /// What no other path of the set may cross, in the order of the path.
+    /// The interfaces that no other path of the set may cross, in the order of the path.
     pub interfaces: Vec<Interface>,
 }
 
@@ -40,7 +40,8 @@ pub(super) fn largest_disjoint(ranked: &[Open], max: usize) -> Vec<usize> {
     }
     search.descend(all, Cost::default());
 
-    // There may be room left: for paths beyond the search's capacity, or when it ended early.
+    // There may be room left, for paths beyond the search's capacity or because the search ended
+    // early.
     let mut best = search.best;
     for (index, path) in ranked.iter().enumerate() {
         if best.len() == max {
@@ -57,8 +58,8 @@ pub(super) fn largest_disjoint(ranked: &[Open], max: usize) -> Vec<usize> {
     best
 }
 
-/// Branch and bound. Its first descent takes the best path, then the best that is apart from it, and
-/// so on, as the paper does (001, section VI); further descents improve on that.
+/// Branch and bound. Its first descent takes the best path, then the best that shares no interface
+/// with it, and so on, as the paper does (001, section VI); further descents improve on that.
 struct Search {
     paths: Vec<Node>,
     max: usize,
@@ -72,8 +73,8 @@ struct Node {
     cost: Cost,
     /// The paths ranked after this one that share no interface with it.
     apart: Bits,
-    /// Paths that begin with the same interface have the same number here. Paths that cross nothing
-    /// have each their own.
+    /// A number for the first interface, the same for all paths that begin with it. A path without
+    /// interfaces has a number that no other path has.
     first: usize,
     /// The same for the last interface.
     last: usize,
@@ -111,8 +112,8 @@ impl Search {
         }
     }
 
-    /// Looks at every set that adds paths of `open`, each apart from all chosen, to those chosen,
-    /// which have this cost.
+    /// Tries every set that adds paths of `open` to those chosen. Each path of `open` shares no
+    /// interface with any chosen path; `cost` is that of the chosen paths.
     fn descend(&mut self, mut open: Bits, cost: Cost) {
         let (size, best) = (self.chosen.len(), self.best.len());
         if size > best || (size == best && cost < self.best_cost) {
@@ -143,8 +144,8 @@ impl Search {
         cost + least < self.best_cost
     }
 
-    /// An upper bound for how many of `open` can be chosen together: of the paths with the same
-    /// first interface one, of those with the same last interface one.
+    /// An upper bound for how many of `open` can be chosen together: one per first interface, and
+    /// one per last interface.
     fn most_apart(&self, open: &Bits) -> usize {
         let distinct = |group: fn(&Node) -> usize| {
             let mut seen = Bits::default();
@@ -156,7 +157,7 @@ impl Search {
     }
 }
 
-/// For each path a number that it has in common with exactly those that have the same `end`.
+/// For each path a number that is equal for exactly those with the same `end`.
 fn groups(paths: &[Open], end: fn(&[Interface]) -> Option<&Interface>) -> Vec<usize> {
     let mut known = HashMap::new();
     paths

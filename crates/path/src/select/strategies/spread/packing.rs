@@ -1,14 +1,15 @@
-//! Sharing out one unit over sets so that no member is loaded more than need be.
+//! Shares out one unit over sets so that the largest load of a member is as low as possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::simplex::maximize;
 
-/// For each set its share of one unit, and the load of the member that is in sets with the largest
-/// shares in all, which is as low as can be. No set may be empty, and there must be one.
+/// For each set its share of one unit, and the largest load of a member, which is as low as
+/// possible. The load of a member is the sum of the shares of the sets that contain it. No set may
+/// be empty, and there must be one.
 ///
-/// With `x` the shares before they are scaled to one, this is the largest packing: the most `x` in
-/// sum with at most 1 on each member; the load is one over that sum.
+/// This is a packing: `x`, the shares before they are scaled to one, has the largest sum with at
+/// most 1 on each member; the load is one over that sum.
 pub(super) fn least_load<T: Ord>(sets: &[&BTreeSet<T>]) -> (Vec<f64>, f64) {
     let members: BTreeSet<&T> = sets.iter().flat_map(|set| set.iter()).collect();
     let place: BTreeMap<&T, usize> = members.into_iter().zip(0..).collect();
@@ -23,7 +24,7 @@ pub(super) fn least_load<T: Ord>(sets: &[&BTreeSet<T>]) -> (Vec<f64>, f64) {
     let (mut shares, _) = packing.unwrap_or_else(|| (vec![1.0; sets.len()], 0.0));
     let sum: f64 = shares.iter().sum();
     shares.iter_mut().for_each(|share| *share /= sum);
-    // From the shares themselves, so that it is what they do to every member.
+    // Computed from the scaled shares, so that it is consistent with them.
     let load = place.keys().map(|member| {
         let over = sets
             .iter()

@@ -31,7 +31,7 @@ fn any_paths() -> impl proptest::strategy::Strategy<Value = Vec<Path>> {
     })
 }
 
-/// What the AS that carries most carries.
+/// The largest share of an AS between the ends.
 fn load(paths: &[Path], taken: &[usize], shares: &[f64]) -> f64 {
     let carried = (2..9).map(|n| {
         let over = taken.iter().zip(shares);
@@ -41,7 +41,7 @@ fn load(paths: &[Path], taken: &[usize], shares: &[f64]) -> f64 {
     carried.fold(0.0, f64::max)
 }
 
-/// Every way to share 12 parts out over `count` paths.
+/// Every way to share `parts` out over `count` paths.
 fn ways(count: usize, parts: u32) -> Vec<Vec<u32>> {
     match count {
         0 => Vec::new(),
@@ -60,10 +60,10 @@ fn ways(count: usize, parts: u32) -> Vec<Vec<u32>> {
 }
 
 proptest! {
-    /// Whatever share in twelfths keeps the limit, with no more paths, spread does too; and it says
-    /// that it cannot only when its own load is above the limit.
+    /// If a distribution in twelfths over as many paths keeps the limit, spread keeps it too. It
+    /// reports that it cannot only when its own load is above the limit.
     #[test]
-    fn the_limit_is_kept_when_it_can_be(
+    fn the_limit_is_kept_if_possible(
         paths in any_paths(),
         percent in 10..80_u8,
         max in 1..5_usize,
@@ -77,7 +77,7 @@ proptest! {
             !selection.decisions[one].to_string().contains("cannot be kept")
         });
         prop_assert_eq!(kept, ours <= limit + PRECISION);
-        // Sharing among five paths in twelfths is what there is time for.
+        // Larger sets would take too long.
         for set in 0..1_u32 << paths.len() {
             let set: Vec<_> = (0..paths.len()).filter(|one| set >> one & 1 == 1).collect();
             if set.len() > max.min(3) {
@@ -95,8 +95,7 @@ proptest! {
         }
     }
 
-    /// The load is the least: weights on ASes prove it. No AS carries less than what the ASes
-    /// weighed together have to carry at least.
+    /// No other distribution of the bytes has a lower load.
     #[test]
     fn the_load_is_least(paths in any_paths(), tried in prop::collection::vec(0..100_u32, 8)) {
         let sets: Vec<_> = paths.iter().map(inner).collect();
