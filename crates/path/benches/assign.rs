@@ -1,5 +1,5 @@
-//! Time of one call to [`Assignment`] among many downloaders, beside choosing for each downloader
-//! alone, which knows nothing of the others.
+//! Time of one call to [`Assignment`] with many downloaders, beside a selection for each downloader
+//! alone, without regard to the others.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -11,7 +11,7 @@ fn main() {
     divan::main();
 }
 
-/// Downloaders, paths to each, ways out of the uploader's AS.
+/// Numbers of downloaders, of paths to each, and of links out of the uploader's AS.
 const SWARMS: [(usize, usize, u16); 5] = [
     (500, 8, 1),
     (500, 8, 4),
@@ -24,24 +24,24 @@ const SWARMS: [(usize, usize, u16); 5] = [
 /// which has three providers in the second row.
 struct Network {
     dice: fastrand::Rng,
-    ways_out: u16,
+    links_out: u16,
 }
 
 const CORE: usize = 12;
 const EDGE: usize = 75;
 
 impl Network {
-    fn new(ways_out: u16) -> Self {
+    fn new(links_out: u16) -> Self {
         Self {
             dice: fastrand::Rng::with_seed(7),
-            ways_out,
+            links_out,
         }
     }
 
-    /// A way to an AS at the edge, over some way out, some core ASes and some of its providers.
+    /// A path to an AS at the edge, over some link out, some core ASes and one of its providers.
     fn path(&mut self, edge: usize) -> Path {
         let isd_as = |row: u64, n: usize| IsdAsn(0x0001_ff00_0000_0000 + (row << 16) + n as u64);
-        let out = self.dice.usize(..usize::from(self.ways_out));
+        let out = self.dice.usize(..usize::from(self.links_out));
         let (first, into) = (out % CORE, self.dice.usize(..3));
         let second = (edge * 5 + into * 3) % CORE;
         let end = |isd_as, id: usize| Interface {
@@ -49,7 +49,7 @@ impl Network {
             id: id as u16 + 1,
         };
         let mut interfaces = vec![end(isd_as(0, 0), out), end(isd_as(1, first), out)];
-        // Straight on, or round over one more AS of the second row.
+        // Directly, or over one more AS of the second row.
         let over = match self.dice.usize(..2) {
             0 => second,
             _ => (second + 1 + self.dice.usize(..CORE - 1)) % CORE,
@@ -77,8 +77,8 @@ impl Network {
     }
 }
 
-fn swarm((peers, count, ways_out): (usize, usize, u16)) -> (Assignment<usize>, Network) {
-    let mut network = Network::new(ways_out);
+fn swarm((peers, count, links_out): (usize, usize, u16)) -> (Assignment<usize>, Network) {
+    let mut network = Network::new(links_out);
     let mut assignment = Assignment::new();
     for peer in 0..peers {
         assignment.set_peer(peer, network.paths(peer, count), count);
@@ -87,8 +87,8 @@ fn swarm((peers, count, ways_out): (usize, usize, u16)) -> (Assignment<usize>, N
 }
 
 #[divan::bench(args = SWARMS, sample_count = 20, sample_size = 1)]
-fn set_peer(bencher: Bencher, (peers, count, ways_out): (usize, usize, u16)) {
-    let (mut assignment, mut network) = swarm((peers, count, ways_out));
+fn set_peer(bencher: Bencher, (peers, count, links_out): (usize, usize, u16)) {
+    let (mut assignment, mut network) = swarm((peers, count, links_out));
     let mut peer = 0;
     let paths = || {
         peer = (peer + 37) % peers;
@@ -102,7 +102,7 @@ fn set_peer(bencher: Bencher, (peers, count, ways_out): (usize, usize, u16)) {
 #[divan::bench(args = SWARMS, sample_count = 20, sample_size = 1)]
 fn remove_peer(bencher: Bencher, sizes: (usize, usize, u16)) {
     let (mut assignment, _) = swarm(sizes);
-    // Those that have a path come first.
+    // Peers with the most paths are removed first.
     let mut peers: Vec<_> = (0..sizes.0).collect();
     peers.sort_by_key(|peer| assignment.assigned(*peer).len());
     let peer = || peers.pop().unwrap();
@@ -135,10 +135,10 @@ fn allow(bencher: Bencher, sizes: (usize, usize, u16)) {
     });
 }
 
-/// The baseline: the paths of one downloader, whatever the others use.
+/// The baseline: a selection for one downloader, without regard to others.
 #[divan::bench(args = SWARMS, sample_count = 20, sample_size = 1)]
-fn one_downloader_alone(bencher: Bencher, (_, count, ways_out): (usize, usize, u16)) {
-    let mut network = Network::new(ways_out);
+fn one_downloader_alone(bencher: Bencher, (_, count, links_out): (usize, usize, u16)) {
+    let mut network = Network::new(links_out);
     let options = Select::disjoint();
     bencher
         .with_inputs(|| network.paths(0, count))
@@ -147,8 +147,8 @@ fn one_downloader_alone(bencher: Bencher, (_, count, ways_out): (usize, usize, u
 
 /// The baseline for all downloaders, one after another.
 #[divan::bench(args = SWARMS, sample_count = 5, sample_size = 1)]
-fn all_downloaders_alone(bencher: Bencher, (peers, count, ways_out): (usize, usize, u16)) {
-    let mut network = Network::new(ways_out);
+fn all_downloaders_alone(bencher: Bencher, (peers, count, links_out): (usize, usize, u16)) {
+    let mut network = Network::new(links_out);
     let all: Vec<_> = (0..peers).map(|peer| network.paths(peer, count)).collect();
     let options = Select::disjoint();
     bencher.bench_local(|| {

@@ -1,13 +1,13 @@
-//! Whether paths that share interfaces share a bottleneck, found out by trying (001, section VIII).
+//! Finds out by trial whether paths that share interfaces share a bottleneck (001, section VIII).
 //!
-//! The outlook of the paper: observe the rates of the paths in use while one more that shares hops
-//! with them is added; if none falls, the shared hops are no bottleneck. A path added so stays
-//! under watch, since a bottleneck may come later.
+//! This is the outlook of the paper: observe the rates of the paths in use while one more path that
+//! shares hops with them is added; if no rate falls, the shared hops are no bottleneck. A path
+//! added this way is still watched, since a bottleneck may arise later.
 //!
-//! Rates differ from slot to slot without any cause. So how much they do is measured too, and the
-//! more that is, the more slots are looked at before anything is concluded.
+//! Rates vary from slot to slot without a cause. This variation is measured too: the larger it is,
+//! the more slots are compared before a conclusion.
 //!
-//! Keys are the caller's: a downloader names paths, an uploader pairs of peer and path.
+//! The caller chooses the keys: a downloader uses paths, an uploader pairs of peer and path.
 
 mod check;
 mod estimate;

@@ -1,4 +1,4 @@
-//! The downloaders of an uploader, the paths to them, and what changes when one comes or goes.
+//! The downloaders of an uploader, the paths to them, and what changes when one joins or leaves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,32 +13,32 @@ use crate::{Decision, Fingerprint, Path};
 
 /// The paths an uploader gives to all its downloaders (001, section VI).
 ///
-/// The uploader alone knows all its downloaders and the paths to them, so it assigns them: no two
-/// paths in use cross the same interface, whichever peers they lead to, because they may share a
-/// bottleneck there. Within that limit shares are even: peers with the fewest paths come first, each
-/// with its best ranked free path, and a peer with more paths gives one up for a peer with fewer, or
-/// takes another instead. A new peer first uses paths that no other peer uses.
+/// The uploader alone knows all its downloaders and the paths to them, so it assigns the paths: no
+/// two paths in use cross the same interface, whichever peers they lead to, because they may share
+/// a bottleneck there. Within that limit shares are even: peers with the fewest paths come first,
+/// each with its best ranked free path, and a peer with more paths gives one up for a peer with
+/// fewer, or takes another instead. A new peer first uses paths that no other peer uses.
 ///
-/// Even means: no peer could have one more path, its `n`th, unless a peer that has at least `n` were
-/// left with fewer than `n`. It follows that
-/// - a peer never has to wait because others join, leave or have more paths to choose from. Only a
-///   turn makes it wait, or paths that begin to conflict: a link counts from now on, or sharing it
-///   is forbidden;
+/// Shares are even if no peer could have one more path, its `n`th, unless a peer that has at least
+/// `n` were left with fewer than `n`. It follows that
+/// - a peer never has to wait because others join, leave or have more paths to choose from. It
+///   waits only for a turn, or because paths begin to conflict: a link that was ignored counts, or
+///   sharing it is forbidden;
 /// - shares are the most even possible (leximin) where each path conflicts with at most one other,
 ///   but not always elsewhere: a peer does not lose its only path so that another has two;
 /// - the search is exhaustive in networks of up to about twenty paths. In larger ones with many
 ///   conflicts it is bounded, to some milliseconds for each change and to chains of twelve paths,
 ///   and shares may be less even; later changes continue where the search ended.
 ///
-/// What is in use moves only if that makes shares more even: setting the same paths again changes
-/// nothing, unless the search had ended before all was even.
+/// Paths in use change only if that makes shares more even: setting the same paths again changes
+/// nothing, unless the search had ended early.
 ///
-/// Two links do not count as shared, since no choice could avoid them: the link out of the uploader's
+/// Two links do not count as shared, since no choice can avoid them: the link out of the uploader's
 /// AS when all paths of all peers leave by it, and the link into a peer's AS when all paths into
 /// that AS arrive by it.
 ///
-/// Where there is not even one path for each peer, the others wait until [`Assignment::turn`] gives
-/// them a turn.
+/// If there are not enough paths for all peers to have one, the others wait until
+/// [`Assignment::turn`] gives them a turn.
 ///
 /// `K` names a peer, and is printed in reasons. Outcomes depend on nothing but the calls made.
 #[derive(Debug, Clone)]
@@ -48,14 +48,14 @@ pub struct Assignment<K> {
     pub(super) allowed: BTreeMap<Offered<K>, BTreeSet<Offered<K>>>,
     /// Peers that got a path in the last turn: they keep it until the next.
     pub(super) turns: BTreeSet<K>,
-    /// How many calls changed anything.
+    /// Number of calls that changed anything.
     pub(super) clock: u64,
     pub(super) links: Links,
     pub(super) unavoidable: Unavoidable,
     pub(super) stuck: Stuck,
-    /// Numbers of peers that left, below the greatest.
+    /// Numbers of peers that left, to be reused.
     pub(super) free: Vec<usize>,
-    /// The outcome.
+    /// The current outcome.
     pub(super) table: Table,
     /// The peer at each seat of the table.
     pub(super) keys: Vec<K>,
@@ -64,7 +64,7 @@ pub struct Assignment<K> {
 /// A path of a peer. Two peers in one AS have paths of the same fingerprint.
 pub(super) type Offered<K> = (K, Fingerprint);
 
-/// A path that is used from now on, or no longer, or whose use has a new reason.
+/// A path that is now used, or no longer, or whose use has a new reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change<K> {
@@ -72,14 +72,14 @@ pub struct Change<K> {
     pub peer: K,
     /// The path.
     pub path: Fingerprint,
-    /// [`Verdict::Taken`] if it is used from now on; [`Verdict::Left`] or [`Verdict::Waiting`] if
-    /// it no longer is.
+    /// [`Verdict::Taken`] if it is used now; [`Verdict::Left`] or [`Verdict::Waiting`] if it no
+    /// longer is.
     pub decision: Decision,
 }
 
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
-    /// Its number, which is a small one.
+    /// Its number: small, and reused when it leaves.
     pub number: usize,
     pub class: Class,
     /// Best first.
@@ -107,7 +107,7 @@ impl<K: Copy + Ord + fmt::Display> Default for Assignment<K> {
 }
 
 impl<K: Copy + Ord + fmt::Display> Assignment<K> {
-    /// Of an uploader without downloaders.
+    /// The assignment of an uploader without downloaders.
     pub fn new() -> Self {
         Self {
             peers: BTreeMap::new(),
@@ -123,9 +123,10 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         }
     }
 
-    /// A peer joined, or its paths or its wish changed. `paths` are all paths to it that may be
-    /// used, as seen from the uploader, best first; of copies only the first counts. `most` is how
-    /// many it takes at once; 0 counts as 1. Returns what changed, for this and for other peers.
+    /// Adds a peer, or changes its paths or limit. `paths` are all paths to it that may be used, as
+    /// seen from the uploader, best first; of copies only the first counts. `most` is the most
+    /// paths that it accepts at once; 0 counts as 1. Returns what changed, for this and for other
+    /// peers.
     pub fn set_peer(&mut self, peer: K, paths: Vec<Path>, most: usize) -> Vec<Change<K>> {
         let before = self.in_use();
         let joined = self.clock + 1;
@@ -166,7 +167,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.settle(&before)
     }
 
-    /// A peer left. Returns what changed for it and for the peers that get its paths.
+    /// Removes a peer. Returns what changed for it and for the peers that get its paths.
     pub fn remove_peer(&mut self, peer: K) -> Vec<Change<K>> {
         let before = self.in_use();
         let Some(gone) = self.peers.remove(&peer) else {
@@ -179,10 +180,10 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.settle(&before)
     }
 
-    /// Starts the next turn: peers that wait for a path take over from the peers that have had
-    /// theirs longest, and keep it at least until the turn after. To be called once per period, such
-    /// as the choking period of BEP 3 (10 s). The peer that has waited longest always gets a path,
-    /// so none waits for more turns than there are peers.
+    /// Starts the next turn: peers that wait for a path take over from the peers that have had one
+    /// longest, and keep it at least until the turn after. Must be called once per period, such as
+    /// the choking period of BEP 3 (10 s). The peer that has waited longest always gets a path, so
+    /// none waits for more turns than there are peers.
     pub fn turn(&mut self) -> Vec<Change<K>> {
         let before = self.in_use();
         self.turns.clear();
@@ -215,9 +216,9 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.settle(&before)
     }
 
-    /// Sensing found that these two paths do not slow each other: they may be used together
-    /// although they share interfaces. Nothing happens when either is not on offer; it is forgotten
-    /// when either no longer is.
+    /// Lets two paths be used together although they share interfaces, because sensing found that
+    /// they do not slow each other. Has no effect if either is not offered, and ends when either no
+    /// longer is.
     pub fn allow(&mut self, one: (K, Fingerprint), other: (K, Fingerprint)) -> Vec<Change<K>> {
         if one == other || !self.offers(one) || !self.offers(other) {
             return Vec::new();
@@ -229,8 +230,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.settle(&before)
     }
 
-    /// Sensing found that these two paths slow each other after all: takes an
-    /// [`allow`](Self::allow) back.
+    /// Revokes [`allow`](Self::allow), because sensing found that the two paths slow each other.
     pub fn forbid(&mut self, one: (K, Fingerprint), other: (K, Fingerprint)) -> Vec<Change<K>> {
         let mut known = false;
         for (one, other) in [(one, other), (other, one)] {
@@ -247,7 +247,8 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
     }
 
     /// The paths in use, to this peer or others, that share an interface with one of a peer's
-    /// paths, whether or not they may; without those interfaces that do not count. In order.
+    /// paths, whether or not that is allowed, in order. Links that no choice can avoid do not
+    /// count.
     pub fn sharing(&self, peer: K, path: Fingerprint) -> Vec<(K, Fingerprint)> {
         let Some(item) = self.item_in(&self.table, (peer, path)) else {
             return Vec::new();
@@ -273,13 +274,13 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             .collect()
     }
 
-    /// What was decided about one of a peer's paths; `None` for one that is not on offer.
+    /// The decision about one of a peer's paths; `None` for one that is not offered.
     pub fn decision(&self, peer: K, path: Fingerprint) -> Option<Decision> {
         let item = self.item_in(&self.table, (peer, path))?;
         Some(self.decision_on(item))
     }
 
-    /// What was decided about each of a peer's paths, best first.
+    /// The decision about each of a peer's paths, best first.
     pub fn decisions(&self, peer: K) -> Vec<(Fingerprint, Decision)> {
         let Ok(seat) = self.keys.binary_search(&peer) else {
             return Vec::new();
@@ -308,7 +309,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         })
     }
 
-    /// Forgets what depended on paths that may now be gone.
+    /// Forgets what depended on paths that may no longer be offered.
     fn withdraw(&mut self, peer: K, gone: &[Offer]) {
         let mut others_count = false;
         for offer in gone {

@@ -1,10 +1,10 @@
-//! All possible assignments, tried one after another, to compare chains with.
+//! Tries all possible assignments one after another, to compare chains with.
 
 use std::collections::BTreeSet;
 
 use super::table::Table;
 
-/// How many paths each peer has in every possible assignment, however uneven.
+/// The number of paths of each peer in every possible assignment, however uneven.
 pub(super) fn all_counts(table: &Table) -> BTreeSet<Vec<usize>> {
     let mut empty = table.clone();
     for item in 0..empty.items.len() {
@@ -30,8 +30,8 @@ fn go_on(table: &mut Table, item: usize, found: &mut BTreeSet<Vec<usize>>) {
     }
 }
 
-/// An assignment in which some peer has its `n`th path, and no peer that has `n` now is left with
-/// fewer.
+/// An assignment in which some peer has one path more, its `n`th, and no peer that has at least `n`
+/// now is left with fewer than `n`.
 pub(super) fn fairer(table: &Table) -> Option<Vec<usize>> {
     let now: Vec<usize> = table.seats.iter().map(|seat| seat.count).collect();
     all_counts(table).into_iter().find(|other| {

@@ -1,21 +1,20 @@
-//! Chains: a path for one peer, for which others give one up and get another instead.
+//! Chains: one peer gets a path, for which others give one up and get another instead.
 
 use super::stuck::Stuck;
 use super::table::{Item, Table};
 
-/// How many paths are tried for each change: some milliseconds. It ends the search only where
-/// hundreds of paths are intertwined; what is found until then stands, and the next change goes on
-/// from there.
+/// Most paths tried per change, which take some milliseconds. The search ends at this limit only if
+/// hundreds of paths overlap; the result so far stands, and the next change continues from it.
 const STEPS: u32 = 1 << 13;
 
-/// How many of them are tried to make sure for one peer that there is no chain: enough for an
+/// Most of them that are tried to make sure that there is no chain for one peer: enough for an
 /// exhaustive search of a small network.
 const THOROUGH: u32 = 128;
 
-/// How many paths a chain gives to peers, each but the first instead of another.
+/// Most paths that a chain gives to peers; each but the first replaces another.
 const DEPTH: u32 = 12;
 
-/// How much longer chains are searched for.
+/// How many more paths may be tried.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget(u32);
 
@@ -36,7 +35,7 @@ pub(super) fn even_out(table: &mut Table, order: &[usize], stuck: &mut Stuck, bu
             table.has_room(*seat) && bound.allows(level) && !is_stuck(table, stuck, *seat)
         };
         let mut poorest: Vec<_> = order.iter().copied().filter(open).collect();
-        // Stable: those of equal count stay in their order.
+        // Stable: peers with equal counts keep their order.
         poorest.sort_by_key(|&seat| table.seats[seat].count);
         let helped = poorest.into_iter().any(|seat| {
             // Peers with the same paths are stuck together.
@@ -48,10 +47,10 @@ pub(super) fn even_out(table: &mut Table, order: &[usize], stuck: &mut Stuck, bu
     }
 }
 
-/// A limit for all chains: one that gives a peer its `n`th path needs room for one more path, where
-/// only the first `n` paths of each peer are counted.
+/// A limit for all chains: one that gives a peer its `n`th path needs room for one more path, if at
+/// most `n` paths of each peer are counted.
 struct Bound {
-    /// How many paths may be in use together at most.
+    /// Most paths that can be in use together.
     most: usize,
     /// By number of paths: how many peers have at least as many.
     at_least: Vec<usize>,
@@ -78,7 +77,7 @@ impl Bound {
     }
 }
 
-/// Whether a search for a chain would find none.
+/// Whether a search for a chain is known to find none.
 fn is_stuck(table: &Table, stuck: &Stuck, seat: usize) -> bool {
     let seat = &table.seats[seat];
     if stuck.is_stuck(seat.peer) {
@@ -135,12 +134,12 @@ fn helps(
     found
 }
 
-/// What one search did and saw.
+/// The state of one search.
 #[derive(Default)]
 struct Search {
     /// Counts the searches.
     now: u32,
-    /// Whether a path may be tried again, beside other paths of the chain than before.
+    /// Whether a path may be tried again, in combination with other paths of the chain.
     thorough: bool,
     /// By path: the search that last tried it. Each path is tried once, so that the search ends.
     tried: Vec<u32>,
@@ -150,9 +149,9 @@ struct Search {
     looked_at: Vec<Item>,
     /// The peers whose paths conflicted.
     owners: Vec<usize>,
-    /// What was done, each `true` for taken.
+    /// The paths taken (`true`) and given up (`false`), in order.
     moves: Vec<(Item, bool)>,
-    /// How many paths peers are to have in the end: the first peer, and all that gave one up.
+    /// How many paths peers must have in the end: the first peer, and all that gave one up.
     due: Vec<(usize, usize)>,
     /// The paths that conflict with those of the chain so far, one after another.
     blockers: Vec<Item>,
@@ -170,14 +169,15 @@ impl Search {
 
 struct Chain<'a> {
     table: &'a mut Table,
-    /// How many paths the first peer has in the end. A peer with as many needs none in return.
+    /// How many paths the first peer has in the end. A peer that keeps as many needs none in
+    /// return.
     level: usize,
     search: &'a mut Search,
     budget: &'a mut Budget,
 }
 
 impl Chain<'_> {
-    /// Gives a peer one more path; whether that worked. If not, nothing has changed.
+    /// Gives a peer one more path. Returns whether that worked; if not, nothing has changed.
     fn find(&mut self, seat: usize) -> bool {
         self.search.looked_at.clear();
         self.search.owners.clear();
@@ -236,15 +236,15 @@ impl Chain<'_> {
         false
     }
 
-    /// Uses this path, and gives other paths to the peers that lose one by it. If that fails,
-    /// nothing has changed.
+    /// Takes this path, and gives other paths to the peers that lose one to it. Returns whether
+    /// that worked; if not, nothing has changed.
     fn exchange(&mut self, item: Item, depth: u32) -> bool {
         let from = self.search.blockers.len();
         self.table.blockers_into(item, &mut self.search.blockers);
         let now = self.search.now;
         let new = |one: &Item| self.search.taken[*one] == now;
         if self.search.blockers[from..].iter().any(new) {
-            // Beside other paths of the chain it may be possible.
+            // It may still be possible beside other paths of the chain.
             self.search.tried[item] = 0;
             return false;
         }
@@ -282,7 +282,7 @@ impl Chain<'_> {
         for (item, taken) in self.search.moves.drain(begin..).rev() {
             if taken {
                 self.table.drop(item);
-                // Tried, it is not taken again by this search.
+                // It no longer belongs to the chain of this search.
                 self.search.taken[item] = 0;
             } else {
                 self.table.take(item);

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::Interface;
 
-/// The interfaces of all paths on offer, each with a number that is free again when the last path
-/// over it is gone. The numbers say only which interfaces are the same.
+/// The interfaces of all offered paths, each with a number, which is reused after the last path
+/// over the interface is withdrawn. The numbers say only which interfaces are the same.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Links {
     numbers: HashMap<Interface, u32>,
@@ -14,7 +14,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// The numbers of the interfaces of one path; given back by [`Links::release`].
+    /// Numbers the interfaces of a path, until [`Links::release`].
     pub fn number(&mut self, interfaces: &[Interface]) -> Vec<u32> {
         let number = |interface: &Interface| {
             let number = *self.numbers.entry(*interface).or_insert_with(|| {
@@ -29,7 +29,7 @@ impl Links {
         interfaces.iter().map(number).collect()
     }
 
-    /// The path that these interfaces were numbered for is gone.
+    /// Releases the numbers of the interfaces of a path.
     pub fn release(&mut self, interfaces: &[Interface]) {
         for interface in interfaces {
             let Some(&number) = self.numbers.get(interface) else {
@@ -43,7 +43,7 @@ impl Links {
         }
     }
 
-    /// All numbers are below this.
+    /// All numbers are less than this.
     pub fn end(&self) -> usize {
         self.paths.len()
     }

@@ -10,16 +10,16 @@ use crate::{Interface, Path, Reason, Verdict};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Set(u64, Vec<Way>, usize),
+    Set(u64, Vec<Links>, usize),
     Remove(u64),
     Turn,
     Pair(bool, u64, usize, u64, usize),
 }
 
-/// Out of the uploader's AS, through the middle, into the peer's AS.
-type Way = (u16, u16, u16);
+/// A path by its three links: out of the uploader's AS, in the middle, into the peer's AS.
+type Links = (u16, u16, u16);
 
-fn ways() -> impl Strategy<Value = Vec<Way>> {
+fn links() -> impl Strategy<Value = Vec<Links>> {
     prop::collection::vec((1..6u16, 1..4u16, 1..4u16), 0..5)
 }
 
@@ -28,7 +28,8 @@ const PEERS: u64 = 8;
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let peer = 1..=PEERS;
     let step = prop_oneof![
-        6 => (peer.clone(), ways(), 0..4usize).prop_map(|(peer, ways, most)| Step::Set(peer, ways, most)),
+        6 => (peer.clone(), links(), 0..4usize)
+            .prop_map(|(peer, links, most)| Step::Set(peer, links, most)),
         2 => peer.clone().prop_map(Step::Remove),
         2 => Just(Step::Turn),
         2 => (any::<bool>(), peer.clone(), 0..4usize, peer, 0..4usize)
@@ -37,20 +38,20 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..24)
 }
 
-/// Two peers are in each AS.
-fn paths(peer: u64, ways: &[Way]) -> Vec<Path> {
-    let path = |(out, middle, into): &Way| {
+/// The paths to a peer; each AS has two peers.
+fn paths(peer: u64, links: &[Links]) -> Vec<Path> {
+    let path = |(out, middle, into): &Links| {
         let to = peer / 2 + 1;
         path(&format!(
             "99 {out}>{out} 98 1{middle}>{middle} 97 {to}{into}>{into} {to}"
         ))
     };
-    ways.iter().map(path).collect()
+    links.iter().map(path).collect()
 }
 
 fn take(assignment: &mut Assignment<u64>, step: &Step) -> Vec<Change<u64>> {
     match *step {
-        Step::Set(peer, ref ways, most) => assignment.set_peer(peer, paths(peer, ways), most),
+        Step::Set(peer, ref links, most) => assignment.set_peer(peer, paths(peer, links), most),
         Step::Remove(peer) => assignment.remove_peer(peer),
         Step::Turn => assignment.turn(),
         Step::Pair(allow, a, i, b, j) => {
@@ -82,7 +83,7 @@ fn shares(assignment: &Assignment<u64>) -> Shares {
         .collect()
 }
 
-/// Peers with paths on offer and none in use.
+/// Peers with offered paths, none of which is in use.
 fn waiting(assignment: &Assignment<u64>) -> BTreeSet<u64> {
     let peers = assignment.peers.iter();
     peers
@@ -91,7 +92,7 @@ fn waiting(assignment: &Assignment<u64>) -> BTreeSet<u64> {
         .collect()
 }
 
-/// The interfaces that count of a path on offer.
+/// The interfaces of an offered path that count as shared.
 fn counted(assignment: &Assignment<u64>, (peer, fingerprint): Offered<u64>) -> &[Interface] {
     let mut offers = assignment.peers[&peer].offers.iter();
     let offer = offers.find(|one| one.fingerprint == fingerprint).unwrap();
@@ -112,7 +113,7 @@ fn shared(assignment: &Assignment<u64>, one: Offered<u64>, other: Offered<u64>) 
 
 proptest! {
     #[test]
-    fn paths_in_use_share_nothing_unless_they_may(steps in steps()) {
+    fn paths_in_use_share_nothing_unless_allowed(steps in steps()) {
         let assignment = after(&steps);
         let used = assignment.in_use();
         for (at, &one) in used.iter().enumerate() {
@@ -182,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn changes_are_all_that_is_different(steps in steps()) {
+    fn changes_are_exactly_the_differences(steps in steps()) {
         let mut assignment = Assignment::new();
         let mut followed = BTreeSet::new();
         for step in &steps {
@@ -209,7 +210,7 @@ proptest! {
         }
     }
 
-    // Whatever was found to be stuck before, a search for chains begun afresh finds no more.
+    // A new search that does not know which peers are stuck finds no further chain.
     #[test]
     fn nothing_is_left_to_even_out(steps in steps()) {
         let mut assignment = Assignment::new();
@@ -223,10 +224,10 @@ proptest! {
         }
     }
 
-    // No path that moves from a richer peer to a poorer one could leave the richer one no poorer
-    // than the other then is; in particular, nobody waits for what others could give.
+    // No path can be given to a peer without leaving a peer that gives one up for it with fewer
+    // than the first then has. In particular, no peer waits for a path that others could give up.
     #[test]
-    fn no_path_is_owed_to_a_poorer_peer(steps in steps()) {
+    fn no_path_could_move_to_a_peer_with_fewer_paths(steps in steps()) {
         let assignment = after(&steps);
         let table = &assignment.table;
         for seat in table.seats.iter().filter(|seat| seat.count < seat.most) {
@@ -241,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_paths_again_change_nothing(steps in steps()) {
+    fn setting_the_same_paths_again_changes_nothing(steps in steps()) {
         let mut assignment = after(&steps);
         for (peer, it) in assignment.peers.clone() {
             let paths = it.offers.into_iter().map(|offer| offer.path).collect();
@@ -250,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn who_leaves_takes_a_path_from_others_only_to_even_out(steps in steps(), peer in 1..=PEERS) {
+    fn a_leaving_peer_costs_others_a_path_only_to_even_out(steps in steps(), peer in 1..=PEERS) {
         let mut assignment = after(&steps);
         let mut before = shares(&assignment);
         before.remove(&peer);
@@ -268,12 +269,12 @@ proptest! {
     }
 
     #[test]
-    fn who_joins_makes_nobody_wait(steps in steps(), ways in ways(), most in 1..4usize) {
+    fn a_joining_peer_makes_no_other_wait(steps in steps(), links in links(), most in 1..4usize) {
         let mut assignment = after(&steps);
         let before = assignment.clone();
         let newcomer = PEERS + 2;
-        let changes = assignment.set_peer(newcomer, paths(newcomer, &ways), most);
-        // Unless a link counts from now on, because there is another way.
+        let changes = assignment.set_peer(newcomer, paths(newcomer, &links), most);
+        // Unless a link counts that did not before, because there is another beside it.
         let offers = before.peers.values().flat_map(|it| &it.offers);
         let count = |it: &Assignment<u64>, offer: &Offer| it.unavoidable.without(&offer.path);
         if offers.clone().any(|offer| count(&before, offer) != count(&assignment, offer)) {

@@ -1,4 +1,4 @@
-//! An assignment that lets paths share interfaces where that costs nothing.
+//! An assignment that lets paths share interfaces if that costs nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,14 +16,14 @@ const CONSIDERED: usize = 256;
 pub struct SensingAssignment<K> {
     assignment: Assignment<K>,
     sense: Option<Sense<Offered<K>>>,
-    /// The paths beside which each that is tried or kept may be used.
+    /// The paths beside which each path on trial, or kept, may be used.
     beside: BTreeMap<Offered<K>, Vec<Offered<K>>>,
-    /// What trials found.
+    /// The decisions of trials.
     found: BTreeMap<Offered<K>, Decision>,
 }
 
 impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
-    /// No peers yet. Without options nothing is tried.
+    /// An assignment without peers. With `None`, nothing is tried.
     pub fn new(sensing: Option<SenseOptions>) -> Self {
         Self {
             assignment: Assignment::new(),
@@ -52,10 +52,10 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         self.assignment.turn()
     }
 
-    /// A time slot is over, a second for example: tries one more path, keeps it or gives it up.
+    /// Ends a time slot, a second for example: tries one more path, keeps it or gives it up.
     ///
-    /// `rates` has the rate of each path in use during the slot, in bits per second, without those
-    /// that were not used for all of it.
+    /// `rates` has the rate of each path in use during the slot, in bit/s; paths that were not used
+    /// for the whole slot must be left out.
     pub fn slot(
         &mut self,
         rates: &BTreeMap<(K, Fingerprint), f64>,
@@ -71,7 +71,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         if let Some((given, decision)) = action {
             self.act(given, decision, &mut changes);
         }
-        // Sensing forgets paths that are no longer on offer, without an action.
+        // Sensing forgets paths that are no longer offered, without an action.
         let ended = |given: &&Offered<K>| !used.contains(given) && paused != Some(**given);
         let ended: Vec<Offered<K>> = self.beside.keys().filter(ended).copied().collect();
         for given in ended {
@@ -89,7 +89,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         assigned
     }
 
-    /// What was decided about one of a peer's paths; `None` for one that is not on offer.
+    /// The decision about one of a peer's paths; `None` for one that is not offered.
     pub fn decision(&self, peer: K, path: Fingerprint) -> Option<Decision> {
         let assigned = self.assignment.decision(peer, path)?;
         match self.found.get(&(peer, path)) {
@@ -98,7 +98,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         }
     }
 
-    /// The path that is out of use for some slots, while sensing checks it.
+    /// The path that is paused for some slots, while sensing checks it; `None` if there is none.
     pub fn paused(&self) -> Option<Offered<K>> {
         self.sense.as_ref()?.paused()
     }
@@ -117,7 +117,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
             Verdict::Left => changes.extend(self.forbid(given)),
         }
         let ((peer, path), verdict) = (given, decision.verdict);
-        // What was found is the reason, also where the assignment has another.
+        // The decision of the trial is the reason, even if the assignment has another.
         for change in &mut changes[before..] {
             let same = (change.peer, change.path) == given;
             if same && holds(&decision, &change.decision) {
@@ -127,7 +127,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         let told = changes[before..].iter();
         let mut told = told.map(|change| (change.peer, change.path));
         let assigned = || self.assignment.assigned(peer).contains(&path);
-        // Given up and still assigned: it conflicts with no path any more.
+        // A path given up but still assigned conflicts with no path any more.
         if verdict != Verdict::Left && !told.any(|one| one == given) && assigned() {
             changes.push(Change {
                 peer,
@@ -138,7 +138,7 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         self.found.insert(given, decision);
     }
 
-    /// A path may no longer be used beside those with which it shares.
+    /// Forbids to use a path beside those that it shares interfaces with.
     fn forbid(&mut self, given: Offered<K>) -> Vec<Change<K>> {
         let beside = self.beside.remove(&given).unwrap_or_default();
         let mut changes = Vec::new();
@@ -148,13 +148,13 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
         changes
     }
 
-    /// Forgets what was found about paths that are no longer on offer.
+    /// Forgets the decisions about paths that are no longer offered.
     fn forget(&mut self) {
         let assignment = &self.assignment;
         self.found.retain(|given, _| assignment.offers(*given));
     }
 
-    /// The paths left since they conflict with others, and those used in spite of that, each with
+    /// The paths left because they conflict with others, and those used in spite of that, each with
     /// the paths it shares interfaces with: peers with the fewest paths first.
     fn candidates(&self) -> Vec<(Offered<K>, Vec<Offered<K>>)> {
         let mut open = Vec::new();
@@ -176,11 +176,11 @@ impl<K: Copy + Ord + fmt::Display> SensingAssignment<K> {
     }
 }
 
-/// Whether what a trial found is why a path is used or not, given what the assignment says of it.
+/// Whether the decision of a trial still explains what the assignment decided.
 fn holds(found: &Decision, assigned: &Decision) -> bool {
     let used = |decision: &Decision| decision.verdict == Verdict::Taken;
     match found.verdict {
-        // A path that is paused keeps its place.
+        // A paused path stays assigned.
         Verdict::Waiting => used(assigned),
         _ => used(found) == used(assigned),
     }
@@ -194,8 +194,8 @@ mod tests {
     use crate::testing::path;
     use crate::{Reason, Sensed};
 
-    /// Two peers over a link in common, and a third over another, so that it counts. In Mbit/s what
-    /// the link carries.
+    /// Two peers over a common link of `link` Mbit/s, and a third over another link, so that the
+    /// common one counts as shared.
     struct Scene {
         assignment: SensingAssignment<u8>,
         now: Instant,
@@ -221,7 +221,7 @@ mod tests {
             [1, 2].into_iter().filter(uses).collect()
         }
 
-        /// Each path alone carries 10 Mbit/s, both no more than the link.
+        /// Each path alone carries 10 Mbit/s, both together no more than the link.
         fn slot(&mut self) -> Vec<Change<u8>> {
             self.now += Duration::from_secs(1);
             let users = self.users();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_wide_enough_carries_both_until_it_is_not() {
+    fn a_wide_link_carries_both_until_it_is_too_narrow() {
         let mut scene = Scene::new(20.0);
         assert_eq!(scene.users().len(), 1);
         let first = scene.users()[0];
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bottleneck_is_left_to_who_had_it_and_told() {
+    fn a_bottleneck_stays_with_its_first_user_and_is_reported() {
         let mut scene = Scene::new(10.0);
         let first = scene.users();
         let mut tried = false;
@@ -286,8 +286,8 @@ mod tests {
             matches!(reason, Reason::Sensed(Sensed::Bottleneck { .. })),
             "{reason}"
         );
-        let told = last.iter().find(|change| change.peer == second).unwrap();
-        assert_eq!(told.decision.reason, reason);
+        let reported = last.iter().find(|change| change.peer == second).unwrap();
+        assert_eq!(reported.decision.reason, reason);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sharing out anew after a change, and what that changes.
+//! Shares out again after a change, and lists the differences.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,7 +20,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         .collect()
     }
 
-    /// Shares out anew, and says what is different from `before`.
+    /// Shares out again, and returns what differs from `before`.
     pub(super) fn settle(&mut self, before: &BTreeSet<Offered<K>>) -> Vec<Change<K>> {
         self.clock += 1;
         self.keys = self.peers.keys().copied().collect();
@@ -47,7 +47,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         self.changes(before)
     }
 
-    /// The table of what is on offer, with nothing in use.
+    /// The table of the offered paths, with nothing in use.
     fn lay_out(&self) -> Table {
         let mut table = Table::new(self.links.end());
         for (key, peer) in &self.peers {
@@ -75,7 +75,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
             };
             let seconds = others.iter().filter(|other| *other > one);
             let seconds = seconds.filter_map(|other| self.item_in(&table, *other));
-            // Names and places differ in their order.
+            // Fingerprints and places differ in their order.
             pairs.extend(seconds.map(|second| (first.min(second), first.max(second))));
             if !others.is_empty() {
                 let seat = table.items[first].seat;
@@ -86,7 +86,7 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         table
     }
 
-    /// The place of a path in a table of the paths on offer.
+    /// The place of a path in a table of the offered paths.
     pub(super) fn item_in(&self, table: &Table, (peer, fingerprint): Offered<K>) -> Option<Item> {
         let seat = self.keys.binary_search(&peer).ok()?;
         let mut offers = self.peers.get(&peer)?.offers.iter();
@@ -94,8 +94,8 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         Some(table.seats[seat].items.start + rank)
     }
 
-    /// The path that a waiting peer gets when it is its turn: the one whose users have had theirs
-    /// longest, of these the one with the fewest users, of these the best.
+    /// The path that a waiting peer gets in its turn: the one whose users have had theirs longest,
+    /// of these the one with the fewest users, of these the best.
     pub(super) fn take_over(table: &Table, seat: usize) -> Option<Item> {
         let items = table.seats[seat].items.clone();
         let open = items.filter_map(|item| {

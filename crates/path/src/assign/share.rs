@@ -1,10 +1,11 @@
-//! Sharing out the paths: what was in use first, then what is free, then step by step more evenly.
+//! Shares out the paths: first those that were in use, then free ones, then by chains that make
+//! shares more even.
 
 use super::chain::{self, Budget};
 use super::stuck::Stuck;
 use super::table::{Item, Table};
 
-/// Decides which paths of the table are used, none of which is in use yet.
+/// Decides which paths of the table are used. None of them may be in use yet.
 pub(super) fn share_out(table: &mut Table, stuck: &mut Stuck) {
     let order = table.in_order();
     keep(table, &order);
@@ -27,8 +28,8 @@ pub(super) fn share_out(table: &mut Table, stuck: &mut Stuck) {
     }
 }
 
-/// Uses again what was in use, if it still may be. Where paths now conflict, the
-/// peer that has more loses its last.
+/// Takes the paths that were in use again, if they still may be. If paths now conflict, the peer
+/// that has more loses its last.
 fn keep(table: &mut Table, order: &[usize]) {
     let mut held: Vec<(usize, usize, Item)> = Vec::new();
     for (place, &seat) in order.iter().enumerate() {
@@ -44,7 +45,7 @@ fn keep(table: &mut Table, order: &[usize]) {
     }
 }
 
-/// Gives what is free to those with the fewest paths first, to each its best. Returns what was
+/// Gives free paths to the peers with the fewest paths first, to each its best. Returns the paths
 /// given.
 fn fill(table: &mut Table, order: &[usize]) -> Vec<Item> {
     let mut filled = Vec::new();

@@ -1,10 +1,10 @@
-//! Which peers need not be looked at again, because nothing has changed that they depend on.
+//! Peers that need no new search, because nothing has changed that the last one depended on.
 
 use std::collections::BTreeMap;
 
 use crate::bits::Bits;
 
-/// What the paths of a peer are, so that peers with the same paths are known as such.
+/// A hash of the paths of a peer, the same for peers with the same paths.
 pub(super) type Class = [u8; 32];
 
 /// The peers for which the last search found no chain, and what these searches looked at. Until some
@@ -28,7 +28,7 @@ impl Stuck {
         self.stuck.contains(peer)
     }
 
-    /// A search for a peer found nothing, having looked at these.
+    /// A search for a peer found nothing; what it looked at was recorded before.
     pub fn found_nothing(&mut self, peer: usize) {
         self.stuck.insert(peer);
         self.looked_at_peer(peer, peer);
@@ -44,14 +44,14 @@ impl Stuck {
         at(&mut self.by_peer, other).insert(peer);
     }
 
-    /// What crosses a link is different now, or what may.
+    /// The paths that cross a link changed, or those that may.
     pub fn link_changed(&mut self, link: u32) {
         if let Some(peers) = self.by_link.get_mut(link as usize) {
             self.stuck.remove_all(&std::mem::take(peers));
         }
     }
 
-    /// A peer has more or fewer paths now, or others on offer.
+    /// A peer has more or fewer paths now, or other paths are offered to it.
     pub fn peer_changed(&mut self, peer: usize) {
         if let Some(peers) = self.by_peer.get_mut(peer) {
             self.stuck.remove_all(&std::mem::take(peers));

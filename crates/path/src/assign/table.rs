@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub seat: usize,
     /// Whether it was in use before the change.
     pub held: bool,
-    /// The part of [`Table::crossed`] that is its.
+    /// Its part of [`Table::crossed`].
     crossed: Range<usize>,
 }
 
@@ -46,13 +46,13 @@ pub(super) struct Seat {
     pub class: Option<Class>,
     /// Its paths, best first.
     pub items: Range<Item>,
-    /// How many it takes.
+    /// Most paths that it accepts.
     pub most: usize,
-    /// How many are in use.
+    /// How many of its paths are in use.
     pub count: usize,
-    /// Whether it is its turn, so that it has a path before all others.
+    /// Whether it has a turn, so that it gets a path before all others.
     pub turn: bool,
-    /// The order among peers that have the same right.
+    /// The order among peers with the same priority.
     pub order: (u64, u64),
 }
 
@@ -65,7 +65,7 @@ impl Table {
         }
     }
 
-    /// A peer, without paths so far.
+    /// Adds a peer, without paths so far.
     pub fn seat(&mut self, seat: Seat) {
         if self.peers.len() <= seat.peer {
             self.peers.resize(seat.peer + 1, None);
@@ -78,7 +78,7 @@ impl Table {
         });
     }
 
-    /// The next best path of the peer seated last, over the links that count.
+    /// Adds the next best path of the peer added last; `links` are those that count as shared.
     pub fn offer(&mut self, links: &[u32], held: bool) {
         let begin = self.crossed.len();
         self.crossed.extend_from_slice(links);
@@ -93,12 +93,12 @@ impl Table {
         }
     }
 
-    /// The links that count of a path.
+    /// The links of a path that count as shared.
     pub fn links(&self, item: Item) -> &[u32] {
         &self.crossed[self.items[item].crossed.clone()]
     }
 
-    /// Whether these two, if they share a link, may do so.
+    /// Whether these two paths may share links.
     pub fn may_share(&self, one: Item, other: Item) -> bool {
         !self.allowed.is_empty() && self.allowed.contains(&(one.min(other), one.max(other)))
     }
@@ -129,8 +129,8 @@ impl Table {
         }
     }
 
-    /// No more paths than this can be in use together: each needs a first link of its own, and a
-    /// last one, unless two may share it.
+    /// An upper bound for the paths in use together: each needs a first link that no other uses,
+    /// and a last one, unless two may share it.
     pub fn most_together(&self) -> usize {
         let count = |end: fn(&[u32]) -> Option<&u32>| {
             let mut seen = vec![false; self.holders.len()];
@@ -151,7 +151,7 @@ impl Table {
                 .all(|holder| self.may_share(holder, item))
     }
 
-    /// Whether a peer takes one more.
+    /// Whether a peer accepts one more path.
     pub fn has_room(&self, seat: usize) -> bool {
         self.seats[seat].count < self.seats[seat].most
     }
@@ -176,7 +176,7 @@ impl Table {
         }
     }
 
-    /// Whether a path is used has changed, or with which others it may share.
+    /// The use of a path changed, or which others it may share with.
     pub fn changed(&self, item: Item, stuck: &mut Stuck) {
         for &link in self.links(item) {
             stuck.link_changed(link);
@@ -184,10 +184,10 @@ impl Table {
         stuck.peer_changed(self.seats[self.items[item].seat].peer);
     }
 
-    /// How even the shares are; greater is better. First how many of those whose turn it is have a
-    /// path, then how many peers have at least one, at least two, and so on: of two shares, the
-    /// greater of these is the one that is better for the first peer on which they differ, counted
-    /// from the poorest (leximin).
+    /// How even the shares are; greater is better. The first entry is the number of peers with a
+    /// turn that have a path; entry `n` is the number of peers with at least `n` paths. The first
+    /// entry in which two shares differ decides, so peers with the fewest paths count first
+    /// (leximin).
     #[cfg(test)]
     pub fn score(&self) -> Vec<usize> {
         let mut score = vec![0];
@@ -203,7 +203,7 @@ impl Table {
         score
     }
 
-    /// The seats of the peers: first those whose turn it is, then by their order.
+    /// The seats of the peers: first those that have a turn, then by their order.
     pub fn in_order(&self) -> Vec<usize> {
         let mut order: Vec<_> = (0..self.seats.len()).collect();
         order.sort_by_key(|&seat| (!self.seats[seat].turn, self.seats[seat].order));

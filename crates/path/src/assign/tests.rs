@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{path, paths};
 use crate::{Fingerprint, Path};
 
-/// The fingerprint of a path so printed.
+/// The fingerprint of a path in its printed form.
 fn named(text: &str) -> Fingerprint {
     path(text).fingerprint()
 }
@@ -22,7 +22,7 @@ const D_OVER_B: &str = "5 1>1 2 3>1 4";
 const D_OVER_C: &str = "5 2>1 3 3>2 4";
 
 #[test]
-fn fig_9_two_leechers_that_would_both_go_over_b_get_one_way_each() {
+fn fig_9_two_leechers_that_would_both_go_over_b_get_one_path_each() {
     let mut assignment = Assignment::new();
     assignment.set_peer("A", paths(&[A_OVER_B, A_OVER_C]), 1);
     assignment.set_peer("D", paths(&[D_OVER_B, D_OVER_C]), 1);
@@ -41,7 +41,7 @@ fn fig_9_two_leechers_that_would_both_go_over_b_get_one_way_each() {
 }
 
 #[test]
-fn the_only_way_out_does_not_count_and_is_told() {
+fn the_only_link_out_is_ignored_and_the_reason_says_so() {
     let mut assignment = Assignment::new();
     assignment.set_peer("A", paths(&["5 1>1 2 2>1 4", "5 1>1 2 3>2 4"]), 2);
     let taken =
@@ -52,7 +52,7 @@ fn the_only_way_out_does_not_count_and_is_told() {
 // 001, Fig. 6: a path is the list of its interfaces, each named by AS and number. The same number
 // in another AS is another interface.
 #[test]
-fn fig_6_interfaces_are_told_apart_by_as_and_number() {
+fn fig_6_interfaces_are_identified_by_as_and_number() {
     let first = "5 1>2 1 3>4 2 5>6 6";
     let elsewhere = "5 3>4 8 5>6 9 1>2 6";
     let shares = "5 7>7 4 7>7 1 3>4 2 7>8 6";
@@ -70,19 +70,20 @@ fn fig_6_interfaces_are_told_apart_by_as_and_number() {
     assert_eq!(printed(&assignment, "A")[2], left);
 }
 
-// 001, section VI: what the local AS has just one of is excluded, and so at the destination.
+// 001, section VI: the only link out of the local AS is excluded, and the only one into the
+// destination.
 #[test]
-fn the_only_way_out_and_in_are_no_reason_to_leave_a_path() {
+fn the_only_links_out_and_in_are_no_reason_to_leave_a_path() {
     let (over_2, over_3) = ("5 1>1 7 2>1 2 2>1 4", "5 1>1 7 3>1 3 2>2 4");
     let mut assignment = Assignment::new();
     assignment.set_peer("D", paths(&[over_2, over_3]), 9);
     assert_eq!(assignment.assigned("D").len(), 2);
-    // With another way out the first counts.
+    // With another link out, the first one counts.
     assignment.set_peer("E", paths(&["5 9>1 9"]), 9);
     assert_eq!(assignment.assigned("D"), [named(over_2)]);
     assignment.remove_peer("E");
     assert_eq!(assignment.assigned("D").len(), 2);
-    // With the paths to D there is just one way into D, over AS 8.
+    // All paths to D enter it by the same link, over AS 8.
     let through_8 = ["5 1>1 7 2>1 2 4>1 8 2>5 4", "5 1>1 7 3>1 3 4>2 8 2>5 4"];
     assignment.set_peer("D", paths(&through_8), 9);
     assert_eq!(assignment.assigned("D").len(), 2);
@@ -90,7 +91,7 @@ fn the_only_way_out_and_in_are_no_reason_to_leave_a_path() {
 
 // The last sentence of 001, section VI.
 #[test]
-fn who_comes_with_alternatives_takes_nothing_from_those_who_are_connected() {
+fn a_new_peer_with_alternatives_takes_nothing_from_connected_peers() {
     let a = ["5 1>1 1", "5 2>1 2 2>2 1"];
     let b = [
         "5 1>1 1 9>1 6",
@@ -109,7 +110,7 @@ fn who_comes_with_alternatives_takes_nothing_from_those_who_are_connected() {
 
 #[test]
 fn peer_a_gives_the_overlapping_path_to_peer_b() {
-    // Leaves by the same interface as B's second.
+    // The last of these leaves by the same interface as B's second.
     let a = ["5 1>1 1", "5 2>2 1", "5 3>1 6 2>3 1"];
     let b = ["5 4>1 2", "5 3>1 6 3>2 2"];
     let mut assignment = Assignment::new();
@@ -133,12 +134,12 @@ fn peer_a_gives_the_overlapping_path_to_peer_b() {
 }
 
 #[test]
-fn every_owner_of_what_is_in_the_way_is_looked_at_and_gets_it_back() {
+fn every_owner_of_a_blocking_path_gives_it_up_and_gets_it_back() {
     let mut assignment = Assignment::new();
     let a = ["5 1>1 2 1>1 1", "5 2>2 3 1>2 1", "5 3>1 4 1>3 1"];
     assignment.set_peer("A", paths(&a), 9);
     assignment.set_peer("C", paths(&["5 4>2 4 2>1 8", "5 6>3 4 3>2 8"]), 9);
-    // In the way of this are A's first and C's second.
+    // This conflicts with A's first and C's second path.
     let b = "5 1>1 2 3>3 4 3>2 8 9>1 9";
     let changes = assignment.set_peer("B", paths(&[b]), 9);
     assert_eq!(assignment.assigned("B"), [named(b)]);
@@ -173,7 +174,7 @@ fn waiting_peers_take_turns() {
 }
 
 #[test]
-fn what_sensing_allows_is_used_together_until_it_forbids() {
+fn paths_that_sensing_allows_are_used_together_until_it_forbids() {
     let mut assignment = Assignment::new();
     let (a, b) = (["5 1>1 2 2>1 1"], ["5 1>1 2 3>1 4", "5 2>1 3 1>2 4"]);
     assignment.set_peer("A", paths(&a), 2);
@@ -196,7 +197,7 @@ fn what_sensing_allows_is_used_together_until_it_forbids() {
 }
 
 #[test]
-fn a_peer_gets_no_more_than_it_takes() {
+fn a_peer_gets_no_more_paths_than_it_accepts() {
     let mut assignment = Assignment::new();
     assignment.set_peer("A", paths(&["5 1>1 1", "5 2>2 1", "5 3>3 1"]), 0);
     assert_eq!(printed(&assignment, "A")[1], "left: A gets at most 1 path");
@@ -209,14 +210,14 @@ fn a_peer_gets_no_more_than_it_takes() {
 }
 
 #[test]
-fn what_is_allowed_does_not_depend_on_the_names_of_paths() {
-    // Both orders of names occur among these.
+fn what_is_allowed_does_not_depend_on_the_order_of_fingerprints() {
+    // Both orders of fingerprints occur among these.
     for id in 1..9 {
-        let ways = [
+        let texts = [
             format!("1 4>4 2 {id}>1 3 1>1 4"),
             format!("1 2>2 2 {id}>1 3 2>2 4"),
         ];
-        let offers: Vec<Path> = ways.iter().map(|way| path(way)).collect();
+        let offers: Vec<Path> = texts.iter().map(|text| path(text)).collect();
         let [one, other] = [0, 1].map(|at| offers[at].fingerprint());
         let mut assignment = Assignment::new();
         assignment.set_peer(1, offers, 2);

@@ -9,23 +9,23 @@ use crate::{Interface, Path};
 
 /// Links that do not count as shared, because no path avoids them (001, section VI).
 ///
-/// As in [`select`](crate::select()), the whole link is meant, not only the end of it that the
-/// paper names: counted, the other end would let every path overlap with every other all the same.
+/// As in [`select`](crate::select()), both ends of the link are ignored, not only the one that the
+/// paper names: otherwise every path would still overlap with every other.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Unavoidable {
-    /// How many paths leave by each interface.
+    /// Number of paths that leave by each interface.
     out: BTreeMap<Interface, usize>,
-    /// By AS: how many paths arrive there by each interface.
+    /// By AS: number of paths that arrive there by each interface.
     into: BTreeMap<IsdAsn, BTreeMap<Interface, usize>>,
 }
 
 impl Unavoidable {
-    /// One more path on offer. Returns whether other links count now for the paths that were.
+    /// Adds an offered path. Returns whether other links now count for the paths offered before.
     pub fn add(&mut self, path: &Path) -> bool {
         self.count(path, |paths| paths + 1)
     }
 
-    /// One path less. Returns whether other links count now for those that are left.
+    /// Removes an offered path. Returns whether other links now count for those that are left.
     pub fn remove(&mut self, path: &Path) -> bool {
         let changed = self.count(path, |paths| paths.saturating_sub(1));
         self.into.retain(|_, interfaces| !interfaces.is_empty());
@@ -45,13 +45,13 @@ impl Unavoidable {
             if *paths == 0 {
                 ends.remove(end);
             }
-            // The only one no longer is, or another has become the only one.
+            // The only interface is no longer the only one, or another has become the only one.
             before.min(ends.len()) == 1 && before != ends.len()
         });
         others_count.contains(&true)
     }
 
-    /// The interfaces of a path that count, by their place on it.
+    /// The interfaces of a path that count as shared, by their places on it.
     pub fn without(&self, path: &Path) -> Range<usize> {
         let count = path.interfaces.len();
         let begin = if self.out.len() > 1 { 0 } else { count.min(2) };
@@ -71,14 +71,14 @@ mod tests {
     use crate::testing::path;
 
     #[test]
-    fn the_only_way_out_and_the_only_way_in_do_not_count() {
+    fn the_only_link_out_and_the_only_link_in_do_not_count() {
         let mut unavoidable = Unavoidable::default();
         let (over_2, over_3) = (path("1 1>1 2 2>1 4"), path("1 1>2 2 3>1 3 2>1 4"));
         assert!(!unavoidable.add(&over_2));
         assert_eq!(unavoidable.without(&over_2), 2..2);
         assert!(!unavoidable.add(&over_3));
         assert_eq!(unavoidable.without(&over_3), 2..4);
-        // Another way out and another way in, each of which changes what counts.
+        // Another link out and another link in, each of which changes what counts.
         let (out, into) = (path("1 2>1 5"), path("1 1>1 2 4>2 4"));
         assert!(unavoidable.add(&out));
         assert_eq!(unavoidable.without(&over_3), 0..4);

@@ -7,7 +7,7 @@ use super::table::Item;
 use crate::{Decision, PeerOverlap, Reason, Verdict};
 
 impl<K: Copy + Ord + fmt::Display> Assignment<K> {
-    /// What was decided about a path, and why.
+    /// The decision about a path, and its reason.
     pub(super) fn decision_on(&self, item: Item) -> Decision {
         let table = &self.table;
         let entry = &table.items[item];
@@ -40,8 +40,8 @@ impl<K: Copy + Ord + fmt::Display> Assignment<K> {
         Decision { verdict, reason }
     }
 
-    /// What a path shares with another: its first interface that both cross, and which path of
-    /// which peer the other is.
+    /// The first interface of a path that another one crosses too, and the path and peer that the
+    /// other is.
     fn shared(&self, item: Item, other: Item) -> PeerOverlap {
         let (offer, table) = (self.offer(item), &self.table);
         let theirs = table.links(other);

@@ -1,4 +1,5 @@
-//! Checks: a path that was kept is paused, to see whether another that fell rises without it.
+//! Checks: a kept path is paused, to find out whether the rate of another, which fell, rises
+//! without it.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -8,7 +9,7 @@ use super::sensing::{Check, Differs, LONGEST, Phase, Sense};
 use crate::{Decision, Sensed};
 
 impl<K: Copy + Ord> Sense<K> {
-    /// Looks whether a path fell beside one that was kept; that one is then paused for a check.
+    /// Looks for a path whose rate fell beside a kept one, and pauses that one for a check.
     pub(super) fn watch(
         &mut self,
         sharing: &BTreeMap<K, &[K]>,
@@ -60,7 +61,7 @@ impl<K: Copy + Ord> Sense<K> {
         Some((path, Decision::waiting(reason.into())))
     }
 
-    /// Looks at a check after another slot, and ends it once its outcome is clear.
+    /// Judges a check after another slot, and ends it once its outcome is clear.
     pub(super) fn go_on_checking(
         &mut self,
         check: Check<K>,
@@ -70,7 +71,7 @@ impl<K: Copy + Ord> Sense<K> {
         let without = self.estimate(fallen, low.spread);
         let rose = without.map_or(Differs::Unclear(false), |without| {
             let margin = without.margin_to(&low);
-            // That it fell may have been chance; that it rises again may be as well.
+            // The fall may have been chance, and so may the rise.
             self.differs(without.rate - low.rate, low.rate, margin, f64::INFINITY)
         });
         if matches!(rose, Differs::Unclear(_)) && self.may_go_on(check.ticks) {
@@ -89,7 +90,7 @@ impl<K: Copy + Ord> Sense<K> {
             return Some((path, Decision::left(reason.into())));
         }
         if let Some(kept) = self.kept.get_mut(&path) {
-            // From now on it is held to what it carries now.
+            // Later falls are measured against this rate.
             let before = without.map_or((0.0, 0.0), |it| (it.least(), it.spread));
             kept.before.insert(fallen, before);
             let pause = kept.check.1;

@@ -1,21 +1,21 @@
-//! What a path carries, estimated from some slots.
+//! Estimates of what a path carries, from some slots.
 
-/// What a path carries, in bits per second, and how far off that may be.
+/// An estimate of a path's rate, in bit/s, and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Estimate {
     /// The mean over some slots.
     pub rate: f64,
-    /// What it carries in the long run differs from `rate` by less: of estimates of fifteen slots
-    /// in all but one in a hundred, of three slots in all but one in fifteen. 0 if it was the same
-    /// in each slot.
+    /// The long-run rate differs from `rate` by less than this: of estimates from fifteen slots in
+    /// all but one in a hundred, from three slots in all but one in fifteen. 0 if the rate was the
+    /// same in each slot.
     pub margin: f64,
     /// The standard deviation from slot to slot, as a share of the rate.
     pub spread: f64,
 }
 
 impl Estimate {
-    /// Of at least one slot. `spread` is what is known of it already: a few slots may be alike by
-    /// chance.
+    /// Estimates from at least one slot. `spread` is the least spread known from before: a few
+    /// slots may be alike by chance.
     pub fn of(slots: &[f64], spread: f64) -> Self {
         let count = slots.len() as f64;
         let rate = slots.iter().sum::<f64>() / count;
@@ -34,12 +34,12 @@ impl Estimate {
         }
     }
 
-    /// It carries at least this.
+    /// A lower bound of the rate.
     pub fn least(&self) -> f64 {
         (self.rate - self.margin).max(0.0)
     }
 
-    /// How far off the difference to another may be.
+    /// The margin of the difference to another estimate.
     pub fn margin_to(&self, other: &Self) -> f64 {
         self.margin.hypot(other.margin)
     }
@@ -51,7 +51,7 @@ mod tests {
     use crate::testing::noise;
 
     #[test]
-    fn what_is_always_the_same_is_sure() {
+    fn equal_slots_have_no_margin() {
         let estimate = Estimate::of(&[5.0; 3], 0.0);
         assert_eq!((estimate.rate, estimate.margin), (5.0, 0.0));
         assert_eq!(estimate.least(), 5.0);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_truth_is_hardly_ever_further_off_than_said() {
+    fn the_true_rate_is_rarely_outside_the_margin() {
         for (count, most) in [(3, 700), (6, 300), (15, 100)] {
             let off = (0..10_000).filter(|seed| {
                 let slots: Vec<f64> = (0..count).map(|at| 1.0 + 0.2 * noise(*seed, at)).collect();

@@ -1,4 +1,4 @@
-//! The state of sensing: what is tried or kept, and what was measured.
+//! The state of sensing: trials, kept paths and measurements.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -6,27 +6,27 @@ use std::time::{Duration, Instant};
 use super::estimate::Estimate;
 use crate::Decision;
 
-/// A trial or check goes on for up to this many times the slots it needs, where rates are too
-/// uncertain to judge it; if nothing was measured until then, it is broken off.
+/// A trial or check lasts up to this many times the slots it needs, if rates are too uncertain to
+/// judge it; if nothing was measured by then, it is aborted.
 pub(super) const LONGEST: usize = 5;
 
-/// A slot in which all paths together carry less than this share of what they did lately says
-/// nothing: there is little to send.
+/// A slot in which all paths together carry less than this share of the recent peak is ignored:
+/// there is little to send.
 const IDLE: f64 = 0.1;
 
-/// The factor by which the peak of earlier slots fades with each slot.
+/// The factor by which the peak decays per slot.
 const FADES: f64 = 0.9;
 
-/// How much is looked at, and what counts as the same.
+/// How many slots are compared, and which rates count as equal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SenseOptions {
-    /// A rate that differs by less than this share is the same rate. Where rates differ by more
-    /// from slot to slot, up to half of what a shared bottleneck would cost is too.
+    /// Rates that differ by less than this share are equal. If rates vary more from slot to slot,
+    /// so are rates that differ by up to half of what a shared bottleneck would cost.
     pub tolerance: f64,
-    /// How many slots the rates are compared over, before and after; at least 1. Up to five times
-    /// as many where rates differ from slot to slot; with 1, that cannot be seen.
+    /// How many slots rates are compared over, before and after a change; at least 1. Up to five
+    /// times as many if rates vary from slot to slot; with 1, the variation cannot be measured.
     pub slots: usize,
-    /// How long a pair of paths that share a bottleneck is not tried again; doubled each time.
+    /// How long a pair of paths that share a bottleneck is not retried; doubled each time.
     pub pause: Duration,
     /// The longest such pause.
     pub longest_pause: Duration,
@@ -47,15 +47,15 @@ impl Default for SenseOptions {
 #[derive(Debug)]
 pub struct Sense<K> {
     pub(super) options: SenseOptions,
-    /// The last rates of each path, since what is used last changed.
+    /// The last rates of each path since the set of used paths changed.
     pub(super) rates: BTreeMap<K, VecDeque<f64>>,
-    /// What is used has just changed: the rates of this slot belong to neither time.
+    /// The set of used paths has just changed: the rates of this slot belong to neither set.
     settling: bool,
-    /// What all paths carried together lately.
+    /// The recent peak of what all paths carried together, in bit/s.
     peak: f64,
     pub(super) phase: Phase<K>,
     pub(super) kept: BTreeMap<K, Kept<K>>,
-    /// Pairs not to be tried until then, and how long that is.
+    /// Pairs that must not be tried until then, and the length of that pause.
     pub(super) pauses: BTreeMap<(K, K), (Instant, Duration)>,
 }
 
@@ -69,17 +69,17 @@ pub(super) enum Phase<K> {
 #[derive(Debug)]
 pub(super) struct Trial<K> {
     pub path: K,
-    /// What each path it shares with carried before.
+    /// What each path it shares with carried before the trial.
     pub before: BTreeMap<K, Estimate>,
     pub ticks: usize,
 }
 
-/// A kept path is paused, since another one fell.
+/// A check: a kept path is paused, since the rate of another one fell.
 #[derive(Debug)]
 pub(super) struct Check<K> {
     pub path: K,
     pub fallen: K,
-    /// What the other surely carried, and what it carries now.
+    /// What the other carried at least, and what it carries now.
     pub had: f64,
     pub low: Estimate,
     pub ticks: usize,
@@ -87,14 +87,14 @@ pub(super) struct Check<K> {
 
 #[derive(Debug)]
 pub(super) struct Kept<K> {
-    /// What each path it shares with surely carried at best, and the spread.
+    /// The most that each path it shares with carried for certain, and the spread.
     pub before: BTreeMap<K, (f64, f64)>,
-    /// When it may be paused for a check, and how long after that again.
+    /// When it may next be paused for a check, and the pause after that check.
     pub check: (Instant, Duration),
 }
 
 impl<K: Copy + Ord> Sense<K> {
-    /// Nothing tried yet.
+    /// Sensing without trials so far.
     pub fn new(options: SenseOptions) -> Self {
         Self {
             options: SenseOptions {
@@ -110,7 +110,7 @@ impl<K: Copy + Ord> Sense<K> {
         }
     }
 
-    /// The paths to use because of this: those kept, and the one on trial.
+    /// The paths used because of sensing: those kept, and the one on trial.
     pub fn used(&self) -> BTreeSet<K> {
         let mut used: BTreeSet<K> = self.kept.keys().copied().collect();
         match &self.phase {
@@ -121,7 +121,7 @@ impl<K: Copy + Ord> Sense<K> {
         used
     }
 
-    /// The path that is paused, if one is.
+    /// The path that is paused for a check; `None` if there is none.
     pub fn paused(&self) -> Option<K> {
         match &self.phase {
             Phase::Check(check) => Some(check.path),
@@ -129,14 +129,15 @@ impl<K: Copy + Ord> Sense<K> {
         }
     }
 
-    /// A time slot is over. To be called once for each. Returns what is to be done with a path now:
-    /// one that is taken is used, on trial at first; one that waits is paused for some slots.
+    /// Ends a time slot; must be called once for each. Returns the decision about a path, if one
+    /// changed: a taken path is used, on trial at first; a waiting path is paused for some slots; a
+    /// path that is left is no longer used.
     ///
-    /// `rates` has what each path in use carried in it, in bits per second; a path that was not
-    /// used for all of the slot is left out, and one that carried nothing counts as such: it may be
-    /// that nothing was to be sent. `candidates` are the paths that may be added and those that
-    /// were, the most wanted first, each with the paths in use it shares interfaces with. Set
-    /// `room` if one more may be used.
+    /// `rates` has the rate of each path in use during the slot, in bit/s. A path that was not used
+    /// for the whole slot must be left out; a rate of 0 counts as left out, since there may have
+    /// been nothing to send. `candidates` are the paths that may be added and those that were, the
+    /// most wanted first, each with the paths in use it shares interfaces with. `room` says whether
+    /// one more path may be used.
     pub fn tick(
         &mut self,
         now: Instant,
@@ -195,15 +196,14 @@ impl<K: Copy + Ord> Sense<K> {
         }
     }
 
-    /// What is used changes: what was measured belongs to the past.
+    /// Enters a phase with another set of used paths, and discards earlier measurements.
     pub(super) fn change(&mut self, phase: Phase<K>) {
         self.phase = phase;
         self.rates.clear();
         self.settling = true;
     }
 
-    /// What a path carries, once enough slots are known; its rate is known to spread at least this
-    /// much.
+    /// The estimate for a path with at least this spread; `None` until enough slots are known.
     pub(super) fn estimate(&self, path: K, spread: f64) -> Option<Estimate> {
         let known = self.rates.get(&path)?;
         let rates: Vec<f64> = known.iter().copied().collect();
@@ -220,13 +220,13 @@ impl<K: Copy + Ord> Sense<K> {
         known >= slots * LONGEST || is_like && estimate.margin <= 2.0 * tolerance * estimate.rate
     }
 
-    /// Whether that many ticks of a trial or check may be followed by more.
+    /// Whether a trial or check may continue after that many ticks.
     pub(super) fn may_go_on(&self, ticks: usize) -> bool {
         ticks <= self.options.slots * LONGEST
     }
 
-    /// How a rate differs from what it was. `most` is the least that it would have to differ by if
-    /// there were a cause.
+    /// Whether a rate changed. `by` is the change, `rate` the rate before, `margin` the uncertainty
+    /// of the change, and `most` the least change that a shared bottleneck would cause.
     pub(super) fn differs(&self, by: f64, rate: f64, margin: f64, most: f64) -> Differs {
         let same = self.options.tolerance * rate;
         let limit = same.max(margin.min(most / 2.0));
@@ -237,7 +237,7 @@ impl<K: Copy + Ord> Sense<K> {
         }
     }
 
-    /// A path is not tried beside these for a while. Returns how long at most.
+    /// Pauses trials of a path beside these. Returns the longest of the pauses.
     pub(super) fn rest(
         &mut self,
         path: K,
@@ -262,7 +262,7 @@ impl<K: Copy + Ord> Sense<K> {
 pub(super) enum Differs {
     Yes,
     No,
-    /// Not known before more slots; until then, what is likelier.
+    /// Not known before more slots; the value says which is likelier.
     Unclear(bool),
 }
 

@@ -4,22 +4,23 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::{Decision, Reason, Sensed, Verdict};
 
-/// Paths over links: what a path carries is its fair share of the narrowest, as with greedy senders
+/// Paths over links: a path carries its fair share of its narrowest link, as with greedy senders
 /// under fair congestion control.
 struct Fluid {
     /// In Mbit/s.
     links: Vec<f64>,
     /// The links each path crosses.
     paths: BTreeMap<u8, Vec<usize>>,
-    /// In use whatever sensing says.
+    /// Paths that are always in use.
     base: BTreeSet<u8>,
     sense: Sense<u8>,
     now: Instant,
-    /// How many slots are over.
+    /// Number of slots that are over.
     slot: u64,
-    /// By how much of itself each rate differs at most from slot to slot, and a seed for that.
+    /// By which share of itself each rate varies at most from slot to slot, and the seed of the
+    /// variation.
     noise: (f64, u64),
-    /// What is sent of what could be.
+    /// The share of the possible rate that is sent.
     load: f64,
 }
 
@@ -101,7 +102,7 @@ impl Fluid {
     }
 }
 
-/// What is to be done: one more path is taken on trial, or stays.
+/// The action that a decision stands for.
 fn name(decision: &Decision) -> &'static str {
     match (decision.verdict, &decision.reason) {
         (Verdict::Taken, Reason::Sensed(Sensed::Trial { .. })) => "try",
@@ -111,12 +112,12 @@ fn name(decision: &Decision) -> &'static str {
     }
 }
 
-fn told(actions: &[(u8, Decision)]) -> Vec<String> {
-    let told = |action: &(u8, Decision)| {
+fn printed(actions: &[(u8, Decision)]) -> Vec<String> {
+    let printed = |action: &(u8, Decision)| {
         let (path, why) = (action.0, &action.1.reason);
         format!("{} {path}: {why}", name(&action.1))
     };
-    actions.iter().map(told).collect()
+    actions.iter().map(printed).collect()
 }
 
 const TRY: &str = "try 2: tried beside a path it shares interfaces with, which carries 10.0 Mbit/s";
@@ -127,9 +128,9 @@ fn a_path_over_the_same_narrow_link_is_dropped() {
     let mut net = Fluid::new(&[10.0], &[(1, &[0]), (2, &[0])], &[1]);
     let dropped = "drop 2: shared bottleneck: a path fell from 10.0 Mbit/s to 5.0 Mbit/s beside its \
                    5.0 Mbit/s; tried again after 30 s";
-    assert_eq!(told(&net.run(8)), [TRY, dropped]);
+    assert_eq!(printed(&net.run(8)), [TRY, dropped]);
     assert_eq!(net.used(), [1].into());
-    // Not again for 30 s, then not for 60 s.
+    // It is not retried for 30 s, then not for 60 s.
     assert!(net.run(29).is_empty());
     assert_eq!(net.run(10).len(), 2);
     assert!(net.run(54).is_empty());
@@ -150,7 +151,7 @@ fn pauses_grow_to_eight_minutes() {
 #[test]
 fn a_path_over_the_same_wide_link_is_kept() {
     let mut net = Fluid::new(&[100.0, 10.0, 10.0], &[(1, &[0, 1]), (2, &[0, 2])], &[1]);
-    assert_eq!(told(&net.run(100)), [TRY, KEEP]);
+    assert_eq!(printed(&net.run(100)), [TRY, KEEP]);
     assert_eq!(net.used(), [1, 2].into());
 }
 
@@ -163,25 +164,25 @@ fn a_bottleneck_that_comes_later_is_found() {
         "pause 2: paused for a check: a path it shares with fell from 10.0 Mbit/s to 5.0 Mbit/s";
     let dropped = "drop 2: shared bottleneck: a path rose from 5.0 Mbit/s to 10.0 Mbit/s without it; \
                    tried again after 30 s";
-    assert_eq!(told(&net.run(8)), [check, dropped]);
+    assert_eq!(printed(&net.run(8)), [check, dropped]);
     assert_eq!(net.used(), [1].into());
 }
 
 #[test]
-fn what_slows_a_path_elsewhere_is_not_blamed_on_another() {
+fn a_path_slowed_elsewhere_is_not_blamed_on_another() {
     let mut net = Fluid::new(&[100.0, 10.0, 10.0], &[(1, &[0, 1]), (2, &[0, 2])], &[1]);
     net.run(60);
     net.links[1] = 4.0;
     let check =
         "pause 2: paused for a check: a path it shares with fell from 10.0 Mbit/s to 4.0 Mbit/s";
     let kept = "keep 2: no shared bottleneck: without it the other path stayed at 4.0 Mbit/s";
-    assert_eq!(told(&net.run(100)), [check, kept]);
+    assert_eq!(printed(&net.run(100)), [check, kept]);
     assert_eq!(net.used(), [1, 2].into());
 }
 
-// 3 shares the narrow link with 1, 2 the wide one: each is judged by itself.
+// Path 3 shares the narrow link with path 1, and path 2 the wide one: each is judged alone.
 #[test]
-fn one_at_a_time() {
+fn paths_are_tried_one_at_a_time() {
     let paths: [(u8, &[usize]); 3] = [(1, &[0, 1]), (2, &[0, 2]), (3, &[1, 2])];
     let mut net = Fluid::new(&[100.0, 10.0, 10.0], &paths, &[1]);
     let actions = net.run(20);
@@ -201,7 +202,7 @@ fn a_trial_that_delivers_nothing_ends() {
         .flat_map(|n| sense.tick(now + Duration::from_secs(n), &rates, &candidates, true))
         .collect();
     let dropped = "drop 2: its trial measured nothing; tried again after 30 s";
-    assert_eq!(told(&actions), [TRY, dropped]);
+    assert_eq!(printed(&actions), [TRY, dropped]);
     assert!(sense.used().is_empty());
 }
 
@@ -232,9 +233,9 @@ fn keeps(actions: &[(u8, Decision)]) -> usize {
     actions.iter().filter(kept).count()
 }
 
-// The seeds are fixed, so these counts are what they are every time.
+// The seeds are fixed, so these counts are always the same.
 #[test]
-fn noise_is_no_bottleneck() {
+fn noise_is_not_taken_for_a_bottleneck() {
     let (mut dropped, mut checked) = (0, 0);
     for noise in [0.1, 0.2] {
         for seed in 0..50 {
@@ -280,16 +281,16 @@ fn a_bottleneck_that_comes_later_is_found_in_noise() {
         net.links[0] = 10.0;
         net.run(60);
         assert_eq!(net.used(), [1].into(), "seed {seed}");
-        // And that it is gone again.
+        // Its end is found as well.
         net.links[0] = 100.0;
         net.run(1000);
         assert_eq!(net.used(), [1, 2].into(), "seed {seed}");
     }
 }
 
-// Of fifty first trials, one or two may be misjudged for noise alone; they are tried again.
+// Noise alone may misjudge one or two of fifty first trials; those paths are tried again.
 #[test]
-fn a_path_is_not_condemned_while_there_is_little_to_send() {
+fn no_path_is_dropped_while_there_is_little_to_send() {
     let mut dropped = 0;
     for seed in 0..50 {
         let mut net = Fluid::new(&WIDE, &SHARE_WIDE, &[1]).noisy(0.1, seed);
@@ -306,7 +307,7 @@ fn a_path_is_not_condemned_while_there_is_little_to_send() {
 
 // At the start all rates rise, and at the end one has nothing more to send.
 #[test]
-fn neither_a_start_nor_an_end_is_a_bottleneck() {
+fn rates_at_the_start_and_the_end_show_no_bottleneck() {
     for seed in 0..50 {
         let mut net = Fluid::new(&WIDE, &SHARE_WIDE, &[1]).noisy(0.1, seed);
         for slot in 0..8 {

@@ -22,7 +22,7 @@ impl<K: Copy + Ord> Sense<K> {
             if self.kept.contains_key(path) || with.is_empty() || with.iter().any(rests) {
                 continue;
             }
-            // Of paths that carry nothing nothing could be learned.
+            // A trial beside paths that carry nothing shows nothing.
             let before = with.iter().map(|it| Some((*it, self.estimate(*it, 0.0)?)));
             let Some(before) = before.collect::<Option<BTreeMap<_, _>>>() else {
                 continue;
@@ -44,7 +44,7 @@ impl<K: Copy + Ord> Sense<K> {
         None
     }
 
-    /// Looks at a trial after another slot, and ends it once its outcome is clear.
+    /// Judges a trial after another slot, and ends it once its outcome is clear.
     pub(super) fn go_on_trying(
         &mut self,
         trial: Trial<K>,
@@ -58,7 +58,7 @@ impl<K: Copy + Ord> Sense<K> {
             return None;
         };
         if before.len() != with.len() || with.iter().any(|other| !before.contains_key(other)) {
-            // Not its fault: it may be tried again as soon as the rates are known.
+            // The path is not the cause: it may be tried again as soon as the rates are known.
             self.change(Phase::Idle);
             return left(Sensed::Changed);
         }
@@ -81,7 +81,7 @@ impl<K: Copy + Ord> Sense<K> {
         let (mut sure, mut unclear) = (false, false);
         let mut fallen: Vec<(K, f64, f64)> = Vec::new();
         for ((other, had), has) in before.iter().zip(&during) {
-            // In a full bottleneck, what it carries is taken from them all alike.
+            // In a full bottleneck, its rate is taken from all of them in proportion.
             let cost = had.rate * own.rate / sum_after;
             let lost = had.rate - has.rate;
             let fell = self.differs(lost, had.rate, had.margin_to(has), cost);
@@ -93,7 +93,7 @@ impl<K: Copy + Ord> Sense<K> {
         }
         let margins = before.values().chain(&during).chain([&own]);
         let margin = margins.fold(0.0, |all: f64, it| all.hypot(it.margin));
-        // Any gain counts; but one that may be noise has to be half of what it carries.
+        // Any gain counts, but one that may be noise must be half of its rate.
         let (gain, least) = (sum_after - sum_before, margin.min(own.rate / 2.0));
         unclear |= margin > self.options.tolerance * sum_before && (gain - least).abs() < margin;
         if unclear && !sure && may_go_on {
@@ -123,7 +123,7 @@ impl<K: Copy + Ord> Sense<K> {
                 check: (now, self.options.pause),
             };
             self.kept.insert(path, kept);
-            // Nothing about what is used changes: what was measured stays good.
+            // The set of used paths stays the same, so the measurements stay valid.
             let reason = Sensed::Gain {
                 own,
                 before: rate_before,

@@ -5,7 +5,7 @@ use super::super::share::share_out;
 use super::super::table::tests::{Seats, seats, table};
 use super::*;
 
-/// How many paths each peer has after the first peers took what they could and all was evened out.
+/// The table after peers took free paths in their order, and after it was evened out.
 fn evened(seats: &Seats) -> (Table, Table) {
     let mut before = table(seats);
     for item in 0..before.items.len() {
@@ -25,7 +25,7 @@ fn counts(table: &Table) -> Vec<usize> {
 }
 
 #[test]
-fn who_has_more_gives_one_up() {
+fn a_peer_with_more_paths_gives_one_up() {
     let (before, after) = evened(&vec![(9, vec![vec![0], vec![1]]), (9, vec![vec![1]])]);
     assert_eq!(counts(&before), [2, 0]);
     assert_eq!(counts(&after), [1, 1]);
@@ -33,8 +33,9 @@ fn who_has_more_gives_one_up() {
 }
 
 #[test]
-fn who_has_as_many_takes_another_instead() {
-    // The last gets its path from the second, that one from the first, which has another.
+fn a_peer_with_as_many_paths_takes_another_instead() {
+    // The last peer gets its path from the second, which gets one from the first, which has
+    // another.
     let (before, after) = evened(&vec![
         (1, vec![vec![0], vec![1]]),
         (1, vec![vec![2], vec![0]]),
@@ -45,7 +46,7 @@ fn who_has_as_many_takes_another_instead() {
 }
 
 #[test]
-fn nobody_gives_up_its_only_path_for_nothing() {
+fn no_peer_gives_up_its_only_path_for_nothing() {
     let seats = vec![(1, vec![vec![0]]), (1, vec![vec![0], vec![0, 1]])];
     let (before, after) = evened(&seats);
     assert_eq!(after.taken, before.taken);
@@ -62,10 +63,10 @@ fn one_path_may_cost_several_peers_one() {
     assert_eq!(counts(&after), [1, 1, 1]);
 }
 
-// What has the second as many as two others may not cost the first its only one: whose turn it is
-// to wait is for the turns to say, not for those with more paths.
+// Two paths for the second peer must not cost the first its only one: only turns decide which peer
+// waits.
 #[test]
-fn nobody_is_made_to_wait_so_that_another_has_two() {
+fn no_peer_waits_so_that_another_has_two_paths() {
     let (_, after) = evened(&vec![(9, vec![vec![0, 1]]), (9, vec![vec![0], vec![1]])]);
     assert_eq!(counts(&after), [1, 0]);
     assert!(brute::all_counts(&after).contains(&vec![0, 2]));
@@ -79,7 +80,7 @@ fn the_search_ends_where_the_budget_does() {
     let (order, mut stuck) = (table.in_order(), Stuck::default());
     even_out(&mut table, &order, &mut stuck, &mut Budget(0));
     assert_eq!(counts(&table), [2, 0]);
-    // Not having been looked at, the second is looked at the next time.
+    // The budget was used up before the second peer was looked at, so it is now.
     even_out(&mut table, &order, &mut stuck, &mut Budget(9));
     assert_eq!(counts(&table), [1, 1]);
 }
@@ -95,9 +96,9 @@ proptest! {
         }
     }
 
-    // Every way to share out, tried one after another, shows that no chain was overlooked.
+    // Tries every possible assignment, to show that no chain was overlooked.
     #[test]
-    fn nobody_could_have_more_without_another_having_less_than_that(seats in seats()) {
+    fn no_peer_could_have_more_unless_another_had_fewer_than_that(seats in seats()) {
         prop_assume!(seats.iter().map(|(_, paths)| paths.len()).sum::<usize>() <= 14);
         let mut table = table(&seats);
         share_out(&mut table, &mut Stuck::default());
@@ -105,13 +106,13 @@ proptest! {
     }
 
     #[test]
-    fn shares_are_the_evenest_where_each_path_is_in_the_way_of_one_other(
+    fn shares_are_most_even_if_each_path_conflicts_with_one_other(
         counts in prop::collection::vec((1..5usize, 0..5usize), 2..5),
         order in Just((0..14usize).collect::<Vec<_>>()).prop_shuffle(),
     ) {
         let total = counts.iter().map(|(_, count)| count).sum::<usize>();
         prop_assume!(total <= 14);
-        // In this order, two of all paths each share a link.
+        // In this order, paths share a link in pairs.
         let links: Vec<u32> = order.into_iter().filter(|at| *at < total).map(|at| at as u32 / 2).collect();
         let mut links = links.into_iter();
         let seats: Seats = counts
@@ -128,9 +129,9 @@ proptest! {
         prop_assert_eq!(Some(sorted(super::tests::counts(&table))), evenest);
     }
 
-    // What a search saw is all that its outcome depends on.
+    // The outcome of a search depends only on what it looked at.
     #[test]
-    fn who_is_stuck_stays_so_until_what_was_looked_at_changes(
+    fn a_stuck_peer_stays_stuck_until_what_was_looked_at_changes(
         seats in seats(),
         flips in prop::collection::vec(0..40usize, 1..12),
     ) {

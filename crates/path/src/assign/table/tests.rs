@@ -2,10 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Peers in order, each with how many paths it takes and the links of its paths, best first.
+/// Peers in order, each with the most paths it accepts and the links of its paths, best first.
 pub(in crate::assign) type Seats = Vec<(usize, Vec<Vec<u32>>)>;
 
-/// All links of tables in tests are below this.
+/// All links of tables in tests are less than this.
 const LINKS: u32 = 12;
 
 pub(in crate::assign) fn table(seats: &Seats) -> Table {
@@ -27,7 +27,7 @@ pub(in crate::assign) fn table(seats: &Seats) -> Table {
     table
 }
 
-/// Any few peers with any few paths over any few links, no link twice on one path.
+/// A few peers with a few paths each over a few links, no link twice on one path.
 pub(in crate::assign) fn seats() -> impl Strategy<Value = Seats> {
     let links = prop::collection::btree_set(0..LINKS, 1..5);
     let links = links.prop_map(|links| links.into_iter().collect());
@@ -35,7 +35,7 @@ pub(in crate::assign) fn seats() -> impl Strategy<Value = Seats> {
 }
 
 #[test]
-fn what_is_in_the_way_is_named_once_and_only_if_it_may_not_share() {
+fn blockers_are_listed_once_and_only_if_sharing_is_not_allowed() {
     let mut table = table(&vec![
         (9, vec![vec![0, 1, 2], vec![3], vec![4]]),
         (9, vec![vec![2, 1, 3], vec![5]]),
@@ -54,7 +54,7 @@ fn what_is_in_the_way_is_named_once_and_only_if_it_may_not_share() {
 }
 
 #[test]
-fn those_whose_turn_it_is_come_first() {
+fn peers_with_a_turn_come_first() {
     let mut table = table(&vec![(1, vec![]), (1, vec![]), (1, vec![])]);
     assert_eq!(table.in_order(), [0, 1, 2]);
     table.seats[2].turn = true;
@@ -63,7 +63,7 @@ fn those_whose_turn_it_is_come_first() {
 }
 
 #[test]
-fn the_poorest_count_first() {
+fn peers_with_the_fewest_paths_count_first() {
     let shared = |counts: [usize; 3]| {
         let mut table = table(&vec![(9, vec![vec![]; 9]); 3]);
         for (seat, count) in counts.into_iter().enumerate() {
@@ -80,7 +80,7 @@ fn the_poorest_count_first() {
 
 proptest! {
     #[test]
-    fn no_more_fit_together_than_are_said_to(
+    fn no_more_paths_fit_together_than_the_bound(
         seats in seats(),
         order in Just((0..40usize).collect::<Vec<_>>()).prop_shuffle(),
         pairs in prop::collection::vec((0..40usize, 0..40usize), 0..4),
