@@ -1,37 +1,38 @@
-//! When a path that failed is tried again: the one table of pauses, for downloads and uploads.
+//! When a failed path is retried: the table of pauses, for downloads and uploads.
 
 use std::time::{Duration, Instant};
 
-/// What went wrong with a subflow. Decisions follow from this alone; the text that goes with it is
-/// for people.
+/// What went wrong with a subflow. Decisions follow from this alone; the accompanying text is for
+/// people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Failure {
-    /// No connection came about: no answer, or an error on the way.
+    /// No connection could be made: there was no answer, or an error.
     Failed,
-    /// The remote answered, but did not begin the transfer, as it may do later.
+    /// The remote answered, but did not begin the transfer; it may do so later.
     Rejected,
     /// The remote does not allow this path.
     Refused,
-    /// It was open and has ended.
+    /// The subflow was connected and has ended.
     Closed,
-    /// It was open and has ended, while the remote received over it: it most likely wants more.
+    /// The subflow was connected and has ended while the remote received over it: the remote most
+    /// likely wants more.
     Interrupted,
-    /// It is open, but nothing comes of what was requested over it.
+    /// The subflow is connected, but delivers nothing of what was requested.
     Stalled,
 }
 
-/// Who pays for a try, which decides how soon there is another.
+/// How soon a failed path is retried, depending on what a try costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pace {
-    /// Nobody else waits for the path: a try costs a few packets.
+    /// No other remote waits for the path: a try costs a few packets.
     Own,
     /// The path is taken from other remotes while it is tried.
     Assigned,
 }
 
-/// Pauses by how often a path failed in a row. The first is a few round trips, so that a lost
-/// packet costs little. The last bounds how long a path that works again stays unused.
+/// Pauses by number of failures in a row. The first is a few round trips, so that a lost packet
+/// costs little. The last bounds how long a path that works again stays unused.
 const OWN: [Duration; 5] = [
     Duration::from_millis(200),
     Duration::from_millis(500),
@@ -40,8 +41,8 @@ const OWN: [Duration; 5] = [
     Duration::from_secs(4),
 ];
 
-/// The same for paths that others could use meanwhile: longer, so that a path that fails again and
-/// again is seldom taken from them, but not without end.
+/// Pauses of paths that other remotes could use meanwhile: longer, so that a path that keeps
+/// failing is seldom taken from them, but bounded.
 const ASSIGNED: [Duration; 4] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
@@ -49,18 +50,19 @@ const ASSIGNED: [Duration; 4] = [
     Duration::from_secs(60),
 ];
 
-/// A remote that did not begin the transfer has a cause that a few round trips do not remove, such
-/// as files that are still being checked.
+/// Pause after [`Failure::Rejected`]. Its cause lasts longer than a few round trips, such as files
+/// that are still being checked.
 const REJECTED: Duration = Duration::from_secs(10);
 
-/// Policies seldom change, but which paths they allow may depend on which others there are.
+/// Pause after [`Failure::Refused`]. Policies seldom change, but which paths they allow may depend
+/// on the other paths.
 const REFUSED: Duration = Duration::from_secs(60);
 
-/// The least pause where nothing is to be fetched: the remote can dial too.
+/// Shortest pause while nothing has to be fetched: the remote can dial too.
 pub const STANDBY: Duration = Duration::from_secs(60);
 
-/// After this many failures in a row another path takes the place of this one, which goes on being
-/// tried.
+/// After this many failures in a row another path takes the place of this one, which is still
+/// retried.
 const REPLACED: u32 = 2;
 
 /// The failures of one path, and when it may be tried again.
@@ -72,7 +74,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Of a path that has not failed.
+    /// The backoff of a path that has not failed.
     pub const fn new(pace: Pace) -> Self {
         Self {
             pace,
@@ -81,8 +83,8 @@ impl Backoff {
         }
     }
 
-    /// The path failed. It is not tried again before the pause of the table, or `at_least` if that
-    /// is longer, is over.
+    /// Records a failure. The path is not retried before the pause of the table, or `at_least` if
+    /// that is longer, is over.
     pub fn fail(&mut self, failure: Failure, at_least: Duration, now: Instant) {
         let table: &[Duration] = match self.pace {
             Pace::Own => &OWN,
@@ -98,20 +100,20 @@ impl Backoff {
         };
         self.failures = match failure {
             Failure::Stalled => self.failures.max(REPLACED),
-            // To try it sooner would take the path from others, or place, in vain.
+            // Trying it sooner would be in vain, and take the path from other remotes.
             Failure::Refused => steps,
             _ => self.failures.saturating_add(1),
         };
         self.until = Some(now + pause.max(at_least));
     }
 
-    /// The path works, or something changed so that what failed before says nothing any more.
+    /// Forgets all failures: the path works, or has changed so that they no longer count.
     pub fn reset(&mut self) {
         self.failures = 0;
         self.until = None;
     }
 
-    /// Ends the pause, if it is over. Whether there was one.
+    /// Ends the pause if it is over. Returns whether it did.
     pub fn end(&mut self, now: Instant) -> bool {
         let over = self.until.is_some_and(|until| until <= now);
         if over {
@@ -120,17 +122,17 @@ impl Backoff {
         over
     }
 
-    /// When the path may be tried again; `None` when it may be now.
+    /// When the path may be tried again; `None` if it may be tried now.
     pub fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// How often it failed in a row.
+    /// Number of failures in a row.
     pub fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// Whether another path is to take its place.
+    /// Whether another path must take its place.
     pub fn is_replaced(&self) -> bool {
         self.failures >= REPLACED
     }
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_lasts_longest_at_once_and_a_stall_not_at_all() {
+    fn a_refusal_has_the_longest_pause_at_once_and_a_stall_none() {
         for pace in [Pace::Own, Pace::Assigned] {
             assert_eq!(pauses(pace, Failure::Refused, 2), [REFUSED; 2]);
         }
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_works_begins_anew() {
+    fn a_path_that_works_starts_over() {
         let (mut backoff, now) = (Backoff::new(Pace::Own), Instant::now());
         backoff.fail(Failure::Failed, STANDBY, now);
         assert_eq!(backoff.until(), Some(now + STANDBY));

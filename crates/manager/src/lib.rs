@@ -1,12 +1,12 @@
-//! The path manager: which paths a transfer uses. It is given what happens and orders what to do.
+//! The path manager: decides which paths a transfer uses. It receives events and gives orders.
 //!
-//! No I/O, no clock, no async: every call is given the time. Nothing here knows a protocol; what a
-//! transfer does over its subflows is its own affair.
+//! No I/O, no clock, no async: the caller passes the time. Nothing here depends on a protocol, or
+//! on what a transfer sends over its subflows.
 //!
 //! - [`PathSet`]: the paths to one remote, each with a decision and its reason.
 //! - [`Sharing`]: the paths to all downloaders of an uploader, assigned so that they overlap little.
-//! - [`Order`]: what the manager wants done, with its [`Cause`].
-//! - [`Backoff`]: when a path that failed, as [`Failure`] says, is tried again.
+//! - [`Order`]: what a transfer must do, with the [`Cause`].
+//! - [`Backoff`]: when a path is retried after a [`Failure`].
 //! - [`SelectBy`]: which side of a transfer chooses the paths.
 
 mod backoff;

@@ -1,23 +1,23 @@
-//! What the path manager wants done.
+//! Orders of the path manager.
 
 use std::time::Duration;
 
 use hawser_path::{Fingerprint, Reason};
 use thiserror::Error;
 
-/// One subflow: one try to connect over one path, and the connection that comes of it. Each is
-/// dialed once; a path that is dialed again has another.
+/// One subflow: one attempt to connect over a path, and the resulting connection. Each is dialed
+/// once; when a path is dialed again, that is a new subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubflowId(pub(crate) u64);
 
-/// Something to be done with one subflow.
+/// An order about one subflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
     /// The subflow.
     pub subflow: SubflowId,
-    /// The path it takes.
+    /// Its path.
     pub path: Fingerprint,
-    /// What is to be done.
+    /// What to do.
     pub action: Action,
     /// Why.
     pub cause: Cause,
@@ -33,13 +33,13 @@ impl Order {
         }
     }
 
-    /// To end a subflow at once.
+    /// An order to close a subflow at once.
     pub(crate) fn close(subflow: SubflowId, path: Fingerprint, cause: Cause) -> Self {
         Self::new(subflow, path, Action::Close { drain: false }, cause)
     }
 }
 
-/// What is to be done with a subflow.
+/// What to do with a subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Connect, and report whether that worked.
@@ -48,9 +48,9 @@ pub enum Action {
     Hold,
     /// Use it again after [`Action::Hold`].
     Resume,
-    /// End it, be it connected or still being dialed. The manager has forgotten it already.
+    /// Close it, whether connected or still being dialed. The manager no longer tracks it.
     Close {
-        /// Whether to wait for what was requested over it; nothing more is to be requested.
+        /// Whether to wait for what was requested over it; nothing more may be requested.
         drain: bool,
     },
 }
@@ -59,13 +59,13 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// By what was decided about the path.
+    /// The decision about the path.
     #[error("{0}")]
     Decided(Reason),
-    /// It failed before, and its pause is over.
+    /// The path failed before, and its pause is over.
     #[error("tried again after {}", times(*.failures))]
     Retried {
-        /// How often it failed in a row.
+        /// Number of failures in a row.
         failures: u32,
     },
     /// The path has a subflow that delivers nothing: another is tried beside it.
@@ -74,19 +74,19 @@ pub enum Cause {
     /// Another subflow over the same path has taken its place.
     #[error("replaced by a new connection")]
     Replaced,
-    /// The subflow that it was to replace delivers again.
+    /// The subflow that this one would have replaced delivers again.
     #[error("the connection it was to replace delivers again")]
     Recovered,
     /// The path is not offered any more.
     #[error("the path is not offered any more")]
     NotOffered,
-    /// Nothing came over it for this long.
+    /// Nothing was received over it for this long.
     #[error("nothing came over it for {} s", .0.as_secs())]
     Silent(Duration),
     /// None of the paths assigned to the remote is connected, or none can be assigned.
     #[error("no assigned path is connected")]
     NoneConnected,
-    /// Nothing is wanted of the remote any more.
+    /// The transfer wants nothing more of the remote.
     #[error("nothing is wanted of the remote any more")]
     Ended,
 }

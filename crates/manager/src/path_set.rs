@@ -1,7 +1,7 @@
-//! The paths to one remote: which are selected, dialed, held, given up for a while.
+//! The paths to one remote: which are selected, dialed, held, or given up for a while.
 //!
-//! The transfer keeps the connections, the set keeps the decisions. The transfer says what happens
-//! to its subflows, and does what it is ordered.
+//! The transfer owns the connections, the set the decisions. The transfer reports what happens to
+//! its subflows, and executes the orders.
 
 mod entry;
 #[cfg(test)]
@@ -41,11 +41,11 @@ pub struct PathSet<P> {
     weighing: Weighing,
     orders: Vec<Order>,
     next_subflow: u64,
-    /// A decision may differ from what was published of it.
+    /// Whether a decision may differ from the one last published.
     news: bool,
-    /// Something happened since the last orders.
+    /// Whether anything happened since the last orders.
     changed: bool,
-    /// When there is something to order although nothing happens.
+    /// When orders are due even if nothing happens.
     due: Option<Instant>,
 }
 
@@ -65,8 +65,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// These paths are offered now, and no others; `fits` says why nothing can be sent over one of
-    /// them. What is not offered any more is held, and closed unless it delivers.
+    /// Sets the paths that are offered. `fits` says why nothing can be sent over a path, if so.
+    /// Subflows over paths that are no longer offered are held, and closed unless they deliver.
     pub fn offer(&mut self, paths: &[P], fits: impl Fn(&P) -> Result<(), String>, now: Instant) {
         self.changed = true;
         let mut offered = BTreeSet::new();
@@ -78,7 +78,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
             entry.path = path.clone();
             entry.unfit = fits(path).err().map(|why| Reason::Unfit { why });
             if !std::mem::replace(&mut entry.offered, true) {
-                // It is back: what failed before says nothing any more.
+                // The path is offered again: earlier failures no longer count.
                 entry.backoff.reset();
             }
         }
@@ -90,14 +90,15 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.judge();
     }
 
-    /// Which of the offered paths may be used at all changes. What is denied is closed at once.
+    /// Sets which of the offered paths may be used at all. Subflows over denied paths are closed at
+    /// once.
     pub fn set_policy(&mut self, policy: Option<Policy>) {
         self.changed = true;
         self.options.policy = policy;
         self.judge();
     }
 
-    /// What is wanted of the remote changes.
+    /// Sets what the transfer wants of the remote.
     pub fn set_demand(&mut self, demand: Demand) {
         self.changed = true;
         self.demand = demand;
@@ -108,7 +109,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// The remote does not choose paths: they are chosen here. Whether that is new.
+    /// Chooses paths here, because the remote does not. Returns whether that is new.
     pub fn choose_here(&mut self) -> bool {
         self.changed = true;
         let new = std::mem::take(&mut self.options.contact_only);
@@ -118,8 +119,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         new
     }
 
-    /// A subflow that was dialed is connected. `rtt` is its round trip, if it was measured: paths
-    /// are then chosen anew, since it may be other than announced.
+    /// Reports that a dialed subflow is connected. `rtt` is its measured round-trip time, if any:
+    /// paths are then selected again, since it may differ from the announced latency.
     pub fn connected(&mut self, subflow: SubflowId, rtt: Option<Duration>, now: Instant) {
         self.changed = true;
         let Some(entry) = find(&mut self.entries, subflow) else {
@@ -146,7 +147,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.choose();
     }
 
-    /// A subflow could not be connected, or has ended. `error` says why, for people.
+    /// Reports that a subflow could not be connected, or has ended. `error` says why, for people.
     pub fn lost(&mut self, subflow: SubflowId, failure: Failure, error: String, now: Instant) {
         self.changed = true;
         // The remote can dial as well.
@@ -163,7 +164,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.choose();
     }
 
-    /// The transfer itself ended a subflow, for reasons of its own: that says nothing of the path.
+    /// Reports that the transfer itself ended a subflow, for a reason that has nothing to do with
+    /// the path.
     pub fn closed(&mut self, subflow: SubflowId) {
         self.changed = true;
         if let Some(entry) = find(&mut self.entries, subflow) {
@@ -171,8 +173,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// A subflow delivers nothing of what was requested: another one, or another path, takes its
-    /// place until it recovers.
+    /// Reports that a subflow delivers nothing of what was requested. Another subflow, or another
+    /// path, takes its place until it recovers.
     pub fn stalled(&mut self, subflow: SubflowId, now: Instant) {
         self.changed = true;
         let Some(entry) = find(&mut self.entries, subflow) else {
@@ -186,7 +188,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.choose();
     }
 
-    /// Something came over a subflow that had stalled.
+    /// Reports that a stalled subflow delivers again.
     pub fn recovered(&mut self, subflow: SubflowId) {
         self.changed = true;
         let Some(entry) = find(&mut self.entries, subflow) else {
@@ -205,17 +207,17 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.choose();
     }
 
-    /// Bytes of the content came over a path; the shares of paths are of these.
+    /// Reports bytes of the content received over a path. Shares of paths are shares of these.
     pub fn delivered(&mut self, path: Fingerprint, bytes: u64) {
         if let Some(entry) = self.entries.get_mut(&path) {
             entry.bytes += bytes;
         }
     }
 
-    /// Time went by: ends the time slots that are over, where `carried` says of each subflow what
-    /// it has carried. What was not usable at any tick of a slot is not weighed in it.
+    /// Ends the time slots that are over. `carried` returns what a subflow has carried. A path that
+    /// was not usable at some tick of a slot is not weighed in that slot.
     pub fn tick(&mut self, carried: impl Fn(SubflowId) -> Carried, now: Instant) {
-        // A path that is held would hold up those that may carry no more than it lets them.
+        // Holding a path would also hold up the others, whose shares let them carry no more.
         if self.demand != Demand::Transfer || self.has_shares() {
             return;
         }
@@ -238,8 +240,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// What is to be done now. To be asked after each event, and when [`next_due`](Self::next_due)
-    /// says.
+    /// The orders due now. Must be called after each event, and at [`next_due`](Self::next_due).
     pub fn orders(&mut self, now: Instant) -> Vec<Order> {
         if !std::mem::take(&mut self.changed) && self.due.is_none_or(|due| due > now) {
             return Vec::new();
@@ -251,7 +252,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         std::mem::take(&mut self.orders)
     }
 
-    /// Decisions that are new since this was last asked, each with its path.
+    /// Decisions that changed since the last call, each with its path.
     pub fn changes(&mut self) -> Vec<(Fingerprint, Decision)> {
         let changed = |(path, entry): (&Fingerprint, &mut PathStatus<P>)| {
             let decision = entry.decision();
@@ -267,7 +268,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// When [`tick`](Self::tick) and [`orders`](Self::orders) are to be called at the latest.
+    /// The latest time to call [`tick`](Self::tick) and [`orders`](Self::orders); `None` if neither
+    /// is due.
     pub fn next_due(&self) -> Option<Instant> {
         let due = [self.order_due(), self.weighing.next_due()];
         due.into_iter().flatten().min()
@@ -294,7 +296,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         Some(&self.entries.get(&path)?.path)
     }
 
-    /// What is decided about a path, and why; `None` if it was never offered.
+    /// The decision about a path; `None` if it was never offered.
     #[cfg(test)]
     pub fn decision(&self, path: Fingerprint) -> Option<Decision> {
         self.entries.get(&path).map(PathStatus::decision)
@@ -311,8 +313,8 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         entries.any(|entry| entry.unusable().is_none())
     }
 
-    /// One line on why there is no connection over any of the offered paths; `None` where nothing
-    /// has failed.
+    /// One line on why there is no connection over any of the offered paths; `None` if nothing has
+    /// failed.
     pub fn trouble(&self) -> Option<String> {
         let offered = || self.entries.values().filter(|entry| entry.offered);
         let unusable = || offered().find_map(|entry| Some(entry.unusable()?.to_string()));
@@ -320,20 +322,20 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         last.or_else(unusable)
     }
 
-    /// Why a subflow over any path, offered or not, ended or did not come about.
+    /// Why a subflow over any path, offered or not, ended or could not be connected.
     pub fn last_error(&self) -> Option<String> {
         self.entries.values().find_map(|entry| entry.error.clone())
     }
 
-    /// Whether each path has a share of the bytes that it keeps to.
+    /// Whether each path must keep to a share of the bytes.
     pub fn has_shares(&self) -> bool {
         // All have one, or none has.
         let first = self.entries.values().next();
         first.is_some_and(|entry| entry.share.is_some())
     }
 
-    /// What more may be requested over a path, where `requested` says how many bytes are over a
-    /// subflow and at most `doubles` of them are requested more than once.
+    /// How much more may be requested over a path. `requested` returns how many bytes are requested
+    /// over a subflow; at most `doubles` bytes are requested more than once.
     pub fn room(
         &self,
         path: Fingerprint,
@@ -343,13 +345,13 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         room(&self.entries, path, requested, doubles)
     }
 
-    /// Runs the selection anew.
+    /// Runs the selection again.
     fn choose(&mut self) {
         self.news = true;
         choose(&mut self.entries, &self.options);
     }
 
-    /// Applies the policy and selects anew.
+    /// Applies the policy and runs the selection again.
     fn judge(&mut self) {
         let offered = self.entries.values().filter(|entry| entry.offered);
         let offered: Vec<P> = offered.map(|entry| entry.path.clone()).collect();
@@ -368,7 +370,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.choose();
     }
 
-    /// Closes what has delivered nothing for too long.
+    /// Closes subflows that have delivered nothing for too long.
     fn give_up(&mut self, now: Instant) {
         for (path, entry) in &mut self.entries {
             let given_up = entry.given_up(self.options.replace);
@@ -389,9 +391,9 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// Closes what the selection takes no longer, once all that it takes delivers: a path that
-    /// works is not closed for one that may not, unless there would be more than wanted. What has
-    /// stalled is not closed: it may recover.
+    /// Closes subflows over paths that the selection no longer takes, once all paths that it takes
+    /// deliver. A path that works is not closed for one that may not, unless more deliver than
+    /// wanted. Stalled subflows are not closed: they may recover.
     fn retire(&mut self) {
         if self.demand != Demand::Transfer {
             return;
@@ -413,7 +415,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         }
     }
 
-    /// Dials every path whose time has come, all at once.
+    /// Dials every path that is due, all at once.
     fn dial(&mut self, now: Instant) {
         for (path, entry) in &mut self.entries {
             let due = entry.backoff.until().is_none_or(|until| until <= now);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hawser_path::{Fingerprint, Path, Policy, Reason};
 
-/// The paths among `offered` that `policy` does not keep, and why; it judges all of them together.
+/// The paths among `offered` that `policy` denies, and why. The policy judges all of them together.
 pub fn denied<P: AsRef<Path>>(
     policy: Option<&Policy>,
     offered: &[P],

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Which side chooses the paths that data takes (001, section VI).
 ///
-/// Parsed from and printed as, and in serde: `uploader`, `downloader`.
+/// Parsed, printed and serialized as `uploader`, `downloader`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SelectBy {
@@ -28,7 +28,7 @@ impl fmt::Display for SelectBy {
     }
 }
 
-/// A text names no [`SelectBy`].
+/// The error of parsing a [`SelectBy`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("'{0}' chooses no paths: write uploader or downloader")]
 pub struct SelectByParseError(String);

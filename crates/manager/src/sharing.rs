@@ -17,55 +17,56 @@ use crate::backoff::Failure;
 use crate::order::{Action, Cause, Order, SubflowId};
 use crate::path_set::{Carried, PathOptions};
 
-/// Time between two turns of the downloaders that wait for a path: BitTorrent's choking period
-/// (BEP 3), about the time slots of downloads that last (000, section 3.3).
+/// Time between two turns of the downloaders that wait for a path: BitTorrent's choking period (BEP
+/// 3), about as long as the time slots of long downloads (000, section 3.3).
 const TURN: Duration = Duration::from_secs(10);
 
-/// What is not needed any more is ended at once: an uploader waits for nothing that it requested.
+/// Subflows that are no longer needed are closed at once: an uploader has requested nothing that it
+/// could wait for.
 const CLOSE: Action = Action::Close { drain: false };
 
 /// The downloaders of one uploader and the paths to them: which paths each of them is assigned, and
-/// what follows for its subflows.
+/// the orders for its subflows.
 ///
-/// An assigned path without a connection is dialed; a subflow over a path that is assigned to
-/// nobody is held, not closed, so that it can be resumed at once. A path that fails is taken from
-/// its downloader for a time (see [`Backoff`](crate::Backoff)), so that others can have what it
-/// blocked. A downloader is served over whatever it opened itself while no path can be assigned to
-/// it, or while none of the assigned ones comes up.
+/// An assigned path without a connection is dialed; a subflow over a path that is not assigned is
+/// held, not closed, so that it can be resumed at once. A path that fails is taken from its
+/// downloader for a while (see [`Backoff`](crate::Backoff)), so that others can use the paths it
+/// blocked. A downloader is served over the connections it opened itself while no path can be
+/// assigned to it, or while none of the assigned ones is connected.
 ///
 /// `K` names a downloader, and is printed in reasons; `P` is a path as the transfer dials it.
 /// Outcomes depend on nothing but the calls made and the times given.
 #[derive(Debug)]
 pub struct Sharing<K, P> {
     options: PathOptions,
-    /// Most subflows that are dialed or were dialed from here, to all downloaders together.
+    /// Most subflows dialed from here, connected or not, to all downloaders together.
     max_dialed: usize,
     assignment: SensingAssignment<K>,
     downloaders: BTreeMap<K, Downloader<P>>,
-    /// Where each subflow belongs.
+    /// The downloader and the path of each subflow.
     subflows: BTreeMap<SubflowId, (K, Fingerprint)>,
     last_subflow: u64,
-    /// How many of the subflows were dialed from here.
+    /// Number of subflows that were dialed from here.
     dialed: usize,
-    /// Downloaders with an assigned path that is not dialed as there are too many subflows.
+    /// Downloaders with an assigned path that is not dialed because there are too many subflows.
     short_of_subflows: BTreeSet<K>,
-    /// Downloaders that something changed for since the last orders.
+    /// Downloaders for which anything changed since the last orders.
     dirty: BTreeSet<K>,
     /// Orders that do not depend on the assignment.
     orders: Vec<(K, Order)>,
-    /// Decisions may differ from those that [`Self::changes`] returned last.
+    /// Whether decisions may differ from those that [`Self::changes`] returned last.
     has_changes: bool,
     turn_at: Instant,
     turns: u64,
     slot_began: Instant,
-    /// When there is something to do although nothing happens.
+    /// When anything is due even if nothing happens.
     due: Option<Instant>,
 }
 
 impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
-    /// Of an uploader without downloaders, which dials at most `max_dialed` subflows to all of them
-    /// together. Of the options those count that are of any remote: which of a downloader's paths
-    /// come first, which may be used at all, and whether, and how often, sensing tries others.
+    /// An uploader without downloaders, which dials at most `max_dialed` subflows to all of them
+    /// together. Of the options, only those apply that are not about a single remote: how paths
+    /// rank, the policy, whether sensing tries further paths, and the length of a time slot.
     pub fn new(options: PathOptions, max_dialed: usize, now: Instant) -> Self {
         Self {
             max_dialed,
@@ -86,8 +87,8 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
     }
 
-    /// A downloader is to be served over at most `max` paths at once; 0 counts as 1. One that is
-    /// known already may change that.
+    /// Adds a downloader, which is served over at most `max` paths at once; 0 counts as 1. For a
+    /// known downloader, changes `max`.
     pub fn join(&mut self, key: K, max: usize, now: Instant) {
         if self.downloaders.is_empty() {
             self.turn_at = now + TURN;
@@ -102,7 +103,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         self.dirty.insert(key);
     }
 
-    /// A downloader left: its subflows are closed, and others get its paths.
+    /// Removes a downloader: its subflows are closed, and others get its paths.
     pub fn leave(&mut self, key: K) {
         let Some(gone) = self.downloaders.remove(&key) else {
             return;
@@ -119,8 +120,8 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         self.follow(changes);
     }
 
-    /// These are the paths to a downloader now, as seen from here. `fits` tells why nothing can be
-    /// sent over one of them, whoever opens the connection.
+    /// Sets the paths to a downloader, as seen from here. `fits` says why nothing can be sent over
+    /// a path, if so, whichever side opens the connection.
     pub fn offer(&mut self, key: K, paths: &[P], fits: impl Fn(&P) -> Result<(), String>) {
         if let Some(known) = self.downloaders.get_mut(&key) {
             known.offer(paths, fits);
@@ -129,7 +130,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
     }
 
-    /// From now on these paths may be used.
+    /// Sets which paths may be used.
     pub fn set_policy(&mut self, policy: Option<Policy>) {
         self.options.policy = policy;
         for (key, known) in &mut self.downloaders {
@@ -138,9 +139,9 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
     }
 
-    /// A downloader opened a connection over a path, which need not be one that is offered here.
-    /// Whether the subflow is used is told by its first order, [`Action::Hold`] or
-    /// [`Action::Resume`]. `None` for a downloader that is not known.
+    /// Reports that a downloader opened a connection over a path, which need not be offered here.
+    /// The first order for the subflow, [`Action::Hold`] or [`Action::Resume`], says whether it is
+    /// used. Returns `None` for an unknown downloader.
     pub fn accepted(&mut self, key: K, path: Fingerprint) -> Option<SubflowId> {
         let known = self.downloaders.get_mut(&key)?;
         self.last_subflow += 1;
@@ -154,7 +155,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         Some(id)
     }
 
-    /// A dialed subflow is connected, and used until it is held.
+    /// Reports that a dialed subflow is connected. It is used until it is held.
     pub fn connected(&mut self, id: SubflowId) {
         if let Some(&(key, path)) = self.subflows.get(&id)
             && let Some(known) = self.downloaders.get_mut(&key)
@@ -165,8 +166,9 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
     }
 
-    /// A subflow ended, or could not be connected; `why` is for people. A path that only the
-    /// downloader connected over is not to blame: it may be dialed from here at once.
+    /// Reports that a subflow ended, or could not be connected; `why` is for people. Losing a
+    /// connection that the downloader opened does not count as a failure of the path, which may be
+    /// dialed from here at once.
     pub fn lost(&mut self, id: SubflowId, failure: Failure, why: &str, now: Instant) {
         if let Some(&(key, path)) = self.subflows.get(&id)
             && let Some(known) = self.downloaders.get_mut(&key)
@@ -177,13 +179,13 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
     }
 
-    /// When [`Self::tick`] has something to do although nothing happened; `None` for never.
+    /// When [`Self::tick`] must be called even if nothing happens; `None` for never.
     pub fn next_due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// What is to be done by now. To be called when anything happened and when [`Self::next_due`]
-    /// is over. `carried` tells what a subflow in use has sent, at the end of each time slot.
+    /// The orders due now. Must be called after each event, and at [`Self::next_due`]. `carried`
+    /// returns what a subflow in use has sent; it is called at the end of each time slot.
     pub fn tick(
         &mut self,
         mut carried: impl FnMut(K, SubflowId) -> Carried,
@@ -206,7 +208,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
             if self.options.sensing && now >= self.slot_began + self.options.slots.time_slot {
                 self.end_slot(now, &mut carried);
             }
-            // What is closed makes room for what others are to dial.
+            // Closed subflows make room for those that other downloaders need.
             while let Some(key) = self.dirty.pop_first() {
                 self.give_orders(key, now);
             }
@@ -215,8 +217,8 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         std::mem::take(&mut self.orders)
     }
 
-    /// What is decided about the offered paths, where it differs from what this returned for a path
-    /// before, or where a connection over it is new: that is what the downloaders are to be told.
+    /// The decisions about offered paths that differ from those returned before, and those about
+    /// paths with a new connection. The downloaders must be informed of them.
     pub fn changes(&mut self) -> Vec<(K, Fingerprint, Decision)> {
         let mut changes = Vec::new();
         if !std::mem::take(&mut self.has_changes) {
@@ -242,14 +244,13 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         state.offered.as_ref()
     }
 
-    /// What was decided about a path by the last [`Self::tick`]; `None` for one that is not offered
-    /// now.
+    /// The decision about a path as of the last [`Self::tick`]; `None` if it is not offered now.
     pub fn decision(&self, key: K, path: Fingerprint) -> Option<Decision> {
         let state = self.downloaders.get(&key)?.paths.get(&path)?;
         state.decision(|| self.assignment.decision(key, path))
     }
 
-    /// The same of all paths to all downloaders.
+    /// The decisions about all offered paths to all downloaders.
     pub fn decisions(&self) -> impl Iterator<Item = (K, Fingerprint, Decision)> {
         self.downloaders.iter().flat_map(move |(key, known)| {
             let paths = known.paths.iter();
@@ -260,7 +261,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         })
     }
 
-    /// How often downloaders that waited for a path were given their turn.
+    /// Number of turns given to downloaders that waited for a path.
     pub fn turns(&self) -> u64 {
         self.turns
     }
@@ -273,14 +274,15 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
     }
 
-    /// Orders follow for the downloaders of these changes, and all may get other reasons.
+    /// Marks the downloaders of these changes for new orders. The reasons of all others may change
+    /// too.
     fn follow(&mut self, changes: Vec<Change<K>>) {
         self.has_changes = true;
         self.dirty
             .extend(changes.into_iter().map(|change| change.peer));
     }
 
-    /// Assigns anew where the paths that may be assigned changed.
+    /// Updates the assignment for downloaders whose available paths changed.
     fn assign_changed(&mut self) {
         let changed: Vec<K> = self.dirty.iter().copied().collect();
         for key in changed {
@@ -295,7 +297,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
     }
 
-    /// Lets sensing compare what was carried (001, section VIII).
+    /// Lets sensing compare the rates of the slot (001, section VIII).
     fn end_slot(&mut self, now: Instant, carried: &mut impl FnMut(K, SubflowId) -> Carried) {
         let elapsed = now.saturating_duration_since(self.slot_began).as_secs_f64();
         self.slot_began = now;
@@ -308,7 +310,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
                 }
             }
         }
-        // A path that is paused for a check is out of use and back in use without a change.
+        // Pausing a path for a check, and resuming it, are not among the changes.
         let paused = self.assignment.paused();
         let changes = self.assignment.slot(&rates, now);
         let paused = paused.into_iter().chain(self.assignment.paused());
@@ -383,8 +385,7 @@ impl<K: Copy + Ord + fmt::Display, P: AsRef<Path> + Clone> Sharing<K, P> {
         }
     }
 
-    /// Closes dialed subflows that are held, of whatever downloader, until this many more may be
-    /// dialed.
+    /// Closes dialed subflows that are held, of any downloader, until this many more may be dialed.
     fn make_room(&mut self, more: usize) {
         let is_full = |dialed: usize| dialed.saturating_add(more) > self.max_dialed;
         for (key, known) in &mut self.downloaders {

@@ -1,5 +1,5 @@
-//! A transfer on virtual time that obeys the path manager: bytes over two paths, one of which
-//! fails and comes back.
+//! A transfer on virtual time that obeys the path manager: it copies bytes over two paths, one of
+//! which fails and then works again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use hawser_path::{Fingerprint, Interface, Metadata, Path};
 
 const STEP: Duration = Duration::from_millis(10);
 
-/// Bytes a path carries in a step.
+/// Bytes that a path carries in a step.
 const RATE: u64 = 10_000;
 
 /// A path of one link.
@@ -32,7 +32,7 @@ struct Flow {
 }
 
 #[test]
-fn a_copy_goes_on_when_a_path_fails_and_uses_it_again() {
+fn a_copy_continues_when_a_path_fails_and_uses_it_again() {
     let (one, two) = (path(1), path(2));
     let begun = Instant::now();
     let at = |ms| begun + Duration::from_millis(ms);

@@ -1,4 +1,4 @@
-//! One path of a set: what is known of it, what was decided, and its subflows.
+//! One path of a set: its properties, the decisions about it, and its subflows.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,60 +9,60 @@ use super::options::{Demand, Replace};
 use crate::backoff::{Backoff, Pace};
 use crate::order::{Action, Cause, Order, SubflowId};
 
-/// A path that is not offered any more and delivers nothing is given up after this long: until then
-/// it may show that it works after all.
+/// A subflow over a path that is no longer offered is closed after delivering nothing for this
+/// long: until then the path may prove to work.
 pub(super) const NOT_OFFERED: Duration = Duration::from_secs(2);
 
-/// The paths of a set, by what names them.
+/// The paths of a set, by fingerprint.
 pub(super) type Entries<P> = BTreeMap<Fingerprint, PathStatus<P>>;
 
 /// One path to the remote, offered now or before.
 #[derive(Debug)]
 pub struct PathStatus<P> {
-    /// What names it.
+    /// The fingerprint of the path.
     pub fingerprint: Fingerprint,
     /// The latest copy of it.
     pub path: P,
     /// Whether it is offered now.
     pub offered: bool,
-    /// Why nothing can be sent over it, or why the policy does not allow it.
+    /// Why nothing can be sent over it, and why the policy does not allow it.
     pub(super) unfit: Option<Reason>,
     pub(super) denied: Option<Reason>,
     /// Whether the selection takes it.
     pub taken: bool,
-    /// It is used on trial, or since a trial, though the selection does not take it.
+    /// Whether it is used on trial, or since a trial, though the selection does not take it.
     pub(super) sensed: bool,
-    /// What the selection decided.
+    /// The decision of the selection.
     pub(super) selected: Option<Decision>,
-    /// What weighing or sensing decided since; it goes before `selected`.
+    /// The later decision of weighing or sensing, which takes precedence over `selected`.
     pub(super) weighed: Option<Decision>,
-    /// What was last published of it.
+    /// The decision last published.
     pub(super) published: Option<Decision>,
-    /// The shortest round trip seen right after connecting, when nothing queues yet.
+    /// The shortest round-trip time measured right after connecting, before queues build up.
     pub(super) rtt: Option<Duration>,
     /// The subflow that is connected.
     pub open: Option<Open>,
     /// The subflow that is being dialed.
     pub dialing: Option<Dialing>,
     pub(super) backoff: Backoff,
-    /// Bytes that came over it, over all its subflows.
+    /// Bytes received over all its subflows.
     pub bytes: u64,
-    /// The part of the bytes that it is to carry, 0 to 1, of those after its first `shared_from`;
-    /// `None` where that is left open.
+    /// The share of the bytes that it must carry, 0 to 1, not counting its first `shared_from`
+    /// bytes; `None` if it has none.
     pub(super) share: Option<f64>,
     pub(super) shared_from: u64,
-    /// Why the last subflow ended or did not come about.
+    /// Why the last subflow ended or could not be connected.
     pub error: Option<String>,
 }
 
 /// A subflow that is connected.
 #[derive(Debug, Clone, Copy)]
 pub struct Open {
-    /// What names it.
+    /// Its identifier.
     pub subflow: SubflowId,
     /// How long it took to connect.
     pub(super) handshake: Duration,
-    /// Since when it delivers nothing of what was requested.
+    /// Since when it delivers nothing of what was requested; `None` if it delivers.
     pub(super) stalled: Option<Instant>,
     pub(super) held: bool,
 }
@@ -114,7 +114,8 @@ impl<P: AsRef<Path>> PathStatus<P> {
         self.taken || self.sensed
     }
 
-    /// Whether a connection over it is wanted: also over one that fails, to see it come back.
+    /// Whether a connection over it is wanted. A failing path is dialed too, to find out when it
+    /// works again.
     pub fn is_wanted(&self) -> bool {
         self.is_fit() && (self.is_used() || self.backoff.is_replaced())
     }
@@ -125,8 +126,8 @@ impl<P: AsRef<Path>> PathStatus<P> {
         Some(Order::close(dialing.subflow, self.fingerprint, cause))
     }
 
-    /// It is not offered any more. Most likely its link is down: others fetch what was requested
-    /// over it.
+    /// Holds its subflow because it is no longer offered. Most likely a link is down: other paths
+    /// fetch what was requested over it.
     pub(super) fn withdraw(&mut self, now: Instant) -> Vec<Order> {
         let cause = Cause::NotOffered;
         let mut orders = Vec::from_iter(self.end_dial(cause.clone()));
@@ -140,7 +141,7 @@ impl<P: AsRef<Path>> PathStatus<P> {
         orders
     }
 
-    /// When its subflow is closed for delivering nothing, and after how long.
+    /// When its subflow must be closed for delivering nothing, and after how long.
     pub(super) fn given_up(&self, replace: Replace) -> Option<(Instant, Duration)> {
         let patience = match replace {
             _ if !self.offered => NOT_OFFERED,
@@ -150,7 +151,7 @@ impl<P: AsRef<Path>> PathStatus<P> {
         Some((self.open?.stalled? + patience, patience))
     }
 
-    /// Whether it is to be dialed once its pause is over.
+    /// Whether it may be dialed once its pause is over.
     pub(super) fn may_dial(&self, demand: Demand, replace: Replace) -> bool {
         let free = match self.open {
             None => true,
@@ -159,23 +160,23 @@ impl<P: AsRef<Path>> PathStatus<P> {
         demand != Demand::None && self.is_wanted() && self.dialing.is_none() && free
     }
 
-    /// A subflow has ended.
+    /// Removes a subflow that has ended.
     pub(super) fn remove(&mut self, subflow: SubflowId) {
         self.open.take_if(|open| open.subflow == subflow);
         self.dialing.take_if(|dialing| dialing.subflow == subflow);
     }
 
-    /// The subflow over which something comes, or would if it was requested.
+    /// The connected subflow, unless it is stalled.
     pub(super) fn delivering(&self) -> Option<Open> {
         self.open.filter(|open| open.stalled.is_none())
     }
 
-    /// The same, on a path that is still offered.
+    /// The connected subflow, unless it is stalled or the path is no longer offered.
     pub(super) fn weighable(&self) -> Option<Open> {
         self.delivering().filter(|_| self.offered)
     }
 
-    /// What is decided about it, and why.
+    /// The decision about it, and its reason.
     pub fn decision(&self) -> Decision {
         if let Some(reason) = self.unusable() {
             return Decision::left(reason.clone());
@@ -183,7 +184,7 @@ impl<P: AsRef<Path>> PathStatus<P> {
         if !self.offered {
             return Decision::left(Reason::NotOffered);
         }
-        // What was weighed counts as long as the selection does not contradict it.
+        // The result of weighing counts unless the selection contradicts it.
         let weighed = self.weighed.as_ref();
         let weighed = weighed.filter(|one| (one.verdict != Verdict::Left) == self.is_used());
         let decided = weighed.or(self.selected.as_ref());

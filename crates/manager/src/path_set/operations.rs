@@ -1,4 +1,4 @@
-//! Random operations on a set, with invariants after each.
+//! Random operations on a set, with invariants checked after each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use super::testing::{MS, path};
 use super::*;
 use crate::order::Action;
 
-/// What happens to a set. Numbers of paths and subflows are taken modulo what there is.
+/// An event of a set. Numbers of paths and subflows are taken modulo how many there are.
 #[derive(Debug, Clone)]
 enum Operation {
-    /// The paths of these numbers are offered, no others.
+    /// Only the paths of these numbers are offered.
     Offer(Vec<usize>),
-    /// A dial under way succeeds, after a round trip of so many milliseconds.
+    /// A dial under way succeeds, with this round-trip time in ms.
     Connect(usize, u64),
     /// A dial under way fails, or a subflow ends.
     Fail(usize, Failure),
-    /// A subflow delivers nothing any more.
+    /// A subflow stalls.
     Stall(usize),
     /// A path is down: all its subflows stall, and none can be dialed.
     Outage(usize),
     /// The path works again, and so do its subflows.
     Back(usize),
-    /// From now on a path carries so many bytes a millisecond.
+    /// Sets the rate of a path, in bytes per ms.
     Carry(usize, u64),
     /// Only paths that do not cross the AS of this number may be used; all, if 0.
     Policy(u16),
-    /// So many milliseconds go by, in steps of 50.
+    /// This many ms pass, in steps of 50.
     Tick(u64),
 }
 
@@ -55,8 +55,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Paths by the interfaces they cross, as [`path`] takes them: some share the first, some one in
-/// the middle, some nothing.
+/// Paths by the interfaces they cross, as [`path`] takes them: some share the first one, some one
+/// in the middle, some none.
 const PATHS: [&[u16]; 7] = [
     &[1],
     &[2, 2],
@@ -67,7 +67,7 @@ const PATHS: [&[u16]; 7] = [
     &[7, 7, 7],
 ];
 
-/// A subflow that was ordered and has not ended.
+/// A subflow that was dialed and has not ended.
 #[derive(Debug, Clone, Copy)]
 struct Flow {
     path: Fingerprint,
@@ -77,13 +77,13 @@ struct Flow {
     bytes: u64,
 }
 
-/// A transfer that does what it is ordered, and looks whether it makes sense.
+/// A transfer that executes orders, and checks that they make sense.
 struct World {
     set: PathSet<Arc<Path>>,
     most: usize,
     paths: Vec<Arc<Path>>,
     offered: BTreeSet<Fingerprint>,
-    /// The AS that must not be crossed; 0 is none.
+    /// The AS that must not be crossed; 0 if there is none.
     denied: u16,
     down: BTreeSet<Fingerprint>,
     rates: BTreeMap<Fingerprint, u64>,
@@ -123,7 +123,7 @@ impl World {
         self.paths[at].fingerprint()
     }
 
-    /// Of the subflows for which that holds the one with this number.
+    /// The subflow with this number among those for which `is` holds.
     fn pick(&self, at: usize, is: impl Fn(&Flow) -> bool) -> Option<SubflowId> {
         let flows = self.flows.iter().filter(|(_, flow)| is(flow));
         let flows: Vec<SubflowId> = flows.map(|(subflow, _)| *subflow).collect();
@@ -233,7 +233,7 @@ impl World {
         self.set.tick(carried, self.now);
     }
 
-    /// Does what is ordered. Each order must make sense.
+    /// Executes the orders, each of which must make sense.
     fn obey(&mut self) {
         for Order {
             subflow,
@@ -301,7 +301,7 @@ impl World {
             }
         }
         assert!(used.len() <= self.most, "{} paths used", used.len());
-        // Those that deliver: the others may never again.
+        // Only those that deliver count: the others may never deliver again.
         let working = self
             .flows
             .values()
@@ -316,7 +316,7 @@ impl World {
         self.check_forgotten();
     }
 
-    /// No two that the selection takes for being apart share an interface.
+    /// No two paths that the selection takes as disjoint share an interface.
     fn check_sharing(&self, used: &[&PathStatus<Arc<Path>>]) {
         let apart = |status: &&&PathStatus<Arc<Path>>| {
             matches!(status.decision().reason, Reason::Disjoint { .. })
@@ -326,7 +326,7 @@ impl World {
             for other in &apart[at + 1..] {
                 let shared: Vec<_> = one.path.shared(&other.path).collect();
                 let ends = |interface: &hawser_path::Interface| {
-                    // The only way out or in, which no choice could avoid.
+                    // The only link out or in, which no choice can avoid.
                     one.path.interfaces[..2].contains(interface)
                         || one
                             .path
@@ -341,7 +341,7 @@ impl World {
         }
     }
 
-    /// Where any path may be used one is connected, dialed, or will be.
+    /// If any path may be used, one is connected, being dialed, or will be dialed.
     fn check_forgotten(&self) {
         let usable = self.offered.iter().any(|path| self.is_allowed(*path));
         let busy = self.flows.values().any(|flow| !flow.stalled);
@@ -353,7 +353,7 @@ impl World {
         }
     }
 
-    /// Everything works from now on. As many paths as are apart come to be used, for good.
+    /// Lets everything work again. The paths that are taken must then be connected.
     fn heal(&mut self) {
         self.down.clear();
         self.run(Operation::Policy(0));
@@ -385,7 +385,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn orders_make_sense_whatever_happens(
+    fn orders_make_sense_after_any_operations(
         operations in prop::collection::vec(operation(), 1..80),
         select in prop::sample::select(vec!["disjoint", "shortest", "latency", "disjoint:2"]),
         most in 1..5_usize,

@@ -18,9 +18,10 @@ pub struct PathOptions {
     /// Whether paths that share interfaces with those used are tried, and kept if the others lose
     /// nothing (001, section VIII).
     pub sensing: bool,
-    /// The remote chooses the paths and connects back: one path is used, to reach it.
+    /// Whether the remote chooses the paths and connects back. Then only one path is used, to
+    /// contact it.
     pub contact_only: bool,
-    /// What is done about a subflow that delivers nothing.
+    /// What to do about a subflow that delivers nothing.
     pub replace: Replace,
 }
 
@@ -29,20 +30,20 @@ pub struct PathOptions {
 pub enum Demand {
     /// Data is fetched from it, or sent to it.
     Transfer,
-    /// It may want something: connections are kept, but nothing is weighed or found superfluous,
-    /// and what fails is tried again seldom.
+    /// The remote may want something: connections are kept, but paths are not weighed, surplus
+    /// subflows are not closed, and what fails is seldom retried.
     Standby,
-    /// Nothing any more: no path is dialed. What is connected the transfer closes by itself.
+    /// Nothing: no path is dialed. The transfer itself closes what is connected.
     None,
 }
 
-/// What is done about a subflow that delivers nothing.
+/// What to do about a subflow that delivers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
     /// Another one is dialed beside it at once, over the same path.
     Beside,
-    /// It is closed after this long, and only then is another one dialed: for remotes that take one
-    /// connection at a time.
+    /// It is closed after this long, and only then is another one dialed: for remotes that accept
+    /// one connection at a time.
     After(Duration),
 }
 

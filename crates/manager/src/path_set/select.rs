@@ -1,8 +1,8 @@
-//! The selection: which of the offered paths are taken, and keeping to the shares of the bytes that
-//! it gives to paths (`spread:N%`).
+//! The selection: which of the offered paths are taken, and how requests keep to the shares of the
+//! bytes that it gives to paths (`spread:N%`).
 //!
-//! What a path carries counts with what is requested over it: a fast path does not run ahead of a
-//! slow one, it waits. How the bytes are spread goes before speed.
+//! Requested bytes count as carried: a fast path does not run ahead of a slow one, it waits. The
+//! shares take precedence over speed.
 
 use std::collections::BTreeMap;
 
@@ -13,28 +13,28 @@ use super::options::PathOptions;
 use crate::order::SubflowId;
 
 /// A path may carry this many bytes more than its share. Requests are for whole blocks, one after
-/// another: without any slack only one path could be asked at a time. 256 KiB fill the pipe of a
-/// path that has just been connected until the others are asked too.
+/// another: without slack, only one path at a time could have requests. 256 KiB fill a newly
+/// connected path until the others have requests too.
 const SLACK: u64 = 256 << 10;
 
-/// Or this part of all bytes, if that is more: shares are in whole per cent, and a path need not
-/// wait for every hiccup of another.
+/// The slack is this part of all bytes (one in 100) if that is more: shares are in whole per cent,
+/// and a path need not wait for every hiccup of another.
 const SLACK_PART: u64 = 100;
 
-/// Shares are floats: those that are no further apart are the same.
+/// Shares are floats: the largest difference between equal ones.
 const PRECISION: f64 = 1e-9;
 
-/// How many bytes more may be requested over a path.
+/// How many more bytes may be requested over a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Of what is not requested elsewhere: it adds to all bytes.
+    /// Bytes not requested over another path: they add to all bytes.
     pub new: u64,
-    /// Of what is requested elsewhere too, and most likely comes only once.
+    /// Bytes also requested over another path: they most likely arrive only once.
     pub again: u64,
 }
 
 impl Room {
-    /// For a path without a share.
+    /// The room of a path without a share.
     pub const ANY: Self = Self {
         new: u64::MAX,
         again: u64::MAX,
@@ -42,7 +42,8 @@ impl Room {
 
     const NONE: Self = Self { new: 0, again: 0 };
 
-    /// For a path with a `share`, 0 to 1, over which `here` of `all` bytes came or are requested.
+    /// The room of a path with a `share`, 0 to 1, over which `here` of `all` bytes were received or
+    /// are requested.
     fn of(share: f64, here: u64, all: u64) -> Self {
         if share <= PRECISION {
             return Self::NONE;
@@ -52,7 +53,7 @@ impl Room {
         }
         let slack = SLACK.max(all / SLACK_PART);
         let left = share * all as f64 + slack as f64 - here as f64;
-        // Casts of what is below 0 are 0.
+        // Casts of negative values are 0.
         Self {
             new: (left / (1.0 - share)) as u64,
             again: left as u64,
@@ -60,8 +61,8 @@ impl Room {
     }
 }
 
-/// Runs the selection anew, over the paths that can be connected; over all that may be dialed when
-/// none can.
+/// Runs the selection over the usable paths that do not keep failing, or over all usable paths if
+/// all keep failing.
 pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: &PathOptions) {
     let mut all = entries.values();
     let connectable = all.any(|e| e.is_fit() && !e.backoff.is_replaced());
@@ -93,7 +94,7 @@ pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: 
             false => decision,
         });
     }
-    // What is used on trial gives way to what is selected.
+    // Paths on trial give way to selected ones.
     let mut room = most.saturating_sub(selection.taken.len());
     for entry in entries.values_mut() {
         entry.sensed &= !entry.taken && room > 0;
@@ -101,9 +102,9 @@ pub(super) fn choose<P: AsRef<Path> + Clone>(entries: &mut Entries<P>, options: 
     }
 }
 
-/// Gives shares to these paths and none to others; `None` leaves them to carry what they can. New
-/// shares are of what is still to come, so that a path that takes another's place does not have to
-/// make up for what came before.
+/// Gives shares to these paths and 0 to all others; with `None`, no path has a share. New shares
+/// are of the bytes still to come, so that a path that takes another's place does not have to make
+/// up for earlier ones.
 fn assign<P>(entries: &mut Entries<P>, shares: Option<&BTreeMap<Fingerprint, f64>>) {
     let given = |path: &Fingerprint| shares.map(|shares| shares.get(path).copied().unwrap_or(0.0));
     let changed = entries.iter().any(|(path, entry)| {
@@ -118,8 +119,8 @@ fn assign<P>(entries: &mut Entries<P>, shares: Option<&BTreeMap<Fingerprint, f64
     }
 }
 
-/// What more may be requested over a path, where `requested` says how many bytes are over a
-/// subflow and `doubles` of them are requested more than once.
+/// How much more may be requested over a path. `requested` returns how many bytes are requested
+/// over a subflow; `doubles` bytes are requested more than once.
 pub(super) fn room<P>(
     entries: &Entries<P>,
     of: Fingerprint,
@@ -131,7 +132,7 @@ pub(super) fn room<P>(
     };
     let (mut here, mut all) = (0, 0);
     for (path, entry) in entries {
-        // What comes over paths that have no share any more makes no room for others.
+        // Bytes over paths without a share make no room for others.
         if entry.share.is_none_or(|share| share <= PRECISION) {
             continue;
         }
@@ -141,11 +142,11 @@ pub(super) fn room<P>(
             here = came + requested;
             all += here;
         } else {
-            // What is requested over a path and never comes must not let others run far ahead.
+            // Requests over a path that are never answered must not let others run far ahead.
             all += came + requested.min(came + SLACK);
         }
     }
-    // One of two requests for the same bytes will not bring them.
+    // Of two requests for the same bytes only one delivers them.
     Room::of(share, here, all.saturating_sub(doubles))
 }
 

@@ -12,8 +12,8 @@ use crate::order::{Action, Order, SubflowId};
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 
-/// A path to AS 99 over the given interfaces of AS 1 and others, one hop each: those with a number
-/// at the same place overlap.
+/// A path from AS 1 to AS 99 whose links have these interface numbers, one link per number. Paths
+/// with the same number at the same place overlap.
 pub(super) fn path(ids: &[u16]) -> Arc<Path> {
     let isd_as = |n: usize| format!("1-ff00:0:{n}").parse().unwrap();
     let mut interfaces = Vec::new();
@@ -26,10 +26,10 @@ pub(super) fn path(ids: &[u16]) -> Arc<Path> {
     Arc::new(Path::new(isd_as(1), isd_as(99), interfaces, Metadata::default()).unwrap())
 }
 
-/// A set whose transfer does at once what it is ordered.
+/// A set, and the subflows that it ordered.
 pub(super) struct Bench {
     pub set: PathSet<Arc<Path>>,
-    /// The last subflow dialed over each path, and all that are to be closed.
+    /// The last subflow dialed over each path, and all that were ordered to be closed.
     pub subflows: BTreeMap<Fingerprint, SubflowId>,
     pub closed: Vec<SubflowId>,
 }
@@ -51,7 +51,7 @@ impl Bench {
         }
     }
 
-    /// Paths that can all be dialed are offered.
+    /// Offers paths that can all be dialed.
     pub fn offer(&mut self, paths: &[Arc<Path>], now: Instant) {
         self.set.offer(paths, |_| Ok(()), now);
     }
@@ -68,21 +68,21 @@ impl Bench {
         orders
     }
 
-    /// The paths that are to be dialed now.
+    /// The paths that are ordered to be dialed now.
     pub fn dials(&mut self, now: Instant) -> Vec<Fingerprint> {
         let orders = self.orders(now).into_iter();
         let dials = orders.filter(|order| order.action == Action::Dial);
         dials.map(|order| order.path).collect()
     }
 
-    /// The paths with a subflow that is to be closed now.
+    /// The paths whose subflow is ordered to be closed now.
     pub fn closes(&mut self, now: Instant) -> Vec<Fingerprint> {
         let orders = self.orders(now).into_iter();
         let closes = orders.filter(|order| matches!(order.action, Action::Close { .. }));
         closes.map(|order| order.path).collect()
     }
 
-    /// The subflow that was dialed last over a path is connected.
+    /// Connects the subflow that was dialed last over a path.
     pub fn connected(&mut self, path: &Path, rtt: Duration, now: Instant) {
         self.orders(now);
         let subflow = self.subflows[&path.fingerprint()];

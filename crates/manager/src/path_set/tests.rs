@@ -21,7 +21,7 @@ fn announced(id: u16, latency: Duration) -> Arc<Path> {
 }
 
 #[test]
-fn a_measured_latency_goes_before_the_announced() {
+fn a_measured_latency_takes_precedence_over_the_announced() {
     let mut bench = Bench::new("latency".parse().unwrap(), 1);
     let (one, two) = (announced(1, MS), announced(2, 5 * MS));
     let now = Instant::now();
@@ -29,12 +29,12 @@ fn a_measured_latency_goes_before_the_announced() {
     assert_eq!(bench.taken(), [one.fingerprint()]);
     bench.connected(&one, 100 * MS, now);
     assert_eq!(bench.taken(), [two.fingerprint()]);
-    // Until the other is connected, what works goes on.
+    // The path that works is kept until the other is connected.
     assert!(bench.closes(now).is_empty());
     bench.connected(&two, 20 * MS, now);
     assert_eq!(bench.taken(), [two.fingerprint()]);
     assert_eq!(bench.closes(now), [one.fingerprint()]);
-    // What was once measured stays known, so the choice does not swing.
+    // The measured latency is remembered, so the choice does not alternate.
     let subflow = bench.subflows[&two.fingerprint()];
     bench.set.closed(subflow);
     bench.connected(&two, 30 * MS, now);
@@ -75,7 +75,7 @@ fn a_path_that_fails_is_dialed_after_growing_pauses_and_replaced() {
     assert!(*pauses.last().unwrap() <= Duration::from_secs(5));
     assert_eq!(bench.taken(), [long.fingerprint()]);
     assert!(bench.set.trouble().unwrap().contains("no answer"));
-    // It answers at last: it is taken again, the other is surplus.
+    // It answers at last: it is taken again, and the other path is surplus.
     bench.connected(&long, MS, now);
     assert!(bench.closes(now).is_empty());
     bench.connected(&short, MS, now);
@@ -102,7 +102,7 @@ fn a_refused_path_is_replaced_and_dialed_again_after_a_minute() {
 }
 
 #[test]
-fn a_path_that_is_not_offered_is_held_then_closed_and_offered_again_dialed_at_once() {
+fn a_withdrawn_path_is_held_then_closed_and_dialed_at_once_when_offered_again() {
     let mut bench = Bench::new(Select::disjoint(), 4);
     let now = Instant::now();
     let (one, two) = (path(&[1]), path(&[2]));
@@ -123,7 +123,7 @@ fn a_path_that_is_not_offered_is_held_then_closed_and_offered_again_dialed_at_on
 }
 
 #[test]
-fn a_path_that_is_not_offered_but_delivers_is_used_on() {
+fn a_withdrawn_path_that_delivers_stays_in_use() {
     let mut bench = Bench::new(Select::disjoint(), 4);
     let (now, one) = (Instant::now(), path(&[1]));
     bench.offer(std::slice::from_ref(&one), now);
@@ -136,7 +136,7 @@ fn a_path_that_is_not_offered_but_delivers_is_used_on() {
 }
 
 #[test]
-fn a_stalled_path_is_replaced_dialed_beside_and_taken_again() {
+fn a_stalled_path_is_replaced_redialed_and_taken_again() {
     let mut bench = Bench::new(Select::shortest(), 1);
     let now = Instant::now();
     let (short, long) = (path(&[1]), path(&[2, 3]));
@@ -179,13 +179,13 @@ fn a_connection_beside_a_stalled_one_replaces_it() {
     bench.connected(&one, MS, now);
     let order = bench.orders(now).pop().unwrap();
     assert_eq!((order.subflow, order.cause), (first, Cause::Replaced));
-    // What the old one says does not matter any more.
+    // Events of the old subflow no longer matter.
     bench.set.lost(first, Failure::Closed, "late".into(), now);
     assert!(bench.orders(now + 60_000 * MS).is_empty());
 }
 
 #[test]
-fn a_remote_that_takes_one_connection_at_a_time_is_dialed_anew_after_a_while() {
+fn a_remote_with_one_connection_at_a_time_is_redialed_after_the_patience() {
     let patience = Duration::from_secs(30);
     let mut bench = Bench::with(PathOptions {
         replace: Replace::After(patience),
@@ -224,7 +224,7 @@ fn when_every_path_fails_all_are_still_tried() {
 }
 
 #[test]
-fn where_nothing_is_to_be_fetched_what_fails_is_tried_again_seldom() {
+fn on_standby_a_failed_path_is_seldom_retried() {
     let mut bench = Bench::new(Select::disjoint(), 4);
     let (now, one) = (Instant::now(), path(&[1]));
     let name = one.fingerprint();
@@ -240,7 +240,7 @@ fn where_nothing_is_to_be_fetched_what_fails_is_tried_again_seldom() {
 }
 
 #[test]
-fn the_uploaders_choice_needs_one_path_and_a_choice_here_more() {
+fn one_path_is_used_until_paths_are_chosen_here() {
     let mut bench = Bench::with(PathOptions {
         contact_only: true,
         ..PathOptions::default()
@@ -254,7 +254,7 @@ fn the_uploaders_choice_needs_one_path_and_a_choice_here_more() {
 }
 
 #[test]
-fn what_the_policy_does_not_keep_is_not_dialed() {
+fn a_denied_path_is_not_dialed() {
     let mut bench = Bench::with(PathOptions {
         select: Select::shortest(),
         policy: Some(Policy::new().with_acl("- 1-ff00:0:2; +".parse().unwrap())),
@@ -286,8 +286,9 @@ fn what_the_policy_does_not_keep_is_not_dialed() {
 }
 
 #[test]
-fn what_the_policy_does_not_keep_any_more_is_closed() {
-    // The shorter path is worth more, so the longer one may be used only while that is away.
+fn a_path_that_becomes_denied_is_closed() {
+    // The shorter path has more weight, so the longer one may be used only while the shorter one is
+    // not offered.
     let policies = "
         both: {options: [{weight: 2, policy: {extends: [short]}}, {weight: 1, policy: {extends: [all]}}]}
         short: {acl: ['- 1-ff00:0:2', '+']}
@@ -344,7 +345,7 @@ fn a_path_far_below_the_best_is_held_and_resumed() {
     assert_eq!(decision.verdict, Verdict::Taken);
 }
 
-/// Runs a set for 15 s in which each connected path carries as much as any other.
+/// Runs a set for 15 s in which all connected paths carry the same.
 fn carry(bench: &mut Bench, paths: &[Arc<Path>], now: &mut Instant) {
     let mut carried: BTreeMap<SubflowId, u64> = BTreeMap::new();
     for _ in 0..300 {
@@ -389,7 +390,7 @@ fn a_path_that_shares_an_interface_is_tried_and_kept_if_the_others_lose_nothing(
 }
 
 #[test]
-fn what_is_used_on_trial_gives_way_to_what_is_selected() {
+fn a_path_on_trial_gives_way_to_a_selected_one() {
     let mut bench = Bench::new(Select::disjoint(), 2);
     let mut now = Instant::now();
     let paths = [path(&[1, 5, 1]), path(&[2, 5, 2]), path(&[7])];

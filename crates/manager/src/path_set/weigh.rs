@@ -14,11 +14,12 @@ use crate::order::SubflowId;
 /// What a subflow carried, as the transfer sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Carried {
-    /// Bytes in all since it was connected.
+    /// Bytes in all since the subflow was connected.
     pub bytes: u64,
-    /// Whether it could be used in all the time since it was last asked about: there was something
-    /// to carry, and the other side let it. What was not used for all of a time slot is not weighed
-    /// in it. For a held subflow, whether it could be used if it were not held.
+    /// Whether the subflow could be used during all the time since the last query: there was
+    /// something to carry, and the remote allowed it. A subflow that could not be used for a whole
+    /// time slot is not weighed in it. For a held subflow, whether it could be used if it were not
+    /// held.
     pub usable: bool,
 }
 
@@ -27,21 +28,21 @@ pub struct Carried {
 pub(super) struct Weighing {
     slots: Slots,
     time_slot: Duration,
-    /// `None` where it is not wanted.
+    /// `None` if sensing is off.
     sense: Option<Sense<Fingerprint>>,
-    /// The subflow over each path that delivers.
+    /// The delivering subflow of each path.
     open: BTreeMap<Fingerprint, SubflowId>,
-    /// Paths that could not be used for all of the slot.
+    /// Paths that could not be used for the whole slot.
     unused: BTreeSet<Fingerprint>,
-    /// Those that could not since sensing last looked.
+    /// Paths that could not be used for the whole time since sensing last ran.
     unsensed: BTreeSet<Fingerprint>,
-    /// What each path had carried when sensing last looked, and when that was.
+    /// The bytes that each path had carried when sensing last ran.
     marks: BTreeMap<Fingerprint, u64>,
-    /// `None` before the first tick.
+    /// When sensing last ran; `None` before the first tick.
     looked_at: Option<Instant>,
 }
 
-/// Decisions, each about the path before it.
+/// Decisions, each with its path.
 type Decisions = Vec<(Fingerprint, Decision)>;
 
 impl Weighing {
@@ -58,8 +59,8 @@ impl Weighing {
         }
     }
 
-    /// Ends the time slots that are over. At most `most` paths are used at once. Whether anything
-    /// was decided.
+    /// Ends the time slots that are over. At most `most` paths are used at once. Returns whether
+    /// anything was decided.
     pub fn tick<P: AsRef<Path>>(
         &mut self,
         entries: &mut Entries<P>,
@@ -95,7 +96,7 @@ impl Weighing {
             news |= decided(entries, changes);
         }
         for entry in entries.values_mut() {
-            // The selection took a path after all.
+            // The selection takes the path by now.
             let left = entry.weighed.as_ref().map(|decision| decision.verdict);
             if entry.taken && left == Some(Verdict::Left) {
                 entry.weighed = None;
@@ -105,7 +106,7 @@ impl Weighing {
         news
     }
 
-    /// Whether nothing is to be requested over a path for now.
+    /// Whether a path is held: nothing may be requested over it for now.
     pub fn is_held(&self, path: Fingerprint) -> bool {
         self.slots.is_waiting(path) || self.paused() == Some(path)
     }
@@ -122,7 +123,7 @@ impl Weighing {
         self.sense.as_ref().and_then(Sense::paused)
     }
 
-    /// Notes which paths deliver now. Whether that decides anything.
+    /// Notes which paths deliver now. Returns whether that decides anything.
     fn follow<P: AsRef<Path>>(&mut self, entries: &mut Entries<P>, now: Instant) -> bool {
         let taken = entries.values().filter(|entry| entry.taken);
         self.slots.expect(taken.count());
@@ -143,7 +144,7 @@ impl Weighing {
             }
             self.unused.insert(*path);
             self.unsensed.insert(*path);
-            // What sensing found stays; what was weighed belongs to the subflow.
+            // Decisions of sensing stay; those of weighing end with the subflow.
             if open.is_none() && !entry.sensed && entry.taken {
                 news |= entry.weighed.take().is_some();
             }
@@ -151,7 +152,7 @@ impl Weighing {
         news | decided(entries, changes)
     }
 
-    /// Lets sensing judge what was carried since it last looked.
+    /// Lets sensing judge what was carried since it last ran.
     fn sense<P: AsRef<Path>>(
         &mut self,
         entries: &mut Entries<P>,
@@ -174,7 +175,7 @@ impl Weighing {
         let room = used.count() < most;
         let action = sense.tick(now, &rates, &candidates(entries, room), room);
         let mut sensed = sense.used();
-        // It stays connected meanwhile.
+        // A paused path stays connected.
         sensed.extend(sense.paused());
         for (path, entry) in entries {
             let is = sensed.contains(path);
@@ -197,8 +198,8 @@ fn decided<P>(entries: &mut Entries<P>, changes: Decisions) -> bool {
     news
 }
 
-/// The paths that are used on trial and, if there is `room` for another, those that were left since
-/// they share interfaces: the shortest first, each with the paths in use that it shares any with.
+/// The paths on trial and, if there is `room` for another, those left because they share
+/// interfaces: the shortest first, each with the paths in use that it shares interfaces with.
 fn candidates<P: AsRef<Path>>(
     entries: &Entries<P>,
     room: bool,

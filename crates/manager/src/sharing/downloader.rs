@@ -11,16 +11,17 @@ use crate::path_set::Carried;
 use crate::policy::denied;
 
 /// Longest time in which none of the assigned paths is connected before a downloader is served over
-/// what it opened itself. What is sent there meanwhile crosses links that others were assigned.
+/// the connections it opened itself. Data over these crosses links that other downloaders were
+/// assigned.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A downloader.
 #[derive(Debug)]
 pub(super) struct Downloader<P> {
-    /// Most paths it takes.
+    /// Most paths it accepts.
     pub max: usize,
     pub paths: BTreeMap<Fingerprint, PathState<P>>,
-    /// The paths that may be assigned to it changed since they last were.
+    /// Whether the paths that may be assigned to it changed since the last assignment.
     pub changed: bool,
     /// Since when paths are assigned to it and none of them is connected.
     unserved_since: Option<Instant>,
@@ -30,21 +31,21 @@ pub(super) struct Downloader<P> {
 /// A path to a downloader: offered, connected, or both.
 #[derive(Debug)]
 pub(super) struct PathState<P> {
-    /// As it is offered now.
+    /// The path as it is offered now; `None` if it is not.
     pub offered: Option<P>,
-    /// Why the policy does not keep it.
+    /// Why the policy does not allow it.
     pub denied: Option<Reason>,
     /// Why nothing can be sent over it.
     unfit: Option<Reason>,
     backoff: Backoff,
-    /// How it failed last.
+    /// Why it last failed.
     trouble: String,
     pub subflows: Vec<Subflow>,
-    /// What was last returned as a change.
+    /// The decision last returned as a change.
     pub told: Option<Decision>,
 }
 
-/// A connection, or a try at one.
+/// A connection, or an attempt at one.
 #[derive(Debug)]
 pub(super) struct Subflow {
     pub id: SubflowId,
@@ -59,7 +60,7 @@ pub(super) struct Subflow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Dialing,
-    /// Connected, and no order says yet whether it is used.
+    /// Connected, without an order so far that says whether it is used.
     Unknown,
     Used,
     Held,
@@ -70,14 +71,14 @@ pub(super) enum Use {
 pub(super) enum Fallback {
     /// None.
     No,
-    /// Those the downloader opened: what it is assigned does not come up.
+    /// Those that the downloader opened: none of its assigned paths is connected.
     Accepted,
     /// All: nothing can be assigned to it.
     All,
 }
 
 impl<P: AsRef<Path> + Clone> Downloader<P> {
-    /// One that takes at most `max` paths, none of which is known yet.
+    /// A downloader that accepts at most `max` paths, without any path so far.
     pub fn new(max: usize) -> Self {
         Self {
             max,
@@ -93,7 +94,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         self.paths.entry(path).or_insert_with(PathState::new)
     }
 
-    /// These paths are offered now, and no others.
+    /// Sets the paths that are offered.
     pub fn offer(&mut self, paths: &[P], fits: impl Fn(&P) -> Result<(), String>) {
         for state in self.paths.values_mut() {
             state.offered = None;
@@ -128,7 +129,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         ranked.into_iter().map(|at| paths[at].clone()).collect()
     }
 
-    /// A dialed subflow is connected.
+    /// Marks a dialed subflow as connected.
     pub fn connected(&mut self, path: Fingerprint, id: SubflowId) {
         let state = self.path(path);
         state.backoff.reset();
@@ -139,7 +140,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         }
     }
 
-    /// A subflow is gone. The path failed if it was dialed, and the only one.
+    /// Removes a subflow. The path failed if the subflow was dialed and no other one is connected.
     pub fn lost(
         &mut self,
         path: Fingerprint,
@@ -160,7 +161,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         Some(gone)
     }
 
-    /// Ends the pauses that are over. Whether anything follows from the time alone.
+    /// Ends the pauses that are over. Returns whether anything was due.
     pub fn wake(&mut self, now: Instant) -> bool {
         let is_due = self.due().is_some_and(|due| due <= now);
         for state in self.paths.values_mut() {
@@ -169,7 +170,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         is_due
     }
 
-    /// When something follows from the time alone.
+    /// When anything is due even if nothing happens.
     pub fn due(&self) -> Option<Instant> {
         let waits = self.fallback == Fallback::No;
         let unserved = self.unserved_since.filter(|_| waits);
@@ -178,7 +179,7 @@ impl<P: AsRef<Path> + Clone> Downloader<P> {
         pauses.chain(unserved.map(|since| since + GRACE)).min()
     }
 
-    /// What is used although it is not assigned, now that `assigned` is.
+    /// Decides which subflows are used although their paths are not assigned, while `assigned` are.
     pub fn fallback(&mut self, assigned: &[Fingerprint], now: Instant) -> Fallback {
         let is_up = |path| self.paths.get(path).is_some_and(PathState::is_up);
         self.unserved_since = match assigned.is_empty() || assigned.iter().any(is_up) {
@@ -222,7 +223,7 @@ impl<P> PathState<P> {
         }
     }
 
-    /// Whether a connection over it is there.
+    /// Whether it has a connection.
     pub fn is_up(&self) -> bool {
         let mut subflows = self.subflows.iter();
         subflows.any(|subflow| subflow.use_ != Use::Dialing)
@@ -241,7 +242,8 @@ impl<P> PathState<P> {
         known.cloned().or(trouble)
     }
 
-    /// The decision about it, `assigned` where the assignment has it; `None` if it is not offered.
+    /// The decision about it: that of the assignment, `assigned`, unless it cannot be assigned;
+    /// `None` if it is not offered.
     pub fn decision(&self, assigned: impl FnOnce() -> Option<Decision>) -> Option<Decision> {
         self.offered.as_ref()?;
         match self.unavailable() {
@@ -257,7 +259,8 @@ impl<P> PathState<P> {
         Some(self.subflows.remove(at))
     }
 
-    /// The bytes it carried in the time slot that ends; `None` if it was not used for all of it.
+    /// The bytes it carried in the time slot that ends; `None` if it was not used for the whole
+    /// slot.
     pub fn end_slot(&mut self, mut carried: impl FnMut(SubflowId) -> Carried) -> Option<u64> {
         let mut sum = None;
         let used = |subflow: &&mut Subflow| subflow.use_ == Use::Used;
@@ -272,7 +275,7 @@ impl<P> PathState<P> {
 }
 
 impl Subflow {
-    /// One that is being dialed, or that the downloader opened.
+    /// A subflow that is being dialed, or that the downloader opened.
     pub fn new(id: SubflowId, use_: Use) -> Self {
         Self {
             id,
@@ -282,7 +285,7 @@ impl Subflow {
         }
     }
 
-    /// Whether it is used from now on. Returns what is to be done if that is new.
+    /// Sets whether it is used. Returns the action to order if that is a change.
     pub fn set_used(&mut self, used: bool) -> Option<Action> {
         let (use_, action) = match used {
             true => (Use::Used, Action::Resume),
@@ -309,14 +312,14 @@ mod tests {
         paths.iter().map(Path::fingerprint).collect()
     }
 
-    /// With these paths, which all fit.
+    /// A downloader with these paths, which all fit.
     fn downloader(paths: &[Path]) -> Downloader<Path> {
         let mut downloader = Downloader::new(4);
         downloader.offer(paths, |_| Ok(()));
         downloader
     }
 
-    /// A dial over a path comes to nothing.
+    /// Fails a dial over a path.
     fn fail(downloader: &mut Downloader<Path>, path: Fingerprint, failure: Failure, now: Instant) {
         let subflow = Subflow::new(SubflowId(1), Use::Dialing);
         downloader.path(path).subflows.push(subflow);
@@ -337,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_fails_is_left_for_longer_and_longer_and_comes_back() {
+    fn a_path_that_keeps_failing_is_left_for_growing_pauses() {
         let both = [long_path(1), long_path(2)];
         let [name, other] = [both[0].fingerprint(), both[1].fingerprint()];
         let mut downloader = downloader(&both);
@@ -345,7 +348,7 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..5 {
             fail(&mut downloader, name, Failure::Closed, now);
-            // To be offered again does not make it better.
+            // Offering it again does not end the pause.
             downloader.offer(&both, |_| Ok(()));
             let due = downloader.due().unwrap();
             downloader.wake(due - MS);
@@ -366,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_the_downloader_refuses_is_left_longest_at_once() {
+    fn a_path_that_the_downloader_refuses_has_the_longest_pause_at_once() {
         let one = long_path(1);
         let name = one.fingerprint();
         let mut downloader = downloader(&[one]);
@@ -383,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_whose_other_connection_works_did_not_fail() {
+    fn a_failed_dial_does_not_count_beside_a_working_connection() {
         let one = path(1, 1, 1, 1);
         let name = one.fingerprint();
         let mut downloader = downloader(&[one]);
@@ -394,7 +397,7 @@ mod tests {
         assert_eq!(downloader.due(), None);
     }
 
-    /// A path of this many links, of its own.
+    /// A path of this many links, which no other path crosses.
     fn long_path(links: u16) -> Path {
         let isd_as = |n: u16| format!("1-ff00:0:{n}").parse().unwrap();
         let ends = (1..=links).flat_map(|n| [n, n + 1]);

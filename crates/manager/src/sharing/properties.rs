@@ -1,4 +1,4 @@
-//! Random sequences of what can happen to an uploader, with what must hold after each step.
+//! Random sequences of events of an uploader, with invariants checked after each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ type Links = (u16, u16, u16);
 enum Step {
     Join(u16, usize),
     Leave(u16),
-    /// These paths; those out by link 4 do not fit.
+    /// These paths are offered; those that leave by link 4 do not fit.
     Offer(u16, Vec<Links>),
     /// The downloader opens a connection.
     Accept(u16, Links),
@@ -27,9 +27,10 @@ enum Step {
     Connect(usize),
     /// A dial or a connection ends.
     Lose(usize, Failure),
-    /// The policy keeps no path over this link in the middle.
+    /// The policy denies paths over this link in the middle; `None` denies none.
     Policy(Option<u16>),
-    /// Whether links in the middle are bottlenecks, and what a subflow sends: nothing, or Mbit/s.
+    /// Whether links in the middle are bottlenecks, and the rate of a subflow in Mbit/s; `None` if
+    /// nothing is sent.
     Carry(bool, Option<u8>),
     Tick(u64),
 }
@@ -61,12 +62,12 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Two downloaders are in each AS.
+/// A path to a downloader; each AS has two downloaders.
 fn to_path(key: u16, (out, middle, into): Links) -> Path {
     path(out, middle, into, key / 2 + 1)
 }
 
-/// What is known of a subflow from the orders alone.
+/// The state of a subflow according to the orders alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Is {
     Dialing,
@@ -85,7 +86,7 @@ struct Known {
     sent: u64,
 }
 
-/// What happened so far, told again in the simplest way.
+/// A simple model of the state after the steps so far.
 struct Model {
     sharing: Sharing<u16, Path>,
     max_dialed: usize,
@@ -175,7 +176,7 @@ impl Model {
             }
             Step::Carry(narrow, rate) => self.carry = (narrow, rate),
             Step::Tick(time) => {
-                // In steps that no order misses.
+                // In steps, so that no order is missed.
                 let end = self.now + Duration::from_millis(time);
                 while let Some(due) = self.sharing.next_due().filter(|due| *due < end) {
                     self.send(due);
@@ -185,7 +186,7 @@ impl Model {
                 self.send(end);
             }
         }
-        // What is forgotten is not blamed any more.
+        // A path that is neither offered nor used has no backoff.
         let (offered, subflows) = (&self.offered, &self.subflows);
         self.backoffs.retain(|(key, path), _| {
             let is_offered = offered.get(key).is_some_and(|of| of.contains_key(path));
@@ -215,7 +216,7 @@ impl Model {
         Ok(())
     }
 
-    /// Time goes by, and bytes are sent.
+    /// Advances the time, and sends bytes meanwhile.
     fn send(&mut self, until: Instant) {
         let seconds = (until - self.now).as_secs_f64();
         self.now = until;
@@ -361,7 +362,7 @@ impl Model {
         Ok(())
     }
 
-    /// What holds for the subflows of one downloader.
+    /// Checks the subflows of one downloader.
     fn check_downloader(
         &mut self,
         key: u16,
@@ -415,8 +416,8 @@ fn fits(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Which interfaces count as shared: the first not where all paths leave by it, the last not where
-/// all into that AS arrive by it (001, section VI).
+/// Which interfaces count as shared: not the first if all paths leave by it, and not the last if
+/// all paths into that AS arrive by it (001, section VI).
 struct Counted {
     first: bool,
     last: BTreeMap<hawser_path::Interface, bool>,
@@ -446,7 +447,7 @@ impl Counted {
 
 proptest! {
     #[test]
-    fn whatever_happens_paths_are_shared_out_as_they_may_be(
+    fn invariants_hold_after_any_steps(
         steps in prop::collection::vec(step(), 1..60),
         max_dialed in prop_oneof![Just(usize::MAX), 1..6usize],
     ) {
@@ -454,7 +455,7 @@ proptest! {
         for step in &steps {
             model.take(step)?;
         }
-        // In the end all goes well: nothing that could be used is forgotten.
+        // In the end everything works: no path that could be used is forgotten.
         model.take(&Step::Policy(None))?;
         for key in 2..=DOWNLOADERS {
             model.take(&Step::Leave(key))?;

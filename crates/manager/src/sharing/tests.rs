@@ -22,7 +22,7 @@ pub(super) fn path(out: u16, middle: u16, into: u16, to: u16) -> Path {
     Path::new(isd_as(99), isd_as(to), interfaces, Metadata::default()).unwrap()
 }
 
-/// Two downloaders, each with paths of its own over two links that both cross (001, figure 9).
+/// Two downloaders, each with one path over each of two links that both cross (001, Fig. 9).
 struct Figure {
     sharing: Sharing<u16, Path>,
     now: Instant,
@@ -54,7 +54,7 @@ impl Figure {
         self.sharing.offer(downloader, &paths, |_| Ok(()));
     }
 
-    /// What is ordered, and done at once: what is dialed is connected.
+    /// Executes the orders at once, connects what is dialed, and returns the orders.
     fn settle(&mut self) -> Vec<(u16, Order)> {
         let orders = self.sharing.tick(|_, _| Carried::default(), self.now);
         for (downloader, order) in &orders {
@@ -81,7 +81,7 @@ impl Figure {
         *self.live.iter().find(|(_, one)| **one == of).unwrap().0
     }
 
-    /// The links over which a downloader's paths are assigned to it.
+    /// The links of the paths that are assigned to a downloader.
     fn assigned(&self, downloader: u16) -> Vec<u16> {
         let taken = |link: &u16| {
             let path = over(*link, downloader).fingerprint();
@@ -118,7 +118,7 @@ fn a_downloader_that_joins_gets_a_path_of_the_one_that_has_two() {
 }
 
 #[test]
-fn a_path_that_fails_is_free_for_others_and_comes_back() {
+fn a_path_that_fails_is_free_for_others_and_retried() {
     let mut figure = Figure::new();
     figure.join(1);
     figure.settle();
@@ -130,7 +130,7 @@ fn a_path_that_fails_is_free_for_others_and_comes_back() {
     assert_eq!(actions(&figure.settle()), []);
     let decision = figure.sharing.decision(1, lost.fingerprint()).unwrap();
     assert_eq!(decision.to_string(), "left: it broke");
-    // What is lost for one is of use for another.
+    // A path that fails for one downloader may work for another.
     figure.join(2);
     figure.settle();
     assert_eq!((figure.assigned(1), figure.assigned(2)), (vec![2], vec![1]));
@@ -144,7 +144,7 @@ fn a_path_that_fails_is_free_for_others_and_comes_back() {
 }
 
 #[test]
-fn what_it_opened_is_used_while_nothing_else_can_be() {
+fn connections_it_opened_are_used_while_no_assigned_path_is_connected() {
     let mut figure = Figure::new();
     figure.sharing.join(1, 4, figure.now);
     let opened = over(1, 1).fingerprint();
@@ -152,12 +152,12 @@ fn what_it_opened_is_used_while_nothing_else_can_be() {
     let orders = figure.settle();
     assert_eq!(actions(&orders), [(1, Action::Resume)]);
     assert_eq!(orders[0].1.subflow, id);
-    // Its paths become known: it is held unless one of them is its.
+    // Its paths are offered: the connection is held unless its path is assigned.
     figure.sharing.offer(1, &[over(2, 1)], |_| Ok(()));
     let orders = figure.sharing.tick(|_, _| Carried::default(), figure.now);
     assert_eq!(actions(&orders), [(1, Action::Hold), (1, Action::Dial)]);
     let dialed = orders[1].1.subflow;
-    // What it is assigned does not come up.
+    // The assigned path does not connect.
     assert_eq!(
         figure.sharing.next_due(),
         Some(figure.now + Duration::from_secs(1))
@@ -186,7 +186,7 @@ fn a_path_no_longer_offered_is_not_dialed_any_more() {
 }
 
 #[test]
-fn changes_are_told_once_and_to_new_connections_again() {
+fn changes_are_reported_once_and_again_for_new_connections() {
     let mut figure = Figure::new();
     figure.join(1);
     assert_eq!(figure.sharing.changes(), []);
@@ -199,7 +199,7 @@ fn changes_are_told_once_and_to_new_connections_again() {
     figure.sharing.accepted(1, over(1, 1).fingerprint());
     figure.settle();
     assert_eq!(figure.sharing.changes().len(), 1);
-    // A reason that changes is told although the path is used as before.
+    // A changed reason is reported although the path is used as before.
     figure.join(2);
     figure.settle();
     let changes = figure.sharing.changes();
@@ -207,7 +207,7 @@ fn changes_are_told_once_and_to_new_connections_again() {
 }
 
 #[test]
-fn no_more_is_dialed_than_there_may_be_until_there_is_room() {
+fn dials_stop_at_the_limit_until_there_is_room() {
     let mut figure = Figure::new();
     figure.sharing.max_dialed = 1;
     figure.join(1);
@@ -221,7 +221,7 @@ fn no_more_is_dialed_than_there_may_be_until_there_is_room() {
 }
 
 #[test]
-fn a_policy_holds_what_it_does_not_keep_and_lets_it_come_back() {
+fn denied_paths_are_held_and_resumed_when_allowed_again() {
     let mut figure = Figure::new();
     figure.join(1);
     figure.settle();
@@ -235,7 +235,7 @@ fn a_policy_holds_what_it_does_not_keep_and_lets_it_come_back() {
     assert_eq!(orders[0].1.path, denied);
     let cause = orders[0].1.cause.to_string();
     assert!(cause.starts_with("policy: acl entry"), "{cause}");
-    // Not even where nothing else is left.
+    // Denied paths stay held even if no other path is left.
     figure.sharing.set_policy(Some(policy("-")));
     assert_eq!(actions(&figure.settle()), [(1, Action::Hold)]);
     figure.sharing.set_policy(None);

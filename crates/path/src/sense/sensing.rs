@@ -134,10 +134,10 @@ impl<K: Copy + Ord> Sense<K> {
     /// path that is left is no longer used.
     ///
     /// `rates` has the rate of each path in use during the slot, in bit/s. A path that was not used
-    /// for the whole slot must be left out; a rate of 0 counts as left out, since there may have
-    /// been nothing to send. `candidates` are the paths that may be added and those that were, the
-    /// most wanted first, each with the paths in use it shares interfaces with. `room` says whether
-    /// one more path may be used.
+    /// for the whole slot must be left out; a rate of 0 is ignored, since there may have been
+    /// nothing to send. `candidates` are the paths that may be added and those that were, the most
+    /// wanted first, each with the paths in use it shares interfaces with. `room` says whether one
+    /// more path may be used.
     pub fn tick(
         &mut self,
         now: Instant,

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::path_set::testing::{Bench, path};
 
-/// What transfers request at once.
+/// The number of bytes that transfers request at once.
 const BLOCK: u64 = 16 << 10;
 
 fn blocks(new: u64, again: u64) -> Room {
@@ -20,7 +20,7 @@ fn blocks(new: u64, again: u64) -> Room {
 #[test]
 fn room_is_what_keeps_to_the_share() {
     let of = |share, here, all| Room::of(share, here * BLOCK, all * BLOCK);
-    // The first path to be asked: with 32 blocks it has 16 more than half.
+    // The first path with requests: with 32 blocks it has 16 more than half.
     assert_eq!(of(0.5, 0, 0), blocks(32, 16));
     assert_eq!(of(0.5, 32, 32), Room::NONE);
     assert_eq!(of(0.5, 32, 48), blocks(16, 8));
@@ -66,7 +66,7 @@ fn again(bench: &Bench, of: Fingerprint) -> u64 {
 }
 
 #[test]
-fn what_is_requested_counts_and_what_comes_twice_does_not() {
+fn requested_bytes_count_and_duplicates_do_not() {
     let (mut bench, paths, names) = three();
     let [one, two] = taken(&bench, &names)[..] else {
         panic!("two keep the limit");
@@ -79,7 +79,7 @@ fn what_is_requested_counts_and_what_comes_twice_does_not() {
     let second = bench.subflows[&names[two]];
     let requested = |subflow| if subflow == second { 40 * BLOCK } else { 0 };
     let room = |bench: &Bench, of, doubles| bench.set.room(of, requested, doubles * BLOCK);
-    // Nothing came over the other yet: of what it is asked for only 16 blocks count.
+    // Nothing was received over the other path yet: of its requested blocks only 16 count.
     assert_eq!(room(&bench, names[one], 0).again, 0);
     bench.set.delivered(names[two], 24 * BLOCK);
     assert_eq!(room(&bench, names[one], 0).again / BLOCK, 23);
@@ -101,7 +101,7 @@ fn shares_are_renewed_when_a_path_takes_the_place_of_another() {
     assert_eq!(again(&bench, stays), 11);
     bench.orders(now);
     bench.failed(fails, now);
-    // It is tried again: the other goes on waiting for it.
+    // It is retried: the other path still waits for it.
     assert_eq!(again(&bench, stays), 11);
     now += Duration::from_secs(1);
     bench.orders(now);
@@ -112,7 +112,7 @@ fn shares_are_renewed_when_a_path_takes_the_place_of_another() {
     assert_eq!(again(&bench, third), 16);
     bench.set.delivered(stays, 16 * BLOCK);
     assert_eq!(again(&bench, stays), 8);
-    // The same choice once more changes nothing.
+    // Selecting the same paths again changes nothing.
     bench.set.set_policy(None);
     assert_eq!(again(&bench, stays), 8);
 }
@@ -149,8 +149,8 @@ fn other_strategies_give_no_shares() {
 }
 
 proptest! {
-    /// Whoever asks and whatever arrives: nobody goes beyond its share by more than the slack, and
-    /// somebody may always ask.
+    /// In any order of requests: no path exceeds its share by more than the slack, and there is
+    /// always a path with room.
     #[test]
     fn shares_are_kept_and_never_block_all(
         parts in proptest::collection::vec(1u32..100, 2..5),
