@@ -20,7 +20,7 @@ const LEAST_RTT: Duration = Duration::from_millis(1);
 pub(crate) struct KnownPath {
     pub path: Rc<Path>,
     pub fingerprint: Fingerprint,
-    /// The directions of links that data takes.
+    /// The link directions that data takes.
     pub links: Vec<u32>,
     pub rtt: Duration,
 }
@@ -38,14 +38,14 @@ impl PairPaths {
     }
 }
 
-/// The links of the network, and the paths that were looked up.
+/// The links of the network, and the paths looked up so far.
 pub(crate) struct Book {
     paths: NetworkPaths,
     /// By interface: the direction that leaves by it, and the link's delay.
     links: BTreeMap<Interface, (u32, Duration)>,
-    /// By direction and host: bytes per second.
+    /// Bytes per second of each link direction, then of each host out and in.
     pub capacity: Vec<f64>,
-    /// How many of these are directions of links.
+    /// How many entries of `capacity` are link directions.
     pub directions: usize,
     by: SelectBy,
     limit: usize,
@@ -80,7 +80,7 @@ impl Book {
         }
     }
 
-    /// The directions out of a host and into it.
+    /// The directions out of a host and into it, as indices into `capacity`.
     pub fn host(&self, host: u32) -> (u32, u32) {
         let out = self.directions as u32 + 2 * host;
         (out, out + 1)
@@ -119,7 +119,8 @@ impl Book {
         let mut delay = Duration::ZERO;
         let mut links = Vec::with_capacity(path.links());
         for ends in path.interfaces.chunks_exact(2) {
-            // A downloader's path leads to where the data comes from.
+            // A downloader's path leads to the uploader, so data takes its links in the other
+            // direction.
             let leaves = match self.by {
                 SelectBy::Uploader => ends[0],
                 SelectBy::Downloader => ends[1],

@@ -1,4 +1,4 @@
-//! Which path-level peers are used, as the path manager orders.
+//! Hosts that choose paths: which path-level peers are used, as the path manager orders.
 
 mod downloader;
 mod uploader;
@@ -36,39 +36,39 @@ impl Pair {
     }
 }
 
-/// All hosts that choose paths.
+/// All hosts of the side that chooses paths.
 pub(crate) trait Chooser {
-    /// An uploader serves a leecher from now on.
+    /// An uploader begins to serve a leecher.
     fn connect(&mut self, pair: Pair, between: Rc<PairPaths>, now: Now, orders: &mut Orders);
 
-    /// It no longer does. The swarm ends the flows between them without orders.
+    /// An uploader stops serving a leecher. The swarm ends the flows between them without orders.
     fn disconnect(&mut self, pair: Pair);
 
-    /// Time went by.
+    /// Handles a step of time.
     fn tick(&mut self, flows: &Flows, now: Now, orders: &mut Orders);
 }
 
 /// A moment of virtual time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Now {
-    /// Since the beginning.
+    /// Time since the beginning.
     pub since: Duration,
-    /// The same for the path manager.
+    /// The same moment, for the path manager.
     pub instant: Instant,
 }
 
 /// The orders of a step, and counts of decisions.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// Path-level peers, and whether they are used from now on.
+    /// Path-level peers, each with whether it is used now.
     pub list: Vec<(FlowKey, bool)>,
     /// Decisions by verdict and kind of reason.
     pub decisions: BTreeMap<String, u64>,
-    /// How many of them hold a path.
+    /// How many of the decisions hold a path.
     pub waits: u64,
-    /// How often an uploader gave waiting leechers their turn.
+    /// Number of turns that uploaders gave to waiting leechers.
     pub turns: u64,
-    /// The decisions themselves, if they are wanted.
+    /// All decisions; `None` if they are not recorded.
     pub log: Option<Vec<Decided>>,
 }
 
@@ -84,7 +84,7 @@ pub struct Decided {
     pub leecher: usize,
     /// The path, in the direction from the host that chooses.
     pub path: Fingerprint,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
 }
 
@@ -96,7 +96,7 @@ impl Orders {
         *self.decisions.entry(name).or_default() += 1;
     }
 
-    /// Keeps a decision, if decisions are wanted.
+    /// Records a decision, if decisions are recorded.
     fn log(&mut self, pair: Pair, path: Fingerprint, decision: Decision, now: Now) {
         if let Some(log) = &mut self.log {
             log.push(Decided {

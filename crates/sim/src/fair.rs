@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// The max-min fair rates of flows: no flow can get more but at the cost of one that has no more
+/// The max-min fair rates of flows: no flow can get more except at the cost of one that has no more
 /// than it (progressive filling: Bertsekas, Gallager, *Data Networks*, section 6.5.2).
 ///
-/// `capacity` is that of each link, and `flows` has the links that each flow crosses, as places in
-/// `capacity`; rates are in the same unit. A flow that crosses no link gets infinity. Takes time in
-/// proportion to the links crossed, times a logarithm.
+/// `capacity` has the capacity of each link, and `flows` the links that each flow crosses, as
+/// indices into `capacity`; rates are in the unit of `capacity`. A flow that crosses no link gets
+/// infinity. Takes time in proportion to the links crossed by all flows, times a logarithm.
 pub fn max_min(capacity: &[f64], flows: &[&[u32]]) -> Vec<f64> {
     let mut left = capacity.to_vec();
     let mut open = vec![0_u32; capacity.len()];
@@ -34,7 +34,8 @@ pub fn max_min(capacity: &[f64], flows: &[&[u32]]) -> Vec<f64> {
     let mut rates = vec![f64::INFINITY; flows.len()];
     let mut settled: Vec<bool> = vec![false; flows.len()];
     let shares = (0..capacity.len()).filter(|&link| open[link] > 0);
-    // What is left of each link for each of its flows; no less than 0, so its bits have its order.
+    // The capacity left on each link per flow. It is never negative, so its bits sort like the
+    // number.
     let shares = shares.map(|link| Reverse(((left[link] / f64::from(open[link])).to_bits(), link)));
     let mut shares: BinaryHeap<_> = shares.collect();
     while let Some(Reverse((known, link))) = shares.pop() {
@@ -43,7 +44,7 @@ pub fn max_min(capacity: &[f64], flows: &[&[u32]]) -> Vec<f64> {
         }
         let share = left[link] / f64::from(open[link]);
         if share > f64::from_bits(known) {
-            // Flows of it were settled elsewhere since, at less.
+            // Some of its flows were settled at a lower rate meanwhile.
             shares.push(Reverse((share.to_bits(), link)));
             continue;
         }
@@ -78,7 +79,7 @@ mod tests {
             max_min(&[1.0, 2.0], &[&[0, 1], &[0], &[1]]),
             [0.5, 0.5, 1.5]
         );
-        // The second link is freed by what the first holds back, the third by the second.
+        // The second link limits three flows; the last flow gets what they leave of the third link.
         let rates = max_min(&[10.0, 12.0, 30.0], &[&[0, 1], &[0, 1], &[1, 2], &[2]]);
         assert_eq!(rates, [4.0, 4.0, 4.0, 26.0]);
         assert_eq!(max_min(&[], &[]), Vec::<f64>::new());
@@ -86,8 +87,8 @@ mod tests {
     }
 
     proptest! {
-        /// What defines max-min fairness: no link carries too much, and each flow crosses a full
-        /// link on which none has more than it.
+        /// The definition of max-min fairness: no link carries too much, and each flow crosses a
+        /// full link on which no flow has more than it.
         #[test]
         fn each_flow_has_its_bottleneck(
             capacity in prop::collection::vec(1.0..1000.0_f64, 1..12),

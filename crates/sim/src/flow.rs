@@ -19,7 +19,8 @@ pub(crate) struct FlowKey {
 /// A path-level peer that was used at least once.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// The uploader's sending direction, those of links, the leecher's receiving direction.
+    /// The directions it takes: the uploader's sending direction, those of links, the leecher's
+    /// receiving direction.
     pub links: Vec<u32>,
     pub rtt: Duration,
     /// Whether the path manager uses it.
@@ -64,7 +65,7 @@ impl Flow {
         }
     }
 
-    /// The directions of links it crosses.
+    /// The link directions it takes.
     pub fn directions(&self) -> &[u32] {
         &self.links[1..self.links.len() - 1]
     }
@@ -75,7 +76,8 @@ impl Flow {
 pub(crate) struct Flows(pub BTreeMap<FlowKey, Flow>);
 
 impl Flows {
-    /// What a path-level peer carried in all, and whether it carried data in every step since.
+    /// What a path-level peer carried in all, and whether it carried data in every step after
+    /// `since`.
     pub fn carried(&self, key: FlowKey, since: Duration) -> Carried {
         let flow = self.0.get(&key);
         flow.map_or_else(Carried::default, |flow| Carried {

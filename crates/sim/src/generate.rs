@@ -1,4 +1,4 @@
-//! Made-up networks for trials.
+//! Generated networks for experiments.
 
 use std::fmt::Write;
 
@@ -14,13 +14,14 @@ const MAX_ISDS: usize = 8;
 const ASES_PER_CORE: usize = 8;
 const MAX_CORES: usize = 6;
 
-/// The `.topo` text of a made-up network of `ases` ASes (1 to [`MAX_ASES`]; what is outside is
-/// moved into it), the same for the same seed.
+/// The `.topo` text of a generated network of `ases` ASes (clamped to 1 to [`MAX_ASES`]), the same
+/// for the same seed.
 ///
-/// ISDs of some 25 ASes; their core ASes are joined in a mesh, with two links between the cores of
-/// any two ISDs. Below the core a quarter of the ASes are providers with two parents each, the rest
-/// customers with one to three. A tenth as many peering links as ASes join providers. Rates fall
-/// and differ from the core outwards: 1 to 10 Gbit/s, 200 Mbit/s to 1 Gbit/s, 20 to 200 Mbit/s.
+/// ISDs have about 25 ASes; their core ASes are joined in a mesh, with two links between the cores
+/// of any two ISDs. Below the core a quarter of the ASes are providers with two parents each, the
+/// rest customers with one to three. A tenth as many peering links as ASes join providers. Rates
+/// are random and decrease from the core outwards: 1 to 10 Gbit/s, 200 Mbit/s to 1 Gbit/s, 20 to
+/// 200 Mbit/s.
 pub fn generate(ases: usize, seed: u64) -> String {
     let ases = ases.clamp(1, MAX_ASES);
     let mut maker = Maker {
@@ -31,7 +32,7 @@ pub fn generate(ases: usize, seed: u64) -> String {
     let isds = (ases / ASES_PER_ISD).clamp(1, MAX_ISDS);
     let mut all = Vec::new();
     for isd in 0..isds {
-        // The first ones take what does not divide.
+        // The first ISDs take the remainder.
         let size = ases / isds + usize::from(isd < ases % isds);
         all.push(maker.isd(isd + 1, size));
     }
@@ -54,7 +55,7 @@ pub fn generate(ases: usize, seed: u64) -> String {
     )
 }
 
-/// What links of a kind are like: rates in Mbit/s, and the delay in ms.
+/// The properties of a kind of link: rates in Mbit/s, and least and largest delay in ms.
 struct Kind {
     rates: &'static [u32],
     delay: (usize, usize),
@@ -121,7 +122,7 @@ impl Maker {
         }
     }
 
-    /// Links from at most `count` of these down to an AS.
+    /// Adds links from at most `count` of these parents down to an AS.
     fn below(&mut self, parents: &[String], child: &str, count: usize, kind: &Kind) {
         let mut parents: Vec<&String> = parents.iter().collect();
         self.rng.shuffle(&mut parents);
@@ -130,7 +131,7 @@ impl Maker {
         }
     }
 
-    /// A link between one of these and another of those.
+    /// Adds a link between a random one of `these` and another of `those`.
     fn between(&mut self, these: &[String], those: &[String], is: &str, kind: &Kind) {
         let one = self.rng.choice(these).cloned();
         let other = self.rng.choice(those).cloned();
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_is_a_network_without_an_as_left_alone() {
+    fn networks_of_every_size_have_no_isolated_as() {
         for ases in [0, 1, 2, 3, 9, 40, 100, 230, MAX_ASES] {
             let network = Network::parse(&generate(ases, 7)).unwrap();
             assert_eq!(network.ases.len(), ases.max(1));
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_ases_are_several_isds_with_many_ways_between_them() {
+    fn a_hundred_ases_are_several_isds_with_many_paths_between_them() {
         let text = generate(100, 1);
         assert_eq!(text, generate(100, 1));
         assert_ne!(text, generate(100, 2));

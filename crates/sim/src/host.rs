@@ -27,11 +27,11 @@ pub(crate) struct Host {
     pub peers: BTreeSet<HostId>,
 }
 
-/// Places the hosts of a swarm in a network. The result depends on nothing but the network, the seed
-/// and the numbers of hosts.
+/// Places the hosts of a swarm in a network. The result depends only on the network and the
+/// options.
 ///
 /// # Errors
-/// When an AS that hosts are to be in does not exist.
+/// When an AS that is named for hosts does not exist.
 pub(crate) fn hosts(network: &Network, options: &Options) -> Result<Vec<Host>, SimulateError> {
     let rng = |purpose| generator(options.seed, purpose);
     let seeders = places(network, &options.seeders_in, options.seeders, rng(1))?;

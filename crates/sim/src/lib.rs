@@ -6,18 +6,18 @@
 //! bit.
 //!
 //! - The transport is a fluid: path-level peers that have something to carry share the directions
-//!   of links max-min fairly ([`max_min`]), as long-lived connections of equal congestion control
-//!   do at best. A link carries its `rate` in file bytes (headers are not taken off), and each host
-//!   has a rate of its own each way. Connecting and the first request take three round trips over
-//!   the delays of the links, a path-level peer that is used again one. Slow start, loss, jitter
-//!   and queues are left out.
-//! - Hosts are BitTorrent's: pieces, rarest first among all hosts there are; a seeder serves
-//!   all leechers, a leecher four peers at a time: those it gets most from, and a random one
-//!   (BEP 3). A leecher leaves as soon as it has all. Requests, and what peers know of each other,
-//!   take no time.
-//! - [`SelectBy`] says which side chooses the paths: each leecher for itself, by selection, time slots and
-//!   sensing, or each uploader for all it serves, by assignment, turns and sensing (001, section
-//!   VI).
+//!   of links max-min fairly ([`max_min`]), as long-lived connections with equal congestion control
+//!   do at best. A link carries its `rate` in file bytes (headers are not subtracted), and each
+//!   host has a rate of its own in each direction. Connecting and the first request take three
+//!   round trips over the delays of the links; resuming a path-level peer takes one. Slow start,
+//!   loss, jitter and queues are left out.
+//! - Hosts behave as in BitTorrent: they fetch the pieces that are rarest among all present hosts
+//!   first; a seeder serves all leechers, a leecher four peers at a time: the three it gets most
+//!   from, and a random one (BEP 3). A leecher leaves as soon as it is complete. Requests, and what
+//!   peers learn of each other, take no time.
+//! - [`SelectBy`] says which side chooses the paths: each leecher for itself, by selection, time
+//!   slots and sensing, or each uploader for all leechers it serves, by assignment, turns and
+//!   sensing (001, section VI).
 
 mod book;
 mod choose;

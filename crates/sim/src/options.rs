@@ -5,8 +5,8 @@ use std::time::Duration;
 use hawser_path::Select;
 use hawser_topology::IsdAsn;
 
-/// The step of virtual time. What falls within a step counts from its end, but for the moment at
-/// which a leecher has all.
+/// The step of virtual time. Events within a step take effect at its end, except that the
+/// completion time of a leecher is exact.
 pub const STEP: Duration = Duration::from_millis(100);
 
 /// A swarm, and how it chooses paths.
@@ -20,26 +20,26 @@ pub struct Options {
     pub seeders: usize,
     /// Bytes of the content.
     pub size: u64,
-    /// Leechers join at random times from the beginning until then.
+    /// Leechers join at random times from the beginning until this time.
     pub arrive: Duration,
-    /// The simulation ends then at the latest, complete leechers or not.
+    /// The simulation ends at this time at the latest, even if leechers are not complete.
     pub duration: Duration,
-    /// Which paths are chosen; an uploader ranks by it.
+    /// How paths are selected; an uploader only ranks by it.
     pub select: Select,
     /// Most paths used to each peer.
     pub paths: usize,
     /// Most paths known between two ASes, the shortest first.
     pub known: usize,
     /// Number of other leechers that a leecher learns of when it joins, and again when it knows
-    /// fewer than half as many; 0: it knows seeders only.
+    /// fewer than half as many; with 0, it knows only seeders.
     pub peers: usize,
     /// Rate in bit/s of links without one.
     pub default_rate: u64,
     /// Rate in bit/s of each host, out and in.
     pub host_rate: u64,
-    /// The ASes of seeders, in turn; empty: random ones without children of their own.
+    /// The ASes of seeders, in turn; if empty, random non-core ASes without child ASes.
     pub seeders_in: Vec<IsdAsn>,
-    /// The same for leechers.
+    /// The ASes of leechers, in the same manner.
     pub leechers_in: Vec<IsdAsn>,
 }
 
@@ -68,10 +68,10 @@ impl Default for Options {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
-    /// An AS that hosts are to be in does not exist.
+    /// An AS that is named for hosts does not exist.
     #[error("there is no AS {0} in the topology to put a host in")]
     NoAs(IsdAsn),
-    /// There is no path between the ASes of two hosts that are to be connected.
+    /// There is no path between the ASes of two hosts that must be connected.
     #[error("there is no path between {0} and {1}: join them by links, or name other ASes")]
     NoPath(IsdAsn, IsdAsn),
     /// A number that must be positive is 0.

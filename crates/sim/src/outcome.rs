@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::options::STEP;
 use crate::swarm::Swarm;
 
-/// How many shared interfaces are named.
+/// Most shared interfaces that are listed.
 const SHARED: usize = 10;
 
 /// The outcome of a simulation. Rates are in Mbit/s, times in seconds, both to three decimals.
@@ -20,25 +20,25 @@ pub struct Outcome {
     pub select_by: SelectBy,
     /// Virtual time until all leechers were complete, or until the end.
     pub seconds: f64,
-    /// Leechers that joined.
+    /// Number of leechers that joined.
     pub came: usize,
-    /// Leechers that were complete.
+    /// Number of leechers that were complete.
     pub finished: usize,
-    /// Bytes that came at leechers.
+    /// Bytes that leechers received.
     pub delivered_bytes: u64,
     /// Goodput of leechers, each from joining to completion, or to the end.
     pub goodput_mbit: Goodput,
-    /// From joining to completion, of those that were complete; `None` where no leecher was.
+    /// Times from joining to completion, of complete leechers; `None` if there were none.
     pub completion_seconds: Option<Completion>,
     /// Jain's fairness index of the goodputs: 1 where all are equal, 1 / n where one has all.
     pub jain: f64,
-    /// Path-level peers that carried data.
+    /// Number of path-level peers that carried data.
     pub path_level_peers: usize,
-    /// The outgoing interfaces of most path-level peers at once, most first.
+    /// The outgoing interfaces that most path-level peers used at once, most first.
     pub shared: Vec<Shared>,
     /// How often a path was held.
     pub waits: u64,
-    /// How often an uploader gave waiting leechers their turn.
+    /// Number of turns that uploaders gave to waiting leechers.
     pub turns: u64,
     /// Decisions about paths, by verdict and kind of reason.
     pub decisions: BTreeMap<String, u64>,
@@ -55,7 +55,7 @@ pub struct Goodput {
     pub max: f64,
     /// Of all leechers.
     pub sum: f64,
-    /// All bytes over all the time.
+    /// All bytes divided by all the time.
     pub together: f64,
 }
 
@@ -64,26 +64,26 @@ pub struct Goodput {
 pub struct Completion {
     /// Half of the leechers took no longer.
     pub median: f64,
-    /// Of twenty leechers nineteen took no longer.
+    /// 95 % of the leechers took no longer.
     pub p95: f64,
     /// The longest.
     pub longest: f64,
-    /// When the last was complete, since the beginning.
+    /// Time from the beginning until the last leecher was complete.
     pub last: f64,
 }
 
-/// What an interface carried out of its AS.
+/// The traffic that left an AS over an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Shared {
     /// The interface.
     pub interface: Interface,
-    /// What its link can carry.
+    /// The capacity of its link.
     pub rate_mbit: f64,
-    /// Path-level peers that carried something over it at once, at most.
+    /// Most path-level peers that carried data over it at once.
     pub most: u32,
-    /// The same on average.
+    /// Average number of path-level peers that carried data over it.
     pub mean: f64,
-    /// The share of what it could have carried, 0 to 1.
+    /// The part of its capacity that was used, 0 to 1.
     pub utilisation: f64,
 }
 
@@ -142,7 +142,7 @@ fn shared(swarm: &Swarm) -> Vec<Shared> {
     let steps = (seconds / STEP.as_secs_f64()).round();
     let loads = swarm.loads.iter().enumerate();
     let mut loads: Vec<_> = loads.filter(|(_, load)| load.most > 0).collect();
-    // More at once, more in all; else in the order of the topology.
+    // By the maximum at once, then by the sum; equal ones in the order of the topology.
     loads.sort_by_key(|(at, load)| (std::cmp::Reverse((load.most, load.sum)), *at));
     let shared = loads.into_iter().take(SHARED).filter_map(|(at, load)| {
         let rate = swarm.book.capacity[at];
@@ -157,7 +157,7 @@ fn shared(swarm: &Swarm) -> Vec<Shared> {
     shared.collect()
 }
 
-/// Of sorted values the one that a share of them does not exceed; 0 of none.
+/// The least of the sorted values that this share of them does not exceed; 0 if there are none.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = (share * sorted.len() as f64).ceil() as usize;
     let last = sorted.len().saturating_sub(1);
@@ -167,7 +167,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// Jain, Chiu, Hawe: *A Quantitative Measure of Fairness*, 1984.
+/// The fairness index of Jain, Chiu, Hawe: *A Quantitative Measure of Fairness*, 1984.
 fn jain(values: &[f64]) -> f64 {
     let sum: f64 = values.iter().sum();
     let squares: f64 = values.iter().map(|one| one * one).sum();

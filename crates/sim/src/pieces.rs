@@ -11,7 +11,7 @@ const LEAST_PIECE: u64 = 16 << 10;
 pub(crate) struct Pieces {
     /// Missing bytes of each piece.
     missing: Vec<u64>,
-    /// How many path-level peers fetch each piece.
+    /// Number of path-level peers that fetch each piece.
     busy: Vec<u16>,
     /// The pieces it has, 64 to a word.
     have: Vec<u64>,
@@ -22,7 +22,7 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// No piece of content of this size.
+    /// A host without pieces of content of this size, in bytes.
     pub fn none(size: u64, taste: u64) -> Self {
         let piece = size.div_ceil(PIECES).max(LEAST_PIECE);
         let begins = (0..size.div_ceil(piece)).map(|at| piece * at);
@@ -37,7 +37,7 @@ impl Pieces {
         }
     }
 
-    /// All pieces.
+    /// A host with all pieces.
     pub fn all(size: u64) -> Self {
         let mut all = Self::none(size, 0);
         for piece in 0..all.missing.len() {
@@ -104,7 +104,8 @@ impl Pieces {
         self.busy[piece] -= 1;
     }
 
-    /// Bytes of a piece came, at most `bytes`. Returns how many, and whether it is whole by that.
+    /// Adds at most `bytes` received bytes to a piece. Returns how many were added, and whether
+    /// they complete the piece.
     pub fn take(&mut self, piece: usize, bytes: u64) -> (u64, bool) {
         let taken = bytes.min(self.missing[piece]);
         self.missing[piece] -= taken;
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(leecher.next(&seeder, &copies), Some(0));
         assert_eq!(leecher.take(2, u64::MAX), ((16 << 10) - 5_000, true));
         assert_eq!(leecher.take(2, 5), (0, false));
-        // Another leecher has that piece alone to offer.
+        // This leecher offers only that piece.
         let other = Pieces::none(size, 2);
         assert_eq!(other.next(&leecher, &copies), Some(2));
     }

@@ -1,14 +1,14 @@
-//! Random numbers that a seed decides: the same on every run.
+//! Random numbers determined by a seed: the same on every run.
 
 use fastrand::Rng;
 
-/// The generator of a seed for one purpose, so that what is drawn for one purpose changes nothing
-/// for the others.
+/// A generator for a seed and a purpose, so that draws for one purpose change nothing for the
+/// others.
 pub(crate) fn generator(seed: u64, purpose: u64) -> Rng {
     Rng::with_seed(mix(mix(seed) ^ purpose))
 }
 
-/// A number that looks unrelated to `value`, the same each time.
+/// A pseudorandom number that depends only on `value`.
 pub(crate) fn mix(value: u64) -> u64 {
     Rng::with_seed(value).u64(..)
 }
@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_numbers_in_every_version() {
-        // A generator that changes would change what every seed stands for.
+        // If the generator changed, every seed would stand for another simulation.
         let mut rng = generator(1, 2);
         let first = [rng.u64(..), rng.u64(..100), rng.u64(..)];
         let expected = [6_768_960_580_068_861_196, 22, 2_855_510_684_250_687_158];

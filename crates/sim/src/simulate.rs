@@ -1,4 +1,4 @@
-//! A simulation from its beginning to its end.
+//! Runs simulations.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::options::{Options, SimulateError};
 use crate::outcome::Outcome;
 use crate::swarm::Swarm;
 
-/// How far a simulation is.
+/// The progress of a simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Virtual time since the beginning.
     pub time: Duration,
-    /// Leechers that have all.
+    /// Number of complete leechers.
     pub finished: usize,
 }
 
-/// Lets a swarm run in a network until all leechers have all, or the time is over. `progress` is
-/// told every virtual second.
+/// Runs a swarm in a network until all leechers are complete, or the time is over. `progress` is
+/// called every virtual second.
 ///
 /// # Errors
 /// When the options do not fit the network, as [`SimulateError`] says.
@@ -34,7 +34,7 @@ pub fn simulate(
     Ok(Outcome::of(&swarm, by))
 }
 
-/// Every decision about a path, in the course of the same simulation.
+/// Runs the same simulation, and returns every decision about a path.
 ///
 /// # Errors
 /// When the options do not fit the network, as [`SimulateError`] says.

@@ -40,7 +40,7 @@ pub(crate) struct Swarm {
     /// Whether flows began or ended, so that rates change.
     changed: bool,
     pub loads: Vec<Load>,
-    /// Of flows whose leecher or uploader left.
+    /// The total of flows whose leecher or uploader left.
     past: Total,
 }
 
@@ -109,7 +109,7 @@ impl Swarm {
     /// Advances by one step.
     ///
     /// # Errors
-    /// When there is no path between two hosts that are to be connected.
+    /// When there is no path between two hosts that must be connected.
     pub fn step(&mut self) -> Result<(), SimulateError> {
         let since = self.now();
         let now = Now {
@@ -183,7 +183,7 @@ impl Swarm {
         }
     }
 
-    /// What all path-level peers carried so far.
+    /// The total of all path-level peers so far.
     pub fn total(&self) -> Total {
         let mut total = self.past;
         self.flows.0.values().for_each(|flow| total.add(flow));

@@ -6,9 +6,9 @@ use swarm::Swarm;
 
 use super::*;
 
-/// 001, Fig. 9: leechers in A (1) and D (4), the seeder in E (5); both paths to it have 10 Mbit/s.
-/// The one over B is a little shorter in time, so that leechers that look at nobody else both take
-/// it.
+/// 001, Fig. 9: leechers in A (1) and D (4), the seeder in E (5); both links out of E have 10
+/// Mbit/s. Paths over B have a slightly lower latency, so that leechers that choose for themselves
+/// both take it.
 const FIG_9: &str = r#"
 ASes:
   "1-ff00:0:1": {}
@@ -49,10 +49,10 @@ fn run(network: &Network, options: &Options, by: SelectBy) -> Outcome {
 }
 
 #[test]
-fn an_uploader_doubles_what_two_leechers_get_that_collide() {
+fn an_uploader_doubles_the_goodput_of_two_leechers_that_collide() {
     let (network, options) = fig_9();
     let naive = run(&network, &options, SelectBy::Downloader);
-    // Both over the 10 Mbit/s from E to B: 200 Mbit each take 40 s, and three round trips before.
+    // Both use the link of 10 Mbit/s from E to B: 200 Mbit each take 40 s, after three round trips.
     assert_eq!(naive.finished, 2);
     let goodput = naive.goodput_mbit;
     assert!((4.8..=5.0).contains(&goodput.min), "{naive:?}");
@@ -73,12 +73,12 @@ fn an_uploader_doubles_what_two_leechers_get_that_collide() {
 }
 
 #[test]
-fn who_leaves_leaves_its_share_to_the_others() {
+fn a_leecher_that_leaves_frees_its_share_for_the_others() {
     let (network, mut options) = fig_9();
     options.arrive = Duration::from_secs(20);
     let outcome = run(&network, &options, SelectBy::Downloader);
-    // Alone each needs 20 s, so both are there at once for a while: the link they share is busy
-    // from the first one's coming on, and 400 Mbit take 40 s.
+    // Alone each needs 20 s, so both are present for a while: the link they share is busy from the
+    // first arrival on, and 400 Mbit take 40 s.
     let time = outcome.completion_seconds.unwrap();
     let swarm = Swarm::new(&network, &options, SelectBy::Downloader).unwrap();
     let first = swarm
@@ -92,7 +92,7 @@ fn who_leaves_leaves_its_share_to_the_others() {
     assert!(time.median > 20.1 && time.longest < 39.9, "{time:?}");
 }
 
-/// A network and a swarm that is large enough for everything to happen.
+/// A network, and a swarm that is large enough for all mechanisms to act.
 fn busy(seed: u64) -> (Network, Options) {
     let network = Network::parse(&generate(30, 5)).unwrap();
     let options = Options {
@@ -166,7 +166,7 @@ fn leechers_help_each_other() {
 }
 
 #[test]
-fn options_that_do_not_fit_are_refused() {
+fn options_that_do_not_fit_are_rejected() {
     let (network, options) = fig_9();
     let refused =
         |options: &Options| simulate(&network, options, SelectBy::Uploader, |_| {}).unwrap_err();
@@ -187,7 +187,7 @@ fn options_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn time_that_is_over_leaves_leechers_unfinished() {
+fn leechers_are_unfinished_when_the_time_is_over() {
     let (network, mut options) = fig_9();
     options.duration = Duration::from_secs(3);
     let outcome = run(&network, &options, SelectBy::Uploader);

@@ -1,4 +1,4 @@
-//! Leechers that choose for themselves, as downloads do: a path manager for each uploader.
+//! Leechers that choose for themselves, as downloads do: one path manager per uploader.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::book::PairPaths;
 use crate::flow::Flows;
 use crate::options::{Options, STEP};
 
-/// Every leecher, with the address-level peers it gets something from.
+/// Every leecher, with the address-level peers it downloads from.
 pub(crate) struct Downloaders {
     options: PathOptions,
     peers: BTreeMap<Pair, Peer>,
@@ -27,7 +27,7 @@ struct Peer {
 
 /// A subflow that was dialed.
 struct Subflow {
-    /// Which of the paths.
+    /// The index of its path.
     path: usize,
     /// When the handshake under way is done.
     connects: Option<Duration>,
@@ -35,7 +35,7 @@ struct Subflow {
 }
 
 impl Downloaders {
-    /// Each chooses as `options` say with each peer.
+    /// Each leecher chooses for each peer as `options` say.
     pub fn new(options: &Options) -> Self {
         Self {
             options: PathOptions {
@@ -90,18 +90,18 @@ impl Chooser for Downloaders {
 }
 
 impl Peer {
-    /// Ends the handshakes that are done.
+    /// Completes the handshakes that are done.
     fn shake_hands(&mut self, now: Now) {
         for (id, subflow) in &mut self.subflows {
             if let Some(done) = subflow.connects.take_if(|done| *done <= now.since) {
                 let at = now.instant - (now.since - done);
-                // What is announced is what it is.
+                // Nothing is measured: the announced latency is exact.
                 self.set.connected(*id, None, at);
             }
         }
     }
 
-    /// Does what the path manager orders.
+    /// Executes the orders of the path manager.
     fn obey(&mut self, pair: Pair, now: Now, orders: &mut Orders) {
         for order in self.set.orders(now.instant) {
             let Some(path) = self.between.find(order.path) else {

@@ -38,8 +38,8 @@ struct Uploader {
 }
 
 impl Uploaders {
-    /// Each leecher gets at most `options.paths` of each uploader, those that `options.select`
-    /// ranks first.
+    /// Each leecher gets at most `options.paths` paths from each uploader, those that
+    /// `options.select` ranks first.
     pub fn new(options: &Options) -> Self {
         Self {
             options: PathOptions {
@@ -109,7 +109,7 @@ impl Uploader {
                     return;
                 };
                 self.subflows.insert(order.subflow, pair.flow(path));
-                // How long that takes is up to the flow.
+                // The flow accounts for the time this takes.
                 self.sharing.connected(order.subflow);
                 Some(pair.flow(path))
             }

@@ -40,10 +40,10 @@ impl Swarm {
         }
     }
 
-    /// Bytes flow for one step, which begins now.
+    /// Transfers bytes for one step, which begins at `now`.
     pub(super) fn carry(&mut self, now: Duration) {
         let end = now + STEP;
-        // A leecher's path-level peers fill it at the rate of all of them.
+        // A leecher receives at the sum of the rates of its path-level peers.
         let mut rates: BTreeMap<HostId, (f64, u64)> = BTreeMap::new();
         for (key, flow) in self.flows.0.iter().filter(|(_, flow)| flow.carries) {
             let left = self.hosts[key.to as usize].pieces.left();
@@ -102,7 +102,7 @@ impl Swarm {
 }
 
 impl Flow {
-    /// Sets whether it carries data from now on.
+    /// Sets whether it carries data.
     pub(super) fn set_carries(&mut self, carries: bool, loads: &mut [Load]) {
         self.carries = carries;
         for link in self.directions() {

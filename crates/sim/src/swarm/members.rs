@@ -1,4 +1,4 @@
-//! Which hosts are there, which know each other, and which ones leechers serve.
+//! Which hosts are present, which know each other, and which ones leechers serve.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const CHOKING: u64 = 100;
 const UNCHOKED: usize = 4;
 
 impl Swarm {
-    /// Lets leechers join whose time has come.
+    /// Lets the leechers join that are due.
     pub(super) fn welcome(&mut self, now: Now) -> Result<(), SimulateError> {
         let coming =
             |host: &Host| !host.here && host.finished.is_none() && host.arrives <= now.since;
@@ -31,7 +31,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// Tells a leecher of random others, until it knows as many as the options say.
+    /// Introduces a leecher to random others, until it knows as many as the options say.
     fn introduce(&mut self, host: HostId) {
         let known = &self.hosts[host as usize].peers;
         let missing = self.peers.saturating_sub(known.len());
@@ -62,7 +62,7 @@ impl Swarm {
             if !anew && serves.len() >= UNCHOKED {
                 continue;
             }
-            // As a client that asks its tracker again when few are left.
+            // Like a client that announces itself to its tracker again when few peers are left.
             if anew && self.hosts[at].peers.len() < self.peers / 2 {
                 self.introduce(from);
             }
@@ -123,7 +123,7 @@ impl Swarm {
                 self.hosts[other as usize].peers.remove(host);
             }
         }
-        // What is over is only added up.
+        // Ended flows count only in the total.
         let (past, loads) = (&mut self.past, &mut self.loads);
         self.changed = true;
         self.flows.0.retain(|key, flow| {
