@@ -291,7 +291,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
         self.entries.values()
     }
 
-    /// What is needed to dial a path.
+    /// The copy of a path to dial; `None` if it was never offered.
     pub fn path(&self, path: Fingerprint) -> Option<&P> {
         Some(&self.entries.get(&path)?.path)
     }
@@ -392,7 +392,7 @@ impl<P: AsRef<Path> + Clone> PathSet<P> {
     }
 
     /// Closes subflows over paths that the selection no longer takes, once all paths that it takes
-    /// deliver. A path that works is not closed for one that may not, unless more deliver than
+    /// deliver. A path that works is not closed for one that may not work, unless more deliver than
     /// wanted. Stalled subflows are not closed: they may recover.
     fn retire(&mut self) {
         if self.demand != Demand::Transfer {

@@ -17,8 +17,8 @@ use crate::backoff::Failure;
 use crate::order::{Action, Cause, Order, SubflowId};
 use crate::path_set::{Carried, PathOptions};
 
-/// Time between two turns of the downloaders that wait for a path: BitTorrent's choking period (BEP
-/// 3), about as long as the time slots of long downloads (000, section 3.3).
+/// Time between two turns of downloaders that wait for a path: BitTorrent's choking period (BEP 3),
+/// about as long as the time slots of long downloads (000, section 3.3).
 const TURN: Duration = Duration::from_secs(10);
 
 /// Subflows that are no longer needed are closed at once: an uploader has requested nothing that it

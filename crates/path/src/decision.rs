@@ -1,4 +1,4 @@
-//! What was decided about a path: a verdict and its reason.
+//! Decisions about paths: a verdict and its reason.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::Reason;
 
-/// What was decided about one path. Printed as `left: limit of 2 paths reached`.
+/// The decision about one path. Printed as `left: limit of 2 paths reached`.
 ///
 /// `R` is [`Reason`], or a transfer's own type, such as one for reasons that the remote sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

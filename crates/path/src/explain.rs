@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{Decision, Interface, Path, Policy, Rank, Reason, Select, Verdict, select};
 
-/// What [`explain`] found.
+/// The result of [`explain`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explained {
     /// Indices of all paths: first those taken, best first; then those left, by rank; then those

@@ -1,4 +1,4 @@
-//! What ASes announce about a path.
+//! The announcements of ASes about a path.
 
 use std::collections::BTreeMap;
 use std::fmt;

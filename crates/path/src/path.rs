@@ -19,7 +19,7 @@ pub struct Path {
     /// The interfaces it crosses: out of `src`, into the next AS, out of that one, and so on, into
     /// `dst`. Their number is even; there are none when `src` is `dst`.
     pub interfaces: Vec<Interface>,
-    /// What the ASes on the path announce about it.
+    /// The announcements of the ASes on the path.
     pub metadata: Metadata,
 }
 
@@ -31,7 +31,7 @@ pub struct PathError {
     pub src: IsdAsn,
     /// Where the path should end.
     pub dst: IsdAsn,
-    /// What does not fit.
+    /// The fault, such as `has no interfaces`.
     pub why: String,
 }
 

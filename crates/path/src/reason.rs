@@ -15,14 +15,14 @@ use crate::{Fingerprint, Interface};
 /// Why a path is taken, left or waiting. Printed and serialized as one short line of text. A
 /// transfer with further reasons wraps this type in its own.
 ///
-/// It is an error for callers that fail because a path is refused.
+/// It implements `Error` for callers that fail because a path is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Reason {
     /// Taken: the best in rank of the paths not yet taken.
     #[error("{best} left: {value}")]
     First {
-        /// What the path that ranks first is called, such as `lowest latency`.
+        /// The label of the path that ranks first, such as `lowest latency`.
         best: &'static str,
         /// The values it ranks by.
         value: String,
@@ -108,7 +108,7 @@ pub enum Reason {
     /// Left: overlaps too much with the paths that were taken.
     #[error("shares {overlap}, more than {most}")]
     SharesMore {
-        /// What it shares with them.
+        /// The interfaces that it shares with them.
         overlap: Overlap,
         /// Most interfaces that it may share.
         most: usize,

@@ -19,7 +19,7 @@ pub use self::strategies::STRATEGIES;
 use self::strategies::shortest;
 use crate::{Decision, Interface, Path, Reason};
 
-/// What [`select`] decided.
+/// The result of [`select`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     /// Indices of the paths taken, best first.

@@ -56,7 +56,7 @@ pub struct Entry {
     pub next_hop: String,
     /// When the path expires, in UTC (RFC 3339).
     pub expiry: String,
-    /// What is announced about the path.
+    /// The announcements of the ASes on the path.
     #[serde(flatten)]
     pub metadata: Metadata,
     /// The result of a probe over the path; absent when none was sent.

@@ -161,7 +161,7 @@ impl Slots {
     }
 
     /// Removes a path that is no longer connected, or delivers nothing. If it was in use, the best
-    /// waiting path takes over at once and is returned.
+    /// waiting path takes over at once; returns that path and its decision.
     pub fn gone(&mut self, path: Fingerprint, now: Instant) -> Option<(Fingerprint, Decision)> {
         let state = self.paths.remove(&path)?;
         match state.use_ {

@@ -76,8 +76,8 @@ impl Flow {
 pub(crate) struct Flows(pub BTreeMap<FlowKey, Flow>);
 
 impl Flows {
-    /// What a path-level peer carried in all, and whether it carried data in every step after
-    /// `since`.
+    /// The bytes that a path-level peer carried in all, and whether it carried data in every step
+    /// after `since`.
     pub fn carried(&self, key: FlowKey, since: Duration) -> Carried {
         let flow = self.0.get(&key);
         flow.map_or_else(Carried::default, |flow| Carried {

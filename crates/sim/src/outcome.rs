@@ -47,13 +47,13 @@ pub struct Outcome {
 /// Goodput of leechers in Mbit/s.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Goodput {
-    /// Of the leecher with the least.
+    /// The goodput of the slowest leecher.
     pub min: f64,
     /// Half of the leechers have no more.
     pub median: f64,
-    /// Of the leecher with the most.
+    /// The goodput of the fastest leecher.
     pub max: f64,
-    /// Of all leechers.
+    /// The sum over all leechers.
     pub sum: f64,
     /// All bytes divided by all the time.
     pub together: f64,

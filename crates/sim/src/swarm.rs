@@ -44,7 +44,7 @@ pub(crate) struct Swarm {
     past: Total,
 }
 
-/// What a direction of a link carried.
+/// The load of one direction of a link.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Load {
     pub bytes: u64,

@@ -11,7 +11,7 @@ use hawser_path::{
 use super::entry::{Entries, PathStatus};
 use crate::order::SubflowId;
 
-/// What a subflow carried, as the transfer sees it.
+/// The bytes that a subflow carried, as the transfer counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Carried {
     /// Bytes in all since the subflow was connected.
@@ -23,7 +23,7 @@ pub struct Carried {
     pub usable: bool,
 }
 
-/// What time slots and sensing know of the paths to one remote.
+/// The state of time slots and sensing for the paths to one remote.
 #[derive(Debug)]
 pub(super) struct Weighing {
     slots: Slots,

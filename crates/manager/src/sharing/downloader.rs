@@ -56,7 +56,7 @@ pub(super) struct Subflow {
     mark: Option<u64>,
 }
 
-/// What a subflow is used for now.
+/// The current use of a subflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Dialing,

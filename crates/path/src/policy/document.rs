@@ -37,8 +37,9 @@ impl Policies {
     ///   the last one in the list that sets it.
     ///
     /// # Errors
-    /// What is wrong, in one line. Unknown keys are errors, as are more than 256 KiB, more than 32
-    /// steps of `extends` and `options`, and more than 10,000 rules in a policy with its options.
+    /// [`PolicyError`] says in one line what is wrong. Unknown keys are errors, as are more than
+    /// 256 KiB, more than 32 nested levels of `extends` and `options`, and more than 10,000 rules
+    /// in a policy with its options.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         if text.len() > MOST_BYTES {
             let bytes = text.len();

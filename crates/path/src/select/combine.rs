@@ -42,7 +42,7 @@ pub enum SelectError {
     Argument {
         /// The strategy as it was written.
         text: String,
-        /// What may be written.
+        /// The valid forms.
         remedy: &'static str,
     },
     /// A strategy is named twice.

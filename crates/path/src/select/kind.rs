@@ -18,7 +18,7 @@ pub struct Kind {
     pub about: &'static str,
     /// What to write instead of an invalid argument.
     pub(super) remedy: &'static str,
-    /// What the path that ranks first is called: `lowest latency`.
+    /// The label of the path that ranks first: `lowest latency`.
     pub(super) best: &'static str,
     /// Whether it ranks by hops. These always count, after all other values, and reasons do not
     /// repeat them.

@@ -186,8 +186,8 @@ fn decisions_as_json() {
     );
 }
 
-/// Paths from AS 1 to AS 9 over some of ASes 2 to 6, two links between any two ASes, so that they
-/// often share some. There are `ways` first links and `ways` last links.
+/// Paths from AS 1 to AS 9 over some of ASes 2 to 6, two links between any two ASes, so that paths
+/// often share links. There are `ways` first links and as many last links.
 fn any_path(ways: u16) -> impl Generator<Value = Path> {
     let inner = prop::sample::subsequence((2..7).collect::<Vec<u64>>(), 0..4).prop_shuffle();
     let links = prop::collection::vec(0..2_u16, 5);

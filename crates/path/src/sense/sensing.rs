@@ -69,7 +69,7 @@ pub(super) enum Phase<K> {
 #[derive(Debug)]
 pub(super) struct Trial<K> {
     pub path: K,
-    /// What each path it shares with carried before the trial.
+    /// The rate of each path it shares with before the trial.
     pub before: BTreeMap<K, Estimate>,
     pub ticks: usize,
 }
@@ -79,7 +79,7 @@ pub(super) struct Trial<K> {
 pub(super) struct Check<K> {
     pub path: K,
     pub fallen: K,
-    /// What the other carried at least, and what it carries now.
+    /// The least rate of the other before (`had`), and its current rate (`low`).
     pub had: f64,
     pub low: Estimate,
     pub ticks: usize,
@@ -87,7 +87,7 @@ pub(super) struct Check<K> {
 
 #[derive(Debug)]
 pub(super) struct Kept<K> {
-    /// The most that each path it shares with carried for certain, and the spread.
+    /// The highest rate, less its margin, of each path it shares with, and the spread.
     pub before: BTreeMap<K, (f64, f64)>,
     /// When it may next be paused for a check, and the pause after that check.
     pub check: (Instant, Duration),

@@ -47,8 +47,8 @@ impl Swarm {
         self.hosts[host as usize].peers.extend(others);
     }
 
-    /// Lets leechers choose the peers they serve: anew every choking period, and more of them every
-    /// second while there is room.
+    /// Lets leechers choose the peers they serve: again every choking period, and more of them
+    /// every second while there is room.
     pub(super) fn choke(&mut self, now: Now) -> Result<(), SimulateError> {
         for at in self.seeders..self.hosts.len() {
             let from = at as HostId;

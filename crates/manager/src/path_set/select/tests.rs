@@ -18,7 +18,7 @@ fn blocks(new: u64, again: u64) -> Room {
 }
 
 #[test]
-fn room_is_what_keeps_to_the_share() {
+fn room_keeps_to_the_share() {
     let of = |share, here, all| Room::of(share, here * BLOCK, all * BLOCK);
     // The first path with requests: with 32 blocks it has 16 more than half.
     assert_eq!(of(0.5, 0, 0), blocks(32, 16));

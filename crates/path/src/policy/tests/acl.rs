@@ -194,7 +194,9 @@ fn path() -> impl Strategy<Value = Arc<Path>> {
 
 proptest! {
     #[test]
-    fn any_text_is_parsed_or_rejected(text in "[+-] [0-9a-f:#,+-]{0,24}|[-+;0-9# ,]{0,24}|\\PC{0,24}") {
+    fn any_text_is_parsed_or_rejected(
+        text in "[+-] [0-9a-f:#,+-]{0,24}|[-+;0-9# ,]{0,24}|\\PC{0,24}",
+    ) {
         if let Ok(entry) = text.parse::<AclEntry>() {
             prop_assert_eq!(entry.to_string().parse(), Ok(entry));
         }

@@ -77,7 +77,7 @@ impl Picker for Disjoint {
             let mut shared = open[rank].interfaces.clone();
             shared.retain(|interface| taken.iter().any(|(one, _)| crosses(*one, interface)));
             let common = |one: usize| shared.iter().filter(|it| crosses(one, it)).count();
-            // Of equal ones the first: `max_by_key` would take the last.
+            // Among equal ones the first is kept: `max_by_key` would take the last.
             let with = taken.iter().rev().max_by_key(|(one, _)| common(*one))?;
             Some(Overlap {
                 count: shared.len(),
@@ -128,7 +128,7 @@ impl Picker for Disjoint {
 /// The paper excludes the interface of the first and of the last AS. The other end of the same link
 /// must be excluded too, or every path would still overlap with every other.
 fn unavoidable(paths: &[Candidate<'_>]) -> Vec<Interface> {
-    // One path alone overlaps with nothing.
+    // A single path overlaps with nothing.
     let [first, others @ ..] = paths else {
         return Vec::new();
     };

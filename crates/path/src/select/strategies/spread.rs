@@ -81,7 +81,7 @@ impl Picker for Spread {
             let carried: f64 = set.members.iter().zip(&set.shares).filter_map(over).sum();
             (*isd_as, carried)
         });
-        // Of equal ones the first, so that the outcome is always the same.
+        // Among equal ones the first is kept, so that the outcome is always the same.
         let most = most.fold(
             None,
             |most: Option<(IsdAsn, f64)>, (isd_as, carried)| match most {
@@ -219,7 +219,7 @@ impl Search<'_> {
         set = without_idle(set);
         while set.members.len() > self.max {
             let shares = set.shares.iter().enumerate();
-            // Of equal ones the last, which ranks worst.
+            // Among equal ones the last is removed, which ranks worst.
             let least = shares
                 .rev()
                 .min_by(|(_, one), (_, other)| one.total_cmp(other));

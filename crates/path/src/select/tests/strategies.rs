@@ -341,7 +341,9 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_parsed_or_rejected(text in "[a-z:,%0-9]{0,20}|(latency|disjoint|spread)(:[0-9]{1,5}%?)?") {
+    fn any_text_is_parsed_or_rejected(
+        text in "[a-z:,%0-9]{0,20}|(latency|disjoint|spread)(:[0-9]{1,5}%?)?",
+    ) {
         if let Ok(read) = text.parse::<Select>() {
             prop_assert_eq!(read.to_string().parse::<Select>().unwrap(), read);
         }

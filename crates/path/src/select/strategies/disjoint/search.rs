@@ -76,7 +76,7 @@ struct Node {
     /// A number for the first interface, the same for all paths that begin with it. A path without
     /// interfaces has a number that no other path has.
     first: usize,
-    /// The same for the last interface.
+    /// A number for the last interface, assigned likewise.
     last: usize,
 }
 
