@@ -21,8 +21,8 @@ fn arrival(world: &World, stop: usize) -> Stop {
     world.send(src, udp(src, dst, path, 1200)).stops[stop].clone()
 }
 
-/// One MAC out of the first AS and through the second; two at the change from one segment to the
-/// next; then the delivery in the last AS.
+/// One MAC computation each when leaving the first AS and when crossing the second; two where the
+/// segment changes; then the delivery in the last AS.
 #[divan::bench(args = [("out of the AS", 0), ("through", 1), ("from segment to segment", 2), ("into the AS", 5)])]
 fn process(bencher: Bencher, (_, stop): (&str, usize)) {
     let world = World::new();
@@ -34,7 +34,7 @@ fn process(bencher: Bencher, (_, stop): (&str, usize)) {
     let router = &world.routers[&at];
     let mut buffer = packet.clone();
     bencher.bench_local(|| {
-        // The headers are as they arrived; the payload is never touched.
+        // Restores the headers; the router never changes the payload.
         buffer[..200].copy_from_slice(&packet[..200]);
         let verdict = router.process(black_box(u64::from(NOW)), ingress, black_box(&mut buffer));
         assert!(matches!(
@@ -64,7 +64,7 @@ fn mac(bencher: Bencher) {
     bencher.bench_local(|| key.mac(&black_box(&hop).mac_input(black_box(&info))));
 }
 
-/// A message of the slow path, on a packet of full size.
+/// Writing an SCMP error, the slow path, for a packet of full size.
 #[divan::bench]
 fn interface_down(bencher: Bencher) {
     let mut world = World::new();

@@ -1,10 +1,10 @@
-//! Packets a second through host, router, router, host, over loopback, beside plain UDP forwarding
-//! over the same number of steps in the same run.
+//! Measures packets per second from host to host through two routers over loopback, and plain UDP
+//! forwarding over the same number of hops for comparison in the same run.
 //!
 //! `cargo run --release -p hawser-router --example chain [SECONDS]`
 //!
-//! The sender keeps a window of packets under way, so that what is counted arrives and nothing is
-//! sent to be dropped. CPU is that of each forwarding thread.
+//! The sender keeps a fixed window of packets in flight, so that it does not overload the routers:
+//! only packets that arrive are counted. CPU time is that of the forwarding threads.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -24,7 +24,7 @@ use noq_udp::{RecvMeta, Transmit, UdpSocketState};
 use self::common::net::{Net, burst};
 use self::common::{DST_PORT, SRC_PORT};
 
-/// Packets under way.
+/// Number of packets in flight.
 const WINDOW: u64 = 512;
 
 fn main() {
@@ -80,7 +80,7 @@ fn routers(batch: usize, size: usize, time: Duration) {
     );
 }
 
-/// Two threads that forward whatever comes to a fixed address.
+/// Runs two threads that forward every packet to a fixed address.
 fn forwarders(
     name: &str,
     forward: fn(&UdpSocket, SocketAddr, &AtomicBool),
@@ -180,7 +180,7 @@ fn measure(
         if now != last.0 {
             last = (now, Instant::now());
         } else if last.1.elapsed() > Duration::from_millis(50) {
-            // Lost: start a new window.
+            // The rest was lost: start a new window.
             sent = now;
         }
         if sent + packets.len() as u64 > now + WINDOW {
@@ -224,8 +224,8 @@ fn receive(socket: &UdpSocket, arrived: &AtomicU64, stop: &AtomicBool) {
     }
 }
 
-/// Seconds of CPU time that this process's threads of these names have used so far: in user mode,
-/// and in all.
+/// CPU time in seconds that this process's threads with these names have used so far: in user mode,
+/// and in total.
 fn cpu_of(names: &[&str]) -> [f64; 2] {
     let mut time = [0.0; 2];
     for task in std::fs::read_dir("/proc/self/task").unwrap() {

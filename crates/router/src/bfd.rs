@@ -1,10 +1,10 @@
-//! Watching a link together with the router at its other end: BFD (RFC 5880) in SCION packets, as
+//! Monitoring of links and of the AS's other routers: BFD (RFC 5880) in SCION packets, as
 //! scionproto's routers send them.
 //!
 //! Packets to a neighbour AS have a one-hop path, those to another router of the AS an empty one.
-//! Each has a session of its own, which the link, or the other router's address, identifies
-//! (scionproto, "BFD on top of SCION"). Your Discriminator then only keeps packets of others from a
-//! session that is up.
+//! The link, or the other router's address, identifies the session (scionproto, "BFD on top of
+//! SCION"). Your Discriminator is checked only while a session is up, against packets of other
+//! sessions.
 
 mod frame;
 mod neighbours;

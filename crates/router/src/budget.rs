@@ -21,7 +21,7 @@ impl TokenBucket {
         }
     }
 
-    /// Takes a token, if there is one at `now`.
+    /// Takes a token; returns whether there was one at `now`.
     pub fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.last).as_secs_f64();
         self.last = now;
@@ -41,7 +41,7 @@ mod tests {
     use super::TokenBucket;
 
     #[test]
-    fn a_burst_passes_then_the_rate() {
+    fn a_burst_passes_and_then_the_rate_applies() {
         let start = Instant::now();
         let mut bucket = TokenBucket::new(100, 10, start);
         assert_eq!((0..50).filter(|_| bucket.take(start)).count(), 10);

@@ -12,16 +12,16 @@ use crate::forwarder::{Forwarder, InterfaceEntry};
 use crate::reason::Reason;
 use crate::verdict::{Origin, Step, Verdict, refuse_field};
 
-/// How far in the future a segment's timestamp may be, in seconds: ASes' clocks differ, and a hop's
-/// expiry is counted in units of 337.5 s.
+/// How far in the future a segment's timestamp may be, in seconds: the clocks of ASes differ, and
+/// the unit of a hop's expiry is 337.5 s.
 pub const CLOCK_SKEW: u64 = 337;
 
 impl Forwarder {
-    /// Checks the position in the path. A packet from a host of this AS is at the start of its path.
-    /// One from a neighbour has its previous hop in the same segment: the ingress router changes
-    /// segments, except at a peering link. One from another router of this AS came in by an
-    /// interface of that router, so that no host can forge packets of other ASes (scionproto
-    /// `validateTransitUnderlaySrc`).
+    /// Checks the position in the path. A packet from a host of this AS is at the start of its
+    /// path. One from a neighbour has its previous hop in the same segment: the ingress router
+    /// changes segments, except at a peering link. One from another router of this AS must have
+    /// entered by an interface of that router, so that no host can forge packets of other ASes
+    /// (scionproto `validateTransitUnderlaySrc`).
     #[inline]
     pub(crate) fn check_entry(
         &self,
@@ -75,10 +75,11 @@ impl Forwarder {
         refuse_field(Reason::PacketSize, parameter::INVALID_PACKET_SIZE, 0)
     }
 
-    /// Checks source and destination. A packet from inside at the start of its path is from this
-    /// AS, and every packet from inside is for another. One from outside is from another AS, and for
-    /// this one if and only if it is at the end of its path. (SCMP messages of another router of
-    /// this AS are from this AS, in the middle of a path.)
+    /// Checks the source and destination AS. A packet from inside must have a source in this AS if
+    /// it is at the start of its path, and a destination in another AS. A packet from outside must
+    /// have a source in another AS, and a destination in this AS if and only if it is at the end of
+    /// its path. (SCMP messages of another router of this AS have a source in this AS in the middle
+    /// of a path.)
     #[inline]
     pub(crate) fn check_addresses(
         &self,
@@ -125,8 +126,8 @@ impl Forwarder {
         refuse_field(Reason::InvalidMac, parameter::INVALID_MAC, at)
     }
 
-    /// Checks that the egress interface exists, and that the links at both interfaces may follow
-    /// each other: within a segment, or where one segment follows another (scionproto
+    /// Checks that the egress interface exists, and that the link types of ingress and egress are
+    /// allowed together, within a segment or where the segment changes (scionproto
     /// `validateEgressID`).
     #[inline]
     pub(crate) fn check_egress(
@@ -174,8 +175,8 @@ impl Forwarder {
 }
 
 /// Whether the current hop is one of the two at a peering link: the last of the first segment and
-/// the first of the second, of two (scionproto `determinePeer`). A segment of one hop exists only
-/// there.
+/// the first of the second, on a path of two segments (scionproto `determinePeer`). Only peering
+/// paths have segments of a single hop.
 #[inline]
 pub(crate) fn peering(path: &StandardPath, info: &InfoField) -> Step<bool> {
     let possible = match info.peer {

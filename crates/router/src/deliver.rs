@@ -1,5 +1,5 @@
-//! Where in the AS a packet is delivered: the host's IP, and the UDP port that its upper-layer
-//! header names.
+//! Resolves the underlay address that a packet is delivered to: the host's IP, and the UDP port
+//! that its upper-layer header names.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,18 +13,18 @@ use crate::reason::Reason;
 use crate::scmp;
 use crate::verdict::{Answer, Step, Verdict, refuse, refuse_field};
 
-/// The port of a host's dispatcher, which receives what has no port in the dispatched range
+/// The port of a host's dispatcher, which receives packets without a port in the dispatched range
 /// (scionproto `topology.EndhostPort`).
 pub const ENDHOST_PORT: u16 = 30041;
 
-/// The underlay address that `packet`, destined to this AS, goes to.
+/// The underlay address to deliver `packet` to, whose destination is in this AS.
 pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Step<SocketAddr> {
     let no_route = ScmpError::DestinationUnreachable {
         code: unreachable::NO_ROUTE,
     };
     match header.dst_host(packet) {
         Ok(Host::Service(service)) => {
-            // Traffic class and flow label, and the source.
+            // The flow: traffic class, flow label and source AS.
             let line = packet
                 .first_chunk()
                 .map_or(0, |line| u32::from_be_bytes(*line));
@@ -58,15 +58,15 @@ pub(crate) fn resolve(router: &Forwarder, packet: &[u8], header: &Header) -> Ste
     }
 }
 
-/// Whether a packet from another AS may be sent to `ip`: a single host, and not the router's own
-/// machine unless the whole AS runs there.
+/// Whether a packet from another AS may be sent to `ip`: it must be a single host, and may be a
+/// loopback address only if the router's is one.
 fn is_deliverable(router: &Forwarder, ip: IpAddr) -> bool {
     let mapped = matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some());
     scmp::is_single_host(ip) && !mapped && (!ip.is_loopback() || router.host.is_loopback())
 }
 
-/// The port that the upper-layer header names (scionproto `dstScionPort`). `None` where it is cut
-/// short, or an SCMP message that no program can be found for.
+/// The port that the upper-layer header names (scionproto `dstScionPort`). `None` if the header is
+/// truncated, or belongs to an SCMP message without an identifiable receiver.
 fn port(packet: &[u8], header: &Header) -> Option<u16> {
     let (kind, at) = header.upper_layer(packet)?;
     let rest = &packet[at..];
@@ -79,8 +79,8 @@ fn port(packet: &[u8], header: &Header) -> Option<u16> {
     }
 }
 
-/// Requests go to the host's dispatcher; replies to the program that asked, by the identifier;
-/// errors to the sender of the quoted packet.
+/// The port for an SCMP message: a request goes to the host's dispatcher, a reply to the port that
+/// its identifier names, an error to the source port of the quoted packet.
 fn scmp_port(message: &[u8]) -> Option<u16> {
     if message.len() < SCMP_HEADER {
         return None;
@@ -94,7 +94,7 @@ fn scmp_port(message: &[u8]) -> Option<u16> {
     }
 }
 
-/// The source port of the quoted packet, which may be cut short.
+/// The source port of the quoted packet, which may be truncated.
 fn quoted_port(quote: &[u8]) -> Option<u16> {
     let header = Header::parse(quote).ok()?;
     if header.path_type == path_type::STANDARD {

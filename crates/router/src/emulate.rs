@@ -5,21 +5,21 @@ use std::time::Instant;
 
 use hawser_topology::Shape;
 
-/// Most bytes under way over one emulated link: 250 ms at 1 Gbit/s.
+/// Maximum number of bytes in flight over one emulated link: 250 ms at 1 Gbit/s.
 const MAX_HELD: usize = 32 << 20;
 
-/// Memory is released once more bytes than this were held.
+/// Memory is released after more bytes than this were held.
 const MUCH: usize = 1 << 20;
 
 /// Largest capacity that an empty queue keeps for the next packets.
 const KEPT: usize = 256;
 
-/// How one direction of a link behaves.
+/// Emulates one direction of a link.
 ///
-/// Loss is drawn per packet. Delay is `delay` plus a uniform draw of up to `jitter` either way, per
-/// group of packets that came together, and never overtakes: like a real link it keeps the order of
-/// packets, so a draw that would overtake is raised to the one before. A draw per packet would,
-/// with the order kept, move every burst to the upper end of the jitter.
+/// Loss is drawn per packet. Delay is `delay` plus a uniform draw from `-jitter` to `jitter`, per
+/// group of packets that arrived together. Like a real link it keeps the order of packets: a packet
+/// is never due before the previous one. A draw per packet would, with the order kept, move every
+/// burst to the upper end of the jitter.
 pub(crate) struct Emulator {
     shape: Shape,
     random: fastrand::Rng,
@@ -29,7 +29,7 @@ pub(crate) struct Emulator {
     last_due: Option<Instant>,
 }
 
-/// Packets under way: to be sent, in one send, when due.
+/// Packets in flight, which are sent with one call when due.
 pub(crate) struct Held {
     pub due: Instant,
     /// Length of each packet but the last.
@@ -57,7 +57,7 @@ impl Emulator {
         }
     }
 
-    /// Sets the shape for packets from now on, not for those under way.
+    /// Sets the shape for later packets, not for those in flight.
     pub fn set_shape(&mut self, shape: Shape) {
         self.shape = shape;
     }
@@ -126,8 +126,8 @@ impl Emulator {
         Some(held)
     }
 
-    /// Whether nothing is under way any more, but much was since the last `true`: then memory can be
-    /// released.
+    /// Whether nothing is in flight, but more than [`MUCH`] bytes were since this last returned
+    /// `true`: then memory can be released.
     pub fn take_drained(&mut self) -> bool {
         let drained = self.queue.is_empty() && self.most_held > MUCH;
         if drained {
@@ -136,7 +136,7 @@ impl Emulator {
         drained
     }
 
-    /// Drops everything under way; returns the number of packets.
+    /// Drops all packets in flight; returns their number.
     pub fn clear(&mut self) -> u64 {
         self.held = 0;
         let dropped = self.queue.drain(..);

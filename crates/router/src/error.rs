@@ -19,7 +19,7 @@ pub enum RouterError {
         file: &'static str,
         /// The AS's folder.
         folder: PathBuf,
-        /// What it has, or lacks, and what to do.
+        /// What the file contains or lacks, and what to do about it.
         what: String,
     },
     /// A socket of an interface cannot be opened.
@@ -46,7 +46,7 @@ pub enum RouterError {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// The system cannot wait for packets.
+    /// Waiting for packets failed.
     #[error("cannot wait for packets: {0}")]
     Wait(std::io::Error),
 }

@@ -1,10 +1,10 @@
-//! What a border router does with one packet.
+//! The processing of one packet by a border router.
 //!
-//! [`Forwarder::process`] is a function of the packet, the interface it came in by and the time; it
-//! does no I/O and allocates nothing. The rules are those of the SCION dataplane specification as
+//! [`Forwarder::process`] depends only on the packet, its ingress interface and the time; it does
+//! no I/O and allocates nothing. The rules are those of the SCION dataplane specification as
 //! scionproto's router applies them. A packet from a host of the AS is at the first hop of its
-//! path; one from another router of the AS came in by one of that router's interfaces and leaves by
-//! one of this router's.
+//! path; one from another router of the AS entered the AS by an interface of that router and leaves
+//! it by one of this router.
 
 use hawser_packet::number::{next_header, path_type};
 use hawser_packet::path::PathHop;
@@ -19,7 +19,8 @@ use crate::verdict::{Answer, Origin, Step, Verdict, refuse};
 
 impl Forwarder {
     /// Processes `packet`, which came from `origin` at `now`, in Unix seconds. The packet is
-    /// changed only when the verdict is to forward it, to deliver it or to send it on in transit.
+    /// changed only if the verdict is [`Verdict::Forward`], [`Verdict::Deliver`] or
+    /// [`Verdict::Transit`].
     #[inline]
     pub fn process(&self, now: u64, origin: impl Into<Origin>, packet: &mut [u8]) -> Verdict {
         self.step(now, origin.into(), packet)
@@ -88,7 +89,7 @@ impl Forwarder {
                 };
                 return refuse(Reason::SiblingDown, error);
             }
-            // The egress router does the rest.
+            // The egress router does the rest of the processing.
             if unchain {
                 path.set_segment_id(packet, path.current_info, hop.info.segment_id);
             }
@@ -128,8 +129,8 @@ impl Forwarder {
         Ok(Verdict::Forward { egress })
     }
 
-    /// Undoes what [`process`](Self::process) changed in a packet it delivered, for an SCMP error
-    /// after the delivery failed.
+    /// Reverts the changes that [`process`](Self::process) made to a packet that was to be
+    /// delivered, for an SCMP error after the delivery failed.
     pub(crate) fn undo_delivery(&self, ingress: u16, packet: &mut [u8]) {
         if let Ok(header) = Header::parse(packet)
             && header.path_type == path_type::STANDARD
@@ -143,8 +144,8 @@ impl Forwarder {
         }
     }
 
-    /// An empty path leads nowhere: such packets are echo requests to the router itself, or BFD
-    /// packets of the AS's other routers.
+    /// Processes a packet with an empty path, which cannot leave the AS: an echo request to the
+    /// router itself, or a BFD packet of another router of the AS.
     fn empty_path(&self, origin: Origin, header: &Header, packet: &[u8]) -> Verdict {
         let local = header.src_as == self.isd_as && header.dst_as == self.isd_as;
         let whole = header.len == header.path && packet.len() == header.len + header.payload_len;
@@ -177,7 +178,7 @@ mod tests {
 
     use super::*;
 
-    /// A packet that goes up to `1-1`, or down to it, over one link.
+    /// A packet that arrives at `1-1` over one link, up or down.
     fn arriving(up: bool) -> Vec<u8> {
         let addr = |isd_as: &str, ip: [u8; 4]| {
             ScionAddr::new(isd_as.parse().unwrap(), IpAddr::from(ip).into())
@@ -193,7 +194,7 @@ mod tests {
             .scion_packet_udp(&[1; 50], 31000, 31001)
             .try_encode_to_vec()
             .unwrap();
-        // The router before has advanced it, and chained its own hop.
+        // The previous router has advanced the path and chained its own hop.
         let header = Header::parse(&packet).unwrap();
         let path = header.standard_path(&packet).unwrap();
         let hop = path.at(&packet, 0);

@@ -8,8 +8,7 @@ use hawser_topology::{IsdAsn, LinkTo};
 use crate::mac::HopKey;
 use crate::verdict::Origin;
 
-/// A service of an AS that packets can be addressed to, by its address (SCION header specification,
-/// "Service addresses").
+/// A service of an AS, by its service address (SCION header specification, "Service addresses").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(u16)]
@@ -23,16 +22,16 @@ pub enum Service {
 /// The top bit of a service address means multicast; such packets also go to a single instance.
 const MULTICAST: u16 = 0x8000;
 
-/// An external interface, as forwarding needs it.
+/// The properties of an external interface that forwarding depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExternalInterface {
     /// The neighbour AS.
     pub neighbour: IsdAsn,
-    /// What the neighbour is to this AS.
+    /// The type of the link to the neighbour.
     pub link_to: LinkTo,
-    /// The largest SCION packet that passes, in bytes.
+    /// The largest SCION packet that the link carries, in bytes.
     pub mtu: u16,
-    /// Whether packets pass.
+    /// Whether the interface is up.
     pub up: bool,
 }
 
@@ -42,7 +41,7 @@ pub(crate) struct InterfaceEntry {
     pub external: ExternalInterface,
     /// Whether BFD finds the link up; `true` where BFD does not watch it.
     pub bfd_up: bool,
-    /// The other router of the AS that has it; `None` if this one does.
+    /// The other router of the AS that has this interface; `None` if this router has it.
     pub sibling: Option<u8>,
 }
 
@@ -83,7 +82,7 @@ impl Forwarder {
         }
     }
 
-    /// Sets where packets to the address of `service` go.
+    /// Sets the instances that packets to `service` are delivered to.
     #[must_use]
     pub fn with_service(
         mut self,
@@ -103,8 +102,8 @@ impl Forwarder {
     }
 
     /// Adds another router of the AS, at the internal address `address`, and its external
-    /// interfaces. It is [`Origin::Sibling`]`(number)`, counted from 0. An AS has at most 256 of
-    /// them.
+    /// interfaces. The packets of the first such router have the origin [`Origin::Sibling`]`(0)`,
+    /// and so on. At most 256 can be added.
     #[must_use]
     pub fn with_sibling(
         mut self,
@@ -137,15 +136,15 @@ impl Forwarder {
         entry.map(|entry| entry.external.up = up).is_some()
     }
 
-    /// Sets the largest packet that passes interface `id`.
+    /// Sets the largest packet that the link at interface `id` carries, in bytes.
     pub(crate) fn set_mtu(&mut self, id: u16, mtu: u16) {
         if let Some(entry) = self.interfaces.get_mut(&id) {
             entry.external.mtu = mtu;
         }
     }
 
-    /// Sets whether BFD finds the router at `origin` up, as every one is before the first call.
-    /// Nothing is sent to one that is down.
+    /// Sets whether BFD finds the router at `origin` up; until the first call it counts as up. No
+    /// packets are sent to a router that is down.
     pub fn set_bfd_up(&mut self, origin: Origin, up: bool) {
         match origin {
             Origin::Host => {}
@@ -168,7 +167,7 @@ impl Forwarder {
         self.interfaces.get(&id)
     }
 
-    /// The router of the AS with this number.
+    /// The other router of the AS with this number.
     #[inline]
     pub(crate) fn sibling(&self, number: u8) -> &Sibling {
         &self.siblings[usize::from(number)]
@@ -184,15 +183,15 @@ impl Forwarder {
         }
     }
 
-    /// An instance of the service at the service address `service`; the same one for all packets of
-    /// `flow`.
+    /// An instance of the service with the address `service`; the same one for all packets of
+    /// `flow`. `None` if the AS has no such service.
     pub(crate) fn service(&self, service: u16, flow: u64) -> Option<SocketAddr> {
         let addresses = self.services.get(&(service & !MULTICAST))?;
         let at = flow.checked_rem(addresses.len() as u64)?;
         addresses.get(at as usize).copied()
     }
 
-    /// Whether an instance of a service is at `address`.
+    /// Whether an instance of any service has this address.
     pub(crate) fn has_service_at(&self, address: SocketAddr) -> bool {
         let mut services = self.services.values();
         services.any(|addresses| addresses.contains(&address))

@@ -1,9 +1,9 @@
-//! The system calls std does not offer: batches of datagrams with segmentation offload, socket
-//! buffers, poll with short timeouts, signals.
+//! The system calls that std does not offer: batches of datagrams with segmentation offload, socket
+//! buffer sizes, poll with short timeouts, signals.
 //!
-//! They are made through libc: rustix has neither `recvmmsg` nor the options of UDP segmentation
-//! offload, and noq-udp sends from one contiguous buffer only, while a router sends packets from
-//! where it received them.
+//! They use libc: rustix has neither `recvmmsg` nor the options of UDP segmentation offload, and
+//! noq-udp sends from one contiguous buffer only, while the router sends packets from its receive
+//! buffers without a copy.
 
 mod inbox;
 mod process;

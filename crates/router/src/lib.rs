@@ -1,8 +1,8 @@
 //! A SCION border router of an AS.
 //!
 //! [`Forwarder`] is the router without I/O: it decides what to do with one packet. [`Router`] adds
-//! the sockets: it receives and sends packets in batches, and makes each link behave as `links.json`
-//! or a later [`live::Request::SetLink`] says.
+//! the sockets: it receives and sends packets in batches, and emulates the state of each link that
+//! `links.json` or a later [`live::Request::SetLink`] describes.
 
 mod bfd;
 mod budget;

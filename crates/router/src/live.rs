@@ -1,6 +1,5 @@
-//! Requests to a running router, and its counters, over its Unix socket:
-//! [`AsDir::router_socket`] of an AS's only router, [`AsDir::router_socket_of`] its name where the
-//! AS has several.
+//! Requests to a running router, and its counters, over its Unix socket: [`AsDir::router_socket`]
+//! if it is the AS's only router, else [`AsDir::router_socket_of`] its name.
 //!
 //! [`AsDir::router_socket`]: hawser_topology::AsDir::router_socket
 //! [`AsDir::router_socket_of`]: hawser_topology::AsDir::router_socket_of
@@ -17,17 +16,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Request {
-    /// All counters.
+    /// Requests all counters.
     Counters,
-    /// Make an external interface behave as `state` says, from now on. The router does not write it
-    /// down.
+    /// Sets the state of the link at an external interface. The router does not save it.
     SetLink {
         /// The interface.
         id: u16,
         /// Up or down, and its delay, jitter, loss and rate.
         state: LinkState,
     },
-    /// End the router.
+    /// Stops the router.
     Stop,
 }
 
@@ -64,22 +62,22 @@ pub struct InterfaceCounters {
 pub struct Counters {
     /// By interface; 0 is the internal one.
     pub interfaces: BTreeMap<u16, InterfaceCounters>,
-    /// Packets not passed on, by reason; only reasons that have occurred.
+    /// Dropped packets by reason; reasons with a count of 0 are left out.
     pub drops: BTreeMap<String, u64>,
-    /// Whether BFD finds them up: links by the number of their interface, other routers of the AS
-    /// by name. Links without BFD are missing.
+    /// Whether BFD finds each neighbour up: links by the number of their interface, other routers
+    /// of the AS by name. Links without BFD are left out.
     #[serde(default)]
     pub bfd: BTreeMap<String, bool>,
 }
 
-/// Asks the router at `socket`, and waits for its reply.
+/// Sends `request` to the router at `socket`, and waits for its reply.
 ///
 /// # Errors
 /// When no router listens there, or it does not reply within 5 seconds.
 pub fn call(socket: &Path, request: &Request) -> Result<Reply, RpcError> {
     const ROUTER: Service = Service {
         name: "router",
-        // It answers at once unless it is stopped.
+        // A running router answers at once.
         timeout: Duration::from_secs(5),
     };
     ROUTER.call(socket, request)

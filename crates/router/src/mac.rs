@@ -5,10 +5,10 @@ use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockEncrypt, KeyInit};
 use hawser_packet::path::{HopField, InfoField};
 
-/// An AS's hop-field key, ready for use.
+/// An AS's hop-field key, expanded for use.
 ///
-/// A hop field's MAC is the AES-CMAC (RFC 4493) over exactly one block, so it costs one AES call:
-/// the key schedule and the CMAC subkey are computed once.
+/// A hop field's MAC is the AES-CMAC (RFC 4493) over exactly one block. It costs one AES call,
+/// because the key schedule and the CMAC subkey are computed in advance.
 #[derive(Clone)]
 pub struct HopKey {
     cipher: Aes128,
@@ -31,8 +31,8 @@ impl HopKey {
         }
     }
 
-    /// The MAC over `input`, which a hop field gives (SCION dataplane specification, "Hop Field MAC
-    /// computation").
+    /// The MAC over `input`, the block that is computed from a hop field and its segment (SCION
+    /// dataplane specification, "Hop Field MAC computation").
     #[inline]
     pub fn mac(&self, input: &[u8; 16]) -> [u8; 6] {
         let masked = u128::from_ne_bytes(*input) ^ u128::from_ne_bytes(self.subkey);
@@ -42,7 +42,7 @@ impl HopKey {
         [a, b, c, d, e, f]
     }
 
-    /// The hop field of this AS, with its MAC, in the segment of `info`.
+    /// A hop field of this AS, with its MAC, in the segment of `info`.
     pub fn hop_field(
         &self,
         info: &InfoField,
@@ -62,7 +62,7 @@ impl HopKey {
     }
 }
 
-/// Keys do not belong in logs.
+/// Hides the key: it must not appear in logs.
 impl std::fmt::Debug for HopKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("HopKey(..)")
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_cmac_of_its_own(
+        fn mac_equals_that_of_sciparse(
             key: [u8; 16], segment_id: u16, timestamp: u32, exp_time: u8,
             cons_ingress: u16, cons_egress: u16,
         ) {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn does_not_show_the_key() {
+    fn debug_output_hides_the_key() {
         assert_eq!(format!("{:?}", HopKey::new(&[7; 16])), "HopKey(..)");
     }
 }

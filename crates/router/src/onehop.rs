@@ -1,9 +1,9 @@
-//! One-hop paths: a packet to a neighbour AS to which no path is known yet, so beacons and BFD
-//! packets (SCION dataplane specification, "One-Hop Path").
+//! One-hop paths, which reach a neighbour AS before any path to it is known: used by beacons and
+//! BFD packets (SCION dataplane specification, "One-Hop Path").
 //!
-//! The sender writes the first hop field; the router at the other end of the link writes the second,
-//! so that the packet can be answered. No SCMP error is sent: without a second hop field there is no
-//! path back.
+//! The sender writes the first hop field; the router at the other end of the link writes the
+//! second, so that the receiver can answer. No SCMP error is sent: without a second hop field there
+//! is no return path.
 
 use hawser_packet::Header;
 use hawser_packet::number::next_header;
@@ -97,7 +97,7 @@ impl Forwarder {
         }
         let to = deliver::resolve(self, packet, header).map_err(|verdict| match verdict {
             Verdict::Drop(reason) | Verdict::Refuse { reason, .. } => reason,
-            // An echo request: its answer would have no path back.
+            // An echo request: the reply would have no return path.
             _ => Reason::ScmpNotAnswered,
         })?;
         let second = self.key.hop_field(info, first.exp_time, ingress, 0);

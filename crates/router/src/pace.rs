@@ -1,20 +1,21 @@
-//! Whether to sleep a moment or to wait for the next packet.
+//! Decides whether to take a short sleep (a nap) or to block until the next packet.
 
 use std::time::Duration;
 
-/// How long to sleep while packets flow. One wake-up per packet costs more than all else the router
-/// does with it; during a sleep this long several arrive, and no sender or receiver notices it.
+/// How long to sleep while packets flow. One wake-up per packet costs more than the rest of the
+/// packet's processing; during a nap several packets arrive, and the added delay does not matter to
+/// senders and receivers.
 pub(crate) const NAP: Duration = Duration::from_micros(30);
 
-/// A useless nap costs as much as two useful ones gain, so that the router naps only while packets
-/// arrive more often than it wakes.
+/// A nap without packets costs twice the credit that a nap with packets gains, so that the router
+/// naps only while packets arrive more often than it wakes.
 const GAIN: u8 = 1;
 const COST: u8 = 2;
-/// When traffic ends, four naps are useless.
+/// Limits the naps after the end of traffic to four.
 const MAX_CREDIT: u8 = 4 * COST;
 
-/// Decides between naps and waiting. Without traffic a router must wait, or a lab of many uses up
-/// the machine; with traffic it must nap, or it wakes for each packet.
+/// Decides between naps and blocking. Without traffic a router must block: a lab of many napping
+/// routers would use all CPU time. With traffic it must nap, to avoid one wake-up per packet.
 #[derive(Default)]
 pub(crate) struct Pace {
     credit: u8,
@@ -26,7 +27,7 @@ impl Pace {
         self.credit > 0
     }
 
-    /// Notes that `packets` arrived during a nap, or a wait, of `time`.
+    /// Records that `packets` arrived during a nap or a wait of `time`.
     pub fn note(&mut self, packets: usize, time: Duration) {
         if packets == 0 {
             self.credit = self.credit.saturating_sub(COST);
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn naps_last_as_long_as_a_flow() {
+    fn naps_end_with_the_flow() {
         let mut pace = Pace::default();
         for _ in 0..100 {
             pace.note(3, Duration::from_micros(20));
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_slower_than_naps_is_waited_for() {
+    fn a_flow_slower_than_naps_is_blocked_for() {
         let mut pace = Pace::default();
         let napped = (0..1000)
             .filter(|round| {
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn single_packets_now_and_then_are_waited_for() {
+    fn rare_packets_are_blocked_for() {
         let mut pace = Pace::default();
         for _ in 0..100 {
             pace.note(1, Duration::from_millis(1));

@@ -1,4 +1,4 @@
-//! One interface of the router: a socket, and the packets to be sent by it.
+//! One interface of the router: its socket and the packets that it sends next.
 
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
@@ -14,11 +14,11 @@ use crate::reason::{Drops, Reason};
 use crate::run::{MAX_BYTES, MAX_PACKETS, Run};
 use crate::transmit::{NoRoute, transmit, transmit_bfd};
 
-/// SCMP errors to one interface: enough to inform every sender within milliseconds, too few to
-/// amplify a flood.
+/// Rate and burst of SCMP errors to one interface: enough to inform every sender within
+/// milliseconds, too few to amplify a flood.
 const ERRORS_PER_SECOND: u32 = 1000;
 const ERRORS_AT_ONCE: u32 = 100;
-/// SCMP replies to one interface.
+/// Rate and burst of SCMP replies to one interface.
 const REPLIES_PER_SECOND: u32 = 10_000;
 const REPLIES_AT_ONCE: u32 = 1000;
 
@@ -27,7 +27,7 @@ pub(crate) struct Port {
     /// Number of the interface; 0 is the internal one.
     pub id: u16,
     pub socket: UdpSocket,
-    /// The neighbour that the socket is not connected to yet: there was no route to it when the
+    /// The neighbour, while the socket is not connected to it: there was no route to it when the
     /// router started.
     pending: Option<SocketAddr>,
     /// How many slots of the inbox the next receive fills.
@@ -39,22 +39,22 @@ pub(crate) struct Port {
     pub emulator: Emulator,
     pub errors: TokenBucket,
     pub replies: TokenBucket,
-    /// When a packet other than BFD last came in.
+    /// When the last packet other than BFD arrived.
     pub last_arrival: Option<Instant>,
-    /// Most bytes of one send.
+    /// Maximum number of bytes of one send.
     pub cap: usize,
-    /// The MTU that is announced to the neighbour.
+    /// The MTU that `topology.json` announces for the link, in bytes.
     announced: u16,
 }
 
-/// Place of the interface `id` among `ports`, which are sorted by interface.
+/// Index of the interface `id` in `ports`, which are sorted by interface.
 #[inline]
 pub(crate) fn position(ports: &[Port], id: u16) -> Option<usize> {
     ports.binary_search_by_key(&id, |port| port.id).ok()
 }
 
 impl Port {
-    /// Interface `id` at `socket`, which is to be connected to `pending` once there is a route.
+    /// Interface `id` at `socket`, which must be connected to `pending` once there is a route.
     pub fn new(
         id: u16,
         (socket, pending): (UdpSocket, Option<SocketAddr>),
@@ -79,9 +79,9 @@ impl Port {
         }
     }
 
-    /// The largest packet that the link takes, at least the announced one: that is promised to all.
-    /// What is larger is not refused, as scionproto's services send a little more than announced
-    /// (and the system sends packets beyond the link's MTU in fragments).
+    /// The largest packet that the link carries, in bytes, and at least the announced MTU, which
+    /// hosts rely on. Packets above the announced MTU are accepted, because scionproto's services
+    /// send slightly larger ones (and the system fragments packets above the link's MTU).
     pub fn mtu(&mut self) -> u16 {
         // Without a route there is nothing to measure.
         let possible = match self.is_connected() {
@@ -108,8 +108,7 @@ impl Port {
         connected
     }
 
-    /// Makes the link behave as `state` says, from now on. Packets under way over a link that goes
-    /// down are lost.
+    /// Sets the state of the link. Packets in flight over a link that goes down are lost.
     pub fn set_link(&mut self, state: &LinkState, drops: &mut Drops) {
         self.up = state.up;
         self.emulator.set_shape(state.shape);
@@ -119,8 +118,8 @@ impl Port {
         }
     }
 
-    /// Sends what the run has gathered, or holds it for the link's delay. The caller must
-    /// clear the run.
+    /// Sends the packets of the run, or holds them for the link's delay. The caller must clear the
+    /// run.
     pub fn send_run(
         &mut self,
         data: &[u8],
@@ -179,14 +178,14 @@ impl Port {
             return;
         }
         if self.emulator.delays() {
-            // A full delay queue drops it, like any other.
+            // A full delay queue drops a BFD packet, like any other.
             let _ = self.emulator.hold(now, packet.len(), packet.to_vec(), true);
         } else {
             transmit_bfd(&self.socket, packet, to);
         }
     }
 
-    /// Sends what is due at `now`.
+    /// Sends the held packets that are due at `now`.
     pub fn send_due(&mut self, now: Instant, drops: &mut Drops) {
         while let Some(held) = self.emulator.take_due(now) {
             if held.is_bfd {
@@ -206,8 +205,9 @@ impl Port {
     }
 }
 
-/// Most bytes of one send. The kernel's rate limit counts one send as one packet, so on a link with
-/// a rate a send is about a millisecond of it, but at least a packet.
+/// Maximum number of bytes of one send. The kernel's rate limit counts one send as one packet, so
+/// on a link with a rate (in bit/s) a send is limited to what that rate carries in 1 ms, but to no
+/// less than one packet.
 fn cap(rate: Option<u64>) -> usize {
     rate.map_or(MAX_BYTES, |rate| {
         usize::try_from(rate / 8 / 1000).map_or(MAX_BYTES, |bytes| bytes.min(MAX_BYTES))

@@ -1,4 +1,4 @@
-//! Why packets were not passed on, and how many.
+//! The reasons for which packets are dropped, and their counters.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use hawser_packet::Malformed;
 /// Defines the reasons with their names in the counters.
 macro_rules! reasons {
     ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
-        /// Why a packet was not passed on; the name is the key in the counters.
+        /// Why a packet was dropped; the name is the key in the counters.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         #[non_exhaustive]
@@ -30,7 +30,7 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Cut short, or header lengths that contradict each other.
+    /// Truncated, or header lengths that contradict each other.
     Malformed = "malformed",
     /// A SCION version other than 0.
     UnknownVersion = "unknown-version",
@@ -38,15 +38,15 @@ reasons! {
     UnsupportedPathType = "unsupported-path-type",
     /// Segment lengths or current fields that contradict each other.
     MalformedPath = "malformed-path",
-    /// An empty path, which is only for hosts of one AS among themselves.
+    /// An empty path, which only hosts of the same AS may use among themselves.
     EmptyPath = "empty-path",
-    /// The payload length differs from what arrived.
+    /// The payload length in the header differs from that of the packet.
     PacketSize = "packet-size",
     /// The hop field has expired.
     ExpiredHop = "expired-hop",
     /// The segment's timestamp is in the future.
     NotYetValid = "not-yet-valid",
-    /// Came in by another interface than the hop field names.
+    /// Arrived by another interface than the hop field names.
     WrongIngress = "wrong-ingress",
     /// The hop's egress interface does not exist.
     UnknownEgress = "unknown-egress",
@@ -56,7 +56,7 @@ reasons! {
     InvalidSource = "invalid-source",
     /// Destination ISD-AS or host impossible at this interface.
     InvalidDestination = "invalid-destination",
-    /// From a host of this AS, or from the wrong router of it, in the middle of a path.
+    /// In the middle of its path, but from a host of this AS or from the wrong router of it.
     TransitFromInside = "transit-from-inside",
     /// Links that may not follow each other within a segment.
     InvalidPath = "invalid-path",
@@ -72,11 +72,11 @@ reasons! {
     PacketTooBig = "packet-too-big",
     /// This AS has no such service.
     NoService = "no-service",
-    /// The destination host cannot be reached.
+    /// There is no route to the destination host.
     Unreachable = "unreachable",
     /// The upper-layer header does not name a port to deliver to.
     UnknownPort = "unknown-port",
-    /// Lost by the link's emulated loss.
+    /// Dropped by the link's emulated loss.
     EmulatedLoss = "emulated-loss",
     /// The link's delay queue is full.
     DelayQueueFull = "delay-queue-full",
@@ -101,7 +101,7 @@ impl From<Malformed> for Reason {
     }
 }
 
-/// Packets not passed on, by reason.
+/// Dropped packets by reason.
 #[derive(Clone, Default)]
 pub(crate) struct Drops([u64; Reason::ALL.len()]);
 
@@ -128,7 +128,7 @@ mod tests {
     use super::Reason;
 
     #[test]
-    fn each_reason_has_its_own_place_and_name() {
+    fn reasons_have_distinct_indices_and_names() {
         let names: HashSet<_> = Reason::ALL.iter().map(|r| r.name()).collect();
         assert_eq!(names.len(), Reason::ALL.len());
         for (place, reason) in Reason::ALL.iter().enumerate() {

@@ -15,8 +15,7 @@ use crate::server::Server;
 use crate::setup::Setup;
 use crate::switch::Switch;
 
-/// After this long without a packet the router releases memory, and from then on does nothing until
-/// the next one.
+/// After this time without a packet the router releases memory, and blocks until the next one.
 const REST: Duration = Duration::from_secs(1);
 
 /// A border router of an AS.
@@ -26,9 +25,10 @@ pub struct Router {
 }
 
 impl Router {
-    /// Opens the border router `name` of the AS in `dir`, which has `topology.json`, the hop-field
-    /// key, and perhaps `links.json`, without which every link is up and as fast as the machine. An
-    /// AS's only router need not be named. All sockets are bound when it returns.
+    /// Opens the border router `name` of the AS in `dir`, which contains `topology.json`, the
+    /// hop-field key, and optionally `links.json`; without the latter every link is up, without
+    /// delay, loss or rate. `name` may be `None` if the AS has only one router. All sockets are
+    /// bound when it returns.
     ///
     /// # Errors
     /// [`RouterError`] when the folder is not usable, has no such border router, or an address is
@@ -44,8 +44,8 @@ impl Router {
     pub fn open_with_seed(dir: &AsDir, name: Option<&str>, seed: u64) -> Result<Self, RouterError> {
         let topology = dir.topology()?;
         let setup = Setup::new(dir, &topology, name)?;
-        // The control socket first: it detects a second router of this AS, and names the first,
-        // better than a taken address would.
+        // The control socket comes first: if the router already runs, the error then says so, and
+        // not only that an address is taken.
         let socket = setup.control_socket();
         let server = Server::listen(&socket).map_err(|source| match source.kind() {
             ErrorKind::AddrInUse => RouterError::Running { socket },
@@ -62,14 +62,14 @@ impl Router {
     /// [`RouterError::Wait`] when the system cannot wait for packets.
     pub fn run(mut self) -> Result<(), RouterError> {
         let signals = Signals::block().map_err(RouterError::Wait)?;
-        // The least: waits end when they are due and not up to 50 µs later.
+        // The minimum timer slack: a wait ends on time and not up to 50 µs later.
         set_current_timer_slack(Some(NonZeroU64::MIN))
             .map_err(|error| RouterError::Wait(error.into()))?;
         let mut wait = Waiting::new(signals.descriptor(), self.switch.descriptors());
         let mut ready = Vec::new();
         let mut pace = Pace::default();
         let mut since = Instant::now();
-        // Since when there has been nothing to do; `None` once memory was released.
+        // When the router became idle; `None` once memory was released.
         let mut idle_since = None;
         loop {
             wait.set_clients(self.server.descriptors());
@@ -107,7 +107,7 @@ impl Router {
         }
     }
 
-    /// Answers requests; returns whether to end.
+    /// Answers requests; returns whether the router must stop.
     fn serve(&mut self) -> bool {
         let mut end = false;
         let switch = &mut self.switch;

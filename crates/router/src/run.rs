@@ -3,16 +3,17 @@
 use std::net::SocketAddr;
 use std::ops::Range;
 
-/// Most segments the kernel cuts one send into (UDP_MAX_SEGMENTS; 128 since Linux 6.9).
+/// Maximum number of segments of one send (UDP_MAX_SEGMENTS; 128 since Linux 6.9).
 pub(crate) const MAX_PACKETS: usize = 64;
-/// Most bytes of one send: an IPv4 datagram's largest payload.
+/// Maximum number of bytes of one send: the largest UDP payload over IPv4.
 pub(crate) const MAX_BYTES: usize = 65507;
 
 /// Packets of one size, except for a shorter last one, to one address: what UDP segmentation
-/// offload can send in one call. They stay where they were received; a run is only a list of ranges.
+/// offload can send in one call. The packets stay in the receive buffers; a run is only a list of
+/// ranges.
 #[derive(Default)]
 pub(crate) struct Run {
-    /// Where the packets go; `None` where the socket is connected.
+    /// The destination of the packets; `None` if the socket is connected.
     pub to: Option<SocketAddr>,
     /// Length of each packet but the last.
     pub segment: usize,
@@ -24,8 +25,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Adds the packet at `range`, unless the run cannot take it: it goes to another address, is
-    /// larger, or the run would exceed `cap` bytes. An empty run takes any packet.
+    /// Adds the packet at `range`; returns `false` if its destination differs, its size does not
+    /// fit, or the run would exceed `cap` bytes. An empty run accepts any packet.
     #[inline]
     pub fn add(&mut self, to: Option<SocketAddr>, range: Range<usize>, cap: usize) -> bool {
         let length = range.len();
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn another_address_begins_another_run() {
+    fn another_destination_begins_a_new_run() {
         let mut run = Run::default();
         let (a, b) = ("10.0.0.1:1".parse().ok(), "10.0.0.2:1".parse().ok());
         assert!(run.add(a, 0..10, MAX_BYTES));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_limits_hold() {
+    fn runs_respect_the_limits_of_the_kernel() {
         let small: Vec<_> = (0..100).map(|i| i * 50..(i + 1) * 50).collect();
         assert_eq!(run_of(&small).1, MAX_PACKETS);
         let large: Vec<_> = (0..20).map(|i| i * 8000..(i + 1) * 8000).collect();

@@ -1,4 +1,4 @@
-//! SCMP messages the router sends, and those it answers.
+//! The SCMP messages that the router sends, and the requests that it answers.
 
 use std::net::IpAddr;
 
@@ -11,15 +11,15 @@ use hawser_packet::{Body, Header, Host, Scmp, ScmpError};
 use crate::forwarder::Forwarder;
 use crate::verdict::{Answer, Origin};
 
-/// An error message, with its SCION header, is at most this long.
+/// Maximum length of an error message with its SCION header, in bytes.
 const MAX_ERROR: usize = 1232;
 
-/// Whether `packet` is a whole echo request.
+/// Whether `packet` is a complete echo request.
 pub(crate) fn is_echo_request(packet: &[u8], header: &Header) -> bool {
     is_request(packet, header, scmp_type::ECHO_REQUEST, QUERY)
 }
 
-/// Whether `packet` is a whole traceroute request.
+/// Whether `packet` is a complete traceroute request.
 pub(crate) fn is_traceroute_request(packet: &[u8], header: &Header) -> bool {
     is_request(packet, header, scmp_type::TRACEROUTE_REQUEST, TRACEROUTE)
 }
@@ -43,9 +43,9 @@ pub(crate) fn is_single_host(ip: IpAddr) -> bool {
 }
 
 impl Forwarder {
-    /// Writes into `out` the message that reports `error` to the source of `packet`, which came
-    /// from `origin`. It must be sent there. `None` when the packet must not be answered: it is an
-    /// SCMP error itself, or its source is not a single host.
+    /// Writes into `out` the message that reports `error` to the source of `packet`. The caller
+    /// sends it to `origin`, from which `packet` came. `None` if the packet must not be answered:
+    /// it is an SCMP error itself, or its source is not a single host.
     pub fn write_error(
         &self,
         origin: impl Into<Origin>,
@@ -55,7 +55,7 @@ impl Forwarder {
     ) -> Option<()> {
         let header = Header::parse(packet).ok()?;
         if let Some((next_header::SCMP, at)) = header.upper_layer(packet) {
-            // The types of error messages have no top bit.
+            // Only the types of informational messages have the top bit set.
             packet.get(at).filter(|kind| **kind & 0x80 != 0)?;
         }
         let (path_at, message_at) = self.begin(origin.into(), packet, &header, out)?;
@@ -66,9 +66,9 @@ impl Forwarder {
         Some(())
     }
 
-    /// Writes into `out` the reply to the request `packet`, which came from `origin`. It must be
-    /// sent there. `None` when the packet must not be answered: its source is not a single host, or
-    /// it is not such a request.
+    /// Writes into `out` the reply to the request `packet`. The caller sends it to `origin`, from
+    /// which `packet` came. `None` if the packet must not be answered: its source is not a single
+    /// host, or it is not a request of that kind.
     pub fn write_answer(
         &self,
         origin: impl Into<Origin>,
@@ -134,14 +134,14 @@ impl Forwarder {
     }
 }
 
-/// The hop of `path` at which an answer to `packet` must arrive next: that of the neighbour it came
-/// from, or, from inside, of the host or router that sent it.
+/// The hop of `path` that an answer to `packet` reaches next: that of the neighbour that sent the
+/// packet, or if it came from inside, that of the host or router that did.
 fn previous_hop(origin: Origin, packet: &[u8], path: &StandardPath) -> usize {
     let here = path.current_hop;
     match origin {
         Origin::Interface(_) => here.saturating_sub(1),
-        // The other router has changed segments already; on the path back it expects the packet
-        // before that.
+        // The other router has already changed segments; in the reverse direction it expects the
+        // packet before the change.
         Origin::Sibling(_) if path.changed_before(here) && !path.at(packet, here).info.peer => {
             here - 1
         }

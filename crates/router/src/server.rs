@@ -10,7 +10,7 @@ use hawser_kernel::rpc::{self, Lines, SocketFile};
 use crate::io::entry;
 use crate::live::{Reply, Request};
 
-/// Callers at once; more wait.
+/// Maximum number of callers at once; more callers wait.
 const MAX_CALLERS: usize = 8;
 
 /// The listening socket and its callers.
@@ -28,7 +28,7 @@ struct Caller {
 }
 
 impl Server {
-    /// Listens at `path`. A socket that a killed router left is replaced.
+    /// Listens at `path`. Replaces a socket that a killed router has left behind.
     pub fn listen(path: &Path) -> std::io::Result<Self> {
         let (listener, file) = rpc::listen(path)?;
         Ok(Self {
@@ -38,7 +38,7 @@ impl Server {
         })
     }
 
-    /// What to wait for. From a caller that does not take its reply, nothing more is read.
+    /// The descriptors to wait for. A caller that does not read its reply is not read from.
     pub fn descriptors(&self) -> impl Iterator<Item = libc::pollfd> {
         let listener = (self.callers.len() < MAX_CALLERS)
             .then(|| entry(self.listener.as_raw_fd(), libc::POLLIN));
@@ -52,7 +52,8 @@ impl Server {
         listener.into_iter().chain(callers)
     }
 
-    /// Accepts, reads, answers, writes: whatever is possible now.
+    /// Accepts callers, reads and answers requests, and writes replies, as far as possible without
+    /// blocking.
     pub fn serve(&mut self, mut answer: impl FnMut(Request) -> Reply) {
         while self.callers.len() < MAX_CALLERS {
             let Ok((stream, _)) = self.listener.accept() else {

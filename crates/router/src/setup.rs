@@ -1,4 +1,4 @@
-//! A border router as the folder of its AS describes it.
+//! Opening of a border router from the folder of its AS.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::port::Port;
 use crate::switch::Switch;
 use crate::verdict::Origin;
 
-/// An AS has at most this many routers besides this one: their numbers are a byte.
+/// Maximum number of other routers of the AS: their numbers have one byte.
 const MAX_SIBLINGS: usize = 256;
 
 /// A border router as the folder of its AS describes it.
@@ -77,7 +77,7 @@ impl<'a> Setup<'a> {
         let neighbours = self.neighbours(&ports);
         let mut switch = Switch::new(forwarder, ports, neighbours);
         for (id, state) in &self.links {
-            // The links of other routers of the AS are not the switch's.
+            // Returns `false` for the links of the AS's other routers, which are skipped.
             switch.set_link(*id, state);
         }
         Ok(switch)
@@ -131,7 +131,8 @@ impl<'a> Setup<'a> {
     /// the neighbour ASes.
     fn neighbours(&self, ports: &[Port]) -> Neighbours {
         let now = Instant::now();
-        // Not seeded as the links are: a session's discriminator must differ from the previous one.
+        // Does not use the seed of the links: a session's discriminator must differ from that of
+        // the previous run.
         let session = |config| Session::new(config, fastrand::u64(..), now);
         let isd_as = self.topology.isd_as;
         let siblings = self.siblings().zip(0..).map(|((name, sibling), number)| {
@@ -148,7 +149,7 @@ impl<'a> Setup<'a> {
         let interfaces = self.router.interfaces.iter();
         let links = interfaces.filter(|(_, interface)| !interface.bfd.disable);
         let links = links.map(|(id, interface)| {
-            // The file may leave the address to the system.
+            // The local address in the file may be unspecified; the system has then chosen one.
             let port = ports.iter().find(|port| port.id == *id);
             let local = port
                 .and_then(|port| port.socket.local_addr().ok())
@@ -167,8 +168,8 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// The router `name`, or the only one, with its name; or what `topology.json` has that cannot be
-/// used.
+/// The router `name`, or the only one, with its name. The error says what in `topology.json` is
+/// unsuitable.
 fn choose<'a>(
     topology: &'a AsTopology,
     name: Option<&str>,

@@ -16,7 +16,7 @@ use crate::reason::{Drops, Reason};
 use crate::transmit::NoRoute;
 use crate::verdict::{Answer, Origin, Verdict};
 
-/// The internal port's place among the ports.
+/// Index of the internal port.
 const INTERNAL: usize = 0;
 
 /// The time in Unix seconds.
@@ -26,7 +26,7 @@ pub(crate) fn unix_time() -> u64 {
         .map_or(0, |time| time.as_secs())
 }
 
-/// Ports, and what passes packets between them.
+/// The ports, and the state that forwarding between them needs.
 pub(crate) struct Switch {
     pub forwarder: Forwarder,
     /// The internal one first, then the external ones by interface.
@@ -34,7 +34,7 @@ pub(crate) struct Switch {
     pub neighbours: Neighbours,
     pub drops: Drops,
     inbox: Inbox,
-    /// Where a packet of the router's own is written before it is sent.
+    /// Buffer for the packets that the router itself sends.
     pub scratch: Vec<u8>,
 }
 
@@ -44,9 +44,9 @@ enum Message {
     Reply(Answer),
 }
 
-/// A packet in the inbox.
+/// A received packet in the inbox.
 struct Arrived {
-    /// The port it came in by.
+    /// Index of the port that received it.
     port: usize,
     origin: Origin,
     /// The slot of the inbox that has its underlay source.
@@ -55,8 +55,8 @@ struct Arrived {
 }
 
 impl Switch {
-    /// The router that forwards as `forwarder` says between `ports`: the internal one, then the
-    /// external ones by interface. Its `neighbours` are down until BFD finds them up.
+    /// A switch that forwards between `ports`, the internal one first, then the external ones by
+    /// interface, by the rules of `forwarder`. The `neighbours` are down until BFD finds them up.
     pub fn new(forwarder: Forwarder, ports: Vec<Port>, neighbours: Neighbours) -> Self {
         let mut switch = Self {
             forwarder,
@@ -75,16 +75,16 @@ impl Switch {
         switch
     }
 
-    /// Sets the MTU of an external port to what its link takes now.
+    /// Updates the MTU of an external port to that of its link.
     pub fn measure_mtu(&mut self, port: usize) {
         let port = &mut self.ports[port];
         self.forwarder.set_mtu(port.id, port.mtu());
     }
 
-    /// Takes note that BFD finds the router at `origin` up or down.
+    /// Sets whether BFD finds the router at `origin` up.
     pub fn set_bfd_up(&mut self, origin: Origin, up: bool) {
         self.forwarder.set_bfd_up(origin, up);
-        // A link that was down may have another MTU now.
+        // The MTU may have changed while the link was down.
         if up
             && let Origin::Interface(id) = origin
             && let Some(port) = position(&self.ports, id)
@@ -93,8 +93,8 @@ impl Switch {
         }
     }
 
-    /// Receives once at port `port`, and sends what follows from it. Returns the number of packets,
-    /// without BFD packets, and whether there may be more.
+    /// Receives once at port `port`, processes the packets and sends the results. Returns the
+    /// number of packets received, without BFD packets, and whether there may be more.
     pub fn turn(&mut self, port: usize, now: Instant) -> (usize, bool) {
         let Port {
             id, socket, fill, ..
@@ -104,7 +104,7 @@ impl Switch {
             Ok(received) => received,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return (0, false),
             Err(error) => {
-                // An ICMP message for a packet sent before: reported once.
+                // Caused by an ICMP message about an earlier packet; the system reports it once.
                 tracing::debug!(%error, interface = id, "cannot receive");
                 return (0, true);
             }
@@ -126,7 +126,8 @@ impl Switch {
                 packets += usize::from(self.process(packet, time, now));
             }
         }
-        // A BFD packet counts only if its session accepts it.
+        // BFD packets are not counted here: only those that the session accepts show that the link
+        // works.
         if packets > 0 {
             self.ports[port].last_arrival = Some(now);
         }
@@ -136,7 +137,7 @@ impl Switch {
         (packets, more)
     }
 
-    /// Processes one packet; returns whether it is counted, as all but BFD packets are.
+    /// Processes one packet; returns whether it is counted, which is `false` for BFD packets.
     #[inline]
     fn process(&mut self, packet: Arrived, time: u64, now: Instant) -> bool {
         let Arrived { origin, range, .. } = &packet;
@@ -184,13 +185,13 @@ impl Switch {
             self.drops.add(Reason::EmulatedLoss, 1);
         } else if !port.run.add(address, packet.range.clone(), port.cap) {
             self.flush(to, packet.port, now);
-            // An empty run takes any packet.
+            // An empty run accepts any packet.
             let port = &mut self.ports[to];
             port.run.add(address, packet.range, port.cap);
         }
     }
 
-    /// Sends what port `to` has gathered, all of which came in by port `from`.
+    /// Sends the packets that are queued at port `to`, all received by port `from`.
     #[inline]
     fn flush(&mut self, to: usize, from: usize, now: Instant) {
         let port = &mut self.ports[to];
@@ -203,8 +204,8 @@ impl Switch {
         self.ports[to].run.clear();
     }
 
-    /// Reports to the sources that the host of the delivered packets cannot be reached. For other
-    /// routers, BFD finds that out.
+    /// Sends SCMP errors to the sources of the packets whose destination host is unreachable. Not
+    /// for other routers of the AS: BFD detects those.
     #[cold]
     fn report_unreachable(&mut self, to: usize, port: usize, now: Instant) {
         let ranges: Vec<_> = self.ports[to].run.packets().collect();
@@ -230,7 +231,7 @@ impl Switch {
         }
     }
 
-    /// Sends a message back to where `packet` came from.
+    /// Sends a message to the sender of `packet`.
     #[cold]
     fn send_back(&mut self, packet: Arrived, message: Message, now: Instant) {
         let (port, origin) = (&mut self.ports[packet.port], packet.origin);
@@ -247,7 +248,7 @@ impl Switch {
             Message::Error(error) => forwarder.write_error(origin, bytes, error, out),
             Message::Reply(answer) => forwarder.write_answer(origin, bytes, answer, out),
         };
-        // External ports are connected to their neighbour; the internal one is not.
+        // Only the internal port is not connected and needs an address.
         let slot = packet.slot.filter(|_| packet.port == INTERNAL);
         let to = slot.and_then(|slot| self.inbox.from(slot));
         match written {

@@ -8,12 +8,12 @@ use crate::io;
 use crate::live::InterfaceCounters;
 use crate::reason::{Drops, Reason};
 
-/// The system has no route to where the packets should go.
+/// The system has no route to the destination of the packets.
 pub(crate) struct NoRoute;
 
 /// Sends the packets of `segment` bytes, the last perhaps shorter, in `parts` to `to`, which is
-/// `None` where the socket is connected; or drops them: a full buffer or a refusal delays no other
-/// packets.
+/// `None` if the socket is connected. If the buffer is full or the system refuses the packets, they
+/// are dropped.
 #[inline]
 pub(crate) fn transmit(
     socket: &UdpSocket,
@@ -59,8 +59,8 @@ pub(crate) fn transmit_bfd(socket: &UdpSocket, packet: &[u8], to: Option<SocketA
     }
 }
 
-/// Sends, again if an ICMP message has come for an earlier packet: that is reported once, by the
-/// next call, which then sends nothing.
+/// Sends, and tries again after the error of an ICMP message about an earlier packet: the system
+/// reports that once, in place of the next send.
 #[inline]
 fn send(
     socket: &UdpSocket,

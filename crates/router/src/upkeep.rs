@@ -1,4 +1,4 @@
-//! A router without its waiting and its control socket: what it does besides passing packets on.
+//! The regular tasks of the switch other than forwarding: delayed packets, BFD, link state.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
@@ -18,7 +18,7 @@ impl Switch {
         self.ports.iter().map(|port| port.socket.as_raw_fd())
     }
 
-    /// When the next held or BFD packets are due.
+    /// When the next held packet or the next BFD packet is due.
     pub fn next_due(&self) -> Option<Instant> {
         let held = self.ports.iter();
         held.filter_map(|port| port.emulator.next_due())
@@ -51,7 +51,8 @@ impl Switch {
         }
     }
 
-    /// Makes interface `id` behave as `state` says; `false` when the router does not have it.
+    /// Sets the state of the link at interface `id`; returns `false` if the router does not have
+    /// that interface.
     pub fn set_link(&mut self, id: u16, state: &LinkState) -> bool {
         let Some(port) = position(&self.ports, id).filter(|_| id != 0) else {
             return false;
@@ -74,10 +75,10 @@ impl Switch {
         }
     }
 
-    /// Receives at the ports that are `ready`, in turns until none has more packets, but for a
-    /// bounded number of turns. Returns the number of packets, without BFD packets.
+    /// Receives at the ports that are `ready` in turns, until none has more packets or the maximum
+    /// number of turns is reached. Returns the number of packets, without BFD packets.
     pub fn receive(&mut self, ready: &mut Vec<usize>, now: Instant) -> usize {
-        /// Then held packets and the control socket get their turn.
+        /// Maximum number of turns before held packets and the control socket are served.
         const TURNS: usize = 8;
         let mut packets = 0;
         for _ in 0..TURNS {

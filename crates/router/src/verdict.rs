@@ -1,4 +1,4 @@
-//! Where a packet comes from, and what the router does with it.
+//! The origin of a packet, and the verdict on it.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use hawser_packet::ScmpError;
 
 use crate::reason::Reason;
 
-/// Where a packet came from.
+/// The origin of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// A host of this AS.
@@ -28,7 +28,7 @@ impl Origin {
     }
 }
 
-/// By interface; 0 is a host.
+/// Converts an interface number; 0 is a host.
 impl From<u16> for Origin {
     fn from(interface: u16) -> Self {
         match interface {
@@ -38,7 +38,7 @@ impl From<u16> for Origin {
     }
 }
 
-/// What to do with a packet.
+/// The decision on a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
@@ -66,16 +66,16 @@ pub enum Verdict {
     Answer(Answer),
     /// Drop it, and report an SCMP error to its source. The packet is unchanged.
     Refuse {
-        /// For the counters.
+        /// The reason, for the counters.
         reason: Reason,
-        /// For the source.
+        /// The SCMP error to send to the source.
         error: ScmpError,
     },
     /// Drop it. The packet is unchanged.
     Drop(Reason),
 }
 
-/// What a packet for the router itself asks for.
+/// What a request to the router itself requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Answer {
@@ -83,7 +83,7 @@ pub enum Answer {
     Echo,
     /// An SCMP traceroute reply.
     Traceroute {
-        /// The interface whose router was asked for.
+        /// The interface that the request addresses.
         interface: u16,
     },
 }
@@ -96,7 +96,8 @@ pub(crate) fn refuse<T>(reason: Reason, error: ScmpError) -> Step<T> {
     Err(Verdict::Refuse { reason, error })
 }
 
-/// Refuses a packet for the header field at `offset`; headers are at most 1020 bytes long.
+/// Refuses a packet because of the header field at `offset`, which fits in 16 bits: headers are at
+/// most 1020 bytes long.
 #[inline]
 pub(crate) fn refuse_field<T>(reason: Reason, code: u8, offset: usize) -> Step<T> {
     let pointer = offset as u16;

@@ -21,7 +21,7 @@ use sciparse::util::test_builder::TestPathBuilder;
 use self::common::net::{Net, PLAIN, burst, counters_at, ia, wait_for};
 use self::common::{DST_PORT, MTU, SRC_PORT, addr, udp_between};
 
-/// Quick, and lenient towards a busy machine.
+/// Short intervals, and a detection time that a busy machine does not exceed.
 const QUICK: Bfd = Bfd {
     disable: false,
     detect_mult: 20,
@@ -53,7 +53,7 @@ fn scmp(socket: &UdpSocket) -> ScmpMessage {
 }
 
 #[test]
-fn packets_pass_a_link_that_is_up_and_bfd_does_not_count() {
+fn packets_pass_a_link_that_is_up_and_bfd_is_not_counted() {
     let net = up();
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
     let packet = net.packet(1, DST_PORT, 100);
@@ -67,7 +67,7 @@ fn packets_pass_a_link_that_is_up_and_bfd_does_not_count() {
 }
 
 #[test]
-fn a_neighbour_that_ends_is_detected_and_reported() {
+fn a_stopped_neighbour_is_detected_and_reported() {
     let mut net = up();
     let one = net.host(1, SRC_PORT);
     let (near, far) = (net.dir(1).router_socket(), net.dir(2).router_socket());
@@ -106,19 +106,19 @@ fn a_link_taken_down_at_one_end_is_down_at_the_other() {
 }
 
 #[test]
-fn a_link_that_delays_and_loses_everything_else_stays_up() {
+fn a_link_with_delay_and_full_loss_stays_up() {
     let net = up();
     let mut lossy = PLAIN;
     lossy.shape.loss = 1.0;
     lossy.shape.delay = Duration::from_millis(30);
     net.set_link(1, lossy);
-    // Longer than the other end waits.
+    // Longer than the detection time of the other end.
     std::thread::sleep(QUICK.desired_min_tx * u32::from(QUICK.detect_mult) * 2);
     let far = net.dir(2).router_socket();
     assert!(counters_at(&far).bfd["1"]);
 }
 
-/// The other end of the link from 1-1, played by the test.
+/// The neighbour of 1-1, simulated by the test.
 struct Played {
     socket: UdpSocket,
     router: SocketAddr,
@@ -139,8 +139,8 @@ impl Played {
         Self { socket, router }
     }
 
-    /// Answers the router until its session is up, as a neighbour whose Your Discriminator is what
-    /// `your_discriminator` makes of the router's. Returns the router's last packet.
+    /// Answers the router until its session is up, as a neighbour that computes its Your
+    /// Discriminator from the router's with `your_discriminator`. Returns the router's last packet.
     fn bring_up(&self, your_discriminator: impl Fn(u32) -> u32) -> Vec<u8> {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -176,14 +176,14 @@ fn answer(packet: &[u8], state: u8, your_discriminator: u32) -> Vec<u8> {
     answer[32..36].copy_from_slice(&packet[28..32]);
     let bfd = packet.len() - 24;
     answer[bfd + 1] = state << 6;
-    // Lenient towards a busy machine.
+    // A detection multiplier that a busy machine does not exceed.
     answer[bfd + 2] = 250;
     answer[bfd + 4..bfd + 8].copy_from_slice(&[0, 0, 0, 9]);
     answer[bfd + 8..bfd + 12].copy_from_slice(&your_discriminator.to_be_bytes());
     answer
 }
 
-/// As scionproto's router does while it receives anything at all.
+/// scionproto's router addresses the previous session while it receives any packets.
 #[test]
 fn a_neighbour_that_addresses_the_previous_session_comes_up() {
     let mut net = Net::with_bfd(QUICK);
@@ -208,7 +208,7 @@ fn bfd_packets_for_another_session_do_not_keep_a_link_up() {
     assert!(net.counters(1).drops["unexpected-bfd"] > 0);
 }
 
-/// Both changes are in the router's hands at once.
+/// The router receives both changes of state in one batch.
 #[test]
 fn a_session_that_goes_down_and_up_within_one_batch_is_up() {
     let mut net = Net::with_bfd(QUICK);
@@ -233,7 +233,7 @@ fn a_session_that_goes_down_and_up_within_one_batch_is_up() {
     until(&|packet| packet.len() == sent.len());
 }
 
-/// 1-1 has a second router, whose interface 2 leads to 1-3: a socket of the test's, not watched.
+/// Adds a second router to 1-1, whose interface 2 leads to 1-3, a socket of the test without BFD.
 fn with_second_router(net: &mut Net) -> UdpSocket {
     let mut topology = net.topology(1);
     let neighbour = UdpSocket::bind((net.ip(200), 50000)).unwrap();
@@ -267,7 +267,7 @@ fn with_second_router(net: &mut Net) -> UdpSocket {
 }
 
 #[test]
-fn two_routers_of_an_as_hand_packets_to_each_other() {
+fn two_routers_of_an_as_forward_packets_to_each_other() {
     let mut net = Net::new();
     let neighbour = with_second_router(&mut net);
     let first = net.dir(1).router_socket_of("br1");

@@ -164,7 +164,7 @@ fn both_hops_of_a_segment_change_must_be_valid() {
 }
 
 #[test]
-fn the_ingress_interface_must_be_the_hops() {
+fn the_ingress_interface_must_match_the_hop_field() {
     let world = World::new();
     let end = world.send(5, udp(5, 8, path_case("up, core, down").3, 10));
     // In construction direction, and against it.
@@ -193,8 +193,8 @@ fn the_egress_interface_must_exist() {
     );
 }
 
-/// The verdict of a router whose links are `ingress` and `egress`, crossing from one segment to
-/// another there or not.
+/// The verdict of a router on a packet between links of the types `ingress` and `egress`, with or
+/// without a change of segments.
 fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
     let interface = |link_to| ExternalInterface {
         neighbour: ia(9),
@@ -211,7 +211,7 @@ fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
         segments(8, 9, &[], &[(8, 0, 9), (1, 1, 2), (9, 9, 0)], &[])
     };
     let mut packet = udp(8, 9, path, 10);
-    // As the previous router would have left it.
+    // The state that the previous router leaves the packet in.
     let hops = if crossing { 2 } else { 1 };
     let first = usize::from(hop_at(hops, 0));
     let mac = [packet[first + 6], packet[first + 7]];
@@ -225,7 +225,7 @@ fn through(ingress: LinkTo, egress: LinkTo, crossing: bool) -> Verdict {
 }
 
 #[test]
-fn links_must_fit_together() {
+fn link_types_must_be_allowed_together() {
     use LinkTo::{Child, Core, Parent, Peer};
     let kinds = [Core, Parent, Child, Peer];
     let within = [
@@ -266,7 +266,7 @@ fn links_must_fit_together() {
 }
 
 #[test]
-fn source_and_destination_must_be_possible() {
+fn impossible_sources_and_destinations_are_refused() {
     let world = World::new();
     let (_, src, dst, path, _) = path_case("up, core, down");
     let source = parameter(33, 12 + 8);
@@ -306,7 +306,7 @@ fn only_the_start_of_a_path_comes_from_inside() {
 #[test]
 fn the_start_of_a_path_does_not_come_from_outside() {
     let world = World::new();
-    // The first hop of 1-5 is made to look as if it led in from outside.
+    // The first hop of 1-5 names an ingress interface, as if the packet came from outside.
     let path = segments(9, 1, &[(5, 1, 1), (3, 2, 1), (1, 2, 0)], &[], &[]);
     let mut packet = udp(9, 1, path, 10);
     assert_eq!(
@@ -316,11 +316,11 @@ fn the_start_of_a_path_does_not_come_from_outside() {
 }
 
 #[test]
-fn a_neighbour_does_not_change_segments_for_this_as() {
+fn a_neighbour_must_not_change_segments_for_this_as() {
     let world = World::new();
     let end = world.send(5, udp(5, 6, path_case("shortcut").3, 10));
     let mut packet = end.stops[1].packet.clone();
-    // The second of the two hops at 1-3, in by its parent.
+    // The second of the two hops at 1-3, received from its parent.
     packet[usize::from(PATH)] = 1 << 6 | 2;
     assert_eq!(
         world.routers[&3].process(NOW.into(), 1, &mut packet),
@@ -465,7 +465,7 @@ fn a_peering_path_has_two_segments() {
 }
 
 #[test]
-fn only_one_host_can_be_delivered_to() {
+fn packets_are_delivered_to_single_hosts_only() {
     let world = World::new();
     for (ip, delivered) in [
         ("10.0.2.1", true),

@@ -37,7 +37,7 @@ fn next(socket: &UdpSocket) -> (u16, usize) {
     )
 }
 
-/// Whether nothing comes for a while.
+/// Whether nothing arrives within 100 ms.
 fn is_silent(socket: &UdpSocket) -> bool {
     socket
         .set_read_timeout(Some(Duration::from_millis(100)))
@@ -135,7 +135,7 @@ fn a_mixed_burst_is_split() {
 fn packets_of_changing_size_keep_their_order() {
     let net = Net::up();
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
-    // As many at a time as the receiving socket has room for.
+    // Batches that fit into the buffer of the receiving socket.
     for start in (0..200).step_by(40) {
         for number in start..start + 40 {
             let packet = net.packet(number, DST_PORT, 10 + usize::from(number * 37 % 900));
@@ -187,13 +187,13 @@ fn delay_holds_packets_and_keeps_their_order() {
 fn a_rate_caps_what_leaves_at_once() {
     let mut net = Net::new();
     net.start(1);
-    // In place of the second router, to see single sends.
+    // Takes the place of the second router, to observe single sends.
     let neighbour = UdpSocket::bind(net.link_end(2)).unwrap();
     let state = UdpSocketState::new((&neighbour).into()).unwrap();
     let one = net.host(1, SRC_PORT);
     let packets: Vec<_> = (0..20).map(|i| net.packet(i, DST_PORT, 1200)).collect();
     let length = packets[0].len();
-    // A millisecond of 10 Mbit/s is less than a packet, of 40 Mbit/s three.
+    // One millisecond at 10 Mbit/s carries less than a packet, at 40 Mbit/s three.
     for (rate, at_once) in [(None, 20), (Some(10_000_000), 1), (Some(40_000_000), 3)] {
         net.set_link(
             1,
@@ -219,7 +219,7 @@ fn a_rate_caps_what_leaves_at_once() {
 }
 
 #[test]
-fn a_link_that_loses_everything_passes_nothing_until_it_changes() {
+fn a_link_with_full_loss_passes_nothing_until_it_changes() {
     let net = Net::up();
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
     net.set_link(
@@ -262,7 +262,7 @@ fn a_link_that_is_down_is_reported_and_comes_back() {
     let expected = ScmpExternalInterfaceDown::new(ia(1), 1, packet);
     assert_eq!(raw.try_into_scmp().unwrap().payload, expected.into());
 
-    // Packets that the neighbour still sends are dropped too.
+    // Packets that arrive from the neighbour are dropped too.
     net.set_link(1, PLAIN);
     net.set_link(2, down);
     one.send_to(&net.packet(2, DST_PORT, 100), net.router(1))
@@ -335,7 +335,7 @@ fn the_routers_answer_pings_over_their_sockets() {
 }
 
 #[test]
-fn one_router_serves_a_folder() {
+fn a_second_router_for_a_folder_is_refused() {
     let net = Net::up();
     let second = Router::open(&net.dir(1), None).err().unwrap();
     assert!(matches!(second, RouterError::Running { .. }), "{second}");
@@ -384,7 +384,7 @@ fn invalid_requests_are_answered_with_an_error() {
 }
 
 #[test]
-fn topologies_a_router_cannot_serve_are_refused() {
+fn unsuitable_topologies_are_refused() {
     let net = Net::new();
     let dir = net.dir(1);
     let open = || Router::open(&dir, None).err().unwrap();

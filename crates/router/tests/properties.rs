@@ -30,7 +30,7 @@ fn name() -> impl Strategy<Value = &'static str> {
 
 fn fields() -> impl Strategy<Value = Fields> {
     let ages = prop::array::uniform3(0..20_000u32);
-    // From 6 hours, more than any age, to a day.
+    // From 6 hours, which is more than any age, to one day.
     let exp_times = prop::array::uniform8(63u8..);
     (any::<[u16; 3]>(), ages, exp_times).prop_map(|(segment_ids, ages, exp_times)| Fields {
         segment_ids,
@@ -97,7 +97,7 @@ proptest! {
         let (_, src, dst, path, _) = path_case(name);
         let mut stop = stop.get(&world.send(src, udp(src, dst, path, 60)).stops).clone();
         for (at, value) in changes {
-            // Mostly in the headers.
+            // Changes a byte in the headers or the first 8 bytes after them.
             let headers = usize::from(stop.packet[5]) * 4;
             let at = at.index((headers + 8).min(stop.packet.len()));
             stop.packet[at] = value;
@@ -125,9 +125,10 @@ proptest! {
         prop_assert_eq!(end.egresses, egresses);
     }
 
-    /// Two routers of an AS do together what one does, and their errors take the same path back.
+    /// Two routers of an AS together do the same as one, and their errors take the same return
+    /// path.
     #[test]
-    fn an_as_of_two_routers_is_like_one_of_one(name in name(), fields in fields()) {
+    fn two_routers_of_an_as_forward_like_one(name in name(), fields in fields()) {
         let world = World::new();
         let (_, src, dst, path, _) = path_case_with(name, &fields);
         for stop in world.send(src, udp(src, dst, path, 20)).stops {
@@ -163,7 +164,7 @@ proptest! {
             let mut whole = whole.clone();
             whole.set_up(egress, false);
             let expected = down(&whole, stop.ingress.into(), &stop.packet);
-            // The quotes differ: each router quotes what it got.
+            // The quotes differ: each router quotes the packet as it received it.
             let headers = usize::from(expected[5]) * 4;
             prop_assert_eq!(&message[..headers], &expected[..headers]);
         }
@@ -207,7 +208,7 @@ proptest! {
         }
     }
 
-    /// sciparse's own advancing does not know peering.
+    /// Without peering paths, which sciparse's forwarding does not support.
     #[test]
     fn forwarding_agrees_with_sciparse(
         name in prop::sample::select(&NAMES[..6]),
@@ -231,7 +232,7 @@ proptest! {
     }
 }
 
-/// sciparse's forwarding step; the egress interface, or None at the end.
+/// sciparse's forwarding step; returns the egress interface, or `None` at the end of the path.
 fn advance(packet: &mut [u8], at: u16, from_inside: bool) -> Option<u16> {
     let (view, _) = ScionRawPacketView::try_from_mut_slice(packet).unwrap();
     let ScionDpPathViewRefMut::Standard(path) = view.header_mut().path_mut() else {

@@ -51,7 +51,7 @@ fn isd_as(number: u16) -> IsdAsn {
     format!("1-ff00:0:{number}").parse().unwrap()
 }
 
-/// The master keys as the recorded network had them.
+/// The hop-field key of the recorded AS `number`, from its master key.
 fn hop_key(number: u16) -> [u8; 16] {
     let master = match number {
         110 => "9bdb2af6799204a299c603994b8e400e",
@@ -72,7 +72,7 @@ fn core_addresses(v6: bool) -> [SocketAddr; 2] {
     ]
 }
 
-/// A and B of AS 110: interface 1 leads to 111, interface 2 to 112.
+/// The routers A and B of AS 110: interface 1 leads to 111, interface 2 to 112.
 fn core(v6: bool) -> [Forwarder; 2] {
     let addresses = core_addresses(v6);
     let interfaces = [
@@ -90,7 +90,7 @@ fn core(v6: bool) -> [Forwarder; 2] {
     })
 }
 
-/// C of AS 111.
+/// The router C of AS 111.
 fn child(v6: bool) -> Forwarder {
     let host = at(v6, "10.0.2.254:30042", "[fd00:0:2::fe]:30042");
     Forwarder::new(isd_as(111), &hop_key(111), host.ip())
@@ -144,7 +144,7 @@ fn forged_transit_packets_are_dropped() {
     let drop = Verdict::Drop(Reason::TransitFromInside);
     let between = recorded.get(false, "there.between");
     assert_eq!(step(&b, 0, &between), (drop, between.clone()));
-    // A router cannot send on what came in by an interface of the receiving one.
+    // A sibling must not send a packet that entered by an interface of the receiving router.
     let back = recorded.get(false, "back.between");
     assert_eq!(step(&b, Origin::Sibling(0), &back), (drop, back.clone()));
     assert_eq!(
@@ -203,7 +203,7 @@ fn invalid_one_hop_paths_are_dropped() {
     assert_eq!(verdict, Verdict::Drop(Reason::NoService));
 }
 
-/// The verdict on a packet that is not passed on, and the message to its sender.
+/// The verdict on a dropped packet, and the message to its sender.
 fn error(router: &Forwarder, origin: Origin, packet: &[u8]) -> (Verdict, Vec<u8>) {
     let (verdict, _) = step(router, origin, packet);
     let mut out = Vec::new();
@@ -233,8 +233,8 @@ fn an_unreachable_router_is_reported() {
             },
         };
         assert_eq!(verdict, refused);
-        // scionproto quotes the packet as it would have left, ours as it came; the checksum covers
-        // the quote.
+        // scionproto's router quotes the packet as it would have been sent, ours as it arrived; the
+        // checksum covers the quote.
         let theirs = recorded.get(v6, "connectivity-down.answer");
         let start = usize::from(message[5]) * 4;
         assert_eq!(message.len(), theirs.len());
@@ -298,7 +298,7 @@ fn traceroute_is_answered_by_the_router_of_the_interface() {
 }
 
 #[test]
-fn a_watched_link_s_packets_are_for_bfd() {
+fn bfd_packets_are_passed_to_bfd() {
     let recorded = Recorded::load();
     for v6 in [false, true] {
         let [a, b] = core(v6);

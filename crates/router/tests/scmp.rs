@@ -1,4 +1,4 @@
-//! SCMP messages: those the router sends, and where it delivers others.
+//! The SCMP messages that the router sends, and the delivery of others.
 
 #![allow(clippy::unwrap_used, reason = "a panic is how this fails")]
 
@@ -24,8 +24,8 @@ use sciparse::payload::scmp::types::{ScmpDestinationUnreachableCode, ScmpParamet
 
 use self::common::*;
 
-/// Parses an SCMP packet; its bytes must be just what sciparse makes of it, and its checksum right.
-/// (sciparse's own covers only the pseudo header.)
+/// Parses an SCMP packet; sciparse must write the same bytes for it, and its checksum must be
+/// correct. (sciparse's own covers only the pseudo header.)
 fn parse(packet: &[u8]) -> ScionScmpPacket {
     let (raw, rest) = ScionRawPacket::try_from_slice(packet).unwrap();
     assert!(rest.is_empty());
@@ -72,7 +72,7 @@ fn error(world: &World, src: u16, packet: Vec<u8>) -> (ScionScmpPacket, Vec<u8>)
     );
     if let Some(back) = world.send_back(&end, message) {
         assert_eq!(delivered_to(&back), at(src, SRC_PORT));
-        // The router itself takes the first step back.
+        // The router that sends the message takes the first hop of the return path itself.
         let steps = end.egresses.iter().rev().skip(1);
         let expected: Vec<_> = steps.map(|hop| world.across(*hop)).collect();
         assert_eq!(back.egresses, expected);
@@ -171,7 +171,7 @@ fn a_host_of_another_kind_and_an_unknown_service_are_unreachable() {
 }
 
 #[test]
-fn the_control_service_is_found_by_its_name() {
+fn packets_to_the_control_service_reach_its_instance() {
     let mut world = World::new();
     let control: SocketAddr = "10.0.2.254:30252".parse().unwrap();
     let router = world.routers.remove(&2).unwrap();
@@ -237,8 +237,8 @@ fn alert(path: &mut StandardPath, hop: usize, egress: bool) {
 #[test]
 fn traceroute_is_answered_by_every_interface() {
     let world = World::new();
-    // Hop field, which of its sides, and the interface that is there. At a segment change the first
-    // hop has the ingress, the second the egress.
+    // Hop field, whether its egress side, and the AS and interface there. At a segment change the
+    // first hop has the ingress interface, the second the egress interface.
     let stops = [
         (0, true, 5, 1),
         (1, false, 3, 2),
@@ -334,7 +334,7 @@ fn a_host_may_ping_its_own_router_without_a_path() {
 }
 
 #[test]
-fn scmp_goes_to_the_program_it_is_about() {
+fn scmp_messages_reach_the_program_they_concern() {
     let world = World::new();
     let to = |message: ScmpMessage| {
         let end = world.send(1, scmp(1, addr(2), path_case("core").3, message));
@@ -389,7 +389,7 @@ fn scmp_goes_to_the_program_it_is_about() {
 }
 
 #[test]
-fn udp_goes_to_its_port_within_the_dispatched_range() {
+fn udp_is_delivered_to_its_port_within_the_dispatched_range() {
     let world = World::new();
     for (port, expected) in [
         (31_000, 31_000),
@@ -416,7 +416,7 @@ fn extensions_are_skipped() {
     let world = World::new();
     let packet = udp(1, 2, path_case("core").3, 10);
     let headers = usize::from(packet[5]) * 4;
-    // Hop-by-hop of one line, then end-to-end of two, then UDP.
+    // A hop-by-hop extension of one line, then an end-to-end extension of two, then UDP.
     let with = |kinds: [u8; 3], extensions: &[u8]| {
         let mut packet = packet.clone();
         packet[4] = kinds[0];

@@ -12,7 +12,7 @@ use crate::mac::HopKey;
 
 /// Traffic class 0xb8 (expedited forwarding) and flow label 0xdead, as scionproto writes them.
 const FIRST_LINE: u32 = 0x0b80_dead;
-/// Expiry of the first hop: 63 and one units of 337.5 s.
+/// Expiry of the first hop: 64 units of 337.5 s, that is 6 hours.
 const EXP_TIME: u8 = 63;
 /// The timestamp is this many seconds in the past: the neighbour's clock may be slow.
 const AGE: u32 = 10;
@@ -21,13 +21,13 @@ const AGE: u32 = 10;
 pub(crate) struct Frame {
     /// All headers before the path.
     headers: Vec<u8>,
-    /// The interface, on a link to another AS.
+    /// The interface of the link to another AS; `None` inside the AS.
     interface: Option<u16>,
 }
 
 impl Frame {
-    /// From the router at `src` to the one at `dst`: over the link at `interface`, on a one-hop path,
-    /// or inside an AS, on an empty path.
+    /// Frame from the router at `src` to the one at `dst`: with a one-hop path over the link at
+    /// `interface`, or with an empty path inside the AS if that is `None`.
     pub fn new(src: (IsdAsn, IpAddr), dst: (IsdAsn, IpAddr), interface: Option<u16>) -> Self {
         let mut headers = Vec::new();
         NewHeader {
@@ -76,7 +76,7 @@ mod tests {
     use super::super::packet::LENGTH;
     use super::*;
 
-    /// The file says where these were recorded.
+    /// Returns the recorded packet `name`; the file says where it was recorded.
     fn recorded(name: &str) -> Option<Vec<u8>> {
         let mut lines = include_str!("../../tests/recorded/scionproto.txt").lines();
         let hex = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
@@ -84,9 +84,9 @@ mod tests {
         Some((0..hex.len()).step_by(2).map(byte).collect())
     }
 
-    /// Routers of scionproto write the same bytes for the same control packets.
+    /// scionproto's routers write the same bytes for the same control packets.
     #[test]
-    fn frames_are_those_of_scionproto() {
+    fn frames_equal_those_of_scionproto() {
         let folder = tempfile::tempdir().unwrap();
         let dir = AsDir::new(folder.path());
         let [core, child] = [0x1_ff00_0000_0110, 0x1_ff00_0000_0111].map(IsdAsn);

@@ -17,14 +17,14 @@ pub(crate) struct Neighbour {
     pub frame: Frame,
     /// The name in the counters.
     pub name: String,
-    /// Where its packets come from.
+    /// The origin of its packets.
     pub origin: Origin,
-    /// Its internal address, where it is another router of this AS.
+    /// Its internal address if it is another router of this AS.
     pub address: Option<SocketAddr>,
 }
 
 impl Neighbour {
-    /// Logs that it has come up or gone down; returns whether it is up.
+    /// Logs that the neighbour has come up or gone down; returns whether it is up.
     fn log_change(&self) -> bool {
         let (name, up) = (&self.name, self.session.is_up());
         tracing::info!(neighbour = name, up, "BFD");
@@ -48,7 +48,7 @@ impl Neighbours {
         new
     }
 
-    /// Where the neighbours' packets come from.
+    /// The origins of the neighbours' packets.
     pub fn origins(&self) -> impl Iterator<Item = Origin> {
         self.neighbours.iter().map(|neighbour| neighbour.origin)
     }
@@ -108,8 +108,8 @@ impl Neighbours {
         down
     }
 
-    /// Has `send` send the packets that are due at `now`, which is `time` in Unix seconds, each
-    /// written into `out`. Packets that are nearly due are sent along: a router with many
+    /// Writes each packet that is due at `now`, which is `time` in Unix seconds, into `out` and
+    /// passes it to `send`. Packets that are nearly due are sent with them: a router with many
     /// neighbours wakes up no more often than one with few.
     pub fn send_due(
         &mut self,

@@ -28,7 +28,7 @@ pub(crate) struct Control {
     /// Why the session last went down (RFC 5880, section 4.1).
     pub diagnostic: u8,
     pub state: State,
-    /// Asks for a packet with the final bit.
+    /// The poll bit, which requests a packet with the final bit.
     pub poll: bool,
     /// The final bit, which answers a poll.
     pub last: bool,
@@ -40,8 +40,8 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Reads a packet; `None` if it must be discarded (RFC 5880, section 6.8.6), or uses what is not
-    /// supported: authentication and demand mode.
+    /// Reads a packet; `None` if it must be discarded (RFC 5880, section 6.8.6), or uses
+    /// authentication or demand mode, which are not supported.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; LENGTH] = bytes.first_chunk()?;
         let flags = bytes[1];
@@ -72,7 +72,8 @@ impl Control {
         acceptable.then_some(control)
     }
 
-    /// The packet. Times above 71 minutes are sent as 71 minutes, the most that fits.
+    /// The packet. Times above 71 minutes are sent as 71 minutes, the maximum of the 32-bit field
+    /// in microseconds.
     pub fn to_bytes(self) -> [u8; LENGTH] {
         let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let mut bytes = [0; LENGTH];
@@ -143,17 +144,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_the_same(bytes: [u8; LENGTH]) {
+        fn parsed_packets_are_written_unchanged(bytes: [u8; LENGTH]) {
             if let Some(control) = Control::parse(&bytes) {
                 let again = control.to_bytes();
-                // All but the control-plane bit, and the echo interval.
+                // The control-plane bit and the echo interval are not kept.
                 prop_assert_eq!(again[1], bytes[1] & !0x08);
                 prop_assert_eq!(&again[2..20], &bytes[2..20]);
             }
         }
 
         #[test]
-        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+        fn parsing_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
             let _ = Control::parse(&bytes);
         }
     }

@@ -10,14 +10,14 @@ use super::packet::{Control, State};
 /// Shortest interval to announce while the session is down (RFC 5880, section 6.8.3).
 const SLOW: Duration = Duration::from_secs(1);
 
-/// Shortest interval between packets: a wrong unit in a file must not use up the machine.
+/// Shortest interval between packets: a wrong unit in a file must not cost all CPU time.
 const FAST: Duration = Duration::from_millis(1);
 /// Longest detection time, whatever the neighbour announces: a wrong interval there must not keep a
 /// dead link in use for days.
 const LONGEST_DETECTION: Duration = Duration::from_secs(30);
 
-/// Packets follow each other after 75 to 100 % of the interval, after 90 % at most where a single
-/// missing one counts (RFC 5880, section 6.8.7).
+/// The time between packets is 75 to 100 % of the interval, and at most 90 % if the detection
+/// multiplier is 1 (RFC 5880, section 6.8.7).
 const EARLIEST: u32 = 75;
 const LATEST: u32 = 100;
 const LATEST_OF_ONE: u32 = 90;
@@ -33,10 +33,10 @@ pub(crate) struct Session {
     discriminator: u32,
     state: State,
     diagnostic: u8,
-    /// The last Your Discriminator received that is not zero: this session's, or that of the
-    /// router's previous run.
+    /// The last non-zero Your Discriminator received: this session's, or that of the router's
+    /// previous run.
     known_as: u32,
-    /// As the neighbour last announced.
+    /// The neighbour's discriminator, as last announced.
     remote: u32,
     remote_min_rx: Duration,
     detection: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Session {
     expires: Option<Instant>,
     /// When the last packet was sent.
     sent: Instant,
-    /// The next packet is due after this share of the interval, in per cent.
+    /// The next packet is due after this percentage of the interval.
     jitter: u32,
     /// The next packet is due at once.
     is_urgent: bool,
@@ -80,11 +80,11 @@ impl Session {
         self.state == State::Up
     }
 
-    /// Whether `packet` belongs to this session. While the session is up, its Your Discriminator
-    /// decides (RFC 5880, section 6.8.6). Until then any packet on the link does, which has only
-    /// this session: after a restart of this router, a neighbour may go on addressing the previous
-    /// session. scionproto's does so as long as it receives anything, so that no session with it
-    /// would ever come up.
+    /// Whether `packet` belongs to this session. While the session is up, the packet's Your
+    /// Discriminator decides (RFC 5880, section 6.8.6). Until then any packet on the link belongs
+    /// to it, as a link has only one session: after a restart of this router, a neighbour may
+    /// continue to address the previous session. scionproto's router does so while it receives any
+    /// packets, so that no session with it would ever come up.
     pub fn accepts(&self, packet: &Control) -> bool {
         !self.is_up() || [0, self.discriminator, self.known_as].contains(&packet.yours)
     }
@@ -108,8 +108,8 @@ impl Session {
         self.remote_min_rx = packet.required_min_rx;
         let mut interval = self.config.required_min_rx.max(packet.desired_min_tx);
         // A system whose session is down announces at least a second (RFC 5880, section 6.8.3).
-        // scionproto's may announce less, and restarts its interval when it leaves that state: with
-        // a multiplier of 1 its next packet would be late every time.
+        // scionproto's router may announce less, and restarts its interval when it leaves Down:
+        // with a multiplier of 1 its next packet would always be late.
         if packet.state == State::Down {
             interval = interval.max(SLOW);
         }
@@ -133,9 +133,9 @@ impl Session {
         self.set_state(next)
     }
 
-    /// Goes down if the detection time has passed at `now`; returns whether it did. Any packet on
-    /// the link, of which `last_arrival` is the last, shows that it works: on a full link BFD
-    /// packets may be lost among the others.
+    /// Goes down if the detection time has passed at `now`; returns whether it did. Any packet from
+    /// the neighbour, the last at `last_arrival`, shows that the link works: on a congested link
+    /// BFD packets may be lost.
     pub fn expire(&mut self, now: Instant, last_arrival: Option<Instant>) -> bool {
         if self.expires.is_none_or(|expires| now < expires) {
             return false;
@@ -160,7 +160,7 @@ impl Session {
         now >= self.send_at(self.jitter)
     }
 
-    /// The packet to send at `now`, if one may be sent yet.
+    /// The packet to send at `now`; `None` if it is too early to send one.
     pub fn take(&mut self, now: Instant) -> Option<Control> {
         if now < self.send_at(EARLIEST) {
             return None;
@@ -192,8 +192,8 @@ impl Session {
     }
 
     /// The time at which `percent` of the interval have passed since the last packet. A changed
-    /// interval takes effect at once (RFC 5880, section 6.8.6): an interval that a neighbour no longer
-    /// announces delays nothing.
+    /// interval takes effect at once (RFC 5880, section 6.8.6), also for the packet that is
+    /// scheduled.
     fn send_at(&self, percent: u32) -> Instant {
         if self.is_urgent {
             return self.sent;
@@ -202,8 +202,8 @@ impl Session {
         self.sent + interval * percent / 100
     }
 
-    /// Like scionproto's, the session sends often as soon as it receives packets (Init), not only once
-    /// both ends do (Up); that brings links up a second earlier.
+    /// Like scionproto's, the session uses the configured interval as soon as it receives packets
+    /// (Init), not only once both ends do (Up); that brings links up a second earlier.
     fn desired_min_tx(&self) -> Duration {
         match self.state {
             State::Down | State::AdminDown => self.config.desired_min_tx.max(SLOW),

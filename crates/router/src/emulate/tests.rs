@@ -11,7 +11,7 @@ fn shape(delay_ms: u64, jitter_ms: u64, loss: f64) -> Shape {
     }
 }
 
-/// When packets held at `times` are due, in milliseconds after the first.
+/// When packets held at `times` are due, both in milliseconds after the start.
 fn due(emulator: &mut Emulator, times: &[u64]) -> Vec<u128> {
     let start = Instant::now();
     for time in times {
@@ -25,7 +25,7 @@ fn due(emulator: &mut Emulator, times: &[u64]) -> Vec<u128> {
 }
 
 #[test]
-fn a_plain_link_holds_nothing() {
+fn a_link_without_delay_holds_no_packets() {
     let mut emulator = Emulator::new(Shape::default(), 1);
     assert!(!emulator.delays());
     assert!((0..1000).all(|_| !emulator.loses()));
@@ -39,7 +39,7 @@ fn delay_is_added_to_each_packet() {
 }
 
 #[test]
-fn nothing_is_due_before_its_time() {
+fn packets_are_not_due_early() {
     let mut emulator = Emulator::new(shape(20, 0, 0.0), 1);
     let start = Instant::now();
     assert!(emulator.hold(start, 1, vec![0], false).is_ok());
@@ -58,9 +58,9 @@ fn nothing_is_due_before_its_time() {
 }
 
 #[test]
-fn jitter_lies_within_its_bounds_both_ways_and_keeps_the_order() {
+fn jitter_stays_within_its_bounds_and_keeps_the_order() {
     let mut emulator = Emulator::new(shape(20, 10, 0.0), 3);
-    // Far enough apart that no draw is raised to the one before.
+    // Far enough apart that no packet is delayed to keep the order.
     let times: Vec<_> = (0..500).map(|i| i * 100).collect();
     let delays: Vec<_> = due(&mut emulator, &times)
         .iter()
@@ -78,7 +78,7 @@ fn jitter_lies_within_its_bounds_both_ways_and_keeps_the_order() {
 }
 
 #[test]
-fn loss_is_the_share_asked_for() {
+fn loss_has_the_configured_rate() {
     let mut emulator = Emulator::new(shape(0, 0, 0.1), 5);
     let lost = (0..100_000).filter(|_| emulator.loses()).count();
     assert!((9_500..10_500).contains(&lost), "{lost}");
@@ -87,7 +87,7 @@ fn loss_is_the_share_asked_for() {
 }
 
 #[test]
-fn one_seed_draws_the_same_again() {
+fn equal_seeds_draw_equal_values() {
     let draws = |seed| {
         let mut emulator = Emulator::new(shape(0, 0, 0.5), seed);
         (0..64).map(|_| emulator.loses()).collect::<Vec<_>>()
@@ -97,7 +97,7 @@ fn one_seed_draws_the_same_again() {
 }
 
 #[test]
-fn packets_under_way_go_first_when_the_delay_ends() {
+fn packets_in_flight_are_sent_first_when_the_delay_ends() {
     let mut emulator = Emulator::new(shape(20, 0, 0.0), 1);
     let start = Instant::now();
     assert!(emulator.hold(start, 1, vec![1], false).is_ok());

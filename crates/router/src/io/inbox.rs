@@ -7,14 +7,15 @@ use std::os::fd::AsRawFd;
 
 use hawser_kernel::socket::{address, checked, control_message};
 
-/// Most buffers filled in one call. Each holds up to 64 KiB of merged datagrams.
+/// Maximum number of buffers that one call fills. Each holds up to 64 KiB of merged datagrams.
 pub(crate) const SLOTS: usize = 8;
 const SLOT: usize = 1 << 16;
 
-/// Room for the one control message asked for: a UDP_GRO of one c_int.
+/// Room for the one control message that is requested: a UDP_GRO of one c_int.
 type Control = [u64; 8];
 
-/// Most bytes worth receiving at once: they must still be in the cache when they are sent.
+/// The number of bytes to receive at once: more would no longer be in the CPU cache when they are
+/// sent.
 const AT_ONCE: usize = SLOT;
 
 /// Buffers for the datagrams of one call.
@@ -41,9 +42,9 @@ impl Inbox {
         }
     }
 
-    /// Fills slots from `socket`, at most `fill`; returns how many, and whether there may be more to
-    /// receive. Sets how many to fill next: many while packets arrive singly, one while they arrive
-    /// merged.
+    /// Receives from `socket` into at most `fill` slots; returns the number of slots filled, and
+    /// whether there may be more to receive. Sets `fill` for the next call: many slots while
+    /// packets arrive one by one, one slot while they arrive merged.
     ///
     /// # Errors
     /// The error of the system; `WouldBlock` when nothing has arrived.

@@ -1,13 +1,12 @@
-//! What the router asks of the system for its own process: signals to wait for, and memory to give
-//! back.
+//! System calls that concern the router's own process: waiting for signals, and releasing memory.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use hawser_kernel::socket::checked;
 
-/// Blocks SIGTERM and SIGINT in this thread while it exists; the descriptor becomes ready when one
-/// arrives.
+/// Blocks SIGTERM and SIGINT in this thread until it is dropped; the descriptor becomes readable
+/// when one arrives.
 pub(crate) struct Signals {
     descriptor: OwnedFd,
     before: libc::sigset_t,
@@ -26,7 +25,7 @@ impl Signals {
             }
             let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
             let descriptor = checked(libc::signalfd(-1, &blocked, flags))?;
-            // Fresh from the kernel, so nothing else owns it.
+            // The kernel has just opened it, so nothing else owns it.
             let descriptor = OwnedFd::from_raw_fd(descriptor as RawFd);
             match libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &mut before) {
                 0 => Ok(Self { descriptor, before }),
@@ -42,7 +41,7 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // A signal that has ended the wait must not be delivered once unblocked.
+        // A signal that has been handled must not be delivered when it is unblocked.
         let mut taken = [0u8; size_of::<libc::signalfd_siginfo>()];
         // SAFETY: the kernel writes at most the buffer's length into it.
         while unsafe { libc::read(self.descriptor(), taken.as_mut_ptr().cast(), taken.len()) > 0 } {
@@ -52,8 +51,8 @@ impl Drop for Signals {
     }
 }
 
-/// Returns freed memory to the system. glibc keeps what is between blocks in use; other C libraries
-/// return memory on their own.
+/// Returns freed memory to the system. glibc keeps free memory between blocks in use; other C
+/// libraries return it by themselves.
 pub(crate) fn release_memory() {
     // SAFETY: malloc_trim may be called at any time, from any thread.
     #[cfg(target_env = "gnu")]

@@ -1,4 +1,4 @@
-//! UDP sockets as the router needs them, and sending many datagrams in one call.
+//! The router's UDP sockets, and sending many datagrams in one call.
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
@@ -7,16 +7,16 @@ use std::os::fd::AsRawFd;
 use hawser_kernel::socket::{checked, option, set_option, set_receive_buffer, set_send_buffer};
 use rustix::net::SocketAddrAny;
 
-/// Size of the buffer in either direction: 50 ms at 1 Gbit/s, which is also what a link's queue takes
-/// from the send side before it drops.
+/// Size in bytes of a socket's receive and of its send buffer: more than 50 ms at 1 Gbit/s. The
+/// packets in the queue of a link's rate limit count against the send buffer.
 const BUFFER: usize = 8 << 20;
 
-/// A non-blocking socket at `local`, connected to `remote` if there is one, that merges received
+/// Opens a non-blocking socket at `local`, connected to `remote` if given, that merges received
 /// datagrams and has large buffers.
 ///
-/// Returned with it is `remote` if there is no route to it now, as while the link is down: the
-/// socket must be connected to it later. Until then it is connected to itself, so that it receives
-/// from no others.
+/// Also returns `remote` if there is no route to it, as while the link is down: the caller must
+/// connect the socket later. Until then it is connected to itself, so that it receives nothing from
+/// other sources.
 pub(crate) fn open(
     local: SocketAddr,
     remote: Option<SocketAddr>,
@@ -39,8 +39,8 @@ pub(crate) fn open(
     Ok((socket, pending))
 }
 
-/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`, or to the
-/// address the socket is connected to. Does not block.
+/// Sends the bytes of `parts`, cut into datagrams of `segment` bytes if given, to `to`, or if that
+/// is `None` to the address that the socket is connected to. Does not block.
 pub(crate) fn send(
     socket: &UdpSocket,
     parts: &[IoSlice<'_>],
@@ -56,8 +56,8 @@ pub(crate) fn send(
         head.msg_name = name.as_ptr().cast_mut().cast();
         head.msg_namelen = name.addr_len();
     }
-    // IoSlice is guaranteed to have the layout of iovec, and sendmsg does not write to what name and
-    // parts point to.
+    // IoSlice is guaranteed to have the layout of iovec, and sendmsg does not write to the memory
+    // that name and parts point to.
     head.msg_iov = parts.as_ptr().cast_mut().cast();
     head.msg_iovlen = parts.len() as _;
     if let Some(segment) = segment {
@@ -80,7 +80,7 @@ pub(crate) fn send(
     Ok(())
 }
 
-/// Whether the system has no route to where a packet should go.
+/// Whether `error` means that the system has no route to the destination.
 pub(crate) fn has_no_route(error: &io::Error) -> bool {
     use io::ErrorKind::{HostUnreachable, NetworkDown, NetworkUnreachable};
     matches!(
@@ -89,8 +89,8 @@ pub(crate) fn has_no_route(error: &io::Error) -> bool {
     )
 }
 
-/// The largest payload that the network takes in one piece from `socket` to the address it is
-/// connected to: the path MTU less the headers of IP and UDP.
+/// The largest UDP payload in bytes that reaches the address that `socket` is connected to without
+/// fragmentation: the path MTU minus the IP and UDP headers.
 pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
     let (level, name, headers) = match socket.local_addr()? {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU, 20 + 8),
@@ -100,7 +100,8 @@ pub(crate) fn largest_payload(socket: &UdpSocket) -> io::Result<usize> {
     Ok(usize::try_from(mtu).unwrap_or(0).saturating_sub(headers))
 }
 
-/// How many datagrams the kernel has dropped at `socket`, for want of room or a wrong checksum.
+/// The number of datagrams that the kernel has dropped at `socket` because its buffer was full or a
+/// checksum was wrong.
 pub(crate) fn dropped(socket: &UdpSocket) -> io::Result<u64> {
     // linux/sock_diag.h: SK_MEMINFO_DROPS is the ninth of the values.
     const DROPS: usize = 8;

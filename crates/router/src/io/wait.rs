@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use hawser_kernel::socket::checked;
 
-/// What the router waits for: signals, its ports, then clients of the control socket.
+/// The descriptors that the router waits for: signals, its ports, then clients of the control
+/// socket.
 pub(crate) struct Waiting {
     entries: Vec<libc::pollfd>,
-    /// Place of the first client.
+    /// Index of the first client.
     clients: usize,
 }
 
-/// What to wait for at a descriptor: events of poll(2).
+/// An entry that waits for `events` of poll(2) at a descriptor.
 pub(crate) fn entry(descriptor: RawFd, events: libc::c_short) -> libc::pollfd {
     libc::pollfd {
         fd: descriptor,
@@ -23,7 +24,8 @@ pub(crate) fn entry(descriptor: RawFd, events: libc::c_short) -> libc::pollfd {
 }
 
 impl Waiting {
-    /// The descriptors must stay open while they are waited for: a closed one is reported as ready.
+    /// Waits for `signals` and `ports`. The descriptors must stay open: a closed one is reported as
+    /// ready.
     pub fn new(signals: RawFd, ports: impl Iterator<Item = RawFd>) -> Self {
         let entries: Vec<_> = std::iter::once(signals)
             .chain(ports)
@@ -35,14 +37,14 @@ impl Waiting {
         }
     }
 
-    /// Waits for these clients from now on.
+    /// Replaces the clients to wait for.
     pub fn set_clients(&mut self, clients: impl Iterator<Item = libc::pollfd>) {
         self.entries.truncate(self.clients);
         self.entries.extend(clients);
     }
 
-    /// Waits until a descriptor is ready or a signal interrupts, no longer than `timeout` if there
-    /// is one.
+    /// Waits until a descriptor is ready, a signal interrupts the call, or `timeout` has passed if
+    /// given.
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.map(|time| libc::timespec {
             tv_sec: time.as_secs() as libc::time_t,
@@ -73,7 +75,7 @@ impl Waiting {
         self.entries[0].revents != 0
     }
 
-    /// Puts the numbers of the ports that have packets, or have failed, into `ready`.
+    /// Sets `ready` to the indices of the ports that have packets or have failed.
     pub fn ready_ports(&self, ready: &mut Vec<usize>) {
         let ports = self.entries[1..self.clients].iter().enumerate();
         ready.clear();

@@ -30,9 +30,9 @@ use sciparse::packet::model::{ScionScmpPacket, ScionUdpPacket};
 use sciparse::payload::scmp::model::ScmpMessage;
 use sciparse::util::test_builder::TestPathBuilder;
 
-/// The time of every test.
+/// The time in all tests, in Unix seconds.
 pub const NOW: u32 = 1_900_000_000;
-/// Largest packet of every link.
+/// MTU of all links, in bytes.
 pub const MTU: u16 = 1472;
 /// Ports of the sending and receiving host.
 pub const SRC_PORT: u16 = 31_111;
@@ -41,7 +41,7 @@ pub const DST_PORT: u16 = 32_222;
 /// An AS and the number of an interface there.
 type LinkEnd = (u16, u16);
 
-/// Both ends of each link, and what the second is to the first.
+/// Both ends of each link, and the type of the second end's AS as seen from the first.
 const LINKS: [(LinkEnd, LinkEnd, LinkTo); 7] = [
     ((1, 1), (2, 1), LinkTo::Core),
     ((1, 2), (3, 1), LinkTo::Child),
@@ -79,16 +79,16 @@ pub struct World {
     interfaces: BTreeMap<(u16, u16), ExternalInterface>,
 }
 
-/// Where a packet ended.
+/// The last router of a packet, and its verdict.
 #[derive(Debug)]
 pub struct End {
     /// The AS of the router that decided.
     pub at: u16,
-    /// The interface it came in by there.
+    /// The ingress interface at that router.
     pub ingress: u16,
     pub verdict: Verdict,
     pub packet: Vec<u8>,
-    /// The interfaces it left by: AS and number.
+    /// The egress interfaces it passed: AS and number.
     pub egresses: Vec<(u16, u16)>,
     /// The packet at each router, as it arrived.
     pub stops: Vec<Stop>,
@@ -162,13 +162,13 @@ impl World {
         self.links[&end]
     }
 
-    /// Takes `packet` from a host in `from` through routers until one does not forward it.
+    /// Sends `packet` from a host in `from` through routers until one does not forward it.
     pub fn send(&self, from: u16, packet: Vec<u8>) -> End {
         self.carry(from, 0, packet)
     }
 
-    /// Takes `packet`, arriving at `at` by `ingress`, through routers until one does not forward
-    /// it.
+    /// Sends `packet`, which arrives at `at` by `ingress`, through routers until one does not
+    /// forward it.
     pub fn carry(&self, mut at: u16, mut ingress: u16, mut packet: Vec<u8>) -> End {
         let mut egresses = Vec::new();
         let mut stops = Vec::new();
@@ -202,8 +202,8 @@ impl World {
         }
     }
 
-    /// Takes an SCMP message of the router that `end` was decided by back to the host that sent the
-    /// packet. Only the host of the first router's AS gets it without another router.
+    /// Sends an SCMP message of the router at `end` back to the host that sent the packet. `None`
+    /// if the host is in the same AS: no other router handles the message then.
     pub fn send_back(&self, end: &End, message: Vec<u8>) -> Option<End> {
         (end.ingress != 0).then(|| {
             let (at, ingress) = self.across((end.at, end.ingress));
@@ -215,7 +215,7 @@ impl World {
 /// Hops of a segment in direction of travel: AS, ingress, egress.
 pub type Hops<'a> = &'a [(u16, u16, u16)];
 
-/// A path of the three kinds of segments, any of them empty.
+/// A path of up, core and down segments, any of which may be empty.
 pub fn segments(src: u16, dst: u16, up: Hops, core: Hops, down: Hops) -> StandardPath {
     let mut builder = TestPathBuilder::new(addr(src), addr(dst)).using_info_timestamp(NOW - 60);
     for (kind, hops) in [up, core, down].into_iter().enumerate() {
@@ -264,8 +264,8 @@ fn peer_segment(cons_dir: bool, beta: u16, hops: Vec<HopField>) -> Segment {
     }
 }
 
-/// 1-5 over the peering link between 1-3 and 1-7 to 1-8: the peering hop's MAC chains to the same
-/// parent as the hop below it.
+/// The path from 1-5 to 1-8 over the peering link between 1-3 and 1-7. The peering hop's MAC uses
+/// the same segment identifier as the hop below it.
 pub fn peering() -> StandardPath {
     let (up, down) = (0xabcd, 0x1234);
     let mut path = StandardPath::new_empty();
@@ -282,7 +282,7 @@ pub fn peering() -> StandardPath {
     path
 }
 
-/// 1-3 straight over its peering link to 1-7: segments of one hop.
+/// The path from 1-3 directly over its peering link to 1-7: its segments have one hop each.
 pub fn short_peering() -> StandardPath {
     let mut path = StandardPath::new_empty();
     path.segments
@@ -292,7 +292,7 @@ pub fn short_peering() -> StandardPath {
     path
 }
 
-/// Name, source, destination, path and the interfaces that packets leave by.
+/// Name, source, destination, path and the egress interfaces of packets.
 pub type PathCase = (&'static str, u16, u16, StandardPath, &'static [(u16, u16)]);
 
 /// Every kind of path.
@@ -375,7 +375,7 @@ pub struct Fields {
     pub exp_times: [u8; 8],
 }
 
-/// The path case `name` as another beacon would have made it.
+/// The path case `name` with the `fields` of another beacon.
 pub fn path_case_with(name: &str, fields: &Fields) -> PathCase {
     let mut case = path_case(name);
     let mut at = 0;

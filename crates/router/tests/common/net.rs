@@ -25,7 +25,7 @@ use super::{MTU, udp_between};
 /// Two core ASes, 1-1 and 1-2, with a link between their interfaces 1.
 pub struct Net {
     folder: TempDir,
-    /// The first three bytes of all addresses, unlike those of any other test.
+    /// The first three bytes of all addresses, different in each test.
     block: [u8; 3],
     /// BFD on the link; disabled unless the test enables it.
     bfd: Bfd,
@@ -79,7 +79,7 @@ impl Net {
         net
     }
 
-    /// Both routers, running.
+    /// Starts both routers.
     pub fn up() -> Self {
         let mut net = Self::new();
         net.start(1);
@@ -105,7 +105,7 @@ impl Net {
             .push((socket, thread.spawn(|| router.run()).unwrap()));
     }
 
-    /// Stops the router with the control socket `socket`, and waits for its end.
+    /// Stops the router with the control socket `socket`, and joins its thread.
     pub fn stop(&mut self, socket: &Path) {
         let at = self.running.iter().position(|running| running.0 == socket);
         let (socket, thread) = self.running.remove(at.unwrap());
@@ -210,8 +210,8 @@ impl Net {
         counters_at(&self.dir(number).router_socket())
     }
 
-    /// The counters once router `number` has received `packets` at interface `id`, and counted what it
-    /// did with them.
+    /// Waits until router `number` has received `packets` at interface `id` and counted their
+    /// results; returns the counters.
     pub fn counters_after(&self, number: u8, id: u16, packets: u64) -> Counters {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
@@ -245,7 +245,7 @@ pub fn counters_at(socket: &Path) -> Counters {
     }
 }
 
-/// Waits until the router at `socket` finds `neighbour` up, or down.
+/// Waits until BFD finds `neighbour` up, or down, at the router with the control socket `socket`.
 pub fn wait_for(socket: &Path, neighbour: &str, up: bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while counters_at(socket).bfd[neighbour] != up {

@@ -27,7 +27,7 @@ impl Pair {
         }
     }
 
-    /// Lets `time` pass in steps of a millisecond.
+    /// Advances the time by `time` in steps of a millisecond.
     fn run(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
@@ -73,7 +73,7 @@ fn a_cut_in_either_direction_is_detected_by_both() {
 }
 
 #[test]
-fn a_neighbour_that_restarts_comes_up_again() {
+fn a_restarted_neighbour_comes_up_again() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
     pair.ends[1] = Session::new(Bfd::default(), 77, pair.now);
@@ -82,7 +82,7 @@ fn a_neighbour_that_restarts_comes_up_again() {
 }
 
 #[test]
-fn nothing_is_sent_more_often_than_the_neighbour_accepts() {
+fn packets_are_no_more_frequent_than_the_neighbour_accepts() {
     let mut pair = Pair::new();
     pair.ends[1].config.required_min_rx = 500 * MS;
     pair.run(1000 * MS);
@@ -111,7 +111,7 @@ fn other_packets_keep_the_session_up() {
 }
 
 #[test]
-fn a_neighbour_that_is_taken_down_is_down() {
+fn a_neighbour_in_admin_down_takes_the_session_down() {
     let mut pair = Pair::new();
     pair.run(1000 * MS);
     let mut packet = pair.ends[1].take(pair.now + 1000 * MS).unwrap();
@@ -137,7 +137,7 @@ fn packets_for_another_session_are_ignored() {
 }
 
 #[test]
-fn a_neighbour_that_no_longer_asks_for_silence_gets_packets() {
+fn a_shorter_interval_of_the_neighbour_takes_effect_at_once() {
     let mut pair = Pair::new();
     let mut packet = Control {
         required_min_rx: 4_000_000 * MS,
@@ -179,9 +179,9 @@ fn a_poll_is_answered_at_once_and_once() {
 }
 
 proptest! {
-    /// Whatever arrives, and whenever: it is never idle, and never floods.
+    /// No sequence of packets makes the session stop sending or send too often.
     #[test]
-    fn it_always_sends_again(
+    fn sessions_keep_sending_at_a_bounded_rate(
         packets in proptest::collection::vec((any::<[u8; 24]>(), 0u64..1000), 0..50),
     ) {
         let mut now = Instant::now();

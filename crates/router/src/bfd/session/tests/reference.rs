@@ -1,6 +1,6 @@
 //! A model of the BFD session of scionproto's router v0.15, as far as a neighbour can observe it.
-//! It differs from RFC 5880 in what matters here: it never compares Your Discriminator, and it
-//! keeps the first remote discriminator that it learns until no packet at all has arrived for its
+//! It differs from RFC 5880 in two points that matter here: it never compares Your Discriminator,
+//! and it keeps the first remote discriminator that it learns until no packet has arrived for the
 //! detection time.
 
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ impl Reference {
         }
         let before = self.state;
         self.state = match (before, packet.state) {
-            // From here only an administrator leads back.
+            // Only an administrator ends this state.
             (_, State::AdminDown) | (State::AdminDown, _) => State::AdminDown,
             (State::Down, State::Down) => State::Init,
             (State::Down | State::Init, State::Init) => State::Up,
@@ -87,7 +87,7 @@ impl Reference {
         }
     }
 
-    /// The packet that is due at `now`. A change of state waits for it too.
+    /// The packet that is due at `now`. A change of state does not make a packet due earlier.
     pub fn send(&mut self, now: Instant) -> Option<Control> {
         if now < self.send_at {
             return None;

@@ -1,4 +1,4 @@
-//! Routers that end and are replaced at either end of a link, ours and scionproto's in any order.
+//! Restarts of the router at either end of a link, ours and scionproto's in any order.
 
 use std::collections::VecDeque;
 
@@ -8,9 +8,9 @@ use super::super::*;
 use super::reference::Reference;
 
 const MS: Duration = Duration::from_millis(1);
-/// Within this time both ends of an undisturbed link are up, whatever was before: scionproto's
-/// router sends nothing in its first second, and a session that is down may need the detection time
-/// of its slow packets, four seconds with the multipliers used here, to forget a forged one.
+/// Within this time both ends of an undisturbed link come up from any state: scionproto's router
+/// sends nothing in its first second, and a session that is down may need the detection time of its
+/// slow packets, four seconds with the multipliers used here, to forget a forged one.
 const SETTLED: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Router {
         }
     }
 
-    /// Lets time reach `now`; the packet that is due then.
+    /// Advances the time to `now`; returns the packet that is due then.
     fn advance(&mut self, now: Instant) -> Option<Control> {
         match self {
             Self::Ours(session) => {
@@ -68,15 +68,15 @@ impl Router {
     }
 }
 
-/// A link in virtual time. Packets arrive in the order in which they were sent, those of a router
-/// that has ended too.
+/// A link in virtual time. Packets arrive in the order in which they were sent, also those of a
+/// router that has ended.
 struct Link {
     now: Instant,
     random: fastrand::Rng,
     delay: Duration,
-    /// `None` where the router has ended.
+    /// The router at each end; `None` while there is none.
     ends: [Option<Router>; 2],
-    /// The packets under way to each end, and when they arrive.
+    /// The packets in flight to each end, and their times of arrival.
     queues: [VecDeque<(Instant, Control)>; 2],
     /// The percentage of packets to each end that is lost.
     loss: [u8; 2],
@@ -103,7 +103,7 @@ impl Link {
         self.run_until(time, |_| false);
     }
 
-    /// Lets `time` pass, or less if `condition` is met before; the time that has passed.
+    /// Advances the time by `time`, or until `condition` is met; returns the time that has passed.
     fn run_until(&mut self, time: Duration, condition: impl Fn(&Self) -> bool) -> Duration {
         let start = self.now;
         let mut turns = 0;
@@ -126,7 +126,7 @@ impl Link {
         self.now - start
     }
 
-    /// What happens at this time.
+    /// Processes all events of the current time.
     fn turn(&mut self) {
         for end in [0, 1] {
             while self.queues[end]
@@ -159,7 +159,7 @@ impl Link {
 }
 
 #[test]
-fn a_router_that_takes_over_within_the_detection_time_comes_up() {
+fn a_router_restarted_within_the_detection_time_comes_up() {
     use Kind::{Ours, Reference};
     for neighbour in [Ours, Reference] {
         for (before, after) in [
@@ -178,7 +178,7 @@ fn a_router_that_takes_over_within_the_detection_time_comes_up() {
             link.start(1, after, Bfd::default());
             link.run(50 * MS);
             let took = link.run_until(SETTLED, Link::is_up);
-            // Less than the detection time of a session that is down.
+            // Three slow intervals are less than the detection time of a session that is down.
             let order = format!("{before:?}, then {after:?}, beside {neighbour:?}: {took:?}");
             assert!(link.is_up() && took < 3 * SLOW, "{order}");
             assert_eq!(
@@ -209,10 +209,10 @@ fn a_neighbour_with_a_multiplier_of_one_stays_up() {
     assert_eq!(link.run_until(SETTLED, |link| !link.is_up()), SETTLED);
 }
 
-/// The neighbour received packets of the previous router, but none of this one: the link carries
+/// The neighbour received packets of the previous router, but not of this one: the link carries
 /// packets in one direction only.
 #[test]
-fn a_neighbour_that_received_only_the_previous_router_does_not_bring_the_link_up() {
+fn a_one_way_link_does_not_come_up_after_a_restart() {
     for kept in [100 * MS, 1200 * MS, 3000 * MS] {
         let mut link = Link::new(10 * MS, 2);
         link.start(0, Kind::Reference, Bfd::default());
@@ -229,12 +229,12 @@ fn a_neighbour_that_received_only_the_previous_router_does_not_bring_the_link_up
     }
 }
 
-/// What may happen to a link.
+/// An event on a link.
 #[derive(Debug, Clone)]
 enum Event {
-    /// The router at an end ends, if there is one, and the next one starts after a pause.
+    /// The router at an end stops, if there is one, and another starts after a pause.
     Replace(usize, Kind, Duration, Bfd),
-    /// From now on this percentage of the packets to an end is lost.
+    /// The loss of packets to an end changes to this percentage.
     Lose(usize, u8),
     /// A forged packet arrives at an end.
     Forge(usize, Control),
@@ -281,7 +281,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Whatever has happened to a link: undisturbed it comes up, and stays so.
+    /// After any events, a link that is then undisturbed comes up and stays up.
     #[test]
     fn a_link_comes_up_after_any_restarts(
         seed: u64,
@@ -309,8 +309,8 @@ proptest! {
                 }
             }
         }
-        // Two of scionproto's are not this crate's concern: with a detection multiplier of 1 they
-        // may interrupt each other again and again.
+        // Links between two scionproto routers are not tested: with a detection multiplier of 1
+        // their sessions may flap.
         if link.ends.iter().flatten().all(|end| matches!(end, Router::Reference(_))) {
             return Ok(());
         }
