@@ -1,4 +1,4 @@
-//! The error queue of a UDP socket (`IP_RECVERR` of ip(7)): what ICMP says of packets that it sent.
+//! The error queue of a UDP socket (`IP_RECVERR` of ip(7)): ICMP errors about packets that it sent.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use crate::socket::{address, checked, control_message, set_option};
 
-/// Room for a `sock_extended_err` with the address that comes behind it.
+/// Room in bytes for a `sock_extended_err` and the address that follows it.
 const CONTROL: usize = 256;
 
-/// Has the kernel queue what ICMP says of packets that `socket` sent.
+/// Makes the kernel queue ICMP errors about packets that `socket` sent.
 ///
 /// # Errors
 /// When the kernel has no such queue for the socket.
@@ -21,8 +21,8 @@ pub fn enable(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, level, option, 1)
 }
 
-/// Takes the next error off the queue: where the packet was to go, and what ICMP said of it. `None`
-/// for an error of the system's own, which the call that sent the packet has returned.
+/// Takes the next error off the queue: the destination of the packet, and the ICMP error. `None`
+/// for a local error, which the call that sent the packet has already returned.
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] when the queue is empty.
@@ -30,7 +30,8 @@ pub fn next(socket: impl AsFd) -> io::Result<Option<(SocketAddr, io::Error)>> {
     let mut control = [0u64; CONTROL / 8];
     // SAFETY: all zeros is a valid sockaddr_storage.
     let mut to: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    // SAFETY: all zeros is a valid msghdr. Without room for the packet itself, it is cut off.
+    // SAFETY: all zeros is a valid msghdr. No buffer is given for the packet itself, so the kernel
+    // discards it.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_name = (&raw mut to).cast();
     message.msg_namelen = size_of_val(&to) as libc::socklen_t;
@@ -72,7 +73,7 @@ mod tests {
         };
         enable(&socket).unwrap();
         assert_eq!(next(&socket).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-        // A port that was just free: nothing listens there.
+        // The port was just closed, so no program listens there.
         let closed = UdpSocket::bind(any).unwrap().local_addr().unwrap();
         socket.send_to(b"x", closed).unwrap();
         let (to, error) = next(&socket).unwrap().unwrap();

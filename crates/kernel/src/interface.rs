@@ -23,7 +23,7 @@ pub fn addresses() -> Result<Vec<(u32, IpAddr)>, NetlinkError> {
     Ok(addresses.collect())
 }
 
-/// Its own end, where the address is of a point-to-point interface.
+/// The interface's address: the local end if it is a point-to-point interface.
 fn own(message: &AddressMessage) -> Option<IpAddr> {
     let mut address = None;
     for attribute in &message.attributes {
@@ -46,7 +46,7 @@ mod tests {
     fn the_loopback_interface_has_its_address() {
         let all = addresses().unwrap();
         let loopback = (1, IpAddr::from(Ipv4Addr::LOCALHOST));
-        // A sandbox may run tests with the loopback interface down, where it has no address.
+        // A sandbox may run tests with the loopback interface down; it then has no address.
         assert!(all.is_empty() || all.contains(&loopback), "{all:?}");
     }
 }

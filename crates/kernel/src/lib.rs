@@ -1,8 +1,7 @@
-//! The system calls that several crates need, each written once: netlink round trips, network
-//! namespaces, socket options and error queues that rustix does not have, and RPC over Unix
-//! sockets.
+//! The system calls that several crates share: netlink round trips, network namespaces, socket
+//! options and error queues that rustix does not have, and RPC over Unix sockets.
 //!
-//! All calls block. Those that name no namespace act on the network namespace of the calling
+//! All calls block. Without an explicit namespace they act on the network namespace of the calling
 //! thread.
 
 pub mod error_queue;

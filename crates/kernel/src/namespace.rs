@@ -17,20 +17,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::socket;
 
-/// A network namespace, kept alive by holding it open.
+/// A network namespace, which exists at least until this is dropped.
 #[derive(Debug)]
 pub struct NetNs(OwnedFd);
 
 /// The identity of a network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetNsId {
-    /// Its number in `/proc/PID/ns/net`. The kernel soon reuses it once the namespace is gone.
+    /// The inode number of `/proc/PID/ns/net`. The kernel soon reuses it after the namespace is
+    /// gone.
     pub inode: u64,
-    /// `SO_NETNS_COOKIE` of socket(7): unique from boot to boot.
+    /// `SO_NETNS_COOKIE` of socket(7): unique until the next boot.
     pub cookie: u64,
 }
 
-/// A kind of namespace, as files in `/proc/PID/ns` are called.
+/// A kind of namespace, as the files in `/proc/PID/ns` name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A network namespace.
@@ -50,20 +51,20 @@ impl Kind {
 }
 
 impl NetNs {
-    /// Creates a namespace with nothing in it but `lo`, down.
+    /// Creates a namespace that contains only `lo`, which is down.
     ///
     /// # Errors
     /// Without `CAP_SYS_ADMIN` in the caller's user namespace.
     pub fn create() -> io::Result<Self> {
         on_own_thread(|| {
-            // SAFETY: CLONE_FILES is not asked for, so that file descriptors stay shared among all
+            // SAFETY: CLONE_FILES is not requested, so that file descriptors stay shared among all
             // threads.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
             Ok(Self(open(&Kind::Net.path("thread-self"))?))
         })?
     }
 
-    /// Runs `job` inside the namespace, on a thread of its own.
+    /// Runs `job` inside the namespace, on a new thread.
     ///
     /// # Errors
     /// Without the right to enter it, or when `job` panics.
@@ -74,10 +75,10 @@ impl NetNs {
         })?
     }
 
-    /// Its identity.
+    /// The identity of the namespace.
     ///
     /// # Errors
-    /// When the kernel does not tell it.
+    /// When the kernel does not report it.
     pub fn id(&self) -> io::Result<NetNsId> {
         let inode = rustix::fs::fstat(&self.0)?.st_ino;
         let cookie = self.run(cookie)??;
@@ -116,8 +117,8 @@ pub fn open_own_user() -> io::Result<OwnedFd> {
     open(&Kind::User.path("self"))
 }
 
-/// Moves the calling thread into a network namespace. Does not allocate, so that a process may call
-/// it between fork and exec.
+/// Moves the calling thread into a network namespace. Does not allocate, so that it may be called
+/// between fork and exec.
 ///
 /// # Errors
 /// Without `CAP_SYS_ADMIN` in the user namespaces of the process and of the network namespace.
@@ -126,7 +127,7 @@ pub fn enter_net(namespace: BorrowedFd<'_>) -> io::Result<()> {
     Ok(move_into_link_name_space(namespace, kind)?)
 }
 
-/// Moves the calling process into a user namespace. Does not allocate, as [`enter_net`].
+/// Moves the calling process into a user namespace. Does not allocate, like [`enter_net`].
 ///
 /// # Errors
 /// When the process has more than one thread, is in that namespace already, or may not enter it.
@@ -141,7 +142,7 @@ pub fn is_own_user(namespace: BorrowedFd<'_>) -> bool {
     rustix::fs::fstat(namespace).is_ok_and(|stat| Some(stat.st_ino) == own)
 }
 
-/// Whether this process may create network namespaces without a user namespace of its own.
+/// Whether this process may create network namespaces without creating a user namespace first.
 pub fn is_privileged() -> bool {
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN;
     capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
@@ -154,7 +155,7 @@ pub fn is_privileged() -> bool {
 pub fn become_root_of_own() -> io::Result<()> {
     let uid = rustix::process::geteuid().as_raw();
     let gid = rustix::process::getegid().as_raw();
-    // SAFETY: CLONE_FILES is not asked for, so that file descriptors stay shared among all threads.
+    // SAFETY: CLONE_FILES is not requested, so that file descriptors stay shared among all threads.
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?;
     // user_namespaces(7): without CAP_SETGID outside, setgroups(2) must be given up before a gid
     // may be mapped.
@@ -167,17 +168,16 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// The inode of a process's namespace; `None` when the process has ended, or belongs to another
-/// user.
+/// The inode of a process's namespace; `None` if the process has ended or belongs to another user.
 pub fn inode_of(pid: i32, kind: Kind) -> Option<u64> {
     let file = Path::new(&kind.path(pid)).metadata().ok()?;
     Some(file.ino())
 }
 
-/// The network namespace of this process; `None` where `/proc` does not show it.
+/// The network namespace of this process; `None` if `/proc` does not show it.
 ///
 /// # Errors
-/// When the kernel does not tell its cookie.
+/// When the kernel does not report its cookie.
 pub fn own_net() -> io::Result<Option<NetNsId>> {
     let inode = inode_of(own_pid(), Kind::Net);
     let id = inode.map(|inode| cookie().map(|cookie| NetNsId { inode, cookie }));
@@ -191,10 +191,10 @@ fn cookie() -> io::Result<u64> {
     socket::option(&socket, libc::SOL_SOCKET, libc::SO_NETNS_COOKIE).map(u64::from_ne_bytes)
 }
 
-/// The cookie of another process's network namespace; `None` when that cannot be entered.
+/// The cookie of another process's network namespace; `None` if this process may not enter it.
 ///
-/// A child process enters it: without root the other process's user namespace has to be entered
-/// first, which no process with several threads may do.
+/// A child process enters the namespace: without root it must first enter the other process's user
+/// namespace, which a process with several threads cannot do.
 pub fn cookie_of(pid: i32) -> Option<u64> {
     let net = open(&Kind::Net.path(pid)).ok()?;
     let foreign = inode_of(pid, Kind::User)? != inode_of(own_pid(), Kind::User)?;
@@ -215,7 +215,7 @@ pub fn cookie_of(pid: i32) -> Option<u64> {
             if let Ok(cookie) = cookie {
                 let _ = rustix::io::write(&write, &cookie.to_ne_bytes());
             }
-            // SAFETY: ends the child at once, running nothing of the parent's.
+            // SAFETY: ends the child at once, without running exit handlers of the parent.
             unsafe { libc::_exit(0) }
         }
         child => {
@@ -223,7 +223,7 @@ pub fn cookie_of(pid: i32) -> Option<u64> {
             let mut bytes = [0; 8];
             let got = rustix::io::retry_on_intr(|| rustix::io::read(&read, &mut bytes[..]));
             let child = rustix::process::Pid::from_raw(child);
-            // Reaps it; an error means that another thread did.
+            // Reaps the child; an error means that another thread already did.
             let _ = rustix::io::retry_on_intr(|| waitpid(child, WaitOptions::empty()));
             (got == Ok(8)).then(|| u64::from_ne_bytes(bytes))
         }
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// Namespaces need root; the whole-lab tests do the rest as a user.
+    /// Whether this process may create namespaces; if not, only the tests of whole labs cover them.
     fn privileged() -> bool {
         let privileged = is_privileged();
         if !privileged {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_are_told_apart() {
+    fn namespaces_have_distinct_ids() {
         if !privileged() {
             return;
         }

@@ -1,4 +1,4 @@
-//! One rtnetlink(7) round trip: requests to the kernel, and its answers.
+//! Round trips over rtnetlink(7): requests to the kernel, and its answers.
 
 use std::io;
 
@@ -13,18 +13,19 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
 
-/// Requests sent at once: the answers to all of them, if they fail, fit into a socket's buffer.
+/// Maximum number of requests sent at once: if all fail, the answers still fit into a socket's
+/// buffer.
 const BATCH: usize = 128;
 
 /// A socket to the network namespace in which it was opened.
 #[derive(Debug)]
 pub struct Netlink {
     socket: OwnedFd,
-    /// Of the last request; its answers carry it.
+    /// Sequence number of the last request, which its answers repeat.
     sequence: u32,
 }
 
-/// Why a request was not carried out.
+/// The reason why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetlinkError {
@@ -40,7 +41,8 @@ pub enum NetlinkError {
 }
 
 impl NetlinkError {
-    /// The number (errno(3)) with which the kernel refused the request.
+    /// The error number (errno(3)) with which the kernel refused the request; `None` for other
+    /// errors.
     pub fn refusal(&self) -> Option<i32> {
         match self {
             Self::Refused(error) => error.raw_os_error(),
@@ -69,7 +71,7 @@ impl Netlink {
         let failed = |error: Errno| NetlinkError::Socket(error.into());
         let (kind, flags) = (SocketType::RAW, SocketFlags::CLOEXEC);
         let socket = socket_with(AddressFamily::NETLINK, kind, flags, None).map_err(failed)?;
-        // Port 0 is the kernel. Connected, the socket takes nothing from any other process.
+        // Port 0 is the kernel. A connected socket receives no messages from other processes.
         connect(&socket, &SocketAddrNetlink::new(0, 0)).map_err(failed)?;
         Ok(Self {
             socket,
@@ -77,8 +79,8 @@ impl Netlink {
         })
     }
 
-    /// Has the kernel carry out a request, waits until that is done, and returns the answers: none
-    /// to a change, one object to a query, or, with `NLM_F_DUMP`, all of a kind.
+    /// Sends a request, waits until the kernel has carried it out, and returns the answers: no
+    /// objects for a change, one object for a query, or with `NLM_F_DUMP` all objects of a kind.
     ///
     /// # Errors
     /// [`NetlinkError`].
@@ -90,8 +92,8 @@ impl Netlink {
         self.exchange(vec![request], flags)
     }
 
-    /// Has the kernel change many things, one after the other, at fewer system calls. One that it
-    /// refuses does not keep it from those sent along.
+    /// Sends many requests for changes with few system calls. The kernel carries them out in order;
+    /// a refused one does not stop the others sent in the same call.
     ///
     /// # Errors
     /// The first [`NetlinkError`]; some changes may have been made.
@@ -110,8 +112,8 @@ impl Netlink {
         }
     }
 
-    /// Sends requests at once, and collects the kernel's answers: netlink(7) has it take the
-    /// requests one after the other, answer those that fail, and confirm the last one.
+    /// Sends requests at once, and collects the answers. By netlink(7) the kernel processes the
+    /// requests in order, answers those that fail, and confirms the last one.
     fn exchange(
         &mut self,
         requests: Vec<RouteNetlinkMessage>,
@@ -141,7 +143,7 @@ impl Netlink {
         loop {
             for message in split(&self.receive().map_err(NetlinkError::Socket)?)? {
                 let sequence = message.header.sequence_number;
-                // Left over from an exchange that ended with an error.
+                // An answer to an earlier exchange that ended with an error.
                 if sequence.wrapping_sub(first) >= count as u32 {
                     continue;
                 }
@@ -170,9 +172,9 @@ impl Netlink {
         Ok(())
     }
 
-    /// One datagram from the kernel, whole.
+    /// Receives one complete datagram from the kernel.
     fn receive(&self) -> io::Result<Vec<u8>> {
-        // With TRUNC the kernel says how long it is, also without room for it.
+        // With TRUNC the kernel returns the length of the datagram even if the buffer is too small.
         let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
         let (_, length) = rustix::io::retry_on_intr(|| recv(&self.socket, &mut [0; 0], flags))?;
         let mut bytes = vec![0; length];
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_returned_and_leaves_nothing_for_the_next_request() {
+    fn a_refusal_is_returned_and_does_not_affect_the_next_request() {
         let mut netlink = Netlink::open().unwrap();
         let error = netlink.request(link("hawser-no-such"), 0).unwrap_err();
         assert_eq!(error.refusal(), Some(libc::ENODEV));
@@ -244,12 +246,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
+        fn parsing_any_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..256)) {
             let _ = split(&bytes);
         }
 
         #[test]
-        fn any_payload_in_a_right_frame_is_survived(
+        fn parsing_any_payload_never_panics(
             kind in 0..120u16,
             payload in prop::collection::vec(any::<u8>(), 0..128),
         ) {

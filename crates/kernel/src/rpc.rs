@@ -1,4 +1,4 @@
-//! RPC over Unix stream sockets: one JSON value a line each way.
+//! RPC over Unix stream sockets: requests and replies are JSON values, one per line.
 //!
 //! A reply may come with file descriptors (`SCM_RIGHTS` of unix(7)).
 
@@ -21,15 +21,15 @@ use serde::de::DeserializeOwned;
 
 pub use self::serve::{Lines, MAX_LINE, SocketFile, answer, listen};
 
-/// File descriptors that come with one line at most.
+/// Maximum number of file descriptors that come with one line.
 const MAX_FDS: usize = 2;
 
 /// A kind of service that can be called.
 #[derive(Debug, Clone, Copy)]
 pub struct Service {
-    /// What error messages call it, as `router`.
+    /// The name in error messages, such as `router`.
     pub name: &'static str,
-    /// Longest wait for the service to take the request, and again for its reply.
+    /// Longest wait for the service to read the request, and again for its reply.
     pub timeout: Duration,
 }
 
@@ -40,10 +40,10 @@ pub enum RpcError {
     /// Nothing listens on the socket.
     #[error("no {} answers at {} ({}): is it running?", .0.service, .0.socket.display(), .0.source)]
     Connect(Failure),
-    /// The connection broke, or no reply came in time.
+    /// The connection broke, or no reply arrived in time.
     #[error("the {} at {} did not answer: {}", .0.service, .0.socket.display(), .0.source)]
     Broken(Failure),
-    /// The reply is not one that the caller understands.
+    /// The caller cannot parse the reply.
     #[error(
         "the {} at {} sent an invalid reply ({}): is it of another version of hawser?",
         .0.service, .0.socket.display(), .0.source
@@ -51,14 +51,14 @@ pub enum RpcError {
     Invalid(Failure),
 }
 
-/// Which call got no reply, and why.
+/// The call that got no reply, and the cause.
 #[derive(Debug)]
 pub struct Failure {
     /// The service's name.
     pub service: &'static str,
     /// Its socket.
     pub socket: PathBuf,
-    /// The system's error, or what is wrong with the reply.
+    /// The system's error, or the defect of the reply.
     pub source: io::Error,
 }
 
@@ -75,7 +75,7 @@ impl Service {
         self.call_for_fds(socket, request).map(|(reply, _)| reply)
     }
 
-    /// As [`Service::call`], with the file descriptors that come with the reply.
+    /// Like [`Service::call`], and also returns the file descriptors that come with the reply.
     ///
     /// # Errors
     /// [`RpcError`].
@@ -104,10 +104,10 @@ impl Service {
     }
 }
 
-/// Sends one line; the file descriptors go with its beginning.
+/// Sends one line; the file descriptors are attached to its first bytes.
 ///
 /// # Errors
-/// When the connection breaks, or `message` has no JSON form.
+/// When the connection breaks, or `message` cannot be encoded as JSON.
 pub fn send(
     mut stream: &UnixStream,
     message: &impl Serialize,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_refused() {
+    fn a_truncated_line_is_refused() {
         let (mut here, there) = UnixStream::pair().unwrap();
         here.write_all(b"{\"Done\"").unwrap();
         drop(here);
@@ -223,7 +223,7 @@ mod tests {
     fn an_endless_line_is_refused() {
         let (mut here, there) = UnixStream::pair().unwrap();
         let sender = std::thread::spawn(move || {
-            // Fails once the other side has hung up.
+            // Fails after the other side has closed the connection.
             let _ = here.write_all(&vec![b' '; 2 * MAX_LINE]);
         });
         let error = receive::<Reply>(&there).unwrap_err();
@@ -232,7 +232,7 @@ mod tests {
         sender.join().unwrap();
     }
 
-    /// What a call gets from a service that replies with `bytes` and hangs up.
+    /// The result of a call to a service that replies with `bytes` and closes the connection.
     fn call(bytes: &'static [u8]) -> Result<Reply, RpcError> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_returns_the_reply_or_says_what_is_wrong() {
+    fn a_call_returns_the_reply_or_the_cause_of_failure() {
         assert_eq!(call(b"\"Done\"\n").unwrap(), Reply::Done);
         let broken = call(b"").unwrap_err();
         assert!(matches!(broken, RpcError::Broken { .. }), "{broken}");
@@ -280,7 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(mut bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        fn receiving_any_bytes_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..512)) {
             let (mut here, there) = UnixStream::pair().unwrap();
             bytes.push(b'\n');
             here.write_all(&bytes).unwrap();

@@ -1,5 +1,5 @@
-//! What rustix does not have for sockets: options, control messages, and addresses in the kernel's
-//! form.
+//! Socket functions that rustix does not have: options, control messages, and addresses in the
+//! kernel's representation.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,8 +16,8 @@ pub fn checked(result: impl TryInto<usize>) -> io::Result<usize> {
     result.try_into().map_err(|_| io::Error::last_os_error())
 }
 
-/// Reads an option, as getsockopt(2) has it. Bytes that the kernel does not fill in are zero: older
-/// kernels know fewer fields of some structures.
+/// Reads an option with getsockopt(2). Bytes that the kernel does not fill in are zero: older
+/// kernels have fewer fields in some structures.
 ///
 /// # Errors
 /// When the kernel does not have the option for this socket.
@@ -37,7 +37,7 @@ pub fn option<const N: usize>(socket: impl AsFd, level: i32, name: i32) -> io::R
     Ok(value)
 }
 
-/// Sets an option that is an integer or a flag, as setsockopt(2) has it.
+/// Sets an option that is an integer or a flag with setsockopt(2).
 ///
 /// # Errors
 /// When the kernel does not have the option for this socket, or refuses the value.
@@ -55,8 +55,8 @@ pub fn set_option(socket: impl AsFd, level: i32, name: i32, value: i32) -> io::R
     Ok(())
 }
 
-/// Asks for a receive buffer of `bytes`: beyond the system's limit where CAP_NET_ADMIN allows it,
-/// else as much as the limit (`net.core.rmem_max`) allows.
+/// Requests a receive buffer of `bytes`, with CAP_NET_ADMIN beyond the system's limit
+/// (`net.core.rmem_max`), else up to that limit.
 ///
 /// # Errors
 /// When `socket` is not a socket.
@@ -66,7 +66,8 @@ pub fn set_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Asks for a send buffer of `bytes`, as [`set_receive_buffer`] (`net.core.wmem_max`).
+/// Requests a send buffer of `bytes`, like [`set_receive_buffer`] (the limit is
+/// `net.core.wmem_max`).
 ///
 /// # Errors
 /// When `socket` is not a socket.
@@ -89,12 +90,12 @@ pub fn tcp_rtt(socket: impl AsFd) -> io::Result<Duration> {
     Ok(Duration::from_micros(u32::from_ne_bytes(rtt).into()))
 }
 
-/// The payload of the first control message of a level and type that a received message came with;
-/// `None` when there is none, or it is shorter than a `T`.
+/// The payload of the first control message with the given level and type; `None` if there is no
+/// such control message, or it is shorter than a `T`.
 ///
 /// # Safety
-/// `message` must be as recvmsg(2) or recvmmsg(2) has filled it in, with its control buffer still
-/// there, and every bit pattern must be a valid `T`.
+/// recvmsg(2) or recvmmsg(2) must have filled in `message`, its control buffer must still exist,
+/// and every bit pattern must be a valid `T`.
 pub unsafe fn control_message<T: Copy>(message: &libc::msghdr, level: i32, kind: i32) -> Option<T> {
     // SAFETY: the macros of cmsg(3) stay inside the control buffer, which the kernel has filled in;
     // the length of the payload is checked before it is read.
@@ -113,7 +114,7 @@ pub unsafe fn control_message<T: Copy>(message: &libc::msghdr, level: i32, kind:
     None
 }
 
-/// The address that the kernel has written into `raw`; `None` when it is not of IP.
+/// The address that the kernel has written into `raw`; `None` if it is not an IP address.
 pub fn address(raw: &libc::sockaddr_storage) -> Option<SocketAddr> {
     // SAFETY: sockaddr_storage is large and aligned enough for every socket address (POSIX), and
     // all of it is there.
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_survive_the_kernels_form() {
+    fn addresses_are_converted_from_the_kernels_form() {
         for text in ["10.0.1.254:30042", "[fd00::1]:50000", "[fe80::1%3]:1"] {
             let expected: SocketAddr = text.parse().unwrap();
             let any = SocketAddrAny::from(expected);

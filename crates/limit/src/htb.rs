@@ -1,4 +1,4 @@
-//! The attributes of HTB, which the netlink crates do not know (`linux/pkt_sched.h`).
+//! The attributes of HTB (`linux/pkt_sched.h`), which the netlink crates do not support.
 
 use netlink_packet_core::{DefaultNla, NlasIterator};
 
@@ -7,12 +7,13 @@ const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 
-/// The version of HTB's interface that kernels check for: 3.
+/// The version of HTB's interface, which the kernel checks.
 const VERSION: u32 = 3;
-/// From which HTB would derive a class's quantum, had it none: the kernel's own default.
+/// Divisor with which HTB derives the quantum of a class that has none; this is the kernel's
+/// default.
 const RATE_TO_QUANTUM: u32 = 10;
-/// `TC_LINKLAYER_ETHERNET`: frames count as they are. Without it the kernel would want a table of
-/// transmission times with every rate.
+/// `TC_LINKLAYER_ETHERNET`: frames are counted with their actual length. Without it the kernel
+/// requires a table of transmission times with every rate.
 const LINK_LAYER: u8 = 1;
 
 /// Nanoseconds in a tick, the kernel's unit for bursts (`PSCHED_SHIFT`, the same on all machines).
@@ -22,7 +23,7 @@ const TICK: u128 = 64;
 const RATE_LENGTH: usize = 12;
 const PARMS_LENGTH: usize = 2 * RATE_LENGTH + 20;
 
-/// The ticks that sending `bytes` takes, rounded up.
+/// The time in ticks to send `bytes`, rounded up.
 pub(crate) fn ticks(bytes: u64, bytes_per_second: u64) -> u32 {
     let nanoseconds = u128::from(bytes) * 1_000_000_000;
     let ticks = nanoseconds.div_ceil(u128::from(bytes_per_second.max(1)) * TICK);
@@ -32,21 +33,21 @@ pub(crate) fn ticks(bytes: u64, bytes_per_second: u64) -> u32 {
 /// The parameters of an HTB class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Class {
-    /// Bytes per second it is due.
+    /// Guaranteed rate, in bytes per second.
     pub rate: u64,
-    /// Bytes per second it may send while others do not use theirs.
+    /// Maximum rate while other classes do not use theirs, in bytes per second.
     pub ceil: u64,
-    /// How much it may send at once, in ticks at its rate.
+    /// Burst at the guaranteed rate, in ticks.
     pub burst: u32,
-    /// The same at its ceil.
+    /// Burst at the maximum rate, in ticks.
     pub ceil_burst: u32,
-    /// Bytes it sends before the next class of its parent has its turn.
+    /// Bytes to send before the next class of the parent has its turn.
     pub quantum: u32,
 }
 
 /// The options of an HTB whose packets all go to the class with this minor number.
 pub(crate) fn qdisc_options(default_class: u16) -> Vec<DefaultNla> {
-    // struct tc_htb_glob; debug and direct_pkts mean nothing when set.
+    // struct tc_htb_glob; the kernel ignores debug and direct_pkts here.
     let words = [VERSION, RATE_TO_QUANTUM, u32::from(default_class), 0, 0];
     let bytes = words.into_iter().flat_map(u32::to_ne_bytes).collect();
     vec![DefaultNla::new(TCA_HTB_INIT, bytes)]
@@ -56,9 +57,9 @@ impl Class {
     pub fn options(&self) -> Vec<DefaultNla> {
         let mut parms = Vec::with_capacity(PARMS_LENGTH);
         for rate in [self.rate, self.ceil] {
-            // struct tc_ratespec; only link layer and rate mean something here.
+            // struct tc_ratespec; the kernel uses only link layer and rate here.
             parms.extend([0, LINK_LAYER, 0, 0, 0, 0, 0, 0]);
-            // What does not fit is in its own 64-bit attribute.
+            // A rate above 32 bits is in a separate 64-bit attribute.
             let low = u32::try_from(rate).unwrap_or(u32::MAX);
             parms.extend(low.to_ne_bytes());
         }
@@ -74,7 +75,7 @@ impl Class {
         ]
     }
 
-    /// Reads a class's options as the kernel gives them; `None` if they are not as documented.
+    /// Reads a class's options from the kernel; `None` if their format is not the documented one.
     pub fn from_options(options: &[u8]) -> Option<Self> {
         let mut parms = None;
         let (mut rate, mut ceil) = (None, None);
@@ -160,20 +161,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_what_it_writes(class in any_class()) {
+        fn written_options_are_read_unchanged(class in any_class()) {
             prop_assert_eq!(Class::from_options(&emit(&class.options())), Some(class));
         }
 
-        /// Kernels leave the 64-bit attributes out where they are not needed.
+        /// Kernels omit the 64-bit attributes if they are not needed.
         #[test]
-        fn reads_small_rates_without_their_long_form(class in any_class()) {
+        fn small_rates_are_read_without_64_bit_attributes(class in any_class()) {
             let fits = u32::try_from(class.rate.max(class.ceil)).is_ok();
             let read = Class::from_options(&emit(&class.options()[..1])).unwrap();
             prop_assert_eq!(read == class, fits);
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(
+        fn reading_any_bytes_never_panics(
             class in any_class(),
             random in prop::collection::vec(any::<u8>(), 0..100),
             cut in any::<prop::sample::Index>(),

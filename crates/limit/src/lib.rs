@@ -1,16 +1,16 @@
-//! Link limits as kernel state, by netlink.
+//! Sets and reads link limits in the kernel over netlink.
 //!
-//! A limit bounds what a link sends, in bit/s of Ethernet frames (header included, preamble, gap
-//! and checksum not). It is an HTB queueing discipline with one class for all packets, and below it
-//! a byte-counting queue (`bfifo`) that is sized in time. To limit both directions of a link
-//! between two network namespaces, limit both its ends.
+//! A limit bounds the send rate of a link, in bit/s of Ethernet frames (with header, without
+//! preamble, gap and checksum). It is an HTB queueing discipline with one class for all packets,
+//! and below it a byte-counting queue (`bfifo`), whose size is given as a time. To limit both
+//! directions of a link between two network namespaces, limit both its ends.
 //!
-//! HTB counts a packet that the network card is to cut into segments (GSO, TSO) with the headers of
-//! all its segments, but queues and sends it as one. So senders over a limited link must bound what
-//! they send at once; the queue drops a packet that is larger than the whole queue.
+//! HTB counts a packet that is segmented later (GSO, TSO) with the headers of all its segments, but
+//! queues and sends it as one packet. So senders over a limited link must bound the size of one
+//! send; the queue drops a packet that is larger than the whole queue.
 //!
 //! All calls block for some tens of microseconds, and act on the network namespace of the calling
-//! thread: each opens its own netlink socket there.
+//! thread, where each opens a new netlink socket.
 
 mod htb;
 mod limit;
@@ -26,26 +26,26 @@ use self::plan::Plan;
 /// The change that [`apply`] made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// None: the kernel had that limit.
+    /// No change: the kernel already had that limit.
     Unchanged,
-    /// There was no limit; now there is one.
+    /// A limit was created.
     Created,
-    /// There was another limit; it was changed in place, and no waiting packet is lost.
+    /// The existing limit was changed in place, without loss of queued packets.
     Changed,
-    /// There was a limit; now there is none. Packets that waited are lost.
+    /// The limit was removed. Queued packets are lost.
     Removed,
 }
 
-/// Has the kernel limit what `link` sends to `wanted`; `None` removes the limit.
+/// Sets the limit on the traffic that `link` sends; `None` removes it.
 ///
 /// Reads the kernel's state and changes only what differs. Two calls for one link must not run at
 /// the same time. When the MTU of the link changes, the limit must be applied again, because burst
 /// and queue hold whole frames.
 ///
 /// # Errors
-/// When there is no such link, the limit is out of bounds, the right (`CAP_NET_ADMIN`) or HTB is
-/// missing, or the link has a queueing discipline that hawser did not set. A limit that could be
-/// set up only in part is removed again.
+/// When there is no such link, the limit is out of bounds, `CAP_NET_ADMIN` or HTB is missing, or
+/// the link has a queueing discipline that hawser did not set. A limit that could be set up only in
+/// part is removed again.
 pub fn apply(link: &str, wanted: Option<&LinkLimit>) -> Result<Change, LimitError> {
     let mut link = Link::open(link)?;
     let root = link.root()?;
@@ -54,14 +54,14 @@ pub fn apply(link: &str, wanted: Option<&LinkLimit>) -> Result<Change, LimitErro
             link.remove_root()?;
             Ok(Change::Removed)
         }
-        // A queueing discipline that others have set is not ours to remove.
+        // Another program's queueing discipline must not be removed.
         (None, Root::Free | Root::Foreign { .. }) => Ok(Change::Unchanged),
         (Some(wanted), Root::Free) => {
             let plan = Plan::new(wanted, &link)?;
             link.add_root()?;
             if let Err(error) = put(&mut link, &plan) {
-                // Without its class HTB would let everything through, unnoticed. If this fails too,
-                // the first error says more about the cause.
+                // Without its class HTB would silently pass all packets without a limit. If
+                // removing fails too, the first error says more about the cause.
                 let _ = link.remove_root();
                 return Err(error);
             }
@@ -96,11 +96,11 @@ fn put(link: &mut Link, plan: &Plan) -> Result<bool, LimitError> {
     Ok(new_class || new_queue)
 }
 
-/// The limit that [`apply`] set on `link`, with its counters; `None` if there is none, also when the
+/// The limit that [`apply`] set on `link`, with its counters; `None` if there is no limit, or the
 /// link has a queueing discipline that hawser did not set.
 ///
-/// The limit is as the kernel has it: the rate in whole bytes, the queue not shorter than two
-/// frames. Needs no rights.
+/// Returns the values in the kernel: the rate is in whole bytes per second, the queue at least two
+/// frames long. Needs no privileges.
 ///
 /// # Errors
 /// When there is no such link, or its limit was set up only in part.

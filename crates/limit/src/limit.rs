@@ -1,16 +1,16 @@
-//! Limits, their counters, and why one cannot be set or read.
+//! Limits, their counters and errors.
 
 use std::io;
 use std::time::Duration;
 
-/// A limit on what a link sends.
+/// A limit on the traffic that a link sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkLimit {
     /// Bit/s, from [`MIN_RATE`](Self::MIN_RATE) to [`MAX_RATE`](Self::MAX_RATE), rounded down to
-    /// whole bytes.
+    /// whole bytes per second.
     pub rate: u64,
-    /// Longest wait of a packet before it is sent: the queue holds `rate × queue` bits, at least two
-    /// frames and two milliseconds of the rate, at most 4 GiB. Packets that find it full are
+    /// Longest wait of a packet before it is sent: the queue holds `rate × queue` bits, at least
+    /// two frames and two milliseconds of the rate, at most 4 GiB. When it is full, packets are
     /// dropped.
     pub queue: Duration,
 }
@@ -31,13 +31,13 @@ pub struct Counters {
     pub packets: u64,
     /// Packets dropped because the queue was full. Wraps at 2³².
     pub drops: u32,
-    /// Times that the link had to wait for the limit. Wraps at 2³².
+    /// Number of times that the limit delayed a packet. Wraps at 2³².
     pub overlimits: u32,
     /// Bytes waiting in the queue now.
     pub backlog: u32,
 }
 
-/// A limit cannot be set, removed or read.
+/// An error of setting, removing or reading a limit.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitError {
@@ -83,7 +83,7 @@ pub enum LimitError {
     /// Setting a limit was interrupted, or another program removed a part of it.
     #[error("the limit on {0} is incomplete: set it again, or remove it")]
     Incomplete(String),
-    /// The right to change links is missing.
+    /// The process may not change links.
     #[error("not allowed to limit {0}: needs CAP_NET_ADMIN in this network namespace")]
     Denied(String),
     /// The kernel lacks HTB or `bfifo`.
@@ -91,7 +91,7 @@ pub enum LimitError {
     Unsupported {
         /// What is missing.
         kind: &'static str,
-        /// The kernel module that has it.
+        /// The kernel module that provides it.
         module: &'static str,
     },
     /// The kernel refused for another reason.
@@ -112,7 +112,7 @@ pub enum LimitError {
     Answer {
         /// The link's name.
         link: String,
-        /// What is wrong with it.
+        /// The defect of the answer.
         what: String,
     },
 }

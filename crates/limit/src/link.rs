@@ -1,4 +1,4 @@
-//! A link, and the parts of a limit on it.
+//! A link, and the kernel objects of a limit on it.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use crate::htb::{self, Class};
 use crate::limit::{Counters, LimitError};
 
-/// Handles of our own, by which a limit differs from what others set on a link. `tc` prints them as
+/// Handles that distinguish hawser's limits from those of other programs. `tc` prints them as
 /// `4857:` (HW in ASCII), `4857:1` and `4858:`.
 const ROOT: TcHandle = TcHandle {
     major: 0x4857,
@@ -33,9 +33,11 @@ const NAME_SIZE: usize = 16;
 const HTB: &str = "htb";
 const BFIFO: &str = "bfifo";
 
-/// The options of any queueing discipline or class. Those of `bfifo` are not nested attributes.
+/// The attribute with the options of a queueing discipline or class. Those of `bfifo` are not
+/// nested attributes.
 const TCA_OPTIONS: u16 = 2;
-/// All packets in 64 bits; sent only when they do not fit into the 32 bits of the basic counters.
+/// The 64-bit packet count, which the kernel sends only if it exceeds the 32 bits of the basic
+/// counters.
 const TCA_STATS_PKT64: u16 = 8;
 
 /// A link, with a socket to the kernel.
@@ -43,7 +45,7 @@ pub(crate) struct Link {
     netlink: Netlink,
     pub name: String,
     index: i32,
-    /// Bytes of the largest packet, Ethernet header not counted.
+    /// MTU in bytes, without the Ethernet header.
     pub mtu: u32,
 }
 
@@ -52,7 +54,7 @@ pub(crate) struct Link {
 pub(crate) enum Root {
     /// The kernel's default.
     Free,
-    /// Our HTB.
+    /// The HTB that hawser has set.
     Limit,
     /// One that hawser did not set.
     Foreign { kind: String, handle: u32 },
@@ -64,7 +66,7 @@ struct Object {
     handle: TcHandle,
     parent: TcHandle,
     kind: String,
-    /// Raw, of a kind that the netlink crates do not know.
+    /// Raw options, of a kind that the netlink crates do not support.
     options: Option<Vec<u8>>,
     counters: Counters,
 }
@@ -72,7 +74,7 @@ struct Object {
 impl Link {
     pub fn open(name: &str) -> Result<Self, LimitError> {
         let mut netlink = Netlink::open().map_err(|error| LimitError::Netlink(error.into()))?;
-        // The kernel's answer to names that no link can have is less clear.
+        // For invalid names the kernel's error is less clear.
         if name.is_empty() || name.len() >= NAME_SIZE {
             return Err(LimitError::NoLink(name.to_owned()));
         }
@@ -106,7 +108,7 @@ impl Link {
             return Ok(Root::Free);
         };
         Ok(match handle {
-            // The kernel's defaults have no number.
+            // The kernel's default disciplines have the major number 0.
             TcHandle { major: 0, .. } => Root::Free,
             ROOT if kind == HTB => Root::Limit,
             handle => Root::Foreign {
@@ -119,7 +121,7 @@ impl Link {
     pub fn add_root(&mut self) -> Result<(), LimitError> {
         let options = nested(htb::qdisc_options(CLASS.minor));
         let message = self.message(ROOT, TcHandle::ROOT, HTB, options);
-        // Exclusively: what another program has set meanwhile stays.
+        // NLM_F_EXCL keeps a discipline that another program has set meanwhile.
         self.change(
             "set up HTB on",
             RouteNetlinkMessage::NewQueueDiscipline(message),
@@ -139,7 +141,7 @@ impl Link {
         self.change("remove the limit from", request, 0, missing)
     }
 
-    /// The class below our HTB, with its counters.
+    /// The class below hawser's HTB, with its counters.
     pub fn class(&mut self) -> Result<Option<(Class, Counters)>, LimitError> {
         let classes = self.dump(RouteNetlinkMessage::GetTrafficClass)?;
         let Some(class) = classes.into_iter().find(|class| class.handle == CLASS) else {
@@ -160,7 +162,8 @@ impl Link {
         self.change("set the rate of", request, flags, missing)
     }
 
-    /// The size in bytes of the queue below our class; `None` if it is not ours, or missing.
+    /// The size in bytes of the queue below hawser's class; `None` if it is missing, or hawser did
+    /// not set it.
     pub fn queue(&mut self) -> Result<Option<u32>, LimitError> {
         let queue = self.qdisc(CLASS)?;
         let ours = |queue: &Object| queue.handle == QUEUE && queue.kind == BFIFO;
@@ -229,7 +232,8 @@ impl Link {
         Ok(of_this_link.map(Object::from).collect())
     }
 
-    /// Has the kernel change something; `missing` is the error when it finds no such object.
+    /// Sends a request for a change; `missing` is the error to return if the kernel finds no such
+    /// object.
     fn change(
         &mut self,
         action: &'static str,

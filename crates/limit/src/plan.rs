@@ -6,18 +6,18 @@ use crate::htb::{self, Class};
 use crate::limit::{LimitError, LinkLimit};
 use crate::link::Link;
 
-/// Length in bytes of the Ethernet header, which a link's MTU does not count and a limit does.
+/// Length in bytes of the Ethernet header, which a limit counts but a link's MTU does not.
 const ETHERNET_HEADER: u64 = 14;
 
-/// Bytes that HTB lets one class send before it turns to the next. There is only one, so it has no
-/// effect; without it, the kernel derives it from the rate and logs a warning about the result.
+/// Bytes that one class sends before the next has its turn. With a single class the value has no
+/// effect; without it the kernel derives one from the rate and logs a warning about it.
 const QUANTUM: u32 = 64 << 10;
 
 /// A limit in the kernel's units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub class: Class,
-    /// Bytes the queue holds.
+    /// Length of the queue in bytes.
     pub queue: u32,
 }
 
@@ -36,9 +36,9 @@ impl Plan {
         }
         let bytes_per_second = rate / 8;
         let millisecond = bytes_per_second / 1000;
-        // Senders send at most about a millisecond of the rate at once. A longer burst would let
-        // more than the limit through for a while after each pause, a shorter one would starve the
-        // link whenever the kernel's timer is late.
+        // Senders send at most about 1 ms of the rate at once. With a longer burst the link would
+        // exceed the limit for a while after each pause; with a shorter one it would idle whenever
+        // the kernel's timer is late.
         let burst = htb::ticks(millisecond.max(2 * frame), bytes_per_second);
         let queue_bytes = u128::from(bytes_per_second) * queue.as_nanos() / 1_000_000_000;
         let queue_bytes = u64::try_from(queue_bytes).unwrap_or(u64::MAX);
@@ -59,7 +59,7 @@ impl Plan {
         })
     }
 
-    /// The limit that this state amounts to, its queue to the nearest microsecond.
+    /// The limit in terms of [`LinkLimit`], with the queue rounded to the nearest microsecond.
     pub fn limit(&self) -> LinkLimit {
         let rate = self.class.rate;
         let microseconds = u128::from(self.queue) * 1_000_000;
@@ -84,17 +84,17 @@ mod tests {
         Plan::for_frames(&LinkLimit { rate, queue }, FRAME, "b")
     }
 
-    /// The bytes sent at a rate within ticks of 64 ns.
+    /// The number of bytes sent at a rate within `ticks` of 64 ns.
     fn bytes(ticks: u32, bytes_per_second: u64) -> u64 {
         (u128::from(ticks) * 64 * u128::from(bytes_per_second) / 1_000_000_000) as u64
     }
 
     #[test]
-    fn ten_megabit() {
+    fn ten_megabit_per_second() {
         let plan = plan(10_000_000, Duration::from_millis(50)).unwrap();
         assert_eq!(plan.class.rate, 1_250_000);
         assert_eq!(plan.class.ceil, 1_250_000);
-        // A millisecond would be 1250 bytes, less than a frame.
+        // One millisecond of the rate is 1250 bytes, less than a frame.
         assert_eq!(bytes(plan.class.burst, 1_250_000), 2 * FRAME);
         assert_eq!(plan.queue, 62_500);
         assert_eq!(
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_gigabit() {
+    fn a_hundred_gigabit_per_second() {
         let plan = plan(LinkLimit::MAX_RATE, Duration::from_millis(50)).unwrap();
         assert_eq!(plan.class.rate, 12_500_000_000);
         assert_eq!(bytes(plan.class.burst, plan.class.rate), 12_500_000);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn out_of_bounds() {
+    fn limits_out_of_bounds_are_refused() {
         for rate in [0, 7_999, LinkLimit::MAX_RATE + 1, u64::MAX] {
             let error = plan(rate, Duration::ZERO).unwrap_err();
             assert_eq!(
@@ -136,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn holds_what_it_promises(
+        fn plans_respect_their_bounds(
             rate in LinkLimit::MIN_RATE..=LinkLimit::MAX_RATE,
             milliseconds in 0..300_u64,
             frame in 82..65_550_u64,
@@ -147,15 +147,15 @@ mod tests {
             prop_assert_eq!(plan.class.rate, bytes_per_second);
             let burst = bytes(plan.class.burst, bytes_per_second);
             prop_assert!(burst >= 2 * frame && burst >= bytes_per_second / 1000);
-            // Not more than that either, but for the length of a tick.
+            // The burst exceeds that by no more than one tick.
             let tick = bytes_per_second * 64 / 1_000_000_000 + 1;
             prop_assert!(burst <= (2 * frame).max(bytes_per_second / 1000) + tick);
             prop_assert!(u64::from(plan.queue) >= 2 * frame);
 
             let limit = plan.limit();
             prop_assert_eq!(limit.rate, rate / 8 * 8);
-            // What is read and set again changes nothing, once a byte is not longer than the
-            // microsecond that is read back.
+            // Reading a limit and setting it again changes nothing if a byte takes at most the
+            // microsecond to which the queue is rounded.
             if bytes_per_second >= 1_000_000 {
                 prop_assert_eq!(
                     Plan::for_frames(&limit, frame, "b").unwrap().class,

@@ -1,4 +1,4 @@
-//! Against the kernel, on the loopback device of a network namespace of each test's own.
+//! Tests with the kernel, on the loopback device of a separate network namespace per test.
 
 use std::net::UdpSocket;
 use std::process::Command;
@@ -16,8 +16,8 @@ use super::*;
 
 const INSIDE: &str = "HAWSER_LIMIT_TEST_INSIDE";
 
-/// Runs `body`, which is the test `name`, in a process of its own with a network namespace of its
-/// own, as root there. Says so where this user may not have one.
+/// Runs `body`, which is the test `name`, as root of a new network namespace in a new process.
+/// Skips the test with a message if this user may not create one.
 fn in_own_network(name: &str, body: fn()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
@@ -129,7 +129,7 @@ fn tc_sees_the_same() {
             assert!(all.contains("qdisc htb 4857: root refcnt"), "{all}");
             assert!(all.contains(" default 0x1 "), "{all}");
             assert!(all.contains("qdisc bfifo 4858: parent 4857:1"), "{all}");
-            // In plain text tc rounds it.
+            // In plain text tc rounds the length of the queue.
             let bytes = tc("-j qdisc show dev lo");
             assert!(bytes.contains(&format!("\"limit\":{queue}")), "{bytes}");
         }
@@ -148,11 +148,11 @@ fn sockets() -> (UdpSocket, UdpSocket) {
 }
 
 #[test]
-fn a_new_rate_drops_nothing_that_waits() {
-    in_own_network("a_new_rate_drops_nothing_that_waits", || {
+fn a_new_rate_drops_no_queued_packets() {
+    in_own_network("a_new_rate_drops_no_queued_packets", || {
         loopback_up();
         let (sender, receiver) = sockets();
-        // At this rate each takes a second.
+        // At this rate each packet takes a second.
         set(LinkLimit::MIN_RATE, 100_000);
         const SENT: u64 = 60;
         for _ in 0..SENT {
@@ -170,23 +170,23 @@ fn a_new_rate_drops_nothing_that_waits() {
         assert_eq!(counters.drops, 0);
         assert_eq!(counters.backlog, 0);
         assert_eq!(counters.packets, SENT);
-        // Ethernet, IP and UDP headers count.
+        // The limit counts Ethernet, IP and UDP headers.
         assert_eq!(counters.bytes, SENT * 1042);
     });
 }
 
 #[test]
-fn what_the_queue_does_not_hold_is_dropped_and_counted() {
+fn packets_beyond_the_queue_length_are_dropped_and_counted() {
     in_own_network(
-        "what_the_queue_does_not_hold_is_dropped_and_counted",
+        "packets_beyond_the_queue_length_are_dropped_and_counted",
         || {
             loopback_up();
             let (sender, receiver) = sockets();
-            // A burst of two frames, and a queue of two.
+            // The burst and the queue have two frames each.
             set(LinkLimit::MIN_RATE, 0);
             const SENT: u64 = 20;
             for _ in 0..SENT {
-                // That the first queue is full shows as an error to the sender, now or never.
+                // Some of these may fail with the error of a full queue.
                 let _ = sender.send(&[0; 1000]);
             }
             set(1_000_000_000, 1_000);
@@ -203,7 +203,7 @@ fn what_the_queue_does_not_hold_is_dropped_and_counted() {
     );
 }
 
-/// Puts a queue on the loopback device as another program would.
+/// Sets a queueing discipline on the loopback device as another program would.
 fn foreign_root() {
     let mut message = TcMessage::with_index(1);
     message.header.parent = TcHandle::ROOT;
@@ -224,8 +224,8 @@ fn foreign_root() {
 }
 
 #[test]
-fn leaves_alone_what_others_have_set() {
-    in_own_network("leaves_alone_what_others_have_set", || {
+fn foreign_disciplines_are_left_alone() {
+    in_own_network("foreign_disciplines_are_left_alone", || {
         loopback_up();
         foreign_root();
         let error = apply("lo", Some(&limit(10_000_000, 50))).unwrap_err();
@@ -236,14 +236,14 @@ fn leaves_alone_what_others_have_set() {
         );
         assert_eq!(apply("lo", None).unwrap(), Change::Unchanged);
         assert_eq!(read("lo").unwrap(), None);
-        // It is still there.
+        // The foreign discipline is still there.
         assert!(apply("lo", Some(&limit(10_000_000, 50))).is_err());
     });
 }
 
 #[test]
-fn finishes_or_removes_what_was_interrupted() {
-    in_own_network("finishes_or_removes_what_was_interrupted", || {
+fn completes_or_removes_interrupted_limits() {
+    in_own_network("completes_or_removes_interrupted_limits", || {
         loopback_up();
         let interrupted = || Link::open("lo").unwrap().add_root().unwrap();
         interrupted();
@@ -261,8 +261,8 @@ fn finishes_or_removes_what_was_interrupted() {
 }
 
 #[test]
-fn what_is_out_of_bounds_changes_nothing() {
-    in_own_network("what_is_out_of_bounds_changes_nothing", || {
+fn limits_out_of_bounds_change_nothing() {
+    in_own_network("limits_out_of_bounds_change_nothing", || {
         loopback_up();
         for wanted in [limit(0, 50), limit(LinkLimit::MAX_RATE, 1_000)] {
             apply("lo", Some(&wanted)).unwrap_err();
@@ -279,7 +279,7 @@ fn a_burst_holds_whole_frames_of_the_link() {
     in_own_network("a_burst_holds_whole_frames_of_the_link", || {
         let frames = || Link::open("lo").unwrap().mtu + 14;
         let class = || Link::open("lo").unwrap().class().unwrap().unwrap().0;
-        // The loopback device begins with packets of 64 KiB.
+        // The loopback device initially has an MTU of 64 KiB.
         let large = frames();
         assert_eq!(set(8_000_000, 0), Change::Created);
         let burst = class().burst;
@@ -313,8 +313,8 @@ fn no_such_link() {
 }
 
 #[test]
-fn acts_where_the_calling_thread_is() {
-    in_own_network("acts_where_the_calling_thread_is", || {
+fn acts_on_the_calling_threads_namespace() {
+    in_own_network("acts_on_the_calling_threads_namespace", || {
         let elsewhere = NetNs::create().unwrap().run(|| {
             assert_eq!(set(10_000_000, 50), Change::Created);
             read("lo").unwrap().is_some()

@@ -7,13 +7,13 @@ use std::str::FromStr;
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
-/// The address of a program in a SCION network: its AS, its IP address there, its UDP port.
+/// The address of a program in a SCION network: AS, IP address and UDP port.
 ///
 /// Prints as `1-ff00:0:110,10.0.0.1:6881` (an IPv6 host in brackets). Parsing accepts that and
 /// `1-ff00:0:110,[10.0.0.1]:6881`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScionAddr {
-    /// The AS the host is in.
+    /// The AS of the host.
     pub isd_as: IsdAsn,
     /// The host's IP address and UDP port inside its AS.
     pub host: SocketAddr,
@@ -26,7 +26,7 @@ impl ScionAddr {
     }
 }
 
-/// Why text is not a SCION address.
+/// An error of parsing a SCION address.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AddrError {
@@ -84,8 +84,8 @@ impl FromStr for ScionAddr {
     }
 }
 
-/// Reads `10.0.0.1:1`, `[fd00::1]:1` and, as SCION programs write it, `[10.0.0.1]:1`. Refuses port 0,
-/// and addresses of all or several hosts: no program is reached there.
+/// Reads `10.0.0.1:1`, `[fd00::1]:1` and, as SCION programs write it, `[10.0.0.1]:1`. Refuses port
+/// 0, and unspecified, multicast and broadcast addresses: they do not name one program.
 fn parse_host(text: &str) -> Option<SocketAddr> {
     let addr = match text.parse::<SocketAddr>() {
         Ok(addr) => addr,
@@ -133,12 +133,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_parsed_or_refused(text in "\\PC*") {
+        fn parsing_any_text_never_panics(text in "\\PC*") {
             let _ = text.parse::<ScionAddr>();
         }
 
         #[test]
-        fn prints_what_it_parses(isd in 1u64..=0xffff, asn in 1u64..1 << 48, ip: IpAddr, port in 1u16..) {
+        fn printed_addresses_are_parsed_unchanged(isd in 1u64..=0xffff, asn in 1u64..1 << 48, ip: IpAddr, port in 1u16..) {
             prop_assume!(!ip.is_unspecified() && !ip.is_multicast());
             let addr = ScionAddr::new(IsdAsn(isd << 48 | asn), SocketAddr::new(ip, port));
             prop_assert_eq!(addr.to_string().parse::<ScionAddr>(), Ok(addr));

@@ -1,4 +1,4 @@
-//! Big-endian numbers in a packet. The caller has checked the lengths.
+//! Reads big-endian numbers in a packet. The caller must have checked the lengths.
 
 #[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {

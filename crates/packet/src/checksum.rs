@@ -1,17 +1,17 @@
 //! The Internet checksum (RFC 1071) as SCION uses it for UDP and SCMP.
 
-/// A running sum of 16-bit words, taken in the machine's byte order: the ones' complement sum is
-/// right in memory whatever that order is (RFC 1071, 2 (B)).
+/// A running ones' complement sum of 16-bit words in the machine's byte order: stored in that
+/// order, the sum is correct on any machine (RFC 1071, 2 (B)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// Adds `bytes`, which must begin at an even offset of what is summed; an odd last byte is padded
-    /// with zero.
+    /// Adds `bytes`, which must begin at an even offset of the summed data; an odd last byte is
+    /// padded with zero.
     #[inline]
     pub fn add_bytes(mut self, bytes: &[u8]) -> Self {
-        // 32-bit words into 64 bits: no carry can be lost below 2^32 words, and the compiler makes
-        // vector instructions of it.
+        // Adds 32-bit words in 64 bits: no carry is lost below 2^32 words, and the compiler
+        // vectorises the loop.
         let mut words = bytes.chunks_exact(4);
         self.0 += words
             .by_ref()
@@ -24,7 +24,7 @@ impl Checksum {
         self
     }
 
-    /// Adds a number as it stands in a packet: big-endian.
+    /// Adds a number in the byte order of packets, big-endian.
     #[inline]
     pub fn add_u16(mut self, value: u16) -> Self {
         self.0 += u64::from(u16::from_ne_bytes(value.to_be_bytes()));
@@ -46,7 +46,7 @@ impl Checksum {
         sum as u16
     }
 
-    /// The checksum to write into the packet. Never zero, which would mean none (RFC 768).
+    /// The checksum to write into the packet. Never zero, which would mean "no checksum" (RFC 768).
     #[inline]
     pub fn finish(self) -> [u8; 2] {
         match !self.fold() {
@@ -55,7 +55,8 @@ impl Checksum {
         }
     }
 
-    /// Whether a packet with its checksum, added as a whole, passes.
+    /// Whether the checksum is correct, after the whole packet including its checksum has been
+    /// added.
     #[inline]
     pub fn is_valid(self) -> bool {
         self.fold() == 0xffff
@@ -76,7 +77,7 @@ mod tests {
             digest.add_slice(&bytes).add_u16(length).add_u16(u16::from(protocol));
             let ours = Checksum::default().add_bytes(&bytes).add_upper(length, protocol).finish();
             let theirs = digest.checksum().to_be_bytes();
-            // They leave a zero sum as it is.
+            // sciparse leaves a zero checksum unchanged.
             prop_assert_eq!(ours, if theirs == [0, 0] { [0xff, 0xff] } else { theirs });
         }
 

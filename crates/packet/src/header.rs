@@ -20,7 +20,7 @@ pub const SRC_AS: usize = COMMON_HEADER + 8;
 /// Offset of the destination host.
 pub const DST_HOST: usize = COMMON_HEADER + 16;
 
-/// Types of host addresses: a kind, and the length in units of four bytes, less one.
+/// Types of host addresses: a kind, and the length in units of four bytes, minus one.
 const IPV4: u8 = 0b0000;
 const IPV6: u8 = 0b0011;
 const SERVICE: u8 = 0b0100;
@@ -35,7 +35,7 @@ pub enum Host {
 }
 
 impl Host {
-    /// Its IP address.
+    /// The IP address.
     ///
     /// # Errors
     /// [`Malformed::AddressType`] when it is a service.
@@ -51,7 +51,7 @@ impl Host {
 /// The common and address headers of a packet, their lengths checked against each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Length of all SCION headers: offset of extensions or the upper-layer header.
+    /// Length of all SCION headers in bytes: the offset of extensions or of the upper-layer header.
     pub len: usize,
     /// Offset of the path header.
     pub path: usize,
@@ -59,22 +59,22 @@ pub struct Header {
     pub path_type: u8,
     /// What follows the headers.
     pub next_header: u8,
-    /// Length of what follows the headers, as the common header says.
+    /// Length of the payload in bytes, as the common header says.
     pub payload_len: usize,
-    /// The AS the packet is for.
+    /// The destination AS.
     pub dst_as: IsdAsn,
-    /// The AS the packet says it is from.
+    /// The source AS, which is not authenticated.
     pub src_as: IsdAsn,
     dst_type: u8,
     src_type: u8,
 }
 
 impl Header {
-    /// Reads the headers of `packet`, which holds at least [`len`](Self::len) bytes then. Its
-    /// payload may be cut short.
+    /// Reads the headers of `packet`. If it succeeds, `packet` has at least [`len`](Self::len)
+    /// bytes. The payload may be truncated.
     ///
     /// # Errors
-    /// [`Malformed`] when the headers are cut short, their lengths contradict each other, or their
+    /// [`Malformed`] when the headers are truncated, their lengths contradict each other, or their
     /// version is unknown.
     #[inline]
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
@@ -133,8 +133,8 @@ impl Header {
     /// The standard path in `packet`, whose headers these are.
     ///
     /// # Errors
-    /// [`MalformedPath`] when it does not fill the path header exactly, or its position is not in
-    /// it.
+    /// [`MalformedPath`] when the path does not fill the path header exactly, or its current hop is
+    /// not on it.
     #[inline]
     pub fn standard_path(&self, packet: &[u8]) -> Result<StandardPath, MalformedPath> {
         let path = StandardPath::parse(packet, self.path..self.len)?;
@@ -142,8 +142,9 @@ impl Header {
         Ok(path)
     }
 
-    /// Number and offset of the upper-layer header in `packet`, after at most one hop-by-hop and
-    /// one end-to-end extension, in this order. `None` where the extensions are cut short.
+    /// Protocol number and offset of the upper-layer header in `packet`, after at most one
+    /// hop-by-hop and one end-to-end extension, in this order. `None` if the extensions are
+    /// truncated.
     #[inline]
     pub fn upper_layer(&self, packet: &[u8]) -> Option<(u8, usize)> {
         let (mut next, mut at) = (self.next_header, self.len);
@@ -174,7 +175,7 @@ fn host(packet: &[u8], at: usize, kind: u8) -> Result<Host, Malformed> {
     }
 }
 
-/// The common and address headers of a packet to be written, apart from its lengths.
+/// The common and address headers of a packet to write, without its lengths.
 #[derive(Debug, Clone, Copy)]
 pub struct NewHeader {
     /// The packet's first four bytes: version, traffic class and flow label.
@@ -190,8 +191,8 @@ pub struct NewHeader {
 }
 
 impl NewHeader {
-    /// Puts the headers into `out` in place of what is there. The path header must be appended
-    /// next, then [`end_header`] called.
+    /// Replaces the contents of `out` with the headers. The caller must then append the path header
+    /// and call [`end_header`].
     pub fn write(&self, out: &mut Vec<u8>) {
         let kind = |ip: IpAddr| if ip.is_ipv4() { IPV4 } else { IPV6 };
         let ((dst_as, dst), (src_as, src)) = (self.dst, self.src);
@@ -210,10 +211,11 @@ impl NewHeader {
     }
 }
 
-/// Sets the header length of a packet of which `headers` is all there is yet, and returns it.
+/// Sets the header length in the complete `headers` of a packet without payload, and returns it in
+/// bytes.
 ///
 /// # Errors
-/// [`HeaderLength`] when no packet can have headers of this length.
+/// [`HeaderLength`] when the length is above 1020 bytes or not a multiple of four.
 pub fn end_header(headers: &mut [u8]) -> Result<usize, HeaderLength> {
     let len = headers.len();
     if len > MAX_HEADER || !len.is_multiple_of(4) {
@@ -223,7 +225,8 @@ pub fn end_header(headers: &mut [u8]) -> Result<usize, HeaderLength> {
     Ok(len)
 }
 
-/// Sets the payload length of a whole `packet` with headers of `header_len` bytes, and returns it.
+/// Sets the payload length of a complete `packet` with headers of `header_len` bytes, and returns
+/// it in bytes.
 #[inline]
 pub fn set_payload_len(packet: &mut [u8], header_len: usize) -> u16 {
     let length = (packet.len() - header_len) as u16;
@@ -243,7 +246,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn headers_are_read_as_they_were_written(
+        fn headers_are_read_as_written(
             first_line in 0u32..1 << 28, next_header: u8, path_type: u8,
             (dst, src) in (any_host(), any_host()),
             path in prop::collection::vec(any::<[u8; 4]>(), 0..200), payload in 0usize..2000,
@@ -266,7 +269,7 @@ mod tests {
             }
         }
 
-        /// Whatever extensions there are, and wherever they are cut short.
+        /// Tests any extensions, truncated at any offset.
         #[test]
         fn the_upper_layer_is_inside_the_packet(
             mut packet in prop::collection::vec(any::<u8>(), 36..300),

@@ -1,18 +1,18 @@
-//! Why bytes are not a packet.
+//! Errors of parsing packets and paths.
 
 use thiserror::Error;
 
-/// Why bytes are not a valid SCION packet.
+/// The reason why bytes are not a valid SCION packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// Shorter than its headers say.
+    /// The packet is shorter than its headers say.
     #[error("the packet is cut short")]
     Truncated,
     /// Only version 0 is defined.
     #[error("SCION version {0} is unknown")]
     Version(u8),
-    /// The lengths in its headers contradict each other.
+    /// The lengths in the headers contradict each other.
     #[error("the packet's lengths contradict each other")]
     Length,
     /// The type of a host address is unknown, or not the one expected.
@@ -21,28 +21,28 @@ pub enum Malformed {
     /// The checksum is wrong.
     #[error("the checksum is wrong")]
     Checksum,
-    /// Not the protocol expected.
+    /// The protocol is not the expected one.
     #[error("next header {0} is not what was expected")]
     NextHeader(u8),
 }
 
-/// Why bytes are not a valid standard path.
+/// The reason why bytes are not a valid standard path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MalformedPath {
-    /// Shorter than its segments say.
+    /// The path is shorter than its segments say.
     #[error("the path header is cut short")]
     Truncated,
     /// Bytes are left after the last hop field.
     #[error("{0} bytes follow the last hop field")]
     Trailing(usize),
-    /// A segment has no hops, though others follow, or all have together too few.
+    /// A segment without hops precedes another one, or the path has too few hops.
     #[error("the path header lacks hops")]
     Empty,
-    /// More hop fields than the position in the path can count.
+    /// There are more hop fields than the 6-bit index of the current hop can count.
     #[error("the path has {0} hop fields: at most 64 can be used")]
     TooManyHops(usize),
-    /// The position in the path is outside it, or in another segment than it says.
+    /// The current hop is not on the path, or not in the current segment.
     #[error("the path header points outside itself")]
     Position,
     /// Only empty and standard paths can be reversed.
@@ -50,8 +50,7 @@ pub enum MalformedPath {
     Type(u8),
 }
 
-/// Headers that a packet cannot have: the common header counts their length in 255 units of four
-/// bytes.
+/// The header length is invalid: the common header counts it in units of four bytes, at most 255.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a SCION header cannot have {0} bytes: at most 1020, and a multiple of four")]
 pub struct HeaderLength(pub usize);

@@ -1,7 +1,7 @@
 //! The numbers of SCION headers and of SCMP messages (SCION header specification; SCMP
 //! specification).
 
-/// Values of a next-header field: what follows.
+/// Values of a next-header field: the protocol of the header that follows.
 pub mod next_header {
     /// TCP.
     pub const TCP: u8 = 6;
@@ -19,7 +19,7 @@ pub mod next_header {
 
 /// Path types of the common header.
 pub mod path_type {
-    /// No path: between two hosts, or routers, of one AS.
+    /// No path, between two hosts or routers of one AS.
     pub const EMPTY: u8 = 0;
     /// The standard SCION path.
     pub const STANDARD: u8 = 1;
@@ -39,11 +39,11 @@ pub mod scmp_type {
     pub const EXTERNAL_INTERFACE_DOWN: u8 = 5;
     /// Two interfaces of an AS cannot reach each other.
     pub const INTERNAL_CONNECTIVITY_DOWN: u8 = 6;
-    /// Asks for an echo.
+    /// Requests an echo.
     pub const ECHO_REQUEST: u8 = 128;
     /// The echo.
     pub const ECHO_REPLY: u8 = 129;
-    /// Asks a router for its AS and interface.
+    /// Requests the AS and interface of a router.
     pub const TRACEROUTE_REQUEST: u8 = 130;
     /// The router's AS and interface.
     pub const TRACEROUTE_REPLY: u8 = 131;
@@ -59,13 +59,13 @@ pub mod unreachable {
 
 /// Codes of "parameter problem".
 pub mod parameter {
-    /// The payload length differs from the packet's.
+    /// The payload length in the header differs from that of the packet.
     pub const INVALID_PACKET_SIZE: u8 = 19;
-    /// The source address is impossible where the packet came from.
+    /// The source address is impossible at the ingress interface.
     pub const INVALID_SOURCE: u8 = 33;
     /// The destination address is impossible for the path.
     pub const INVALID_DESTINATION: u8 = 34;
-    /// The path contradicts itself, or the links it leads over.
+    /// The path is inconsistent, or does not match the types of its links.
     pub const INVALID_PATH: u8 = 48;
     /// The ingress interface in construction direction is unknown.
     pub const UNKNOWN_CONS_INGRESS: u8 = 49;
@@ -75,6 +75,6 @@ pub mod parameter {
     pub const INVALID_MAC: u8 = 51;
     /// A hop field has expired.
     pub const PATH_EXPIRED: u8 = 52;
-    /// These segments may not follow each other.
+    /// The change between these segments is not allowed.
     pub const INVALID_SEGMENT_CHANGE: u8 = 53;
 }

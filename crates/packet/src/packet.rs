@@ -12,7 +12,7 @@ use crate::path;
 /// Length of a UDP header.
 pub const UDP_HEADER: usize = 8;
 
-/// A SCION packet whose lengths are consistent. Nothing else is checked.
+/// A SCION packet with consistent lengths. Its other fields are not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     bytes: &'a [u8],
@@ -20,22 +20,22 @@ pub struct Packet<'a> {
     pub header: Header,
 }
 
-/// A UDP datagram inside a SCION packet, its checksum verified.
+/// A UDP datagram inside a SCION packet.
 #[derive(Debug, Clone, Copy)]
 pub struct Udp<'a> {
     /// The sender's port.
     pub src_port: u16,
     /// The receiver's port.
     pub dst_port: u16,
-    /// What was sent.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a whole packet: exactly as long as its header says.
+    /// Reads a complete packet, which must be exactly as long as its header says.
     ///
     /// # Errors
-    /// [`Malformed`] when it is not.
+    /// [`Malformed`] when the headers are invalid or the length differs.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let packet = Self::parse_quoted(bytes)?;
@@ -46,17 +46,17 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Reads a packet whose payload may be cut short, as SCMP errors quote it.
+    /// Reads a packet whose payload may be truncated, as in the quote of an SCMP error.
     ///
     /// # Errors
-    /// [`Malformed`] when its headers are not whole.
+    /// [`Malformed`] when its headers are invalid or truncated.
     #[inline]
     pub fn parse_quoted(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let header = Header::parse(bytes)?;
         Ok(Self { bytes, header })
     }
 
-    /// The whole packet.
+    /// All bytes of the packet.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -81,17 +81,17 @@ impl<'a> Packet<'a> {
         &self.bytes[COMMON_HEADER..self.header.path]
     }
 
-    /// The path header, as the packet has it here.
+    /// The path header, in its current state.
     #[inline]
     pub fn path(&self) -> &'a [u8] {
         &self.bytes[self.header.path..self.header.len]
     }
 
-    /// The path header of the answer to this packet: its own, reversed.
+    /// The path header for an answer to this packet, which is the reverse of its own.
     ///
     /// # Errors
-    /// [`MalformedPath`] when the path is neither empty nor a standard path whose position is the
-    /// packet's.
+    /// [`MalformedPath`] when the path is neither empty nor a valid standard path with a valid
+    /// current hop.
     pub fn reversed_path(&self) -> Result<Vec<u8>, MalformedPath> {
         match (self.header.path_type, self.path()) {
             (path_type::EMPTY, []) => Ok(Vec::new()),
@@ -100,20 +100,20 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// What all packets from one host to another over one path have in common: address types,
-    /// addresses and path, as they are in the header.
+    /// The header bytes that all packets from one host to another over one path share: address
+    /// types, addresses and path.
     #[inline]
     pub fn route_bytes(&self) -> &'a [u8] {
         &self.bytes[8..self.header.len]
     }
 
-    /// What follows the headers.
+    /// The bytes after the headers: extensions, upper-layer header and data.
     #[inline]
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header.len..]
     }
 
-    /// The host the packet is for.
+    /// The destination host.
     ///
     /// # Errors
     /// [`Malformed::AddressType`] when it is not an IP address.
@@ -122,7 +122,7 @@ impl<'a> Packet<'a> {
         self.header.dst_host(self.bytes)?.ip()
     }
 
-    /// The host the packet says it is from.
+    /// The source host, which is not authenticated.
     ///
     /// # Errors
     /// [`Malformed::AddressType`] when it is not an IP address.
@@ -142,10 +142,10 @@ impl<'a> Packet<'a> {
             .is_valid()
     }
 
-    /// The UDP datagram inside, its checksum verified.
+    /// The UDP datagram inside, after a check of its checksum.
     ///
     /// # Errors
-    /// [`Malformed`] when there is no whole datagram, or its checksum is wrong.
+    /// [`Malformed`] when the datagram is missing or truncated, or its checksum is wrong.
     #[inline]
     pub fn udp(&self) -> Result<Udp<'a>, Malformed> {
         let udp = self.udp_quoted()?;
@@ -159,7 +159,8 @@ impl<'a> Packet<'a> {
         Ok(udp)
     }
 
-    /// The UDP datagram inside a quoted packet, which may be cut short.
+    /// The UDP datagram inside a quoted packet, which may be truncated. Its checksum is not
+    /// checked.
     ///
     /// # Errors
     /// [`Malformed`] when there is no UDP header.
@@ -178,7 +179,7 @@ impl<'a> Packet<'a> {
         })
     }
 
-    /// Whether an SCMP message is inside.
+    /// Whether the packet contains an SCMP message.
     #[inline]
     pub fn is_scmp(&self) -> bool {
         self.header.next_header == next_header::SCMP

@@ -1,5 +1,5 @@
-//! Standard paths: where their fields are, the interfaces they lead over, their expiry, the reverse
-//! path (SCION header specification, "Path Type: SCION").
+//! Standard paths: the layout of their fields, their interfaces, their expiry, and their reversal
+//! (SCION header specification, "Path Type: SCION").
 
 mod crossing;
 mod field;
@@ -15,10 +15,10 @@ use crate::malformed::MalformedPath;
 /// Length of a one-hop path: an info field and two hop fields.
 pub const ONE_HOP: usize = INFO + 2 * HOP;
 
-/// The path of the answer to a packet that arrived with the path header `raw`.
+/// The path header for an answer to a packet that arrived with the path header `raw`.
 ///
 /// # Errors
-/// [`MalformedPath`] when `raw` is not one whole standard path, or its position is not in it.
+/// [`MalformedPath`] when `raw` is not exactly one standard path, or its current hop is not on it.
 pub fn reverse(raw: &[u8]) -> Result<Vec<u8>, MalformedPath> {
     let path = StandardPath::parse(raw, 0..raw.len())?;
     path.check_position()?;
@@ -27,11 +27,11 @@ pub fn reverse(raw: &[u8]) -> Result<Vec<u8>, MalformedPath> {
     Ok(reversed)
 }
 
-/// When the first hop field of the path header `raw` expires, in whole seconds since the Unix
+/// The earliest expiry of all hop fields of the path header `raw`, in whole seconds since the Unix
 /// epoch.
 ///
 /// # Errors
-/// [`MalformedPath`] when `raw` is not one whole standard path.
+/// [`MalformedPath`] when `raw` is not exactly one standard path.
 pub fn expiry(raw: &[u8]) -> Result<u64, MalformedPath> {
     let path = StandardPath::parse(raw, 0..raw.len())?;
     let expiries = (0..path.hops).map(|number| {
@@ -41,8 +41,9 @@ pub fn expiry(raw: &[u8]) -> Result<u64, MalformedPath> {
     expiries.min().ok_or(MalformedPath::Empty)
 }
 
-/// Whether two path headers, each as it is at any router, are of the same path: equal but for what
-/// routers change, which is the position, the segment identifiers and the alert flags.
+/// Whether two path headers, each taken at any router, belong to the same path: they may differ
+/// only in the fields that routers change, which are the current hop, the segment identifiers and
+/// the alert flags.
 pub fn same_path(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() || one.is_empty() {
         return one.is_empty() && other.is_empty();

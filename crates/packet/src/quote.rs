@@ -1,10 +1,11 @@
-//! The packet that an SCMP error quotes: read, and compared with what was sent.
+//! The packet that an SCMP error quotes, and its comparison with packets that were sent.
 //!
 //! SCMP errors are not authenticated: any host can send one to an address it knows, with a forged
-//! packet inside. Addresses and paths are public. So an error counts only if the packet it quotes
-//! was really sent, which is shown by bytes that are visible only on the path. A quote too short to
-//! show that counts as forged. Sources: RFC 9000, 14.2.1 (for ICMP); RFC 5927, section 4 (such attacks
-//! on TCP); SCMP specification, "SCMP error messages" (what is quoted).
+//! packet inside. Addresses and paths are public. So an error is accepted only if the quoted packet
+//! was really sent, which bytes that only nodes on the path can see must prove. A quote that is too
+//! short for this proof is treated as forged. Sources: RFC 9000, 14.2.1 (for ICMP); RFC 5927,
+//! section 4 (such attacks on TCP); SCMP specification, "SCMP error messages" (length of the
+//! quote).
 
 use std::net::Ipv4Addr;
 
@@ -16,11 +17,11 @@ use crate::number::scmp_type::{ECHO_REQUEST, TRACEROUTE_REQUEST};
 use crate::packet::Packet;
 use crate::path;
 
-/// Bytes of an SCMP request that tell it from others: type, code, checksum, identifier, sequence
+/// Number of bytes of an SCMP request that identify it: type, code, checksum, identifier, sequence
 /// number.
 const REQUEST: usize = 8;
 
-/// A packet as an SCMP error quotes it, perhaps cut short.
+/// A packet quoted by an SCMP error, perhaps truncated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quote<'a> {
     packet: Packet<'a>,
@@ -28,14 +29,14 @@ pub struct Quote<'a> {
     pub src: ScionAddr,
     /// The packet's destination.
     pub dst: ScionAddr,
-    /// What is quoted of the UDP payload, or of the SCMP message.
+    /// The quoted part of the UDP payload or of the SCMP message.
     pub payload: &'a [u8],
-    /// The sequence number, if it was an echo or traceroute request.
+    /// The sequence number if the packet is an echo or traceroute request.
     pub request: Option<u16>,
 }
 
 impl<'a> Quote<'a> {
-    /// Reads the packet that `bytes` are the beginning of; `None` when it is cut short before its
+    /// Reads the packet that begins with `bytes`. `None` if it is truncated before the end of its
     /// ports, or is not of a kind that hosts send.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let packet = Packet::parse_quoted(bytes).ok()?;
@@ -50,7 +51,7 @@ impl<'a> Quote<'a> {
             let udp = packet.udp_quoted().ok()?;
             (udp.src_port, udp.dst_port, udp.payload, None)
         };
-        // A probe of a path is for a router at its end, not for a host there.
+        // A path probe is addressed to a router at the end of the path, not to a host.
         let dst_host = match packet.dst_host() {
             Err(Malformed::AddressType(_)) if request.is_some() => Ipv4Addr::UNSPECIFIED.into(),
             host => host.ok()?,
@@ -69,7 +70,7 @@ impl<'a> Quote<'a> {
         })
     }
 
-    /// What is quoted.
+    /// The quoted bytes.
     pub fn bytes(&self) -> &'a [u8] {
         self.packet.bytes()
     }
@@ -79,12 +80,12 @@ impl<'a> Quote<'a> {
         self.packet.path()
     }
 
-    /// The length of the whole packet that is quoted, in bytes, as its header says.
+    /// The length of the complete quoted packet in bytes, according to its header.
     pub fn packet_len(&self) -> usize {
         self.packet.header.len + self.packet.header.payload_len
     }
 
-    /// Whether the quoted request is `sent`, except for what routers change.
+    /// Whether the quoted request is the packet `sent`, except for the fields that routers change.
     pub fn is_of(&self, sent: &[u8]) -> bool {
         let Ok(sent) = Packet::parse(sent) else {
             return false;

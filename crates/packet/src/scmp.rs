@@ -14,7 +14,7 @@ use crate::number::{next_header, scmp_type};
 use crate::packet::Packet;
 use crate::quote::Quote;
 
-/// Length of type, code and checksum, which begin a message.
+/// Length of type, code and checksum, the start of every message.
 pub const SCMP_HEADER: usize = 4;
 /// Length of a query without its body: the header, identifier and sequence number.
 pub const QUERY: usize = SCMP_HEADER + 4;
@@ -25,22 +25,23 @@ pub const TRACEROUTE: usize = QUERY + 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scmp<'a> {
-    /// A packet did not get through.
+    /// An error about a packet.
     Error {
-        /// What went wrong.
+        /// The error.
         error: ScmpError,
-        /// The packet it is about; `None` where it cannot be read as a UDP or echo packet.
+        /// The packet that caused the error; `None` if it cannot be read as a UDP packet or as an
+        /// SCMP request.
         quote: Option<Quote<'a>>,
     },
-    /// Asks for something, or answers that.
+    /// A request, or the reply to one.
     Query {
-        /// Whether it is the answer.
+        /// Whether this is the reply.
         reply: bool,
-        /// Which program asked: its port.
+        /// The identifier: the port of the requesting program.
         id: u16,
-        /// Which question of that program.
+        /// The sequence number of the request.
         sequence: u16,
-        /// What is asked for, or answered.
+        /// The data of the request or reply.
         body: Body<'a>,
     },
     /// An unknown message that is not an error.
@@ -50,25 +51,25 @@ pub enum Scmp<'a> {
     },
 }
 
-/// What a program asks a router or a host for.
+/// The data of an SCMP request or reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// An echo: these bytes are sent back unchanged.
+    /// An echo; the reply returns these bytes unchanged.
     Echo(&'a [u8]),
-    /// The AS and interface of a router, or of a host.
+    /// A traceroute: the AS and interface of a router or host.
     Traceroute {
-        /// The AS that answers; the wildcard in a question.
+        /// The AS that replies; the wildcard in a request.
         isd_as: IsdAsn,
-        /// The interface whose router answers, 0 for a host.
+        /// The interface whose router replies; 0 for a host.
         interface: u16,
     },
 }
 
 impl<'a> Scmp<'a> {
-    /// Reads the message inside `packet`, whose checksum must be right.
+    /// Reads the message inside `packet`, and verifies its checksum.
     ///
     /// # Errors
-    /// [`Malformed`] when it is cut short or its checksum is wrong.
+    /// [`Malformed`] when it is truncated or its checksum is wrong.
     pub fn parse(packet: &Packet<'a>) -> Result<Self, Malformed> {
         if !packet.is_scmp() {
             return Err(Malformed::NextHeader(packet.header.next_header));
@@ -106,7 +107,7 @@ impl<'a> Scmp<'a> {
         })
     }
 
-    /// Appends the message to `out`, its checksum zero.
+    /// Appends the message to `out`, with a checksum of zero.
     pub fn write(&self, out: &mut Vec<u8>) {
         match *self {
             Self::Error { error, quote } => {
@@ -137,7 +138,7 @@ impl<'a> Scmp<'a> {
         }
     }
 
-    /// The message, its checksum zero.
+    /// The message as bytes, with a checksum of zero.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.write(&mut bytes);

@@ -1,5 +1,5 @@
-//! The headers of packets from one host to another over one path: written once, copied before every
-//! packet.
+//! The headers of packets from one host to another over one path, which are written once and copied
+//! into every packet.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,11 +14,12 @@ use crate::scmp;
 /// The headers of packets from one host to another over one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// SCION header, then UDP header; lengths and checksum zero.
+    /// SCION header, then UDP header, with lengths and checksum zero.
     headers: Box<[u8]>,
-    /// Where the path begins in `headers`.
+    /// Offset of the path in `headers`.
     path_at: usize,
-    /// Checksum over what no packet changes: pseudo-header addresses, protocol and ports.
+    /// Checksum over the fields that are equal in all packets: pseudo-header addresses, protocol
+    /// and ports.
     base: Checksum,
 }
 
@@ -30,7 +31,7 @@ impl Template {
     /// [`HeaderLength`] when `path` is too long for a SCION header.
     pub fn new(local: ScionAddr, peer: ScionAddr, path: &[u8]) -> Result<Self, HeaderLength> {
         let mut headers = Vec::with_capacity(MAX_HEADER + UDP_HEADER);
-        // One flow per path, so that routers that spread work keep its packets in order.
+        // One flow per path, so that routers that distribute flows keep its packets in order.
         NewHeader {
             first_line: flow(local, peer, path),
             next_header: next_header::UDP,
@@ -65,12 +66,12 @@ impl Template {
         &self.headers[self.path_at..self.scion_header_len()]
     }
 
-    /// The path header in a packet that [`scmp`](Self::scmp) made.
+    /// The path header in a packet from [`scmp`](Self::scmp).
     pub fn path_in<'a>(&self, packet: &'a mut [u8]) -> &'a mut [u8] {
         &mut packet[self.path_at..self.scion_header_len()]
     }
 
-    /// Bytes each packet has before its payload: SCION and UDP headers.
+    /// Length of the SCION and UDP headers, in bytes.
     pub fn overhead(&self) -> usize {
         self.headers.len()
     }
@@ -81,13 +82,14 @@ impl Template {
 
     /// Appends a packet with `payload` and the congestion mark `ecn` (two bits) to `out`.
     ///
-    /// `payload` must fit a packet: SCION's length field counts to 65535.
+    /// The UDP header and `payload` must have at most 65535 bytes together, the maximum of SCION's
+    /// length field.
     #[inline]
     pub fn write(&self, payload: &[u8], ecn: u8, out: &mut Vec<u8>) {
         let at = out.len();
         let udp_at = at + self.scion_header_len();
         let length = (UDP_HEADER + payload.len()) as u16;
-        // The length counts twice: in the pseudo header and in the UDP header.
+        // The checksum covers the length twice: in the pseudo header and in the UDP header.
         let checksum = self
             .base
             .add_u16(length)
@@ -102,7 +104,7 @@ impl Template {
         out.extend_from_slice(payload);
     }
 
-    /// A packet with the SCMP `message` of at least four bytes, whose checksum is computed here.
+    /// A packet with the SCMP `message` of at least four bytes, whose checksum this computes.
     pub fn scmp(&self, message: &[u8]) -> Vec<u8> {
         let header_len = self.scion_header_len();
         let mut packet = self.headers[..header_len].to_vec();
@@ -113,7 +115,8 @@ impl Template {
     }
 }
 
-/// A flow label of 20 bits, never zero, which means none. Not secret, only spread out.
+/// A flow label of 20 bits, never zero, which means "no flow". It only has to be well distributed,
+/// not secret.
 fn flow(local: ScionAddr, peer: ScionAddr, path: &[u8]) -> u32 {
     let mut hasher = DefaultHasher::new();
     (local, peer, path).hash(&mut hasher);

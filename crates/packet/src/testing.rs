@@ -6,7 +6,8 @@ pub(crate) fn addr(text: &str) -> ScionAddr {
     text.parse().unwrap()
 }
 
-/// Flags of an info field: against construction direction, along it, and both with a peering link.
+/// Flags of an info field: against construction direction, in construction direction, and the
+/// peering flag to combine with either.
 pub(crate) const UP: u8 = 0;
 pub(crate) const DOWN: u8 = 1;
 pub(crate) const PEERING: u8 = 2;

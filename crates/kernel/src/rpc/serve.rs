@@ -1,4 +1,4 @@
-//! What a service needs: its socket, and requests as they arrive in pieces.
+//! The server side: the socket, and requests that arrive in pieces.
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest line either way in bytes, its end included: the counters of thousands of links.
+/// Maximum length of a request or reply line in bytes, with its line end: enough for the counters
+/// of thousands of links.
 pub const MAX_LINE: usize = 4 << 20;
 
 /// The file of a Unix socket, removed when this is dropped.
@@ -16,12 +17,13 @@ pub struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // An error means that it was removed with its folder.
+        // An error means that the file was removed with its folder.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Listens at `path` without blocking. A socket that a killed process left is replaced.
+/// Opens a non-blocking listener at `path`. Replaces a socket that a killed process has left
+/// behind.
 ///
 /// # Errors
 /// [`io::ErrorKind::AddrInUse`] when a process listens there; others when the path cannot be used.
@@ -38,11 +40,11 @@ pub fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     Ok((listener, SocketFile(path.to_owned())))
 }
 
-/// Bytes received, from which whole lines are taken.
+/// A buffer of received bytes, from which complete lines are taken.
 #[derive(Debug, Default)]
 pub struct Lines {
     bytes: Vec<u8>,
-    /// Bytes at the beginning that hold no line end.
+    /// Number of leading bytes that are known to contain no line end.
     searched: usize,
 }
 
@@ -52,10 +54,10 @@ impl Lines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Takes the first line, its end included; `None` when it has not arrived whole.
+    /// Takes the first line with its line end; `None` if it has not arrived completely.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] when it is longer than [`MAX_LINE`]: nothing after it can be
+    /// [`io::ErrorKind::InvalidData`] when it is longer than [`MAX_LINE`]: no later line can be
     /// read.
     #[expect(clippy::should_implement_trait, reason = "more may come after None")]
     pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
@@ -71,18 +73,18 @@ impl Lines {
     }
 }
 
-/// The line that carries `message`.
+/// Encodes `message` as a line.
 pub(super) fn encode(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(line)
 }
 
-/// The line that answers a request: `answer` of it, or `refuse` with the reason where `line` is no
-/// request.
+/// The line that answers a request: the result of `answer`, or if `line` is not a valid request,
+/// that of `refuse` with the reason.
 ///
 /// # Errors
-/// When the reply has no JSON form.
+/// When the reply cannot be encoded as JSON.
 pub fn answer<Q: DeserializeOwned, R: Serialize>(
     line: &[u8],
     answer: impl FnOnce(Q) -> R,
@@ -101,13 +103,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_taken_once_and_again_after_a_crash() {
+    fn a_socket_is_used_once_and_again_after_a_crash() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let (listener, file) = listen(&path).unwrap();
         let error = listen(&path).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        // As a killed process leaves it.
+        // The state that a killed process leaves behind.
         drop(listener);
         let (_listener, second) = listen(&path).unwrap();
         assert!(path.exists());
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn invalid_requests_are_refused() {
         let reply = |line: &[u8]| {
             let double = |number: u32| format!("{}", 2 * number);
             String::from_utf8(answer(line, double, |reason| reason).unwrap()).unwrap()
@@ -147,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_the_same_however_they_arrive(
+        fn lines_are_equal_for_any_split_of_the_bytes(
             bytes in prop::collection::vec(prop_oneof![Just(b'\n'), any::<u8>()], 0..64),
             cuts in prop::collection::vec(0..64usize, 0..8),
         ) {

@@ -1,22 +1,22 @@
-//! The interfaces that a path leads over, and the flags that alert their routers.
+//! The interfaces on a path, and the flags that alert their routers.
 
 use super::field::HopField;
 use super::standard::{PathHop, StandardPath};
 use crate::malformed::MalformedPath;
 
-/// An interface that a path leads over.
+/// An interface on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crossing {
-    /// Its number.
+    /// The number of the interface.
     pub id: u16,
-    /// The byte of the path header with its alert flag.
+    /// Offset of the byte with the alert flag in the path header.
     alert_at: usize,
     alert: u8,
 }
 
 impl Crossing {
-    /// Alerts the router of the interface in `raw`, a copy of the path header it was found in. MACs
-    /// do not cover the flag.
+    /// Sets the flag that alerts the interface's router in `raw`, a copy of the path header that
+    /// the interface was read from. MACs do not cover the flag.
     pub fn set_alert(&self, raw: &mut [u8]) {
         if let Some(byte) = raw.get_mut(self.alert_at) {
             *byte |= self.alert;
@@ -24,11 +24,11 @@ impl Crossing {
     }
 }
 
-/// The interfaces that the path header `raw` leads over, in order of travel: egress, ingress,
-/// egress, ingress… so an even number.
+/// The interfaces on the path with the header `raw`, in order of travel: egress, ingress, egress,
+/// ingress, and so on. Their number is even.
 ///
 /// # Errors
-/// [`MalformedPath`] when `raw` is not one whole standard path.
+/// [`MalformedPath`] when `raw` is not exactly one standard path.
 pub fn crossings(raw: &[u8]) -> Result<Vec<Crossing>, MalformedPath> {
     let path = StandardPath::parse(raw, 0..raw.len())?;
     let mut crossings = Vec::with_capacity(2 * path.hops);
@@ -42,8 +42,9 @@ pub fn crossings(raw: &[u8]) -> Result<Vec<Crossing>, MalformedPath> {
                 alert,
             });
         };
-        // Where two segments meet in one AS, the interfaces towards the unused part of either
-        // segment are not crossed. At a peering link they are the link itself.
+        // Where two segments meet in an AS, packets do not cross the interfaces that lead to the
+        // unused part of either segment. At a peering link those interfaces are the ends of the
+        // link.
         let (changed, changes) = (path.changed_before(number), path.changes_after(number));
         if (number > 0 && !changed) || (info.peer && path.info_of(number) > 0) {
             cross(field.ingress(&info), HopField::ingress_flag(&info));
@@ -60,7 +61,7 @@ pub fn crossings(raw: &[u8]) -> Result<Vec<Crossing>, MalformedPath> {
     Ok(crossings)
 }
 
-/// The numbers of the interfaces that the path header `raw` leads over, as [`crossings`].
+/// The numbers of the interfaces that [`crossings`] returns.
 ///
 /// # Errors
 /// As [`crossings`].
@@ -92,7 +93,7 @@ mod tests {
         ] {
             let raw = raw(segments);
             for crossing in crossings(&raw).unwrap() {
-                // The offset of the interface in the hop field, by the flag.
+                // The flag determines the offset of the interface in the hop field.
                 let id_at = crossing.alert_at + if crossing.alert == 0b10 { 2 } else { 4 };
                 let id = u16::from_be_bytes([raw[id_at], raw[id_at + 1]]);
                 assert_eq!(id, crossing.id);
@@ -114,7 +115,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn reading_any_bytes_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let ids = interface_ids(&bytes);
             for crossing in crossings(&bytes).unwrap_or_default() {
                 crossing.set_alert(&mut bytes);

@@ -9,8 +9,8 @@ pub const INFO: usize = 8;
 /// Length of a hop field.
 pub const HOP: usize = 12;
 
-/// Flags of an info field: the direction of travel is that of construction; a peering link joins
-/// the segment.
+/// Flags of an info field: travel is in construction direction; the segment is joined by a peering
+/// link.
 pub(super) const CONS_DIR: u8 = 0b01;
 const PEER: u8 = 0b10;
 
@@ -19,16 +19,16 @@ const CONS_EGRESS_ALERT: u8 = 0b01;
 const CONS_INGRESS_ALERT: u8 = 0b10;
 pub(super) const ALERTS: u8 = CONS_EGRESS_ALERT | CONS_INGRESS_ALERT;
 
-/// An info field: what the hops of one segment have in common.
+/// An info field, which all hops of a segment share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InfoField {
-    /// Whether the direction of travel is that of construction.
+    /// Whether packets travel in construction direction.
     pub cons_dir: bool,
     /// Whether a peering link joins the segment to the other one.
     pub peer: bool,
     /// The accumulated segment identifier (beta), which routers update.
     pub segment_id: u16,
-    /// When the segment was begun, in Unix seconds.
+    /// When the first AS originated the segment, in Unix seconds.
     pub timestamp: u32,
 }
 
@@ -55,7 +55,7 @@ impl InfoField {
         field
     }
 
-    /// Where the segment identifier of the info field at offset `at` is.
+    /// The byte range of the segment identifier in the info field at offset `at`.
     #[inline]
     pub(super) fn segment_id_at(at: usize) -> Range<usize> {
         at + 2..at + 4
@@ -73,7 +73,7 @@ impl InfoField {
 pub struct HopField {
     /// Router alerts.
     pub flags: u8,
-    /// Expiry after the segment's timestamp, in units of 337.5 s, less one.
+    /// Expiry after the segment's timestamp, in units of 337.5 s, minus one.
     pub exp_time: u8,
     /// The ingress interface in construction direction.
     pub cons_ingress: u16,
@@ -108,7 +108,7 @@ impl HopField {
         field
     }
 
-    /// The interface the packet comes in by, in direction of travel.
+    /// The ingress interface in direction of travel.
     #[inline]
     pub fn ingress(&self, info: &InfoField) -> u16 {
         match info.cons_dir {
@@ -117,7 +117,7 @@ impl HopField {
         }
     }
 
-    /// The interface the packet leaves by, in direction of travel.
+    /// The egress interface in direction of travel.
     #[inline]
     pub fn egress(&self, info: &InfoField) -> u16 {
         match info.cons_dir {
@@ -153,8 +153,8 @@ impl HopField {
         self.flags & Self::egress_flag(info) != 0
     }
 
-    /// The next accumulated segment identifier, or, against construction direction, the one before
-    /// (MAC chaining: XOR with the MAC's first two bytes).
+    /// The next accumulated segment identifier in construction direction, or the previous one
+    /// against it (MAC chaining: XOR with the first two bytes of the MAC).
     #[inline]
     pub fn chain(&self, segment_id: u16) -> u16 {
         segment_id ^ u16::from_be_bytes([self.mac[0], self.mac[1]])
@@ -167,7 +167,8 @@ impl HopField {
         u64::from(info.timestamp) * 2 + (u64::from(self.exp_time) + 1) * 675
     }
 
-    /// What the MAC is computed over (SCION header specification, "Hop Field MAC - Computation").
+    /// The block that the MAC is computed over (SCION header specification, "Hop Field MAC -
+    /// Computation").
     #[inline]
     pub fn mac_input(&self, info: &InfoField) -> [u8; 16] {
         let mut block = [0; 16];

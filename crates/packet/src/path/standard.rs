@@ -8,7 +8,7 @@ use crate::malformed::MalformedPath;
 
 /// Length of the meta header, which begins a standard path.
 pub const META: usize = 4;
-/// The position in a path is a number of 6 bits.
+/// The index of the current hop has 6 bits.
 const MAX_HOPS: usize = 64;
 
 /// The meta header of a standard path, checked against the path's length.
@@ -27,10 +27,10 @@ pub struct StandardPath {
     pub hops: usize,
 }
 
-/// A hop of a path, with what the hops of its segment have in common.
+/// A hop of a path, with the info field of its segment.
 #[derive(Debug, Clone, Copy)]
 pub struct PathHop {
-    /// Its number, from 0.
+    /// The number of the hop, from 0.
     pub number: usize,
     /// The info field of its segment.
     pub info: InfoField,
@@ -40,10 +40,10 @@ pub struct PathHop {
 
 impl StandardPath {
     /// Reads the path that fills `range` of `packet` exactly: segments without gaps, at most 64
-    /// hops. Its position is not checked.
+    /// hops. Does not check the current hop.
     ///
     /// # Errors
-    /// [`MalformedPath`] when it is not such a path.
+    /// [`MalformedPath`] when `range` is not exactly one such path.
     ///
     /// # Panics
     /// When `range` is not within `packet`.
@@ -86,7 +86,7 @@ impl StandardPath {
     /// Checks that the current hop exists and is in the current segment.
     ///
     /// # Errors
-    /// [`MalformedPath::Position`] when it is not.
+    /// [`MalformedPath::Position`] when it does not exist or is in another segment.
     #[inline]
     pub fn check_position(&self) -> Result<(), MalformedPath> {
         if self.current_hop < self.hops && self.current_info == self.info_of(self.current_hop) {
@@ -96,7 +96,7 @@ impl StandardPath {
         }
     }
 
-    /// Number of the segment that hop `hop` is in.
+    /// Index of the segment of hop `hop`.
     #[inline]
     pub fn info_of(&self, hop: usize) -> usize {
         let [first, second, _] = self.segments;
@@ -115,13 +115,13 @@ impl StandardPath {
         self.at + META + INFO * self.infos + HOP * hop
     }
 
-    /// Whether `hop` is the last of its segment, with another segment after.
+    /// Whether `hop` is the last hop of its segment, and another segment follows.
     #[inline]
     pub fn changes_after(&self, hop: usize) -> bool {
         hop + 1 < self.hops && self.info_of(hop) != self.info_of(hop + 1)
     }
 
-    /// Whether `hop` is the first of its segment, with another segment before.
+    /// Whether `hop` is the first hop of its segment, and another segment precedes it.
     #[inline]
     pub fn changed_before(&self, hop: usize) -> bool {
         hop > 0 && self.info_of(hop) != self.info_of(hop - 1)
@@ -152,8 +152,8 @@ impl StandardPath {
     /// Appends the reverse of the path in `packet` to `out`, with the router alerts cleared and
     /// positioned at the hop that is `hop` here.
     ///
-    /// Each segment identifier stays as it is in `packet`: it is what the last router left, and
-    /// just what that router expects on the reverse path, so nothing is chained here.
+    /// The segment identifiers are copied from `packet` without chaining: the last router expects
+    /// the same values on the reverse path as it has written.
     pub fn write_reversed(&self, packet: &[u8], hop: usize, out: &mut Vec<u8>) {
         let mut meta = 0u32;
         for info in (0..self.infos).rev() {

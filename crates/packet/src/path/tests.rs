@@ -26,11 +26,11 @@ fn segments_meet_inside_an_as() {
 }
 
 #[test]
-fn shortcuts_do_not_cross_what_lies_beyond() {
-    // The AS in the middle is not the top of either segment: 9 leads further up.
+fn shortcuts_do_not_cross_unused_interfaces() {
+    // The AS in the middle is not the end of either segment: its interface 9 leads further up.
     let shortcut = path(&[(UP, &[(1, 0), (9, 2)]), (DOWN, &[(9, 3), (4, 0)])]);
     assert_eq!(interface_ids(&shortcut), Ok(vec![1, 2, 3, 4]));
-    // Nor are the outer ends crossed where a segment goes on beyond the path.
+    // If a segment extends beyond the path, the interfaces at the outer ends are not crossed.
     let cut = path(&[(DOWN, &[(7, 1), (2, 8)])]);
     assert_eq!(interface_ids(&cut), Ok(vec![1, 2]));
 }
@@ -45,17 +45,17 @@ fn a_peering_link_is_crossed() {
 }
 
 #[test]
-fn the_first_hop_field_to_expire_counts() {
+fn the_earliest_expiry_of_a_hop_field_counts() {
     let both = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
     // Expiry unit n is (n + 1) times 337.5 s (SCION header specification, "Hop Field").
     assert_eq!(expiry(&both), Ok(1000 + 337));
 }
 
 #[test]
-fn the_reverse_path_leads_over_the_same_interfaces() {
+fn the_reverse_path_has_the_same_interfaces() {
     let mut both = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
     let there = both.clone();
-    // Arrived: at the last hop of the last segment.
+    // The packet has arrived: the current hop is the last one.
     both[0] = 1 << 6 | 3;
     both = reverse(&both).unwrap();
     assert_eq!(both[0], 0, "at the first hop");
@@ -67,7 +67,7 @@ fn the_reverse_path_leads_over_the_same_interfaces() {
 }
 
 #[test]
-fn paths_are_the_same_but_for_what_routers_change() {
+fn fields_that_routers_change_do_not_distinguish_paths() {
     let sent = path(&[(UP, &[(1, 0), (0, 2)]), (DOWN, &[(0, 3), (4, 0)])]);
     let (infos, hops) = (4, 4 + 2 * 8);
     let may_change = |byte: usize, bit: u8| match byte {
@@ -110,14 +110,14 @@ fn invalid_paths_are_refused() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(raw in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn reading_any_bytes_never_panics(raw in prop::collection::vec(any::<u8>(), 0..400)) {
         let _ = interface_ids(&raw);
         let _ = expiry(&raw);
         let _ = same_path(&raw, &raw);
         let _ = reverse(&raw);
     }
 
-    /// Of the right length, with lengths of segments that need not make sense.
+    /// The path has the right total length, but segment lengths that may be invalid.
     #[test]
     fn any_fields_are_read_and_reversed_as_sciparse_does(
         meta: u32, lengths in prop::array::uniform3(0u32..8), fields in prop::collection::vec(any::<u8>(), 400),
@@ -144,7 +144,7 @@ proptest! {
             let their_expiry = u64::from(view.expiration());
             prop_assert_eq!(expiry(&raw).map(|at| at.min(u32::MAX.into())), Ok(their_expiry));
             view.try_reverse().unwrap();
-            // Reserved bits.
+            // Ignore the reserved bits.
             (ours[1], theirs[1]) = (ours[1] & 0b11, theirs[1] & 0b11);
             prop_assert_eq!(ours[0], theirs[0]);
             prop_assert!(same_path(&ours, &theirs));
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn fields_are_read_as_they_were_written(
+    fn fields_are_read_as_written(
         (cons_dir, peer, segment_id, timestamp) in any::<(bool, bool, u16, u32)>(),
         (flags, exp_time, cons_ingress, cons_egress, mac) in any::<(u8, u8, u16, u16, [u8; 6])>(),
     ) {

@@ -8,9 +8,9 @@ use crate::testing::{addr, raw_path};
 
 const US: &str = "1-ff00:0:1,10.0.0.1:31000";
 const PEER: &str = "1-ff00:0:2,10.0.0.2:31001";
-/// Bytes before the path: common header, address header.
+/// Offset of the path: after the common and the address header.
 const PATH_AT: usize = 12 + 24;
-/// Bytes before what the packet carries: a path of one segment with two hops.
+/// Offset of the payload: after a path of one segment with two hops.
 const PAYLOAD_AT: usize = PATH_AT + 4 + 8 + 2 * 12;
 
 fn template() -> Template {
@@ -27,7 +27,7 @@ fn request() -> Vec<u8> {
     template().scmp(&echo.to_bytes())
 }
 
-/// The bits of a byte that routers may change, of a packet with such a path.
+/// The bits of a byte that routers may change, in a packet with such a path.
 fn may_change(byte: usize) -> u8 {
     const SEGMENT_ID: std::ops::Range<usize> = PATH_AT + 6..PATH_AT + 8;
     match byte {
@@ -41,13 +41,13 @@ fn may_change(byte: usize) -> u8 {
     }
 }
 
-/// Whether `quoted`, read as a quote, is of `sent`.
+/// Whether `quoted` is recognised as a quote of `sent`.
 fn is_of(quoted: &[u8], sent: &[u8]) -> bool {
     Quote::parse(quoted).is_some_and(|quote| quote.is_of(sent))
 }
 
 #[test]
-fn a_request_is_recognised_by_every_bit_that_routers_keep() {
+fn a_request_is_recognised_by_all_bits_that_routers_keep() {
     let sent = request();
     for byte in 0..sent.len() {
         for bit in 0..8 {
@@ -83,7 +83,7 @@ fn a_quote_must_reach_the_sequence_number_of_the_request() {
 }
 
 #[test]
-fn the_path_of_a_quote_is_compared_with_the_one_sent_on() {
+fn the_path_of_a_quote_is_compared_with_the_path_used() {
     let (template, mut sent) = (template(), vec![]);
     template.write(&[3; 100], 2, &mut sent);
     let leads = |packet: &[u8]| {
@@ -96,7 +96,7 @@ fn the_path_of_a_quote_is_compared_with_the_one_sent_on() {
     assert_eq!((quote.src, quote.dst), (addr(US), addr(PEER)));
     assert_eq!((quote.payload, quote.request), (&[3; 100][..], None));
     assert_eq!(quote.packet_len(), sent.len());
-    // A router quotes what fits.
+    // A router truncates the quote to what fits.
     sent.truncate(PAYLOAD_AT + 8 + 9);
     let quote = Quote::parse(&sent).unwrap();
     assert_eq!(
@@ -114,11 +114,11 @@ fn the_path_of_a_quote_is_compared_with_the_one_sent_on() {
 
 proptest! {
     #[test]
-    fn random_bytes_are_not_a_quote(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn random_bytes_are_not_a_valid_quote(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         prop_assert!(!is_of(&bytes, &request()));
     }
 
-    /// Changed, cut short, or both: recognised only if routers may have changed it so.
+    /// A changed or truncated quote is recognised only if routers may have made the change.
     #[test]
     fn a_changed_quote_is_not_recognised(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),

@@ -8,18 +8,18 @@ use crate::bytes::{u16_at, u64_at};
 use crate::malformed::Malformed;
 use crate::number::{parameter, scmp_type};
 
-/// What an SCMP error says about a packet.
+/// An SCMP error about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ScmpError {
     /// The packet cannot be delivered.
     DestinationUnreachable {
-        /// As 4 when no program listens at the port.
+        /// The reason, for example 4 if no program listens at the port.
         code: u8,
     },
     /// The packet is larger than the MTU of a link.
     PacketTooBig {
-        /// That MTU: the largest SCION packet, in bytes.
+        /// The MTU of the link: the largest SCION packet, in bytes.
         mtu: u16,
     },
     /// A field of the packet's header is invalid.
@@ -40,12 +40,12 @@ pub enum ScmpError {
     InternalConnectivityDown {
         /// The AS that reports it.
         isd_as: IsdAsn,
-        /// The interface packets come in by; 0 from a host of the AS.
+        /// The ingress interface; 0 for a host of the AS.
         ingress: u16,
-        /// The interface they should leave by.
+        /// The egress interface.
         egress: u16,
     },
-    /// An error this program does not know.
+    /// An unknown error.
     Other {
         /// SCMP type, below 128.
         kind: u8,
@@ -54,7 +54,7 @@ pub enum ScmpError {
     },
 }
 
-/// What the codes of "destination unreachable" mean, by code.
+/// The meanings of the codes of "destination unreachable", by code.
 const UNREACHABLE: [&str; 7] = [
     "no route",
     "denied by policy",
@@ -106,7 +106,7 @@ impl fmt::Display for ScmpError {
     }
 }
 
-/// Length of what precedes the quoted packet in an error of type `kind`; `None` for other messages.
+/// Offset of the quoted packet in an error of type `kind`; `None` for other messages.
 pub fn quote_at(kind: u8) -> Option<usize> {
     match kind {
         scmp_type::DESTINATION_UNREACHABLE
@@ -124,7 +124,7 @@ impl ScmpError {
         let (kind, code) = (bytes[0], bytes[1]);
         let quoted = quote_at(kind).and_then(|at| bytes.get(at..));
         let error = match kind {
-            // What precedes the quoted packet is unused.
+            // The fields before the quoted packet are unused.
             scmp_type::DESTINATION_UNREACHABLE => Self::DestinationUnreachable { code },
             _ if quote_at(kind).is_some() && quoted.is_none() => return Err(Malformed::Truncated),
             scmp_type::PACKET_TOO_BIG => Self::PacketTooBig {
@@ -148,8 +148,8 @@ impl ScmpError {
         Ok((error, quoted.unwrap_or_default()))
     }
 
-    /// Appends the message to `out` up to the packet it quotes, which must follow; its checksum is
-    /// zero.
+    /// Appends the message to `out` up to the quoted packet, which the caller must append; the
+    /// checksum is zero.
     pub fn write(&self, out: &mut Vec<u8>) {
         let begin = |out: &mut Vec<u8>, kind, code| out.extend([kind, code, 0, 0]);
         let number = |out: &mut Vec<u8>, number: u16| out.extend(u32::from(number).to_be_bytes());

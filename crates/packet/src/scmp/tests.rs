@@ -22,7 +22,7 @@ fn template(from: &str, to: &str) -> Template {
     Template::new(addr(from), addr(to), &[]).unwrap()
 }
 
-/// A packet sent from `US`, as a router quotes it.
+/// A packet from `US`, as a router quotes it.
 fn ours() -> Vec<u8> {
     let mut packet = vec![];
     template(US, PEER).write(&[7; 500], 0, &mut packet);
@@ -50,7 +50,7 @@ fn read(message: impl Into<ScmpMessage>) -> (ScmpError, Option<ScionAddr>, Optio
     message.try_encode(&mut theirs, &addresses, HEADER).unwrap();
     let packet = template(PEER, US).scmp(&theirs);
     let packet = Packet::parse(&packet).unwrap();
-    // Their checksum (sciparse 0.8.6) leaves the message out.
+    // The checksum of sciparse 0.8.6 does not cover the message.
     assert_eq!(packet.payload()[4..], theirs[4..]);
     match Scmp::parse(&packet).unwrap() {
         Scmp::Error { error, quote } => {
@@ -93,7 +93,7 @@ fn errors_are_read_with_the_packet_they_quote() {
 }
 
 #[test]
-fn a_quote_cut_short_after_its_headers_is_enough() {
+fn a_quote_of_the_headers_is_sufficient() {
     let mut quote = ours();
     quote.truncate(12 + 16 + 8 + 8);
     let (_, src, _) = read(ScmpPacketTooBig::new(1300, quote.clone()));
@@ -128,7 +128,7 @@ fn quoted_requests_are_recognised() {
             (addr(US), addr(PEER).host.ip())
         );
         assert_eq!(quote.request, Some(9));
-        // The same to a service address.
+        // The same request to a service address.
         sent[9] |= 0x40;
         let quote = Quote::parse(&sent).unwrap();
         assert_eq!((quote.src, quote.request), (addr(US), Some(9)));
@@ -170,9 +170,10 @@ fn any_error() -> impl Strategy<Value = ScmpError> {
 }
 
 proptest! {
-    /// What is written is read the same, and what is cut short before the quoted packet is refused.
+    /// Written errors are read unchanged, and errors truncated before the quoted packet are
+    /// refused.
     #[test]
-    fn errors_are_read_as_they_were_written(error in any_error()) {
+    fn errors_are_read_as_written(error in any_error()) {
         let sent = ours();
         let quote = match error {
             ScmpError::Other { .. } => None,
@@ -186,7 +187,7 @@ proptest! {
         for length in 4..error::quote_at(bytes[0]).unwrap_or(4) {
             let packet = template(PEER, US).scmp(&bytes[..length]);
             let cut = Scmp::parse(&Packet::parse(&packet).unwrap());
-            // What is cut off an "unreachable" is unused.
+            // The truncated bytes of "destination unreachable" are unused.
             let unreachable = matches!(error, ScmpError::DestinationUnreachable { .. });
             let expected = match unreachable {
                 true => Ok(Scmp::Error { error, quote: None }),
@@ -197,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn echoes_and_traceroutes_are_read_as_they_were_written(
+    fn echoes_and_traceroutes_are_read_as_written(
         reply: bool, id: u16, sequence: u16, isd_as: u64, interface: u16,
         data in prop::collection::vec(any::<u8>(), 0..100),
     ) {
@@ -217,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn any_message_is_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 4..200)) {
+    fn reading_any_message_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 4..200)) {
         for kind in 0..=255 {
             bytes[0] = kind;
             let packet = template(PEER, US).scmp(&bytes);

@@ -32,7 +32,7 @@ fn any_addr() -> impl Strategy<Value = ScionAddr> {
 
 proptest! {
     #[test]
-    fn sciparse_reads_what_is_written(
+    fn sciparse_reads_written_packets(
         local in any_addr(), peer in any_addr(),
         payload in prop::collection::vec(any::<u8>(), 0..2000), ecn in 0u8..4,
     ) {
@@ -81,7 +81,7 @@ proptest! {
         let mut bytes = vec![];
         template.write(&payload, 0, &mut bytes);
         let path_at = bytes.len() - payload.len() - 8 - template.path().len();
-        // As it arrives: at the last hop.
+        // The packet arrives at the last hop.
         bytes[path_at] = 1;
         let packet = Packet::parse(&bytes).unwrap();
         let udp = packet.udp().unwrap();
@@ -116,13 +116,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn reading_any_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         read_all(&bytes);
     }
 
-    /// Bytes that get past the first checks.
+    /// These bytes pass the first checks.
     #[test]
-    fn any_fields_are_read_or_refused(
+    fn reading_any_fields_never_panics(
         kinds in prop::sample::select(vec![0u8, 3, 0x30, 0x33, 4, 0x40]), path_type in 0u8..3,
         header in 0u8..60, next in prop::sample::select(vec![17u8, 202]),
         body in prop::collection::vec(any::<u8>(), 0..400),
@@ -135,7 +135,7 @@ proptest! {
     }
 }
 
-/// Reads everything there is in bytes from outside.
+/// Reads all parts of bytes from outside.
 fn read_all(bytes: &[u8]) {
     for packet in [Packet::parse(bytes), Packet::parse_quoted(bytes)]
         .into_iter()
@@ -160,7 +160,7 @@ fn read_all(bytes: &[u8]) {
 }
 
 #[test]
-fn the_header_within_one_as_is_as_short_as_can_be() {
+fn the_header_within_one_as_has_minimum_length() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
     let template = Template::new(local, peer, &[]).unwrap();
     assert_eq!(template.overhead(), 12 + 16 + 8 + 8);
@@ -178,7 +178,7 @@ fn a_path_too_long_for_a_header_is_refused() {
 }
 
 #[test]
-fn a_packet_is_read_whole_or_not_at_all() {
+fn truncated_packets_are_refused() {
     let (local, peer) = (
         addr("1-ff00:0:1,10.0.0.1:1"),
         addr("1-ff00:0:2,[fd00::2]:2"),
