@@ -1,4 +1,4 @@
-//! Segments joined to paths: up, core and down, shortcuts and peering.
+//! Combination of up, core and down segments to paths, with shortcuts and peering links.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,35 +9,36 @@ use crate::edge::{Edge, Kind, Placed, Vertex, edges};
 use crate::path::{self, Candidate, Combined};
 use crate::segment::Segment;
 
-/// Bound on the work of one call, counted in lookups, so that segments from outside cannot keep a
-/// host busy. It is about ten times the work for a core of a hundred ASes.
+/// Bound on the work of one call, counted in lookups, so that segments from outside cannot overload
+/// a host. It is about ten times the work for a core of a hundred ASes.
 const MAX_WORK: usize = 1 << 22;
 
 /// The work of checking one combination of segments, counted in lookups.
 const WORK_OF_ONE: usize = 32;
 
-/// The most hop fields a path can have (SCION data plane, path meta header: `CurrHF` has 6 bits).
+/// Maximum number of hop fields of a path (SCION data plane, path meta header: `CurrHF` has 6
+/// bits).
 const MAX_HOP_FIELDS: usize = 64;
 
 /// The segments between two ASes, in any order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Segments {
-    /// From core ASes to the source.
+    /// Segments from core ASes to the source.
     pub up: Vec<Segment>,
-    /// Between core ASes, from those on the destination's side to those on the source's.
+    /// Segments between core ASes, from those on the destination's side to those on the source's.
     pub core: Vec<Segment>,
-    /// From core ASes to the destination.
+    /// Segments from core ASes to the destination.
     pub down: Vec<Segment>,
 }
 
-/// The first `limit` paths from `src` to `dst` that can be made of `segments`, ordered as by
-/// scionproto's `combinator`: by the links they cross, then by the number and the names of their
-/// segments. No AS is crossed twice. Of several combinations that cross the same interfaces the
-/// one that expires last is taken.
+/// The first `limit` paths from `src` to `dst` that can be combined from `segments`, in the order
+/// of scionproto's `combinator`: by the number of links, then by the number and the names of their
+/// segments. No path crosses an AS twice. Of several combinations over the same interfaces, only
+/// the one that expires last is returned.
 ///
 /// Empty when `src` is `dst`: the path inside an AS needs no segments.
 ///
-/// With very many segments (thousands that can all be joined) only the shortest combinations are
+/// With very many segments (thousands that can all be combined) only the shortest combinations are
 /// tried.
 pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> Vec<Combined> {
     if src == dst {
@@ -47,7 +48,7 @@ pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> V
     let mut work = MAX_WORK;
     let mut found = Vec::new();
     for links in 1..=graph.most_links {
-        // Paths over the same interfaces cross equally many links, so copies of one path are found
+        // Paths over the same interfaces have equally many links, so duplicates of a path are found
         // in the same round.
         let round = graph.round(links, &mut work);
         for candidate in without_copies(round) {
@@ -63,14 +64,14 @@ pub fn combine(segments: &Segments, src: IsdAsn, dst: IsdAsn, limit: usize) -> V
 /// Edges by one or both of their ends, then by their number of links.
 type Groups<'a, K> = BTreeMap<(K, usize), Vec<Edge<'a>>>;
 
-/// The edges that can be of use between two ASes.
+/// The edges that paths between two ASes can consist of.
 struct Graph<'a> {
     dst: Vertex,
-    /// Those from the source, by kind and end.
+    /// Edges from the source, by kind and end.
     first: Groups<'a, (Kind, Vertex)>,
     /// Core segments, by start, then by end.
     middle: HashMap<Vertex, Groups<'a, Vertex>>,
-    /// Those to the destination, by start, then by kind.
+    /// Edges to the destination, by start, then by kind.
     last: HashMap<Vertex, Groups<'a, Kind>>,
     most_links: usize,
 }
@@ -107,7 +108,7 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// The candidates of this many links, until `work` is used up.
+    /// The candidates with this number of links, until `work` is used up.
     fn round(&self, links: usize, work: &mut usize) -> Vec<Candidate<'a>> {
         let mut found = Vec::new();
         for (&((kind, via), near), first) in self.first.range(..) {
@@ -137,7 +138,8 @@ impl<'a> Graph<'a> {
         found
     }
 
-    /// The edges of this many links from `via` to the destination that may follow one of `kind`.
+    /// The edges with this number of links from `via` to the destination that may follow an edge of
+    /// `kind`.
     fn last(&self, via: Vertex, kind: Kind, links: usize) -> impl Iterator<Item = &Vec<Edge<'a>>> {
         let groups = self.last.get(&via);
         let after = [Kind::Core, Kind::Down].into_iter();
@@ -147,7 +149,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// All combinations of one edge of each group that make a path.
+/// Appends to `found` all combinations of one edge from each group that form a path.
 fn join<'a>(groups: &[&Vec<Edge<'a>>], work: &mut usize, found: &mut Vec<Candidate<'a>>) {
     let sizes = groups.iter().map(|group| group.len());
     for number in 0..sizes.fold(1, usize::saturating_mul) {
@@ -155,7 +157,7 @@ fn join<'a>(groups: &[&Vec<Edge<'a>>], work: &mut usize, found: &mut Vec<Candida
             return;
         }
         *work -= WORK_OF_ONE;
-        // Each digit of the number chooses from one group; the last group changes fastest.
+        // Each digit of the number selects an edge of one group; the last group changes fastest.
         let mut rest = number;
         let mut edges = Vec::with_capacity(groups.len());
         for group in groups.iter().rev() {
@@ -167,7 +169,7 @@ fn join<'a>(groups: &[&Vec<Edge<'a>>], work: &mut usize, found: &mut Vec<Candida
     }
 }
 
-/// `None` when an AS is crossed twice, or a packet has no room for the path.
+/// The path over `edges`; `None` if it crosses an AS twice, or has too many hop fields.
 fn candidate(edges: Vec<Edge<'_>>) -> Option<Candidate<'_>> {
     let fields = edges.iter().map(|edge| edge.used().count()).sum::<usize>();
     if fields > MAX_HOP_FIELDS {
@@ -179,7 +181,7 @@ fn candidate(edges: Vec<Edge<'_>>) -> Option<Candidate<'_>> {
     }
     let mut ases: Vec<_> = interfaces.iter().map(|i| i.isd_as).collect();
     ases.sort_unstable();
-    // An AS between the ends has two interfaces, those at the ends have one.
+    // An AS between the ends has two interfaces, an AS at an end has one.
     if ases.windows(3).any(|three| three[0] == three[2]) {
         return None;
     }
@@ -190,7 +192,8 @@ fn candidate(edges: Vec<Edge<'_>>) -> Option<Candidate<'_>> {
     })
 }
 
-/// The candidates in order; of those over the same interfaces only the one that expires last.
+/// Sorts the candidates. Of several over the same interfaces it keeps only the one that expires
+/// last.
 fn without_copies(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
     candidates.sort_by_cached_key(|candidate| {
         let edges = &candidate.edges;

@@ -1,6 +1,6 @@
 //! The services that an AS announces in its entry of a segment.
 //!
-//! `scion-protobuf` does not know the extension and drops it, so it is read from the bytes
+//! `scion-protobuf` does not support the extension and drops it, so this reads it from the bytes
 //! (scionproto, `seg_extensions.proto`: `DiscoveryExtension`).
 
 use std::net::SocketAddr;
@@ -18,8 +18,8 @@ const CONTROL: u32 = 2;
 /// `DiscoveryExtension.discovery_service_addresses`.
 const SERVICES: u32 = 3;
 
-/// What the body of an AS entry, an encoded `ASEntrySignedBody`, announces. Addresses that cannot
-/// be read are left out.
+/// The services that the body of an AS entry, an encoded `ASEntrySignedBody`, announces. Invalid
+/// addresses are left out.
 pub(crate) fn discovery(body: &[u8]) -> Result<Discovery, DecodeError> {
     let mut found = Discovery::default();
     for extensions in fields(body, EXTENSIONS)? {
@@ -37,7 +37,7 @@ pub(crate) fn discovery(body: &[u8]) -> Result<Discovery, DecodeError> {
     Ok(found)
 }
 
-/// The values of a field of a message that are messages, strings or bytes.
+/// The length-delimited values (messages, strings, bytes) of a field of a message.
 fn fields(mut message: &[u8], number: u32) -> Result<Vec<&[u8]>, DecodeError> {
     let mut found = Vec::new();
     while !message.is_empty() {
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// A field that is a message, a string or bytes.
+    /// A length-delimited field.
     fn field(number: u32, value: &[u8]) -> Vec<u8> {
         let length = u8::try_from(value.len()).unwrap();
         let tag = u8::try_from(number << 3 | 2).unwrap();
@@ -74,13 +74,13 @@ mod tests {
         let texts = texts.iter().map(|(number, text)| field(*number, text));
         let version = vec![8, 1];
         let discovery = [vec![version], texts.collect()].concat().concat();
-        // After an AS number, before an MTU.
+        // The extensions follow an AS number and precede an MTU.
         let extensions = field(EXTENSIONS, &field(DISCOVERY, &discovery));
         [vec![8, 77], extensions, vec![40, 100]].concat()
     }
 
     #[test]
-    fn addresses_are_read_and_others_are_left_out() {
+    fn valid_addresses_are_read_and_others_left_out() {
         let body = announced(&[
             (CONTROL, b"10.0.0.1:30252"),
             (SERVICES, b"[fd00::1]:8041"),
@@ -97,7 +97,7 @@ mod tests {
         };
         assert_eq!(found, expected);
         assert_eq!(discovery(&[]).unwrap(), Discovery::default());
-        // Cut short inside the extension.
+        // Truncate the body inside the extension.
         for length in 3..body.len() - 2 {
             assert!(discovery(&body[..length]).is_err(), "{length}");
         }
@@ -105,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(
+        fn reading_any_bytes_never_panics(
             bytes in prop::collection::vec(any::<u8>(), 0..40),
             at: prop::sample::Index,
             to: u8,

@@ -1,7 +1,7 @@
-//! The parts of segments that paths are made of, as edges of a graph.
+//! The parts of segments that paths consist of, as edges of a graph.
 //!
-//! Its vertices are ASes and peering links; a path is one edge, or two or three in a row, from the
-//! source to the destination (scionproto, `combinator`).
+//! The vertices of the graph are ASes and peering links; a path is a sequence of one to three edges
+//! from the source to the destination (scionproto, `combinator`).
 
 use hawser_packet::path::HopField;
 use hawser_path::Interface;
@@ -9,7 +9,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::segment::{Entry, Segment};
 
-/// The role of a segment in a path. A path has at most one of each, in this order.
+/// The role of a segment in a path. A path has at most one segment of each kind, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     Up,
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Down,
 }
 
-/// Where edges meet.
+/// A vertex of the graph, where edges meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Vertex {
     As(IsdAsn),
@@ -25,14 +25,14 @@ pub(crate) enum Vertex {
     Peering(Interface, Interface),
 }
 
-/// A part of a segment: from its end to the AS at `cut`.
+/// The part of a segment from the AS at `cut` to its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Edge<'a> {
     pub kind: Kind,
     pub segment: &'a Segment,
-    /// The first AS of the segment that is used.
+    /// Index of the first AS of the segment that the path uses.
     pub cut: usize,
-    /// The peering entry by which the path enters or leaves that AS.
+    /// Index of the peering entry by which the path enters or leaves that AS, if it does.
     pub peer: Option<usize>,
 }
 
@@ -48,9 +48,9 @@ pub(crate) struct Placed<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Used<'a> {
     pub entry: &'a Entry,
-    /// The hop field by which it is crossed.
+    /// The hop field that the path uses.
     pub hop: &'a HopField,
-    /// The interfaces that the path crosses there, in the direction of beaconing.
+    /// The interfaces of the AS that the path crosses, in the direction of beaconing.
     pub interfaces: [Option<u16>; 2],
     /// The MTU of the link by which the beacon arrived, if the path crosses it.
     pub link_mtu: Option<u16>,
@@ -71,7 +71,8 @@ pub(crate) fn edges(kind: Kind, segments: &[Segment]) -> Vec<Placed<'_>> {
         };
         let last = segment.entries.len() - 1;
         if kind == Kind::Core {
-            // Core ASes have neither shortcuts nor peering. A segment of one AS has no links.
+            // Core segments have neither shortcuts nor peering links. A segment of one AS has no
+            // links.
             if last > 0 {
                 add(0, None);
             }
@@ -121,13 +122,13 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// The number of links crossed. A peering link counts for the segment that it leads to.
+    /// The number of links. A peering link belongs to the segment that it leads to.
     pub fn links(&self) -> usize {
         let peering = self.peer.is_some() && self.kind == Kind::Down;
         self.segment.entries.len() - 1 - self.cut + usize::from(peering)
     }
 
-    /// The ASes, in the direction of beaconing.
+    /// The ASes of the edge, in the direction of beaconing.
     pub fn used(&self) -> impl DoubleEndedIterator<Item = Used<'a>> + use<'a> {
         let &Edge { cut, peer, .. } = self;
         let entries = self.segment.entries.iter().enumerate().skip(cut);
@@ -144,7 +145,8 @@ impl<'a> Edge<'a> {
                     }
                 }
                 _ => {
-                    // A shortcut changes segments inside the AS: the ingress is not crossed.
+                    // With a shortcut the path changes segments inside the AS, and does not cross
+                    // the ingress interface.
                     let shortcut = at == cut && cut != 0;
                     let [ingress, egress] =
                         [entry.hop.cons_ingress, entry.hop.cons_egress].map(some);
@@ -159,7 +161,7 @@ impl<'a> Edge<'a> {
         })
     }
 
-    /// The interfaces that the path crosses, in the direction of travel.
+    /// Appends the interfaces that the path crosses, in the direction of travel.
     pub fn interfaces(&self, into: &mut Vec<Interface>) {
         let start = into.len();
         for used in self.used() {
@@ -172,15 +174,16 @@ impl<'a> Edge<'a> {
         }
     }
 
-    /// Half seconds of Unix time at which the first hop field expires.
+    /// The earliest expiry of the hop fields, in half seconds since the Unix epoch.
     pub fn expiry(&self) -> u64 {
         let info = &self.segment.info;
         let expiries = self.used().map(|used| used.hop.expiry_half_seconds(info));
         expiries.min().unwrap_or(0)
     }
 
-    /// The accumulator with which the first hop field that is crossed is checked. A peering hop is
-    /// checked with that of the hop after it (scionproto, combinator, `calculateBeta`).
+    /// The accumulated segment identifier (beta) for the MAC of the first hop field in the
+    /// direction of travel. A peering hop has that of the next hop (scionproto, combinator,
+    /// `calculateBeta`).
     pub fn beta(&self) -> u16 {
         let first = match self.kind {
             Kind::Down => self.cut,

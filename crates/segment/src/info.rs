@@ -1,4 +1,4 @@
-//! What the ASes of a path announced about it (scionproto, `combinator`, static info).
+//! The metadata that the ASes of a path announce (scionproto, `combinator`, static info).
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -9,18 +9,18 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::segment::Entry;
 
-/// Two interfaces, in no order.
+/// An unordered pair of interfaces.
 type Between = [Interface; 2];
 
 fn between(a: Interface, b: Interface) -> Between {
     [a.min(b), a.max(b)]
 }
 
-/// Everything but MTU and expiry. `entries` are those of the path's ASes in the order of travel;
-/// where two segments meet, an AS has two.
+/// The metadata of a path without MTU and expiry. `entries` are those of the path's ASes in the
+/// order of travel; an AS where two segments meet has two.
 ///
 /// Of contradicting announcements the more conservative one counts: the longer latency, the smaller
-/// bandwidth; a link of two types has none.
+/// bandwidth. The type of a link with two announced types is unset.
 pub(crate) fn collect(interfaces: &[Interface], entries: &[&Entry]) -> Metadata {
     let links = || interfaces.chunks_exact(2).map(|link| [link[0], link[1]]);
     let far: HashMap<_, _> = links().flat_map(|[a, b]| [(a, b), (b, a)]).collect();
@@ -61,7 +61,7 @@ pub(crate) fn collect(interfaces: &[Interface], entries: &[&Entry]) -> Metadata 
 #[derive(Default)]
 struct Known<'a> {
     latency: HashMap<Between, Duration>,
-    /// In bit/s.
+    /// Bandwidths in bit/s.
     bandwidth: HashMap<Between, u64>,
     geo: HashMap<Interface, Geo>,
     link_type: HashMap<Between, LinkType>,
@@ -74,7 +74,8 @@ impl<'a> Known<'a> {
     fn add(&mut self, entry: &'a Entry, far: &HashMap<Interface, Interface>) {
         let (isd_as, info) = (entry.isd_as, &entry.info);
         let own = |id| Interface { isd_as, id };
-        // A beacon that ends in the AS has no egress, and announces no hops through it.
+        // A beacon that ends in the AS has no egress interface, and announces no hops through the
+        // AS.
         let egress = Some(entry.hop.cons_egress).filter(|&id| id != 0).map(own);
         let through = |id: u16| Some(between(egress?, own(id)));
         let over = |id: u16| Some(between(own(id), *far.get(&own(id))?));
@@ -116,7 +117,7 @@ impl<'a> Known<'a> {
                 address: geo.address.clone(),
             };
             let on_earth = geo.latitude.abs() <= 90.0 && geo.longitude.abs() <= 180.0;
-            // In the daemon's messages all zero means that none is announced.
+            // In the daemon's messages a place of all zeros means that no place is announced.
             if on_earth && place != Geo::default() {
                 self.geo.insert(interface, place);
             }
@@ -151,8 +152,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// The values of an announcement by what `name` makes of their interfaces. Those are left out whose
-/// key is not an interface, or has no name.
+/// The values of an announcement, with their interfaces converted by `name`. Values are left out if
+/// their key is not an interface number, or `name` returns `None`.
 fn about<T, K>(
     values: &BTreeMap<u64, T>,
     name: impl Fn(u16) -> Option<K>,
@@ -173,7 +174,7 @@ mod tests {
     use crate::testing::{ia, segment, spec};
 
     #[test]
-    fn static_information_that_names_nothing_is_left_out() {
+    fn static_information_about_unknown_interfaces_is_left_out() {
         let geo = |latitude: f32| GeoCoordinates {
             latitude,
             longitude: 8.5,

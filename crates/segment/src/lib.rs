@@ -1,11 +1,11 @@
-//! Path segments as the control plane carries them, and the paths made of them.
+//! Path segments of the control plane, and their combination to paths.
 //!
-//! A [`Segment`] is read from the message in which control services hand it out; [`combine`] joins
-//! up, core and down segments to paths, with all that the ASes announced of them. Both do the same
-//! as scionproto's `segment` and `combinator` packages: the same segments give the same paths, in
-//! the same order, with the same MTU, expiry and metadata.
+//! A [`Segment`] is read from the message that control services send; [`combine`] joins up, core
+//! and down segments to paths, with the metadata that the ASes announce. Both do the same as
+//! scionproto's `segment` and `combinator` packages: the same segments give the same paths, in the
+//! same order, with the same MTU, expiry and metadata.
 //!
-//! No I/O and no clock. Signatures are not verified here but in `hawser-trust`.
+//! This crate does no I/O and reads no clock. `hawser-trust` verifies signatures.
 
 mod combine;
 mod discovery;

@@ -1,4 +1,4 @@
-//! Segments read from messages.
+//! Reading segments from messages.
 
 use hawser_packet::path::{HopField, InfoField};
 use hawser_path::Discovery;
@@ -14,23 +14,23 @@ use sha2::{Digest, Sha256};
 use crate::discovery::discovery;
 use crate::segment::{Entry, Peer, Segment};
 
-/// The most hop fields a segment of a path can have (SCION data plane, path meta header: `SegLen`
-/// has 6 bits).
+/// Maximum number of hop fields of a segment (SCION data plane, path meta header: `SegLen` has 6
+/// bits).
 const MAX_ENTRIES: usize = 63;
 
-/// Why a message is not a segment.
+/// The reason why a message is not a valid segment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a segment {0}")]
 pub struct SegmentError(String);
 
 impl Segment {
-    /// Reads a segment as a control service sends it. Every field is checked.
+    /// Reads a segment from a message of a control service, and checks every field.
     ///
-    /// Signatures are not verified. Static information and addresses of services are not checked
-    /// against anything, and left out where they cannot be read.
+    /// Does not verify signatures. Static information and addresses of services are taken without
+    /// checks, and left out if they cannot be read.
     ///
     /// # Errors
-    /// When the message is not a segment.
+    /// When the message is not a valid segment.
     pub fn from_message(message: &PathSegment) -> Result<Self, SegmentError> {
         Self::read(message).map_err(SegmentError)
     }
@@ -88,7 +88,7 @@ fn body(entry: &ASEntry) -> Result<(ASEntrySignedBody, Discovery), String> {
     Ok((body, services))
 }
 
-/// `next` is the ISD-AS of the entry that follows, if one does.
+/// Reads an entry. `next` is the ISD-AS of the next entry, if there is one.
 fn entry(
     body: &ASEntrySignedBody,
     services: &Discovery,
@@ -123,12 +123,12 @@ fn one_as(part: &str, isd_as: u64) -> Result<IsdAsn, String> {
     Ok(isd_as)
 }
 
-/// Larger packets than 65535 bytes do not exist in SCION.
+/// Limits an MTU to 65535 bytes, the largest packet in SCION.
 fn mtu(bytes: u32) -> u16 {
     u16::try_from(bytes).unwrap_or(u16::MAX)
 }
 
-/// `set` says whether there must be an interface, or none.
+/// Reads an interface number, which must be 0 if and only if `set` is `false`.
 fn interface(part: &str, id: u64, set: bool) -> Result<u16, String> {
     let read = u16::try_from(id).ok().filter(|&id| (id != 0) == set);
     read.ok_or_else(|| {
@@ -138,7 +138,7 @@ fn interface(part: &str, id: u64, set: bool) -> Result<u16, String> {
     })
 }
 
-/// `ingress` and `egress` say whether there is one.
+/// Reads a hop field. `ingress` and `egress` say whether it must have these interfaces.
 fn hop(field: Option<&HopFieldMessage>, ingress: bool, egress: bool) -> Result<HopField, String> {
     let field = field.ok_or("no hop field")?;
     let (units, mac) = (field.exp_time, &field.mac);
@@ -179,7 +179,8 @@ fn hash(entries: &[Entry]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The accumulators of a segment: each AS chains its MAC to the one before.
+/// The accumulated segment identifiers (betas) of a segment: each AS folds its MAC into the
+/// previous one.
 fn betas(id: u16, entries: &[Entry]) -> Vec<u16> {
     let mut beta = id;
     let mut betas = vec![beta];

@@ -11,24 +11,24 @@ use crate::segment::Entry;
 /// A path and its data-plane header.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Combined {
-    /// The interfaces crossed, and all that is announced about them. The packet leaves the source
-    /// by the first of the interfaces.
+    /// The interfaces on the path, with the announced metadata. Packets leave the source AS by the
+    /// first interface.
     pub path: Path,
-    /// The data-plane path, as in a packet's header.
+    /// The data-plane path in the format of packet headers.
     pub raw: Vec<u8>,
 }
 
-/// A combination of edges that makes a path.
+/// A combination of edges that forms a path.
 #[derive(Debug)]
 pub(crate) struct Candidate<'a> {
     pub edges: Vec<Edge<'a>>,
     pub interfaces: Vec<Interface>,
-    /// Half seconds of Unix time.
+    /// Expiry, in half seconds since the Unix epoch.
     pub expiry: u64,
 }
 
-/// The path of a combination. `None` when its parts do not fit together, which the checks on
-/// segments and combinations rule out.
+/// The path of a combination. `None` if its parts do not fit together; the checks of segments and
+/// combinations exclude that.
 pub(crate) fn build(src: IsdAsn, dst: IsdAsn, candidate: &Candidate<'_>) -> Option<Combined> {
     // The numbers of hop fields in the meta header (SCION data plane, path meta header: `SegLen`).
     let mut lengths = 0u32;

@@ -6,35 +6,35 @@ use scion_protobuf::buffa::MessageField;
 use scion_protobuf::proto::control_plane::v1::StaticInfoExtension;
 use sciparse::identifier::isd_asn::IsdAsn;
 
-/// One path segment: the announcements of each AS that a beacon crossed, about itself and the hops
-/// through it, in the direction of beaconing.
+/// One path segment: the entries of the ASes that a beacon crossed, in the direction of beaconing.
+/// An entry has the hop fields and announcements of one AS.
 ///
-/// It comes from [`Segment::from_message`], which checks that it is complete: it has between 1 and
-/// 63 ASes, each names the next, and no interface is missing.
+/// [`Segment::from_message`] checks that it is complete: it has between 1 and 63 ASes, each names
+/// the next, and no interface is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    /// The info field of a path along the segment, at its first AS.
+    /// The info field of a path over the segment, with the segment identifier at its first AS.
     pub(crate) info: InfoField,
     pub(crate) hash: [u8; 32],
     pub(crate) entries: Vec<Entry>,
-    /// The accumulators with which the hop fields of the ASes are checked, and the one after the
-    /// last.
+    /// The accumulated segment identifiers for the MACs of the hop fields, and the one after the
+    /// last hop.
     pub(crate) betas: Vec<u16>,
 }
 
-/// The announcement of one AS.
+/// The entry of one AS.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     pub isd_as: IsdAsn,
-    /// Bytes of the largest packet inside the AS.
+    /// MTU inside the AS, in bytes.
     pub mtu: u16,
-    /// Bytes of the largest packet on the link the beacon arrived by, 0 if not announced.
+    /// MTU of the link by which the beacon arrived, in bytes; 0 if it is not announced.
     pub ingress_mtu: u16,
-    /// 0 is the ingress of the first AS, and the egress of the last.
+    /// The hop field. The ingress of the first AS and the egress of the last are 0.
     pub hop: HopField,
     pub peers: Vec<Peer>,
-    /// What the AS announces of its links, by interface, as it was sent. Hops inside the AS are
-    /// between the interface by which the beacon leaves and the one named.
+    /// The metadata that the AS announces, by interface, unchanged. Values for hops inside the AS
+    /// concern the hop between the egress interface of the beacon and the named interface.
     pub info: MessageField<StaticInfoExtension>,
     pub discovery: Discovery,
 }
@@ -45,13 +45,13 @@ pub(crate) struct Peer {
     /// The AS at the other end, and its interface.
     pub isd_as: IsdAsn,
     pub interface: u16,
-    /// Bytes of the largest packet on the link.
+    /// MTU of the link, in bytes.
     pub mtu: u16,
     pub hop: HopField,
 }
 
 impl Segment {
-    /// The AS that started the beacon: a core AS.
+    /// The core AS that originated the beacon.
     pub fn first(&self) -> IsdAsn {
         self.entries[0].isd_as
     }
@@ -66,13 +66,13 @@ impl Segment {
         self.entries.iter().map(|entry| entry.isd_as)
     }
 
-    /// When the segment was made, in seconds of Unix time.
+    /// When the segment was originated, in Unix seconds.
     pub fn timestamp(&self) -> u64 {
         self.info.timestamp.into()
     }
 
-    /// When the first of its hop fields expires, peering ones included, in whole seconds of Unix
-    /// time. A path over a part of the segment may expire later.
+    /// The earliest expiry of all hop fields, with those of peering links, in whole Unix seconds. A
+    /// path over a part of the segment may expire later.
     pub fn expiry(&self) -> u64 {
         let hops = self.entries.iter().flat_map(|entry| {
             let peers = entry.peers.iter().map(|peer| &peer.hop);
@@ -82,8 +82,8 @@ impl Segment {
         expiries.min().unwrap_or(0)
     }
 
-    /// The segment's name: SHA-256 over each AS and its two interfaces, the same for every renewal
-    /// of it. Equal to the `ID` of scionproto's `segment.PathSegment`.
+    /// The identifier of the segment: SHA-256 over each AS and its two interfaces. A renewed
+    /// segment keeps it. Equal to the `ID` of scionproto's `segment.PathSegment`.
     pub fn id(&self) -> [u8; 32] {
         self.hash
     }

@@ -19,7 +19,7 @@ pub(crate) struct Spec {
     pub exp_time: u8,
     pub mtu: u32,
     pub ingress_mtu: u32,
-    /// Own interface, the peer and its interface.
+    /// Each peering link: own interface, peer AS, its interface.
     pub peers: Vec<(u16, IsdAsn, u16)>,
     pub info: Option<StaticInfoExtension>,
 }
@@ -29,7 +29,7 @@ pub(crate) fn ia(n: u64) -> IsdAsn {
     IsdAsn::from_u64(0x1_ff00_0000_0000 + n)
 }
 
-/// An AS that announces nothing but its interfaces.
+/// An AS that announces only its interfaces.
 pub(crate) fn spec(n: u64, ingress: u16, egress: u16) -> Spec {
     Spec {
         isd_as: ia(n),
@@ -46,7 +46,7 @@ pub(crate) fn spec(n: u64, ingress: u16, egress: u16) -> Spec {
 /// The body of an AS entry.
 pub(crate) fn body(spec: &Spec, next: Option<IsdAsn>) -> ASEntrySignedBody {
     let hop = |ingress: u16| {
-        // Made from the hop itself, so that paths differ where hops do.
+        // The MAC depends on the hop, so that different hops give different paths.
         let [a, b] = (ingress ^ spec.egress.rotate_left(5)).to_be_bytes();
         let [.., c, d] = spec.isd_as.to_be_bytes();
         Some(HopField {

@@ -1,12 +1,11 @@
-//! Paths made of the segments that a reference network hands out, beside those that its own daemon
-//! makes of them.
+//! Compares paths combined from the segments of a reference network with those of its daemon.
 //!
-//! The files in `recorded/` are answers of scionproto v0.15, as they came over gRPC in a network of
-//! its `default` topology, with static information of our making set for most of the ASes. For a
-//! pair of ASes, `SRC_DST.segments` is a `SegmentsResponse` that joins what the control service of
-//! SRC answered (to the same requests that a daemon makes: up, core and down segments by
-//! wildcards), `SRC_DST.paths` the `PathsResponse` of the daemon of SRC, asked right after. Of the
-//! 240 pairs recorded these few are kept.
+//! The files in `recorded/` are answers of scionproto v0.15 over gRPC in a network of its `default`
+//! topology, with invented static information for most of the ASes. For a pair of ASes,
+//! `SRC_DST.segments` is a `SegmentsResponse` that joins the answers of the control service of SRC
+//! to the requests that a daemon sends (up, core and down segments by wildcards); `SRC_DST.paths`
+//! is the `PathsResponse` of the daemon of SRC, recorded right after. Of the 240 recorded pairs a
+//! few are kept.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 use std::collections::BTreeMap;
@@ -136,7 +135,7 @@ fn check(ours: &Combined, theirs: &daemon::Path) {
 }
 
 #[test]
-fn paths_are_those_of_the_reference_daemon() {
+fn paths_equal_those_of_the_reference_daemon() {
     let (mut latencies, mut places, mut peerings) = (0, 0, 0);
     for (name, recorded) in all() {
         let Recorded { src, dst, .. } = recorded;
@@ -157,7 +156,7 @@ fn paths_are_those_of_the_reference_daemon() {
             check(ours, theirs);
             latencies += ours.path.metadata.latency.iter().flatten().count();
             places += ours.path.metadata.geo.iter().flatten().count();
-            // The first info field's peering flag.
+            // Bit 1 of this byte is the peering flag of the first info field.
             peerings += u32::from(ours.raw[4] & 2 != 0);
         }
     }

@@ -14,16 +14,16 @@ use crate::json_file::{FileError, read_json, write_json};
 use crate::network::Shape;
 use crate::topology_json::AsTopology;
 
-/// The folder of one AS, as scionproto lays it out: `topology.json`, `keys/master0.key`, the trust
-/// root configurations of `certs/`, the AS's own keys and certificates in `crypto/`; and
-/// `links.json`, the wanted state of its links.
+/// The folder of one AS, as scionproto lays it out: `topology.json`, `keys/master0.key`, trust root
+/// configurations in `certs/`, the AS's keys and certificates in `crypto/`; and `links.json`, which
+/// hawser adds, with the configured state of the AS's links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AsDir(PathBuf);
 
-/// The wanted state of an external interface.
+/// The configured state of an external interface.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LinkState {
-    /// Whether packets pass.
+    /// Whether the link is up.
     pub up: bool,
     /// Rate, delay, jitter and loss.
     #[serde(flatten)]
@@ -36,7 +36,7 @@ const HOP_KEY_SALT: &[u8] = b"Derive OF Key";
 const HOP_KEY_ROUNDS: u32 = 1000;
 
 impl AsDir {
-    /// The folder at `path`; nothing is read yet.
+    /// The folder at `path`. Reads no files.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
@@ -62,8 +62,8 @@ impl AsDir {
         write_json(&self.0.join("topology.json"), topology)
     }
 
-    /// Reads `links.json`: the state of each external interface; empty where the file is missing,
-    /// as in scionproto's layout.
+    /// Reads `links.json`, the state of each external interface. Empty if the file is missing, as
+    /// in scionproto's layout.
     ///
     /// # Errors
     /// When the file cannot be read, or is not valid.
@@ -85,7 +85,7 @@ impl AsDir {
     /// The key of the AS's hop-field MACs, derived from `keys/master0.key`.
     ///
     /// # Errors
-    /// When that file cannot be read, or has no key of 16 bytes in base64.
+    /// When that file cannot be read, or does not contain a key of 16 bytes in base64.
     pub fn hop_key(&self) -> Result<[u8; 16], FileError> {
         let path = self.key_path("master0.key");
         let text = std::fs::read_to_string(&path).map_err(FileError::at(&path))?;
@@ -107,8 +107,8 @@ impl AsDir {
         write_key(&self.key_path("master0.key"), key)
     }
 
-    /// Writes `keys/master1.key`, the key that is to follow the first. scionproto's programs do not
-    /// start without it.
+    /// Writes `keys/master1.key`, the next master key. scionproto's programs do not start without
+    /// it.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -120,17 +120,17 @@ impl AsDir {
         self.0.join("keys").join(name)
     }
 
-    /// The Unix socket on which the AS's only border router takes live changes.
+    /// The control socket of the AS's only border router, a Unix socket.
     pub fn router_socket(&self) -> PathBuf {
         self.0.join("router.sock")
     }
 
-    /// The Unix socket of the border router `name`, where the AS has several.
+    /// The control socket of the border router `name` of an AS with several.
     pub fn router_socket_of(&self, name: &str) -> PathBuf {
         self.0.join(format!("{name}.sock"))
     }
 
-    /// The Unix socket on which the AS's control service takes live changes.
+    /// The control socket of the AS's control service, a Unix socket.
     pub fn control_socket(&self) -> PathBuf {
         self.0.join("control.sock")
     }
@@ -218,11 +218,11 @@ mod tests {
     fn hop_key_is_pbkdf2_of_the_master_key() {
         let (_keep, dir) = folder();
         dir.write_master_key(&[7; 16]).unwrap();
-        // Made with Python's hashlib.pbkdf2_hmac("sha256", bytes([7]) * 16, b"Derive OF Key", 1000,
-        // 16).
+        // Computed with Python's hashlib.pbkdf2_hmac("sha256", bytes([7]) * 16, b"Derive OF Key",
+        // 1000, 16).
         let expected = HOP_KEY_OF_SEVENS;
         assert_eq!(dir.hop_key().unwrap(), expected);
-        // The next one lies beside it, and is not used yet.
+        // The next master key has no effect on the hop-field key.
         dir.write_next_master_key(&[8; 16]).unwrap();
         assert_eq!(dir.hop_key().unwrap(), expected);
         let next = std::fs::read_to_string(dir.path().join("keys/master1.key")).unwrap();
@@ -244,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_named() {
+    fn errors_name_the_missing_file() {
         let (_keep, dir) = folder();
         let error = dir.topology().unwrap_err().to_string();
         assert!(error.contains("topology.json"), "{error}");
     }
 
     #[test]
-    fn links_are_written_whole() {
+    fn links_are_read_back() {
         let (_keep, dir) = folder();
         let links = [(
             3,

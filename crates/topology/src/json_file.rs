@@ -12,12 +12,12 @@ use serde::de::DeserializeOwned;
 pub struct FileError {
     /// The file or folder.
     pub path: PathBuf,
-    /// The system's error, or what is wrong with the content.
+    /// The system's error, or the defect of the content.
     pub source: io::Error,
 }
 
 impl FileError {
-    /// Turns an error of an operation on `path` into a [`FileError`], for `map_err`.
+    /// Returns a function that turns an error about `path` into a [`FileError`], for `map_err`.
     pub fn at<E: Into<io::Error>>(path: &Path) -> impl Fn(E) -> Self {
         move |error| Self {
             path: path.to_owned(),
@@ -34,17 +34,17 @@ impl FileError {
 /// Reads a value from a JSON file.
 ///
 /// # Errors
-/// When the file cannot be read, or is not a `T` in JSON.
+/// When the file cannot be read, or does not contain a `T` in JSON.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError> {
     let bytes = std::fs::read(path).map_err(FileError::at(path))?;
     serde_json::from_slice(&bytes).map_err(FileError::at(path))
 }
 
-/// Writes a value to another file and renames that, so that neither a reader nor a crash ever sees
-/// half a file.
+/// Writes a value as JSON to a temporary file and renames that to `path`, so that the file is
+/// always complete.
 ///
 /// # Errors
-/// When the file cannot be written, or the value has no JSON form.
+/// When the file cannot be written, or the value cannot be encoded as JSON.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FileError> {
     let bytes = serde_json::to_vec_pretty(value).map_err(FileError::at(path))?;
     let new = path.with_extension("json.new");

@@ -11,7 +11,7 @@ use crate::topo;
 /// Largest `.topo` file that is read, in bytes: some 100,000 links.
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// The topologies that come with hawser: those of the paper's experiments (001).
+/// The built-in topologies: those of the paper's experiments (001).
 const READY: [(&str, &str); 3] = [
     ("fig4", include_str!("../topologies/fig4.topo")),
     ("fig7a", include_str!("../topologies/fig7a.topo")),
@@ -25,8 +25,8 @@ pub enum TopologyError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It is not YAML, a key is missing, unknown or of the wrong type, or the parts of the network
-    /// contradict each other: names the part and the remedy.
+    /// The text is not YAML, a key is missing, unknown or of the wrong type, or the parts of the
+    /// network contradict each other. The message names the part and the remedy.
     #[error("the topology is not valid: {0}")]
     Invalid(String),
 }
@@ -34,11 +34,11 @@ pub enum TopologyError {
 impl Network {
     /// Reads a topology in scionproto's `.topo` format.
     ///
-    /// Accepted in addition: the link keys `rate`, `delay`, `jitter`, `loss` and `queue`, and the AS
-    /// key `note`. Of scionproto's keys, `bw`, `control_servers` and `test_dispatcher` have no
-    /// effect: its generator ignores the first two, and the third is about its containers. Unknown
-    /// keys are refused. Ends without an interface number (`1-ff00:0:110`) get the lowest free one
-    /// of their AS, in the order of the file.
+    /// Also accepts the link keys `rate`, `delay`, `jitter`, `loss` and `queue`, and the AS key
+    /// `note`. scionproto's keys `bw`, `control_servers` and `test_dispatcher` have no effect: its
+    /// generator ignores the first two, and the third concerns its containers. Unknown keys are
+    /// refused. Ends without an interface number (`1-ff00:0:110`) get the lowest free one of their
+    /// AS, in the order of the file.
     ///
     /// # Errors
     /// [`TopologyError`] when the text is not such a topology, or its parts contradict each other.
@@ -65,18 +65,18 @@ impl Network {
         Self::parse(&text)
     }
 
-    /// The network in the `.topo` format, from which [`Network::parse`] reads the same network.
+    /// The network in the `.topo` format. [`Network::parse`] reads the same network back.
     pub fn to_topo(&self) -> String {
         topo::write(self)
     }
 
-    /// A topology that comes with hawser: `fig4`, `fig7a` or `fig9` (001); `None` for other names.
+    /// A built-in topology: `fig4`, `fig7a` or `fig9` (001). `None` for other names.
     pub fn ready(name: &str) -> Option<Self> {
         let (_, text) = READY.iter().find(|(ready, _)| *ready == name)?;
         Self::parse(text).ok()
     }
 
-    /// The names that [`Network::ready`] knows.
+    /// The names that [`Network::ready`] accepts.
     pub fn ready_names() -> impl Iterator<Item = &'static str> {
         READY.iter().map(|(name, _)| *name)
     }
@@ -84,12 +84,12 @@ impl Network {
     /// Reads a file that [`Network::write_json`] wrote.
     ///
     /// # Errors
-    /// When the file cannot be read, or is not a network in JSON.
+    /// When the file cannot be read, or does not contain a network in JSON.
     pub fn read_json(path: &Path) -> Result<Self, FileError> {
         read_json(path)
     }
 
-    /// Writes the network as JSON, whole or not at all.
+    /// Writes the network as JSON. The file is replaced atomically.
     ///
     /// # Errors
     /// When the file cannot be written.

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::IsdAsn;
 
-/// Default MTU in bytes of a SCION packet, from the common header on: an Ethernet frame of 1500
-/// bytes less the IPv4 and UDP headers of the underlay.
+/// Default MTU in bytes of a SCION packet, from the common header on: an Ethernet payload of 1500
+/// bytes minus the IPv4 and UDP headers of the underlay.
 pub(crate) const DEFAULT_MTU: u16 = 1472;
 
-/// Default range of UDP ports that border routers deliver to directly, that of scionproto's topology
+/// Default range of UDP ports that border routers deliver to directly, as in scionproto's topology
 /// generator.
 pub(crate) const DEFAULT_DISPATCHED_PORTS: (u16, u16) = (31000, 32767);
 
@@ -31,22 +31,22 @@ pub struct Network {
 /// One AS.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct As {
-    /// Its number.
+    /// The number of the AS.
     pub isd_as: IsdAsn,
     /// Whether it is a core AS of its ISD.
     pub core: bool,
     /// Whether it votes on updates of its ISD's trust root configuration.
     pub voting: bool,
-    /// Whether it always has the newest trust root configuration.
+    /// Whether it is authoritative: it always has the newest trust root configuration.
     pub authoritative: bool,
     /// Whether it is a certificate authority of its ISD.
     pub issuing: bool,
-    /// The AS that issues its certificate, where the file names one.
+    /// The AS that issues its certificate; `None` if the file does not name one.
     pub cert_issuer: Option<IsdAsn>,
     /// The underlay between its hosts and border routers.
     pub underlay: Underlay,
-    /// First and last UDP port that its border routers deliver to directly; `(0, 0)` where they
-    /// deliver everything to a dispatcher.
+    /// First and last UDP port that its border routers deliver to directly; `(0, 0)` if they
+    /// deliver all packets to a dispatcher.
     pub dispatched_ports: (u16, u16),
     /// Largest SCION packet inside the AS, in bytes.
     pub mtu: u16,
@@ -67,7 +67,7 @@ pub enum Underlay {
 }
 
 impl Underlay {
-    /// Length of its IP and UDP headers in bytes, which MTUs of SCION do not count.
+    /// Length of the IP and UDP headers in bytes, which SCION's MTUs do not include.
     pub fn headers(self) -> u16 {
         match self {
             Self::Ipv4 => 20 + 8,
@@ -102,9 +102,9 @@ impl fmt::Display for Underlay {
 /// A link between two ASes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Link {
-    /// One end; that of the parent if the link is [`LinkKind::Child`].
+    /// The first end; the parent's end if the link is [`LinkKind::Child`].
     pub a: End,
-    /// The other end; that of the child if the link is [`LinkKind::Child`].
+    /// The second end; the child's end if the link is [`LinkKind::Child`].
     pub b: End,
     /// Its kind in SCION's routing.
     pub kind: LinkKind,
@@ -122,9 +122,9 @@ pub struct End {
     /// The AS.
     pub isd_as: IsdAsn,
     /// The border router that has the interface, as the topology file names it (`A` in
-    /// `1-ff00:0:110-A#1`); empty where it names none. All ends of an AS without a name are at one
-    /// router. (scionproto's generator gives each of them a router. The paths are the same, and
-    /// networks stay small.)
+    /// `1-ff00:0:110-A#1`); empty if the file does not name one. All ends of an AS without a name
+    /// share one router. (scionproto's generator creates a router for each. The paths are the same,
+    /// with fewer routers.)
     #[serde(default)]
     pub router: String,
     /// The interface's number in the AS, never 0.
@@ -190,12 +190,12 @@ pub struct Shape {
     /// Added one-way delay.
     #[serde(rename = "delay_us", with = "micros")]
     pub delay: Duration,
-    /// Largest difference of a packet's delay from `delay`, in either direction.
+    /// Largest difference of a packet's delay from `delay`, above or below.
     #[serde(rename = "jitter_us", with = "micros")]
     pub jitter: Duration,
-    /// Share of packets lost, 0 to 1.
+    /// Fraction of packets lost, 0 to 1.
     pub loss: f64,
-    /// Time a full queue at the limit takes to drain; it sizes the queue.
+    /// Size of the queue, as the time that a full queue takes to drain at `rate`.
     #[serde(rename = "queue_us", with = "micros")]
     pub queue: Duration,
 }
@@ -212,7 +212,7 @@ impl Default for Shape {
     }
 }
 
-/// Times as whole microseconds in JSON.
+/// Serialises times as whole microseconds.
 mod micros {
     use std::time::Duration;
 
@@ -228,7 +228,7 @@ mod micros {
 }
 
 impl Network {
-    /// The AS of that number.
+    /// The AS with the number `isd_as`.
     pub fn find(&self, isd_as: IsdAsn) -> Option<&As> {
         self.ases.iter().find(|a| a.isd_as == isd_as)
     }
@@ -243,8 +243,8 @@ impl Network {
         })
     }
 
-    /// The border routers of an AS, as [`End::router`] has them, in the order in which the links
-    /// first mention them. An AS without links has none.
+    /// The names of an AS's border routers, as in [`End::router`], in the order in which the links
+    /// first mention them. Empty for an AS without links.
     pub fn routers(&self, isd_as: IsdAsn) -> Vec<&str> {
         let mut routers = Vec::new();
         for (link, side) in self.links_of(isd_as) {
@@ -256,7 +256,7 @@ impl Network {
         routers
     }
 
-    /// The link at an interface, with the side on which the interface is.
+    /// The index of the link at an interface, with the side of the interface.
     pub fn link_at(&self, isd_as: IsdAsn, id: u16) -> Option<(usize, Side)> {
         self.links.iter().enumerate().find_map(|(index, link)| {
             [Side::A, Side::B].into_iter().find_map(|side| {

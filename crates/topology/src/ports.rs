@@ -1,10 +1,10 @@
-//! The ports that border routers deliver to directly (`dispatched_ports`), as first and last port;
-//! `(0, 0)` for no port.
+//! The range of ports that border routers deliver to directly (`dispatched_ports`): first and last
+//! port; `(0, 0)` is the empty range.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Reads a range, as scionproto takes it: `31000-32767`, `all`, or `-` for no port.
+/// Reads a range in scionproto's format: `31000-32767`, `all`, or `-` for the empty range.
 pub(crate) fn parse(text: &str) -> Result<(u16, u16), String> {
     let range = match text {
         "" | "-" => return Ok((0, 0)),

@@ -1,8 +1,8 @@
-//! Rates, times and losses, as in `tc` and `ip`.
+//! Rates, times and losses as text, as in `tc` and `ip`.
 
 use std::time::Duration;
 
-/// A text that is not a rate, time or loss: names it, and what to write instead.
+/// An error of parsing a rate, time or loss. The message names the text, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct QuantityError(String);
@@ -27,7 +27,7 @@ fn not_a(expected: &str, text: &str) -> QuantityError {
 /// Units are decimal, as in `tc`.
 ///
 /// # Errors
-/// When it is not a rate, or not between 8 bit/s and 1 Pbit/s.
+/// When `text` is not a rate between 8 bit/s and 1 Pbit/s.
 pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
     let wrong = || not_a("rate: write for example 10mbit, 2.5gbit or 800kbit", text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -41,7 +41,7 @@ pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
         _ => return Err(wrong()),
     };
     let rate = number * scale;
-    // Below one byte a second a link is as good as down.
+    // A link below one byte per second is practically down.
     if !(8.0..=1e15).contains(&rate) {
         return Err(wrong());
     }
@@ -51,8 +51,8 @@ pub fn parse_rate(text: &str) -> Result<u64, QuantityError> {
 /// Reads a time: `20ms`, `500us`, `1s`, `0`.
 ///
 /// # Errors
-/// When it is not a time, or longer than an hour. A number without a unit is refused, since `tc` and
-/// `ip` differ on its unit.
+/// When `text` is not a time of at most an hour. A number other than 0 needs a unit, because `tc`
+/// and `ip` assume different ones.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     let wrong = || not_a("time: write for example 20ms, 500us or 1s", text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -71,10 +71,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     Ok(Duration::from_nanos((seconds * 1e9).round() as u64))
 }
 
-/// Reads a loss as a share between 0 and 1: `0.1%`, `100%`, or `0`.
+/// Reads a loss, such as `0.1%`, `100%` or `0`, as a fraction between 0 and 1.
 ///
 /// # Errors
-/// When it is not a loss.
+/// When `text` is not a loss.
 pub fn parse_loss(text: &str) -> Result<f64, QuantityError> {
     let wrong = || {
         not_a(
@@ -118,10 +118,10 @@ pub fn format_duration(time: Duration) -> String {
     }
 }
 
-/// Writes a loss with the fewest digits from which [`parse_loss`] reads the same.
+/// Writes a loss with the fewest digits from which [`parse_loss`] reads the same value.
 pub fn format_loss(loss: f64) -> String {
     let percent = loss * 100.0;
-    // A share times 100 may be off by a bit.
+    // Multiplying the fraction by 100 may have caused a rounding error.
     (0..=17)
         .map(|digits| format!("{percent:.digits$}%"))
         .find(|text| parse_loss(text) == Ok(loss))
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn times_carry_their_unit() {
+    fn times_need_a_unit() {
         assert_eq!(parse_duration("20ms"), Ok(Duration::from_millis(20)));
         assert_eq!(parse_duration("0.5ms"), Ok(Duration::from_micros(500)));
         assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_quantities_are_read_back() {
         for rate in [8, 999, 1000, 10_000_000, 2_500_000_000, 123_456_789] {
             assert_eq!(parse_rate(&format_rate(rate)), Ok(rate));
         }

@@ -14,13 +14,13 @@ use crate::network::{
 use crate::quantity::{QuantityError, parse_duration, parse_loss, parse_rate};
 use crate::{IsdAsn, ports};
 
-/// Smallest accepted MTU in bytes: scionproto's routers and QUIC's 1200-byte datagrams both stop
-/// working below the IPv6 minimum.
+/// Smallest accepted MTU in bytes, the IPv6 minimum: scionproto's routers and QUIC's 1200-byte
+/// datagrams need it.
 const MIN_MTU: u16 = 1280;
 
-/// Reads a topology. Errors name the part that is wrong, and the remedy.
+/// Reads a topology. Errors name the wrong part and the remedy.
 pub fn parse(text: &str) -> Result<Network, String> {
-    // The first line of the reader's message; the others show the place in the file.
+    // Keeps the first line of the parser's message; the others show the place in the file.
     let file: TopoFile = serde_saphyr::from_str(text)
         .map_err(|e| e.to_string().lines().next().unwrap_or_default().to_owned())?;
     let defaults = Defaults {
@@ -70,7 +70,7 @@ pub fn parse(text: &str) -> Result<Network, String> {
     Ok(Network { ases, links })
 }
 
-/// The values of ASes and links that set none.
+/// Default values for ASes and links.
 struct Defaults {
     mtu: u16,
     ports: (u16, u16),

@@ -1,4 +1,4 @@
-//! One AS as its own services see it: `topology.json`, in scionproto's layout.
+//! The configuration of one AS's services: `topology.json`, in scionproto's layout.
 
 mod address;
 mod duration;
@@ -32,8 +32,8 @@ pub struct AsTopology {
         deserialize_with = "read_core"
     )]
     pub core: bool,
-    /// First and last UDP port that routers deliver to directly; `(0, 0)` where they deliver
-    /// everything to the shim dispatcher.
+    /// First and last UDP port that routers deliver to directly; `(0, 0)` if they deliver all
+    /// packets to the shim dispatcher.
     #[serde(default, with = "ports")]
     pub dispatched_ports: (u16, u16),
     /// Control services by name.
@@ -50,7 +50,7 @@ pub struct AsTopology {
         deserialize_with = "read_services"
     )]
     pub discovery_service: BTreeMap<String, SocketAddr>,
-    /// Border routers by name. No interface number occurs twice.
+    /// Border routers by name. Interface numbers are unique within the AS.
     #[serde(default, deserialize_with = "read_routers")]
     pub border_routers: BTreeMap<String, BorderRouter>,
 }
@@ -74,8 +74,8 @@ pub struct Interface {
     pub underlay: LinkAddresses,
     /// The neighbour AS.
     pub isd_as: IsdAsn,
-    /// The interface's number in the neighbour AS; 0 where the file leaves it out, which only
-    /// peering links need.
+    /// The interface's number in the neighbour AS; 0 if the file omits it, as only peering links
+    /// need it.
     #[serde(
         default,
         rename = "remote_interface_id",
@@ -88,7 +88,7 @@ pub struct Interface {
     /// Largest SCION packet on the link, in bytes.
     #[serde(default)]
     pub mtu: u16,
-    /// How the link is monitored.
+    /// The configuration of BFD on the link.
     #[serde(
         default,
         deserialize_with = "read_bfd",
@@ -101,14 +101,14 @@ pub struct Interface {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "UnderlayFile")]
 pub struct LinkAddresses {
-    /// This end. An unspecified address leaves the address to the system.
+    /// The address of this end. If it is unspecified, the system chooses one.
     pub local: SocketAddr,
-    /// The neighbour's end; unspecified where the file leaves it out, which only the router itself
-    /// needs.
+    /// The address of the neighbour's end; unspecified if the file omits it, as only the router
+    /// needs it.
     pub remote: SocketAddr,
 }
 
-/// Both unspecified.
+/// Both addresses are unspecified.
 impl Default for LinkAddresses {
     fn default() -> Self {
         let unspecified = SocketAddr::from(([0; 4], 0));
@@ -119,7 +119,7 @@ impl Default for LinkAddresses {
     }
 }
 
-/// [`LinkAddresses`] as they are written.
+/// [`LinkAddresses`] as in the file.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct UnderlayFile {
@@ -149,14 +149,15 @@ impl TryFrom<UnderlayFile> for LinkAddresses {
     }
 }
 
-/// How the routers at a link's ends monitor it (BFD, RFC 5880).
+/// The BFD configuration of a link (RFC 5880).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Bfd {
-    /// Whether the link is not monitored, and always counts as up.
+    /// Whether BFD is disabled, so that the link always counts as up.
     #[serde(skip_serializing_if = "is_default")]
     pub disable: bool,
-    /// The link counts as down when this many packets in a row are missing; at least 1.
+    /// Detection multiplier: the link counts as down after this many missing packets in a row; at
+    /// least 1.
     pub detect_mult: u8,
     /// Shortest interval at which this end sends.
     #[serde(rename = "desired_min_tx_interval", with = "duration")]
@@ -205,7 +206,7 @@ fn read_core<'de, D: Deserializer<'de>>(from: D) -> Result<bool, D::Error> {
     Ok(attributes.iter().any(|attribute| attribute == "core"))
 }
 
-/// Reads a mapping. Errors name the entry: `what` it is, and its key.
+/// Reads a mapping. Errors name the entry by `what` and its key.
 fn read_entries<'de, D, K, V>(from: D, what: &str) -> Result<BTreeMap<K, V>, D::Error>
 where
     D: Deserializer<'de>,
@@ -286,7 +287,7 @@ fn read_link_to<'de, D: Deserializer<'de>>(from: D) -> Result<LinkTo, D::Error> 
     }
 }
 
-/// Values that are missing or 0 are the defaults, as in scionproto.
+/// Reads a BFD configuration. Values that are missing or 0 get their defaults, as in scionproto.
 fn read_bfd<'de, D: Deserializer<'de>>(from: D) -> Result<Bfd, D::Error> {
     let (mut bfd, default) = (Bfd::deserialize(from)?, Bfd::default());
     if bfd.detect_mult == 0 {

@@ -16,7 +16,7 @@ use crate::ecdsa::{Hash, PublicKey};
 use crate::error::{ParseError, Reason};
 use crate::oid;
 
-/// What a certificate is for (SCION CP-PKI, section "Certificate types").
+/// The type of a certificate (SCION CP-PKI, section "Certificate types").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Signs sensitive updates of a TRC.
@@ -41,12 +41,12 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// Whether a second is in it.
+    /// Whether the span contains a second.
     pub fn contains(&self, at: u64) -> bool {
         (self.not_before..=self.not_after).contains(&at)
     }
 
-    /// Whether all of another span is in it.
+    /// Whether the span contains another span.
     pub fn covers(&self, other: &Self) -> bool {
         self.contains(other.not_before) && self.contains(other.not_after)
     }
@@ -61,7 +61,7 @@ impl From<X509Validity> for Validity {
     }
 }
 
-/// A certificate that keeps the rules of its [`Kind`]. Its signature is not checked yet.
+/// A certificate that conforms to the rules of its [`Kind`]. Its signature has not been checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     raw: Vec<u8>,
@@ -78,7 +78,7 @@ pub struct Certificate {
     authority: Option<Vec<u8>>,
 }
 
-/// A certificate with the bytes that are signed left as they are.
+/// A certificate with the signed part as raw bytes.
 #[derive(der::Sequence)]
 struct Envelope {
     tbs: Any,
@@ -86,7 +86,7 @@ struct Envelope {
     signature: BitString,
 }
 
-/// Extensions understood here; any other must not be critical.
+/// Supported extensions; others must not be critical.
 const KNOWN: [ObjectIdentifier; 5] = [
     <KeyUsage as AssociatedOid>::OID,
     <ExtendedKeyUsage as AssociatedOid>::OID,
@@ -96,8 +96,8 @@ const KNOWN: [ObjectIdentifier; 5] = [
 ];
 
 impl Certificate {
-    /// Reads DER, and checks the rules that concern a certificate by itself: that it is of one
-    /// kind, and the rules of that kind.
+    /// Reads DER, and checks that the certificate is of one kind and conforms to the rules of that
+    /// kind.
     ///
     /// # Errors
     /// When it is not a certificate, or breaks a rule.
@@ -145,17 +145,17 @@ impl Certificate {
         })
     }
 
-    /// Its DER form.
+    /// The certificate in DER.
     pub fn to_der(&self) -> &[u8] {
         &self.raw
     }
 
-    /// Its subject's AS. Voting certificates may name none.
+    /// The AS of the subject. May be `None` for voting certificates.
     pub fn isd_as(&self) -> Option<IsdAsn> {
         self.isd_as
     }
 
-    /// The identifier of its key.
+    /// The identifier of the subject's key.
     pub fn subject_key_id(&self) -> &[u8] {
         &self.key_id
     }
@@ -165,7 +165,7 @@ impl Certificate {
         self.tbs.validity.into()
     }
 
-    /// Whether `issuer` issued and signed it.
+    /// Whether `issuer` issued and signed this certificate.
     pub fn is_issued_by(&self, issuer: &Self) -> bool {
         let mut authority = self.authority.iter();
         self.tbs.issuer == issuer.tbs.subject
@@ -179,7 +179,7 @@ impl Certificate {
 /// A certificate's kind, its key identifier and its issuer's.
 type Profile = (Kind, Vec<u8>, Option<Vec<u8>>);
 
-/// The profile of a certificate that keeps the rules of its kind (SCION CP-PKI, section
+/// Determines the profile of a certificate, and checks the rules of its kind (SCION CP-PKI, section
 /// "Certificate format").
 fn classify(tbs: &TbsCertificate) -> Result<Profile, Reason> {
     let usage = tbs.get::<KeyUsage>()?.map(|(_, usage)| usage);
@@ -249,7 +249,7 @@ fn isd_as(name: &Name) -> Result<Option<IsdAsn>, Reason> {
     Ok(Some(isd_as))
 }
 
-/// The text of a string.
+/// The text of an ASN.1 string; `None` if `value` is not a string.
 pub(crate) fn text(value: &Any) -> Option<&str> {
     match value.tag() {
         Tag::Utf8String | Tag::PrintableString => std::str::from_utf8(value.value()).ok(),

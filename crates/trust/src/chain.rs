@@ -18,18 +18,18 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The chain of two certificates in DER: the AS's, then the authority's.
+    /// Reads a chain of two certificates in DER: the AS's, then the authority's.
     ///
     /// # Errors
-    /// When one is not a certificate, or they are not a chain.
+    /// When one is not a valid certificate, or they do not form a chain.
     pub fn from_der(r#as: &[u8], ca: &[u8]) -> Result<Self, ParseError> {
         Self::new(r#as, ca).map_err(ParseError::not(WHAT))
     }
 
-    /// The chain of a file such as `ISD1-ASff00_0_110.pem`.
+    /// Reads a chain in PEM, from a file such as `ISD1-ASff00_0_110.pem`.
     ///
     /// # Errors
-    /// When it does not have exactly two certificates that are a chain.
+    /// When it does not contain exactly two certificates that form a chain.
     pub fn from_pem(text: &[u8]) -> Result<Self, ParseError> {
         let read = || match pem::blocks(text)?.as_slice() {
             [(first, r#as), (second, ca)] if first == "CERTIFICATE" && second == first => {
@@ -72,8 +72,8 @@ impl Chain {
         &self.ca
     }
 
-    /// The time during which both its certificates are valid: that of the AS's, which the
-    /// authority's covers.
+    /// The time during which both certificates are valid. This is the validity of the AS's
+    /// certificate, which the authority's covers.
     pub fn validity(&self) -> Validity {
         self.r#as.validity()
     }

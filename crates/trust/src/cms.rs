@@ -1,8 +1,8 @@
-//! Signed data in CMS (RFC 5652), as far as TRCs use it.
+//! The part of CMS signed data (RFC 5652) that TRCs use.
 //!
 //! The structures are defined here because signatures cover the signed attributes in the order of
-//! the file, which older tools did not sort: with a parser that sorts them, such a signature cannot
-//! be checked.
+//! the file, and older tools did not sort them: with a parser that sorts the attributes, such
+//! signatures cannot be verified.
 
 use der::asn1::{Any, ObjectIdentifier, OctetString, SetOfVec};
 use der::{Decode, Encode, EncodeValue, Sequence, Tag, TagNumber, Tagged};
@@ -40,7 +40,7 @@ struct SignedData {
     signers: SetOfVec<Any>,
 }
 
-/// RFC 5652, section 5.3; in TRCs there always are signed attributes.
+/// RFC 5652, section 5.3; TRCs always have signed attributes.
 #[derive(Sequence)]
 #[asn1(tag_mode = "IMPLICIT")]
 struct SignerInfo {
@@ -68,7 +68,7 @@ const SIGNED: Tag = Tag::ContextSpecific {
     number: TagNumber::N0,
 };
 
-/// Signs `content` with each of `signers`, at a Unix second.
+/// Signs `content` with each of `signers`, with `at` (Unix seconds) as the time of signing.
 pub(crate) fn sign(content: &[u8], signers: &[Holder], at: u64) -> Result<Vec<u8>, SignError> {
     let mut algorithms = SetOfVec::new();
     let mut infos = SetOfVec::new();
@@ -97,7 +97,7 @@ pub(crate) fn sign(content: &[u8], signers: &[Holder], at: u64) -> Result<Vec<u8
     Ok(info.to_der()?)
 }
 
-/// Signed data, its signatures not yet checked.
+/// Signed data whose signatures have not been checked.
 #[derive(Debug, Clone)]
 pub(crate) struct Signed {
     pub content: Vec<u8>,

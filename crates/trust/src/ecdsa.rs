@@ -1,4 +1,4 @@
-//! ECDSA signatures: their hashes and curves, and how they are checked.
+//! ECDSA signatures: hashes, curves and verification.
 
 use der::asn1::ObjectIdentifier;
 use p256::ecdsa::signature::hazmat::PrehashVerifier;
@@ -8,14 +8,14 @@ use x509_cert::spki::SubjectPublicKeyInfoOwned;
 
 use crate::oid;
 
-/// A hash function that signatures are made with.
+/// A hash function for signatures.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Hash {
-    /// Its own identifier.
+    /// The identifier of the hash function.
     pub digest: ObjectIdentifier,
-    /// The identifier of ECDSA with it.
+    /// The identifier of ECDSA with this hash function.
     pub ecdsa: ObjectIdentifier,
-    /// ECDSA with it, in signed messages.
+    /// ECDSA with this hash function, in signed messages.
     pub message: SignatureAlgorithm,
     algorithm: &'static digest::Algorithm,
 }
@@ -42,7 +42,7 @@ static SHA512: Hash = Hash {
 };
 
 impl Hash {
-    /// The first of the hash functions allowed that `is` is true for.
+    /// The first of the allowed hash functions for which `is` returns `true`.
     pub fn find(is: impl Fn(&Self) -> bool) -> Option<&'static Self> {
         [&SHA256, &SHA384, &SHA512]
             .into_iter()
@@ -64,7 +64,7 @@ pub(crate) struct PublicKey {
 }
 
 impl PublicKey {
-    /// `None` when it is a key of another kind.
+    /// Reads a public key; `None` if it is of another type.
     pub fn new(info: &SubjectPublicKeyInfoOwned) -> Option<Self> {
         if info.algorithm.oid != oid::ID_EC_PUBLIC_KEY {
             return None;
@@ -79,8 +79,8 @@ impl PublicKey {
 
     /// Whether `signature` (DER) is a signature of `message` by this key.
     pub fn verifies(&self, hash: &Hash, message: &[u8], signature: &[u8]) -> bool {
-        // ring is five times faster, but supports few combinations. These are what nearly all
-        // certificates and messages use.
+        // ring is five times faster, but supports few combinations. Nearly all certificates and
+        // messages use these.
         let algorithm = match (self.curve, hash.digest) {
             (oid::SECP_256_R_1, oid::ID_SHA_256) => &signature::ECDSA_P256_SHA256_ASN1,
             (oid::SECP_384_R_1, oid::ID_SHA_384) => &signature::ECDSA_P384_SHA384_ASN1,
@@ -119,7 +119,7 @@ mod tests {
     const MESSAGE: &[u8] = b"the signed message";
     const SECRET: [u8; 66] = {
         let mut secret = [7; 66];
-        // Below the order of P-521.
+        // Makes the key smaller than the order of P-521.
         secret[0] = 0;
         secret
     };

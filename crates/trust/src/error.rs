@@ -1,13 +1,13 @@
-//! Errors of reading, and of making, keys, certificates, chains and TRCs.
+//! Errors of reading and creating keys, certificates, chains and TRCs.
 
 use std::error::Error;
 
 use sciparse::identifier::isd_asn::IsdAsn;
 
-/// What is wrong with some bytes.
+/// The defect of some bytes.
 pub(crate) type Reason = Box<dyn Error + Send + Sync>;
 
-/// Why some bytes are not a key, a certificate, a chain or a TRC that can be used.
+/// The reason why some bytes are not a valid key, certificate, chain or TRC.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not {what}: {reason}")]
 pub struct ParseError {
@@ -16,7 +16,7 @@ pub struct ParseError {
 }
 
 impl ParseError {
-    /// Bytes that are not `what`, for a reason.
+    /// Returns a function that makes the error that bytes are not `what`, for `map_err`.
     pub(crate) fn not(what: &'static str) -> impl FnOnce(Reason) -> Self {
         move |reason| Self {
             what,
@@ -25,7 +25,7 @@ impl ParseError {
     }
 }
 
-/// Why something cannot be signed.
+/// An error of signing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SignError {
@@ -35,7 +35,7 @@ pub enum SignError {
     /// The signer's certificate is not valid.
     #[error("the certificate of AS {0} is not valid yet, or not any more: make a new one")]
     Expired(IsdAsn),
-    /// It has no DER form.
+    /// The structure cannot be encoded in DER.
     #[error("cannot be encoded: {0}")]
     Encode(String),
 }

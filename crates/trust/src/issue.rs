@@ -1,4 +1,4 @@
-//! Making certificates.
+//! Creation of certificates.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::error::SignError;
 use crate::key::Key;
 use crate::oid;
 
-/// Bytes of a serial number; RFC 5280 allows 20, the first bit clear.
+/// Length of a serial number in bytes; RFC 5280 allows at most 20, with the first bit clear.
 const SERIAL: usize = 16;
 
 /// A certificate with its private key.
@@ -37,8 +37,8 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// Makes a key, and a certificate of it with a common name, valid during `validity` (Unix
-    /// seconds) and signed by `issuer`, or by the key itself.
+    /// Creates a key and a certificate for it with the common name `name`, valid during `validity`
+    /// (Unix seconds) and signed by `issuer`, or self-signed if that is `None`.
     pub fn make(
         kind: Kind,
         isd_as: IsdAsn,
@@ -47,7 +47,7 @@ impl Holder {
         issuer: Option<&Self>,
     ) -> Result<Self, SignError> {
         let (key, pem) = Key::generate()?;
-        // Written with the last part first (RFC 4514).
+        // The text form has the last part first (RFC 4514).
         let subject: Name = format!("{}={isd_as},{}={name}", oid::ISD_AS, oid::CN).parse()?;
         let issued_by = issuer.map_or(&subject, |issuer| {
             &issuer.certificate.tbs_certificate.subject
@@ -102,7 +102,7 @@ fn serial() -> Result<SerialNumber, SignError> {
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| SignError::Random)?;
-    // Positive, and always of the full length.
+    // Makes the number positive and of full length.
     bytes[0] = bytes[0] & 0x3f | 0x40;
     Ok(SerialNumber::new(&bytes)?)
 }

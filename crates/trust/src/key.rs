@@ -23,7 +23,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// A new key on P-256, and its PKCS #8 form in PEM.
+    /// Creates a key on P-256; returns it also as PKCS #8 in PEM.
     pub fn generate() -> Result<(Self, String), SignError> {
         let random = SystemRandom::new();
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random)
@@ -70,7 +70,7 @@ impl Key {
         self.pair.public_key().as_ref()
     }
 
-    /// The DER form of the signature of a message.
+    /// The signature of `message` in DER.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
         let signature = self.pair.sign(&self.random, message);
         let signature = signature.map_err(|_| SignError::Random)?;
@@ -86,7 +86,7 @@ mod tests {
     use crate::ecdsa::PublicKey;
     use crate::issue::public_key;
 
-    // Made with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384`.
+    // Created with `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-384`.
     const P384: &str = "-----BEGIN PRIVATE KEY-----
 MIG2AgEAMBAGByqGSM49AgEGBSuBBAAiBIGeMIGbAgEBBDC5gzxNpR5vjLj7q9Qq
 oApOPdVWj92danppsthraXgxwJeTE47+8QgWWTnMbO5b5eyhZANiAAQqNbJsLfss
@@ -96,7 +96,7 @@ jNY3pT0rEwzKRiHJALw6XS4okmdv9sOxcXJqew6CRV9Vu+9w6ckmvKI=
 ";
 
     #[test]
-    fn a_key_reads_what_it_writes() {
+    fn written_keys_are_read_back() {
         let (key, pem) = Key::generate().unwrap();
         let again = Key::from_pem(pem.as_bytes()).unwrap();
         assert_eq!(again.public(), key.public());
@@ -115,7 +115,7 @@ jNY3pT0rEwzKRiHJALw6XS4okmdv9sOxcXJqew6CRV9Vu+9w6ckmvKI=
     }
 
     #[test]
-    fn other_pem_is_named() {
+    fn errors_name_other_pem_labels() {
         let other = P384.replace("PRIVATE KEY", "CERTIFICATE");
         let error = Key::from_pem(other.as_bytes()).err().unwrap();
         assert!(
@@ -126,7 +126,7 @@ jNY3pT0rEwzKRiHJALw6XS4okmdv9sOxcXJqew6CRV9Vu+9w6ckmvKI=
 
     proptest! {
         #[test]
-        fn garbage_is_no_key(bytes: Vec<u8>, at in 0..P384.len(), byte: u8) {
+        fn garbage_is_refused(bytes: Vec<u8>, at in 0..P384.len(), byte: u8) {
             prop_assert!(Key::from_pem(&bytes).is_err());
             let mut bent = P384.as_bytes().to_vec();
             bent[at] = byte;

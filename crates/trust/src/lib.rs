@@ -1,8 +1,8 @@
 //! SCION's control-plane PKI: TRCs, certificates and signatures.
 //!
-//! The roots of trust of an ISD are in its TRC, which the voting ASes sign; an AS has a certificate
-//! from a certification authority, and the authority one from a root in the TRC. Formats and rules
-//! are those of the "SCION Control-Plane PKI" documents and of scionproto.
+//! The TRC of an ISD contains its roots of trust, and is signed by the voting ASes. A certification
+//! authority issues the certificate of an AS; a root in the TRC issues that of the authority.
+//! Formats and rules are those of the "SCION Control-Plane PKI" documents and of scionproto.
 
 mod certificate;
 mod chain;

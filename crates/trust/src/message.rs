@@ -10,7 +10,7 @@ use crate::ecdsa::Hash;
 use crate::error::{Reason, SignError};
 use crate::key::Key;
 
-/// A signed message taken apart, its signature not yet checked.
+/// A decoded signed message whose signature has not been checked.
 pub(crate) struct Opened {
     pub key: VerificationKeyID,
     pub body: Vec<u8>,
@@ -18,7 +18,7 @@ pub(crate) struct Opened {
     associated: usize,
 }
 
-/// Takes a message apart. Fails when a part cannot be read.
+/// Decodes a message. Fails if a part cannot be read.
 pub(crate) fn open(message: &SignedMessage) -> Result<Opened, Reason> {
     let parts = HeaderAndBodyInternal::decode_from_slice(&message.header_and_body)?;
     let header = Header::decode_from_slice(&parts.header)?;
@@ -44,7 +44,8 @@ pub(crate) fn is_signed_by(
     associated.len() == opened.associated && key.verifies(opened.hash, &input, &message.signature)
 }
 
-/// Signs a body and `associated`, which does not become part of the message, at a Unix second.
+/// Signs a body and the associated data `associated`, which the message does not contain, with `at`
+/// (Unix seconds) as the time of signing.
 pub(crate) fn sign(
     key: &Key,
     key_id: &VerificationKeyID,

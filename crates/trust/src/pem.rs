@@ -4,7 +4,7 @@ use der::pem::{self, LineEnding};
 
 use crate::error::{Reason, SignError};
 
-/// The blocks of a text with their labels. Fails at the first block that cannot be read.
+/// The blocks of a text with their labels. Fails if a block cannot be read.
 pub(crate) fn blocks(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Reason> {
     let mut blocks = Vec::new();
     let mut rest = text.trim_ascii();
@@ -18,7 +18,7 @@ pub(crate) fn blocks(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Reason> {
     Ok(blocks)
 }
 
-/// One block.
+/// Writes one block.
 pub(crate) fn encode(label: &str, der: &[u8]) -> Result<String, SignError> {
     pem::encode_string(label, LineEnding::LF, der).map_err(|e| SignError::Encode(e.to_string()))
 }

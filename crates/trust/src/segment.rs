@@ -1,4 +1,4 @@
-//! Verifying the signatures of a path segment.
+//! Verification of the signatures of a path segment.
 
 use scion_protobuf::buffa::Message;
 use scion_protobuf::proto::control_plane::v1::{
@@ -12,18 +12,18 @@ use crate::message::{self, Opened, is_signed_by};
 use crate::store::{ChainQuery, Store};
 use crate::trc::TrcId;
 
-/// Why a segment cannot be verified.
+/// The reason why a segment cannot be verified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentVerifyError {
-    /// It cannot be read.
+    /// The segment cannot be read.
     #[error("the segment cannot be read: {0}")]
     Format(String),
-    /// The signature of the entry with this index is not by the key that it names, or of something
-    /// else.
+    /// The signature of the entry with this index was not made by the key that it names, or does
+    /// not match the data.
     #[error("entry {0} of the segment has a wrong signature")]
     Signature(usize),
-    /// An entry of one AS is signed by another.
+    /// An entry of one AS is signed by another AS.
     #[error("the segment's entry of AS {named} is signed by {signer}")]
     OtherSigner {
         /// The AS that the entry names.
@@ -34,7 +34,7 @@ pub enum SegmentVerifyError {
     /// There is no trusted TRC that is valid.
     #[error("no TRC of ISD {0} is valid now: put the newest into the folder certs")]
     NoTrc(u16),
-    /// The signer has a newer TRC, or one of another base.
+    /// The signature names a newer TRC, or one with another base.
     #[error("{isd_as} signed under {wanted}, but the newest known TRC is {known}: get {wanted}")]
     OtherTrc {
         /// The signer.
@@ -44,13 +44,13 @@ pub enum SegmentVerifyError {
         /// The newest known TRC.
         known: TrcId,
     },
-    /// There is no certificate chain to check a signature with.
+    /// There is no certificate chain to verify a signature with.
     #[error("no certificate chain of AS {} is valid and rooted in a TRC: get one from a control service", .0.isd_as)]
     NoChain(ChainQuery),
 }
 
-/// The associated data of the signature of entry `at`: the segment's information and all entries
-/// before, with their signatures (SCION control plane, section "AS entry signature").
+/// The associated data of the signature of entry `at`: the segment information and all previous
+/// entries with their signatures (SCION control plane, section "AS entry signature").
 pub(crate) fn associated(segment: &PathSegment, at: usize) -> Vec<u8> {
     let mut bytes = segment.segment_info.clone();
     for entry in &segment.as_entries[..at] {
@@ -95,8 +95,8 @@ fn entries(segment: &PathSegment) -> Result<Vec<(Opened, ChainQuery)>, SegmentVe
 }
 
 impl Store {
-    /// The chains that [`Store::verify_segment`] needs and the store does not have: to be requested
-    /// from a control service and passed to [`Store::add_chain`].
+    /// The chains that [`Store::verify_segment`] needs and the store lacks. The caller requests
+    /// them from a control service and passes them to [`Store::add_chain`].
     ///
     /// # Errors
     /// When the segment cannot be read.
@@ -115,12 +115,12 @@ impl Store {
         Ok(missing)
     }
 
-    /// Checks that each AS of a segment signed its entry and all before it, with a key whose
-    /// certificate is valid as long as its hop field and is rooted in a TRC of the store that is
-    /// valid at `now` (Unix seconds). As scionproto `segverifier.VerifySegment`.
+    /// Checks that each AS of a segment signed its entry and all previous ones with a key whose
+    /// certificate is valid as long as the hop field and is rooted in a TRC of the store that is
+    /// valid at `now` (Unix seconds). Does the same as scionproto's `segverifier.VerifySegment`.
     ///
     /// # Errors
-    /// When a signature is wrong, or the chain or the TRC to check it with is missing.
+    /// When a signature is wrong, or the chain or TRC to verify it with is missing.
     pub fn verify_segment(
         &self,
         segment: &PathSegment,

@@ -1,4 +1,4 @@
-//! Signing with the key of an AS.
+//! Signatures with the key of an AS.
 
 use std::fmt;
 use std::path::Path;
@@ -23,13 +23,13 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// The signer of the AS whose folder is `dir`: the key and the chain in `crypto/as` that belong
-    /// together (of several, the one that is valid longest). Its signatures name the newest TRC of
-    /// its ISD in `trcs`.
+    /// Loads the signer of the AS whose folder is `dir`: a key in `crypto/as` with its chain, of
+    /// several the chain that is valid longest. The signatures name the newest TRC of the ISD in
+    /// `trcs`.
     ///
     /// # Errors
-    /// When a file cannot be read, no key has a chain, or there is no TRC of the ISD that the chain
-    /// is rooted in.
+    /// When a file cannot be read, no key has a chain, or the chain is not rooted in a TRC of the
+    /// ISD.
     pub fn load(dir: &Path, trcs: &Store) -> Result<Self, LoadError> {
         let crypto = dir.join("crypto").join("as");
         let chains: Vec<Chain> = read(&crypto, "pem", Chain::from_pem)?;
@@ -59,16 +59,16 @@ impl Signer {
         self.chain.isd_as()
     }
 
-    /// The chain to check its signatures with.
+    /// The chain to verify the signatures with.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }
 
-    /// Signs a body together with associated data, which the message does not carry, at a Unix
-    /// second.
+    /// Signs a body together with associated data, which the message does not contain. The time of
+    /// signing is `at`, in Unix seconds.
     ///
     /// # Errors
-    /// When the AS's certificate is not valid then, or the key fails.
+    /// When the AS's certificate is not valid at that time, or the key fails.
     pub fn sign(
         &self,
         body: Vec<u8>,
@@ -81,11 +81,11 @@ impl Signer {
         message::sign(&self.key, &self.key_id, body, associated, at)
     }
 
-    /// Adds the AS's entry, an encoded `ASEntrySignedBody`, to a segment, signed at a Unix second
-    /// together with everything before it in the segment.
+    /// Adds the AS's entry, an encoded `ASEntrySignedBody`, to a segment. The signature covers the
+    /// entry and all previous parts of the segment; its time is given in Unix seconds.
     ///
     /// # Errors
-    /// When the AS's certificate is not valid then, or the key fails.
+    /// When the AS's certificate is not valid at that time, or the key fails.
     pub fn add_entry(
         &self,
         segment: &mut PathSegment,
@@ -102,7 +102,7 @@ impl Signer {
     }
 }
 
-/// Without the key, which must not appear in logs.
+/// Hides the key: it must not appear in logs.
 impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Signer").field(&self.isd_as()).finish()

@@ -1,4 +1,4 @@
-//! Known TRCs and certificate chains.
+//! A store of TRCs and certificate chains.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::chain::Chain;
 use crate::trc::{Trc, TrcId};
 use crate::trc_verify::TrcVerifyError;
 
-/// Keys, certificates or TRCs cannot be loaded.
+/// An error of loading keys, certificates or TRCs.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -24,42 +24,42 @@ pub enum LoadError {
         /// The system's error.
         source: io::Error,
     },
-    /// A file's content does not fit its name.
+    /// The content of a file is not what its name says.
     #[error("{path} cannot be used: {reason}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect of the content.
         reason: String,
     },
     /// No key in the folder has a certificate.
     #[error("{folder} has no key (*.key) with a certificate chain (*.pem)", folder = .0.display())]
     NoSigner(PathBuf),
-    /// No TRC has the root of a signer's certificate.
+    /// The root of a signer's certificate is in no TRC.
     #[error(
         "no TRC of its ISD has the root of the certificate of {0}: put the newest (*.trc) into the folder certs"
     )]
     NoTrc(IsdAsn),
 }
 
-/// A query for the certificate chains with which a signature can be checked.
+/// A query for the certificate chains that can verify a signature.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChainQuery {
     /// The AS.
     pub isd_as: IsdAsn,
     /// The identifier of the key.
     pub subject_key_id: Vec<u8>,
-    /// The first Unix second at which they must be valid.
+    /// The first Unix second at which the chains must be valid.
     pub since: u64,
-    /// The last Unix second at which they must be valid.
+    /// The last Unix second at which the chains must be valid.
     pub until: u64,
 }
 
-/// TRCs that are trusted, and certificate chains.
+/// Trusted TRCs, and certificate chains.
 ///
-/// TRCs of a folder are trusted as they are, as by scionproto: putting them there means to trust
-/// them. Later ones must be updates of those ([`Store::add_trc`]). Chains may come from anywhere;
-/// only those with their root in a trusted TRC are kept.
+/// TRCs loaded from a folder are trusted without a check, as in scionproto. TRCs added later must
+/// be updates of those ([`Store::add_trc`]). Chains may come from any source; only those with their
+/// root in a trusted TRC are kept.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
     trcs: BTreeMap<TrcId, Trc>,
@@ -69,12 +69,12 @@ pub struct Store {
 #[derive(Debug, Clone)]
 struct Rooted {
     chain: Chain,
-    /// The TRCs that have its root.
+    /// The TRCs that contain the root of the chain.
     trcs: Vec<TrcId>,
 }
 
 impl Store {
-    /// Reads the TRCs (`*.trc`) of a folder such as `certs` of an AS, and trusts them.
+    /// Loads the TRCs (`*.trc`) of a folder such as `certs` of an AS, and trusts them.
     ///
     /// # Errors
     /// When the folder or a file in it cannot be read, or a file is not a TRC.
@@ -96,10 +96,10 @@ impl Store {
         self.trcs.values().rfind(|trc| trc.id().isd == isd)
     }
 
-    /// Adds the update of the newest TRC of its ISD.
+    /// Adds `trc`, which must be an update of the newest TRC of its ISD.
     ///
     /// # Errors
-    /// When it is not that update, or its signatures do not suffice.
+    /// When it is not the next update, or its signatures are not sufficient.
     pub fn add_trc(&mut self, trc: Trc) -> Result<(), TrcVerifyError> {
         let before = self.newest(trc.id().isd).ok_or(TrcVerifyError::Order {
             id: trc.id(),
@@ -115,7 +115,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds a chain, unless no TRC of the store has its root. Returns whether it was added.
+    /// Adds a chain whose root is in a TRC of the store. Returns whether it was added.
     pub fn add_chain(&mut self, chain: Chain) -> bool {
         let key = (chain.isd_as(), chain.r#as().subject_key_id().to_vec());
         let mut known = self.chains.get(&key).into_iter().flatten();
@@ -132,7 +132,8 @@ impl Store {
         kept
     }
 
-    /// The chains that fit a query, valid and rooted in a valid TRC at `now` (Unix seconds).
+    /// The chains that match a query, and are valid and rooted in a valid TRC at `now` (Unix
+    /// seconds).
     pub(crate) fn active_chains(
         &self,
         query: &ChainQuery,
@@ -155,8 +156,8 @@ impl Store {
             .map(|rooted| &rooted.chain)
     }
 
-    /// The TRCs of an ISD that are active at `now`: the newest, if it is valid, and in its grace
-    /// period the one before.
+    /// The TRCs of an ISD that are active at `now`: the newest, if it is valid, and during its
+    /// grace period also the previous one.
     fn active(&self, isd: u16, now: u64) -> Vec<TrcId> {
         let Some(newest) = self.newest(isd).filter(|trc| trc.validity().contains(now)) else {
             return Vec::new();

@@ -21,9 +21,9 @@ use crate::pem;
 pub struct TrcId {
     /// The ISD.
     pub isd: u16,
-    /// The serial number of the base TRC it is an update of.
+    /// The serial number of the base TRC.
     pub base: u64,
-    /// Its serial number.
+    /// The serial number.
     pub serial: u64,
 }
 
@@ -33,29 +33,30 @@ impl fmt::Display for TrcId {
     }
 }
 
-/// The content of a TRC, but for its certificates.
+/// The content of a TRC without its certificates.
 #[derive(Debug, Clone)]
 pub struct TrcContent {
-    /// Its identifier.
+    /// The identifier.
     pub id: TrcId,
     /// The time during which it is valid.
     pub validity: Validity,
-    /// The time, from its beginning on, during which the TRC before it is valid too.
+    /// The time after the start of validity during which the previous TRC is valid too.
     pub grace_period: Duration,
-    /// The certificates of the TRC before it whose holders vote for it, by their indices there.
+    /// The certificates in the previous TRC whose holders vote for this one, by their indices
+    /// there.
     pub votes: Vec<usize>,
     /// The number of votes that an update needs.
     pub quorum: usize,
     /// The core ASes of the ISD.
     pub core: Vec<IsdAsn>,
-    /// The ASes that have the newest TRC and certificates of the ISD.
+    /// The authoritative ASes, which have the newest TRC and certificates of the ISD.
     pub authoritative: Vec<IsdAsn>,
-    /// A text for people.
+    /// A description for humans.
     pub description: String,
 }
 
-/// A TRC that keeps all rules that can be checked without another one. Its signatures are checked
-/// by [`Trc::verify_base`] and [`Trc::verify_update`].
+/// A TRC that conforms to all rules that can be checked without another TRC. [`Trc::verify_base`]
+/// and [`Trc::verify_update`] check its signatures.
 #[derive(Debug, Clone)]
 pub struct Trc {
     raw: Vec<u8>,
@@ -71,7 +72,7 @@ pub(crate) struct Payload {
     pub version: u8,
     /// ISD, serial number, base number.
     pub id: [u64; 3],
-    /// Its begin and its end.
+    /// Start and end.
     pub validity: [GeneralizedTime; 2],
     /// Seconds.
     pub grace_period: u64,
@@ -86,7 +87,7 @@ pub(crate) struct Payload {
     pub certificates: Vec<Any>,
 }
 
-/// The ASes of an ISD that are listed by their numbers.
+/// The ASes of an ISD, from their AS numbers.
 fn ases(isd: u16, texts: &[Any]) -> Result<Vec<IsdAsn>, &'static str> {
     let isd_as = |value: &Any| {
         let asn: Asn = text(value)?.parse().ok()?;
@@ -159,7 +160,7 @@ impl Trc {
         Ok(trc)
     }
 
-    /// SCION CP-PKI, section "TRC format"; scionproto `cppki.TRC.Validate`.
+    /// Checks the rules of SCION CP-PKI, section "TRC format" (scionproto `cppki.TRC.Validate`).
     fn check(&self) -> Result<(), &'static str> {
         let content = &self.content;
         let TrcId { isd, base, serial } = content.id;
@@ -209,17 +210,17 @@ impl Trc {
         Ok(())
     }
 
-    /// Its DER form.
+    /// The TRC in DER.
     pub fn to_der(&self) -> &[u8] {
         &self.raw
     }
 
-    /// Its content.
+    /// The content.
     pub fn content(&self) -> &TrcContent {
         &self.content
     }
 
-    /// Its identifier.
+    /// The identifier.
     pub fn id(&self) -> TrcId {
         self.content.id
     }
@@ -229,7 +230,7 @@ impl Trc {
         self.content.validity
     }
 
-    /// Its certificates of a kind.
+    /// The certificates of a kind.
     pub fn certificates_of(&self, kind: Kind) -> impl Iterator<Item = &Certificate> {
         let all = self.certificates.iter();
         all.filter(move |certificate| certificate.kind == kind)

@@ -1,20 +1,20 @@
-//! The signatures that a TRC must have.
+//! Verification of the signatures of TRCs.
 
 use std::collections::BTreeSet;
 
 use crate::certificate::{Certificate, Kind};
 use crate::trc::{Trc, TrcId};
 
-/// A TRC whose signatures do not suffice.
+/// The reason why a TRC cannot be verified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrcVerifyError {
-    /// Not a base TRC, or not the next update.
+    /// The TRC is not a base TRC, or not the next update.
     #[error("{id} does not follow on {before}")]
     Order {
         /// The TRC.
         id: TrcId,
-        /// The TRC that it should follow on.
+        /// The TRC that it should follow.
         before: String,
     },
     /// An update breaks a rule, or lacks votes.
@@ -22,7 +22,7 @@ pub enum TrcVerifyError {
     Update {
         /// The TRC.
         id: TrcId,
-        /// What is wrong.
+        /// The broken rule, or the lack of votes.
         reason: &'static str,
     },
     /// A signature is missing or wrong.
@@ -36,11 +36,11 @@ pub enum TrcVerifyError {
 }
 
 impl Trc {
-    /// Checks that a base TRC is signed by all its voters. Whether the voters can be trusted must
-    /// be decided by other means.
+    /// Checks that all voters have signed a base TRC. The caller must decide by other means whether
+    /// to trust the voters.
     ///
     /// # Errors
-    /// When it is an update, or a signature is missing or wrong.
+    /// When the TRC is an update, or a signature is missing or wrong.
     pub fn verify_base(&self) -> Result<(), TrcVerifyError> {
         if self.id().base != self.id().serial {
             return Err(self.order("no TRC".to_owned()));
@@ -48,12 +48,12 @@ impl Trc {
         self.voters().try_for_each(|voter| self.signed_by(voter))
     }
 
-    /// Checks that the TRC is a valid update of `before`, which is trusted: a regular update only
-    /// renews certificates, with the consent of their holders; all others are sensitive updates,
-    /// with the consent of the sensitive voters (SCION CP-PKI, section "TRC update").
+    /// Checks that the TRC is a valid update of the trusted TRC `before`. A regular update only
+    /// renews certificates, with the votes of their holders; other updates are sensitive and need
+    /// the votes of the sensitive voters (SCION CP-PKI, section "TRC update").
     ///
     /// # Errors
-    /// When it is not the next update, breaks a rule, or a signature is missing or wrong.
+    /// When the TRC is not the next update, breaks a rule, or a signature is missing or wrong.
     pub fn verify_update(&self, before: &Self) -> Result<(), TrcVerifyError> {
         let id = self.id();
         let serial = id.serial.checked_sub(1);
@@ -91,8 +91,8 @@ impl Trc {
             .chain(self.certificates_of(Kind::RegularVoting))
     }
 
-    /// The rules of a regular update. Returns the roots of `before` that are renewed: they must
-    /// acknowledge it.
+    /// Checks the rules of a regular update. Returns the renewed roots of `before`, which must sign
+    /// the update too.
     fn check_regular<'a>(
         &self,
         before: &'a Self,

@@ -27,23 +27,23 @@ pub struct AsRole {
     pub core: bool,
     /// Whether it votes on TRCs.
     pub voting: bool,
-    /// Whether it is authoritative: others request certificates of its ISD from it.
+    /// Whether it is authoritative: other ASes request certificates of its ISD from it.
     pub authoritative: bool,
     /// Whether it issues the certificates of ASes.
     pub issuing: bool,
-    /// The AS that issues its certificate; by default, the first issuing AS of the ISD. An issuing
-    /// AS issues its own.
+    /// The AS that issues its certificate. `None` means the first issuing AS of the ISD, or for an
+    /// issuing AS itself.
     pub cert_issuer: Option<IsdAsn>,
 }
 
-/// Why the PKI of a network cannot be written.
+/// An error of writing the PKI of a network.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// An ISD without a core AS.
+    /// An ISD has no core AS.
     #[error("ISD {0} has no core AS: its TRC needs at least one")]
     NoCore(u16),
-    /// An AS names an issuer that issues no certificates.
+    /// The named issuer of an AS does not issue certificates.
     #[error(
         "{isd_as} names {issuer} as the issuer of its certificate, which issues none in its ISD: give {issuer} `issuing: true`"
     )]
@@ -53,12 +53,12 @@ pub enum WriteError {
         /// Its issuer.
         issuer: IsdAsn,
     },
-    /// A certificate or a TRC cannot be made.
+    /// A certificate or a TRC cannot be created.
     #[error("cannot make {what}: {source}")]
     Sign {
         /// The certificate or TRC.
         what: String,
-        /// What is wrong.
+        /// The error of signing.
         source: SignError,
     },
     /// A file cannot be written.
@@ -71,9 +71,9 @@ pub enum WriteError {
     },
 }
 
-/// Time before the moment of writing from which on everything is valid. Hop fields count their
-/// lifetime in units of 337.5 s, so a segment may have a timestamp from before the network was
-/// brought up; and clocks differ.
+/// How long before the time of writing the validity of all certificates and TRCs begins. The
+/// lifetime of hop fields has units of 337.5 s, so the timestamp of a segment may be earlier than
+/// the start of the network; and clocks differ.
 const EARLY: Duration = Duration::from_secs(3600);
 
 const DAY: u64 = 24 * 3600;
@@ -83,23 +83,23 @@ const ROOT_LIFETIME: u64 = 730 * DAY;
 const CA_LIFETIME: u64 = 700 * DAY;
 /// Lifetime of TRCs.
 const TRC_LIFETIME: u64 = 450 * DAY;
-/// Lifetime of AS certificates: a lab may stay up for months, and renews nothing.
+/// Lifetime of AS certificates: a lab may run for months, and does not renew them.
 const AS_LIFETIME: u64 = 365 * DAY;
 
-/// Makes the PKI of a network and writes it into the folders of its ASes, in scionproto's layout;
-/// `folder` names the folder of an AS.
+/// Creates the PKI of a network and writes it into the folders of its ASes, in scionproto's layout;
+/// `folder` returns the folder of an AS.
 ///
 /// Every AS gets `certs/ISD<isd>-B1-S1.trc` of every ISD and `crypto/as/{ISD<isd>-AS<as>.pem,
-/// cp-as.key}`; those that issue `crypto/ca/{*.root.crt, cp-root.key, *.ca.crt, cp-ca.key}`; those
-/// that vote `crypto/voting/{*.sensitive.crt, sensitive-voting.key, *.regular.crt,
-/// regular-voting.key}`. Files that exist are overwritten.
+/// cp-as.key}`; issuing ASes also get `crypto/ca/{*.root.crt, cp-root.key, *.ca.crt, cp-ca.key}`,
+/// and voting ASes `crypto/voting/{*.sensitive.crt, sensitive-voting.key, *.regular.crt,
+/// regular-voting.key}`. Existing files are overwritten.
 ///
-/// A role that no AS of an ISD has is given to all its core ASes. Keys are on P-256. TRCs are valid
-/// for 450 days, AS certificates for 365.
+/// If no AS of an ISD has a role, all its core ASes get it. Keys are on P-256. TRCs are valid for
+/// 450 days, AS certificates for 365.
 ///
 /// # Errors
-/// When an ISD has no core AS, an AS names an issuer that issues nothing, or a file cannot be
-/// written.
+/// When an ISD has no core AS, an AS names an issuer that does not issue certificates, or a file
+/// cannot be written.
 pub fn write(network: &[AsRole], folder: impl Fn(IsdAsn) -> PathBuf) -> Result<(), WriteError> {
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -211,7 +211,7 @@ impl Isd {
         let time = |at| GeneralizedTime::from_unix_duration(Duration::from_secs(at));
         let certificates = voters.iter().chain(roots);
         let certificates = certificates.map(|holder| Any::encode_from(&holder.certificate));
-        // Half of the voters and one more; each has two certificates.
+        // More than half of the voters; each has two certificates.
         let quorum = voters.len() / 4 + 1;
         let payload = Payload {
             version: 0,
@@ -231,8 +231,8 @@ impl Isd {
     }
 }
 
-/// Makes a certificate and its key, and writes them into the folder `crypto` of its AS; that of an
-/// AS with its issuer's after it.
+/// Creates a certificate and its key, and writes them into the folder `crypto` of the AS. An AS
+/// certificate is written with that of its issuer after it.
 fn make(
     isd_as: IsdAsn,
     kind: Kind,

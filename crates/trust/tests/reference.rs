@@ -1,10 +1,10 @@
-//! The answers of a reference network are read and verified.
+//! Reads and verifies recorded answers of a reference network.
 //!
 //! The files in `recorded/` are answers of the control service of 1-ff00:0:111 of scionproto v0.15,
-//! as they came over gRPC, in a network generated from its `tiny4` topology: `up.bin` and
-//! `down.bin` its `SegmentsResponse` for 1-0 and for 1-ff00:0:112, `chains-*.bin` its
-//! `ChainsResponse` for each of the three ASes, `trc*.bin` its `TRCResponse` for the base TRC, for
-//! a regular update of it, and for a sensitive update of that with all certificates new.
+//! over gRPC, in a network generated from its `tiny4` topology: `up.bin` and `down.bin` its
+//! `SegmentsResponse` for 1-0 and for 1-ff00:0:112, `chains-*.bin` its `ChainsResponse` for each of
+//! the three ASes, `trc*.bin` its `TRCResponse` for the base TRC, for a regular update of it, and
+//! for a sensitive update of that with all certificates new.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -90,7 +90,7 @@ fn updates_are_verified_one_after_the_other() {
     regular.verify_update(&base).unwrap();
     sensitive.verify_update(&regular).unwrap();
     assert_eq!(regular.id().to_string(), "ISD1-B1-S2");
-    // Out of order.
+    // These updates are out of order.
     for (update, before) in [(&sensitive, &base), (&base, &base), (&regular, &regular)] {
         let error = update.verify_update(before).unwrap_err();
         assert!(matches!(error, TrcVerifyError::Order { .. }), "{error}");
@@ -99,12 +99,12 @@ fn updates_are_verified_one_after_the_other() {
     assert!(matches!(error, TrcVerifyError::Order { .. }), "{error}");
 }
 
-/// Where the file lists its digest algorithms: the only part of it that no signature covers, and
-/// that nothing is made of.
+/// The range of the list of digest algorithms, the only part of the file that no signature covers
+/// and that is not used.
 const UNSIGNED: std::ops::Range<usize> = 26..41;
 
 #[test]
-fn a_trc_bent_anywhere_is_refused() {
+fn a_trc_altered_anywhere_is_refused() {
     for (name, before) in [("trc.bin", None), ("trc-2.bin", Some(trc("trc.bin")))] {
         let good = trc_bytes(name);
         for at in (0..good.len()).filter(|at| !UNSIGNED.contains(at)) {
@@ -127,7 +127,7 @@ fn chains_are_rooted_in_the_trcs_that_have_their_root() {
     for chain in CHAINS.map(chain) {
         assert!(chain.validity().contains(NOW));
         assert!(chain.is_rooted_in(&trc("trc.bin")));
-        // The regular update renews the root for the same key.
+        // The regular update renews the root certificate with the same key.
         assert!(chain.is_rooted_in(&trc("trc-2.bin")));
         assert!(!chain.is_rooted_in(&trc("trc-3.bin")));
     }
@@ -145,7 +145,7 @@ fn segments_are_verified() {
 }
 
 #[test]
-fn missing_chains_are_named() {
+fn missing_chains_are_listed() {
     let mut store = store();
     let segment = segment("up.bin");
     let missing = store.missing_chains(&segment, NOW).unwrap();
@@ -156,7 +156,7 @@ fn missing_chains_are_named() {
         verdict,
         Err(SegmentVerifyError::NoChain(missing[0].clone()))
     );
-    // The chains it lists are those it needs.
+    // After the listed chains are added, the segment is verified.
     for chain in CHAINS.map(chain) {
         let wanted = missing.iter().any(|q| q.isd_as == chain.isd_as());
         assert!(!wanted || store.add_chain(chain));
@@ -166,7 +166,7 @@ fn missing_chains_are_named() {
 }
 
 #[test]
-fn a_segment_bent_anywhere_is_refused() {
+fn a_segment_altered_anywhere_is_refused() {
     let store = full_store();
     let good = segment("up.bin");
     let refused = |bent: &PathSegment, what: &str, at: usize| {
@@ -202,7 +202,7 @@ fn a_segment_bent_anywhere_is_refused() {
 }
 
 #[test]
-fn nothing_is_valid_before_or_after_its_time() {
+fn segments_are_refused_before_and_after_their_time() {
     let store = full_store();
     let segment = segment("up.bin");
     let end = trc("trc.bin").validity().not_after;
@@ -214,7 +214,7 @@ fn nothing_is_valid_before_or_after_its_time() {
 }
 
 #[test]
-fn an_update_takes_over() {
+fn an_update_replaces_the_previous_trc() {
     let mut store = full_store();
     let segment = segment("up.bin");
     let mut early = store.clone();
@@ -224,7 +224,7 @@ fn an_update_takes_over() {
     let later = trc("trc-2.bin").validity().not_before;
     assert_eq!(store.verify_segment(&segment, later), Ok(()));
     store.add_trc(trc("trc-3.bin")).unwrap();
-    // Within the grace period the chains of the TRC before still count.
+    // Within the grace period the chains of the previous TRC are accepted.
     let newest = store.newest(1).unwrap();
     let start = newest.validity().not_before;
     assert!(newest.content().grace_period.as_secs() > 0);
@@ -234,7 +234,7 @@ fn an_update_takes_over() {
     assert!(matches!(error, Err(SegmentVerifyError::NoChain(_))));
 }
 
-/// Some bytes of a file replaced, some cut off, some added.
+/// Changes of a file: some bytes are replaced, some cut off, some added.
 fn bend(good: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8);
     let cut = prop::option::of(any::<prop::sample::Index>());
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bent_trc_never_panics(bytes in bend(trc_bytes("trc-2.bin"))) {
+    fn an_altered_trc_never_panics(bytes in bend(trc_bytes("trc-2.bin"))) {
         let base = trc("trc.bin");
         if let Ok(trc) = Trc::parse(&bytes) {
             let _ = trc.verify_base();
@@ -270,7 +270,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bent_certificate_never_panics(
+    fn an_altered_certificate_never_panics(
         bytes in bend(chain("chains-111.bin").r#as().to_der().to_vec())
     ) {
         let good = chain("chains-111.bin");
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bent_segment_never_panics(bytes in bend(segment("up.bin").encode_to_vec())) {
+    fn an_altered_segment_never_panics(bytes in bend(segment("up.bin").encode_to_vec())) {
         if let Ok(segment) = PathSegment::decode_from_slice(&bytes) {
             let store = full_store();
             let _ = store.missing_chains(&segment, NOW);

@@ -1,4 +1,4 @@
-//! The PKI written for a network can be loaded, and signs and verifies.
+//! Tests that the PKI written for a network can be loaded, and that its signatures can be verified.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -20,7 +20,7 @@ fn ia(text: &str) -> IsdAsn {
     text.parse().unwrap()
 }
 
-/// A role as of an AS whose topology file names none.
+/// The role of an AS for which the topology file names no PKI roles.
 fn plain(isd_as: &str, core: bool) -> AsRole {
     AsRole {
         isd_as: ia(isd_as),
@@ -116,7 +116,7 @@ fn every_as_gets_the_trcs_of_all_isds() {
 }
 
 #[test]
-fn core_ases_have_the_roles_that_no_as_has() {
+fn core_ases_get_roles_that_no_as_has() {
     let mut network = network();
     network[1].authoritative = true;
     let lab = written(&network);
@@ -130,7 +130,7 @@ fn core_ases_have_the_roles_that_no_as_has() {
 }
 
 #[test]
-fn the_layout_is_scionprotos() {
+fn the_layout_is_that_of_scionproto() {
     let lab = written(&network());
     let core = folder(lab.path(), ia("1-ff00:0:120"));
     let stem = "ISD1-ASff00_0_120";
@@ -157,7 +157,7 @@ fn the_layout_is_scionprotos() {
 }
 
 #[test]
-fn the_issuer_is_the_one_that_is_named() {
+fn the_named_issuer_is_used() {
     let mut network = network();
     network[1].cert_issuer = Some(ia("1-ff00:0:120"));
     let lab = written(&network);
@@ -189,7 +189,7 @@ fn wrong_roles_are_refused() {
 }
 
 #[test]
-fn writing_again_makes_all_anew() {
+fn writing_again_replaces_all_files() {
     let lab = written(&network());
     let before = signers(lab.path(), &network());
     write(&network(), |isd_as| folder(lab.path(), isd_as)).unwrap();
@@ -200,7 +200,7 @@ fn writing_again_makes_all_anew() {
 }
 
 #[test]
-fn what_is_signed_is_verified_everywhere() {
+fn signatures_are_verified_in_all_ases() {
     let lab = written(&network());
     let signers = signers(lab.path(), &network());
     let segment = segment(&signers.iter().collect::<Vec<_>>(), now());
@@ -216,7 +216,7 @@ fn what_is_signed_is_verified_everywhere() {
 }
 
 #[test]
-fn chains_of_another_network_are_not_kept() {
+fn chains_of_another_network_are_refused() {
     let (lab, other) = (written(&network()), written(&network()));
     let mut store = Store::load(&folder(lab.path(), ia("1-ff00:0:110")).join("certs")).unwrap();
     let strangers = signers(other.path(), &network());
@@ -266,7 +266,7 @@ fn a_signer_needs_its_key_its_chain_and_a_trc() {
     );
     fs::rename(dir.join("trc"), dir.join("certs/ISD1-B1-S1.trc")).unwrap();
     load(&dir).unwrap();
-    // The key of another AS.
+    // Replace the key by that of another AS.
     fs::copy(
         other.join("crypto/as/cp-as.key"),
         dir.join("crypto/as/cp-as.key"),
@@ -284,7 +284,7 @@ fn a_signer_needs_its_key_its_chain_and_a_trc() {
 }
 
 #[test]
-fn an_expired_certificate_signs_nothing() {
+fn expired_certificates_cannot_sign() {
     let lab = written(&network());
     let signer = load(&folder(lab.path(), ia("1-ff00:0:111"))).unwrap();
     let end = signer.chain().validity().not_after;

@@ -29,13 +29,13 @@ fn up(segments: Vec<Segment>) -> Segments {
 }
 
 #[test]
-fn nothing_comes_of_nothing() {
+fn no_segments_give_no_paths() {
     assert_eq!(combine(&Segments::default(), ia(1), ia(2), 10), []);
     let one = segment(0, &[spec(1, 0, 2), spec(2, 1, 0)]);
     assert_eq!(combine(&up(vec![one.clone()]), ia(2), ia(2), 10), []);
     assert_eq!(combine(&up(vec![one.clone()]), ia(2), ia(1), 0), []);
     assert_eq!(combine(&up(vec![one]), ia(2), ia(1), 1).len(), 1);
-    // One AS alone.
+    // A segment of a single AS.
     let alone = segment(0, &[spec(1, 0, 0)]);
     let all = Segments {
         up: vec![alone.clone()],
@@ -46,7 +46,7 @@ fn nothing_comes_of_nothing() {
 }
 
 #[test]
-fn of_copies_the_one_that_expires_last_is_taken() {
+fn the_duplicate_that_expires_last_is_kept() {
     let line = |at| segment(at, &[spec(1, 0, 2), spec(2, 1, 0)]);
     for order in [[5, 7, 6], [7, 6, 5], [6, 5, 7]] {
         let paths = combine(&up(order.map(line).into()), ia(2), ia(1), 10);
@@ -55,7 +55,7 @@ fn of_copies_the_one_that_expires_last_is_taken() {
         // The info field's timestamp.
         assert_eq!(paths[0].raw[8..12], 7u32.to_be_bytes());
     }
-    // Half a second counts.
+    // A difference of half a second counts.
     let mut short = [spec(1, 0, 2), spec(2, 1, 0)];
     short[0].exp_time = 62;
     let half = vec![segment(337, &short), segment(0, &short), line(0)];
@@ -64,8 +64,9 @@ fn of_copies_the_one_that_expires_last_is_taken() {
 }
 
 #[test]
-fn only_hops_that_are_crossed_count_for_expiry_and_mtu() {
-    // 1 core, 2 below it, 3 and 4 below 2: the path from 3 to 4 has a shortcut at 2.
+fn only_crossed_hops_count_for_expiry_and_mtu() {
+    // 1 is a core AS, 2 its child, 3 and 4 are children of 2: the path from 3 to 4 has a shortcut
+    // at 2.
     let line = |egress, last| {
         let mut top = spec(1, 0, 2);
         (top.exp_time, top.mtu) = (0, 500);
@@ -88,12 +89,13 @@ fn only_hops_that_are_crossed_count_for_expiry_and_mtu() {
     assert_eq!(metadata.expiry, 2000 + 21 * 675 / 2);
 }
 
-/// Up over 2 to core 1, with 3 as the source; 4 below 1 as the destination.
+/// An up segment from the source 3 over 2 to the core AS 1, and a down segment from 1 to the
+/// destination 4.
 fn peers() -> Segments {
     let mut up = [spec(1, 0, 2), spec(2, 1, 3), spec(3, 1, 0)];
     up[1].peers = vec![(9, ia(4), 8), (7, ia(4), 6)];
     let mut down = [spec(1, 0, 4), spec(4, 1, 0)];
-    // One of the links is not announced by both ends.
+    // Only one end announces the second link.
     down[1].peers = vec![(8, ia(2), 9)];
     Segments {
         up: vec![segment(0, &up)],
@@ -111,7 +113,7 @@ fn peering_links_are_crossed_where_both_ends_announce_them() {
     );
     assert_eq!(paths[0].path.metadata.mtu, 1400);
     let [first, second] = [4, 12].map(|at| paths[0].raw[at]);
-    // Peering; against, then along the direction of beaconing.
+    // The flags: peering, and the directions against and along that of beaconing.
     assert_eq!((first, second), (2, 3));
 }
 
@@ -134,9 +136,9 @@ fn latency(intra: &[(u64, u32)], inter: &[(u64, u32)]) -> StaticInfoExtension {
 }
 
 #[test]
-fn of_contradicting_announcements_the_conservative_one_counts() {
+fn the_conservative_one_of_contradicting_announcements_counts() {
     let kind = EnumValue::Known;
-    // 1 is the core AS where up and down meet, and 2 hangs there twice.
+    // 1 is the core AS where the up and the down segment meet; 2 has two links to it.
     let say = |inter, kbit, kind, note: &str| StaticInfoExtension {
         bandwidth: Some(BandwidthInfo {
             intra: [(1, 9), (5, 8)].into(),
@@ -168,13 +170,13 @@ fn of_contradicting_announcements_the_conservative_one_counts() {
         [Some(50_000), None, Some(50_000)],
         "in bit/s"
     );
-    // Opennet and direct; direct twice.
+    // The first link has two types, opennet and direct; the second is announced as direct twice.
     assert_eq!(metadata.link_types, [LinkType::Unset, LinkType::Direct]);
     assert_eq!(metadata.internal_hops, [3]);
     assert_eq!(metadata.notes, ["", "one\ntwo", ""]);
     assert_eq!(metadata.geo, vec![None; 4]);
 
-    // The same note twice is one.
+    // Equal notes are shown once.
     let same = Segments {
         down: vec![segment(0, &[announced(first, 0, 4, 1), spec(3, 1, 0)])],
         ..segments
@@ -185,7 +187,7 @@ fn of_contradicting_announcements_the_conservative_one_counts() {
 
 #[test]
 fn hops_through_the_last_as_of_a_segment_are_not_counted() {
-    // Its beacon did not leave it, so there is no hop through it.
+    // The beacon ends in this AS, so the segment has no hop through it.
     let info = latency(&[(1, 5)], &[(1, 6)]);
     let lines = vec![segment(0, &[spec(1, 0, 2), announced(info, 1, 0, 2)])];
     let paths = combine(&up(lines), ia(2), ia(1), 10);
@@ -203,7 +205,7 @@ fn a_path_too_long_for_a_packet_is_left_out() {
             })
             .collect()
     };
-    // 32 hop fields each; and one more.
+    // Two segments with 32 hop fields each, then one more hop field.
     let both = |down| Segments {
         up: vec![segment(0, &chain(32, 1))],
         down: vec![segment(0, &{
@@ -218,7 +220,7 @@ fn a_path_too_long_for_a_packet_is_left_out() {
 }
 
 #[test]
-fn of_very_many_combinations_only_some_are_tried() {
+fn the_number_of_combinations_tried_is_bounded() {
     // 1000 segments of each kind that can all be joined: a thousand million paths.
     let many = |from: u64, to: u64| -> Vec<Segment> {
         let line = |id| segment(0, &[spec(from, 0, id), spec(to, id, 0)]);
@@ -234,7 +236,7 @@ fn of_very_many_combinations_only_some_are_tried() {
     assert_eq!(combine(&segments, ia(2), ia(4), 7).len(), 7);
 }
 
-/// Every sequence of one to three edges from `src` to `dst`, sorted, then without copies.
+/// Every sequence of one to three edges from `src` to `dst`, sorted and without duplicates.
 fn naive(segments: &Segments, src: IsdAsn, dst: IsdAsn) -> Vec<Vec<Interface>> {
     let all = [
         edges(Kind::Up, &segments.up),

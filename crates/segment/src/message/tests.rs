@@ -6,7 +6,7 @@ use scion_protobuf::proto::control_plane::v1::{
 use super::*;
 use crate::testing::{body as body_of, entry as signed, ia, message, spec};
 
-/// Three ASes, the second with a peer.
+/// A segment of three ASes, the second with a peer.
 fn three() -> Vec<crate::testing::Spec> {
     let mut specs = vec![spec(1, 0, 2), spec(2, 1, 3), spec(3, 1, 0)];
     specs[1].peers = vec![(9, ia(7), 8)];
@@ -28,7 +28,7 @@ fn every_field_is_read() {
     let peer = &segment.entries[1].peers[0];
     assert_eq!((peer.isd_as, peer.interface, peer.mtu), (ia(7), 8, 1400));
     assert_eq!((peer.hop.cons_ingress, peer.hop.cons_egress), (9, 3));
-    // The accumulator is the segment's ID, then each MAC's first bytes are folded in.
+    // Beta begins as the segment's identifier; the first two bytes of each MAC are folded into it.
     let macs = segment.entries.iter().map(|entry| entry.hop.mac);
     let mut beta = 0x1234;
     for (at, mac) in macs.enumerate() {
@@ -69,7 +69,7 @@ fn refused(change: impl Fn(&mut ASEntrySignedBody)) -> String {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_fields_are_refused() {
     type Change = fn(&mut ASEntrySignedBody);
     let cases: [(Change, &str); 16] = [
         (|b| b.isd_as = 0, "0-0 as its AS"),
@@ -122,7 +122,7 @@ fn hop_field(body: &mut ASEntrySignedBody) -> &mut HopFieldMessage {
 }
 
 #[test]
-fn a_segment_must_be_one_as_a_whole() {
+fn inconsistent_segments_are_refused() {
     let error = |message: &PathSegment| Segment::from_message(message).unwrap_err().to_string();
     let whole = message(0, &three());
 
@@ -151,7 +151,7 @@ fn a_segment_must_be_one_as_a_whole() {
     large.segment_info = vec![0xff];
     assert!(error(&large).contains("information cannot be read"));
 
-    // A part of a segment is none.
+    // A part of a segment is not a valid segment.
     for range in [1..3, 0..2] {
         let mut part = whole.clone();
         part.as_entries = part.as_entries[range].to_vec();
@@ -163,7 +163,7 @@ fn a_segment_must_be_one_as_a_whole() {
     assert!(text.contains("entry 2 has no signed part"), "{text}");
 }
 
-/// Bodies as anyone may send them: right in most fields.
+/// Bodies in which most fields are valid.
 fn bodies() -> impl Strategy<Value = ASEntrySignedBody> {
     let hop = (0..4u64, 0..4u64, 0..300u32, 0..8usize);
     let hop = hop.prop_map(|(ingress, egress, exp_time, mac)| HopFieldMessage {
@@ -199,7 +199,7 @@ fn bodies() -> impl Strategy<Value = ASEntrySignedBody> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(
+    fn reading_any_bytes_never_panics(
         info in prop::collection::vec(any::<u8>(), 0..20),
         signed in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..4),
     ) {
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn a_whole_segment_with_one_byte_altered_is_read_or_refused(at: prop::sample::Index, to: u8) {
+    fn reading_an_altered_segment_never_panics(at: prop::sample::Index, to: u8) {
         let mut bytes = message(1_000_000, &three()).encode_to_vec();
         let at = at.index(bytes.len());
         bytes[at] = to;
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_is_whole(bodies in prop::collection::vec(bodies(), 1..4)) {
+    fn segments_that_are_read_are_complete(bodies in prop::collection::vec(bodies(), 1..4)) {
         let message = PathSegment {
             segment_info: Vec::new(),
             as_entries: bodies.iter().map(signed).collect(),

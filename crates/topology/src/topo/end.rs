@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::IsdAsn;
 use crate::network::End;
 
-/// An end of a link as it is written.
+/// An end of a link as in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RawEnd {
     pub isd_as: IsdAsn,
     pub router: String,
-    /// Never 0; `None` where the file leaves it out.
+    /// The interface number, never 0; `None` if the file omits it.
     pub id: Option<u16>,
 }
 
 impl RawEnd {
-    /// Reads `1-ff00:0:110#1`, `1-ff00:0:110-A#1` where the AS has several border routers, or
-    /// either without the number.
+    /// Reads `1-ff00:0:110#1`, or `1-ff00:0:110-A#1` for a named border router, or either without
+    /// the number.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is not an interface: write for example 1-ff00:0:110#1");
         let (left, id) = match text.split_once('#') {
@@ -46,13 +46,13 @@ pub(super) struct Numbers(BTreeMap<IsdAsn, AsNumbers>);
 #[derive(Default)]
 struct AsNumbers {
     used: BTreeSet<u16>,
-    /// No number below is free.
+    /// All numbers below this are in use.
     next: u16,
 }
 
 impl Numbers {
-    /// Takes the number that an end is written with, if any. To be called for all ends before
-    /// [`Numbers::number`] is for the first.
+    /// Reserves the number that the file gives for an end, if any. Must be called for all ends
+    /// before the first call of [`Numbers::number`].
     pub fn reserve(&mut self, end: &RawEnd) -> Result<(), String> {
         let numbers = self.0.entry(end.isd_as).or_default();
         match end.id {
@@ -64,7 +64,7 @@ impl Numbers {
         }
     }
 
-    /// The end with its number: the lowest free one where none was written.
+    /// The end with its number. If the file omits it, this is the lowest free number of the AS.
     pub fn number(&mut self, end: RawEnd) -> Result<End, String> {
         let id = match end.id {
             Some(id) => id,

@@ -39,7 +39,7 @@ pub(super) struct TopoAs {
     pub underlay: Option<String>,
     pub dispatched_ports: Option<String>,
     pub note: Option<String>,
-    // scionproto starts one control service whatever this says.
+    // scionproto starts one control service for any value.
     #[serde(default, rename = "control_servers")]
     _control_servers: Option<u32>,
     // Whether scionproto's containers run a dispatcher.
@@ -61,12 +61,12 @@ pub(super) struct TopoLink {
     pub jitter: Option<String>,
     pub loss: Option<String>,
     pub queue: Option<String>,
-    // scionproto does not limit the link to it; `rate` does.
+    // scionproto does not limit the link to this value; `rate` sets a limit.
     #[serde(default, rename = "bw")]
     _bw: Option<u64>,
 }
 
-/// In upper or lower case, as scionproto reads it.
+/// Reads a link kind in upper or lower case, as scionproto does.
 fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<LinkKind, D::Error> {
     let text = String::deserialize(from)?;
     match text.to_ascii_uppercase().as_str() {
@@ -79,7 +79,7 @@ fn kind<'de, D: Deserializer<'de>>(from: D) -> Result<LinkKind, D::Error> {
     }
 }
 
-/// A mapping in the order of the file, which numbers the ASes.
+/// A mapping that keeps the order of the file, by which the ASes are numbered.
 pub(super) struct Ordered<T>(pub Vec<(String, T)>);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {

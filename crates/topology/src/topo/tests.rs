@@ -9,7 +9,7 @@ fn network(links: &str) -> Result<Network, String> {
 }
 
 #[test]
-fn a_link_with_everything() {
+fn all_keys_of_a_link_are_read() {
     let network = network(
         "  - {a: \"1-ff00:0:110-A#1\", b: \"1-ff00:0:111#41\", linkAtoB: CHILD, mtu: 1400, \
          rate: 10mbit, delay: 20ms, jitter: 2ms, loss: 0.1%, queue: 30ms}\n",
@@ -33,7 +33,7 @@ fn a_link_with_everything() {
 }
 
 #[test]
-fn routers_come_in_the_order_of_the_links() {
+fn routers_are_in_the_order_of_the_links() {
     let network = network(
         "  - {a: \"1-ff00:0:110-B#7\", b: \"1-ff00:0:111#1\", linkAtoB: CHILD}\n  \
          - {a: \"1-ff00:0:110#1\", b: \"1-ff00:0:111#2\", linkAtoB: CHILD}\n  \
@@ -44,13 +44,13 @@ fn routers_come_in_the_order_of_the_links() {
     .unwrap();
     let routers = |isd_as: &str| network.routers(isd_as.parse().unwrap());
     assert_eq!(routers("1-ff00:0:110"), ["B", "", "A"]);
-    // Ends that name no router share one.
+    // Ends without a router name share one router.
     assert_eq!(routers("1-ff00:0:111"), [""]);
     assert!(routers("1-ff00:0:999").is_empty());
 }
 
 #[test]
-fn what_ases_and_links_say_of_themselves() {
+fn all_keys_of_ases_and_links_are_read() {
     let network = parse(
         r#"
 defaults: {mtu: 1400, dispatched_ports: "all"}
@@ -91,7 +91,7 @@ links:
 }
 
 #[test]
-fn ends_without_a_number_get_the_lowest_that_is_free() {
+fn ends_without_a_number_get_the_lowest_free_one() {
     let network = network(
         "  - {a: \"1-ff00:0:110\", b: \"1-ff00:0:111-A\", linkAtoB: CHILD}\n  \
          - {a: \"1-ff00:0:110#1\", b: \"1-ff00:0:111#1\", linkAtoB: CHILD}\n  \
@@ -100,13 +100,13 @@ fn ends_without_a_number_get_the_lowest_that_is_free() {
     )
     .unwrap();
     let numbers: Vec<_> = network.links.iter().map(|l| (l.a.id, l.b.id)).collect();
-    // Numbers that are written further down are not given away before.
+    // Numbers that occur later in the file are not assigned to earlier ends.
     assert_eq!(numbers, [(2, 2), (1, 1), (3, 3), (4, 4)]);
     assert_eq!(network.links[0].b.router, "A");
 }
 
 #[test]
-fn interface_numbers_end() {
+fn too_many_interfaces_are_refused() {
     let mut numbers = Numbers::default();
     let end = RawEnd::parse("1-ff00:0:110").unwrap();
     for id in 1..=u16::MAX {
@@ -117,7 +117,7 @@ fn interface_numbers_end() {
 }
 
 #[test]
-fn each_fault_names_the_thing() {
+fn errors_name_the_wrong_part() {
     let cases = [
         (
             "  - {a: \"1-ff00:0:110#1\", b: \"1-ff00:0:999#1\", linkAtoB: CHILD}\n",
@@ -186,10 +186,10 @@ fn unknown_keys_are_refused_everywhere() {
 }
 
 #[test]
-fn what_ases_cannot_have_is_refused() {
+fn invalid_keys_of_ases_are_refused() {
     for (key, expected) in [
         ("cert_issuer: 1-ff00:0:999", "1-ff00:0:999"),
-        // There, but of another ISD.
+        // This AS exists, but belongs to another ISD.
         ("cert_issuer: 2-ff00:0:210", "of its ISD"),
         ("cert_issuer: someone", "\"someone\" is not an ISD-AS"),
         ("underlay: carrier pigeon", "UDP/IPv6"),
@@ -206,7 +206,7 @@ fn what_ases_cannot_have_is_refused() {
 }
 
 #[test]
-fn json_keeps_the_network() {
+fn networks_are_read_back_from_json() {
     let network = Network::ready("fig7a").unwrap();
     let text = serde_json::to_string(&network).unwrap();
     assert_eq!(serde_json::from_str::<Network>(&text).unwrap(), network);
@@ -214,12 +214,12 @@ fn json_keeps_the_network() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC*") {
+    fn parsing_any_text_never_panics(text in "\\PC*") {
         let _ = parse(&text);
     }
 
     #[test]
-    fn any_end_is_read_or_refused(text in "[0-9a-fA-F:#-]{0,30}") {
+    fn parsing_any_end_never_panics(text in "[0-9a-fA-F:#-]{0,30}") {
         if let Ok(end) = RawEnd::parse(&text) {
             proptest::prop_assert!(end.id != Some(0));
         }

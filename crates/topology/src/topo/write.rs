@@ -8,7 +8,7 @@ use crate::network::{
 use crate::ports;
 use crate::quantity::{format_duration, format_loss, format_rate};
 
-/// Writes a network so that reading it gives the same one. Default values are left out.
+/// Writes a network as text from which the same network is read. Omits default values.
 pub fn write(network: &Network) -> String {
     let mut text = String::from("ASes:\n");
     for as_ in &network.ases {
@@ -94,8 +94,8 @@ fn shape(shape: &Shape) -> Vec<String> {
     .collect()
 }
 
-/// A double-quoted scalar (YAML 1.2.2, 7.3.1), with everything but printable ASCII and letters as
-/// escapes (5.7).
+/// A double-quoted scalar (YAML 1.2.2, 7.3.1), with all characters other than printable ASCII,
+/// letters and digits as escapes (5.7).
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {
@@ -123,7 +123,7 @@ mod tests {
     use crate::{End, IsdAsn, parse_loss};
 
     #[test]
-    fn what_is_usual_is_left_out() {
+    fn default_values_are_omitted() {
         let text = write(&Network::ready("fig4").unwrap());
         let expected = r#"ASes:
   "1-ff00:0:110": {core: true, note: "A"}
@@ -157,7 +157,7 @@ links:
         ]
     }
 
-    /// An AS without its number and issuer.
+    /// An AS, whose number and issuer are set later.
     fn an_as() -> impl Strategy<Value = As> {
         let flags = any::<[bool; 4]>();
         let note = option::of(prop_oneof![
@@ -201,7 +201,8 @@ links:
     }
 
     prop_compose! {
-        /// Ends are made one by one: their numbers must differ in each AS.
+        /// A network. Its ends are created one by one, because their numbers must differ within an
+        /// AS.
         fn a_network()(
             mut ases in prop::collection::vec(an_as(), 2..8),
             issuers in prop::collection::vec(option::of(any::<Index>()), 8),
@@ -211,7 +212,7 @@ links:
             ),
         ) -> Network {
             for (number, as_) in (0x110..).zip(&mut ases) {
-                // Two ISDs.
+                // The ASes belong to two ISDs.
                 let text = format!("{}-ff00:0:{number:x}", 1 + number % 2);
                 as_.isd_as = text.parse().unwrap();
             }

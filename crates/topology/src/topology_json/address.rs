@@ -1,9 +1,9 @@
-//! Underlay addresses as `topology.json` may write them.
+//! Underlay addresses in the formats of `topology.json`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 /// Reads an address and port: IPv4, IPv6 in brackets with or without a zone, or a host name, which
-/// is looked up.
+/// this resolves.
 pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok(unmapped(address));
@@ -25,8 +25,8 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
     Ok(unmapped(found))
 }
 
-/// As [`parse`]; `:port` stands for that port at any address of the family of `remote`, and an empty
-/// text for any address and port.
+/// Like [`parse`], but also accepts `:port`, the unspecified address of the family of `remote` with
+/// that port, and the empty text, the same address with port 0.
 pub(super) fn parse_local(text: &str, remote: SocketAddr) -> Result<SocketAddr, String> {
     match text.strip_prefix(':') {
         None if text.is_empty() => Ok(any(remote, 0)),
@@ -56,8 +56,8 @@ fn unmapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// `[address%zone]:port`. The zone of a device that this machine does not have is left out: binding
-/// the address then reports it.
+/// Reads `[address%zone]:port`. If this machine does not have the device of the zone, the zone is
+/// left out; binding the address then fails with an error.
 fn zoned(text: &str) -> Option<SocketAddr> {
     let (inside, port) = text.strip_prefix('[')?.rsplit_once("]:")?;
     let (ip, zone) = inside.split_once('%')?;

@@ -33,7 +33,8 @@ pub(super) fn parse(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// In the largest unit up to seconds that gives a whole number, and at most 584 years.
+/// Writes a duration in the largest unit up to seconds that gives a whole number. Longer durations
+/// than 584 years are written as 584 years.
 pub(super) fn format(duration: Duration) -> String {
     let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let (unit, size) = [("s", SECOND), ("ms", 1_000_000), ("us", 1_000)]

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What scionproto allows in one file: several routers, zones, ports without an address, keys that
-/// are not used here, BFD with some values left out.
+/// A file with all that scionproto allows: several routers, zones, ports without an address, keys
+/// that are not used here, BFD with some values left out.
 const FULL: &str = r#"{
   "timestamp": 1, "timestamp_human": "then", "isd_as": "2-ff00:0:311", "mtu": 1472,
   "dispatched_ports": "1024-65535", "attributes": ["voting", ""],
@@ -39,7 +39,7 @@ fn at(text: &str) -> SocketAddr {
 }
 
 #[test]
-fn all_that_scionproto_writes_is_read() {
+fn all_formats_of_scionproto_are_read() {
     let topology = read(FULL).unwrap();
     assert!(!topology.core);
     assert_eq!(topology.dispatched_ports, (1024, 65535));
@@ -79,7 +79,7 @@ fn all_that_scionproto_writes_is_read() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_topologies_are_read_back() {
     let topology = read(FULL).unwrap();
     let text = serde_json::to_string(&topology).unwrap();
     assert_eq!(read(&text).unwrap(), topology);
@@ -97,7 +97,7 @@ fn ports(text: &str) -> Result<(u16, u16), String> {
 }
 
 #[test]
-fn port_ranges_are_those_of_scionproto() {
+fn port_ranges_are_read_like_scionproto() {
     let absent = read(r#"{"isd_as": "1-1", "mtu": 1400}"#).unwrap();
     assert_eq!(absent.dispatched_ports, (0, 0));
     assert_eq!(ports("-"), Ok((0, 0)));
@@ -117,7 +117,7 @@ fn port_ranges_are_those_of_scionproto() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_the_wrong_entry() {
     for (from, to, words) in [
         ("\"11\":", "\"8\":", "interface 8 is in border router br-b"),
         (
@@ -136,16 +136,16 @@ fn mistakes_are_named() {
 
 proptest! {
     #[test]
-    fn durations_survive(nanos: u64) {
+    fn written_durations_are_read_back(nanos: u64) {
         let duration = Duration::from_nanos(nanos);
         prop_assert_eq!(duration::parse(&duration::format(duration)), Ok(duration));
     }
 
     #[test]
-    fn no_text_panics(text in "\\PC{0,30}") {
+    fn parsing_any_text_never_panics(text in "\\PC{0,30}") {
         let _ = duration::parse(&text);
         let _ = ports(&text);
-        // Without a dot or colon nothing is looked up in the DNS.
+        // Text without a dot or colon causes no DNS lookup.
         let _ = address::parse_local(&format!(":{text}"), at("0.0.0.0:0"));
         let _ = address::parse(&format!("[fe80::1%{text}]:1"));
     }
