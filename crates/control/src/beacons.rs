@@ -1,5 +1,5 @@
-//! The segments that beaconing would bring to the ASes of a network, made when they are needed, and
-//! the paths between any two of its ASes.
+//! The segments that beaconing would provide to the ASes of a network, created on demand, and the
+//! paths between any two of its ASes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use crate::graph::{Along, Graph};
 use crate::routes::routes;
 use crate::segment::{MAX_LIFETIME, Plain, Stamp};
 
-/// Segments between two core ASes, and between a core AS and one below it.
+/// Maximum number of segments between two core ASes, and between a core AS and an AS below it.
 pub(crate) const SEGMENTS_PER_PAIR: usize = 20;
 
-/// Paths to one destination, the shortest.
+/// Maximum number of paths to one destination; the shortest are kept.
 pub(crate) const MAX_PATHS: usize = 200;
 
 /// A list of segments.
 pub(crate) type CachedSegments = Vec<Arc<CachedSegment>>;
 
-/// The segments of a network over its links as they are, each made once.
+/// The segments of a network over the links that are up, with a cache.
 pub(crate) struct Beacons {
     pub graph: Graph,
     /// The hop keys of all ASes.
     keys: Vec<[u8; 16]>,
     pub stamp: Stamp,
     max_kept: usize,
-    /// By the first and the last AS.
+    /// The cache, by first AS, last AS and kind of links.
     kept: HashMap<(usize, usize, Along), CachedSegments>,
-    /// Segments in `kept`; a pair without one counts too.
+    /// Number of segments in `kept`; a pair without segments counts as one.
     count: usize,
 }
 
 impl Beacons {
-    /// The beacons of a network whose ASes have these hop keys. About `max_kept` segments are kept,
-    /// of 2 KiB each.
+    /// The beacons of a network whose ASes have these hop keys. Caches about `max_kept` segments of
+    /// 2 KiB each.
     pub fn new(graph: Graph, keys: Vec<[u8; 16]>, stamp: Stamp, max_kept: usize) -> Self {
         Self {
             graph,
@@ -49,13 +49,14 @@ impl Beacons {
         }
     }
 
-    /// Drops all segments, so that they are made anew.
+    /// Drops all segments, so that they are created again on demand.
     pub fn clear(&mut self) {
         self.kept.clear();
         self.count = 0;
     }
 
-    /// All segments that join two ASes: those to core ASes on either side, and those between these.
+    /// All segments that can join two ASes: those from each AS to core ASes, and those between
+    /// these core ASes.
     pub fn joining(&mut self, src: usize, dst: usize) -> Found {
         let (up, near) = self.core_side(src);
         let (down, far) = self.core_side(dst);
@@ -63,7 +64,7 @@ impl Beacons {
         Found { up, core, down }
     }
 
-    /// The segments that join an AS to core ASes, and those core ASes.
+    /// The segments between an AS and core ASes, and those core ASes.
     fn core_side(&mut self, at: usize) -> (CachedSegments, Vec<usize>) {
         if self.graph.is_core(at) {
             return (Vec::new(), vec![at]);
@@ -76,7 +77,8 @@ impl Beacons {
         (segments, core)
     }
 
-    /// The segments down to an AS from those of `from` that are core ASes; none to a core AS.
+    /// The down segments to an AS from those of `from` that are core ASes. Empty if `to` is a core
+    /// AS.
     pub fn below_core(&mut self, to: usize, from: &[usize]) -> CachedSegments {
         if self.graph.is_core(to) {
             return Vec::new();
@@ -106,7 +108,7 @@ impl Beacons {
             let plain = Plain::new(&self.graph, &self.keys, &route, self.stamp, along);
             match CachedSegment::new(plain) {
                 Ok(segment) => made.push(Arc::new(segment)),
-                // An interface 0 in network.json, which topologies refuse.
+                // Happens only with an interface 0 in network.json, which topologies refuse.
                 Err(reason) => tracing::error!("a segment is left out: {reason}"),
             }
         }
@@ -119,10 +121,10 @@ impl Beacons {
     }
 }
 
-/// The paths between any two ASes of a network: those that the control services of a lab of the
-/// network would answer with, all links up.
+/// The paths between any two ASes of a network. They equal the answers of the control services in a
+/// lab of the network while all links are up.
 ///
-/// Nothing can be sent over them: their hop fields are made with a key of zeros.
+/// They cannot carry packets: the MACs of their hop fields are computed with a key of zeros.
 pub struct NetworkPaths(Beacons);
 
 impl NetworkPaths {
@@ -134,8 +136,8 @@ impl NetworkPaths {
         Self(Beacons::new(graph, keys, stamp, usize::MAX))
     }
 
-    /// The `limit` shortest paths (at most 200), in the daemon's order, with all that is announced
-    /// of them. Empty when an AS is not in the network, or both are the same.
+    /// The `limit` shortest paths (at most 200), in the daemon's order, with their announced
+    /// metadata. Empty if an AS is not in the network, or both are the same.
     pub fn between(&mut self, src: IsdAsn, dst: IsdAsn, limit: usize) -> Vec<Path> {
         let (Some(from), Some(to)) = (self.0.graph.find(src), self.0.graph.find(dst)) else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Segments as hosts are sent them, each made once.
+//! Cached segments, in the forms that hosts and the daemon need.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,21 +8,21 @@ use scion_protobuf::proto::control_plane::v1::PathSegment;
 use crate::pki::{Pki, PkiError};
 use crate::segment::Plain;
 
-/// A segment in all its forms.
+/// A segment in several forms, each created once.
 #[derive(Debug)]
 pub(crate) struct CachedSegment {
-    /// As its ASes announce it.
+    /// The unsigned segment.
     plain: Plain,
-    /// As hosts, and the daemon here, read it.
+    /// The parsed segment, which the daemon combines to paths.
     pub segment: Segment,
-    /// As hosts are sent it. Empty until it is first requested: signing costs much more than all
-    /// the rest, and the daemon needs no signatures.
+    /// The signed message for hosts. Empty until it is first requested: signing costs much more
+    /// than the rest, and the daemon needs no signatures.
     signed: OnceLock<PathSegment>,
 }
 
 impl CachedSegment {
     /// # Errors
-    /// When `plain` is not a segment.
+    /// When `plain` is not a valid segment.
     pub fn new(plain: Plain) -> Result<Self, SegmentError> {
         Ok(Self {
             segment: Segment::from_message(&plain.unsigned())?,
@@ -31,7 +31,7 @@ impl CachedSegment {
         })
     }
 
-    /// The segment as hosts are sent it: signed, where the network has a PKI.
+    /// The message for hosts, which is signed if the network has a PKI.
     pub fn message(&self, pki: Option<&mut Pki>) -> Result<PathSegment, PkiError> {
         let Some(pki) = pki else {
             return Ok(self.plain.unsigned());
@@ -44,19 +44,19 @@ impl CachedSegment {
     }
 }
 
-/// The segments that answer a lookup.
+/// The result of a segment lookup.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// From core ASes to the source.
+    /// Segments from core ASes to the source.
     pub up: Vec<Arc<CachedSegment>>,
-    /// From core ASes on the destination's side to core ASes on the source's.
+    /// Segments from core ASes on the destination's side to core ASes on the source's.
     pub core: Vec<Arc<CachedSegment>>,
-    /// From core ASes to the destination.
+    /// Segments from core ASes to the destination.
     pub down: Vec<Arc<CachedSegment>>,
 }
 
 impl Found {
-    /// The segments as hosts read them.
+    /// The parsed segments.
     pub fn segments(&self) -> Segments {
         let [up, core, down] = [&self.up, &self.core, &self.down]
             .map(|list| list.iter().map(|cached| cached.segment.clone()).collect());

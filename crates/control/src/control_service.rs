@@ -1,6 +1,6 @@
-//! The services that control services offer hosts: segment lookup
-//! (`proto.control_plane.v1.SegmentLookupService`), and the TRCs and certificates that segments are
-//! verified with (`proto.control_plane.v1.TrustMaterialService`).
+//! The services that a control service offers to hosts: segment lookup
+//! (`proto.control_plane.v1.SegmentLookupService`), and the TRCs and certificates to verify
+//! segments with (`proto.control_plane.v1.TrustMaterialService`).
 
 use connectrpc::{ConnectError, Router};
 use hawser_topology::IsdAsn;
@@ -69,7 +69,7 @@ fn chains(plane: &mut Plane, request: ChainsRequest) -> Result<ChainsResponse, C
     Ok(ChainsResponse { chains })
 }
 
-/// Whether a chain has the key and the validity that a request names, if it names any (as in
+/// Whether a chain has the key and the validity that a request demands, if it demands any (as in
 /// scionproto).
 fn fits(request: &ChainsRequest, key_id: &[u8], validity: Validity) -> bool {
     let seconds = |time: &Timestamp| u64::try_from(time.seconds).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! The daemon API (`proto.daemon.v1.DaemonService`), as scionproto's daemon answers it.
+//! The daemon API (`proto.daemon.v1.DaemonService`), with the same answers as scionproto's daemon.
 
 use connectrpc::{ConnectError, Router};
 use hawser_topology::IsdAsn;
@@ -39,7 +39,8 @@ pub(crate) fn add(router: Router, shared: &Shared) -> Router {
         .router
 }
 
-/// `refresh` changes nothing: every answer is made from the links' current states.
+/// Answers a request for paths. `refresh` has no effect: answers always use the current states of
+/// the links.
 fn paths(plane: &mut Plane, request: PathsRequest) -> Result<Answer, ConnectError> {
     if request.hidden {
         return Err(ConnectError::unimplemented(
@@ -89,8 +90,8 @@ fn services(plane: &mut Plane, _: ServicesRequest) -> Result<ServicesResponse, C
     })
 }
 
-/// Leaves out paths over the interface for a while, as scionproto's daemon does. The host knows of
-/// it by SCMP, from a router.
+/// Leaves out paths over the interface for a while, as scionproto's daemon does. The host got an
+/// SCMP error from a router.
 fn notify_interface_down(
     plane: &mut Plane,
     request: NotifyInterfaceDownRequest,

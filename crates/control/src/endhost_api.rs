@@ -17,10 +17,10 @@ use crate::error::LookupError;
 use crate::plane::Plane;
 use crate::shared::{Service, Shared, now};
 
-/// Segments of one page where a request sets no size (`segments_service.proto`).
+/// Default number of segments per page (`segments_service.proto`).
 const PAGE: usize = 64;
 
-/// Most segments of one page: an answer stays below a megabyte.
+/// Maximum number of segments per page, so that an answer stays below 1 MB.
 const MAX_PAGE: usize = 256;
 
 /// Adds the methods of both services of the API.
@@ -37,7 +37,7 @@ pub(crate) fn add(router: Router, shared: &Shared) -> Router {
         .router
 }
 
-/// The routers of the AS; none for another AS.
+/// The routers of the AS. Empty for another AS.
 fn list_underlays(plane: &Plane, request: &ListUnderlaysRequest) -> ListUnderlaysResponse {
     let local = plane.isd_as();
     let asked = IsdAsn::from_u64(request.isd_as.unwrap_or(0));
@@ -54,12 +54,12 @@ fn list_underlays(plane: &Plane, request: &ListUnderlaysRequest) -> ListUnderlay
             routers: routers.collect(),
         })
         .into(),
-        // There are no SNAPs.
+        // The other fields concern SNAPs, which do not exist here.
         ..ListUnderlaysResponse::default()
     }
 }
 
-/// Why a page of segments cannot be answered.
+/// The reason why a page of segments cannot be returned.
 #[derive(Debug, thiserror::Error)]
 enum PageError {
     #[error(transparent)]
@@ -111,8 +111,8 @@ fn list_segments(
     Ok(answer)
 }
 
-/// The segment at which the page of a token starts. A token is valid as long as the same segments
-/// are handed out.
+/// The index of the segment at which the page of a token starts. A token is valid until the
+/// segments change.
 fn start(token: &str, generation: u64) -> Result<usize, PageError> {
     if token.is_empty() {
         return Ok(0);
@@ -120,14 +120,14 @@ fn start(token: &str, generation: u64) -> Result<usize, PageError> {
     let read = || {
         let (of, start) = token.split_once('-')?;
         let current = of.parse() == Ok(generation);
-        // No list of segments is nearly as long.
+        // All lists of segments are much shorter than 2^32.
         start.parse::<u32>().ok().filter(|_| current)
     };
     let start = read().ok_or_else(|| PageError::Token(token.to_owned()))?;
     usize::try_from(start).map_err(|_| PageError::Token(token.to_owned()))
 }
 
-/// The part of all lists, one after the other, that a page shows.
+/// The range of a page in the concatenation of all lists.
 struct Page {
     range: Range<usize>,
     /// Number of segments in the lists so far.

@@ -10,7 +10,7 @@ use hawser_topology::{FileError, IsdAsn};
 
 use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
 
-/// Why a control plane cannot be read or served.
+/// An error of reading or serving a control plane.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
@@ -26,20 +26,20 @@ pub enum ControlError {
     /// The network does not have the AS of the folder.
     #[error("the network has no AS {0}: topology.json is of another network")]
     NotInNetwork(IsdAsn),
-    /// A lifetime that segments cannot have.
+    /// The lifetime of segments is out of bounds.
     #[error("segments cannot live for {0:?}: at least {MIN_LIFETIME:?}, at most {MAX_LIFETIME:?}")]
     Lifetime(Duration),
-    /// A TCP address cannot be taken.
+    /// A TCP address cannot be bound.
     #[error("cannot serve {what} on {address}: {source}")]
     Address {
-        /// What would be served there.
+        /// The service at this address.
         what: &'static str,
         /// The address.
         address: SocketAddr,
         /// The system's error.
         source: io::Error,
     },
-    /// The live socket cannot be taken.
+    /// The live socket cannot be opened.
     #[error("cannot listen on {socket}: {source}", socket = socket.display())]
     Socket {
         /// The socket.
@@ -47,18 +47,18 @@ pub enum ControlError {
         /// The system's error.
         source: io::Error,
     },
-    /// Another control service of the same AS runs, with this live socket.
+    /// Another control service of the same AS runs, and has this live socket.
     #[error("a control service runs already on {socket}: stop it first", socket = .0.display())]
     Runs(PathBuf),
-    /// A server ended by itself.
+    /// A server ended without a request to stop.
     #[error("a server of the control service failed: {0}")]
     Server(String),
 }
 
-/// Why a lookup has no answer.
+/// An error of a lookup.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
-    /// Neither an AS nor the core of an ISD.
+    /// The ISD-AS is neither an AS nor the core of an ISD.
     #[error("{0} is not one AS: name one such as 1-ff00:0:110")]
     Wildcard(IsdAsn),
     #[error("no AS {0} in this network: network.json lists its ASes")]

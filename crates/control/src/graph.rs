@@ -1,18 +1,18 @@
-//! The network as a graph: the links of each AS, and which are up.
+//! The network as a graph: the links of each AS and their states.
 
 use std::collections::HashMap;
 
 use hawser_topology::{End, IsdAsn, Link, LinkKind, Network, Shape, Side};
 
-/// A network whose links can go down and up and change their shape. ASes and links are named by
-/// their indices in the network.
+/// A network whose links can go down and up and change their shape. ASes and links are identified
+/// by their indices in the network.
 #[derive(Debug)]
 pub(crate) struct Graph {
-    /// Changed by [`Graph::set_link`] only.
+    /// Only [`Graph::set_link`] changes it.
     pub network: Network,
     up: Vec<bool>,
     index: HashMap<IsdAsn, usize>,
-    /// The links of each AS, with its side of them.
+    /// The links of each AS, with the side of the AS.
     links: Vec<Vec<(usize, Side)>>,
 }
 
@@ -21,11 +21,11 @@ pub(crate) struct Graph {
 pub(crate) struct Step {
     /// The link.
     pub link: usize,
-    /// The AS it leads to.
+    /// The AS that the step leads to.
     pub to: usize,
 }
 
-/// Which links a segment is made of, in the direction of beaconing.
+/// The kind of links that a segment consists of, in the direction of beaconing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Along {
     /// Links between core ASes, in both directions.
@@ -35,7 +35,7 @@ pub(crate) enum Along {
 }
 
 impl Graph {
-    /// The graph of a network, every link up.
+    /// The graph of a network, with all links up.
     ///
     /// Links to ASes that the network does not list are left out; networks of `.topo` files have no
     /// such links.
@@ -62,7 +62,7 @@ impl Graph {
         }
     }
 
-    /// The AS with an ISD-AS.
+    /// The index of the AS with an ISD-AS.
     pub fn find(&self, isd_as: IsdAsn) -> Option<usize> {
         self.index.get(&isd_as).copied()
     }
@@ -87,7 +87,7 @@ impl Graph {
         .collect()
     }
 
-    /// Takes a link down or up and gives it a shape. Returns whether anything changed.
+    /// Sets the state and the shape of a link. Returns whether this changed anything.
     pub fn set_link(&mut self, at: usize, up: bool, shape: Shape) -> bool {
         let changed = self.up[at] != up || self.network.links[at].shape != shape;
         self.up[at] = up;
@@ -104,7 +104,7 @@ impl Graph {
             .filter_map(|(link, &up)| (!up).then_some(link))
     }
 
-    /// An AS's own end of one of its links.
+    /// The end of link `link` at AS `of`.
     pub fn end(&self, link: usize, of: usize) -> &End {
         let link = &self.network.links[link];
         if link.a.isd_as == self.network.ases[of].isd_as {
@@ -114,22 +114,22 @@ impl Graph {
         }
     }
 
-    /// The links of an AS, also those that are down.
+    /// All links of an AS, up and down.
     pub fn all(&self, of: usize) -> impl Iterator<Item = usize> {
         self.links[of].iter().map(|&(link, _)| link)
     }
 
-    /// The steps that a beacon can take from an AS, over links that are up.
+    /// The steps of a beacon from an AS, over links that are up.
     pub fn forward(&self, from: usize, along: Along) -> impl Iterator<Item = Step> {
         self.beacon_steps(from, along, Side::A)
     }
 
-    /// The steps by which a beacon can have come to an AS, reversed.
+    /// The reversed steps of beacons to an AS, over links that are up.
     pub fn backward(&self, from: usize, along: Along) -> impl Iterator<Item = Step> {
         self.beacon_steps(from, along, Side::B)
     }
 
-    /// The steps from an AS, which is at `near` of links to children.
+    /// The steps from an AS, over links of which it is the end `near` if they are to children.
     fn beacon_steps(&self, from: usize, along: Along, near: Side) -> impl Iterator<Item = Step> {
         self.steps(from, move |kind, side| match along {
             Along::Core => kind == LinkKind::Core,
@@ -137,7 +137,7 @@ impl Graph {
         })
     }
 
-    /// The peering links of an AS that are up.
+    /// The steps over the peering links of an AS that are up.
     pub fn peers(&self, of: usize) -> impl Iterator<Item = Step> {
         self.steps(of, |kind, _| kind == LinkKind::Peer)
     }

@@ -1,24 +1,25 @@
-//! The control plane an AS offers its hosts: path segments, the daemon API and the endhost API.
+//! The control plane that an AS offers to its hosts: path segments, the daemon API and the endhost
+//! API.
 //!
-//! A [`Control`] reads the whole network and every AS's hop key, and makes the segments that
-//! SCION's beaconing would bring to its AS: the same routes, each hop field with the MAC of its own
-//! AS. It makes them on request, so an idle service does nothing, and the cost of a large network
-//! grows only with the requests.
+//! A [`Control`] reads the whole network and the hop keys of all ASes, and creates the segments
+//! that SCION's beaconing would provide to its AS: the same routes, each hop field with the MAC of
+//! its AS. It creates them on request, so an idle service uses no CPU time, and the cost of a large
+//! network grows only with the requests.
 //!
-//! Hosts are served as by scionproto: `proto.daemon.v1.DaemonService` on the loopback address,
+//! The services are those of scionproto: `proto.daemon.v1.DaemonService` on the loopback address,
 //! `proto.control_plane.v1.SegmentLookupService` on the address of the control service, both as
 //! gRPC (h2c) and as Connect. The latter address also serves the endhost API of Anapaya's
-//! `scion-stack`, `scion.endhost.v1`. The daemon's paths are made of the segments that lookups are
-//! answered with, so a host that combines them itself has the same paths.
+//! `scion-stack`, `scion.endhost.v1`. The daemon's paths are combined from the segments that
+//! lookups return, so a host that combines segments gets the same paths.
 //!
-//! Bounds: a segment has at most 20 links; between two ASes there are at most 20 segments, chosen
-//! among the 256 shortest so that they share few links; a destination is answered with its 200
-//! shortest paths. Peering links serve the ASes below a core AS, not the core AS itself, as in
+//! Bounds: a segment has at most 20 links; between two ASes there are at most 20 segments, selected
+//! from the 256 shortest so that they share few links; an answer contains the 200 shortest paths to
+//! a destination. Peering links serve the ASes below a core AS, not the core AS itself, as in
 //! scionproto.
 //!
-//! Each AS's entry of a segment is signed with that AS's key when the segment is handed out for the
-//! first time. The control service also hands out the TRCs and certificates with which the
-//! signatures are verified (`proto.control_plane.v1.TrustMaterialService`).
+//! Each entry of a segment is signed with the key of its AS when the segment is first sent to a
+//! host. The control service also provides the TRCs and certificates to verify the signatures with
+//! (`proto.control_plane.v1.TrustMaterialService`).
 
 mod beacons;
 mod cache;

@@ -1,4 +1,4 @@
-//! Requests to a running control service, over the Unix socket in the AS's folder.
+//! Requests to a running control service, over its live socket: the Unix socket in the AS's folder.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,19 +11,18 @@ use serde::{Deserialize, Serialize};
 /// A request to a control service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Request {
-    /// Take a link of the network down or up, and set its rate and delay.
+    /// Sets the state, rate and delay of a link of the network.
     SetLink {
         /// Either end of the link: an AS and its interface.
         a: (IsdAsn, u16),
-        /// Whether packets pass. Segments over a link that is down are withdrawn, and come back
-        /// with it.
+        /// Whether the link is up. Segments over the link are withdrawn while it is down.
         up: bool,
-        /// Rate and delay, which path metadata then announces.
+        /// Rate and delay, which path metadata announces.
         shape: Shape,
     },
-    /// Report the addresses, and the links that are down.
+    /// Requests the addresses, and the links that are down.
     Status,
-    /// End the control service.
+    /// Stops the control service.
     Stop,
 }
 
@@ -46,22 +45,22 @@ pub enum Reply {
 pub struct Status {
     /// The AS it serves.
     pub isd_as: IsdAsn,
-    /// Where it serves the daemon API.
+    /// The address of the daemon API.
     pub daemon: SocketAddr,
-    /// Where it serves segment lookups.
+    /// The addresses of segment lookups.
     pub control: Vec<SocketAddr>,
-    /// The links that are down, each by the end `a` of the topology.
+    /// The links that are down, each identified by its end `a`.
     pub down: Vec<(IsdAsn, u16)>,
 }
 
 /// Sends a request to the control service that listens on `socket`, and waits for its reply.
 ///
 /// # Errors
-/// When none listens there, or it does not reply within 5 seconds.
+/// When no control service listens there, or it does not reply within 5 seconds.
 pub fn call(socket: &Path, request: &Request) -> Result<Reply, RpcError> {
     const CONTROL: Service = Service {
         name: "control service",
-        // It replies at once unless its process is stopped.
+        // A running service replies at once.
         timeout: Duration::from_secs(5),
     };
     CONTROL.call(socket, request)

@@ -1,4 +1,4 @@
-//! The certificates and keys of the network's ASes, and signing with them.
+//! The certificates and keys of the network's ASes, and signatures with them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use scion_protobuf::proto::control_plane::v1::{PathSegment, TRCRequest};
 
 use crate::segment::Plain;
 
-/// Why a segment cannot be signed.
+/// The reason why a segment cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PkiError {
     #[error(transparent)]
@@ -20,8 +20,8 @@ pub(crate) enum PkiError {
     Foreign { wanted: IsdAsn, found: IsdAsn },
 }
 
-/// The AS's TRCs, and the signer of every AS of the lab. Signers are loaded when they are first
-/// needed, so that the first answer in a large lab comes as quickly as in a small one.
+/// The AS's TRCs, and the signer of every AS of the lab. Signers are loaded on demand, so that the
+/// first answer in a large lab is as fast as in a small one.
 pub(crate) struct Pki {
     lab: PathBuf,
     trcs: Store,
@@ -70,7 +70,7 @@ impl Pki {
     /// The requested TRC, in DER.
     pub fn trc(&self, request: &TRCRequest) -> Option<Vec<u8>> {
         let isd = u16::try_from(request.isd).ok()?;
-        // As in scionproto, two zeros stand for the newest.
+        // As in scionproto, two zeros request the newest TRC.
         let trc = match (request.base, request.serial) {
             (0, 0) => self.trcs.newest(isd),
             (base, serial) => self.trcs.trc(TrcId { isd, base, serial }),

@@ -1,4 +1,4 @@
-//! The control plane of one AS: its segments, and the paths made of them.
+//! The control plane of one AS: its segments, and the paths combined from them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,39 +19,39 @@ use crate::pki::Pki;
 use crate::segment::Stamp;
 use crate::wire;
 
-/// Most segments kept.
+/// Maximum number of cached segments.
 const MAX_SEGMENTS: usize = 2048;
 
 /// Seconds for which an interface counts as down after a host reported it, as in scionproto's
 /// daemon. A host that receives further SCMP errors about the interface reports it again.
 const DOWN_FOR: u64 = 10;
 
-/// Bytes of answers kept for further requests.
+/// Maximum size of the cached answers, in bytes.
 const MAX_KEPT: usize = 1 << 20;
 
 /// The state of one AS's control plane.
 pub(crate) struct Plane {
     pub beacons: Beacons,
     pub topology: AsTopology,
-    /// What segments are signed with, where the network has it.
+    /// The PKI to sign segments with; `None` if the network has none.
     pub pki: Option<Pki>,
     local: usize,
     lifetime: Duration,
     /// Interfaces that hosts reported down, each with the Unix second at which it counts as up
     /// again.
     revoked: HashMap<Interface, u64>,
-    /// Answers by destination.
+    /// Cached answers by destination.
     answers: HashMap<IsdAsn, Answer>,
-    /// Bytes of `answers`.
+    /// Size of `answers` in bytes.
     kept: usize,
-    /// Grows whenever other segments may be handed out than before.
+    /// Increases whenever the segments may have changed.
     pub generation: u64,
 }
 
 /// The answer to a request for paths.
 pub(crate) type Answer = PreEncoded<PathsResponse>;
 
-/// What a segment lookup starts or ends at.
+/// An end of a segment lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ends {
     /// One AS.
@@ -61,7 +61,8 @@ enum Ends {
 }
 
 impl Plane {
-    /// `keys` are the hop keys of all ASes in the order of the network, `local` is the AS itself.
+    /// The control plane of the AS with the index `local`. `keys` are the hop keys of all ASes in
+    /// the order of the network.
     pub fn new(
         graph: Graph,
         keys: Vec<[u8; 16]>,
@@ -70,7 +71,7 @@ impl Plane {
         lifetime: Duration,
     ) -> Self {
         Self {
-            // Due at once: the first request makes the first segments.
+            // The stamp is due at once: the first request creates the first segments.
             beacons: Beacons::new(graph, keys, Stamp::new(0, lifetime), MAX_SEGMENTS),
             topology,
             pki: None,
@@ -83,13 +84,13 @@ impl Plane {
         }
     }
 
-    /// The AS itself.
+    /// The ISD-AS of this AS.
     pub fn isd_as(&self) -> IsdAsn {
         self.topology.isd_as
     }
 
-    /// Paths to an AS, or to all core ASes of an ISD (`1-0`), as the daemon answers them, at `now`
-    /// (Unix seconds).
+    /// The daemon's answer at `now` (Unix seconds) to a request for paths to an AS, or to all core
+    /// ASes of an ISD (`1-0`).
     pub fn paths(&mut self, src: IsdAsn, dst: IsdAsn, now: u64) -> Result<Answer, LookupError> {
         self.check_source(src)?;
         let ends = self.ends(dst)?;
@@ -99,7 +100,7 @@ impl Plane {
             return Ok(Answer::from_message(&wire::local_path(mtu, now)));
         }
         let known = self.revoked.len();
-        // One that is too late was set before the clock was set back.
+        // An expiry more than `DOWN_FOR` ahead means that the clock was set back.
         self.revoked
             .retain(|_, until| *until > now && *until <= now.saturating_add(DOWN_FOR));
         if self.revoked.len() < known {
@@ -122,7 +123,7 @@ impl Plane {
         Ok(answer)
     }
 
-    /// The paths to an AS, in scionproto's order, without those over an interface that a host
+    /// The paths to an AS, in scionproto's order, without paths over an interface that a host
     /// reported down.
     fn combined(&mut self, dst: usize) -> Vec<Combined> {
         if dst == self.local {
@@ -136,8 +137,8 @@ impl Plane {
         paths
     }
 
-    /// Leaves out paths over an interface of the network for a while: a host was notified that it
-    /// is down.
+    /// Leaves out paths over an interface of the network for a while, because a host reported it
+    /// down.
     pub fn revoke(&mut self, isd_as: IsdAsn, id: u64, now: u64) {
         let network = &self.beacons.graph.network;
         let id = u16::try_from(id).ok();
@@ -148,7 +149,7 @@ impl Plane {
         }
     }
 
-    /// The ASes that ends stand for.
+    /// The indices of the ASes that `ends` stands for.
     fn ases(&self, ends: &Ends) -> Vec<usize> {
         match *ends {
             Ends::As(at) => vec![at],
@@ -165,7 +166,7 @@ impl Plane {
         found.ok_or(LookupError::Unknown(isd_as))
     }
 
-    /// Paths and segments start in the AS itself, which 0 stands for too.
+    /// Checks that a request starts in this AS; the ISD-AS 0 also means this AS.
     fn check_source(&self, asked: IsdAsn) -> Result<(), LookupError> {
         let local = self.isd_as();
         if asked == IsdAsn::WILDCARD || asked == local {
@@ -174,14 +175,14 @@ impl Plane {
         Err(LookupError::Foreign { local, asked })
     }
 
-    /// The segments between `src` and `dst` at `now` (Unix seconds), as scionproto's control
-    /// service answers them: up segments from the AS itself to the core ASes of its ISD (`1-0`) or
-    /// one of them; down segments from core ASes, or one, to an AS below; core segments between
-    /// core ASes, from any of `dst` to any of `src` in the direction of beaconing.
+    /// The segments between `src` and `dst` at `now` (Unix seconds), as from scionproto's control
+    /// service: up segments from this AS to the core ASes of its ISD (`1-0`) or one of them; down
+    /// segments from core ASes, or one, to an AS below; core segments between core ASes, from any
+    /// of `dst` to any of `src` in the direction of beaconing.
     ///
-    /// Where `src` is the AS itself, which 0 stands for too, and `dst` one AS, the answer is all
-    /// segments that paths between them are made of. scionproto answers only some of them to a part
-    /// of these requests and refuses the others.
+    /// If `src` is this AS (or 0, with the same meaning) and `dst` one AS, the answer contains all
+    /// segments that paths between them consist of. For such requests scionproto returns only some
+    /// of the segments, or refuses them.
     pub fn lookup(&mut self, src: IsdAsn, dst: IsdAsn, now: u64) -> Result<Found, LookupError> {
         let src = if src == IsdAsn::WILDCARD {
             Ends::As(self.local)
@@ -212,7 +213,7 @@ impl Plane {
         Ok(found)
     }
 
-    /// A segment as hosts are sent it.
+    /// The message with a segment for hosts.
     pub fn message(&mut self, segment: &CachedSegment) -> Result<PathSegment, LookupError> {
         let message = segment.message(self.pki.as_mut());
         message.map_err(|reason| LookupError::Unsigned(reason.to_string()))
@@ -233,15 +234,16 @@ impl Plane {
         Ok(Ends::Core { isd: isd.to_u16() })
     }
 
-    /// Takes a link down or up and gives it a shape. Earlier answers are dropped, so no path over a
-    /// link that is down is given out any more.
+    /// Sets the state and the shape of a link. Drops cached answers, so that no later answer has a
+    /// path over a link that is down.
     pub fn set_link(&mut self, link: usize, up: bool, shape: Shape) {
         if self.beacons.graph.set_link(link, up, shape) {
             self.forget();
         }
     }
 
-    /// As [`Self::set_link`], for the link at an interface. Returns whether the network has one.
+    /// Like [`Self::set_link`], for the link at an interface. Returns `false` if the network has no
+    /// such link.
     pub fn set_link_at(&mut self, (isd_as, id): (IsdAsn, u16), up: bool, shape: Shape) -> bool {
         let found = self.beacons.graph.network.link_at(isd_as, id);
         if let Some((link, _)) = found {
@@ -250,8 +252,8 @@ impl Plane {
         found.is_some()
     }
 
-    /// Makes segments anew if they are due. Nothing is made ahead of a request, so an idle service
-    /// needs no timer.
+    /// Renews the segments if they are due. Segments are created only on request, so an idle
+    /// service needs no timer.
     fn renew(&mut self, now: u64) {
         if self.beacons.stamp.is_due(now) {
             self.beacons.stamp = Stamp::new(now, self.lifetime);

@@ -1,5 +1,5 @@
-//! The routes of beacons between two ASes, without loops: the shortest, and of many the most
-//! diverse.
+//! The loop-free routes of beacons between two ASes: the shortest, and the most diverse ones of
+//! many.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -7,26 +7,27 @@ use std::iter::successors;
 
 use crate::graph::{Along, Graph};
 
-/// Most links in a segment. Three segments of this length still fit the 64 hop fields that the path
-/// header can count (SCION data plane, path meta header).
+/// Maximum number of links of a segment. Three such segments have at most the 64 hop fields that
+/// the path header can count (SCION data plane, path meta header).
 pub(crate) const MAX_SEGMENT_LINKS: u32 = 20;
 
-/// Candidates for each pair, shortest first, of which the most diverse are chosen.
+/// Maximum number of candidates for each pair, shortest first, from which the most diverse are
+/// selected.
 const MAX_CANDIDATES: usize = 256;
 
-/// Bound on the search's memory: about 1 MiB while it runs.
+/// Bound on the memory of a search: about 1 MiB.
 const MAX_NODES: usize = 1 << 15;
 
-/// A route through the network without loops, in the direction of beaconing.
+/// A loop-free route through the network, in the direction of beaconing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Route {
     /// The links.
     pub links: Vec<usize>,
-    /// The ASes, one more than links.
+    /// The ASes, of which there is one more than links.
     pub ases: Vec<usize>,
 }
 
-/// For each AS, the least number of links between it and `to`.
+/// For each AS, the minimum number of links to `to`.
 fn distances(graph: &Graph, to: usize, along: Along) -> Vec<Option<u32>> {
     let mut distance = vec![None; graph.network.ases.len()];
     distance[to] = Some(0);
@@ -42,9 +43,9 @@ fn distances(graph: &Graph, to: usize, along: Along) -> Vec<Option<u32>> {
     distance
 }
 
-/// The end of a partial route, which is the chain of parents.
+/// The end of a partial route, which consists of the chain of parents.
 struct Node {
-    /// The node before, and the link from there. `None` at the start.
+    /// The previous node, and the link from there. `None` at the start.
     parent: Option<(usize, usize)>,
     at: usize,
     links: u32,
@@ -52,8 +53,8 @@ struct Node {
 
 /// Up to `limit` routes from `from` to `to`, ordered by length and links.
 ///
-/// The search takes partial routes in the order of the least length that they can still have, so
-/// the candidates are the shortest routes.
+/// The search extends partial routes in the order of the minimum length that they can reach, so the
+/// candidates are the shortest routes.
 pub(crate) fn routes(
     graph: &Graph,
     from: usize,
@@ -70,7 +71,7 @@ pub(crate) fn routes(
         at: from,
         links: 0,
     }];
-    // Of equal lengths the newest first: it is the nearest to its end.
+    // Of equal lengths the newest is first, as it is nearest to the end.
     let mut open = BinaryHeap::from([Reverse((least, Reverse(0)))]);
     let mut found = Vec::new();
     while let Some(Reverse((_, Reverse(node)))) = open.pop() {
@@ -106,7 +107,7 @@ pub(crate) fn routes(
     chosen
 }
 
-/// A node and all before it, back to the start.
+/// A node and all previous ones, back to the start.
 fn ancestors(nodes: &[Node], node: usize) -> impl Iterator<Item = &Node> {
     successors(nodes.get(node), |node| nodes.get(node.parent?.0))
 }
@@ -120,8 +121,8 @@ fn unwind(nodes: &[Node], node: usize) -> Route {
     Route { links, ases }
 }
 
-/// Takes `limit` of the routes: each time the one with the least sum of its length and of the times
-/// that its links are in the routes taken before.
+/// Selects `limit` of the routes: in each step the one with the minimum sum of its length and of
+/// the number of times that its links occur in the routes selected before.
 fn most_diverse(mut routes: Vec<Route>, limit: usize) -> Vec<Route> {
     if routes.len() <= limit {
         return routes;

@@ -1,5 +1,4 @@
-//! Path segments: a route, and for each AS on it what it announces, with the MACs of its hop
-//! fields.
+//! Creation of path segments: a route, with the announcements and hop fields of each AS on it.
 
 use std::time::Duration;
 
@@ -17,28 +16,28 @@ use crate::graph::{Along, Graph, Step};
 use crate::routes::Route;
 use crate::wire::{kbit, timestamp};
 
-/// Shortest lifetime of segments: half of it must be left for a path to be of use.
+/// Shortest lifetime of segments: half of it must remain for a path to be usable.
 pub const MIN_LIFETIME: Duration = Duration::from_secs(2);
 /// Longest lifetime of segments: 256 units of a hop field's `ExpTime`.
 pub const MAX_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// When segments were made and when they expire.
+/// The times of creation and expiry of segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// Unix seconds at which they were made.
+    /// Time of creation, in Unix seconds.
     pub made: u64,
-    /// Unix seconds at which they expire.
+    /// Time of expiry, in Unix seconds.
     pub expiry: u64,
-    /// The timestamp of the info field. It may lie before `made`, since hop fields count their
-    /// lifetime in units of 337.5 s.
+    /// The timestamp of the info field. It may be earlier than `made`, since the lifetime of hop
+    /// fields has units of 337.5 s.
     pub timestamp: u32,
-    /// The hop fields' lifetime, in those units less one.
+    /// The lifetime of the hop fields, in those units, minus one.
     pub exp_time: u8,
 }
 
 impl Stamp {
-    /// Segments made at `now` (Unix seconds) that live for `lifetime` (between [`MIN_LIFETIME`] and
-    /// [`MAX_LIFETIME`]; whole seconds count).
+    /// The stamp of segments created at `now` (Unix seconds) that expire after `lifetime` (limited
+    /// to [`MIN_LIFETIME`] to [`MAX_LIFETIME`], rounded down to whole seconds).
     pub fn new(now: u64, lifetime: Duration) -> Self {
         let lifetime = lifetime.clamp(MIN_LIFETIME, MAX_LIFETIME).as_secs();
         let exp_time = (0..=u8::MAX)
@@ -54,29 +53,28 @@ impl Stamp {
         }
     }
 
-    /// Whether segments must be made anew: half of their lifetime is over, or the clock was set
-    /// back.
+    /// Whether segments must be renewed: half of their lifetime is over, or the clock was set back.
     pub fn is_due(&self, now: u64) -> bool {
         now < self.made || now >= self.made + (self.expiry - self.made) / 2
     }
 }
 
-/// A segment as its ASes announce it, not yet signed.
+/// A segment without signatures.
 #[derive(Debug)]
 pub(crate) struct Plain {
     /// The encoded `SegmentInformation`.
     pub info: Vec<u8>,
     /// Each AS with its encoded `ASEntrySignedBody`.
     pub entries: Vec<(IsdAsn, Vec<u8>)>,
-    /// When it was made, in Unix seconds.
+    /// Time of creation, in Unix seconds.
     pub made: u64,
 }
 
 impl Plain {
-    /// The segment over a route, each hop field with the MAC of its AS. `keys` are the hop keys of
+    /// The segment over a route. Each hop field has the MAC of its AS; `keys` are the hop keys of
     /// all ASes.
     ///
-    /// Segments along children carry peering entries, but for their first AS: scionproto's
+    /// Segments to children have peering entries for all ASes but the first: scionproto's
     /// originator passes none to its extender.
     pub fn new(
         graph: &Graph,
@@ -111,8 +109,8 @@ impl Plain {
             let (hop_field, mac) = hop(beta, before);
             beta = mac_beta_step(beta, mac);
             // A peering hop field chains to the AS's main one, as the next AS does (scionproto,
-            // control/beaconing/extender.go). sciparse's `AsEntry::update_macs` uses the
-            // accumulator before it instead, which no router accepts.
+            // control/beaconing/extender.go). sciparse's `AsEntry::update_macs` uses the previous
+            // accumulator, which routers do not accept.
             let peering = along == Along::Children && at > 0;
             let peers = graph.peers(r#as).filter(|_| peering);
             let peers: Vec<Step> = peers.collect();
@@ -151,7 +149,7 @@ impl Plain {
         }
     }
 
-    /// The segment in the form of a signed one, without signatures.
+    /// The segment message with empty signatures.
     pub fn unsigned(&self) -> PathSegment {
         let header = Header {
             timestamp: timestamp(self.made),
@@ -178,9 +176,9 @@ impl Plain {
     }
 }
 
-/// What an AS announces of its links in a segment: of the one by which the beacon leaves, and of
-/// its peering links. Inside the AS there is no delay and no limit; between two of its routers
-/// there is one hop.
+/// The static information that an AS announces in a segment, about the link by which the beacon
+/// leaves, and about its peering links. Inside the AS there is no delay and no limit; between two
+/// of its routers there is one hop.
 fn static_info(
     graph: &Graph,
     r#as: usize,
@@ -203,7 +201,7 @@ fn static_info(
         info.link_type
             .insert(id, EnumValue::Known(LinkType::Direct));
     }
-    // The hops through the AS, between the egress and any other interface.
+    // Hops through the AS, between the egress and any other interface.
     if let Some(egress) = egress {
         let router = &graph.end(egress, r#as).router;
         for link in graph.all(r#as).filter(|&link| link != egress) {
@@ -218,9 +216,9 @@ fn static_info(
     info
 }
 
-/// A segment's ID: FNV-1a over its interfaces and its time, folded to 16 bits. SCION wants a
-/// random number so that accumulators differ between segments; a hash of these differs as well, and
-/// is the same on every start.
+/// A segment's ID: FNV-1a over its interfaces and its time, folded to 16 bits. SCION requires a
+/// random number so that accumulators differ between segments; this hash differs too, and is the
+/// same after a restart.
 fn segment_id(graph: &Graph, route: &Route, timestamp: u32) -> u16 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut add = |value: u64| {

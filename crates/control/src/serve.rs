@@ -18,47 +18,47 @@ use crate::segment::{MAX_LIFETIME, MIN_LIFETIME};
 use crate::shared::Shared;
 use crate::{control_service, daemon, endhost_api, source};
 
-/// Time that open requests have to end when the service stops.
+/// Time for open requests to complete when the service stops.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Where SCION programs look for the daemon by default.
+/// The default address of the daemon in SCION programs.
 const DAEMON_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 30255));
 
 /// Default lifetime of segments: 64 units of a hop field's `ExpTime`, as in scionproto.
 const LIFETIME: Duration = Duration::from_secs(6 * 3600);
 
-/// The control service and the daemon of an AS, which have their addresses and do not serve yet.
+/// The control service and the daemon of an AS, with bound sockets but not serving yet.
 pub struct Control {
     shared: Shared,
     daemon: TcpListener,
     services: Vec<TcpListener>,
     live: UnixListener,
     pub(crate) status: Status,
-    /// Removed when this is dropped.
+    /// Removes the live socket when dropped.
     socket: SocketFile,
 }
 
 impl Control {
-    /// The control plane of the AS whose folder is `dir`, inside its lab's folder: takes
+    /// Opens the control plane of the AS whose folder is `dir`, inside its lab's folder. Binds
     /// 127.0.0.1:30255 for the daemon API, the addresses in `topology.json` for the control
     /// service, and the live socket.
     ///
-    /// Segments live for `lifetime`, in whole seconds; by default, for 6 hours. They are made anew
-    /// after half of it, so a path that is given out always has the other half left.
+    /// Segments expire after `lifetime`, in whole seconds; the default is 6 hours. They are renewed
+    /// after half of it, so the paths in an answer are valid for at least the other half.
     ///
-    /// Only `topology.json` is read now. All other files of the lab are read at the first request
-    /// that needs them, which fails if they cannot be, so the cost of starting does not grow with
-    /// the network.
+    /// Reads only `topology.json`. The first request that needs the other files of the lab reads
+    /// them, and fails if that is not possible, so the cost of starting does not grow with the
+    /// network.
     ///
     /// # Errors
-    /// When `topology.json` is missing or not valid, `dir` is in no folder, `lifetime` is shorter
-    /// than 2 s or longer than 24 h, or an address cannot be taken.
+    /// When `topology.json` is missing or not valid, `dir` has no parent folder, `lifetime` is
+    /// shorter than 2 s or longer than 24 h, or an address cannot be bound.
     pub async fn bind(dir: &AsDir, lifetime: Option<Duration>) -> Result<Self, ControlError> {
         let services = dir.topology()?.control_service.into_values().collect();
         Self::bind_at(dir, lifetime, DAEMON_ADDRESS, services).await
     }
 
-    /// As [`Self::bind`], on other addresses; port 0 takes a free one.
+    /// Like [`Self::bind`], on other addresses; with port 0 the system chooses a port.
     pub(crate) async fn bind_at(
         dir: &AsDir,
         lifetime: Option<Duration>,
@@ -104,7 +104,7 @@ impl Control {
         })
     }
 
-    /// Serves until `shutdown` is ready or [`Request::Stop`] comes.
+    /// Serves until `shutdown` completes or [`Request::Stop`] arrives.
     ///
     /// # Errors
     /// When a server fails.
@@ -132,7 +132,7 @@ impl Control {
             })),
         };
         drop(self.socket);
-        // Servers end when this is sent, or when the sender is gone.
+        // Servers end when this is sent, or when the sender is dropped.
         let _ = stop.send(true);
         let rest = async { while servers.join_next().await.is_some() {} };
         if tokio::time::timeout(GRACE, rest).await.is_err() {
@@ -161,7 +161,7 @@ async fn serve(
     router: Router,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<(), String> {
-    // Answers are a few KiB and cross no network: compressing them would only cost time and memory.
+    // Answers have a few KiB and stay on this machine: compression would only cost time and memory.
     let service = ConnectRpcService::new(router).with_compression(CompressionRegistry::new());
     Server::from_listener(listener)
         .with_http2_adaptive_window(false)
@@ -172,7 +172,7 @@ async fn serve(
         .map_err(|e| e.to_string())
 }
 
-/// Answers on the live socket; sends to `end` on a request to stop.
+/// Answers requests on the live socket; notifies `end` on a request to stop.
 async fn serve_live(
     listener: UnixListener,
     shared: Shared,
@@ -183,7 +183,7 @@ async fn serve_live(
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(reason) => {
-                // Out of file descriptors, most likely: wait for some.
+                // The likely cause is a lack of file descriptors: wait for some to be closed.
                 tracing::warn!("cannot accept on the live socket: {reason}");
                 tokio::time::sleep(GRACE).await;
                 continue;
@@ -202,7 +202,7 @@ async fn serve_live(
     }
 }
 
-/// Answers the requests of one connection. Returns whether to stop.
+/// Answers the requests of one connection. Returns whether the service must stop.
 async fn converse(mut stream: UnixStream, shared: &Shared, status: Status) -> io::Result<bool> {
     let mut lines = Lines::default();
     let mut chunk = [0; 4096];

@@ -1,4 +1,5 @@
-//! The state that the services of a control plane share, and the methods answered from it.
+//! The shared state of the services of a control plane, and the registration of methods that use
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,21 +15,21 @@ use crate::error::LookupError;
 use crate::plane::Plane;
 use crate::source;
 
-/// The state that the services share: read from the AS's folder when it is first needed.
+/// The shared state, which is read from the AS's folder on first use.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<Mutex<State>>);
 
 struct State {
     dir: AsDir,
     lifetime: Duration,
-    /// Changes of links since the service started: the files may not have them yet.
+    /// Changes of links since the service started, which the files may not contain yet.
     changes: BTreeMap<(IsdAsn, u16), (bool, Shape)>,
-    /// `None` until it is first needed, then the control plane or why it cannot be read.
+    /// `None` until the first use, then the control plane or the reason why it cannot be read.
     plane: Option<Result<Plane, String>>,
 }
 
 impl Shared {
-    /// The state of the AS whose folder is `dir`, with segments that live for `lifetime`.
+    /// The state of the AS whose folder is `dir`, with segments that expire after `lifetime`.
     pub fn new(dir: AsDir, lifetime: Duration) -> Self {
         Self(Arc::new(Mutex::new(State {
             dir,
@@ -38,15 +39,15 @@ impl Shared {
         })))
     }
 
-    /// Makes one answer from the control plane, which is read first if that has not been tried.
+    /// Calls `answer` with the control plane, which this reads on the first call.
     ///
     /// # Errors
-    /// When the network cannot be read, and those of `answer`.
+    /// When the network cannot be read, or `answer` fails.
     pub fn with<T, E: From<LookupError>>(
         &self,
         answer: impl FnOnce(&mut Plane) -> Result<T, E>,
     ) -> Result<T, E> {
-        // A panic in one answer leaves at worst a cache half filled.
+        // A panic in one answer can only leave an incomplete cache, which is harmless.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         let plane = state.plane.get_or_insert_with(|| {
@@ -66,9 +67,9 @@ impl Shared {
         }
     }
 
-    /// Takes a link down or up and gives it a shape. Returns false when the network has no such
-    /// interface; true for any interface while the network has not been read, which this does not
-    /// cause.
+    /// Sets the state and the shape of a link. Returns `false` if the network has no such
+    /// interface. Does not read the network; until it has been read, returns `true` for any
+    /// interface.
     pub fn set_link(&self, a: (IsdAsn, u16), up: bool, shape: Shape) -> bool {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(Ok(plane)) = &mut state.plane {
@@ -79,7 +80,7 @@ impl Shared {
     }
 }
 
-/// A gRPC service whose methods are added to a router.
+/// A gRPC service, for adding its methods to a router.
 pub(crate) struct Service<'a> {
     pub router: Router,
     name: &'static str,
@@ -96,7 +97,7 @@ impl<'a> Service<'a> {
         }
     }
 
-    /// Adds a method that `answer` makes the responses of.
+    /// Adds a method whose responses `answer` returns.
     pub fn method<Q, A, B>(
         mut self,
         name: &str,
@@ -117,7 +118,7 @@ impl<'a> Service<'a> {
     }
 }
 
-/// The time now, in Unix seconds.
+/// The current time, in Unix seconds.
 pub(crate) fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -143,7 +144,7 @@ mod tests {
             ..Shape::default()
         };
         assert!(shared.set_link((a, 1), false, shape));
-        // An interface that the network turns out not to have.
+        // The network does not have this interface.
         assert!(shared.set_link((a, 9), false, shape));
         let down = || {
             shared.with(|plane| {

@@ -1,4 +1,4 @@
-//! The control plane of an AS, read from its folder and those beside it.
+//! Reading the control plane of an AS from the folders of its lab.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::graph::Graph;
 use crate::pki::Pki;
 use crate::plane::Plane;
 
-/// Reads the network, every AS's hop key and TRCs, and the state of the links (`links.json` of each
-/// AS; where there is none, its links are up and shaped as in the network).
+/// Reads the network, the hop keys of all ASes, the TRCs, and the states of the links (`links.json`
+/// of each AS; without that file its links are up and have the shape in the network).
 pub(crate) fn load(dir: &AsDir, lifetime: Duration) -> Result<Plane, ControlError> {
     let lab = lab_of(dir)?;
     let network = Network::read_json(&lab.join("network.json"))?;
@@ -28,7 +28,7 @@ pub(crate) fn load(dir: &AsDir, lifetime: Duration) -> Result<Plane, ControlErro
         let links = dir.links()?.into_iter();
         states.extend(links.map(|(id, state)| ((r#as.isd_as, id), state)));
     }
-    // A link is up if both ends say so; its shape is that of end `a`.
+    // A link is up if it is up at both ends; its shape is that of end `a`.
     for at in 0..graph.network.links.len() {
         let link = &graph.network.links[at];
         let [a, b] = [&link.a, &link.b].map(|end| states.get(&(end.isd_as, end.id)));

@@ -1,4 +1,4 @@
-//! Networks for tests: folders as the lab writes them, and a router that walks paths hop by hop.
+//! Networks for tests: folders like those of a lab, and a router that walks paths hop by hop.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -93,7 +93,8 @@ pub(crate) fn plain_link(ends: [IsdAsn; 2], id: u16, kind: LinkKind) -> Link {
     }
 }
 
-/// The hop key of an AS of a [`plane`]: no derivation, so that property tests are quick.
+/// The hop key of an AS of a [`plane`]: not derived from a master key, so that property tests are
+/// fast.
 pub(crate) fn hop_key(isd_as: IsdAsn) -> [u8; 16] {
     u128::from(isd_as.to_u64()).to_le_bytes()
 }
@@ -112,7 +113,7 @@ pub(crate) fn master_key(isd_as: IsdAsn) -> [u8; 16] {
     u128::from(isd_as.to_u64()).to_be_bytes()
 }
 
-/// A lab's folder with a network, keys and topologies; gone when dropped.
+/// A lab's folder with a network, keys and topologies, which is removed when this is dropped.
 pub(crate) struct Lab {
     pub folder: tempfile::TempDir,
     pub network: Network,

@@ -1,4 +1,4 @@
-//! Paths as the daemon's messages carry them.
+//! Conversion of paths to the daemon's messages.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use scion_protobuf::proto::daemon::v1::{
 /// Lifetime of the empty path inside an AS, in seconds: scionproto's `MaxTTL`.
 const LOCAL_LIFETIME: u64 = 24 * 3600;
 
-/// The only path to the AS itself: empty.
+/// The only path inside the AS, which is empty.
 pub(crate) fn local_path(mtu: u16, now: u64) -> PathsResponse {
     PathsResponse {
         paths: vec![Path {
@@ -26,7 +26,7 @@ pub(crate) fn local_path(mtu: u16, now: u64) -> PathsResponse {
     }
 }
 
-/// Paths with all that is announced of them.
+/// The message for paths with their metadata.
 pub(crate) fn paths(topology: &AsTopology, paths: &[Combined]) -> PathsResponse {
     PathsResponse {
         paths: paths.iter().map(|path| message(topology, path)).collect(),
@@ -67,12 +67,12 @@ fn message(topology: &AsTopology, path: &Combined) -> Path {
     }
 }
 
-/// As scionproto: -1 ns where nothing is announced.
+/// As in scionproto, -1 ns if no latency is announced.
 fn latency(latency: &Option<std::time::Duration>) -> Duration {
     latency.map_or_else(|| Duration::from_secs_nanos(0, -1), Duration::from)
 }
 
-/// As scionproto: all zeros where nothing is announced.
+/// As in scionproto, all zeros if no place is announced.
 fn geo(geo: &Option<Geo>) -> GeoCoordinates {
     let geo = geo.clone().unwrap_or_default();
     GeoCoordinates {
@@ -99,12 +99,12 @@ fn link_type(kind: &LinkType) -> EnumValue<LinkTypeMessage> {
     })
 }
 
-/// A link's limit in kbit/s; 0 without a limit.
+/// The rate limit of a link in kbit/s; 0 without a limit.
 pub(crate) fn kbit(shape: &Shape) -> u64 {
     shape.rate.map_or(0, |rate| (rate / 1000).max(1))
 }
 
-/// The router of an interface of the local AS.
+/// The internal address of the router with interface `id` of the local AS.
 fn next_hop(topology: &AsTopology, id: u16) -> MessageField<Interface> {
     topology
         .border_routers

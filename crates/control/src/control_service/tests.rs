@@ -1,4 +1,4 @@
-//! Trust material and signatures as programs receive them over TCP.
+//! Tests of trust material and signatures, with clients over TCP.
 
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use scion_protobuf::proto::control_plane::v1::{
 use super::*;
 use crate::testing::{Lab, ia, plane};
 
-/// The clients of a service that runs until the test ends.
+/// Clients of a service that runs until the end of the test.
 struct Clients {
     segments: SegmentLookupServiceClient<HttpClient>,
     trust: TrustMaterialServiceClient<HttpClient>,
@@ -83,7 +83,7 @@ async fn a_host_verifies_every_segment() {
         dst_isd_as: ia("2-ff00:0:212").to_u64(),
     };
     let found = clients.segments.segments(asked).await.unwrap().into_owned();
-    // The host of another AS, with that AS's TRCs.
+    // A host of another AS verifies with the TRCs of that AS.
     let mut store = Store::load(&lab.dir(ia("2-ff00:0:212")).path().join("certs")).unwrap();
     let now = now();
     let mut seen = 0;
@@ -100,7 +100,7 @@ async fn a_host_verifies_every_segment() {
 }
 
 #[tokio::test]
-async fn what_is_handed_out_again_is_the_same() {
+async fn segments_are_signed_once() {
     let lab = Lab::two_isds();
     let clients = run(&lab, "1-ff00:0:114").await;
     let asked = SegmentsRequest {
@@ -109,7 +109,7 @@ async fn what_is_handed_out_again_is_the_same() {
     };
     let first = clients.segments.segments(asked.clone()).await.unwrap();
     let again = clients.segments.segments(asked).await.unwrap();
-    // A second signature would differ.
+    // A new signature would differ.
     assert_eq!(first.into_owned(), again.into_owned());
 }
 
@@ -168,7 +168,7 @@ async fn trcs_are_found_by_their_numbers() {
 }
 
 #[tokio::test]
-async fn an_as_without_its_key_is_named() {
+async fn errors_name_the_as_without_its_key() {
     let lab = Lab::two_isds();
     let clients = run(&lab, "1-ff00:0:114").await;
     let folder = lab.dir(ia("2-ff00:0:212")).path().join("crypto/as");
@@ -189,7 +189,7 @@ async fn an_as_without_its_key_is_named() {
         message.contains("2-ff00_0_212/crypto/as has no key"),
         "{message}"
     );
-    // Other segments are signed.
+    // Segments without this AS are still signed.
     clients
         .segments
         .segments(asked("2-ff00:0:211"))
@@ -198,7 +198,7 @@ async fn an_as_without_its_key_is_named() {
 }
 
 #[test]
-fn a_network_without_certificates_says_so() {
+fn the_error_names_missing_certificates() {
     let network = Network::ready("fig4").unwrap();
     let mut plane = plane(&network, ia("1-ff00:0:110"));
     let error = super::chains(&mut plane, request("1-ff00:0:110")).unwrap_err();
@@ -206,7 +206,7 @@ fn a_network_without_certificates_says_so() {
 }
 
 #[test]
-fn a_lab_without_trcs_is_not_opened() {
+fn a_lab_without_trcs_is_refused() {
     let lab = Lab::two_isds();
     let dir = lab.dir(ia("1-ff00:0:114"));
     std::fs::remove_dir_all(dir.path().join("certs")).unwrap();

@@ -22,7 +22,7 @@ fn request(page_size: i32, page_token: &str) -> ListSegmentsRequest {
 }
 
 #[test]
-fn routers_are_named_with_their_interfaces() {
+fn routers_are_listed_with_their_interfaces() {
     let plane = of("1-ff00:0:110");
     let list = |asked: Option<&str>| {
         let isd_as = asked.map(|asked| ia(asked).to_u64());
@@ -78,7 +78,7 @@ fn pages_make_up_the_whole_list() {
 }
 
 #[test]
-fn a_page_of_a_list_gone_by_is_refused() {
+fn a_page_of_an_outdated_list_is_refused() {
     let mut plane = of("1-ff00:0:114");
     let first = list_segments(&mut plane, &request(2, ""), NOW).unwrap();
     let token = first.next_page_token;
@@ -89,7 +89,7 @@ fn a_page_of_a_list_gone_by_is_refused() {
         let error = list_segments(&mut plane, &request(2, token), NOW).unwrap_err();
         assert!(error.to_string().contains(token), "{error}");
     }
-    // Renewed segments are others too.
+    // Renewed segments also make a token invalid.
     let token = list_segments(&mut plane, &request(2, ""), NOW).unwrap();
     let later = NOW + Duration::from_secs(24 * 3600).as_secs();
     assert!(list_segments(&mut plane, &request(2, &token.next_page_token), later).is_err());

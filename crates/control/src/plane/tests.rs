@@ -11,7 +11,7 @@ use crate::testing::{TWO_ISDS, ia, plain_as, plain_link, plane, walk};
 mod clients;
 use self::clients::{by_requests, compare_with_clients};
 
-/// Some time in 2033.
+/// The time in the tests, in 2033.
 const NOW: u64 = 2_000_000_000;
 
 type Interfaces = Vec<(IsdAsn, u16)>;
@@ -35,7 +35,7 @@ fn listed(plane: &mut Plane, dst: IsdAsn, now: u64) -> Vec<Interfaces> {
     ask(plane, dst, now).iter().map(interfaces).collect()
 }
 
-/// The paths as `113#1 111#3 …`, the AS by its last part.
+/// The paths as `113#1 111#3 …`, with the last part of each AS number.
 fn texts(network: &Network, src: &str, dst: &str) -> Vec<String> {
     let show = |path: Interfaces| {
         path.iter()
@@ -52,7 +52,7 @@ fn two_isds() -> Network {
 }
 
 #[test]
-fn network_paths_are_those_that_the_services_answer() {
+fn network_paths_equal_the_answers_of_the_services() {
     let network = two_isds();
     let mut paths = crate::NetworkPaths::new(&network);
     let ases = || network.ases.iter().map(|one| one.isd_as);
@@ -70,16 +70,17 @@ fn network_paths_are_those_that_the_services_answer() {
     }
 }
 
-/// Checks every path between every two ASes: its MACs there and back, that the interfaces named are
-/// those crossed, that no two are the same and none has a loop, the order, and that the
-/// reversed paths exist as well where none had to be left out. Returns their number.
+/// Checks every path between any two ASes: the MACs in both directions, that the listed interfaces
+/// are those crossed, that there are no duplicates and no loops, the order, and that the reversed
+/// paths exist unless paths had to be left out. Returns the number of paths.
 fn check_all(network: &Network) -> usize {
     let (mut count, mut capped) = (0, false);
     let mut all = BTreeSet::new();
     for src in network.ases.iter().map(|a| a.isd_as) {
         let mut plane = plane(network, src);
         for dst in network.ases.iter().map(|a| a.isd_as).filter(|&d| d != src) {
-            // Of more segments than are kept, other ones may be kept for the opposite direction.
+            // Beyond the maximum number of segments, the selection may differ for the opposite
+            // direction.
             if let Ok(found) = plane.lookup(src, dst, NOW) {
                 let kept = [&found.core, &found.up, &found.down];
                 capped |= kept.iter().any(|list| list.len() >= SEGMENTS_PER_PAIR);
@@ -140,11 +141,11 @@ fn ready_topologies_have_the_papers_paths() {
 #[test]
 fn segments_join_by_shortcut_and_peering_and_over_the_core() {
     let network = two_isds();
-    // Siblings: over their peering link, over their parent, and the detours.
+    // Two children of one parent: over their peering link, over their parent, and over detours.
     let siblings = texts(&network, "1-ff00:0:113", "1-ff00:0:114");
     assert_eq!(siblings[..2], ["113#8 114#8", "113#1 111#3 111#4 114#1"]);
     assert!(siblings.contains(&"113#1 111#3 111#1 110#5 110#6 112#1 112#4 114#2".to_owned()));
-    // Across ISDs: leaves that peer, and ASes above them that peer.
+    // Across ISDs: over a peering link between leaves, and over one between their parents.
     let across = texts(&network, "1-ff00:0:114", "2-ff00:0:212");
     assert_eq!(
         across[..2],
@@ -152,7 +153,7 @@ fn segments_join_by_shortcut_and_peering_and_over_the_core() {
     );
     let over_core = "114#2 112#4 112#2 120#5 120#3 210#1 210#5 211#1 211#2 212#1";
     assert!(across.contains(&over_core.to_owned()));
-    // A peering link serves what lies below its ends only.
+    // A peering link serves only its ends and the ASes below them.
     let over_core = "113#1 111#3 111#1 110#5 110#1 120#1 120#3 210#1 210#5 211#1";
     let across = texts(&network, "1-ff00:0:113", "2-ff00:0:211");
     assert_eq!(across[0].len(), over_core.len());
@@ -166,7 +167,7 @@ fn segments_join_by_shortcut_and_peering_and_over_the_core() {
         texts(&network, "1-ff00:0:110", "1-ff00:0:113")[0],
         "110#5 111#1 111#3 113#1"
     );
-    // As many as sciparse makes of the same segments, see below.
+    // sciparse combines as many paths from the same segments, see below.
     assert_eq!(check_all(&network), 352);
 }
 
@@ -189,7 +190,7 @@ fn metadata_is_that_of_the_network() {
     assert_eq!(path.link_type.len(), 4);
     assert_eq!(path.geo.len(), 8);
     assert_eq!(path.interface.address.address, "10.0.1.254:30042");
-    // The other router of the AS; an AS and a link with a smaller MTU.
+    // The next hop is the other router of the AS; an AS and a link have a smaller MTU.
     let path = &ask(&mut plane, ia("1-ff00:0:112"), NOW)[0];
     assert_eq!(path.mtu, 1400);
     assert_eq!(path.interface.address.address, "10.0.1.254:30043");
@@ -210,9 +211,9 @@ fn to_all(plane: &mut Plane, network: &Network) -> BTreeMap<IsdAsn, Vec<Path>> {
     ends.map(|dst| (dst, ask(plane, dst, NOW))).collect()
 }
 
-/// Takes each link down in turn: what is left are the paths of a network without it. Returns how
-/// many paths were lost though they do not cross the link, because their segments reach the core
-/// over it only.
+/// Takes each link down in turn, and checks that the remaining paths are those of a network without
+/// it. Returns the number of lost paths that do not cross the link: a segment that they are part of
+/// does.
 fn take_each_link_down(network: &Network) -> usize {
     let mut lost = 0;
     for src in network.ases.iter().map(|a| a.isd_as) {
@@ -240,7 +241,7 @@ fn take_each_link_down(network: &Network) -> usize {
 }
 
 #[test]
-fn a_link_that_is_down_takes_exactly_its_paths() {
+fn only_the_paths_of_a_link_are_lost_with_it() {
     for name in Network::ready_names() {
         assert_eq!(
             take_each_link_down(&Network::ready(name).unwrap()),
@@ -248,7 +249,7 @@ fn a_link_that_is_down_takes_exactly_its_paths() {
             "{name}"
         );
     }
-    // A shortcut is part of a segment from the core: it goes with the segment.
+    // A shortcut is part of a segment from the core, and is lost with the segment.
     assert!(take_each_link_down(&two_isds()) > 0);
 }
 
@@ -266,14 +267,14 @@ fn metadata_follows_a_links_shape() {
     plane.set_link(0, true, shape);
     let after = ask(&mut plane, ia("1-ff00:0:111"), NOW);
     assert_eq!(after[0].latency[0], Duration::from_millis(1500).into());
-    // Below the unit, but not "no limit".
+    // A rate below 1 kbit/s is announced as 1, because 0 means no limit.
     assert_eq!(after[0].bandwidth, [1]);
     assert_eq!(after[0].raw, before[0].raw);
     assert_eq!(after[1], before[1]);
 }
 
 #[test]
-fn paths_expire_and_are_made_anew_at_half_their_life() {
+fn paths_expire_and_are_renewed_at_half_their_lifetime() {
     let network = Network::ready("fig7a").unwrap();
     let (src, dst) = (ia("1-ff00:0:4"), ia("1-ff00:0:1"));
     for lifetime in [2, 10, 337, 338, 675, 21_600, 86_400] {
@@ -284,7 +285,7 @@ fn paths_expire_and_are_made_anew_at_half_their_life() {
         assert_eq!(first[0].expiration.seconds, i64::try_from(expiry).unwrap());
         assert!(walk(&network, &first[0].raw, src, dst, NOW).is_ok());
         assert!(walk(&network, &first[0].raw, src, dst, expiry - 1).is_ok());
-        // A hop field's life may be half a second longer than whole seconds.
+        // The lifetime of a hop field may end at half a second.
         let late = walk(&network, &first[0].raw, src, dst, expiry + 1);
         assert!(late.unwrap_err().contains("expired"));
 
@@ -299,15 +300,15 @@ fn paths_expire_and_are_made_anew_at_half_their_life() {
         assert!(walk(&network, &second[0].raw, src, dst, half).is_ok());
         let lists = |paths: &[Path]| paths.iter().map(interfaces).collect::<Vec<_>>();
         assert_eq!(lists(&second), lists(&first));
-        // A clock set back: the paths must not be from the future.
+        // After the clock is set back, the timestamps of paths must not be in the future.
         let third = ask(&mut plane, dst, NOW - 100);
         assert!(walk(&network, &third[0].raw, src, dst, NOW - 100).is_ok());
     }
 }
 
 #[test]
-fn a_path_altered_anywhere_is_refused_by_the_walk() {
-    // The walk proves MACs only if it notices.
+fn the_walk_refuses_a_path_altered_anywhere() {
+    // The other tests rely on the walk to detect wrong MACs.
     let network = two_isds();
     let (src, dst) = (ia("1-ff00:0:114"), ia("2-ff00:0:212"));
     for path in ask(&mut plane(&network, src), dst, NOW) {
@@ -327,7 +328,7 @@ fn a_path_altered_anywhere_is_refused_by_the_walk() {
     }
 }
 
-/// How many info fields a raw path has: segments with a length.
+/// The number of info fields of a raw path: its segments with a length above 0.
 fn info_fields(raw: &[u8]) -> usize {
     let meta = u32::from_be_bytes(raw[..4].try_into().unwrap());
     [12, 6, 0]
@@ -389,14 +390,14 @@ fn the_own_as_is_reached_by_one_empty_path() {
 }
 
 #[test]
-fn lookups_name_the_segments_they_need() {
+fn lookups_return_the_requested_segments() {
     let network = two_isds();
     let mut plane = plane(&network, ia("1-ff00:0:114"));
     let mut count = |src: &str, dst: &str| {
         let found = plane.lookup(ia(src), ia(dst), NOW).unwrap();
         (found.up.len(), found.core.len(), found.down.len())
     };
-    // Three up segments: over 111, and over 112 to either core AS.
+    // There are three up segments: over 111, and over 112 to either core AS.
     assert_eq!(count("0-0", "1-0"), (3, 0, 0));
     assert_eq!(count("1-ff00:0:114", "1-0"), (3, 0, 0));
     assert_eq!(count("1-ff00:0:114", "2-0"), (0, 0, 0));
@@ -405,14 +406,14 @@ fn lookups_name_the_segments_they_need() {
     assert_eq!(count("1-0", "2-0"), (0, 2 + 4, 0));
     assert_eq!(count("1-0", "2-ff00:0:210"), (0, 2 + 4, 0));
     assert_eq!(count("1-ff00:0:120", "2-0"), (0, 2, 0));
-    // Among the core ASes of one ISD: two links, each in both directions.
+    // The core ASes of an ISD have two links between them, each in both directions.
     assert_eq!(count("1-0", "1-0"), (0, 4, 0));
     assert_eq!(count("1-ff00:0:110", "1-0"), (0, 2, 0));
     assert_eq!(count("1-ff00:0:110", "1-ff00:0:120"), (0, 2, 0));
     assert_eq!(count("2-0", "2-ff00:0:212"), (0, 0, 1));
     assert_eq!(count("2-ff00:0:210", "2-ff00:0:212"), (0, 0, 1));
     assert_eq!(count("1-0", "2-ff00:0:212"), (0, 0, 0));
-    // From the AS itself to one AS: all that is needed.
+    // From this AS to one AS: all segments that paths need.
     assert_eq!(count("1-ff00:0:114", "2-ff00:0:210"), (3, 2 + 4, 0));
     assert_eq!(count("1-ff00:0:114", "2-ff00:0:212"), (3, 2 + 4, 1));
     assert_eq!(count("1-ff00:0:114", "1-ff00:0:120"), (3, 2, 0));
@@ -420,7 +421,7 @@ fn lookups_name_the_segments_they_need() {
 }
 
 #[test]
-fn segments_are_made_once() {
+fn segments_are_created_once() {
     let network = two_isds();
     let mut plane = plane(&network, ia("1-ff00:0:114"));
     let mut lookup = |now| plane.lookup(ia("1-ff00:0:114"), ia("1-0"), now).unwrap().up;
@@ -440,18 +441,18 @@ fn an_interface_that_a_host_reports_down_is_left_out_for_a_while() {
     let before = ask(&mut plane, dst, NOW);
     assert_eq!(before.len(), 3);
     plane.revoke(ia("1-ff00:0:2"), 1, NOW);
-    // What the network does not have is not kept in mind.
+    // Interfaces that the network does not have are ignored.
     plane.revoke(ia("1-ff00:0:2"), 77, NOW);
     plane.revoke(ia("1-ff00:0:2"), 65536 + 2, NOW);
     for later in [0, 1, 9] {
         assert_eq!(ask(&mut plane, dst, NOW + later), before[2..]);
     }
-    // Segments are still handed out: their users receive SCMP errors themselves.
+    // Lookups still return the segments: their users receive SCMP errors themselves.
     assert_eq!(by_requests(&mut plane, &network, dst).len(), 3);
     plane.revoke(ia("1-ff00:0:2"), 1, NOW + 9);
     assert_eq!(ask(&mut plane, dst, NOW + 18), before[2..]);
     assert_eq!(ask(&mut plane, dst, NOW + 19), before);
-    // A clock set back does not hold it for longer.
+    // Setting the clock back does not extend the time.
     plane.revoke(ia("1-ff00:0:2"), 1, NOW + 1000);
     assert_eq!(ask(&mut plane, dst, NOW + 500), before);
 }
@@ -473,7 +474,7 @@ fn the_core_of_an_isd_is_reached_by_its_wildcard() {
 }
 
 #[test]
-fn answers_are_kept_within_bounds() {
+fn the_cache_of_answers_is_bounded() {
     // 32 core ASes, each joined to the next three, twice.
     let name = |at: usize| format!("1-ff00:0:{:x}", 1 + at % 32);
     let mut text = "ASes:\n".to_owned();
@@ -507,7 +508,7 @@ fn answers_are_kept_within_bounds() {
         }
         assert!(plane.kept <= MAX_KEPT);
     }
-    // A size that fits once only.
+    // The cache has reached its limit.
     assert_eq!(plane.answers.len(), 31);
     plane.kept = MAX_KEPT;
     let shape = network.links[0].shape;
@@ -520,7 +521,7 @@ fn answers_are_kept_within_bounds() {
     assert_eq!((plane.answers.len(), plane.kept), (0, 0));
 }
 
-/// Networks of a few ASes with links of all kinds between any two of them.
+/// Networks of a few ASes with links of all kinds between them.
 fn networks() -> impl Strategy<Value = Network> {
     let cores = prop::collection::vec(any::<bool>(), 2..8);
     let links = prop::collection::vec((any::<usize>(), any::<usize>(), any::<bool>()), 1..14);
@@ -533,8 +534,8 @@ fn networks() -> impl Strategy<Value = Network> {
             .enumerate()
             .filter_map(|(at, (a, b, peer))| {
                 let (a, b) = (a % count, b % count);
-                // A parent comes first, so there is no circle. It is of the same ISD (SCION control
-                // plane, path segments).
+                // Parents have smaller indices than their children, so there is no cycle, and the
+                // same ISD (SCION control plane, path segments).
                 let (a, b) = (a.min(b), a.max(b));
                 let kind = match (cores[a], cores[b]) {
                     (true, true) => LinkKind::Core,
@@ -579,7 +580,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn paths_of_any_network_pass_every_router(network in networks()) {
+    fn routers_accept_the_paths_of_any_network(network in networks()) {
         check_all(&network);
         compare_with_clients(&network);
     }

@@ -3,7 +3,7 @@ use hawser_topology::{LinkKind, Network};
 use super::*;
 use crate::testing::{ia, plain_as, plain_link};
 
-/// Core ASes, joined as listed.
+/// Core ASes with the listed links between them.
 fn core_network(ases: usize, links: &[(usize, usize)]) -> Graph {
     let isd_as = |at: usize| ia(&format!("1-ff00:0:{:x}", at + 1));
     let links = links.iter().zip(1..);
@@ -20,8 +20,8 @@ fn core_routes(graph: &Graph, from: usize, to: usize, limit: usize) -> Vec<Route
 }
 
 #[test]
-fn few_routes_are_found_all_and_shortest_first() {
-    // A square with a diagonal.
+fn all_of_few_routes_are_found_shortest_first() {
+    // The network is a square with a diagonal.
     let graph = core_network(4, &[(0, 1), (1, 3), (0, 2), (2, 3), (1, 2)]);
     let found: Vec<_> = core_routes(&graph, 0, 3, 20)
         .into_iter()
@@ -34,8 +34,8 @@ fn few_routes_are_found_all_and_shortest_first() {
 }
 
 #[test]
-fn of_many_routes_the_most_diverse_are_taken() {
-    // Five links, then five links: 25 routes of the same length.
+fn the_most_diverse_of_many_routes_are_selected() {
+    // Two steps with five parallel links each give 25 routes of the same length.
     let links: Vec<_> = (0..10).map(|at| (at / 5, at / 5 + 1)).collect();
     let graph = core_network(3, &links);
     let found = core_routes(&graph, 0, 2, 10);
@@ -63,8 +63,8 @@ fn segments_are_not_longer_than_the_bound() {
 }
 
 #[test]
-fn a_dense_network_is_searched_within_bounds() {
-    // Every two of 30 ASes joined: 30! routes, of which few are looked at.
+fn the_search_of_a_dense_network_is_bounded() {
+    // A full mesh of 30 ASes has about 30! routes, of which the search visits few.
     let mesh: Vec<_> = (0..30)
         .flat_map(|a| (a + 1..30).map(move |b| (a, b)))
         .collect();
@@ -72,13 +72,13 @@ fn a_dense_network_is_searched_within_bounds() {
     let found = core_routes(&graph, 0, 29, 20);
     assert_eq!(found.len(), 20);
     assert_eq!(found[0].links.len(), 1);
-    // Those over one AS each share no link with another.
+    // The routes over one AS share no links with each other.
     assert!(found.iter().all(|route| route.links.len() <= 2));
 }
 
 #[test]
-fn a_dead_end_that_looks_near_does_not_hide_the_route() {
-    // The only route is over 0 - 1; a large clique hangs at 0.
+fn a_large_dead_end_does_not_hide_the_route() {
+    // The only route is over 0 - 1; a large clique is connected to 0.
     let mut links = vec![(0, 1), (1, 2)];
     for a in 3..15 {
         links.push((0, a));

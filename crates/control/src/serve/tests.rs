@@ -1,4 +1,4 @@
-//! The services as programs see them: through a gRPC client over TCP.
+//! Tests of the services with a gRPC client over TCP.
 
 use std::path::PathBuf;
 
@@ -110,7 +110,7 @@ async fn fig7a_has_its_three_paths_both_ways() {
             "1#2 5#1 5#2 6#1 6#2 7#1 7#2 4#3",
         ]
     );
-    // Read by an end host's library.
+    // The library of an end host reads the paths.
     for path in paths {
         let (src, dst) = (ia("1-ff00:0:1"), ia("1-ff00:0:4"));
         let read = sciparse::path::ScionPath::try_from_rpc(path, src, dst).unwrap();
@@ -120,7 +120,7 @@ async fn fig7a_has_its_three_paths_both_ways() {
 }
 
 #[tokio::test]
-async fn a_host_learns_of_its_as() {
+async fn the_daemon_describes_its_as() {
     let lab = Lab::two_isds();
     let running = run(&lab, "1-ff00:0:110").await;
     let daemon = &running.daemon;
@@ -188,7 +188,7 @@ async fn a_host_learns_of_its_as() {
 }
 
 #[tokio::test]
-async fn refusals_have_their_code() {
+async fn refusals_have_the_right_code() {
     let lab = Lab::two_isds();
     let running = run(&lab, "1-ff00:0:110").await;
     assert_eq!(
@@ -311,7 +311,7 @@ async fn segments_are_looked_up_by_grpc_and_connect() {
 }
 
 #[tokio::test]
-async fn links_go_down_and_up_live() {
+async fn links_go_down_and_up_at_run_time() {
     let lab = Lab::ready("fig7a");
     let running = run(&lab, "1-ff00:0:4").await;
     assert_eq!(running.paths("1-ff00:0:1").await.unwrap().len(), 3);
@@ -319,7 +319,7 @@ async fn links_go_down_and_up_live() {
         rate: Some(5_000_000),
         ..Shape::default()
     };
-    // A - B, named by its end in B.
+    // The link A - B, identified by its end in B.
     let set = |up| Request::SetLink {
         a: (ia("1-ff00:0:2"), 1),
         up,
@@ -353,10 +353,10 @@ async fn links_go_down_and_up_live() {
     assert!(message.contains("1-ff00:0:2#77"), "{message}");
 }
 
-/// What the live socket replies to bytes, to the last line.
+/// All replies of the live socket to `bytes`.
 async fn replies(socket: &std::path::Path, bytes: &[u8]) -> Vec<Reply> {
     let (read, mut write) = UnixStream::connect(socket).await.unwrap().into_split();
-    // The service hangs up on a line that is too long.
+    // The service closes the connection after a line that is too long.
     let _ = write.write_all(bytes).await;
     drop(write);
     let mut lines = BufReader::new(read).lines();
@@ -386,7 +386,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn garbage_on_the_live_socket_is_answered_and_ends_nothing(
+    fn garbage_on_the_live_socket_does_not_stop_the_service(
         lines in prop::collection::vec("[ -~\\PC]{0,40}|\\{\"SetLink\":[0-9a-z{}:\"]{0,9}", 0..5),
         noise in prop::collection::vec(any::<u8>(), 0..100),
     ) {
@@ -410,7 +410,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_request_to_stop_ends_the_service_and_removes_the_socket() {
+async fn a_request_to_stop_stops_the_service_and_removes_the_socket() {
     let lab = Lab::ready("fig4");
     let mut running = run(&lab, "1-ff00:0:110").await;
     assert_eq!(running.live(Request::Stop).await.unwrap(), Reply::Done);
@@ -429,17 +429,17 @@ async fn the_caller_ends_the_service() {
 }
 
 #[tokio::test]
-async fn one_service_runs_for_an_as_and_a_dead_ones_socket_is_taken_over() {
+async fn one_service_runs_per_as_and_replaces_a_killed_ones_socket() {
     let lab = Lab::ready("fig4");
     let socket = lab.dir(ia("1-ff00:0:110")).control_socket();
-    // Left by a service that was killed.
+    // The socket that a killed service leaves behind.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     assert!(socket.exists());
     let running = run(&lab, "1-ff00:0:110").await;
     assert!(running.live(Request::Status).await.is_ok());
     let second = lab.control("1-ff00:0:110").await.err().unwrap();
     assert!(matches!(second, ControlError::Runs(_)), "{second}");
-    // Nor can two have one address.
+    // Two services cannot share an address.
     let dir = lab.dir(ia("1-ff00:0:111"));
     let taken = Control::bind_at(&dir, None, running.control, Vec::new()).await;
     let taken = taken.err().unwrap();
@@ -450,14 +450,14 @@ async fn one_service_runs_for_an_as_and_a_dead_ones_socket_is_taken_over() {
 }
 
 #[tokio::test]
-async fn a_service_that_starts_anew_knows_the_links_states() {
+async fn a_restarted_service_reads_the_states_of_links() {
     let lab = Lab::ready("fig4");
     let shape = Shape {
         rate: Some(8_000_000),
         ..Shape::default()
     };
     let state = |up| LinkState { up, shape };
-    // At one end link 1 is down; both ends have another rate for link 2.
+    // Link 1 is down at one end; both ends have another rate for link 2.
     for (isd_as, up) in [("1-ff00:0:110", false), ("1-ff00:0:111", true)] {
         let links = [(1, state(up)), (2, state(true))].into();
         lab.dir(ia(isd_as)).write_links(&links).unwrap();
@@ -478,7 +478,7 @@ fn load(dir: &AsDir) -> Result<Plane, ControlError> {
 }
 
 #[tokio::test]
-async fn files_that_do_not_fit_together_are_refused() {
+async fn inconsistent_files_are_refused() {
     let lab = Lab::ready("fig4");
     let dir = lab.dir(ia("1-ff00:0:110"));
     for (seconds, fine) in [(1, false), (86_401, false), (10, true)] {

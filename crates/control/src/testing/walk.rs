@@ -1,7 +1,7 @@
-//! A path walked hop by hop, each AS checking it with its own key.
+//! Walks a path hop by hop; each AS checks it with its key.
 //!
-//! The steps are those of scionproto's border router (`router/dataplane.go`), written from there
-//! and not from how this crate makes paths.
+//! The steps follow scionproto's border router (`router/dataplane.go`), independently of how this
+//! crate creates paths.
 
 use hawser_packet::path::{PathHop, StandardPath, reverse};
 use hawser_topology::{IsdAsn, LinkKind, Network, Side};
@@ -69,7 +69,7 @@ impl Packet {
         }
     }
 
-    /// One AS. Returns the interface to send by, or `None` at the destination.
+    /// Processes the packet in one AS. Returns the egress interface, or `None` at the destination.
     fn process(
         &mut self,
         network: &Network,
@@ -163,7 +163,7 @@ impl Packet {
     }
 }
 
-/// What a link's far end is to this AS.
+/// The role of the neighbour on a link.
 #[derive(Debug, PartialEq, Eq)]
 enum To {
     Core,

@@ -1,9 +1,9 @@
-//! The paths of hosts that look up segments, compared with the daemon's.
+//! Compares the paths of hosts that look up segments with the daemon's.
 
 use super::*;
 use crate::beacons::CachedSegments;
 
-/// The paths that sciparse makes of the looked-up segments, which went over the wire.
+/// The paths that sciparse combines from the looked-up segments, after encoding and decoding.
 fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
     let src = plane.isd_as();
     let found = plane.lookup(src, dst, NOW).unwrap();
@@ -30,8 +30,8 @@ fn by_sciparse(plane: &mut Plane, dst: IsdAsn) -> BTreeSet<Interfaces> {
         .collect()
 }
 
-/// The requests that scionproto's clients split one for paths into: with the core ASes known as
-/// such, one for up, core and down segments each.
+/// The requests into which scionproto's clients split a request for paths: one each for up, core
+/// and down segments. The clients know which ASes are core ASes.
 fn split(network: &Network, src: IsdAsn, dst: IsdAsn) -> Vec<(IsdAsn, IsdAsn)> {
     let core = |isd_as| network.find(isd_as).unwrap().core;
     let any = |isd_as: IsdAsn| ia(&format!("{}-0", isd_as.isd()));
@@ -51,7 +51,7 @@ fn split(network: &Network, src: IsdAsn, dst: IsdAsn) -> Vec<(IsdAsn, IsdAsn)> {
     }
 }
 
-/// The paths that a host makes of the answers to such requests.
+/// The paths that a host combines from the answers to such requests.
 pub(super) fn by_requests(plane: &mut Plane, network: &Network, dst: IsdAsn) -> Vec<Interfaces> {
     let src = plane.isd_as();
     let mut all = hawser_segment::Segments::default();
