@@ -9,15 +9,15 @@ use crate::dir::LabDir;
 use crate::live;
 use crate::state::{AsState, Service, State};
 
-/// Longest time without another session that comes up. A session that is down sends at most once a
-/// second (RFC 5880, 6.8.3), and on a busy machine the routers of a large lab wait for a processor.
+/// Longest time in which no further session comes up. A session that is down sends at most once a
+/// second (RFC 5880, 6.8.3), and on a busy machine the routers of a large lab wait for CPU time.
 const STALL: Duration = Duration::from_secs(10);
-/// Interval at which routers are asked.
+/// Interval at which routers are polled.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Waits until the routers at both ends of each link have a BFD session with each other, where the
-/// lab runs both. Returns the interfaces whose session did not come up; fails when `check`, which is
-/// called again and again, does.
+/// Waits until the routers at both ends of each link have a BFD session with each other, if the lab
+/// runs both. Returns the interfaces whose session did not come up; fails when `check`, which is
+/// called repeatedly, fails.
 pub(crate) fn wait<'a, E>(
     dir: &LabDir,
     state: &State,
@@ -28,7 +28,7 @@ pub(crate) fn wait<'a, E>(
         let at = state.find(end.isd_as)?;
         (!state.ases[at].no_router).then_some(at)
     };
-    // By AS the interfaces without a session.
+    // The interfaces without a session, by AS.
     let mut down: BTreeMap<usize, BTreeSet<u16>> = BTreeMap::new();
     for link in links {
         if let (Some(a), Some(b)) = (owner(&link.a), owner(&link.b)) {
@@ -58,7 +58,7 @@ pub(crate) fn wait<'a, E>(
     Ok(down.into_iter().flat_map(named).collect())
 }
 
-/// Retains those interfaces of which the AS's routers report that the session is down.
+/// Keeps only the interfaces whose session is down according to the AS's routers.
 fn retain_down(dir: &LabDir, as_: &AsState, interfaces: &mut BTreeSet<u16>) {
     let as_dir = dir.as_dir(as_.isd_as);
     for router in 0..as_.routers.len() {

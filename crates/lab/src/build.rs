@@ -1,4 +1,4 @@
-//! Namespaces and links as the plan lays them out.
+//! Creation of the namespaces and links of a plan.
 
 use std::net::IpAddr;
 use std::{fmt, io};
@@ -10,11 +10,11 @@ use hawser_topology::{IsdAsn, Network, Shape, Side};
 use crate::netlink::{LOOPBACK, Netlink, VethEnd};
 use crate::plan::{AsPlan, LinkPlan, Plan, Route};
 
-/// Prefix lengths of a link's addresses: two hosts, no more (RFC 3021 and, for IPv6, RFC 6164).
+/// Prefix lengths of a link's addresses, for exactly two hosts (RFC 3021 and, for IPv6, RFC 6164).
 const LINK_PREFIX: u8 = 31;
 const LINK_PREFIX6: u8 = 127;
 
-/// Adds to an error what was being made.
+/// Adds the object that could not be created to an error.
 fn making<T, E: fmt::Display>(
     result: Result<T, E>,
     isd_as: IsdAsn,
@@ -23,7 +23,7 @@ fn making<T, E: fmt::Display>(
     result.map_err(|e| io::Error::other(format!("AS {isd_as}: cannot make {thing}: {e}")))
 }
 
-/// Makes the namespaces, one per AS in the plan's order.
+/// Creates the namespaces, one per AS in the plan's order.
 pub(crate) fn namespaces(plan: &Plan) -> io::Result<Vec<NetNs>> {
     plan.ases
         .iter()
@@ -31,7 +31,7 @@ pub(crate) fn namespaces(plan: &Plan) -> io::Result<Vec<NetNs>> {
         .collect()
 }
 
-/// Makes everything inside the namespaces: links, addresses, routes, limits.
+/// Creates the contents of the namespaces: links, addresses, routes, limits.
 pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io::Result<()> {
     let mut sockets = Vec::with_capacity(namespaces.len());
     for (as_, ns) in plan.ases.iter().zip(namespaces) {
@@ -68,7 +68,7 @@ pub(crate) fn links(plan: &Plan, network: &Network, namespaces: &[NetNs]) -> io:
     Ok(())
 }
 
-/// The addresses of a host, its routers and its control service.
+/// Adds the addresses of a host, its routers and its control service.
 fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
     socket.configure(LOOPBACK)?;
     socket.set_up(LOOPBACK, true)?;
@@ -87,7 +87,7 @@ fn host(as_: &AsPlan, socket: &mut Netlink) -> io::Result<()> {
 }
 
 /// Brings one end of a link up, and restores what the kernel removes when a device goes down: its
-/// IPv6 address, its neighbour and the routes over it. What exists stays.
+/// IPv6 address, its neighbour and the routes over it. Existing entries are kept.
 fn link_up(plan: &Plan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io::Result<()> {
     let (end, far) = (link.end(side), link.end(side.other()));
     let as_ = &plan.ases[end.owner];
@@ -117,7 +117,7 @@ fn link_up(plan: &Plan, link: &LinkPlan, side: Side, socket: &mut Netlink) -> io
     )
 }
 
-/// Accepts an address that exists already, as when a link that is half up is brought up again.
+/// Ignores the error that an address exists, as when a link that is partly up is brought up again.
 fn unless_exists(made: io::Result<()>) -> io::Result<()> {
     match made {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -145,7 +145,7 @@ pub(crate) fn set_link_up(
     Ok(())
 }
 
-/// Sets the limit of both ends of a link to that of a shape, by difference.
+/// Sets the limit of both ends of a link to that of a shape, and changes only what differs.
 pub(crate) fn set_limit(
     plan: &Plan,
     namespaces: &[NetNs],
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_set_on_both_ends_and_taken_off_again() {
+    fn limits_are_set_on_both_ends_and_removed() {
         if !is_privileged() {
             eprintln!("skipped: needs root");
             return;
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(rates(), [None; 2]);
     }
 
-    /// The state of what an AS knows of its neighbours: flags as `ATF_` of arp(7).
+    /// The states of an AS's neighbour entries, as `ATF_` flags of arp(7).
     fn neighbours(namespace: &NetNs) -> Vec<String> {
         let table = || std::fs::read_to_string("/proc/thread-self/net/arp").unwrap();
         let table = namespace.run(table).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_take_no_place_in_the_table_of_all_namespaces() {
+    fn neighbours_do_not_count_in_the_table_of_all_namespaces() {
         const PERMANENT: &str = "0x6";
         if !is_privileged() {
             eprintln!("skipped: needs root");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_comes_back_has_its_addresses_and_routes_again() {
+    fn addresses_and_routes_are_restored_with_a_link() {
         use std::net::UdpSocket;
         use std::time::Duration;
         if !is_privileged() {
@@ -258,11 +258,11 @@ mod tests {
         let [a, b] = &plan.ases[..] else {
             panic!("{plan:?}");
         };
-        // The one of the two links on the plain-IP route.
+        // The plain-IP route uses one of the two links.
         let route = a.routes[0].index;
         let at = plan.links.iter().position(|l| l.a.index == route).unwrap();
         let link = &plan.links[at];
-        // Sends until a packet arrives: those sent as a device comes up may be lost.
+        // Sends until a packet arrives: packets sent while a device comes up may be lost.
         let cross = |from: IpAddr, to: IpAddr| {
             let bind = |at: usize, address| {
                 let socket = namespaces[at].run(|| UdpSocket::bind(address).unwrap());
@@ -290,7 +290,7 @@ mod tests {
         set_link_up(&plan, &namespaces, at, true).unwrap();
         under();
         plain();
-        // Setting up a link that is up already changes nothing.
+        // Setting a link up again has no effect.
         set_link_up(&plan, &namespaces, at, true).unwrap();
         let rate = namespaces[0]
             .run(|| hawser_limit::read(&link.a.device))

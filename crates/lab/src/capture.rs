@@ -1,4 +1,4 @@
-//! Capturing what crosses a link.
+//! Capturing the packets on a link.
 
 mod pcapng;
 mod socket;
@@ -13,12 +13,12 @@ use crate::Lab;
 use crate::error::LabError;
 
 impl Lab {
-    /// Begins to capture at an interface. Moves the calling process into the namespace of the AS:
-    /// the process must have one thread when the lab runs without root (user_namespaces(7)), and
-    /// ends with the lab at the latest.
+    /// Starts a capture at an interface. Moves the calling process into the namespace of the AS:
+    /// the process must have one thread if the lab runs without root (user_namespaces(7)), and is
+    /// ended with the lab.
     ///
     /// # Errors
-    /// When there is no such interface, or it cannot be captured at.
+    /// When there is no such interface, or the capture fails to start.
     pub fn capture(&self, isd_as: IsdAsn, id: u16) -> Result<Capture, LabError> {
         let state = self.dir.read_state()?;
         let network = self.dir.read_network()?;

@@ -20,17 +20,17 @@ impl LabDir {
         &self.0
     }
 
-    /// The network, with all changes of its links.
+    /// The file with the network, including all changes of its links.
     fn network(&self) -> PathBuf {
         self.0.join("network.json")
     }
 
-    /// See [`State`].
+    /// The file with the [`State`].
     fn state(&self) -> PathBuf {
         self.0.join("state.json")
     }
 
-    /// See [`Settings`].
+    /// The file with the [`Settings`].
     fn settings(&self) -> PathBuf {
         self.0.join("settings.json")
     }
@@ -50,7 +50,7 @@ impl LabDir {
         AsDir::new(self.0.join(as_folder(isd_as)))
     }
 
-    /// The longest path of a socket in the folder.
+    /// The longest socket path in the folder.
     pub fn longest_socket(&self, plan: &Plan) -> PathBuf {
         let all_services = Settings::default();
         let sockets = plan.ases.iter().flat_map(|plan| {
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_state_is_named() {
+    fn errors_name_the_broken_state() {
         let folder = tempfile::tempdir().unwrap();
         let dir = LabDir::new(folder.path());
         std::fs::write(folder.path().join("state.json"), "{").unwrap();

@@ -1,4 +1,4 @@
-//! Taking a lab down, whatever is left of it.
+//! Taking a lab down, also if it has been killed in part.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,26 +14,26 @@ use crate::protocol::{self, Request};
 use crate::reap::{self, Certainty};
 use crate::state::State;
 
-/// Longest wait for the supervisor to end all that it holds.
+/// Longest wait for the supervisor to end the lab's processes.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why a lab could not be taken down.
+/// The reason why a lab could not be taken down.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DownError {
-    /// Its folder cannot be locked.
+    /// The lab's folder cannot be locked.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// Its state cannot be read.
+    /// The lab's state cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The command would end itself.
+    /// The command runs inside the lab and would end itself.
     #[error("this command runs inside the lab, which it is to take down: run it outside")]
     Inside,
-    /// A process of it cannot be ended.
+    /// A process of the lab cannot be ended.
     #[error("cannot end all processes of the lab: {0}")]
     Process(io::Error),
-    /// Its folder cannot be removed.
+    /// The lab's folder cannot be removed.
     #[error("cannot remove {path}: {source}", path = path.display())]
     Remove {
         /// The folder.
@@ -45,22 +45,23 @@ pub enum DownError {
 
 impl Lab {
     /// Takes the lab down: ends all its processes, including programs that were started inside it,
-    /// and removes its folder. Does nothing when that has been done.
+    /// and removes its folder. Does nothing if the lab is down already.
     ///
     /// # Errors
-    /// When a part of it is left; [`Lab::down`] may be called again.
+    /// When a part of the lab remains; [`Lab::down`] may be called again.
     pub fn down(&self) -> Result<(), DownError> {
         let _lock = self.root.lock(&self.name)?;
         clear(&self.dir)
     }
 }
 
-/// Ends every process of the lab in `dir`, with which its namespaces, links and limits go, then
-/// removes the folder. The caller holds the lab's lock.
+/// Ends all processes of the lab in `dir`, which also removes its namespaces, links and limits,
+/// then removes the folder. The caller must hold the lab's lock.
 pub(crate) fn clear(dir: &LabDir) -> Result<(), DownError> {
     match dir.read_state() {
         Ok(state) => end(dir, &state)?,
-        // No supervisor was started, or it has not begun yet and fails without the folder.
+        // No supervisor was started, or it has not written the state yet and will fail without the
+        // folder.
         Err(e) if e.is_not_found() => {}
         Err(e) => return Err(e.into()),
     }
@@ -74,7 +75,7 @@ pub(crate) fn clear(dir: &LabDir) -> Result<(), DownError> {
 }
 
 fn end(dir: &LabDir, state: &State) -> Result<(), DownError> {
-    // Nothing runs since an earlier boot, and other processes may have its numbers now.
+    // After a reboot no process of the lab runs, and other processes may have the numbers.
     if !state.is_of_this_boot().map_err(DownError::Process)? {
         return Ok(());
     }
@@ -87,7 +88,7 @@ fn end(dir: &LabDir, state: &State) -> Result<(), DownError> {
     if state.supervisor.is_alive()
         && let Err(error) = protocol::call(&dir.socket(), &Request::Stop, TIMEOUT)
     {
-        // What the supervisor did not end is ended below.
+        // Processes that the supervisor did not end are ended below.
         tracing::warn!("{error}");
     }
     let end = || {

@@ -14,20 +14,20 @@ use crate::Lab;
 use crate::error::LabError;
 use crate::protocol::{self, Reply, Request};
 
-/// The variable by which SCION programs find the daemon, and its value.
+/// The environment variable with the daemon's address for SCION programs, and its value.
 const DAEMON: (&str, &str) = ("SCION_DAEMON", "127.0.0.1:30255");
 /// Longest wait for the supervisor, which answers commands one by one.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// What to say of a reply that does not fit the request.
+/// The error for a reply that does not match the request.
 const INVALID_REPLY: &str =
     "the lab's supervisor sent an invalid reply: is it of another version of hawser?";
 
 impl Lab {
-    /// A command that, once started, runs inside the namespace of an AS, with the daemon's address in
-    /// its environment unless the environment already has one.
+    /// Makes `command` run inside the namespace of an AS, with the daemon's address in its
+    /// environment unless that already has one.
     ///
-    /// It is started and waited for like any other; `tokio::process::Command::from` makes it one of
-    /// tokio's. It ends with the lab at the latest.
+    /// The caller starts the command; `tokio::process::Command::from` converts it for tokio. Its
+    /// process is ended with the lab.
     ///
     /// # Errors
     /// When the lab has no such AS, or does not run.
@@ -36,9 +36,9 @@ impl Lab {
         let own = rustix::process::getpid();
         let owner = self.dir.read_settings()?.owner;
         if owner.is_some_and(|owner| owner.pid == own.as_raw_nonzero().get()) {
-            // When this process ends, the supervisor ends all that is inside. A child that enters
-            // only after that must end by itself. SAFETY: between fork and exec it only makes a
-            // system call.
+            // When this process ends, the supervisor ends all processes inside. A child that enters
+            // only after that must end itself. SAFETY: between fork and exec it only makes a system
+            // call.
             unsafe {
                 command.pre_exec(move || match rustix::process::getppid() == Some(own) {
                     true => Ok(()),
@@ -49,7 +49,7 @@ impl Lab {
         Ok(command)
     }
 
-    /// A command that runs inside the namespace of an AS.
+    /// Makes `command` run inside the namespace of an AS.
     fn inside(&self, isd_as: IsdAsn, mut command: Command) -> Result<Command, LabError> {
         let (net, user) = self.namespaces(isd_as)?;
         let is_set = command.get_envs().any(|(name, _)| name == DAEMON.0);
@@ -90,7 +90,7 @@ impl Lab {
         let (Reply::Entered, Some(net), user) = (reply, fds.next(), fds.next()) else {
             return Err(LabError::Failed(INVALID_REPLY.to_owned()));
         };
-        // A process cannot enter the user namespace that it is in, as in a shell inside the lab.
+        // A process cannot enter its current user namespace, as in a shell inside the lab.
         let user = user.filter(|fd| !namespace::is_own_user(fd.as_fd()));
         Ok((net, user))
     }

@@ -7,7 +7,7 @@ use hawser_topology::{FileError, IsdAsn};
 
 use crate::place::PlaceError;
 
-/// Why an operation on a lab failed.
+/// An error of an operation on a lab.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {

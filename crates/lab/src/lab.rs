@@ -1,4 +1,4 @@
-//! A lab as commands see it.
+//! Opening and listing labs.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,8 +11,8 @@ use crate::place::{PlaceError, Root};
 
 /// A SCION network on this machine.
 ///
-/// It lives in processes of its own: dropping this value changes nothing, and another process may
-/// open the same lab by its name.
+/// The lab exists in separate processes: dropping this value has no effect on it, and other
+/// processes may open the same lab by its name.
 #[derive(Debug, Clone)]
 pub struct Lab {
     pub(crate) name: String,
@@ -20,7 +20,7 @@ pub struct Lab {
     pub(crate) dir: LabDir,
 }
 
-/// A lab that cannot be opened.
+/// An error of opening a lab.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -32,7 +32,7 @@ pub enum OpenError {
     NotFound {
         /// The name.
         name: String,
-        /// The labs there are.
+        /// The existing labs.
         others: String,
     },
 }
@@ -40,16 +40,16 @@ pub enum OpenError {
 /// A lab in a list.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Listed {
-    /// Its name.
+    /// The name of the lab.
     pub name: String,
-    /// Whether it runs; if not, `down` clears it away.
+    /// Whether the lab runs; if not, `down` removes its remains.
     pub running: bool,
-    /// Number of its ASes.
+    /// Number of ASes.
     pub ases: usize,
 }
 
 impl Lab {
-    /// The lab of that name, whether it still runs or has to be cleared away.
+    /// Opens the lab named `name`, running or not.
     ///
     /// # Errors
     /// When there is no lab of that name.
@@ -73,7 +73,7 @@ impl Lab {
         })
     }
 
-    /// All labs of this user, by name.
+    /// All labs of this user, sorted by name.
     ///
     /// # Errors
     /// When their folder cannot be read.
@@ -91,7 +91,7 @@ impl Lab {
         Ok(labs)
     }
 
-    /// Its name.
+    /// The name of the lab.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -109,11 +109,11 @@ impl Lab {
         self.dir.read_network()
     }
 
-    /// The flags of `hawser lab up` that this lab was brought up with, beside its network: as
-    /// `--no-router 1-ff00:0:110`.
+    /// The flags of `hawser lab up` that this lab was brought up with, without those of the
+    /// network: for example `--no-router 1-ff00:0:110`.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the settings cannot be read.
     pub fn up_flags(&self) -> Result<Vec<String>, FileError> {
         let settings = self.dir.read_settings()?;
         let routers = settings
@@ -131,8 +131,8 @@ impl Lab {
         Ok(routers.chain(controls).chain(lifetime).collect())
     }
 
-    /// The SCION address of an AS's host, IPv6 where the AS's underlay is; `None` when there is no
-    /// such AS.
+    /// The SCION address of an AS's host, IPv6 if the AS's underlay is; `None` if there is no such
+    /// AS.
     ///
     /// # Errors
     /// When the state of the lab cannot be read.
@@ -141,7 +141,7 @@ impl Lab {
         Ok(state.find(isd_as).map(|at| state.ases[at].host))
     }
 
-    /// The addresses of the hosts of all ASes, as [`Lab::host`].
+    /// The SCION addresses of the hosts of all ASes.
     ///
     /// # Errors
     /// When the state of the lab cannot be read.

@@ -1,22 +1,22 @@
 //! A SCION network on one machine.
 //!
-//! A [`Lab`] is a [`Network`] made real: a network namespace per AS, a veth pair per link with
-//! limits on both ends, a border router and a control service per AS (or several routers, where the
-//! topology names them). It can be changed while traffic crosses it, and leaves nothing behind.
+//! A [`Lab`] runs a [`Network`]: a network namespace per AS, a veth pair per link with limits on
+//! both ends, a border router and a control service per AS (or several routers, if the topology
+//! names them). It can be changed while traffic crosses it, and is removed without remains.
 //!
-//! A lab exists as processes, not as files: namespaces live as long as a process is in them, devices
-//! and limits as long as their namespace, the services as long as the lab's supervisor, which
-//! restarts services that end, and itself ends with the lab's owner, if it has one. The folder of a
-//! lab only describes the lab; what killed commands left is cleared away by the next command
-//! ([`Lab::sweep`]). Without root a lab has a user namespace of its own; the namespaces of the
-//! machine are never touched.
+//! A lab exists as processes, not as files: a namespace exists while a process is in it, devices
+//! and limits while their namespace exists, and the services while the lab's supervisor runs. The
+//! supervisor restarts services that end, and ends with the lab's owner, if there is one. The
+//! folder of a lab only describes the lab; the next command removes the remains of killed commands
+//! ([`Lab::sweep`]). Without root a lab has a separate user namespace; a lab never changes the
+//! namespaces of the machine.
 //!
 //! Addresses: the host of the AS that the topology lists as number n has `10.0.n.1`, its first
 //! router `10.0.n.254:30042` (the next ones `.253` and below), its control service
-//! `10.0.n.254:30252`, its daemon `127.0.0.1:30255`. Links have pairs of `10.128.0.0/9`. Where the
+//! `10.0.n.254:30252`, its daemon `127.0.0.1:30255`. Links have pairs of `10.128.0.0/9`. If the
 //! topology says `underlay: UDP/IPv6`, SCION runs over IPv6: hosts have `fd00:0:0:n::1`, routers
-//! and services `fd00:0:0:n::fe` and below, links pairs of `fd00:0:1::/48`. Hosts reach each other
-//! by plain IPv4 in any case, over the fewest links, so that TCP can be measured beside SCION.
+//! and services `fd00:0:0:n::fe` and below, links pairs of `fd00:0:1::/48`. Hosts always reach each
+//! other by plain IPv4 too, over the fewest links, so that TCP can be compared with SCION.
 //!
 //! [`Network`]: hawser_topology::Network
 

@@ -15,16 +15,16 @@ use crate::{Lab, bfd};
 /// Longest wait for the supervisor, which answers commands one by one.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A change of a link; what is `None` stays as it is.
+/// A change of a link; `None` leaves a value unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LinkChange {
     /// New limit in bit/s; `Some(None)` removes the limit.
     pub rate: Option<Option<u64>>,
     /// New one-way delay.
     pub delay: Option<Duration>,
-    /// New jitter: largest difference from the delay, in either direction.
+    /// New jitter: largest difference from the delay, above or below.
     pub jitter: Option<Duration>,
-    /// New share of packets lost, 0 to 1.
+    /// New fraction of packets lost, 0 to 1.
     pub loss: Option<f64>,
     /// New time that a full queue takes to drain.
     pub queue: Option<Duration>,
@@ -49,14 +49,14 @@ impl LinkChange {
 }
 
 impl Lab {
-    /// Changes the link at an interface, in both directions. The change takes effect at once, also
-    /// for packets on their way. A link that is brought up again passes packets when this returns:
-    /// its routers have a BFD session.
+    /// Changes the link at an interface, in both directions. The change takes effect at once. When
+    /// this returns after bringing a link up, the link passes packets: its routers have a BFD
+    /// session.
     ///
     /// # Errors
     /// When there is no such link, the change is not valid, or the lab does not run. Also when a
-    /// router or control service has ended, or a router has no BFD session with its neighbour: all
-    /// others have applied the change.
+    /// router or control service has ended, or a router has no BFD session with its neighbour; all
+    /// others have then applied the change.
     pub fn set_link(
         &self,
         isd_as: IsdAsn,
@@ -84,7 +84,7 @@ impl Lab {
         };
         let wanted = change.apply(before);
 
-        // The supervisor first: it may refuse the change.
+        // The supervisor comes first, because it may refuse the change.
         let request = Request::SetLink {
             link: index,
             state: wanted,
@@ -121,7 +121,7 @@ impl Lab {
                 continue;
             };
             match self.announce_to_router(as_, end, wanted) {
-                // A router that the user runs may have no such socket, or not run yet.
+                // A router that the user runs may have no such socket, or may not run yet.
                 Err(_) if as_.no_router => {}
                 result => failures.extend(result.err()),
             }
@@ -141,7 +141,7 @@ impl Lab {
         failures
     }
 
-    /// Announces the change of a link to the router that has one end of it.
+    /// Announces the change of a link to the router at one end.
     fn announce_to_router(
         &self,
         as_: &AsState,
@@ -182,7 +182,7 @@ impl Lab {
     }
 }
 
-/// The error for an interface that no link has.
+/// The error for an unknown interface.
 pub(crate) fn unknown(network: &Network, isd_as: IsdAsn, id: u16) -> LabError {
     let links = network.links_of(isd_as);
     let mut ids: Vec<u16> = links.map(|(link, side)| link.end(side).id).collect();
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_said_changes() {
+    fn only_given_values_change() {
         let before = LinkState {
             up: false,
             shape: Shape {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_interface_is_told_from_those_there() {
+    fn the_error_of_an_unknown_interface_lists_existing_ones() {
         let network = Network::ready("fig4").unwrap();
         let end = &network.links[0].a;
         let error = unknown(&network, end.isd_as, 999).to_string();

@@ -1,4 +1,4 @@
-//! The running services behind Unix sockets.
+//! Access to running services over their Unix sockets.
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -13,15 +13,15 @@ pub(crate) fn answers(socket: &Path) -> bool {
     UnixStream::connect(socket).is_ok()
 }
 
-/// The process that listens on a socket (`SO_PEERCRED` of unix(7)); `None` when no process does, or
-/// it is not visible in this PID namespace.
+/// The process that listens on a socket (`SO_PEERCRED` of unix(7)); `None` if no process listens,
+/// or it is not visible in this PID namespace.
 pub(crate) fn listener(socket: &Path) -> Option<ProcessId> {
     let stream = UnixStream::connect(socket).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
     ProcessId::of(peer.pid.as_raw_nonzero().get()).ok()
 }
 
-/// The counters of the router at a socket.
+/// The counters of the router with the control socket `socket`.
 pub(crate) fn counters(socket: &Path) -> Result<Counters, String> {
     match call(socket, &Request::Counters) {
         Ok(Reply::Counters(counters)) => Ok(counters),
@@ -30,7 +30,7 @@ pub(crate) fn counters(socket: &Path) -> Result<Counters, String> {
     }
 }
 
-/// Whether the BFD session of an interface is up; `None` when the router has none for it.
+/// Whether the BFD session of an interface is up; `None` if the router has no session for it.
 pub(crate) fn session(counters: &Counters, id: u16) -> Option<bool> {
     counters.bfd.get(&id.to_string()).copied()
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_listening_process_is_known() {
+    fn the_listening_process_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         assert!(!answers(&socket));

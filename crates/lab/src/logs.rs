@@ -1,4 +1,4 @@
-//! The logs of a lab: its supervisor's and its services'.
+//! The logs of a lab's supervisor and services.
 
 mod bounded;
 mod tail;
@@ -18,27 +18,26 @@ use crate::error::LabError;
 pub struct LogSource {
     /// The AS; `None` for the supervisor's log.
     pub isd_as: Option<IsdAsn>,
-    /// The service that writes it: `router`, the router's name where the AS has several, `control`,
-    /// or `supervisor`.
+    /// The service that writes the log: `router`, or the router's name if the AS has several,
+    /// `control`, or `supervisor`.
     pub service: String,
-    /// The file. Earlier lines, from before it grew too large, are in the file of the same name with
-    /// `.1` appended.
+    /// The file. Earlier lines are in the file of the same name with `.1` appended.
     pub path: PathBuf,
 }
 
 /// A line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// Index of its source in [`Logs::sources`].
+    /// Index of the source in [`Logs::sources`].
     pub source: usize,
-    /// Its time in UTC, as in RFC 3339; that of the line before it where it has none. Empty where no
-    /// line before it has one either.
+    /// Its time in UTC, as in RFC 3339. A line without a time has that of the previous line; empty
+    /// if no previous line has one.
     pub time: String,
-    /// The line, without its end.
+    /// The line without its line end.
     pub text: String,
 }
 
-/// Some logs of a lab, read as they grow.
+/// A reader of some logs of a lab, which follows them as they grow.
 #[derive(Debug)]
 pub struct Logs {
     sources: Vec<LogSource>,
@@ -47,7 +46,7 @@ pub struct Logs {
 
 impl Lab {
     /// The logs of an AS's services, or of the supervisor and all ASes. Services that the user runs
-    /// have no log here.
+    /// have no log in the lab.
     ///
     /// # Errors
     /// When there is no such AS, or the state of the lab cannot be read.
@@ -91,8 +90,8 @@ impl Logs {
         &self.sources
     }
 
-    /// The lines that were written since the last call, or at the first call all that are kept: in
-    /// the order of time, and at most the last `most` of each log.
+    /// The lines that were written since the last call, or all existing lines on the first call,
+    /// sorted by time. Returns at most the last `most` lines of each log.
     ///
     /// # Errors
     /// When a log exists and cannot be read.
@@ -108,7 +107,7 @@ impl Logs {
                 text,
             }));
         }
-        // Stable: lines of one log stay in their order.
+        // The sort is stable, so lines of one log keep their order.
         all.sort_by(|a, b| a.time.cmp(&b.time));
         Ok(all)
     }
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_in_the_order_of_time() {
+    fn lines_are_sorted_by_time() {
         let folder = tempfile::tempdir().unwrap();
         let source = |service: &str, text: &str| {
             let path = folder.path().join(service);

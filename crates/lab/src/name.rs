@@ -3,18 +3,18 @@
 /// The default name of a lab.
 pub const DEFAULT_NAME: &str = "default";
 
-/// Longest accepted name. The name is part of the path of every Unix socket of the lab, which may
-/// have [`crate::place::SOCKET_PATH_MAX`] bytes in all.
+/// Maximum length of a name in bytes. The name is part of the path of every Unix socket of the lab,
+/// which has at most [`crate::place::SOCKET_PATH_MAX`] bytes.
 const LONGEST: usize = 32;
 
-/// A text that is not a valid name of a lab.
+/// The error that a text is not a valid name of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a name for a lab: write up to {LONGEST} of a-z, A-Z, 0-9, '-', '_' and '.', beginning with a letter or digit"
 )]
 pub struct NameError(pub String);
 
-/// Checks the name of a lab, which must be valid as a folder's name, and not hidden.
+/// Checks the name of a lab, which must be valid as the name of a folder, and not hidden.
 ///
 /// # Errors
 /// [`NameError`] when the name is not valid.

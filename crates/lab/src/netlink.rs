@@ -1,4 +1,4 @@
-//! The rtnetlink(7) requests that a lab is made of.
+//! The rtnetlink(7) requests that create a lab.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,10 +27,10 @@ use crate::plan::{Mac, Route};
 
 /// Index of `lo` in every namespace.
 pub(crate) const LOOPBACK: u32 = 1;
-/// `RT_TABLE_LOCAL` of rtnetlink(7): the addresses that are this host's own.
+/// `RT_TABLE_LOCAL` of rtnetlink(7): the routing table of local addresses.
 const TABLE_LOCAL: u8 = 255;
 
-/// Interval at which the kernel's own route to a new address is looked for, and the longest wait for
+/// Polling interval for the route that the kernel adds for a new address, and the longest wait for
 /// it.
 const ROUTE_POLL: Duration = Duration::from_millis(1);
 const ROUTE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,7 +51,7 @@ impl Netlink {
         Ok(Self(netlink::Netlink::open()?))
     }
 
-    /// Creates a veth pair: `near` here, `far` in another namespace from the start.
+    /// Creates a veth pair: `near` in this namespace, `far` directly in another one.
     pub fn add_veth(
         &mut self,
         near: &VethEnd<'_>,
@@ -80,14 +80,15 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewLink(message))
     }
 
-    /// Makes a device forward IPv4, and send nothing by itself on IPv6.
+    /// Makes a device forward IPv4, and send no IPv6 packets by itself.
     ///
-    /// By netlink and not by sysctl, since containers often mount `/proc/sys` read-only.
+    /// This uses netlink instead of sysctl, since containers often mount `/proc/sys` read-only.
     pub fn configure(&mut self, index: u32) -> io::Result<()> {
-        // No link-local address, hence no router solicitations: an idle lab sends nothing but BFD.
+        // Without a link-local address there are no router solicitations: an idle lab sends only
+        // BFD packets.
         let quiet = AfSpecUnspec::Inet6(vec![AfSpecInet6::AddrGenMode(In6AddrGenMode::None)]);
         match self.set(index, vec![quiet]) {
-            // A kernel without IPv6 sends nothing on it.
+            // A kernel without IPv6 sends no IPv6 packets.
             Err(e) if Errno::from_io_error(&e) == Some(Errno::AFNOSUPPORT) => {}
             other => other?,
         }
@@ -126,22 +127,23 @@ impl Netlink {
             AddressAttribute::Address(address),
         ];
         if address.is_ipv6() {
-            // Without duplicate address detection: no other host can have the address, and it must
+            // Disables duplicate address detection: no other host can have the address, and it must
             // be usable at once.
             message.header.flags = AddressHeaderFlags::Nodad;
         }
         self.create(RouteNetlinkMessage::NewAddress(message))
     }
 
-    /// Adds a local address, to which programs of the host send from `source`. If it were the address
-    /// of a device, they would send from `address` itself.
+    /// Adds a local address to which the host's programs send from the address `source`. To the
+    /// address of a device they would send from `address` itself.
     pub fn add_local(&mut self, address: Ipv4Addr, source: Ipv4Addr) -> io::Result<()> {
         let message = local_route(address.into(), source.into());
         self.create(RouteNetlinkMessage::NewRoute(message))
     }
 
-    /// As [`Netlink::add_local`] for IPv6, where programs can bind only addresses of a device: the
-    /// route that the kernel adds with the address is replaced by one with a source.
+    /// Like [`Netlink::add_local`], for IPv6. There programs can bind only addresses of a device,
+    /// so this adds one, and replaces the route that the kernel adds by one with the source
+    /// `source`.
     pub fn add_local6(&mut self, address: Ipv6Addr, source: Ipv6Addr) -> io::Result<()> {
         self.add_address(LOOPBACK, address.into(), 128)?;
         let mut message = local_route(address.into(), source.into());
@@ -150,7 +152,7 @@ impl Netlink {
         message
             .attributes
             .retain(|a| !matches!(a, RouteAttribute::PrefSource(_)));
-        // The kernel adds its own route a moment after the address.
+        // The kernel adds its route shortly after the address.
         let deadline = Instant::now() + ROUTE_TIMEOUT;
         loop {
             let removed = self.request(RouteNetlinkMessage::DelRoute(message.clone()), 0);
@@ -168,9 +170,8 @@ impl Netlink {
 
     /// Adds the Ethernet address of a neighbour, until the device goes down.
     ///
-    /// The kernel has one table of learned neighbours for all namespaces, the machine's own
-    /// included, of 1024 entries by default (`gc_thresh3` of arp(7)). Permanent entries do not
-    /// count.
+    /// The kernel has one table of learned neighbours for all namespaces, including the machine's,
+    /// with 1024 entries by default (`gc_thresh3` of arp(7)). Permanent entries do not count.
     pub fn add_neighbour(&mut self, index: u32, address: IpAddr, mac: Mac) -> io::Result<()> {
         let mut message = NeighbourMessage::default();
         (message.header.family, _) = host_prefix(address);
@@ -184,10 +185,9 @@ impl Netlink {
         self.request(message, NLM_F_CREATE | NLM_F_REPLACE)
     }
 
-    /// Adds routes with one source address, and replaces those that exist. TCP over them is
-    /// controlled by CUBIC, whatever the host's default, so that measurements compare: BBR mistakes
-    /// the burst that a limit lets through for the link's rate. A kernel without CUBIC uses its
-    /// default.
+    /// Adds routes with one source address, and replaces existing ones. TCP over them always uses
+    /// CUBIC instead of the host's default, so that measurements are comparable: BBR mistakes the
+    /// burst that a limit passes for the link's rate. A kernel without CUBIC uses its default.
     pub fn add_routes(&mut self, routes: &[Route], source: Ipv4Addr) -> io::Result<()> {
         let cubic = RouteMetric::CcAlgo("cubic".to_owned());
         let cubic = RouteAttribute::Metrics(vec![cubic]);
@@ -226,7 +226,7 @@ impl Netlink {
     }
 }
 
-/// A route that makes an address the host's own.
+/// A route that makes an address local to the host.
 fn local_route(to: IpAddr, source: IpAddr) -> RouteMessage {
     let mut message = route(to, source, LOOPBACK);
     message.header.table = TABLE_LOCAL;
@@ -235,7 +235,7 @@ fn local_route(to: IpAddr, source: IpAddr) -> RouteMessage {
     message
 }
 
-/// The family of an address, and the length of the prefix that is this address alone.
+/// The family of an address, and its full length in bits, the prefix length of this one address.
 fn host_prefix(address: IpAddr) -> (AddressFamily, u8) {
     match address {
         IpAddr::V4(_) => (AddressFamily::Inet, 32),

@@ -1,4 +1,4 @@
-//! The folder of all labs, and the lock that lets one command at a time work on a lab.
+//! The folder of all labs, and the locks: only one command at a time may change a lab.
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -12,10 +12,11 @@ use rustix::io::Errno;
 
 use crate::name::{self, NameError};
 
-/// Longest path of a Unix socket in bytes: `sun_path` of unix(7) has 108, of which the last is zero.
+/// Longest path of a Unix socket in bytes: `sun_path` of unix(7) has 108 bytes with the terminating
+/// zero.
 pub(crate) const SOCKET_PATH_MAX: usize = 107;
 
-/// Why the folder of all labs cannot be used.
+/// The reason why the folder of all labs cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
@@ -25,7 +26,7 @@ pub enum PlaceError {
     /// A folder or file cannot be used.
     #[error("{0}; set XDG_RUNTIME_DIR to a folder of your own")]
     File(#[from] FileError),
-    /// A folder that another user could have made.
+    /// Another user could have created the folder.
     #[error(
         "{path} is not a folder of your own, closed to others: remove it, or set XDG_RUNTIME_DIR to one that is", path = path.display()
     )]
@@ -40,8 +41,8 @@ pub enum PlaceError {
 pub(crate) struct Root(PathBuf);
 
 impl Root {
-    /// `$XDG_RUNTIME_DIR/hawser/lab` when that is set and the user's own, else `/run/hawser/lab`
-    /// for root and `/tmp/hawser-UID/lab` for others.
+    /// `$XDG_RUNTIME_DIR/hawser/lab` if the variable is set and the folder belongs to the user,
+    /// else `/run/hawser/lab` for root and `/tmp/hawser-UID/lab` for others.
     pub fn find() -> Self {
         let uid = rustix::process::geteuid().as_raw();
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -53,10 +54,10 @@ impl Root {
         Self(path)
     }
 
-    /// Makes the folder, and checks that no other user could have made it.
+    /// Creates the folder, and checks that no other user could have created it.
     fn create(&self) -> Result<(), PlaceError> {
         let uid = rustix::process::geteuid().as_raw();
-        // `hawser` (or `hawser-UID`) and `lab`; the folders above are the system's.
+        // `hawser` (or `hawser-UID`) and `lab`; the folders above belong to the system.
         let ours: Vec<&Path> = self.0.ancestors().take(2).collect();
         for dir in ours.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(dir) {
@@ -75,20 +76,20 @@ impl Root {
         Ok(())
     }
 
-    /// The folder of the lab of that name, whether it exists or not.
+    /// The folder of the lab named `name`, which need not exist.
     pub fn lab(&self, name: &str) -> Result<PathBuf, PlaceError> {
         name::check(name)?;
         Ok(self.0.join(name))
     }
 
-    /// Waits for the lock of the lab of that name.
+    /// Waits for the lock of the lab named `name`.
     pub fn lock(&self, name: &str) -> Result<Lock, PlaceError> {
         name::check(name)?;
         self.create()?;
         Lock::take(lock_file(&self.0.join(name)))
     }
 
-    /// The lock of the lab of that name, unless a command holds it.
+    /// Takes the lock of the lab named `name`; `None` if a command holds it.
     pub fn try_lock(&self, name: &str) -> Result<Option<Lock>, PlaceError> {
         name::check(name)?;
         Lock::acquire(
@@ -97,14 +98,14 @@ impl Root {
         )
     }
 
-    /// The names of all labs that have a folder, in order.
+    /// The names of all labs that have a folder, sorted.
     pub fn names(&self) -> Result<Vec<String>, PlaceError> {
         let mut names = self.entries()?;
         names.retain(|name| name::check(name).is_ok() && self.0.join(name).is_dir());
         Ok(names)
     }
 
-    /// The names of all labs that have a folder or only a lock file, in order.
+    /// The names of all labs that have a folder or a lock file, sorted.
     pub fn traces(&self) -> Result<Vec<String>, PlaceError> {
         let entries = self.entries()?;
         let locks = entries
@@ -116,7 +117,7 @@ impl Root {
         Ok(names.into_iter().collect())
     }
 
-    /// The names of all entries of the folder, in order.
+    /// The names of all entries of the folder, sorted.
     fn entries(&self) -> Result<Vec<String>, PlaceError> {
         let entries = match std::fs::read_dir(&self.0) {
             Ok(entries) => entries,
@@ -141,8 +142,8 @@ fn root_for(uid: u32, runtime: Option<PathBuf>) -> PathBuf {
     }
 }
 
-/// Whether the folder is the user's. The XDG specification demands that; `su` leaves the variable at
-/// the folder of another user.
+/// Whether the folder belongs to the user, as the XDG specification demands. After `su` the
+/// variable may name the folder of another user.
 fn is_own(dir: &Path, uid: u32) -> bool {
     dir.is_absolute()
         && dir
@@ -157,13 +158,13 @@ fn lock_file(dir: &Path) -> PathBuf {
     dir.with_file_name(format!(".{name}.lock"))
 }
 
-/// The lock of one lab, held until dropped; its file goes with it.
+/// The lock of one lab, held until dropped. Dropping it removes the lock file.
 ///
-/// It belongs to the open file, not to the process (flock(2)): a process that inherits the file
-/// shares the lock, and holds it when the first process has been killed.
+/// The lock belongs to the open file, not to the process (flock(2)): a process that inherits the
+/// file shares the lock, and still holds it after the first process has been killed.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// `None` when another process removes the file.
+    /// The file to remove; `None` if another process removes it.
     path: Option<PathBuf>,
     // Closing it releases the lock.
     file: File,
@@ -175,7 +176,7 @@ impl Lock {
         Self::take(lock_file(dir))
     }
 
-    /// The lock of the lab in `dir`, as inherited from the process that took it.
+    /// The lock of the lab in `dir`, inherited with `file` from the process that took it.
     pub fn inherited(dir: &Path, file: File) -> Self {
         let path = Some(lock_file(dir));
         Self { path, file }
@@ -186,7 +187,7 @@ impl Lock {
         self.file.try_clone()
     }
 
-    /// Gives up this process's share; the process that shares the lock removes the file.
+    /// Gives up this process's share of the lock; the other process removes the file.
     pub fn leave(mut self) {
         self.path = None;
     }
@@ -199,7 +200,7 @@ impl Lock {
         }
     }
 
-    /// One attempt: `None` when another process holds the lock, or has released it meanwhile and
+    /// Tries once; returns `None` if another process holds the lock, or has just released it and
     /// removed the file.
     fn acquire(path: PathBuf, operation: FlockOperation) -> Result<Option<Self>, PlaceError> {
         let file = OpenOptions::new()
@@ -223,8 +224,8 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Before the lock is released, so that a process that waits for it sees that the file is
-        // gone. A failure leaves an empty file, which does no harm.
+        // Removes the file before releasing the lock, so that a process that waits for the lock
+        // detects the removal. If this fails, an empty file remains, which is harmless.
         if let Some(path) = &self.path {
             let _ = std::fs::remove_file(path);
         }
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_someone_else_is_no_runtime_folder() {
+    fn the_runtime_folder_must_belong_to_the_user() {
         let uid = rustix::process::geteuid().as_raw();
         let dir = tempfile::tempdir().unwrap();
         assert!(is_own(dir.path(), uid));

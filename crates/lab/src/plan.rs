@@ -1,6 +1,6 @@
-//! The address plan: a network turned into namespaces, devices and addresses.
+//! The address plan: the namespaces, devices and addresses of a network.
 //!
-//! Pure: the same network always gets the same plan.
+//! Planning does no I/O: the same network always gets the same plan.
 
 mod address;
 mod files;
@@ -16,20 +16,21 @@ use self::routes::NextHop;
 
 /// Largest IP packet of a device in bytes, including headers.
 const LARGEST_PACKET: u16 = 65535;
-/// Most border routers of an AS, which have addresses of their own, from `10.0.n.254` down to
+/// Maximum number of border routers of an AS: each has an address, from `10.0.n.254` down to
 /// `10.0.n.2`.
 const MOST_ROUTERS: usize = 253;
-/// Most ASes. They are numbered from 1, and `10.n>>8.n.x` must stay below the links' range.
+/// Maximum number of ASes. They are numbered from 1, and `10.n>>8.n.x` must stay below the links'
+/// range.
 const MOST_ASES: usize = 0x7fff;
-/// Most links: pairs of addresses in their range, `10.128.0.0/9`.
+/// Maximum number of links: each has a pair of addresses in `10.128.0.0/9`.
 const MOST_LINKS: usize = 1 << 22;
 
-/// A network that cannot be laid out: names the part and the bound.
+/// The error that a network exceeds a bound of labs. The message names the part and the bound.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(String);
 
-/// Everything that is made of a network.
+/// All objects to create for a network.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Plan {
     pub ases: Vec<AsPlan>,
@@ -86,7 +87,7 @@ impl Plan {
     }
 }
 
-/// Checks that there are addresses for `count` things.
+/// Checks that `count` is at most `most`; `name` and `things` are for the error.
 fn check_count(name: &str, count: usize, things: &str, most: usize) -> Result<(), PlanError> {
     match count > most {
         true => Err(PlanError(format!(
@@ -100,7 +101,7 @@ fn check_count(name: &str, count: usize, things: &str, most: usize) -> Result<()
 fn routers(network: &Network, index: usize) -> Result<Vec<RouterPlan>, PlanError> {
     let as_ = &network.ases[index];
     let folder = as_folder(as_.isd_as);
-    // An AS without links has one router, which no packet passes, so that all ASes are alike.
+    // An AS without links also has one router, so that all ASes are alike.
     let count = network.routers(as_.isd_as).len().max(1);
     let name = format!("AS {}: ", as_.isd_as);
     check_count(&name, count, "border routers", MOST_ROUTERS)?;
@@ -143,8 +144,8 @@ fn link_plan(i: u32, link: &Link, number: &BTreeMap<IsdAsn, usize>) -> Result<Li
     })
 }
 
-/// The links, as indices into `network.links`, of the plain-IP route from one AS to another in a lab
-/// of `network`; `None` when there is no route, or no lab can be made of the network.
+/// The links, as indices into `network.links`, of the plain-IP route from one AS to another in a
+/// lab of `network`; `None` if there is no route, or the network exceeds the bounds of labs.
 pub fn ip_route(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Vec<usize>> {
     let plan = Plan::of(network).ok()?;
     let number = |isd_as| network.ases.iter().position(|as_| as_.isd_as == isd_as);

@@ -1,4 +1,4 @@
-//! Processes, identified by more than a number, which the system may reuse.
+//! Processes, identified by more than their number, which the system may reuse.
 
 use std::io;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
-/// The identity of a process: the pair is unique from boot to boot, even when the system reuses the
+/// The identity of a process: the pair is unique until the next boot, even if the system reuses the
 /// number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
@@ -26,7 +26,7 @@ struct Stat {
 }
 
 impl ProcessId {
-    /// The process with that number, if there is one.
+    /// The process with the number `pid`. Fails if there is none.
     pub fn of(pid: i32) -> io::Result<Self> {
         let started = read_stat(pid)?.started;
         Ok(Self { pid, started })
@@ -37,7 +37,7 @@ impl ProcessId {
         Self::of(rustix::process::getpid().as_raw_nonzero().get())
     }
 
-    /// Whether it runs. A zombie does not.
+    /// Whether the process runs. A zombie does not run.
     pub fn is_alive(&self) -> bool {
         read_stat(self.pid).is_ok_and(|stat| !stat.zombie && stat.started == self.started)
     }
@@ -50,7 +50,7 @@ impl ProcessId {
         self.is_alive().then_some(pages * page)
     }
 
-    /// A handle on this process, if it still runs.
+    /// A handle to this process; `None` if it has ended.
     pub fn open(&self) -> io::Result<Option<Handle>> {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return Ok(None);
@@ -60,7 +60,8 @@ impl ProcessId {
             Err(Errno::SRCH) => return Ok(None),
             Err(e) => return Err(e.into()),
         };
-        // Checked after opening, so that the handle is not one on a process that has reused the number.
+        // The check comes after opening: the handle could belong to a process that has reused the
+        // number.
         Ok(self.is_alive().then_some(Handle(fd)))
     }
 }
@@ -70,13 +71,13 @@ impl ProcessId {
 pub(crate) struct Handle(OwnedFd);
 
 impl Handle {
-    /// A handle on a child that has not been reaped, even if it has ended.
+    /// A handle to a child that has not been reaped, even if it has ended.
     pub fn of_child(child: ProcessId) -> io::Result<Self> {
         let pid = Pid::from_raw(child.pid).ok_or(io::ErrorKind::NotFound)?;
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// Sends a signal; does nothing when the process has ended.
+    /// Sends a signal; does nothing if the process has ended.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.0, signal) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
@@ -84,7 +85,7 @@ impl Handle {
         }
     }
 
-    /// Waits until the process has ended; false when it has not by the deadline.
+    /// Waits until the process has ended; returns `false` if it has not ended by the deadline.
     pub fn wait_until(&self, deadline: Instant) -> io::Result<bool> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -117,8 +118,8 @@ pub(crate) fn all() -> io::Result<Vec<i32>> {
     Ok(pids)
 }
 
-/// A number of the current boot. Start times count from boot, so that they identify a process only
-/// within one.
+/// The ID of the current boot. Start times count from boot, so they identify a process only within
+/// one boot.
 pub(crate) fn boot_id() -> io::Result<String> {
     Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?
         .trim()
@@ -133,8 +134,8 @@ fn read_stat(pid: i32) -> io::Result<Stat> {
     })
 }
 
-/// The second field is the program's name in brackets, which may contain brackets and spaces itself:
-/// the other fields follow the last closing bracket.
+/// Parses proc_pid_stat(5). The second field is the program's name in brackets, which may contain
+/// brackets and spaces: the other fields follow the last closing bracket.
 fn parse_stat(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_brackets_do_not_mislead() {
+    fn names_with_brackets_are_parsed() {
         let text = "7 (a) S (b) R 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 0 0";
         let expected = Stat {
             zombie: false,
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_known() {
+    fn this_process_is_identified() {
         let own = ProcessId::own().unwrap();
         assert!(own.is_alive());
         assert!(own.resident().unwrap() > 0);
@@ -189,7 +190,7 @@ mod tests {
         handle.signal(Signal::KILL).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         assert!(handle.wait_until(deadline).unwrap());
-        // Ended, though its parent has not asked after it yet.
+        // The child has ended, but has not been reaped.
         assert!(!id.is_alive());
         child.wait().unwrap();
         handle.signal(Signal::KILL).unwrap();
@@ -198,7 +199,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_survived(text in "\\PC*") {
+        fn parsing_any_text_never_panics(text in "\\PC*") {
             let _ = parse_stat(&text);
         }
     }

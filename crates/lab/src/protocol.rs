@@ -1,7 +1,7 @@
 //! Requests of commands to a lab's supervisor, over the Unix socket `lab.sock`.
 //!
-//! The reply to [`Request::Enter`] comes with the namespaces as file descriptors: no `/proc` is
-//! needed, and no process number that may have been reused.
+//! The reply to [`Request::Enter`] comes with the namespaces as file descriptors, so that commands
+//! need neither `/proc` nor process numbers, which may have been reused.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::state::Service;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
-    /// The namespaces of the AS at that index in the network.
+    /// Requests the namespaces of the AS at that index in the network.
     Enter { owner: usize },
-    /// The limits of all links, with counters.
+    /// Requests the limits of all links, with counters.
     Limits,
     /// Changes the limit on both ends of the link at that index in the network, and sets its devices
     /// up or down.
     SetLink { link: usize, state: LinkState },
-    /// The history of the services that have ended at least once.
+    /// Requests the history of the services that have ended at least once.
     Services,
-    /// Ends a service of the AS at that index in the network, and starts it again. Answered once it
+    /// Restarts a service of the AS at that index in the network. The reply comes when the service
     /// is ready.
     Restart { owner: usize, service: Service },
     /// Ends all processes of the lab, then the supervisor itself.
@@ -35,7 +35,7 @@ pub(crate) enum Request {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    /// Comes with the network namespace, and the user namespace if the lab has one of its own.
+    /// Comes with the network namespace, and the lab's user namespace if there is one.
     Entered,
     /// For each link, in the network's order, the limits of its two ends.
     Limits(Vec<[Option<LimitState>; 2]>),
@@ -46,18 +46,18 @@ pub(crate) enum Reply {
     },
 }
 
-/// A limit and its counters, as the kernel has them.
+/// A limit and its counters, read from the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitState {
     /// The limit in bit/s of Ethernet frames.
     pub rate: u64,
     /// Bytes of frames sent.
     pub bytes: u64,
-    /// Frames sent; one of segmentation offload counts as one.
+    /// Frames sent; a super-packet of segmentation offload counts as one frame.
     pub packets: u64,
     /// Frames dropped at a full queue.
     pub drops: u64,
-    /// Bytes of frames waiting.
+    /// Bytes of frames in the queue.
     pub backlog: u64,
 }
 
@@ -73,20 +73,20 @@ impl LimitState {
     }
 }
 
-/// The history of a service that has ended by itself.
+/// The history of a service that has ended without a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
     pub owner: usize,
     pub service: Service,
-    /// How it ended last: `exit status: 1`, `signal: 9 (SIGKILL)`.
+    /// How it ended the last time: `exit status: 1`, `signal: 9 (SIGKILL)`.
     pub ended: String,
-    /// Number of times that it was started again.
+    /// Number of restarts.
     pub restarts: u32,
-    /// Time until it is started again; `None` while it runs.
+    /// Time until the next start; `None` while it runs.
     pub restart_in: Option<Duration>,
 }
 
-/// Asks the supervisor at `socket`, and waits for its reply up to `timeout`.
+/// Sends a request to the supervisor at `socket`, and waits up to `timeout` for its reply.
 pub(crate) fn call(
     socket: &Path,
     request: &Request,
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_request_is_survived(mut bytes in prop::collection::vec(any::<u8>(), 0..512)) {
+        fn parsing_any_request_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 0..512)) {
             let (mut here, there) = UnixStream::pair().unwrap();
             bytes.push(b'\n');
             here.write_all(&bytes).unwrap();

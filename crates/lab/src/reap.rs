@@ -1,4 +1,4 @@
-//! Ending processes.
+//! Ending of processes.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,18 +8,18 @@ use rustix::process::Signal;
 
 use crate::process::{self, Handle, ProcessId};
 
-/// Time that a process has to end by itself after SIGTERM.
+/// Longest wait for a process to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// Longest wait for a process to end after SIGKILL: it may be writing out memory, or wait in the
-/// kernel.
+/// Longest wait for a process to end after SIGKILL: it may be writing memory to disk, or waiting in
+/// the kernel.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What identifies a namespace.
+/// The means by which a namespace is identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// Its inode: the caller holds the namespaces, so that no other can have it.
+    /// The inode: the caller holds the namespaces open, so that no other namespace can have it.
     Held,
-    /// Its cookie: the namespaces may be gone, and others may have their inodes.
+    /// The cookie: the namespaces may be gone, and others may have their inodes.
     Cookie,
 }
 
@@ -33,7 +33,8 @@ pub(crate) fn inside(namespaces: &[NetNsId], certainty: Certainty) -> io::Result
             let sure = certainty == Certainty::Held || namespace::cookie_of(pid)? == id.cookie;
             sure.then_some(())
         };
-        // Once the handle is open, the number is that of its process.
+        // The number may be reused until the handle is open, so `is_inside` is checked again
+        // afterwards.
         let Ok(process) = ProcessId::of(pid) else {
             continue;
         };
@@ -47,7 +48,7 @@ pub(crate) fn inside(namespaces: &[NetNsId], certainty: Certainty) -> io::Result
     Ok(found)
 }
 
-/// Opens handles on those of the processes that still run.
+/// Opens handles to those of the processes that still run.
 pub(crate) fn open(processes: impl IntoIterator<Item = ProcessId>) -> io::Result<Vec<Handle>> {
     processes
         .into_iter()
@@ -55,7 +56,8 @@ pub(crate) fn open(processes: impl IntoIterator<Item = ProcessId>) -> io::Result
         .collect()
 }
 
-/// Ends processes, by SIGTERM first and SIGKILL later. Returns once all have ended.
+/// Ends processes with SIGTERM, and with SIGKILL if that does not suffice. Returns once all have
+/// ended.
 pub(crate) fn end(handles: &[Handle]) -> io::Result<()> {
     for (signal, timeout) in [(Signal::TERM, GRACE), (Signal::KILL, KILL_TIMEOUT)] {
         let deadline = Instant::now() + timeout;
@@ -76,10 +78,10 @@ pub(crate) fn end(handles: &[Handle]) -> io::Result<()> {
     ))
 }
 
-/// Ends all processes inside the given namespaces, including those that they start meanwhile.
+/// Ends all processes inside the given namespaces, including those that these start meanwhile.
 pub(crate) fn clear(namespaces: &[NetNsId], certainty: Certainty) -> io::Result<()> {
-    // Each round ends what was started during the round before. A program that outruns SIGKILL for
-    // this many rounds is hostile.
+    // Each round ends the processes started during the previous one. A program that outruns SIGKILL
+    // for this many rounds is hostile.
     const ROUNDS: usize = 20;
     for _ in 0..ROUNDS {
         let handles = inside(namespaces, certainty)?;
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_inside_is_ended() {
+    fn only_processes_inside_are_ended() {
         if !is_privileged() {
             eprintln!("skipped: needs root");
             return;

@@ -6,22 +6,23 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// The environment variable that names the program which runs the services: the supervisor's own,
-/// unless that was started through a wrapper.
+/// The environment variable with the program that runs the services: that of the supervisor, unless
+/// it was started through a wrapper.
 pub(crate) const PROGRAM: &str = "HAWSER_PROGRAM";
 
-/// Bytes of a log's end that are shown when its process fails.
+/// Number of bytes at the end of a log that are shown when its process fails.
 const TAIL: u64 = 2000;
 
 /// The report, as one JSON line on standard output: the links whose routers have no BFD session
-/// with each other, as `1-ff00:0:110#1 - 1-ff00:0:111#1`; or why the lab did not come up.
+/// with each other, as `1-ff00:0:110#1 - 1-ff00:0:111#1`; or the reason why the lab did not come
+/// up.
 pub(crate) type Report = Result<Vec<String>, StartError>;
 
-/// Why a lab's supervisor could not start the lab.
+/// The reason why a lab's supervisor could not start the lab.
 #[derive(Debug, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An ordinary user may not have namespaces here.
+    /// The system does not allow user namespaces.
     #[error(
         "user namespaces are not allowed here ({0}): run as root, or allow them (sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1 on Debian, kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu; give a container CAP_SYS_ADMIN and CAP_NET_ADMIN)"
     )]
@@ -29,19 +30,19 @@ pub enum StartError {
     /// A router or control service ended, or did not answer.
     #[error("the {service} did not come up: {reason}{log}")]
     NotReady {
-        /// The service, as `router of 1-ff00:0:110`.
+        /// The service, for example `router of 1-ff00:0:110`.
         service: String,
-        /// How it ended, or why it could not be asked.
+        /// How it ended, or why a request to it failed.
         reason: String,
-        /// The last lines of its log, with an introduction.
+        /// The last lines of its log, with an introductory text.
         log: String,
     },
-    /// Namespaces, links or processes could not be made.
+    /// Namespaces, links or processes could not be created.
     #[error("the lab did not come up: {0}")]
     Failed(String),
 }
 
-/// The last lines of a log, to be appended to an error; empty for an empty log.
+/// The last lines of a log for the end of an error text; empty for an empty log.
 pub(crate) fn log_end(log: &Path) -> String {
     let text = tail(log).unwrap_or_else(|error| error.to_string());
     match text.as_str() {
@@ -50,7 +51,7 @@ pub(crate) fn log_end(log: &Path) -> String {
     }
 }
 
-/// The last whole lines of a file.
+/// The last complete lines of a file.
 fn tail(log: &Path) -> io::Result<String> {
     let mut file = File::open(log)?;
     let start = file.metadata()?.len().saturating_sub(TAIL);
@@ -58,7 +59,7 @@ fn tail(log: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    // The first line is incomplete unless it begins the file.
+    // The first line may be incomplete unless it is the first of the file.
     let whole = match start {
         0 => &text,
         _ => text.split_once('\n').map_or(&*text, |(_, rest)| rest),
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tail_of_a_log_is_whole_lines() {
+    fn the_tail_of_a_log_has_complete_lines() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         std::fs::write(&log, "one\ntwo\n").unwrap();

@@ -9,26 +9,25 @@ use crate::error::LabError;
 use crate::protocol::{self, Request};
 use crate::state::{AsState, Service};
 
-/// Longest wait for the supervisor to end a service, which has two seconds to end by itself, and for
-/// the new one to be ready.
+/// Longest wait for the supervisor to end a service, which may take two seconds, and for the new
+/// one to be ready.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A choice among the services of an AS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestartOf {
-    /// All that the lab runs.
+    /// All services that the lab runs.
     All,
     /// All border routers.
     Routers,
-    /// The border router of that name in `topology.json`.
+    /// The border router with this name in `topology.json`.
     Router(String),
     /// The control service and daemon.
     Control,
 }
 
 impl Lab {
-    /// Ends services of an AS and starts them again, one by one. Returns their names once all are
-    /// ready.
+    /// Restarts services of an AS one by one. Returns their names when all are ready.
     ///
     /// # Errors
     /// When there is no such service, the user runs it, or it did not come up.
@@ -88,7 +87,7 @@ mod tests {
     use crate::state::{RouterState, Settings, State};
 
     #[test]
-    fn only_services_of_the_lab_are_meant() {
+    fn only_services_of_the_lab_are_selected() {
         let network = Network::ready("fig4").unwrap();
         let plan = Plan::of(&network).unwrap();
         let settings = Settings {

@@ -1,4 +1,4 @@
-//! What is known of a lab beside its network: its settings, processes and namespaces.
+//! The settings, processes and namespaces of a lab.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::error::LabError;
 use crate::plan::{AsPlan, LinkPlan, Plan, RouterPlan};
 use crate::process::{self, ProcessId};
 
-/// The settings of a lab that its network does not have.
+/// The settings of a lab that are not part of its network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// ASes whose border routers the user runs.
@@ -22,7 +22,7 @@ pub(crate) struct Settings {
     pub no_control: Vec<IsdAsn>,
     /// Lifetime of path segments; `None` for the control service's default.
     pub segment_lifetime: Option<Duration>,
-    /// The process that the lab ends with; `None` for a lab that stays.
+    /// The lab ends with this process; `None` for a lab without an owner.
     #[serde(default)]
     pub owner: Option<ProcessId>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Service {
-    /// The border router at that index of [`AsState::routers`].
+    /// The border router at this index of [`AsState::routers`].
     Router(usize),
     Control,
 }
@@ -46,14 +46,14 @@ impl Service {
     }
 }
 
-/// The processes, namespaces and devices of a lab: written by the supervisor as the lab comes up, so
-/// that after a crash at any point enough is known to clean up.
+/// The processes, namespaces and devices of a lab. The supervisor writes them while the lab comes
+/// up, so that cleaning up is possible after a crash at any point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     /// The boot to which process and namespace numbers belong.
     pub boot_id: String,
     pub supervisor: ProcessId,
-    /// Whether the lab has a user namespace of its own.
+    /// Whether the lab has a separate user namespace.
     pub rootless: bool,
     /// In the order of the network.
     pub ases: Vec<AsState>,
@@ -65,7 +65,7 @@ pub(crate) struct State {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AsState {
     pub isd_as: IsdAsn,
-    /// The address of its host in SCION.
+    /// The SCION address of its host.
     pub host: IpAddr,
     pub net_ns: Option<NetNsId>,
     /// At least one.
@@ -85,7 +85,7 @@ pub(crate) struct RouterState {
 }
 
 impl AsState {
-    /// The state of an AS in which nothing runs yet.
+    /// The state of an AS before its services are started.
     pub fn new(plan: &AsPlan, settings: &Settings) -> Self {
         let router = |router: &RouterPlan| RouterState {
             name: router.name.clone(),
@@ -102,7 +102,7 @@ impl AsState {
         }
     }
 
-    /// The services that the lab runs for it.
+    /// The services of the AS that the lab runs.
     pub fn services(&self) -> Vec<Service> {
         let routers = match self.no_router {
             true => 0,
@@ -119,7 +119,8 @@ impl AsState {
         }
     }
 
-    /// The name of a router; `None` for the only router of its AS, and for the control service.
+    /// The name of a router of several; `None` for the only router of its AS, and for the control
+    /// service.
     pub fn router_id(&self, service: Service) -> Option<&str> {
         match service {
             Service::Router(index) if self.routers.len() > 1 => Some(&self.routers[index].name),
@@ -127,13 +128,13 @@ impl AsState {
         }
     }
 
-    /// The name of a service within its AS: `router`, the router's name where the AS has several, or
-    /// `control`.
+    /// The name of a service within its AS: `router`, or the router's name if the AS has several,
+    /// or `control`.
     pub fn short_name(&self, service: Service) -> &str {
         self.router_id(service).unwrap_or(service.command())
     }
 
-    /// A service in messages: `router of 1-ff00:0:110`.
+    /// The name of a service in messages, for example `router of 1-ff00:0:110`.
     pub fn service_name(&self, service: Service) -> String {
         let command = service.command();
         match self.router_id(service) {
@@ -158,7 +159,7 @@ impl AsState {
 }
 
 impl State {
-    /// The state of a lab whose supervisor, this process, has just started.
+    /// The state of a lab whose supervisor is this process and has just started.
     pub fn new(plan: &Plan, settings: &Settings, rootless: bool) -> io::Result<Self> {
         let ases = plan.ases.iter().map(|as_| AsState::new(as_, settings));
         Ok(Self {
@@ -170,7 +171,7 @@ impl State {
         })
     }
 
-    /// Whether it is of this boot: nothing of an earlier one runs any more.
+    /// Whether the state is of this boot. Processes of an earlier boot do not run any more.
     pub fn is_of_this_boot(&self) -> io::Result<bool> {
         Ok(process::boot_id()? == self.boot_id)
     }
@@ -190,7 +191,7 @@ impl State {
         self.ases.iter().position(|a| a.isd_as == isd_as)
     }
 
-    /// As [`State::find`]; fails when the lab has no such AS.
+    /// Like [`State::find`], but fails if the lab has no such AS.
     pub fn require(&self, isd_as: IsdAsn) -> Result<usize, LabError> {
         self.find(isd_as).ok_or_else(|| {
             let all: Vec<String> = self.ases.iter().map(|a| a.isd_as.to_string()).collect();

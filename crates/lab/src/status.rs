@@ -24,13 +24,13 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Status {
     /// Its name.
     pub name: String,
-    /// Its folder, with the ASes' and their logs.
+    /// Its folder, which contains the folders of the ASes and the logs.
     pub dir: PathBuf,
-    /// Whether it runs: if not, none of its processes does, and `down` clears it away.
+    /// Whether it runs: if not, none of its processes run, and `down` removes its remains.
     pub running: bool,
-    /// Whether it has a user namespace of its own.
+    /// Whether it has a separate user namespace.
     pub rootless: bool,
-    /// The process that holds it.
+    /// The process that keeps the lab's namespaces open.
     pub supervisor: ProcessStatus,
     /// In the topology's order.
     pub ases: Vec<AsStatus>,
@@ -41,19 +41,19 @@ pub struct Status {
 /// The status of one process.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProcessStatus {
-    /// Its number; `None` when it was never started.
+    /// Its number; `None` if it was never started.
     pub pid: Option<i32>,
     /// Whether it runs.
     pub alive: bool,
-    /// Its resident memory in bytes, including what it shares with other processes.
+    /// Its resident memory in bytes, including memory shared with other processes.
     pub resident: Option<u64>,
-    /// How it ended last, if it has: `signal: 9 (SIGKILL)`.
+    /// How it ended the last time, if it has: for example `signal: 9 (SIGKILL)`.
     pub ended: Option<String>,
-    /// Number of times that the supervisor has started it again after it ended.
+    /// Number of restarts by the supervisor.
     pub restarts: u32,
-    /// Seconds until the supervisor starts it again; `None` while it runs.
+    /// Seconds until the supervisor restarts it; `None` while it runs.
     pub restart_in: Option<f64>,
-    /// Whether the lab runs it; if not, the user does, even if only in place of a process of the lab
+    /// Whether the lab runs it; if not, the user runs it, perhaps in place of a process of the lab
     /// that has ended.
     pub ours: bool,
 }
@@ -73,9 +73,9 @@ pub struct RouterStatus {
     /// Its process.
     #[serde(flatten)]
     pub process: ProcessStatus,
-    /// Packets that it dropped, by reason; `None` when it does not answer.
+    /// Number of dropped packets, by reason; `None` if the router does not answer.
     pub drops: Option<BTreeMap<String, u64>>,
-    /// Whether its BFD sessions with the other routers of its AS are up, by their names; `None` when
+    /// Whether its BFD sessions with the other routers of its AS are up, by their names; `None` if
     /// it does not answer.
     pub hears: Option<BTreeMap<String, bool>>,
 }
@@ -108,15 +108,15 @@ impl AsStatus {
 /// The status of a link.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LinkStatus {
-    /// One end.
+    /// The first end.
     pub a: EndStatus,
-    /// The other.
+    /// The second end.
     pub b: EndStatus,
     /// Its kind in SCION's routing.
     pub kind: LinkKind,
-    /// Largest SCION packet on it, in bytes.
+    /// Largest SCION packet on the link, in bytes.
     pub mtu: u16,
-    /// Whether packets pass.
+    /// Whether the link is up.
     pub up: bool,
     /// Rate, delay, jitter, loss and queue.
     pub shape: Shape,
@@ -127,23 +127,24 @@ pub struct LinkStatus {
 pub struct EndStatus {
     /// The AS.
     pub isd_as: IsdAsn,
-    /// The interface's number in it.
+    /// The number of the interface in the AS.
     pub id: u16,
     /// The device in the AS's namespace.
     pub device: String,
     /// Its underlay address.
     pub address: IpAddr,
-    /// The router's counters; `None` when it does not answer.
+    /// The router's counters; `None` if it does not answer.
     pub counters: Option<InterfaceCounters>,
-    /// Whether the BFD session with the router at the other end is up; `None` when the router does
+    /// Whether the BFD session with the router at the other end is up; `None` if the router does
     /// not answer, or has no session.
     pub hears: Option<bool>,
-    /// The limit on what this end sends, as the kernel has it.
+    /// The limit on the traffic that this end sends, read from the kernel.
     pub limit: Option<LimitState>,
 }
 
 impl Lab {
-    /// The status of the lab. What does not answer is reported as ended, or left out.
+    /// The status of the lab. Processes that do not answer are reported as ended, or their values
+    /// are left out.
     ///
     /// # Errors
     /// When the lab's files cannot be read.
@@ -159,7 +160,7 @@ impl Lab {
             Some(Some(Reply::Limits(limits))) => limits,
             _ => Vec::new(),
         };
-        // For each AS, of each of its routers.
+        // The counters of each router of each AS.
         let counters = state.ases.iter().map(|as_| {
             let routers = 0..as_.routers.len();
             let counters = routers.map(|router| running.then(|| self.counters(as_, router))?);
@@ -203,7 +204,7 @@ impl Lab {
             let limits = limits.get(i).copied().unwrap_or_default();
             let end = |end: &End, device: &EndPlan, limit| {
                 let mut routers = counters[device.owner].iter().flatten();
-                // Only the router that has the interface counts it.
+                // Only the router with the interface has its counters.
                 let router = routers.find(|c| c.interfaces.contains_key(&end.id));
                 EndStatus {
                     isd_as: end.isd_as,
@@ -236,7 +237,8 @@ impl Lab {
         })
     }
 
-    /// The process that the user has started for a service, if it listens on the service's socket.
+    /// The process that the user has started for a service; `None` if no process listens on the
+    /// service's socket.
     fn by_hand(&self, as_: &AsState, service: Service) -> Option<ProcessStatus> {
         let process = live::listener(&as_.socket(&self.dir.as_dir(as_.isd_as), service))?;
         Some(process_status(Some(process), false, true, None))

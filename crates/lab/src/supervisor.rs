@@ -1,7 +1,7 @@
-//! The process that holds a lab.
+//! The supervisor: the process that a lab exists with.
 //!
-//! It keeps the lab's namespaces open and is the parent of its services, which the kernel kills when
-//! it ends, for whatever reason. So nothing of a lab outlives its processes.
+//! It keeps the lab's namespaces open and is the parent of its services, which the kernel kills
+//! when the supervisor ends for any reason. So no part of a lab outlives its processes.
 
 mod backoff;
 mod services;
@@ -35,16 +35,15 @@ use crate::report::StartError;
 use crate::state::{Settings, State};
 use crate::{bfd, build};
 
-/// Longest wait for a command to send its request, which holds up all other commands.
+/// Longest wait for the request of a command, during which all other commands wait.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs the supervisor of the lab in `dir` until the lab is taken down, or its owner has ended.
 ///
-/// For the program that [`Options::program`] names: it must call this when run as `internal
-/// lab-supervisor DIR`, on its main thread, before it starts another thread (user_namespaces(7)
-/// demands that), and must print nothing to standard output, where the command that started it
-/// awaits a report. Standard input is the lab's lock. It must end right after, with the code
-/// returned.
+/// The program that [`Options::program`] names must call this when run as `internal lab-supervisor
+/// DIR`, on its main thread and before it starts another thread (user_namespaces(7) demands that).
+/// It must not write to standard output, from which the command that started it reads a report.
+/// Standard input is the lab's lock. The program must then exit at once with the returned code.
 ///
 /// [`Options::program`]: crate::Options::program
 pub fn supervise(dir: &Path) -> ExitCode {
@@ -69,7 +68,7 @@ fn run(dir: &LabDir) -> Result<(), Box<dyn Error>> {
             };
             let text = error.to_string();
             match starter.report(&Err(error)) {
-                // The command clears up, and tells the user.
+                // The command clears up, and reports the error to the user.
                 Ok(()) => starter.release(),
                 Err(_) => clear_up(dir),
             }
@@ -91,11 +90,11 @@ fn run(dir: &LabDir) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// Why [`Supervisor::serve`] returns.
+/// The reason why [`Supervisor::serve`] returns.
 enum End {
-    /// A command stopped it, and nothing runs in it any more.
+    /// A command has stopped the lab, and all its processes have ended.
     Stopped,
-    /// Its owner has ended.
+    /// The lab's owner has ended.
     Ownerless,
 }
 
@@ -122,11 +121,11 @@ impl Phase {
     }
 }
 
-/// The process that the lab ends with.
+/// The owner of the lab, a process with which the lab ends.
 enum Owner {
     None,
     Process(Handle),
-    /// It has ended already.
+    /// The owner has already ended.
     Gone,
 }
 
@@ -140,7 +139,7 @@ impl Owner {
 }
 
 impl Supervisor {
-    /// Starts the lab. Returns the links that are dead, too.
+    /// Starts the lab. Also returns the links without a BFD session.
     fn start(dir: &LabDir, starter: &Starter) -> Result<(Self, Vec<String>), Box<dyn Error>> {
         let network = dir.read_network()?;
         let plan = Plan::of(&network)?;
@@ -224,7 +223,7 @@ impl Supervisor {
         }
     }
 
-    /// Waits for a request, the end of a service, or the time to start one again; true when the
+    /// Waits for a request, the end of a service, or the time of a restart; returns `true` if the
     /// owner has ended.
     fn wait(&self) -> io::Result<bool> {
         let owner = match &self.owner {
@@ -237,7 +236,7 @@ impl Supervisor {
         fds.extend(processes.map(|handle| PollFd::from_borrowed_fd(handle.as_fd(), PollFlags::IN)));
         let timeout = self.services.next_start().map(|due| {
             let left = due.saturating_duration_since(Instant::now());
-            // At most half a minute, which a timespec can hold.
+            // The time is at most 30 s, which fits into a timespec.
             Timespec::try_from(left).unwrap_or_default()
         });
         match poll(&mut fds, timeout.as_ref()) {
@@ -250,7 +249,7 @@ impl Supervisor {
     /// Ends the lab when its owner has ended.
     fn end(mut self) {
         let ended = self.stop();
-        // A command that holds the lock must not wait for an answer.
+        // Closes the socket first: a command that holds the lock must not wait for a reply.
         let Self { dir, listener, .. } = self;
         drop(listener);
         match Lock::of(dir.path()) {
@@ -259,14 +258,14 @@ impl Supervisor {
         }
     }
 
-    /// Ends everything that runs in the lab, except this process.
+    /// Ends all processes of the lab except this one.
     fn stop(&mut self) -> io::Result<()> {
         end_services(&self.state, Certainty::Held)?;
-        // Where process 1 reaps no orphans, a child that is not reaped here stays a zombie.
+        // If process 1 does not reap orphans, a child that is not reaped here stays a zombie.
         self.services.reap()
     }
 
-    /// Answers one request; true when it stopped the lab.
+    /// Answers one request; returns whether it stopped the lab.
     fn converse(&mut self, stream: UnixStream) -> io::Result<bool> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
@@ -282,14 +281,14 @@ impl Supervisor {
             fds.extend(self.user_ns.as_ref().map(|fd| fd.as_fd()));
         }
         let sent = rpc::send(&stream, &reply, &fds);
-        // A lab that is stopped ends even if the command does not learn of it.
+        // A stopped lab ends even if the reply cannot be sent.
         match stopped {
             true => Ok(true),
             false => sent.map(|()| false),
         }
     }
 
-    /// The reply, and the index of the AS whose namespaces go with it.
+    /// The reply, and the index of the AS whose namespaces are sent with it.
     fn answer(&mut self, request: Request) -> Result<(Reply, Option<usize>), String> {
         let (plan, namespaces) = (&self.plan, &self.namespaces);
         let reply = match request {
@@ -327,7 +326,7 @@ impl Supervisor {
         Ok((reply, None))
     }
 
-    /// For each link the limits of its two ends, read in each namespace once.
+    /// The limits of the two ends of each link. Enters each namespace once.
     fn limits(&self) -> io::Result<Vec<[Option<LimitState>; 2]>> {
         let mut limits = vec![[None; 2]; self.plan.links.len()];
         for (owner, ns) in self.namespaces.iter().enumerate() {
@@ -347,8 +346,9 @@ impl Supervisor {
     }
 }
 
-/// Raises the limit of open files: each AS takes two, and each of its processes two, so that the
-/// usual limit of 1024 is reached at some 300 ASes. Where it cannot be raised, opening a file fails.
+/// Raises the limit of open files: each AS needs two, and each of its processes two, so that the
+/// usual limit of 1024 is reached at about 300 ASes. If it cannot be raised, opening a file fails
+/// later.
 fn raise_file_limit(state: &State) {
     let services: usize = state.ases.iter().map(|a| a.services().len()).sum();
     let needed = (2 * state.ases.len() + 2 * services + 256) as u64;

@@ -1,4 +1,4 @@
-//! Clearing away labs that killed commands have left.
+//! Removal of labs that killed commands have left behind.
 
 use crate::Lab;
 use crate::dir::LabDir;
@@ -6,9 +6,9 @@ use crate::down::{self, DownError};
 use crate::place::{PlaceError, Root};
 
 impl Lab {
-    /// Clears away what is left of this user's labs whose owner ([`Options::owner`]) and supervisor
-    /// have ended, of those whose `up` was killed before it had started the supervisor, and of those
-    /// whose removal was interrupted. Labs that run, come up or go down are not touched, nor those
+    /// Removes the remains of this user's labs whose owner ([`Options::owner`]) and supervisor have
+    /// ended, of those whose `up` was killed before it had started the supervisor, and of those
+    /// whose removal was interrupted. Does not change labs that run, come up or go down, or labs
     /// without an owner.
     ///
     /// # Errors
@@ -22,14 +22,14 @@ impl Lab {
 
 fn sweep(root: &Root) -> Result<(), PlaceError> {
     for name in root.traces()? {
-        // Held while a lab comes up or goes down, and by commands that change it. Dropping it
-        // removes a lock file that was left.
+        // The lock is held while a lab comes up or goes down, and by commands that change it.
+        // Dropping it removes the lock file of a killed command.
         let Some(_lock) = root.try_lock(&name)? else {
             continue;
         };
         let dir = LabDir::new(root.lab(&name)?);
         match is_abandoned(&dir).then(|| down::clear(&dir)) {
-            // A program inside the lab cannot clear it away.
+            // A program inside the lab cannot remove it.
             None | Some(Ok(()) | Err(DownError::Inside)) => {}
             Some(Err(error)) => tracing::warn!("lab {name}: {error}"),
         }
@@ -37,12 +37,12 @@ fn sweep(root: &Root) -> Result<(), PlaceError> {
     Ok(())
 }
 
-/// Whether nobody will take the lab down. Its lock is held.
+/// Whether no process is left that will take the lab down. The caller must hold its lock.
 fn is_abandoned(dir: &LabDir) -> bool {
     let state = match dir.read_state() {
         Ok(state) => state,
-        // `up` was killed before it had started the supervisor, which writes the state first of all
-        // and holds the lock while it starts; or the folder was being removed.
+        // Either `up` was killed before it had started the supervisor, which first writes the state
+        // and holds the lock while it starts; or the removal of the folder was interrupted.
         Err(e) => return e.is_not_found(),
     };
     if state.is_running() {
@@ -50,7 +50,7 @@ fn is_abandoned(dir: &LabDir) -> bool {
     }
     let owner = match dir.read_settings() {
         Ok(settings) => settings.owner,
-        // The settings are written before the state: the folder was being removed.
+        // The settings are written before the state, so the removal of the folder was interrupted.
         Err(e) => return e.is_not_found(),
     };
     let of_this_boot = state.is_of_this_boot().unwrap_or(true);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_will_take_down_is_cleared() {
+    fn only_abandoned_labs_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path().join("hawser/lab"));
         drop(root.lock("first").unwrap());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_held_by_who_inherited_it() {
+    fn an_inherited_lock_is_held() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path().join("hawser/lab"));
         let lock = root.lock("x").unwrap();

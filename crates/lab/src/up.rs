@@ -21,31 +21,32 @@ use crate::report::{PROGRAM, Report, StartError, log_end};
 use crate::state::Settings;
 use crate::{Lab, name};
 
-/// How to bring a lab up.
+/// The options for bringing a lab up.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The lab's name: 1 to 32 of `a-z`, `A-Z`, `0-9`, `-`, `_`, `.`, beginning with a letter or
     /// digit.
     pub name: String,
-    /// The program that runs the lab's parts: as `router run DIR`, `control run DIR`, and `internal
-    /// lab-supervisor DIR` (see [`supervise`]).
+    /// The program that runs the lab's processes, with the arguments `router run DIR`, `control run
+    /// DIR`, and `internal lab-supervisor DIR` (see [`supervise`]).
     ///
     /// [`supervise`]: crate::supervise
     pub program: PathBuf,
-    /// ASes whose border routers the user runs, by [`Lab::command`]; the lab makes everything else
-    /// of them.
+    /// ASes whose border routers the user runs, with [`Lab::command`]; the lab creates all other
+    /// parts of them.
     pub no_router: Vec<IsdAsn>,
     /// ASes whose control service and daemon the user runs.
     pub no_control: Vec<IsdAsn>,
     /// Lifetime of path segments, at least a second; `None` for the control service's default.
     pub segment_lifetime: Option<Duration>,
-    /// Number of the process that the lab ends with, even if that is killed; `None` for a lab that
-    /// stays until it is taken down.
+    /// Number of the process with which the lab ends, even if that is killed; `None` for a lab that
+    /// runs until it is taken down.
     pub owner: Option<u32>,
 }
 
 impl Options {
-    /// A lab of the default name, run by `program`: with all services, until it is taken down.
+    /// Options for a lab with the default name, run by `program`, with all services and without an
+    /// owner.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             name: name::DEFAULT_NAME.to_owned(),
@@ -76,26 +77,26 @@ impl Options {
     }
 }
 
-/// Why a lab did not come up. Unless it is [`UpError::Left`], nothing of the lab is left.
+/// The reason why a lab did not come up. Except with [`UpError::Left`], no part of the lab remains.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpError {
-    /// Remains of an earlier lab of that name cannot be cleared away.
+    /// The remains of an earlier lab of that name cannot be removed.
     #[error(transparent)]
     Remains(#[from] DownError),
     /// The folder of all labs cannot be used, or the name is not valid.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The network cannot be laid out.
+    /// The network exceeds a bound of labs.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The options do not fit the network or this machine, or there is a lab of that name.
+    /// The options do not match the network or this machine, or a lab of that name exists.
     #[error("{0}")]
     Refused(String),
     /// A file of the lab cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Keys and certificates cannot be made or written.
+    /// Keys and certificates cannot be created or written.
     #[error(transparent)]
     Trust(#[from] WriteError),
     /// The program cannot be run.
@@ -109,12 +110,12 @@ pub enum UpError {
     /// The supervisor could not start the lab.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The lab did not come up, and could not be cleared away.
+    /// The lab did not come up, and its remains could not be removed.
     #[error("{up}; clearing it away failed too: {down}")]
     Left {
         /// Why it did not come up.
         up: Box<Self>,
-        /// Why it could not be cleared away.
+        /// Why its remains could not be removed.
         down: DownError,
     },
 }
@@ -125,18 +126,18 @@ pub enum UpError {
 pub struct Up {
     /// The lab.
     pub lab: Lab,
-    /// Whether remains of an earlier lab of that name, whose supervisor had been killed, were
-    /// cleared away first.
+    /// Whether the remains of an earlier lab of that name, whose supervisor had been killed, were
+    /// removed first.
     pub cleared: bool,
-    /// Links whose routers, both run by the lab, have no BFD session with each other, as
+    /// Links without a BFD session between their routers, if the lab runs both, in the form
     /// `1-ff00:0:110#1 - 1-ff00:0:111#1`.
     pub dead_links: Vec<String>,
 }
 
 impl Lab {
-    /// Brings a network up. Returns once every router and control service answers; the lab then
-    /// stays until it is taken down, or its owner ends ([`Options::owner`]). What is left of a lab
-    /// of that name whose supervisor was killed is cleared away first.
+    /// Brings a network up. Returns when all routers and control services answer; the lab then runs
+    /// until it is taken down, or its owner ends ([`Options::owner`]). First removes the remains of
+    /// a lab of that name whose supervisor was killed.
     ///
     /// # Errors
     /// [`UpError`].
@@ -149,8 +150,8 @@ impl Lab {
         let settings = options.settings()?;
         let remains = dir.path().symlink_metadata().is_ok();
         if remains {
-            // A supervisor that is starting shares the lock: here it runs, has ended, or was never
-            // started.
+            // A starting supervisor shares the lock, so at this point it runs, has ended, or was
+            // never started.
             match dir.read_state() {
                 Ok(state) if state.is_running() => {
                     return Err(UpError::Refused(format!(
@@ -183,7 +184,7 @@ impl Lab {
     }
 }
 
-/// Checks the options against the network, and the length of the longest socket's path.
+/// Checks the options against the network, and the length of the longest socket path.
 fn check(network: &Network, options: &Options, socket: &Path) -> Result<(), UpError> {
     let mut by_hand = options.no_router.iter().chain(&options.no_control);
     if let Some(isd_as) = by_hand.find(|isd_as| network.find(**isd_as).is_none()) {
@@ -201,7 +202,7 @@ fn check(network: &Network, options: &Options, socket: &Path) -> Result<(), UpEr
     Ok(())
 }
 
-/// Writes everything that the lab's processes read.
+/// Writes all files that the lab's processes read.
 fn write(dir: &LabDir, plan: &Plan, network: &Network, settings: &Settings) -> Result<(), UpError> {
     let make = |path: &Path| {
         let made = DirBuilder::new().mode(0o700).create(path);
@@ -243,7 +244,7 @@ fn role(as_: &As) -> AsRole {
     }
 }
 
-/// Starts the supervisor, and waits for its report. Returns the links that are dead.
+/// Starts the supervisor, and waits for its report. Returns the links without a BFD session.
 fn run(dir: &LabDir, program: &Path, lock: &Lock) -> Result<Vec<String>, UpError> {
     let failed = |source| UpError::Program {
         program: program.to_owned(),
@@ -259,10 +260,9 @@ fn run(dir: &LabDir, program: &Path, lock: &Lock) -> Result<Vec<String>, UpError
     Ok(report.map_err(ended)??)
 }
 
-/// Starts the supervisor as a process of which nobody is the parent, in a session of its own, so
-/// that it outlives this process and its terminal. Its standard input is the lab's lock, which it
-/// shares until the lab is up: if this process is killed meanwhile, the next command waits until
-/// the supervisor has cleared up.
+/// Starts the supervisor as an orphaned process in a new session, so that it outlives this process
+/// and its terminal. Its standard input is the lab's lock, which it shares until the lab is up: if
+/// this process is killed meanwhile, the next command waits until the supervisor has cleared up.
 fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
     let log = File::create(dir.log())?;
     let mut command = Command::new(program);
@@ -276,12 +276,11 @@ fn start(dir: &LabDir, program: &Path, lock: &Lock) -> io::Result<ChildStdout> {
         .stdout(Stdio::piped())
         .stderr(log);
     if std::env::var_os("RUST_LOG").is_none() {
-        // For the supervisor and its services, which log to files.
+        // The supervisor and its services inherit this level; they log to files.
         command.env("RUST_LOG", "info");
     }
     // SAFETY: between fork and exec it only makes system calls. The process that forks a second
-    // time has one thread; it ends at once by `_exit`, which runs nothing that it shares with this
-    // process.
+    // time has one thread; it ends at once by `_exit`, which runs no exit handlers of this process.
     unsafe {
         command.pre_exec(|| {
             rustix::process::setsid()?;

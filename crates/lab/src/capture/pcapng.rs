@@ -3,19 +3,19 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Longest part of a frame that is kept, in bytes: more than the largest super-packet of
-/// segmentation offload, and what tcpdump keeps.
+/// Maximum number of bytes kept of a frame: more than the largest super-packet of segmentation
+/// offload, and the default of tcpdump.
 pub const SNAP_LENGTH: u32 = 262_144;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// Shows a reader the byte order.
+/// The magic number from which readers detect the byte order.
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// LINKTYPE_ETHERNET.
 const ETHERNET: u16 = 1;
-/// The length of a section that is not known beforehand.
+/// The value for a section of unknown length.
 const UNKNOWN_LENGTH: u64 = u64::MAX;
 
 const OPT_COMMENT: u16 = 1;
@@ -27,42 +27,43 @@ const EPB_FLAGS: u16 = 2;
 const ISB_IFRECV: u16 = 4;
 const ISB_IFDROP: u16 = 5;
 
-/// One frame as it crossed a link.
+/// One frame on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Time since the beginning of 1970.
+    /// Time since the Unix epoch.
     pub time: Duration,
-    /// Whether the interface sent it; otherwise it received it.
+    /// Whether the interface sent the frame or, if `false`, received it.
     pub outgoing: bool,
-    /// Its length in bytes; what exceeds [`SNAP_LENGTH`] is cut off.
+    /// The length of the complete frame in bytes, also if it exceeds [`SNAP_LENGTH`] and `data` is
+    /// truncated.
     pub length: u32,
     /// The Ethernet frame, without its checksum.
     pub data: &'a [u8],
 }
 
-/// The interface at which a capture is made.
+/// The interface of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureInterface {
     /// The device in the AS's namespace.
     pub device: String,
-    /// The interface there: `1-ff00:0:110#1`.
+    /// The captured interface, as `1-ff00:0:110#1`.
     pub near: String,
     /// The interface at the other end of the link.
     pub far: String,
 }
 
-/// Writes frames of one interface, with times to the nanosecond.
+/// Writes the frames of one interface, with times in nanoseconds.
 #[derive(Debug)]
 pub struct CaptureWriter<W> {
     to: W,
-    /// Longest part of a frame that is kept, in bytes.
+    /// Maximum number of bytes kept of a frame.
     snap_length: u32,
     frames: u64,
     block: Vec<u8>,
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Begins a file that keeps up to `snap_length` bytes of each frame.
+    /// Starts a file that keeps up to `snap_length` bytes of each frame.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -92,7 +93,7 @@ impl<W: Write> CaptureWriter<W> {
             option(block, IF_DESCRIPTION, description.as_bytes());
             let comment = format!("SCION link {near} to {far}, captured at {near}");
             option(block, OPT_COMMENT, comment.as_bytes());
-            // Times are in units of ten to the power of minus nine seconds.
+            // The unit of times is 10^-9 s.
             option(block, IF_TSRESOL, &[9]);
             end_options(block);
         })?;
@@ -125,7 +126,7 @@ impl<W: Write> CaptureWriter<W> {
         self.frames
     }
 
-    /// Flushes the writer below.
+    /// Flushes the underlying writer.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -149,7 +150,7 @@ impl<W: Write> CaptureWriter<W> {
         self.flush()
     }
 
-    /// Writes a block: its kind, its length, its body, its length again.
+    /// Writes a block: type, length, body, and the length again.
     fn write(&mut self, kind: u32, body: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         self.block.clear();
         self.block.extend(kind.to_le_bytes());
@@ -162,14 +163,14 @@ impl<W: Write> CaptureWriter<W> {
     }
 }
 
-/// Nanoseconds since 1970, the high half first.
+/// Appends the nanoseconds since the Unix epoch, the high 32 bits first.
 fn time(block: &mut Vec<u8>, time: Duration) {
     let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     block.extend(((nanos >> 32) as u32).to_le_bytes());
     block.extend((nanos as u32).to_le_bytes());
 }
 
-/// One option; a value too long for its length field is cut.
+/// Appends an option. A value that is too long for the length field is truncated.
 fn option(block: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     block.extend(code.to_le_bytes());
@@ -201,7 +202,8 @@ mod tests {
         }
     }
 
-    /// The kinds and bodies of the blocks, by the lengths at both ends of each.
+    /// The types and bodies of the blocks. Checks that the lengths at both ends of each block are
+    /// equal.
     fn blocks(mut bytes: &[u8]) -> Vec<(u32, Vec<u8>)> {
         let number = |bytes: &[u8]| u32::from_le_bytes(bytes[..4].try_into().unwrap());
         let mut blocks = Vec::new();
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_names_both_ends() {
+    fn interfaces_name_both_ends() {
         let mut file = Vec::new();
         CaptureWriter::new(&mut file, &interface(), SNAP_LENGTH).unwrap();
         let blocks = blocks(&file);
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_too_long_is_cut_and_says_so() {
+    fn long_frames_are_truncated_and_keep_their_length() {
         let mut file = Vec::new();
         let mut writer = CaptureWriter::new(&mut file, &interface(), SNAP_LENGTH).unwrap();
         let data = vec![7; SNAP_LENGTH as usize + 1];

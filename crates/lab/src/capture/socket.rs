@@ -1,4 +1,4 @@
-//! Captures, by a packet socket of packet(7) on one device.
+//! Captures with a packet socket (packet(7)) on one device.
 
 use std::time::Duration;
 use std::{io, mem};
@@ -10,30 +10,31 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 
 use super::pcapng::{CaptureInterface, Frame, SNAP_LENGTH};
 
-/// Wanted size of the receive buffer in bytes; the kernel may give less.
+/// Requested size of the receive buffer in bytes; the kernel may grant less.
 const BUFFER: usize = 64 << 20;
 
-/// Space for control messages in bytes: more than the one that is asked for.
+/// Space for control messages in bytes: more than the requested one needs.
 const CONTROL: usize = 128;
 
 /// A capture at one end of a link, of both directions.
 ///
-/// Frames that the interface sends are seen after the link's limit and delay, those that it
-/// receives as they arrive. A super-packet of segmentation offload is one frame.
+/// Frames that the interface sends are captured after the link's limit and delay, received frames
+/// on arrival. A super-packet of segmentation offload is one frame.
 #[derive(Debug)]
 pub struct Capture {
-    /// Where it is made.
+    /// The captured interface.
     pub interface: CaptureInterface,
     fd: OwnedFd,
     buffer: Vec<u8>,
-    /// The sum of the values read so far: each read of PACKET_STATISTICS resets the counter.
+    /// Total number of dropped frames so far: each read of PACKET_STATISTICS resets the kernel's
+    /// counter.
     dropped: u64,
 }
 
 impl Capture {
-    /// Begins to capture at a device of the calling thread's network namespace.
+    /// Starts a capture at a device of the calling thread's network namespace.
     pub(super) fn open(interface: CaptureInterface) -> io::Result<Self> {
-        // Without a protocol, so that nothing arrives before all options are set.
+        // Without a protocol no frames arrive before all options are set.
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
         let index = netdevice::name_to_index(&fd, &interface.device)?;
@@ -63,7 +64,7 @@ impl Capture {
         })
     }
 
-    /// The next frame; `None` when no frame waits.
+    /// The next frame; `None` if no frame is available.
     ///
     /// # Errors
     /// When the socket fails.
@@ -85,7 +86,7 @@ impl Capture {
         message.msg_controllen = CONTROL as _;
         let length = loop {
             // SAFETY: every pointer of the message is to memory of the length beside it, which
-            // outlives the call. MSG_TRUNC: the whole length is returned, whatever fits.
+            // outlives the call. With MSG_TRUNC the call returns the length of the complete frame.
             let got =
                 unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };
             if got >= 0 {
@@ -93,7 +94,8 @@ impl Capture {
             }
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
-                // The link went down: reported once; frames arrive again when it is up.
+                // The link went down, which the system reports once; frames arrive again when it is
+                // up.
                 Some(libc::EINTR | libc::ENETDOWN) => {}
                 _ if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 _ => return Err(error),
@@ -107,7 +109,7 @@ impl Capture {
         }))
     }
 
-    /// Waits until a frame waits, or `stop` can be read: false in the latter case.
+    /// Waits until a frame is available or `stop` is readable; returns `false` in the latter case.
     ///
     /// # Errors
     /// When poll(2) fails.
@@ -125,7 +127,7 @@ impl Capture {
     /// # Errors
     /// When the kernel does not report it.
     pub fn dropped(&mut self) -> io::Result<u64> {
-        // struct tpacket_stats: two numbers, of packets and of drops.
+        // struct tpacket_stats: the numbers of packets and of drops.
         let statistics: [u8; 8] =
             socket::option(&self.fd, libc::SOL_PACKET, libc::PACKET_STATISTICS)?;
         let [_, _, _, _, drops @ ..] = statistics;
@@ -134,7 +136,7 @@ impl Capture {
     }
 }
 
-/// The time at which the kernel saw the frame.
+/// The kernel's timestamp of the frame.
 fn time_of(message: &libc::msghdr) -> Option<Duration> {
     let (level, kind) = (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS);
     // SAFETY: recvmsg has filled the message in; a timespec is integers only.

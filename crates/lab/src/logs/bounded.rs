@@ -6,27 +6,28 @@ use std::path::{Path, PathBuf};
 
 use rustix::fd::AsFd;
 
-/// Largest size of a log in bytes; as much again is kept of earlier lines. Small, because the logs of
-/// root's labs are in `/run`, which is memory.
+/// Maximum size of a log in bytes; the previous file, with earlier lines, has the same maximum. It
+/// is small because the logs of root's labs are in `/run`, which is in memory.
 pub const LOG_LIMIT: u64 = 512 << 10;
 
-/// The environment variable that names the file to which a lab's process writes standard error.
+/// The environment variable with the name of the file to which a lab's process writes standard
+/// error.
 pub(crate) const LOG_FILE: &str = "HAWSER_LOG_FILE";
 
-/// Standard error of a process of a lab, which is a file. When the file is full it is renamed to
-/// `FILE.1`, which replaces the previous one, and a new file is begun.
+/// Standard error of a process of a lab, which is a file. A full file is renamed to `FILE.1`, which
+/// replaces the previous one, and a new file is started.
 #[derive(Debug)]
 pub struct BoundedLog {
     path: PathBuf,
     file: File,
     length: u64,
     limit: u64,
-    /// Whether `file` is standard error, on which panics are printed too.
+    /// Whether `file` is standard error, to which panics are printed too.
     is_stderr: bool,
 }
 
 impl BoundedLog {
-    /// The log of this process; `None` where it is not a process of a lab.
+    /// The log of this process; `None` if it is not a process of a lab.
     pub fn of_this_process() -> Option<Self> {
         let path = PathBuf::from(std::env::var_os(LOG_FILE)?);
         let mut log = Self::open(&path, LOG_LIMIT).ok()?;
@@ -46,7 +47,8 @@ impl BoundedLog {
     }
 
     fn begin_anew(&mut self) -> io::Result<()> {
-        // Also if the rest fails: it would fail again, and is tried once per full file only.
+        // The length is reset even if the rest fails: it would fail again, and is tried only once
+        // per full file.
         self.length = 0;
         std::fs::rename(&self.path, aside(&self.path))?;
         self.file = append(&self.path)?;
@@ -60,7 +62,7 @@ impl BoundedLog {
 impl Write for BoundedLog {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.length > 0 && self.length + bytes.len() as u64 > self.limit {
-            // Where that fails, the lab's folder is being removed, and the log with it.
+            // This fails only while the lab's folder is being removed.
             let _ = self.begin_anew();
         }
         let written = self.file.write(bytes)?;
@@ -77,7 +79,7 @@ fn append(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// The name of a full log.
+/// The name that a full log is renamed to.
 pub(super) fn aside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_takes_no_more_than_twice_its_limit() {
+    fn logs_take_at_most_twice_their_limit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut log = BoundedLog::open(&path, 100).unwrap();
@@ -104,7 +106,7 @@ mod tests {
         let before = std::fs::read_to_string(aside(&path)).unwrap();
         assert!(before.len() > 80 && before.ends_with('\n'), "{before}");
 
-        // A process that is started again goes on where the last one ended.
+        // A restarted process continues the log of the previous one.
         let mut again = BoundedLog::open(&path, 100).unwrap();
         assert_eq!(again.length, text.len() as u64);
         again.write_all(b"line 1000\n").unwrap();

@@ -1,4 +1,4 @@
-//! Reading a log as it grows and is renamed when it is full.
+//! Reading a log that grows and is renamed when it is full.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use super::bounded::aside;
 
-/// Longest line, in bytes; a longer one comes in parts.
+/// Maximum length of a line in bytes; a longer one is returned in parts.
 const LONGEST: usize = 64 << 10;
 
-/// One log, read from its beginning on.
+/// A reader of one log, from its beginning.
 #[derive(Debug)]
 pub(super) struct Tail {
     path: PathBuf,
     file: Option<File>,
-    /// The beginning of a line that has no end yet.
+    /// The beginning of an incomplete line.
     part: Vec<u8>,
     /// The time of the last line that had one.
     time: String,
@@ -25,14 +25,14 @@ impl Tail {
     pub fn new(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
-            // Earlier lines; mostly there is no such file.
+            // The file with earlier lines, which usually does not exist.
             file: File::open(aside(path)).ok(),
             part: Vec::new(),
             time: String::new(),
         }
     }
 
-    /// The lines that have come since the last call, each with its time.
+    /// The lines that were written since the last call, each with its time.
     pub fn read(&mut self) -> io::Result<Vec<(String, String)>> {
         let mut bytes = std::mem::take(&mut self.part);
         loop {
@@ -40,12 +40,12 @@ impl Tail {
                 file.read_to_end(&mut bytes)?;
             }
             let there = match File::open(&self.path) {
-                // Not begun yet, or just renamed.
+                // The file has not been created yet, or has just been renamed.
                 Err(e) if e.kind() == ErrorKind::NotFound => break,
                 opened => opened?,
             };
             match &mut self.file {
-                // The same file, which may have been emptied.
+                // The same file, which may have been truncated.
                 Some(file) if same(file, &there)? => {
                     if file.stream_position()? > there.metadata()?.len() {
                         file.seek(SeekFrom::Start(0))?;
@@ -53,8 +53,7 @@ impl Tail {
                     }
                     break;
                 }
-                // Another file: what was written to the old one since the last read is still to be
-                // read.
+                // Another file: first read the lines written to the old one since the last read.
                 Some(file) => {
                     file.read_to_end(&mut bytes)?;
                     self.file = Some(there);
@@ -90,8 +89,8 @@ fn same(one: &File, other: &File) -> io::Result<bool> {
     Ok(id(one)? == id(other)?)
 }
 
-/// The time at the beginning of a line, as `tracing` writes it: `2026-01-31T12:34:56.123456Z`. All
-/// times have the same length, so that they can be compared as texts.
+/// The time at the beginning of a line, in the format of `tracing`: `2026-01-31T12:34:56.123456Z`.
+/// All times have the same length, so that they can be compared as text.
 fn time_of(line: &str) -> Option<&str> {
     const SHAPE: &[u8] = b"dddd-dd-ddTdd:dd:dd.ddddddZ";
     let time = line.get(..SHAPE.len())?;
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_followed_over_being_put_aside() {
+    fn a_log_is_followed_after_it_is_renamed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let append = |text: &str| {
@@ -136,12 +135,12 @@ mod tests {
         assert_eq!(texts(&mut tail), ["last", "new"]);
         std::fs::write(&path, "x\n").unwrap();
         assert_eq!(texts(&mut tail), ["x"]);
-        // A new reader gets what is kept.
+        // A new reader gets all lines that still exist.
         assert_eq!(texts(&mut Tail::new(&path)), ["one", "half", "last", "x"]);
     }
 
     #[test]
-    fn lines_take_the_time_of_those_before_them() {
+    fn lines_without_a_time_have_that_of_the_previous_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let time = "2026-01-31T12:34:56.123456Z";
@@ -153,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn reading_any_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("log");
             std::fs::write(&path, &bytes).unwrap();

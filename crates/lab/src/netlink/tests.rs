@@ -1,4 +1,4 @@
-//! Against the kernel, in namespaces of each test's own.
+//! Tests with the kernel, in separate namespaces per test.
 
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 
@@ -6,7 +6,7 @@ use hawser_kernel::namespace::is_privileged;
 
 use super::*;
 
-/// Two hosts and a link between them, as the plan lays them out.
+/// Two hosts and a link between them, with the addresses of the plan.
 fn pair() -> Option<(NetNs, NetNs)> {
     if !is_privileged() {
         eprintln!("skipped: needs root");
@@ -54,7 +54,7 @@ fn pair() -> Option<(NetNs, NetNs)> {
                     index,
                 })
                 .collect();
-            // More than one batch of requests; and again, as after half of it has failed.
+            // More than one batch of requests, sent twice, as after a failure of half of them.
             assert!(routes.len() > 128);
             link.add_routes(&routes, host).unwrap();
             link.add_routes(&routes, host).unwrap();
@@ -65,7 +65,7 @@ fn pair() -> Option<(NetNs, NetNs)> {
 }
 
 #[test]
-fn hosts_speak_from_their_host_address() {
+fn hosts_send_from_their_host_address() {
     let Some((a, _b)) = pair() else { return };
     let from = |to: &'static str| {
         a.run(|| {
@@ -79,13 +79,13 @@ fn hosts_speak_from_their_host_address() {
     };
     assert_eq!(from("10.0.1.254:30042"), "10.0.1.1");
     assert_eq!(from("10.0.2.1:1"), "10.0.1.1");
-    // Links are spoken on from the link's own address.
+    // On links, packets are sent from the link's address.
     assert_eq!(from("10.128.0.1:50000"), "10.128.0.0");
     assert_eq!(from("[fd00:0:0:1::fe]:30042"), "fd00:0:0:1::1");
     assert_eq!(from("[fd00:0:1::1]:50000"), "fd00:0:1::");
 }
 
-/// Sends a packet until it arrives: what is sent while a device comes up may be lost.
+/// Sends a packet until it arrives: packets sent while a device comes up may be lost.
 fn cross(from: &UdpSocket, to: &UdpSocket, at: &str, bytes: &mut [u8]) -> (usize, SocketAddr) {
     to.set_read_timeout(Some(Duration::from_millis(20)))
         .unwrap();
@@ -101,7 +101,7 @@ fn cross(from: &UdpSocket, to: &UdpSocket, at: &str, bytes: &mut [u8]) -> (usize
 fn packets_cross_the_link() {
     let Some((a, b)) = pair() else { return };
     let there = b.run(|| UdpSocket::bind("10.0.2.1:7000").unwrap()).unwrap();
-    // A service binds its address though no device has it.
+    // A service can bind its address although no device has it.
     let service = a
         .run(|| UdpSocket::bind("10.0.1.254:30042").unwrap())
         .unwrap();
@@ -157,7 +157,7 @@ fn ipv6_packets_cross_the_link() {
 }
 
 #[test]
-fn one_refusal_of_many_is_told() {
+fn one_refusal_of_many_is_reported() {
     let Some((a, _b)) = pair() else { return };
     let route = |other, via| Route {
         to: Ipv4Addr::new(10, 1, other, 1),
@@ -167,21 +167,21 @@ fn one_refusal_of_many_is_told() {
     let mut routes: Vec<_> = (0..100)
         .map(|other| route(other, Ipv4Addr::new(10, 128, 0, 1)))
         .collect();
-    // Not on the link.
+    // This gateway is not on the link.
     routes[50].via = Ipv4Addr::new(10, 99, 0, 1);
     let host = Ipv4Addr::new(10, 0, 1, 1);
     a.run(|| {
         let mut link = Netlink::open().unwrap();
         let error = link.add_routes(&routes, host).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::NETUNREACH.raw_os_error()));
-        // No answer is left that the next request could take for its own.
+        // No answers remain that the next request could read.
         link.add_routes(&routes[..1], host).unwrap();
     })
     .unwrap();
 }
 
 #[test]
-fn what_the_kernel_refuses_is_told() {
+fn refusals_of_the_kernel_are_reported() {
     let Some((a, b)) = pair() else { return };
     let end = || VethEnd {
         device: "if1",
@@ -199,7 +199,7 @@ fn what_the_kernel_refuses_is_told() {
 fn devices_are_quiet_and_forward() {
     let Some((a, _b)) = pair() else { return };
     a.run(|| {
-        // The calling thread's, not the process's.
+        // The namespace of the calling thread, not that of the process.
         let net = "/proc/thread-self/net";
         let v6 = std::fs::read_to_string(format!("{net}/if_inet6")).unwrap_or_default();
         assert!(!v6.contains("fe80"), "{v6}");

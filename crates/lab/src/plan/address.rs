@@ -8,30 +8,30 @@ use super::layout::Mac;
 
 /// Last byte of a host's address.
 const HOST: u8 = 1;
-/// Last byte of the first border router's address, which is the control service's, too. Each further
-/// router has one less.
+/// Last byte of the address of the first border router and of the control service. For each further
+/// router it is smaller by one.
 const SERVICE: u8 = 254;
-/// `10.128.0.0/9`: the links.
+/// `10.128.0.0/9`, the range of the links.
 const LINKS: u32 = 0x0a80_0000;
-/// `fd00::/64`: the ASes, a /64 each (RFC 4193; with a global id of zero, since a lab's namespaces
-/// have no connection to other networks).
+/// `fd00::/64`, the first prefix of the ASes, which have a /64 each (RFC 4193; the global ID is
+/// zero, since a lab's namespaces have no connection to other networks).
 const ASES6: u128 = 0xfd00 << 112;
-/// `fd00:0:1::/48`: the links.
+/// `fd00:0:1::/48`, the range of the links.
 const LINKS6: u128 = ASES6 + (1 << 80);
 
-/// The plain address of the host of the AS at `index`: `10.n>>8.n.1` with n counted from 1.
+/// The IPv4 address of the host of the AS at `index`: `10.n>>8.n.1` with n counted from 1.
 pub(super) fn host(index: usize) -> Ipv4Addr {
     inside(index, HOST)
 }
 
-/// The same in IPv6: `fd00:0:0:n::1`.
+/// The IPv6 address of that host: `fd00:0:0:n::1`.
 pub(super) fn host6(index: usize) -> Ipv6Addr {
     inside6(index, HOST)
 }
 
-/// The address of a border router, counted from 0, of the AS at `index`.
+/// The address of the border router with the number `router`, from 0, of the AS at `index`.
 pub(super) fn service(index: usize, router: usize, underlay: Underlay) -> IpAddr {
-    // The plan has at most `MOST_ROUTERS`.
+    // The plan has at most `MOST_ROUTERS` routers per AS.
     let last = SERVICE - router as u8;
     match underlay {
         Underlay::Ipv4 => inside(index, last).into(),
@@ -49,18 +49,18 @@ fn inside6(index: usize, last: u8) -> Ipv6Addr {
     Ipv6Addr::from(ASES6 + (n << 64) + u128::from(last))
 }
 
-/// The plain address of one end of the link at `index`.
+/// The IPv4 address of one end of the link at `index`.
 pub(super) fn link(index: u32, side: Side) -> Ipv4Addr {
     Ipv4Addr::from(LINKS + of_pair(index, side))
 }
 
-/// The same in IPv6: of `fd00:0:1::/48`.
+/// The IPv6 address of that end, in `fd00:0:1::/48`.
 pub(super) fn link6(index: u32, side: Side) -> Ipv6Addr {
     Ipv6Addr::from(LINKS6 + u128::from(of_pair(index, side)))
 }
 
 /// The Ethernet address of one end of the link at `index`: locally administered (IEEE 802, 8.4), so
-/// that no card has it.
+/// that no network card has it.
 pub(super) fn mac(index: u32, side: Side) -> Mac {
     let [a, b, c, d] = of_pair(index, side).to_be_bytes();
     [0x02, 0x68, a, b, c, d]

@@ -32,7 +32,7 @@ pub(super) fn topology(
             interfaces: BTreeMap::new(),
         })
         .collect();
-    // The routers' letters in the topology file, in the plan's order.
+    // The names of the routers in the topology file, in the plan's order.
     let letters = network.routers(as_.isd_as);
     for (link, plan) in network.links.iter().zip(links) {
         for side in [Side::A, Side::B] {

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 /// An Ethernet address.
 pub(crate) type Mac = [u8; 6];
 
-/// One AS: a namespace.
+/// One AS, which has a namespace.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AsPlan {
     pub isd_as: IsdAsn,
-    /// The plain IPv4 address that every host has.
+    /// The IPv4 address of the host.
     pub host: Ipv4Addr,
-    /// The address of its host where the AS's underlay is IPv6.
+    /// The IPv6 address of the host, if the AS's underlay is IPv6.
     pub host6: Option<Ipv6Addr>,
-    /// Its border routers, at least one.
+    /// The border routers, at least one.
     pub routers: Vec<RouterPlan>,
     /// Contents of `topology.json`.
     pub topology: AsTopology,
@@ -32,7 +32,7 @@ pub(crate) struct AsPlan {
 pub(crate) struct RouterPlan {
     /// Its name in `topology.json`.
     pub name: String,
-    /// Its address inside the AS; the control service has that of the first router.
+    /// Its internal address; the control service has that of the first router.
     pub address: IpAddr,
 }
 
@@ -53,36 +53,37 @@ pub(crate) struct Route {
     pub index: u32,
 }
 
-/// One link: a veth pair.
+/// One link, which is a veth pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LinkPlan {
     pub a: EndPlan,
     pub b: EndPlan,
-    /// MTU of the devices in bytes, headers of the underlay included.
+    /// MTU of the devices in bytes, including the headers of the underlay.
     pub mtu: u32,
 }
 
-/// One end of a link: a device.
+/// One end of a link, which is a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndPlan {
     /// Index of its AS in [`Plan::ases`].
     ///
     /// [`Plan::ases`]: super::Plan::ases
     pub owner: usize,
-    /// Its name there.
+    /// The name of the device in the AS's namespace.
     pub device: String,
-    /// Its index there, chosen by the plan, so that the kernel need not be asked for it.
+    /// The index of the device in the namespace. The plan chooses it, so that no request to the
+    /// kernel is needed.
     pub index: u32,
-    /// For plain IP, and for SCION where the link's underlay is IPv4.
+    /// The address for plain IP, and for SCION if the link's underlay is IPv4.
     pub address: Ipv4Addr,
-    /// For SCION where the link's underlay is IPv6.
+    /// The address for SCION if the link's underlay is IPv6.
     pub address6: Option<Ipv6Addr>,
-    /// Its Ethernet address, a permanent neighbour entry at the other end.
+    /// The Ethernet address, for which the other end has a permanent neighbour entry.
     pub mac: Mac,
 }
 
 impl EndPlan {
-    /// Its underlay address.
+    /// The underlay address.
     pub fn underlay(&self) -> IpAddr {
         self.address6.map_or(self.address.into(), IpAddr::from)
     }

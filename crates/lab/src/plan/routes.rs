@@ -1,7 +1,7 @@
 //! Plain-IP routes between the hosts of a lab.
 //!
-//! SCION programs need none of them. They serve measurements that compare plain TCP with SCION over
-//! the same links.
+//! SCION programs do not need them. Measurements use them to compare plain TCP with SCION over the
+//! same links.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,17 +15,17 @@ use super::layout::LinkPlan;
 pub(in crate::plan) struct NextHop {
     /// The AS that the route leads to.
     pub to: usize,
-    /// The link that it begins with.
+    /// The first link of the route.
     pub link: usize,
     /// The near side of that link.
     pub side: Side,
 }
 
-/// For every AS the first hops to all others that it can reach.
+/// For every AS, the first hops to all reachable ASes.
 ///
-/// Routes have the fewest links. Among several such routes the weights of the links decide, which
-/// are the same in both directions: so the route back is the route there, as kernels that filter by
-/// reverse path require.
+/// Routes have the fewest links. Among several such routes the weights of the links decide. The
+/// weights are equal in both directions, so routes are symmetric, as kernels with reverse path
+/// filtering require.
 pub(in crate::plan) fn next_hops(ases: usize, links: &[LinkPlan]) -> Vec<Vec<NextHop>> {
     let mut neighbours: Vec<Vec<(usize, usize, Side)>> = vec![Vec::new(); ases];
     for (i, link) in links.iter().enumerate() {
@@ -39,7 +39,7 @@ pub(in crate::plan) fn next_hops(ases: usize, links: &[LinkPlan]) -> Vec<Vec<Nex
         .collect()
 }
 
-/// Dijkstra's algorithm, with the first hop carried along.
+/// Dijkstra's algorithm, which also keeps the first hop of each route.
 fn first_hops(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<NextHop> {
     let mut found: Vec<Option<NextHop>> = vec![None; neighbours.len()];
     let mut done = vec![false; neighbours.len()];
@@ -63,10 +63,11 @@ fn first_hops(from: usize, neighbours: &[Vec<(usize, usize, Side)>]) -> Vec<Next
     found.into_iter().flatten().collect()
 }
 
-/// One hop, plus a fraction that differs from link to link and whose sums differ too: 31 bits of
-/// a hash of its index (the output function of SplitMix64), which no version changes: the routes of
-/// a lab stay as they are. The fractions of the longest possible route, 2^15 hops, stay below one
-/// hop, and its sum below 2^64.
+/// The weight of a link: one hop plus a fraction, chosen so that the sums of different routes
+/// differ. The fraction has 31 bits of a hash of the link's index (the output function of
+/// SplitMix64). It must not change between versions, so that the routes of a lab stay the same. On
+/// the longest possible route, 2^15 hops, the fractions sum up to less than one hop, and the
+/// weights to less than 2^64.
 fn weight(link: usize) -> u64 {
     let mut z = (link as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -99,7 +100,7 @@ mod tests {
         }
     }
 
-    /// The links of a route, hop by hop as packets go.
+    /// The links of a route, followed hop by hop.
     fn follow(hops: &[Vec<NextHop>], links: &[LinkPlan], from: usize, to: usize) -> Vec<usize> {
         let mut at = from;
         let mut route = Vec::new();
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_shortest_route_is_taken() {
-        // A square 0-1-2-3 and an island 4.
+        // A square 0-1-2-3 and an unconnected AS 4.
         let links = [link(0, 1), link(1, 2), link(2, 3), link(3, 0)];
         let hops = next_hops(5, &links);
         assert_eq!(follow(&hops, &links, 0, 3), [3]);
@@ -126,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_route_back_is_the_route_there(
+        fn routes_are_symmetric(
             pairs in prop::collection::vec((0usize..8, 0usize..8), 1..24)
         ) {
             let links: Vec<LinkPlan> = pairs

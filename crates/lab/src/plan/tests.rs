@@ -40,7 +40,7 @@ fn links_get_pairs_of_addresses_and_room_for_the_underlay() {
     assert_eq!(link.b.address.to_string(), "10.128.0.1");
     assert_eq!(link.b.device, "if41");
     assert_eq!(plan.links[2].b.address.to_string(), "10.128.0.5");
-    // IFNAMSIZ is 16 with the closing zero.
+    // IFNAMSIZ is 16 with the terminating zero.
     assert!(plan.links[2].a.device.len() < 16);
 }
 
@@ -70,7 +70,7 @@ fn the_topology_of_an_as_has_its_side_of_every_link() {
     assert_eq!(core.interfaces[&1].link_to, LinkTo::Child);
 }
 
-/// An AS of IPv6 with two routers, a link of IPv6.
+/// A network with an IPv6 AS with two routers, and an IPv6 link.
 const WIDE: &str = r#"
 ASes:
   "1-ff00:0:110": { core: true, underlay: UDP/IPv6, dispatched_ports: all }
@@ -91,7 +91,7 @@ fn several_routers_share_an_as() {
     assert_eq!(core.host.to_string(), "10.0.1.1");
     let topology = &core.topology;
     let router = |name: &str| &topology.border_routers[name];
-    // Numbered as the links mention them.
+    // Routers are numbered in the order in which the links mention them.
     let (first, second) = (router("br1-ff00_0_110-1"), router("br1-ff00_0_110-2"));
     assert_eq!(topology.border_routers.len(), 2);
     assert_eq!(first.internal_addr.to_string(), "[fd00:0:0:1::fe]:30042");
@@ -101,21 +101,21 @@ fn several_routers_share_an_as() {
     let service = &topology.control_service["cs1-ff00_0_110-1"];
     assert_eq!(service.to_string(), "[fd00:0:0:1::fe]:30252");
     assert_eq!(topology.dispatched_ports, (1, 65535));
-    // links.json is the whole AS's.
+    // links.json has the links of the whole AS.
     assert_eq!(core.links.len(), 3);
     assert_eq!(leaf.routers.len(), 1);
     assert_eq!(leaf.scion_host().to_string(), "10.0.2.1");
 }
 
 #[test]
-fn links_speak_what_their_underlay_says() {
+fn links_use_their_underlay() {
     let plan = Plan::of(&Network::parse(WIDE).unwrap()).unwrap();
     let [wide, narrow, _] = &plan.links[..] else {
         panic!("{plan:?}");
     };
     assert_eq!((wide.mtu, narrow.mtu), (1400 + 48, 1472 + 28));
     assert_eq!(wide.b.underlay().to_string(), "fd00:0:1::1");
-    // Plain IP crosses it all the same.
+    // The link also has an IPv4 address for plain IP.
     assert_eq!(wide.b.address.to_string(), "10.128.0.1");
     assert_eq!(narrow.b.underlay().to_string(), "10.128.0.3");
     let interface = &plan.ases[1].topology.border_routers["br1-ff00_0_111-1"].interfaces[&1];
@@ -124,7 +124,7 @@ fn links_speak_what_their_underlay_says() {
 }
 
 #[test]
-fn an_as_without_links_has_a_router_all_the_same() {
+fn an_as_without_links_has_a_router() {
     let alone = r#"ASes: { "1-ff00:0:110": { core: true } }"#;
     let plan = Plan::of(&Network::parse(alone).unwrap()).unwrap();
     let routers = &plan.ases[0].topology.border_routers;
@@ -132,7 +132,7 @@ fn an_as_without_links_has_a_router_all_the_same() {
 }
 
 #[test]
-fn links_begin_up_and_shaped() {
+fn links_are_initially_up_and_shaped() {
     let plan = plan();
     let state = plan.ases[1].links[&41];
     assert!(state.up);
@@ -153,7 +153,7 @@ fn hosts_reach_each_other_over_the_next_link() {
 }
 
 #[test]
-fn what_cannot_be_laid_out_is_refused() {
+fn networks_beyond_the_bounds_are_refused() {
     let mut network = Network::parse(TOPO).unwrap();
     network.links[0].mtu = 65508;
     let error = Plan::of(&network).unwrap_err().to_string();
@@ -190,7 +190,7 @@ fn what_cannot_be_laid_out_is_refused() {
 }
 
 #[test]
-fn a_network_says_where_ip_goes() {
+fn ip_routes_of_a_network_are_found() {
     let network = Network::ready("fig7a").unwrap();
     let [from, to, nowhere] =
         ["1-ff00:0:4", "1-ff00:0:1", "1-ff00:0:9"].map(|text| text.parse().unwrap());

@@ -1,12 +1,12 @@
-//! The time until a service that has ended is started again.
+//! The backoff before a service that has ended is restarted.
 
 use std::time::Duration;
 
-/// The first wait: a service that is killed once is back at once.
+/// The first wait, which is short: a service that is killed once is restarted almost at once.
 const FIRST: Duration = Duration::from_millis(100);
 /// The longest wait, for a service that fails each time.
 const LONGEST: Duration = Duration::from_secs(30);
-/// A service that ran for this long has started well: its waits begin anew.
+/// After a run of at least this time the backoff is reset.
 const STEADY: Duration = Duration::from_secs(10);
 
 /// The backoff of one service, which holds the next wait: doubled each time the service ends soon
@@ -21,7 +21,7 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait after a service that had run for `ran`.
+    /// The wait after a service that has run for `ran`.
     pub fn next(&mut self, ran: Duration) -> Duration {
         if ran >= STEADY {
             *self = Self::default();
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_again_waits_longer_and_what_ran_does_not() {
+    fn the_wait_doubles_and_is_reset_after_a_long_run() {
         let mut backoff = Backoff::default();
         let waits: Vec<_> = (0..12).map(|_| backoff.next(FIRST)).collect();
         assert_eq!(waits[..3], [FIRST, FIRST * 2, FIRST * 4]);

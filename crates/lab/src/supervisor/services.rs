@@ -1,4 +1,4 @@
-//! The routers and control services of a lab, as children of its supervisor.
+//! The routers and control services of a lab, which are children of its supervisor.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -25,9 +25,9 @@ use crate::{live, reap};
 
 /// Longest time from the start of all services until the last one answers.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Interval at which a service that is starting is asked.
+/// Interval at which a starting service is polled.
 const START_POLL: Duration = Duration::from_millis(3);
-/// Interval at which a service that the user has started by hand is looked for.
+/// Interval of checks whether a service that the user has started by hand still runs.
 const BY_HAND_POLL: Duration = Duration::from_secs(1);
 
 /// One service of an AS, and its process.
@@ -35,18 +35,18 @@ struct Slot {
     /// Index of the AS.
     owner: usize,
     service: Service,
-    /// `router of 1-ff00:0:110`.
+    /// The name in messages, for example `router of 1-ff00:0:110`.
     name: String,
     program: PathBuf,
     args: Vec<OsString>,
     socket: PathBuf,
     log: PathBuf,
-    /// `None` when it has ended.
+    /// The process; `None` if it has ended.
     process: Option<Process>,
     backoff: Backoff,
-    /// When it is started again; `None` while it runs.
+    /// Time of the next start; `None` while it runs.
     due: Option<Instant>,
-    /// How it ended last, if it did so by itself.
+    /// How it ended the last time, if it ended without a request.
     ended: Option<String>,
     restarts: u32,
 }
@@ -60,7 +60,7 @@ struct Process {
 pub(super) struct Services(Vec<Slot>);
 
 impl Services {
-    /// Starts all services that the lab runs itself, and notes their processes in `state`.
+    /// Starts all services that the lab runs, and enters their processes in `state`.
     pub fn spawn(
         dir: &LabDir,
         settings: &Settings,
@@ -110,7 +110,7 @@ impl Services {
         Ok(Self(all))
     }
 
-    /// Waits until each has answered on its socket.
+    /// Waits until all services answer on their sockets.
     pub fn wait_ready(&mut self, starter: &Starter) -> Result<(), Box<dyn Error>> {
         let deadline = Instant::now() + START_TIMEOUT;
         for service in &mut self.0 {
@@ -126,7 +126,7 @@ impl Services {
         processes.map(|process| &process.handle)
     }
 
-    /// When the next service is due to be started again.
+    /// When the next service is due for a restart.
     pub fn next_start(&self) -> Option<Instant> {
         self.0.iter().filter_map(|s| s.due).min()
     }
@@ -136,8 +136,8 @@ impl Services {
         self.0.iter_mut().try_for_each(Slot::reap)
     }
 
-    /// Reaps the processes that have ended, and starts again what is due. Returns whether `state` has
-    /// changed.
+    /// Reaps the processes that have ended, and restarts the services that are due. Returns whether
+    /// `state` has changed.
     pub fn tend(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<bool> {
         self.reap()?;
         let now = Instant::now();
@@ -147,7 +147,7 @@ impl Services {
                 continue;
             }
             if live::answers(&service.socket) {
-                // The user has started one by hand.
+                // The user has started the service by hand.
                 service.due = Some(now + BY_HAND_POLL);
                 continue;
             }
@@ -166,7 +166,7 @@ impl Services {
         Ok(changed)
     }
 
-    /// Ends a service and starts it again, at once. Returns when it is ready.
+    /// Restarts a service at once. Returns when it is ready.
     pub fn restart(
         &mut self,
         owner: usize,
@@ -198,7 +198,7 @@ impl Services {
         ready.map_err(|error| error.to_string())
     }
 
-    /// The history of the services that have ended by themselves.
+    /// The history of the services that have ended without a request.
     pub fn histories(&self) -> Vec<History> {
         let now = Instant::now();
         self.0
@@ -217,12 +217,12 @@ impl Services {
 }
 
 impl Slot {
-    /// Starts its process, and notes it in `state`.
+    /// Starts the process, and enters it in `state`.
     fn start(&mut self, namespaces: &[NetNs], state: &mut State) -> io::Result<()> {
         let mut command = Command::new(&self.program);
         command.args(&self.args);
         let child = start(command, &self.log, &namespaces[self.owner])?;
-        // Not reaped yet, so that the number is its own even if it has ended.
+        // The child has not been reaped, so the number is still its own even if it has ended.
         let process = ProcessId::of(child.id() as i32)?;
         *state.ases[self.owner].process_mut(self.service) = Some(process);
         self.process = Some(Process {
@@ -234,7 +234,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Reaps its process if that has ended, and sets when it is started again.
+    /// Reaps the process if it has ended, and schedules the restart.
     fn reap(&mut self) -> io::Result<()> {
         let Some(process) = &mut self.process else {
             return Ok(());
@@ -277,12 +277,12 @@ impl Slot {
         }
     }
 
-    /// Asks it something that it answers once it is ready.
+    /// Checks with a request or connection whether the service is ready.
     fn ask(&self) -> Result<(), String> {
         match self.service {
             Service::Router(_) => live::counters(&self.socket).map(drop),
-            // It binds its addresses before it listens there. A request would have it read the whole
-            // network.
+            // It binds its addresses before it listens there. A request would make it read the
+            // whole network.
             Service::Control => match live::answers(&self.socket) {
                 true => Ok(()),
                 false => Err("it does not listen on its socket".to_owned()),
@@ -292,7 +292,7 @@ impl Slot {
 }
 
 /// Starts a service inside the namespace of its AS. The kernel kills it when the calling thread
-/// ends, which must therefore be the supervisor's main thread.
+/// ends, so this must be called on the supervisor's main thread.
 fn start(mut command: Command, log: &Path, ns: &NetNs) -> io::Result<Child> {
     command.env(LOG_FILE, log);
     let log = OpenOptions::new().create(true).append(true).open(log)?;

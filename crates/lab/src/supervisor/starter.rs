@@ -1,4 +1,4 @@
-//! The command that brings a lab up, as its supervisor sees it.
+//! The supervisor's connection to the command that brings the lab up.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,9 +10,9 @@ use crate::dir::LabDir;
 use crate::place::Lock;
 use crate::report::Report;
 
-/// The command that started this process. It awaits a report on standard output, and shares the
-/// lab's lock, which is standard input: if it is killed, the next command on the lab waits until
-/// this process has cleared up.
+/// The command that started this process. It reads a report from this process's standard output,
+/// and shares the lab's lock, which is standard input: if the command is killed, the next command
+/// on the lab waits until this process has cleared up.
 pub(super) struct Starter {
     lock: Lock,
 }
@@ -27,11 +27,11 @@ impl Starter {
         })
     }
 
-    /// Fails when the command has ended: then the lab is not wanted any more.
+    /// Fails if the command has ended: the lab must not come up then.
     pub fn check(&self) -> io::Result<()> {
         let out = io::stdout();
         let mut fds = [PollFd::new(&out, PollFlags::empty())];
-        // pipe(7): the write end of a pipe whose read end is closed is in error.
+        // pipe(7): the write end of a pipe is in error if the read end is closed.
         let polled = poll(&mut fds, Some(&Timespec::default()));
         let ended = polled.is_ok() && fds[0].revents().contains(PollFlags::ERR);
         match ended {

@@ -1,4 +1,4 @@
-//! Ending what runs in a lab, and removing its folder.
+//! Ending of a lab's processes, and removal of its folder.
 
 use std::io;
 
@@ -6,20 +6,21 @@ use crate::dir::LabDir;
 use crate::reap::{self, Certainty};
 use crate::state::State;
 
-/// Clears up after a start that failed, where the command that would do so has ended.
+/// Clears up after a failed start if the command that would do so has ended.
 pub(super) fn clear_up(dir: &LabDir) {
     let state = dir.read_state().ok();
     let ended = state.map(|state| end_services(&state, Certainty::Cookie));
     remove(dir, ended.unwrap_or(Ok(())));
 }
 
-/// Ends everything that runs in the lab, except this process.
+/// Ends all processes of the lab except this one.
 pub(super) fn end_services(state: &State, certainty: Certainty) -> io::Result<()> {
     reap::clear(&state.namespaces(), certainty)?;
     reap::end(&reap::open(state.services())?)
 }
 
-/// Removes the lab's folder. Services must have ended before: what they write meanwhile would stay.
+/// Removes the lab's folder. Services must have ended before: files that they write meanwhile would
+/// remain.
 pub(super) fn remove(dir: &LabDir, ended: io::Result<()>) {
     if let Err(error) = ended {
         tracing::error!("cannot end all processes of the lab: {error}");
@@ -41,7 +42,7 @@ mod tests {
     use crate::state::Settings;
 
     #[test]
-    fn a_service_that_writes_to_the_folder_cannot_keep_it() {
+    fn a_writing_service_does_not_prevent_the_removal() {
         if !is_privileged() {
             eprintln!("skipped: needs root");
             return;
