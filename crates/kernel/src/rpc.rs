@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_travel_with_the_reply() {
+    fn descriptors_are_sent_with_the_reply() {
         let (here, there) = UnixStream::pair().unwrap();
         let (read, write) = rustix::pipe::pipe().unwrap();
         send(&here, &Reply::Done, &[write.as_fd()]).unwrap();

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_depends_on_the_user() {
+    fn the_folder_depends_on_the_user() {
         let runtime = Some(PathBuf::from("/run/user/7"));
         assert_eq!(root_for(7, runtime), Path::new("/run/user/7/hawser/lab"));
         assert_eq!(root_for(7, None), Path::new("/tmp/hawser-7/lab"));

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_another_boot_runs_nothing() {
+    fn a_lab_of_another_boot_does_not_run() {
         let mut state = state();
         assert!(state.is_running());
         state.boot_id.push('x');

@@ -291,7 +291,7 @@ fn a_burst_holds_whole_frames_of_the_link() {
 }
 
 #[test]
-fn no_such_link() {
+fn unknown_links_are_refused() {
     for name in [
         "",
         "hawser-no-such",

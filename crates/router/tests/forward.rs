@@ -50,7 +50,7 @@ fn changed(name: &str, change: impl FnOnce(&mut StandardPath)) -> PathCase {
 }
 
 #[test]
-fn every_kind_of_path_is_followed_there_and_back() {
+fn paths_of_every_kind_are_followed_in_both_directions() {
     let world = World::new();
     for (name, src, dst, path, egresses) in path_cases() {
         let there = world.send(src, udp(src, dst, path, 100));
@@ -77,7 +77,7 @@ fn every_kind_of_path_is_followed_there_and_back() {
 }
 
 #[test]
-fn a_wrong_mac_is_refused_where_it_is_used() {
+fn a_wrong_mac_is_refused_by_the_router_that_checks_it() {
     let world = World::new();
     let mut refused = 0;
     for (name, src, dst, path, _) in path_cases() {
@@ -132,7 +132,7 @@ fn a_hop_is_valid_from_the_timestamp_until_it_expires() {
 }
 
 #[test]
-fn the_shortest_hop_lives_337_and_a_half_seconds() {
+fn the_shortest_hop_lifetime_is_337_and_a_half_seconds() {
     let world = World::new();
     let mut path = path_case("core").3;
     let hop = &mut path.segments[0].hop_fields[0];
@@ -293,7 +293,7 @@ fn impossible_sources_and_destinations_are_refused() {
 }
 
 #[test]
-fn only_the_start_of_a_path_comes_from_inside() {
+fn packets_from_inside_must_be_at_the_start_of_their_path() {
     let world = World::new();
     let end = world.send(5, udp(5, 8, path_case("up, core, down").3, 10));
     let mut packet = end.stops[1].packet.clone();
@@ -304,7 +304,7 @@ fn only_the_start_of_a_path_comes_from_inside() {
 }
 
 #[test]
-fn the_start_of_a_path_does_not_come_from_outside() {
+fn packets_from_outside_must_not_be_at_the_start_of_their_path() {
     let world = World::new();
     // The first hop of 1-5 names an ingress interface, as if the packet came from outside.
     let path = segments(9, 1, &[(5, 1, 1), (3, 2, 1), (1, 2, 0)], &[], &[]);
@@ -450,7 +450,7 @@ fn a_single_hop_is_a_segment_only_at_a_peering_link() {
 }
 
 #[test]
-fn a_peering_path_has_two_segments() {
+fn peering_paths_must_have_two_segments() {
     use sciparse::dataplane_path::standard::types::InfoFieldFlags;
     let world = World::new();
     for name in ["core", "up, core, down"] {

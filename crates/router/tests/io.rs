@@ -51,7 +51,7 @@ fn is_silent(socket: &UdpSocket) -> bool {
 }
 
 #[test]
-fn packets_go_there_and_back() {
+fn packets_pass_in_both_directions() {
     let net = Net::up();
     let (one, two) = (net.host(1, SRC_PORT), net.host(2, DST_PORT));
     let packet = net.packet(1, DST_PORT, 1000);
@@ -184,7 +184,7 @@ fn delay_holds_packets_and_keeps_their_order() {
 }
 
 #[test]
-fn a_rate_caps_what_leaves_at_once() {
+fn a_rate_limits_the_size_of_a_send() {
     let mut net = Net::new();
     net.start(1);
     // Takes the place of the second router, to observe single sends.
@@ -352,7 +352,7 @@ fn a_second_router_for_a_folder_is_refused() {
 }
 
 #[test]
-fn the_socket_of_a_killed_router_is_taken_over() {
+fn the_socket_of_a_killed_router_is_replaced() {
     let net = Net::new();
     let socket = net.dir(1).router_socket();
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());

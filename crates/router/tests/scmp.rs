@@ -141,7 +141,7 @@ fn a_long_packet_is_quoted_up_to_1232_bytes() {
 }
 
 #[test]
-fn too_big_names_the_mtu() {
+fn packet_too_big_contains_the_mtu() {
     let world = World::new();
     let (_, src, dst, path, _) = path_case("core");
     let (message, _) = error(&world, src, udp(src, dst, path, 1472));

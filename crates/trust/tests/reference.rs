@@ -108,9 +108,9 @@ fn a_trc_altered_anywhere_is_refused() {
     for (name, before) in [("trc.bin", None), ("trc-2.bin", Some(trc("trc.bin")))] {
         let good = trc_bytes(name);
         for at in (0..good.len()).filter(|at| !UNSIGNED.contains(at)) {
-            let mut bent = good.clone();
-            bent[at] ^= 0x04;
-            let Ok(trc) = Trc::from_der(&bent) else {
+            let mut altered = good.clone();
+            altered[at] ^= 0x04;
+            let Ok(trc) = Trc::from_der(&altered) else {
                 continue;
             };
             let verdict = match &before {
@@ -169,28 +169,28 @@ fn missing_chains_are_listed() {
 fn a_segment_altered_anywhere_is_refused() {
     let store = full_store();
     let good = segment("up.bin");
-    let refused = |bent: &PathSegment, what: &str, at: usize| {
-        assert!(store.verify_segment(bent, NOW).is_err(), "{what} {at}");
+    let refused = |altered: &PathSegment, what: &str, at: usize| {
+        assert!(store.verify_segment(altered, NOW).is_err(), "{what} {at}");
     };
     for at in 0..good.segment_info.len() {
-        let mut bent = good.clone();
-        bent.segment_info[at] ^= 0x01;
-        refused(&bent, "info", at);
+        let mut altered = good.clone();
+        altered.segment_info[at] ^= 0x01;
+        refused(&altered, "info", at);
     }
     for entry in 0..good.as_entries.len() {
         for at in 0..good.as_entries[entry].signed.header_and_body.len() {
-            let mut bent = good.clone();
-            if let Some(signed) = bent.as_entries[entry].signed.as_option_mut() {
+            let mut altered = good.clone();
+            if let Some(signed) = altered.as_entries[entry].signed.as_option_mut() {
                 signed.header_and_body[at] ^= 0x01;
             }
-            refused(&bent, "body", at);
+            refused(&altered, "body", at);
         }
         for at in 0..good.as_entries[entry].signed.signature.len() {
-            let mut bent = good.clone();
-            if let Some(signed) = bent.as_entries[entry].signed.as_option_mut() {
+            let mut altered = good.clone();
+            if let Some(signed) = altered.as_entries[entry].signed.as_option_mut() {
                 signed.signature[at] ^= 0x01;
             }
-            refused(&bent, "signature", at);
+            refused(&altered, "signature", at);
         }
     }
     let mut short = good.clone();
@@ -235,7 +235,7 @@ fn an_update_replaces_the_previous_trc() {
 }
 
 /// Changes of a file: some bytes are replaced, some cut off, some added.
-fn bend(good: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
+fn alter(good: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8);
     let cut = prop::option::of(any::<prop::sample::Index>());
     (edits, cut, prop::collection::vec(any::<u8>(), 0..4)).prop_map(move |(edits, cut, more)| {
@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn an_altered_trc_never_panics(bytes in bend(trc_bytes("trc-2.bin"))) {
+    fn an_altered_trc_never_panics(bytes in alter(trc_bytes("trc-2.bin"))) {
         let base = trc("trc.bin");
         if let Ok(trc) = Trc::parse(&bytes) {
             let _ = trc.verify_base();
@@ -271,7 +271,7 @@ proptest! {
 
     #[test]
     fn an_altered_certificate_never_panics(
-        bytes in bend(chain("chains-111.bin").r#as().to_der().to_vec())
+        bytes in alter(chain("chains-111.bin").r#as().to_der().to_vec())
     ) {
         let good = chain("chains-111.bin");
         if let Ok(chain) = Chain::from_der(&bytes, good.ca().to_der()) {
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn an_altered_segment_never_panics(bytes in bend(segment("up.bin").encode_to_vec())) {
+    fn an_altered_segment_never_panics(bytes in alter(segment("up.bin").encode_to_vec())) {
         if let Ok(segment) = PathSegment::decode_from_slice(&bytes) {
             let store = full_store();
             let _ = store.missing_chains(&segment, NOW);

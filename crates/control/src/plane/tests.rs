@@ -241,7 +241,7 @@ fn take_each_link_down(network: &Network) -> usize {
 }
 
 #[test]
-fn only_the_paths_of_a_link_are_lost_with_it() {
+fn a_link_that_is_down_removes_its_paths() {
     for name in Network::ready_names() {
         assert_eq!(
             take_each_link_down(&Network::ready(name).unwrap()),
@@ -378,7 +378,7 @@ fn lookups_without_an_answer_are_refused() {
 }
 
 #[test]
-fn the_own_as_is_reached_by_one_empty_path() {
+fn the_only_path_to_the_own_as_is_empty() {
     let network = two_isds();
     let own = ia("1-ff00:0:112");
     let paths = ask(&mut plane(&network, own), own, NOW);
@@ -434,7 +434,7 @@ fn segments_are_created_once() {
 }
 
 #[test]
-fn an_interface_that_a_host_reports_down_is_left_out_for_a_while() {
+fn paths_over_an_interface_reported_down_are_left_out_for_a_time() {
     let network = Network::ready("fig7a").unwrap();
     let (src, dst) = (ia("1-ff00:0:4"), ia("1-ff00:0:1"));
     let mut plane = plane(&network, src);

@@ -421,7 +421,7 @@ async fn a_request_to_stop_stops_the_service_and_removes_the_socket() {
 }
 
 #[tokio::test]
-async fn the_caller_ends_the_service() {
+async fn the_shutdown_future_stops_the_service() {
     let lab = Lab::ready("fig4");
     let control = lab.control("1-ff00:0:110").await.unwrap();
     control.run(std::future::ready(())).await.unwrap();

@@ -130,13 +130,13 @@ mod tests {
             bytes[at] = value;
             assert_eq!(Control::parse(&bytes), None, "{name}");
         }
-        let nobody = Control { mine: 0, ..PLAIN };
-        assert_eq!(Control::parse(&nobody.to_bytes()), None);
-        let up_with_nobody = Control { yours: 0, ..PLAIN };
-        assert_eq!(Control::parse(&up_with_nobody.to_bytes()), None);
+        let without_discriminator = Control { mine: 0, ..PLAIN };
+        assert_eq!(Control::parse(&without_discriminator.to_bytes()), None);
+        let up_without_remote = Control { yours: 0, ..PLAIN };
+        assert_eq!(Control::parse(&up_without_remote.to_bytes()), None);
         let down = Control {
             state: State::Down,
-            ..up_with_nobody
+            ..up_without_remote
         };
         assert_eq!(Control::parse(&down.to_bytes()), Some(down));
         assert_eq!(Control::parse(&good[..23]), None);

@@ -105,7 +105,7 @@ fn peers() -> Segments {
 }
 
 #[test]
-fn peering_links_are_crossed_where_both_ends_announce_them() {
+fn peering_links_are_used_if_both_ends_announce_them() {
     let paths = combine(&peers(), ia(3), ia(4), 10);
     assert_eq!(
         texts(&paths),

@@ -58,7 +58,7 @@ fn both_ends_come_up_as_soon_as_they_receive_packets() {
 }
 
 #[test]
-fn a_cut_in_either_direction_is_detected_by_both() {
+fn both_ends_detect_a_cut_in_either_direction() {
     for passes in [[false, false], [true, false], [false, true]] {
         let mut pair = Pair::new();
         pair.run(1000 * MS);
