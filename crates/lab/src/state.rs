@@ -68,7 +68,7 @@ pub(crate) struct AsState {
     /// The SCION address of its host.
     pub host: IpAddr,
     pub net_ns: Option<NetNsId>,
-    /// At least one.
+    /// The border routers, at least one.
     pub routers: Vec<RouterState>,
     /// Whether the user runs the routers.
     pub no_router: bool,

@@ -59,7 +59,7 @@ pub struct Forwarder {
     pub(crate) isd_as: IsdAsn,
     pub(crate) host: IpAddr,
     pub(crate) key: HopKey,
-    /// The first and last UDP port that packets are delivered to directly; `(0, 0)` means none.
+    /// The first and last UDP port that packets are delivered to directly; `(0, 0)` means no port.
     pub dispatched_ports: (u16, u16),
     /// The instances of each service, by its address.
     services: BTreeMap<u16, Vec<SocketAddr>>,
