@@ -1,5 +1,5 @@
-//! How much of a slow link one or several connections fill: over a toy link of a given rate, with a
-//! queue of 50 ms. Counts payload against what headers leave of the rate.
+//! Measures how much of a slow link one or several connections fill, over a toy link of a given
+//! rate with a queue of 50 ms. Compares the payload with the rate less headers.
 //!
 //! `cargo bench -p hawser-quic --bench bottleneck [-- MBIT CONNECTIONS SECONDS]`
 #![allow(clippy::unwrap_used, reason = "a bench may fail anywhere")]
@@ -16,7 +16,7 @@ use hawser_quic::{Config, Connection, Endpoint};
 
 use self::toy::{MTU, ToyNet, own_ip};
 
-/// What QUIC adds to a full packet of one stream: short header, tag and stream frame.
+/// Bytes that QUIC adds to a full packet of one stream: short header, tag and stream frame.
 const QUIC_OVERHEAD: u64 = 36;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]

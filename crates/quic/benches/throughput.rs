@@ -1,4 +1,5 @@
-//! How fast one connection is, without a network in between: two endpoints of one AS on loopback.
+//! Measures the throughput of one connection without a network: two endpoints of one AS on
+//! loopback.
 //!
 //! `cargo bench -p hawser-quic [-- MTU SECONDS]`; the MTU counts the SCION packet.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]

@@ -1,6 +1,6 @@
-//! Copies a file over several paths at once, and goes on over the others when one fails.
+//! Copies a file over several paths at once, and continues over the others when one fails.
 //!
-//! In one AS `copy serve FILE`, which prints where; in another `copy get ADDRESS FILE [PATHS]`.
+//! `copy serve FILE` in one AS prints its address; `copy get ADDRESS FILE [PATHS]` runs in another.
 
 use std::collections::HashMap;
 use std::env;
@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 
 type AnyError = Box<dyn Error + Send + Sync>;
 
-/// What is requested at once; a connection that fails loses no more.
+/// Bytes of one request, the most that a failing connection loses.
 const CHUNK: u64 = 1 << 20;
 
 /// How often the path manager learns what each connection carries.
@@ -67,7 +67,7 @@ async fn serve(endpoint: Endpoint, file: File) -> Result<(), AnyError> {
     Ok(())
 }
 
-/// The file as far as it is copied.
+/// The state of a copied file.
 struct Copy {
     file: File,
     /// Offsets of chunks that are not being fetched, last one first.
@@ -140,7 +140,7 @@ impl Copy {
     }
 }
 
-/// A chunk that is open again unless it was fetched, also where its task is ended.
+/// Returns a chunk to the open ones when dropped, also by an aborted task, unless it was fetched.
 struct Open<'a>(&'a Copy, Option<u64>);
 
 impl Drop for Open<'_> {
@@ -149,13 +149,13 @@ impl Drop for Open<'_> {
     }
 }
 
-/// A subflow as the transfer keeps it.
+/// The transfer's state of a subflow.
 struct Flow {
     task: AbortHandle,
     shared: Arc<Shared>,
 }
 
-/// What its task shares with the loop.
+/// State that the task of a subflow shares with the transfer's loop.
 #[derive(Default)]
 struct Shared {
     held: AtomicBool,

@@ -1,6 +1,7 @@
-//! Pushes bytes over one connection per path, and prints how fast that went.
+//! Sends bytes over one connection per path, and prints the throughput.
 //!
-//! In one AS `pipe listen`, which prints where; in another `pipe send ADDRESS [PATHS [SECONDS]]`.
+//! `pipe listen` in one AS prints its address; `pipe send ADDRESS [PATHS [SECONDS]]` runs in
+//! another.
 
 use std::env;
 use std::error::Error;
@@ -88,7 +89,7 @@ async fn push(connection: Connection, time: Duration) -> Result<String, StreamEr
         stream.write_chunk(chunk.clone()).await?;
         bytes += chunk.len();
     }
-    // Finishing twice is the only way it could fail.
+    // Fails only if the stream was finished before.
     let _ = stream.finish();
     stream.delivered().await?;
     let seconds = began.elapsed().as_secs_f64();

@@ -7,8 +7,8 @@ use hawser_endhost::lanes::LaneEnd;
 use noq::ConnectionError;
 use thiserror::Error;
 
-/// The application error code (RFC 9000, 20.2) of a close that the application had no part in. The
-/// application defines what other codes mean.
+/// The application error code (RFC 9000, 20.2) of a close that the application did not request. The
+/// application defines the other codes.
 pub const NO_CODE: u32 = 0;
 
 /// The reason that both sides see when an endpoint is closed.
@@ -21,24 +21,24 @@ pub enum CloseReason {
     /// This side closed it.
     #[error("closed here: {reason}")]
     Local {
-        /// The application error code that the peer was sent.
+        /// The application error code that was sent to the peer.
         code: u32,
-        /// For people to read.
+        /// Text for people.
         reason: String,
     },
     /// The peer closed it.
     #[error("closed by the peer: {reason}")]
     Peer {
-        /// The application error code; [`NO_CODE`] also where the peer's endpoint was closed, or
-        /// its lane ended.
+        /// The application error code; also [`NO_CODE`] where the peer closed its endpoint or its
+        /// lane ended.
         code: u64,
-        /// For people to read.
+        /// Text for people.
         reason: String,
     },
-    /// No packet arrived for the idle timeout.
+    /// No packet arrived within the idle timeout.
     #[error("no packet from the peer for {0:?}")]
     TimedOut(Duration),
-    /// Its lane ended: the path is down, or packets cannot leave this host.
+    /// The connection's lane ended: the path is down, or packets cannot leave this host.
     #[error(transparent)]
     Lane(#[from] LaneEnd),
     /// The peer broke the protocol, or forgot the connection.
@@ -47,7 +47,7 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    /// What a QUIC error means when nothing else is known.
+    /// The reason for a QUIC error when no other reason is recorded.
     pub(crate) fn of(error: &ConnectionError, idle_timeout: Duration) -> Self {
         match error {
             ConnectionError::TimedOut => Self::TimedOut(idle_timeout),
@@ -66,7 +66,7 @@ impl CloseReason {
         }
     }
 
-    /// The code and the text that the peer is sent.
+    /// The code and the text for the peer.
     pub(crate) fn for_peer(&self) -> (u32, Cow<'_, str>) {
         match self {
             Self::Local { code, reason } => (*code, Cow::Borrowed(reason)),

@@ -1,12 +1,12 @@
 //! Congestion control for one connection, which stays on one path: CUBIC (RFC 9438), with three
-//! additions that make a long path with a short queue as full as any other.
+//! additions that fill a long path with a short queue as well as any other.
 //!
-//! - Where ASes announce the path's bandwidth, slow start grows gently once the window holds what
-//!   the path carries according to them: doubling past it would fill the queue and lose up to a
+//! - Where ASes announce the path's bandwidth, slow start grows gently once the window reaches the
+//!   announced bandwidth-delay product: doubling beyond it would fill the queue and lose up to a
 //!   window of packets. An announcement only slows that growth: a false one costs time and nothing
 //!   else.
-//! - Where they announce its latency too, the first window is a part of what the path then holds,
-//!   so that a long path is full some round trips earlier; of a false announcement, 64 packets.
+//! - Where they announce its latency too, the first window is a part of that product, so that a
+//!   long path is full some round trips earlier; a false announcement allows at most 64 packets.
 //! - After a loss the window is cut to what the path holds without its queue, within bounds (the
 //!   adaptive backoff of H-TCP, draft-leith-tcp-htcp-06, 3.2). CUBIC's 0.7 idles a link whose queue
 //!   is shorter than 0.43 of the round trip.
@@ -62,7 +62,7 @@ impl ControllerFactory for Factory {
 #[derive(Debug, Clone)]
 struct Control {
     cubic: Cubic,
-    /// As it was before the last loss, in case that turns out to be spurious.
+    /// The state before the last loss, restored if that loss turns out to be spurious.
     before: Option<Cubic>,
     progress: Progress,
 }

@@ -17,7 +17,7 @@ use crate::tls::PeerKey;
 /// A connection to one peer over one path. Cloning shares it; it closes when the last clone and the
 /// last of its streams are gone.
 ///
-/// It never changes its path: packets of it that arrive over another one are dropped. Only the
+/// It never changes its path: its packets that arrive over another path are dropped. Only the
 /// path's bytes are replaced, by fresher ones for the same interfaces.
 #[derive(Clone, Debug)]
 pub struct Connection(pub(crate) Arc<Inner>);
@@ -34,9 +34,9 @@ pub struct Stats {
     pub bytes_received: u64,
     /// Packets sent.
     pub packets_sent: u64,
-    /// Packets that counted as lost.
+    /// Packets counted as lost.
     pub lost: u64,
-    /// Bytes of QUIC in a full packet.
+    /// Size of a full QUIC packet, in bytes.
     pub mtu: u16,
 }
 
@@ -48,21 +48,21 @@ impl Connection {
 
     /// The identity of the connection's path, seen from here.
     ///
-    /// A peer that connects shows the interface ids of its path, not the ASes between. Where the
-    /// daemon knows the path, this is its fingerprint all the same; where not, it is made of the
-    /// ids and the ASes at both ends, and is the fingerprint of no other path.
+    /// A peer that connects shows the interface ids of its path, not the ASes between. If the
+    /// daemon knows the path, this is still the path's fingerprint; otherwise it is computed from
+    /// the ids and the ASes at both ends, and is the fingerprint of no other path.
     pub fn fingerprint(&self) -> Fingerprint {
         self.0.fingerprint
     }
 
-    /// The path; `None` when the peer connected over one the daemon does not know.
+    /// The path; `None` when the peer connected over a path that the daemon does not know.
     pub fn path(&self) -> Option<Path> {
         self.0.lane.path()
     }
 
-    /// When routers stop accepting what is sent now, in seconds since the Unix epoch. It moves on
-    /// when the path is refreshed, on the side that accepted the connection with the first packet
-    /// over the peer's fresh path.
+    /// The time until which routers accept packets sent now, in seconds since the Unix epoch. It
+    /// increases when the path is refreshed; on the side that accepted the connection, with the
+    /// first packet over the peer's fresh path.
     pub fn expiry(&self) -> u64 {
         self.0.lane.flow().expiry()
     }
@@ -115,8 +115,8 @@ impl Connection {
         }
     }
 
-    /// Closes the connection at once. The peer is sent `code`, for programs to act on, and
-    /// `reason`, for people to read. What is not yet delivered is lost.
+    /// Closes the connection at once. The peer receives `code`, for programs, and `reason`, for
+    /// people. Undelivered data is lost.
     pub fn close(&self, code: u32, reason: &str) {
         let reason = reason.to_owned();
         self.0.watched.close(CloseReason::Local { code, reason });

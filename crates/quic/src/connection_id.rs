@@ -1,20 +1,20 @@
-//! QUIC's connection ids. An SCMP error counts only if it quotes one in use: they are 64 random
-//! bits here and visible only on the path.
+//! QUIC's connection ids: 64 random bits here, visible only on the path. An SCMP error counts only
+//! if it quotes an id in use.
 
 use hawser_endhost::lanes::{PacketFormat, TOKEN, Token};
 
 use crate::transport::MIN_MTU;
 
-/// The packets of connections. QUIC's smallest packet fits every path that it uses (RFC 9000,
-/// 14.2.1).
+/// The format of QUIC packets. QUIC's smallest packet fits every path that a connection uses (RFC
+/// 9000, 14.2.1).
 pub(crate) const FORMAT: PacketFormat = PacketFormat {
     token: beginning,
     min_payload: MIN_MTU,
 };
 
 /// The beginning of the destination connection id of a QUIC packet (RFC 9000, 17.2 and 17.3);
-/// `None` when it is cut short. Endpoints here make ids of [`TOKEN`] bytes; of longer ones the
-/// beginning is compared, and for packets with shorter ones no error counts.
+/// `None` when the packet is cut short. Endpoints here make ids of [`TOKEN`] bytes. Longer ids are
+/// compared by their beginning; errors that quote a packet with a shorter id do not count.
 #[inline]
 fn beginning(packet: &[u8]) -> Option<Token> {
     const LONG: u8 = 0x80;
@@ -55,7 +55,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             if let Some(id) = beginning(&bytes) {
                 prop_assert!(bytes.windows(TOKEN).any(|window| window == id));
             }

@@ -1,8 +1,8 @@
-//! What an SCMP error does to a connection: it makes its path doubtful, and traffic decides.
+//! The effect of an SCMP error on a connection: its path becomes doubtful, and traffic decides.
 //!
 //! An established connection does not end because of an error alone: it sends pings, and ends only
-//! if nothing it sends from then on is acknowledged. Before a connection is established nothing
-//! speaks for its path, and an error ends it at once.
+//! if nothing that it sends afterwards is acknowledged. Before a connection is established nothing
+//! shows that its path works, and an error ends it at once.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -38,12 +38,12 @@ impl Watched {
         }
     }
 
-    /// Closes the connection; what counts is the first reason.
+    /// Closes the connection; the first reason counts.
     pub(crate) fn close(&self, reason: CloseReason) {
         if self.reason.set(reason.clone()).is_ok()
             && let Some(connection) = self.connection.upgrade()
         {
-            // The peer is informed, in case only the other direction is broken.
+            // Inform the peer, in case only the other direction is broken.
             let (code, text) = reason.for_peer();
             connection.close(code.into(), text.as_bytes());
         }

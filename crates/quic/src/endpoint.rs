@@ -28,8 +28,7 @@ use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
 /// How long closing waits for the last packets to leave.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Size of QUIC's receive buffers, and the largest that it allows: whatever the kernel hands over
-/// in one piece fits.
+/// Size of QUIC's receive buffers, the largest that it allows: every buffer from the kernel fits.
 const MAX_PAYLOAD: u16 = 65527;
 
 /// One socket, many connections, in and out. Cloning shares it.
@@ -69,7 +68,7 @@ pub enum ConnectError {
     /// The path does not lead to the peer, or is too long.
     #[error(transparent)]
     Headers(#[from] HeadersError),
-    /// The path takes no packets as large as QUIC needs.
+    /// The path does not take packets as large as QUIC needs.
     #[error(
         "the path to {peer} takes SCION packets of {mtu} bytes: QUIC needs {needed} ({MIN_MTU} after headers)"
     )]
@@ -78,7 +77,7 @@ pub enum ConnectError {
         peer: ScionAddr,
         /// The path's MTU, in bytes.
         mtu: u16,
-        /// What QUIC needs on this path, in bytes.
+        /// The SCION packet size that QUIC needs on this path, in bytes.
         needed: usize,
     },
     /// The peer did not answer.
@@ -86,7 +85,7 @@ pub enum ConnectError {
     TimedOut {
         /// The peer's address.
         peer: ScionAddr,
-        /// The time it had.
+        /// The handshake timeout.
         timeout: Duration,
     },
     /// The connection ended before it was set up.
@@ -94,7 +93,7 @@ pub enum ConnectError {
     Closed {
         /// The peer's address.
         peer: ScionAddr,
-        /// Why it ended.
+        /// Why the connection ended.
         reason: CloseReason,
     },
     /// The endpoint is closed.
@@ -123,12 +122,12 @@ impl Endpoint {
         quic_config
             .max_udp_payload_size(MAX_PAYLOAD)
             .map_err(|error| start(io::Error::other(error)))?
-            // noq's own ids are only partly random, and forged SCMP errors are recognised by
-            // them.
+            // All bits are random, unlike in noq's default ids: forged SCMP errors are recognised
+            // by them.
             .cid_generator(Arc::new(|| {
                 Box::new(RandomConnectionIdGenerator::new(TOKEN))
             }));
-        // Replaced for every connection by one that knows its path's MTU.
+        // Replaced for every connection by a configuration with its path's MTU.
         let server = server_config(&identity, &config, Mtu::UpTo(MIN_MTU), Factory::default());
         let quic = noq::Endpoint::new_with_abstract_socket(
             quic_config,
@@ -192,8 +191,8 @@ impl Endpoint {
         }
     }
 
-    /// Connects to `peer` over `path`, and only over it. Fresher copies of the path take its place
-    /// as they are offered, well before it expires.
+    /// Connects to `peer` over `path`, and only over it. Fresher copies of the path replace it as
+    /// they are offered, well before it expires.
     ///
     /// # Errors
     /// [`ConnectError`] when the path does not fit or is down, or the peer does not answer.
@@ -234,7 +233,7 @@ impl Endpoint {
         self.0.accepted.lock().await.recv().await
     }
 
-    /// Closes all connections, and waits up to a second until their peers are informed.
+    /// Closes all connections, and waits up to a second until the peers are informed.
     pub async fn close(&self) {
         let quic = &self.0.shared.quic;
         quic.close(NO_CODE.into(), ENDPOINT_CLOSED.as_bytes());

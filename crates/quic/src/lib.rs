@@ -6,7 +6,7 @@
 //! idle timeout.
 //!
 //! Congestion is controlled per connection, so per path, by CUBIC (RFC 9438) with HyStart++ (RFC
-//! 9406); slow start takes the bandwidth into account that the ASes on the path announce.
+//! 9406); slow start takes into account the bandwidth that the ASes on the path announce.
 
 mod close;
 mod congestion;

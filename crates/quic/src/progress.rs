@@ -12,7 +12,7 @@ pub(crate) struct Progress(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     epoch: Instant,
-    /// Microseconds after `epoch`; only packets of more than `larger` bytes count.
+    /// Microseconds from `epoch` to its sending; only packets of more than `larger` bytes count.
     latest: AtomicU64,
     larger: AtomicU64,
 }
@@ -43,12 +43,12 @@ impl Progress {
         }
     }
 
-    /// Counts from now on only packets of more than `bytes`.
+    /// Ignores later acknowledgements of packets of at most `bytes`.
     pub(crate) fn count_larger_than(&self, bytes: u64) {
         self.0.larger.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether a packet sent after `time` is acknowledged.
+    /// Whether a packet sent after `time` has been acknowledged.
     pub(crate) fn is_after(&self, time: Instant) -> bool {
         self.0.latest.load(Ordering::Relaxed) > self.micros(time)
     }

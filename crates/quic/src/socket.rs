@@ -1,4 +1,4 @@
-//! A socket's lanes in the form of the socket that QUIC takes.
+//! Adapts the lanes of a socket to QUIC's socket trait.
 
 use std::io::{self, IoSliceMut};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -11,10 +11,10 @@ use hawser_endhost::lanes::{Flow, FlowId, LaneReceiver, LaneSender, Lanes};
 use noq::udp::{EcnCodepoint, RecvMeta, Transmit};
 use noq::{AsyncUdpSocket, UdpSender};
 
-/// QUIC distinguishes peers by IP address and port. Here every pair of peer and path has an address
-/// of its own, `fd00:5c10::N`, which exists only inside this process: `N` is the flow's number.
+/// QUIC distinguishes peers by IP address and port. Here every flow, a pair of peer and path, has
+/// the address `fd00:5c10::N`, which exists only inside this process: `N` is the flow's number.
 const PREFIX: u128 = 0xfd00_5c10 << 96;
-/// Any port will do.
+/// The port has no meaning.
 const PORT: u16 = 4242;
 /// The kernel cuts one buffer into at most this many packets.
 const MAX_SEGMENTS: NonZeroUsize = NonZeroUsize::new(64).expect("not zero");
@@ -50,7 +50,7 @@ pub(crate) struct QuicSocket {
 struct QuicSender {
     lanes: Lanes,
     sender: LaneSender,
-    /// The flow used last, and its address: a connection uses but one.
+    /// The flow used last, and its address: a connection uses only one.
     flow: Option<(SocketAddr, Arc<Flow>)>,
 }
 
@@ -71,7 +71,7 @@ struct Group {
     ecn: u8,
     stride: usize,
     len: usize,
-    /// A datagram of another size can only be the last.
+    /// No datagram fits any more: only the last may have another size.
     complete: bool,
 }
 
@@ -118,7 +118,7 @@ impl AsyncUdpSocket for QuicSocket {
 
 impl QuicSocket {
     /// Sorts what was received into QUIC's buffers, one group of datagrams each. Returns how many
-    /// buffers are used; none when nothing is left.
+    /// buffers are used; 0 when nothing is left.
     fn collect(&mut self, bufs: &mut [IoSliceMut<'_>], meta: &mut [RecvMeta]) -> usize {
         let Self {
             receiver, groups, ..
@@ -175,20 +175,20 @@ impl UdpSender for QuicSender {
         let segment = transmit.segment_size.unwrap_or(contents.len());
         let ecn = transmit.ecn.map_or(0, |ecn| ecn as u8);
         if let Some(flow) = find(&this.lanes, &mut this.flow, transmit.destination) {
-            // What the system does not take is lost, as packets are. Connections over the flow end
-            // with the reason.
+            // Datagrams that the system does not take are lost, as packets may be. Connections over
+            // the flow end with the reason.
             let _ = ready!(this.sender.poll_send(cx, flow, contents, segment, ecn));
         }
         Poll::Ready(Ok(()))
     }
 
     fn max_transmit_segments(&self) -> NonZeroUsize {
-        // What one call to the system does not take is sent with another.
+        // The sender splits what exceeds one system call.
         MAX_SEGMENTS
     }
 }
 
-/// The flow with the address `addr`; `None` when it is forgotten, because no lane uses it.
+/// The flow with the address `addr`; `None` when it was removed because no lane uses it.
 #[inline]
 fn find<'a>(
     lanes: &Lanes,
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_stand_for_flows() {
+    fn addresses_map_to_flows() {
         for id in [1, 7, u64::MAX] {
             assert_eq!(flow_at(address_of(FlowId(id))), Some(FlowId(id)));
         }

@@ -30,13 +30,13 @@ pub struct RecvStream {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StreamError {
-    /// The peer reads no more of it.
+    /// The peer stopped reading the stream.
     #[error("the peer reads no more of this stream")]
     Stopped,
-    /// The peer reset it.
+    /// The peer reset the stream.
     #[error("the peer reset the stream")]
     Reset,
-    /// It has ended here.
+    /// This side finished the stream before.
     #[error("the stream was finished here before")]
     Finished,
     /// The connection is closed.
@@ -85,11 +85,11 @@ impl SendStream {
         self.stream.finish().map_err(|_| StreamError::Finished)
     }
 
-    /// Waits until the peer has received everything up to the end, or reads no more.
+    /// Waits until the peer has received everything up to the end, or stops reading.
     ///
     /// # Errors
-    /// [`StreamError::Stopped`] when it reads no more, [`StreamError::Closed`] when the connection
-    /// closes before.
+    /// [`StreamError::Stopped`] when the peer stops reading, [`StreamError::Closed`] when the
+    /// connection closes before.
     pub async fn delivered(&self) -> Result<(), StreamError> {
         match self.stream.stopped().await {
             Ok(None) => Ok(()),

@@ -1,4 +1,4 @@
-//! The identity of an endpoint: a key pair of its own in a self-signed certificate.
+//! The identity of an endpoint: its key pair in a self-signed certificate.
 //!
 //! Any certificate is accepted, on both sides: content is checked by its info-hash, not by its
 //! sender. TLS proves here only that the peer holds the certificate's key, which shows which
@@ -18,7 +18,7 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
-/// The name in all certificates; it means nothing.
+/// The server name in all certificates; it has no meaning.
 pub(crate) const SERVER_NAME: &str = "hawser";
 
 /// SHA-256 of the public key (DER `SubjectPublicKeyInfo`) in a peer's certificate: the same on all
@@ -63,7 +63,7 @@ impl Identity {
             .with_client_cert_verifier(any)
             .with_single_cert(vec![certificate], secret())?;
         server.alpn_protocols = vec![alpn.to_vec()];
-        // Nothing is resumed, so tickets would be waste.
+        // Sessions are never resumed, so the server sends no tickets.
         server.send_tls13_tickets = 0;
 
         Ok(Self {

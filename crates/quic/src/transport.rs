@@ -14,12 +14,12 @@ pub(crate) const MIN_MTU: u16 = 1200;
 /// one packet is missing or the application does not read for a while. The rest is for pieces of
 /// other sizes.
 const STREAM_PACKETS: u32 = 960;
-/// Flow-control window of a connection, in bytes: the memory that it may cost.
+/// Flow-control window of a connection, in bytes: the memory that a connection may cost.
 const CONNECTION_WINDOW: u32 = 8 << 20;
 /// Most streams the peer may have open at a time.
 const MAX_STREAMS: u32 = 100;
 /// The round-trip time assumed until one is measured. The first packet is sent again after three
-/// times that; on a longer path, once more than needed.
+/// times that, needlessly where the path is longer.
 const FIRST_RTT: Duration = Duration::from_millis(100);
 
 /// Settings of an endpoint. The defaults suit a file transfer between sites.
@@ -32,11 +32,11 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// Longest time for setting a connection up; 5 s by default.
     pub handshake_timeout: Duration,
-    /// After which time without other packets to send one to keep the connection alive; 250 ms by
+    /// Time without other packets after which one is sent to keep the connection alive; 250 ms by
     /// default, `None` for never.
     ///
-    /// A router reports a dead link only in answer to a packet, so this bounds how long a side that
-    /// only receives does not notice one.
+    /// A router reports a dead link only in answer to a packet, so this bounds the time in which a
+    /// side that only receives does not notice one.
     pub keep_alive: Option<Duration>,
 }
 
@@ -75,11 +75,11 @@ pub(crate) fn transport(config: &Config, mtu: Mtu, congestion: Factory) -> Arc<T
         .receive_window(CONNECTION_WINDOW.into())
         .send_window(CONNECTION_WINDOW.into())
         .datagram_receive_buffer_size(None)
-        // Fewer acknowledgements would save work, but noq 1.4.0 writes the frame that asks for them
+        // Fewer acknowledgements would save work, but noq 1.4.0 writes the frame that requests them
         // without checking that it fits: after a lost handshake packet it panics.
         .ack_frequency_config(None);
     match mtu {
-        // Announced by the ASes on the path: neither searched for nor reduced.
+        // The ASes on the path announce the MTU: it is neither searched for nor reduced.
         Mtu::Known(mtu) => transport
             .initial_mtu(mtu)
             .min_mtu(mtu)

@@ -1,4 +1,4 @@
-//! Two endpoints and what is between them: an AS, or a link between two.
+//! Two endpoints, in one AS or in two with a link between them.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 #[path = "connection/forged.rs"]
@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use self::toy::{ToyDaemon, ToyNet, isd_as, own_ip, path_over, unix_now};
 
-/// Two connected endpoints: first the side that connects.
+/// Two connected endpoints, the connecting side first.
 struct Pair {
     ends: (Endpoint, Endpoint),
     connections: (Connection, Connection),
@@ -96,7 +96,7 @@ async fn a_connection_crosses_a_link() {
     let back = &b.paths(net.a_as).await.unwrap()[0];
     assert_eq!(client.fingerprint(), path.fingerprint());
     assert_eq!(server.fingerprint(), back.fingerprint());
-    // Both sides use what the path takes: 36 bytes of path header.
+    // Both sides use the path's whole MTU.
     assert_eq!(client.stats().mtu, 1472 - 12 - 24 - 36 - 8);
     assert_eq!(server.stats().mtu, client.stats().mtu);
 }
@@ -119,7 +119,7 @@ async fn a_path_is_replaced_under_a_connection() {
         .unwrap()
         .remove(0);
     assert_ne!(fresh.raw(), old.raw());
-    // It takes the place of the old one by itself.
+    // The lane replaces the old path without a request.
     while client.path() != Some(fresh.clone()) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -128,7 +128,7 @@ async fn a_path_is_replaced_under_a_connection() {
     assert_eq!(client.expiry(), fresh.expiry());
     assert_eq!(server.expiry(), fresh.expiry());
     assert!(transfer(server, client, &bytes).await == bytes);
-    // An older copy does not take its place.
+    // An older copy does not replace it.
     net.offer(unix_now() as u32 - 60);
     let asked = net.a.asked.load(Ordering::SeqCst);
     while net.a.asked.load(Ordering::SeqCst) < asked + 2 {
@@ -220,7 +220,7 @@ async fn a_dead_link_ends_both_sides() {
     let (client, server) = &pair.connections;
     net.conduct.down.store(true, Ordering::SeqCst);
     net.withdraw();
-    // Each side's own keep-alive packet meets the dead link.
+    // The keep-alive packets of both sides reach the dead link.
     let reasons = tokio::join!(client.closed(), server.closed());
     let down = |reason: &CloseReason| match reason {
         CloseReason::Lane(LaneEnd::PathDown(outage)) => outage.to_string(),
@@ -229,7 +229,7 @@ async fn a_dead_link_ends_both_sides() {
     assert_eq!(down(&reasons.0), "1-ff00:0:110#1");
     assert_eq!(down(&reasons.1), "1-ff00:0:111#2");
     assert!(client.open_bi().await.is_err());
-    // And there is no other path.
+    // There is no other path.
     assert!(a.paths(net.b_as).await.is_err());
 }
 
@@ -349,7 +349,7 @@ async fn streams_end_with_their_reason() {
     let mut five = [0; 5];
     question.read_exact(&mut five).await.unwrap();
     assert_eq!(&five, b"hello");
-    // The answer is not read any more.
+    // The client does not read the answer any more.
     drop(receive);
     let refused = loop {
         if let Err(error) = answer.write_all(&[0; 1000]).await {
@@ -377,7 +377,7 @@ async fn a_stream_that_is_not_read_for_long_survives() {
         send.delivered().await.unwrap();
     });
     let (_keep, mut stream) = server.accept_bi().await.unwrap();
-    // All that may be sent ahead arrives, and waits.
+    // Everything that flow control allows arrives, and waits to be read.
     let mut quiet = 0;
     while quiet < 5 {
         let before = server.stats().bytes_received;
@@ -397,7 +397,7 @@ async fn a_stream_that_is_not_read_for_long_survives() {
 #[tokio::test]
 async fn a_packet_that_cannot_be_sent_is_reported_at_once() {
     let net = ToyNet::start().await;
-    // The system sends nothing to all hosts at once unless asked to.
+    // The kernel refuses broadcasts on a socket without SO_BROADCAST.
     let nowhere = "255.255.255.255:30042".parse().unwrap();
     let path = path_over((net.a_as, 1), (net.b_as, 2), nowhere, unix_now() as u32);
     net.a.set_paths(net.b_as, vec![path]);
@@ -414,7 +414,7 @@ async fn a_packet_that_cannot_be_sent_is_reported_at_once() {
 async fn many_connections_are_set_up_at_once() {
     let net = ToyNet::start().await;
     let (a, b) = (net.a.endhost().await, net.b.endhost().await);
-    // Debug builds on a busy machine take their time for this.
+    // Debug builds on a busy machine need more than the default.
     let config = Config {
         handshake_timeout: Duration::from_secs(60),
         ..Config::default()

@@ -1,4 +1,4 @@
-//! What the ASes on a path announce of it.
+//! Bandwidth and latency that the ASes on a path announce.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use hawser_endhost::Path;
 /// Bytes around a SCION packet between two routers: UDP, IPv4.
 const UNDERLAY: u128 = 28;
 
-/// Bandwidth and latency that are announced of a path.
+/// The announced bandwidth and latency of a path.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Announced {
     /// The path's announced bandwidth, in bytes of QUIC packets per second.
@@ -17,7 +17,7 @@ pub(crate) struct Announced {
 }
 
 impl Announced {
-    /// What is announced of `path`, which takes QUIC packets of `mtu` bytes.
+    /// The announcements of `path`, which takes QUIC packets of `mtu` bytes.
     pub(crate) fn of(path: &Path, mtu: u16) -> Self {
         let info = path.info();
         Self {
@@ -27,8 +27,9 @@ impl Announced {
     }
 }
 
-/// Bytes of QUIC packets per second over links that announce `bandwidth` in bit/s, if any does. One
-/// that announces none may be narrower; then slow start ends at the first loss or delay.
+/// Bytes of QUIC packets per second over links that announce `bandwidth` in bit/s; `None` if none
+/// does. A link that announces none may be narrower; then slow start ends at the first loss or
+/// delay.
 fn carried(bandwidth: &[Option<u64>], scion_mtu: u16, mtu: u16) -> Option<u64> {
     let narrowest = bandwidth.iter().copied().flatten().min()?;
     let packet = u128::from(scion_mtu) + UNDERLAY;
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_narrowest_part_counts_less_its_headers() {
+    fn the_lowest_bandwidth_counts_less_headers() {
         assert_eq!(carried(&[], 1472, 1300), None);
         assert_eq!(carried(&[None, None], 1472, 1300), None);
         let parts = [Some(80_000_000), None, Some(12_000_000)];

@@ -17,14 +17,14 @@ const START_KEPT: f64 = 0.5;
 const INITIAL: (u64, u64) = (10, 14_720);
 /// Packets per cubic second (RFC 9438, 5.1).
 const C: f64 = 0.4;
-/// Divides the announced bandwidth-delay product into the first window. noq paces it over a round
-/// trip, so it takes that part of the path's rate.
+/// The first window is the announced bandwidth-delay product divided by this. noq paces it over a
+/// round trip, so it takes that share of the path's rate.
 const INITIAL_SHARE: f64 = 4.0;
 /// Largest first window, in packets.
 const INITIAL_MOST: u64 = 64;
 
-/// The first window, in bytes: what is always allowed, or part of the announced bandwidth-delay
-/// product.
+/// The first window, in bytes: a share of the announced bandwidth-delay product, at least the
+/// initial window of RFC 9002.
 fn initial_window(mtu: u16, known: Announced) -> u64 {
     let mtu = u64::from(mtu);
     let always = INITIAL.1.max(2 * mtu).min(INITIAL.0 * mtu);
@@ -45,7 +45,7 @@ pub(super) struct Cubic {
     plateau: Option<f64>,
     phase: Phase,
     rounds: Rounds,
-    /// Losses of packets sent until then belong to the last cut of the window.
+    /// Lost packets that were sent before this time do not cut the window again.
     recovery: Option<Instant>,
 }
 
@@ -56,7 +56,7 @@ enum Phase {
 }
 
 impl Cubic {
-    /// The first window, for packets of `mtu` bytes over a path of which `known` is announced.
+    /// The first window, for packets of `mtu` bytes over a path that announces `known`.
     pub(super) fn new(mtu: u16, known: Announced) -> Self {
         Self {
             mtu,
@@ -84,7 +84,7 @@ impl Cubic {
         self.window as u64
     }
 
-    /// Where slow start ended, once it has.
+    /// The window at which slow start ended; `None` before.
     #[cfg(test)]
     pub(super) fn threshold(&self) -> Option<u64> {
         match self.phase {
@@ -93,8 +93,8 @@ impl Cubic {
         }
     }
 
-    /// A packet of `bytes` sent at `sent` is acknowledged. `app_limited`: the application had no
-    /// more to send.
+    /// Handles the acknowledgement of a packet of `bytes` sent at `sent`. `app_limited`: the
+    /// application had no more to send.
     pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool) {
         let new_round = self.rounds.acked(now, sent, bytes);
         if self.recovery.is_some_and(|recovery| sent <= recovery) {
@@ -122,8 +122,9 @@ impl Cubic {
         }
     }
 
-    /// Packets are lost, the last of them sent at `sent`; `persistent` in persistent congestion
-    /// (RFC 9002, 7.6). Returns whether the window was cut: once for all packets in flight.
+    /// Handles the loss of packets, the last of them sent at `sent`; `persistent` in persistent
+    /// congestion (RFC 9002, 7.6). Returns whether the window was cut: once for all packets in
+    /// flight.
     pub(super) fn lost(&mut self, now: Instant, sent: Instant, persistent: bool) -> bool {
         if self.recovery.is_some_and(|recovery| sent <= recovery) {
             return false;
@@ -136,7 +137,7 @@ impl Cubic {
         let window = window.max(self.least());
         self.recovery = Some(now);
         if persistent {
-            // Slow start again, up to the window that a loss would leave (RFC 9438, 4.8).
+            // Restart slow start, up to the window that a loss would leave (RFC 9438, 4.8).
             self.window = self.least();
             self.plateau = None;
             self.phase = Phase::SlowStart(SlowStart::up_to(window));
@@ -188,7 +189,7 @@ impl Cubic {
 /// The curve that the window follows from one loss to the next (RFC 9438, 4). Windows are in bytes.
 #[derive(Debug, Clone)]
 struct Curve {
-    /// Time zero: moved on by the time in which the sender had nothing to send.
+    /// Time zero, moved forward by the time in which the sender had nothing to send.
     epoch: Instant,
     idle_since: Option<Instant>,
     /// Where the curve is flat (W_max).
@@ -199,12 +200,12 @@ struct Curve {
     reno: f64,
     /// The window before the loss (cwnd_prior).
     prior: f64,
-    /// Packets that Reno adds per round trip to be as fast as one that halves its window.
+    /// Packets that Reno adds per round trip to match one that halves its window (RFC 9438, 4.3).
     gain: f64,
 }
 
 impl Curve {
-    /// A curve from `window` on, over `plateau`; `prior` was the window before the loss.
+    /// A curve that starts at `window`, with `plateau`; `prior` was the window before the loss.
     fn new(now: Instant, window: f64, plateau: f64, prior: f64, mtu: f64) -> Self {
         let kept = (window / prior).min(1.0);
         Self {

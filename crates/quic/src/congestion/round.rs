@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-/// Samples after which a round's shortest round trip counts (RFC 9406, `N_RTT_SAMPLE`).
+/// Samples after which a round's shortest round-trip time counts (RFC 9406, `N_RTT_SAMPLE`).
 const SAMPLES: u32 = 8;
 
-/// Round trips and the rate at which packets arrive.
+/// Round-trip times, and the rate at which packets arrive.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rounds {
-    /// The shortest round trip of all.
+    /// The shortest round-trip time of all.
     pub(super) min: Option<Duration>,
     /// Smoothed as RFC 9002, 5.3 does, acknowledgement delay included.
     pub(super) smoothed: Option<Duration>,
-    /// When the present round began: the acknowledgement of a packet sent since ends it.
+    /// Start of the present round, which ends when a packet sent since is acknowledged.
     began: Option<Instant>,
     present: Round,
     last: Round,
@@ -29,7 +29,7 @@ struct Round {
 }
 
 impl Rounds {
-    /// Records an acknowledged packet; returns whether a new round begins with it.
+    /// Records an acknowledged packet; returns whether it begins a new round.
     pub(super) fn acked(&mut self, now: Instant, sent: Instant, bytes: u64) -> bool {
         let rtt = now.saturating_duration_since(sent);
         self.min = Some(self.min.map_or(rtt, |min| min.min(rtt)));
@@ -51,12 +51,12 @@ impl Rounds {
         over
     }
 
-    /// The shortest round trip of this round, once there are enough samples.
+    /// The shortest round-trip time of this round, once there are enough samples.
     pub(super) fn present(&self) -> Option<Duration> {
         self.present.min.filter(|_| self.present.samples >= SAMPLES)
     }
 
-    /// The shortest round trip of the round before.
+    /// The shortest round-trip time of the round before.
     pub(super) fn last(&self) -> Option<Duration> {
         self.last.min.filter(|_| self.last.samples >= SAMPLES)
     }

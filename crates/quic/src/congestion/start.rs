@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use super::round::Rounds;
 
-/// The round trip has grown when it is longer by an eighth, within these bounds (RFC 9406, 4.3).
+/// The round-trip time has grown when it is longer by an eighth, within these bounds (RFC 9406,
+/// 4.3).
 const MIN_GROWN: Duration = Duration::from_millis(4);
 const MAX_GROWN: Duration = Duration::from_millis(16);
 const GROWN: u32 = 8;
 /// Gentle growth is a quarter of slow start's (RFC 9406, 4.3), which overshoots a queue by little.
 const GENTLE: f64 = 4.0;
-/// Beyond the announced bandwidth a quarter would still overshoot the short queue of a long path,
-/// because its effect on the queue shows a round trip later.
+/// Divisor beyond the announced bandwidth. A quarter would still overshoot the short queue of a
+/// long path, because its effect on the queue shows a round trip later.
 const BEYOND: f64 = 8.0;
-/// Gentle rounds until slow start is over (RFC 9406, 4.3).
+/// Rounds of gentle growth until slow start is over (RFC 9406, 4.3).
 const ROUNDS: u32 = 5;
 
 /// The state of slow start.
@@ -22,20 +23,21 @@ pub(super) struct SlowStart {
     gentle: Option<Gentle>,
     /// The window has reached the announced bandwidth-delay product.
     beyond: bool,
-    /// It ends at this window in any case.
+    /// The window at which slow start ends in any case.
     end: Option<f64>,
 }
 
 /// Gentle growth, while it is uncertain whether the queue is filling.
 #[derive(Debug, Clone)]
 struct Gentle {
-    /// The shortest round trip when it began: if it gets shorter, the queue was not filling.
+    /// The shortest round-trip time when gentle growth began: if it falls, the queue was not
+    /// filling.
     baseline: Duration,
     rounds: u32,
 }
 
 impl SlowStart {
-    /// Slow start that goes no further than `end`.
+    /// Slow start that ends at the window `end`.
     pub(super) fn up_to(end: f64) -> Self {
         Self {
             end: Some(end),
@@ -43,9 +45,9 @@ impl SlowStart {
         }
     }
 
-    /// By how many bytes the window grows after `bytes` of `window` are acknowledged; `None` when
-    /// slow start is over. `new_round`: a round begins with them.
-    /// `announced` is the path's announced bandwidth, in bytes per second.
+    /// Returns by how many bytes the window grows after `bytes` of `window` are acknowledged;
+    /// `None` when slow start is over. `new_round`: a round begins with them. `announced` is the
+    /// path's announced bandwidth, in bytes per second.
     pub(super) fn step(
         &mut self,
         rounds: &Rounds,

@@ -17,7 +17,7 @@ const FAR: Link = Link {
     queue: Duration::from_millis(50),
 };
 
-/// What a run shows: each sender's bytes by second, and what it lost by second.
+/// The result of a run: bytes that arrived and packets that were lost, by sender and second.
 struct Shown {
     arrived: Vec<Vec<u64>>,
     lost: Vec<Vec<u64>>,
@@ -38,7 +38,7 @@ fn run(link: Link, mut senders: Vec<Sender>, seconds: u64) -> Shown {
 }
 
 impl Shown {
-    /// How much of the link's rate a sender had between two seconds.
+    /// The share of the link's rate that a sender had between two seconds.
     fn share(&self, link: Link, sender: usize, from: usize, until: usize) -> f64 {
         let bytes = self.arrived[sender][until] - self.arrived[sender][from];
         bytes as f64 / link.rate / (until - from) as f64
@@ -168,7 +168,7 @@ fn cut() -> (Cubic, Instant) {
 }
 
 #[test]
-fn a_round_trip_is_cut_once() {
+fn the_window_is_cut_once_per_round_trip() {
     let (mut cubic, now) = cut();
     let window = cubic.window();
     assert!(!cubic.lost(now + 5 * MS, now - MS, false));
@@ -194,13 +194,13 @@ fn the_window_does_not_grow_while_nothing_is_sent() {
 }
 
 #[test]
-fn after_persistent_congestion_it_starts_over_and_stops_where_it_was() {
+fn after_persistent_congestion_slow_start_ends_at_the_former_window() {
     let (mut cubic, mut now) = cut();
     let before = cubic.window();
     assert!(cubic.lost(now + 25 * MS, now + 5 * MS, true));
     assert_eq!(cubic.window(), 2 * u64::from(MTU));
     assert_eq!(cubic.threshold(), None);
-    // What was sent before is found lost only now: it was answered for already.
+    // Packets sent before the cut do not cut the window again.
     assert!(!cubic.lost(now + 26 * MS, now + 20 * MS, false));
     assert_eq!(cubic.threshold(), None);
     while cubic.threshold().is_none() {
@@ -228,9 +228,9 @@ fn a_spurious_loss_is_taken_back() {
 }
 
 proptest! {
-    /// Whatever a peer acknowledges, and when: the window stays one that QUIC can send with.
+    /// The window stays usable, whatever a peer acknowledges and when.
     #[test]
-    fn any_acknowledgements_leave_a_window(
+    fn any_acknowledgements_leave_a_usable_window(
         announced in proptest::option::of(any::<u64>()),
         rtt in proptest::option::of(any::<u64>()),
         events in proptest::collection::vec((0..5u8, 0..2_000_000u64, 0..2_000_000u64, any::<u16>()), 0..300),

@@ -1,4 +1,4 @@
-//! What a connection, its clones and its streams share.
+//! State that a connection, its clones and its streams share.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ use crate::doubt::Watched;
 use crate::progress::Progress;
 use crate::tls::{self, PeerKey};
 
-/// The task that accepts connections of an endpoint. It ends when nothing of the endpoint is left:
-/// neither itself nor a connection.
+/// The task that accepts connections of an endpoint. It ends when neither the endpoint nor a
+/// connection of it is left.
 pub(crate) type AcceptTask = JoinSet<()>;
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Inner {
         task: Arc<AcceptTask>,
         began: Instant,
     ) -> Result<Arc<Self>, CloseReason> {
-        // Packets got through both ways.
+        // Packets passed in both directions.
         lane.report_alive(began);
         let key = peer_key(&quic).map_err(CloseReason::Protocol)?;
         let watched = Arc::new(Watched::new(&quic, progress));
@@ -59,7 +59,7 @@ impl Inner {
         }))
     }
 
-    /// What a QUIC error means here: the first thing that went wrong counts.
+    /// The reason for a QUIC error on this connection: the first one recorded counts.
     pub(crate) fn reason(&self, error: &ConnectionError) -> CloseReason {
         match self.watched.reason() {
             Some(reason) => reason.clone(),

@@ -14,17 +14,18 @@ use crate::socket::flow_at;
 use crate::tls::Identity;
 use crate::transport::{Config, MIN_MTU, Mtu, transport};
 
-/// Most connections being set up at the same time; peers of more have to try again.
+/// Most handshakes at the same time; further peers must retry.
 const HANDSHAKES: usize = 256;
-/// While more connections than this are being set up, peers first have to validate their addresses
-/// (RFC 9000, 8.1.2), which costs a round trip.
+/// Handshakes at the same time above which peers must first validate their addresses (RFC 9000,
+/// 8.1.2), which costs a round trip.
 const BUSY: usize = 32;
-/// Most connections set up that [`Endpoint::accept`](super::Endpoint::accept) has not returned yet.
+/// Most established connections that [`Endpoint::accept`](super::Endpoint::accept) has not
+/// returned.
 pub(super) const WAITING: usize = 64;
-/// Bytes kept of what a peer sends before its connection is accepted.
+/// Most bytes buffered from a peer before its connection is accepted.
 const EARLY: u64 = 16 << 10;
 
-/// What connections in and out of one endpoint need.
+/// State that all connections of one endpoint need.
 pub(super) struct Shared {
     pub(super) quic: noq::Endpoint,
     pub(super) lanes: Lanes,
@@ -43,7 +44,7 @@ pub(super) fn server_config(
     server.transport_config(transport(config, mtu, congestion));
     // A connection stays on its path.
     server.migration(false);
-    // Peers send again what does not fit before their connections are accepted.
+    // Peers retransmit what does not fit before their connections are accepted.
     server
         .max_incoming(HANDSHAKES * 2)
         .incoming_buffer_size(EARLY)
@@ -61,7 +62,7 @@ pub(super) async fn run(
     while let Some(incoming) = shared.quic.accept().await {
         let flow = flow_at(incoming.remote_address());
         let Some(lane) = flow.and_then(|flow| shared.lanes.accept(flow)) else {
-            // Its flow was forgotten because of many others; the peer tries again.
+            // The flow was evicted because there are many others; the peer retries.
             incoming.ignore();
             continue;
         };

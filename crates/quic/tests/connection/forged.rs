@@ -1,4 +1,4 @@
-//! Forged SCMP errors, and true ones among them.
+//! Forged SCMP errors, and genuine ones among them.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use tokio::net::UdpSocket;
 
 use super::*;
 
-/// Longest wait for something that must come: far beyond what it takes.
+/// Longest wait for an event that must happen, far longer than it takes.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// SCMP errors of an attacker who knows all but what is visible only on the path: they quote
@@ -38,7 +38,7 @@ fn forged(from: ScionAddr, to: ScionAddr, path: &Path) -> Vec<Vec<u8>> {
         too_big(0),
         too_big(whole - 1),
     ];
-    // From a host of the same AS, so that it can name its interfaces.
+    // The attacker is a host of the same AS, so that it can name the AS's interfaces.
     let inside_as = Path::within(from.isd_as, toy::MTU);
     let to_victim = Headers::new(ScionAddr::new(from.isd_as, from.host), from, &inside_as).unwrap();
     let errors = messages.map(|message| to_victim.scmp(&[message, quoted.clone()].concat()));
@@ -72,7 +72,7 @@ async fn forged_errors_end_no_connection() {
     assert_eq!((client.close_reason(), server.close_reason()), (None, None));
     assert!(outages.try_recv().is_err());
     assert_eq!(a.paths(net.b_as).await.unwrap().len(), 1);
-    // A true report among them counts.
+    // A genuine error among them counts.
     net.conduct.down.store(true, Ordering::SeqCst);
     let reason = loop {
         for packet in &flood {
@@ -96,7 +96,7 @@ async fn an_error_ends_no_connection_that_still_works() {
     let pair = connect(&a, &b, Config::default()).await;
     let (client, server) = &pair.connections;
     let mut outages = a.outages();
-    // The very packets are quoted, and arrive.
+    // The errors quote packets that do arrive.
     net.conduct.lies.store(true, Ordering::SeqCst);
     let (bytes, began) = (pattern(200_000), Instant::now());
     while began.elapsed() < Duration::from_secs(2) {
@@ -129,8 +129,8 @@ async fn an_acknowledgement_ends_a_hold() {
     let mut paths = a.watch(net.b_as);
     let (isd_as, id) = (net.a_as, 1);
     let reported_down = async {
-        // Of a link that relapses, each hold is twice as long as the one before: together two
-        // minutes, if nothing ended them.
+        // The hold of a relapsing link doubles each time: together two minutes, if nothing ended
+        // them.
         for _ in 0..8 {
             paths.wait_for(|paths| paths.len() == 1).await.unwrap();
             a.report(Outage::Interface(Interface { isd_as, id }));

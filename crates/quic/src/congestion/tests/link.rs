@@ -14,7 +14,8 @@ const TICK: Duration = Duration::from_micros(100);
 const REORDERED: u64 = 3;
 /// Without an acknowledgement for this long all packets count as lost, as after a probe timeout.
 const TIMEOUT: Duration = Duration::from_secs(1);
-/// What a sender may send at once, and how much faster than a window a round trip (as noq does).
+/// Bytes that a sender may send at once, and its rate relative to a window per round trip (as
+/// noq's).
 const BURST: f64 = 10.0 * MTU as f64;
 const PACE: f64 = 1.25;
 
@@ -23,13 +24,13 @@ const PACE: f64 = 1.25;
 pub(super) struct Link {
     /// Bytes per second.
     pub(super) rate: f64,
-    /// The round trip when the queue is empty.
+    /// The round-trip time when the queue is empty.
     pub(super) rtt: Duration,
-    /// How long the queue is when it is full.
+    /// The delay of the full queue.
     pub(super) queue: Duration,
 }
 
-/// A sender that always has something to send, from a time on.
+/// A sender that always has data to send, from a time on.
 pub(super) struct Sender {
     pub(super) cubic: Cubic,
     pub(super) begins: Duration,
@@ -40,7 +41,7 @@ pub(super) struct Sender {
     tokens: f64,
     next: u64,
     flying: VecDeque<(u64, Instant)>,
-    /// Packets that got through the queue, by the time their acknowledgement is back.
+    /// Packets that passed the queue, with the time at which their acknowledgement arrives.
     acks: VecDeque<(Instant, u64)>,
 }
 
@@ -93,7 +94,7 @@ impl Sender {
 }
 
 impl Link {
-    /// Runs `senders` for `length`, and shows them `each_second`.
+    /// Runs `senders` for `length`, and calls `each_second` with them every second.
     pub(super) fn run(
         self,
         senders: &mut [Sender],
