@@ -1,4 +1,4 @@
-//! How a host finds its AS and the source of its paths.
+//! How a host determines its AS and its source of paths.
 
 use std::env;
 use std::net::IpAddr;
@@ -16,22 +16,22 @@ use crate::standalone::Standalone;
 
 /// The environment variable with this host's address.
 const LOCAL_ADDRESS: &str = "SCION_LOCAL_ADDR";
-/// The folder that is tried last, as scionproto's programs do.
+/// The folder that is tried last, as in scionproto's programs.
 const CONFIG_DIR: &str = "/etc/scion";
 
-/// How the user wants to join the network; what is `None` is looked for.
+/// How the user wants to join the network. Fields that are `None` are determined from the host.
 ///
 /// The order is: `daemon`; `config_dir`; the environment variables `SCION_DAEMON`, then
 /// `SCION_DAEMON_ADDRESS`; the daemon at [`DEFAULT_ADDRESS`] if one answers there; the folder
-/// `/etc/scion` if it has a `topology.json`. What is named must work: nothing else is tried then.
+/// `/etc/scion` if it has a `topology.json`. A named source must work: then no other is tried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bootstrap {
     /// The daemon's `HOST:PORT`, or `default`.
     pub daemon: Option<String>,
     /// A folder with `topology.json`.
     pub config_dir: Option<PathBuf>,
-    /// This host's address in its AS; else that in `SCION_LOCAL_ADDR`, else the one from which
-    /// border routers are reached.
+    /// This host's address in its AS; `None` for that in `SCION_LOCAL_ADDR`, or else the source
+    /// address of packets to the border routers.
     pub local: Option<IpAddr>,
 }
 
@@ -42,7 +42,7 @@ pub enum BootstrapError {
     /// `SCION_LOCAL_ADDR` is not the address of a host.
     #[error("`{0}` in {LOCAL_ADDRESS} is not an address of this host: write an IP address")]
     Local(String),
-    /// The daemon or folder that the user or the environment names gives no usable answer.
+    /// The daemon or folder that the user or the environment names is not usable.
     #[error("{source} (named by {by})")]
     Named {
         /// The flag or variable that names it.
@@ -53,15 +53,15 @@ pub enum BootstrapError {
     /// The folder that the user names cannot be used.
     #[error("{0}")]
     Folder(String),
-    /// This host is not set up for a network: none was named, no program listens where the default
-    /// daemon would, and there is no default folder.
+    /// This host is not set up for a network: none was named, no program listens at the default
+    /// daemon's address, and the default folder does not exist.
     #[error(
         "no SCION network found: {tried}. Start a daemon, name one (SCION_DAEMON=HOST:PORT), or \
          name a folder with topology.json",
         tried = list(.0)
     )]
     Nothing(Vec<Attempt>),
-    /// This host is set up for a network, but nothing that was found can be used.
+    /// This host is set up for a network, but no source that was found is usable.
     #[error("cannot join the SCION network of this host: {tried}", tried = list(.0))]
     Unusable(Vec<Attempt>),
 }
@@ -90,11 +90,11 @@ struct Environment<'a> {
 }
 
 impl Endhost {
-    /// Joins the network by the first means that [`Bootstrap`] lists, and keeps paths fresh from
-    /// now on. Must be called inside a tokio runtime.
+    /// Joins the network by the first source that [`Bootstrap`] lists, and then keeps paths fresh.
+    /// Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`BootstrapError`] when there is none, or what was named cannot be used.
+    /// [`BootstrapError`] when there is no network, or a named source is not usable.
     pub async fn bootstrap(wanted: &Bootstrap) -> Result<Self, BootstrapError> {
         let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let environment = Environment {

@@ -52,7 +52,7 @@ impl Daemon {
         })
     }
 
-    /// The AS this host is in. The daemon is asked once.
+    /// The AS this host is in. The daemon is queried once.
     ///
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
@@ -88,8 +88,8 @@ impl Daemon {
         self.caller.required("PortRange", call, read).await
     }
 
-    /// The paths to `dst`, in the daemon's order; `refresh` makes it look for new ones. Invalid
-    /// paths are left out with a warning.
+    /// The paths to `dst`, in the daemon's order; `refresh` makes the daemon look for new ones.
+    /// Invalid paths are left out with a warning.
     ///
     /// # Errors
     /// [`SourceError`] when there is no usable answer.
@@ -103,7 +103,7 @@ impl Daemon {
             ..PathsRequest::default()
         };
         let client = self.caller.client();
-        // Some daemons answer "not found" where others list no paths.
+        // Some daemons answer "not found", others an empty list.
         let answer = self
             .caller
             .optional(QUESTION, client.paths(request))

@@ -1,4 +1,4 @@
-//! The paths to other ASes: kept fresh, and without those that lead over dead links.
+//! The paths to other ASes: kept fresh, without those over dead links.
 
 mod cache;
 mod inner;
@@ -32,8 +32,8 @@ const FRESH_WAIT: Duration = Duration::from_secs(1);
 pub struct Endhost(Arc<Inner>);
 
 impl Endhost {
-    /// A host in the AS of `daemon`, which keeps paths fresh from now on. Must be called inside a
-    /// tokio runtime. [`Endhost::bootstrap`] finds a daemon, or works without one.
+    /// A host in the AS of `daemon`, which keeps paths fresh. Must be called inside a tokio
+    /// runtime. [`Endhost::bootstrap`] finds a daemon, or works without one.
     ///
     /// # Errors
     /// [`SourceError`] when the daemon gives no usable answer.
@@ -41,7 +41,7 @@ impl Endhost {
         Self::start(Source::Daemon(daemon.into()), None).await
     }
 
-    /// A host in the AS of `source`, with this `address`, which keeps paths fresh from now on.
+    /// A host in the AS of `source`, with this `address`, which keeps paths fresh.
     pub(crate) async fn start(
         source: Source,
         address: Option<IpAddr>,
@@ -63,12 +63,12 @@ impl Endhost {
         self.0.topology.local.mtu
     }
 
-    /// This host's address, if it is configured; else sockets determine it.
+    /// This host's address, if it is configured; otherwise sockets determine it.
     pub fn address(&self) -> Option<IpAddr> {
         self.0.address
     }
 
-    /// The UDP ports routers deliver to; a socket must be bound to one of them.
+    /// The UDP ports that routers deliver to; a socket must be bound to one of them.
     pub fn port_range(&self) -> RangeInclusive<u16> {
         self.0.topology.ports.clone()
     }
@@ -78,11 +78,11 @@ impl Endhost {
         &self.0.topology.routers
     }
 
-    /// The paths to `dst` that can be used now, in the order of their source, at most a minute old;
-    /// older ones that still work when the source takes longer than a second.
+    /// The usable paths to `dst`, in the order of their source, at most a minute old. When the
+    /// source takes longer than a second, older paths that still work.
     ///
     /// # Errors
-    /// [`PathsError`] when there is none, or no usable answer about them.
+    /// [`PathsError`] when there is none, or the source gives no usable answer.
     pub async fn paths(&self, dst: IsdAsn) -> Result<Vec<Path>, PathsError> {
         if let Some(paths) = self.0.fresh(dst) {
             return Ok(paths);
@@ -92,23 +92,23 @@ impl Endhost {
         let none = lock(&self.0.cache).usable(dst).0.is_empty();
         let asked = match none {
             true => ask.await,
-            // After a timeout the refreshing task asks again.
+            // After a timeout the refreshing task sends the next request.
             false => timeout(FRESH_WAIT, ask).await.unwrap_or(Ok(())),
         };
         self.0.outcome(dst, asked)
     }
 
-    /// The paths to `dst` that can be used now, after the source has looked for new ones.
+    /// The usable paths to `dst`, after the source has looked for new ones.
     ///
     /// # Errors
-    /// [`PathsError`] when there is none, or no usable answer about them.
+    /// [`PathsError`] when there is none, or the source gives no usable answer.
     pub async fn refresh_paths(&self, dst: IsdAsn) -> Result<Vec<Path>, PathsError> {
         let _query = Query::new(&self.0, dst);
         let asked = self.0.ask(dst, Freshness::New).await;
         self.0.outcome(dst, asked)
     }
 
-    /// The paths to `dst` that can be used, as they change: empty until known and while there are
+    /// The usable paths to `dst` as they change; empty until they are known and while there are
     /// none. Outages show at once, refreshed paths well before the old ones expire.
     pub fn watch(&self, dst: IsdAsn) -> watch::Receiver<Arc<Vec<Path>>> {
         let receiver = lock(&self.0.cache).want(dst).usable.subscribe();
@@ -116,22 +116,22 @@ impl Endhost {
         receiver
     }
 
-    /// Withholds every path that `outage` cuts until it is offered again a second from now or
-    /// later, or [works](Endhost::report_alive). Of an SCMP error, this is to be called only when
-    /// its quote was found to be of a packet that was sent.
+    /// Withholds every path that `outage` cuts until the path is offered again at least a second
+    /// later, or [works](Endhost::report_alive). To be called for an SCMP error only if the packet
+    /// it quotes was sent.
     pub fn report(&self, outage: Outage) {
         self.0.report(outage);
     }
 
     /// Takes back all reports from before `sent` about a path over `interfaces`, because a packet
-    /// sent then over that path was acknowledged: it can be used again at once.
+    /// sent then over that path was acknowledged: the path is usable again at once.
     pub fn report_alive(&self, interfaces: &[Interface], sent: Instant) {
         lock(&self.0.cache).clear(interfaces, sent);
     }
 
     /// Withholds every path through the border router at `router`, if it is one, because packets to
-    /// it end with `error`. As with everything reported down, it is tried again after a second, and
-    /// less often when it stays down.
+    /// it end with `error`. Like every outage, it is tried again after a second, and less often
+    /// while it stays down.
     pub(crate) fn report_router(&self, router: SocketAddr, error: &io::Error) {
         let behind = self.routers().iter().filter(|(_, at)| **at == router);
         for (id, _) in behind {
@@ -144,7 +144,7 @@ impl Endhost {
         }
     }
 
-    /// What is reported down from now on, by any user of this host.
+    /// The outages that any user of this host reports after this call.
     pub fn outages(&self) -> broadcast::Receiver<Outage> {
         self.0.outages.subscribe()
     }

@@ -10,34 +10,34 @@ use thiserror::Error;
 
 use crate::path::Path;
 
-/// The headers of packets from this host to one remote over one path, and the underlay address they
-/// are sent to.
+/// The headers of packets from this host to one remote over one path, and the underlay address of
+/// its first hop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headers {
     /// The address at the end of the path.
     pub remote: ScionAddr,
-    /// The underlay address packets are sent to.
+    /// The underlay address that packets are sent to.
     pub next_hop: SocketAddr,
     pub(crate) template: Template,
 }
 
-/// Why a remote cannot be sent to.
+/// Why packets cannot be sent to a remote.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeadersError {
     /// The path begins or ends in another AS.
     #[error("the path leads from {src} to {dst}, not from {local} to {remote}")]
     OtherEnds {
-        /// Where the path begins.
+        /// The AS in which the path begins.
         src: IsdAsn,
-        /// Where the path ends.
+        /// The AS in which the path ends.
         dst: IsdAsn,
         /// This host.
         local: ScionAddr,
         /// The remote.
         remote: ScionAddr,
     },
-    /// The first hop has an address of the other family.
+    /// The next hop's address is of another family than this host's.
     #[error(
         "{next_hop} cannot be sent to from {local}, which is of another family: \
          name the address to send from"
@@ -45,7 +45,7 @@ pub enum HeadersError {
     Family {
         /// The router, or the remote itself inside one AS.
         next_hop: SocketAddr,
-        /// This host.
+        /// This host's address.
         local: ScionAddr,
     },
     /// The path is too long for a SCION header (1020 bytes).
@@ -53,7 +53,7 @@ pub enum HeadersError {
     HeaderTooLong {
         /// The remote.
         remote: ScionAddr,
-        /// How long the header would be.
+        /// Bytes of the header.
         bytes: usize,
     },
     /// A packet cannot be answered over its own path.
@@ -61,7 +61,7 @@ pub enum HeadersError {
     NoReply {
         /// The packet's sender.
         remote: ScionAddr,
-        /// Why.
+        /// Why it cannot be answered.
         reason: String,
     },
 }
@@ -89,8 +89,7 @@ impl Headers {
         Self::over(local, remote, path.raw(), next_hop)
     }
 
-    /// The headers of an answer to the sender of `packet`, whose port is `port`, through
-    /// `next_hop`.
+    /// The headers of an answer through `next_hop` to the sender of `packet`, whose port is `port`.
     ///
     /// # Errors
     /// [`HeadersError::NoReply`] when the packet's path cannot be reversed.
@@ -131,13 +130,13 @@ impl Headers {
         self.template.path()
     }
 
-    /// Whether the packet that `quote` is of went to this remote and over this very path, not over
-    /// an older or newer one with the same interfaces.
+    /// Whether the quoted packet went to this remote and over exactly this path, not over an older
+    /// or newer one with the same interfaces.
     pub fn quoted_by(&self, quote: &Quote<'_>) -> bool {
         quote.dst == self.remote && same_path(self.path(), quote.path())
     }
 
-    /// Bytes each packet has before its payload: SCION and UDP headers.
+    /// Bytes of the SCION and UDP headers before each payload.
     pub fn overhead(&self) -> usize {
         self.template.overhead()
     }
@@ -150,13 +149,13 @@ impl Headers {
 
     /// Appends a packet with `payload` and the congestion mark `ecn` (two bits) to `out`.
     ///
-    /// `payload` must fit a packet: SCION's length field counts to 65535.
+    /// `payload` must fit a packet: SCION's length field holds at most 65535.
     #[inline]
     pub fn write(&self, payload: &[u8], ecn: u8, out: &mut Vec<u8>) {
         self.template.write(payload, ecn, out);
     }
 
-    /// A packet with the SCMP `message`, whose checksum field (bytes 2 and 3) is filled in.
+    /// A packet with the SCMP `message`, whose checksum (bytes 2 and 3) this function fills in.
     pub fn scmp(&self, message: &[u8]) -> Vec<u8> {
         self.template.scmp(message)
     }

@@ -1,14 +1,14 @@
 //! Lanes: paths in use by a socket, each to one remote.
 //!
-//! A [`Lane`] sends over one path and never leaves it. Its headers are replaced by fresher ones of
-//! the same path well before they expire. When SCMP errors or outages report the path down,
-//! and its user finds that nothing gets through, the lane ends with a [`LaneEnd`].
+//! A [`Lane`] sends over one path and never leaves it. Fresher headers of the same path replace its
+//! headers well before they expire. When SCMP errors or outages report the path down, and the
+//! lane's user finds that nothing gets through, the lane ends with a [`LaneEnd`].
 //!
 //! SCMP errors are not authenticated: any host can send one to an address it knows, and addresses
 //! and paths are public. An error counts only if the packet it quotes carries the [`Token`] of
-//! packets that are being sent, went to the lane's remote and over its very path. An error that
+//! packets that are being sent, and went to the lane's remote over exactly its path. An error that
 //! quotes too little to check does not count (RFC 9000, 14.2.1, has the same rule for ICMP). Errors
-//! that pass are rate-limited per path, so that replaying a true one gains nothing.
+//! that pass are rate-limited per path, so that replaying a genuine one gains nothing.
 
 mod doubt;
 mod flow;
@@ -39,7 +39,7 @@ use crate::headers::{Headers, HeadersError};
 use crate::path::Path;
 use crate::socket::Socket;
 
-/// Faults that wait to be handled. Of more, the next packets bring the same again.
+/// Most faults that wait to be handled. Further ones are dropped; later packets cause them again.
 const PENDING: usize = 256;
 
 /// The lanes of one socket. Cloning shares them.
@@ -50,8 +50,8 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Lanes that send and receive at `socket` packets of `format`. All that arrives for them comes
-    /// out of the receiver. Must be called inside a tokio runtime.
+    /// Lanes that send and receive packets of `format` at `socket`. The receiver returns everything
+    /// that arrives for them. Must be called inside a tokio runtime.
     pub fn new(socket: Socket, format: PacketFormat) -> (Self, LaneReceiver) {
         let outages = socket.host().outages();
         let (faults, pending) = mpsc::channel(PENDING);
@@ -63,7 +63,7 @@ impl Lanes {
             faults,
         });
         let registry = Arc::new(Registry::default());
-        // It ends when nothing is left that could report a fault.
+        // The task ends when no part is left that could report a fault.
         tokio::spawn(watch::run(Arc::clone(&registry), outages, pending));
         let receiver = LaneReceiver::new(Arc::clone(&shared));
         (Self { shared, registry }, receiver)
@@ -74,7 +74,7 @@ impl Lanes {
         &self.shared.socket
     }
 
-    /// Opens a lane to `remote` over `path`. Fresher copies of the path take its place as they are
+    /// Opens a lane to `remote` over `path`. Fresher copies of the path replace it as they are
     /// offered, well before it expires.
     ///
     /// # Errors
@@ -89,9 +89,9 @@ impl Lanes {
         Ok(lane)
     }
 
-    /// The lane back to where packets of the flow `id` come from; `None` when the flow is
-    /// forgotten. Its path is unknown until it is [looked up](Lane::look_up), and the remote keeps
-    /// it fresh: answers take the path of the packets that arrive.
+    /// The lane back to the sender of packets of the flow `id`; `None` when the flow was removed.
+    /// Its path is unknown until it is [looked up](Lane::look_up). The remote keeps it fresh:
+    /// answers take the path of the packets that arrive.
     pub fn accept(&self, id: FlowId) -> Option<Lane> {
         let flow = self.shared.flows.hold(id)?;
         let lane = Lane::new(Arc::clone(&self.shared), flow, None);
@@ -99,12 +99,12 @@ impl Lanes {
         Some(lane)
     }
 
-    /// The flow with this `id`; `None` when it is forgotten.
+    /// The flow with this `id`; `None` when it was removed.
     pub fn flow(&self, id: FlowId) -> Option<Arc<Flow>> {
         self.shared.flows.find(id)
     }
 
-    /// A sender. Each task that sends has its own.
+    /// A sender. Each sending task needs one.
     pub fn sender(&self) -> LaneSender {
         LaneSender::new(Arc::clone(&self.shared))
     }

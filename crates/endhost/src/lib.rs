@@ -1,9 +1,9 @@
-//! A host in a SCION AS: find paths, send and receive on a chosen path, act on SCMP errors.
+//! A host in a SCION AS: finds paths, sends and receives on a chosen path, handles SCMP errors.
 //!
-//! - [`Bootstrap`]: how this host finds out which AS it is in, and where paths come from.
-//! - [`Daemon`]: the SCION daemon of this AS, asked over gRPC.
-//! - [`Endhost`]: the paths to other ASes, kept fresh, without those that lead over dead links.
-//! - [`lanes`]: paths in use by a socket, each kept fresh and with an end.
+//! - [`Bootstrap`]: how this host determines its AS and its source of paths.
+//! - [`Daemon`]: a client of the SCION daemon of this AS (gRPC).
+//! - [`Endhost`]: the paths to other ASes, kept fresh, without those over dead links.
+//! - [`lanes`]: paths in use by a socket, each kept fresh until its end.
 //! - [`requests`] for [`ping`] and [`traceroute`], and [`probe`]: whether a host answers, over
 //!   which routers, and which paths work.
 

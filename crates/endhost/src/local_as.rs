@@ -9,11 +9,11 @@ use sciparse::identifier::isd_asn::IsdAsn;
 /// The AS this host is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalAs {
-    /// Its number.
+    /// The AS's number.
     pub isd_as: IsdAsn,
-    /// Whether it is a core AS of its ISD.
+    /// Whether the AS is a core AS of its ISD.
     pub core: bool,
-    /// The largest SCION packet inside it, in bytes.
+    /// The largest SCION packet inside the AS, in bytes.
     pub mtu: u16,
 }
 
@@ -21,7 +21,7 @@ pub struct LocalAs {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LocalTopology {
     pub(crate) local: LocalAs,
-    /// The UDP ports routers deliver to.
+    /// The UDP ports that routers deliver to.
     pub(crate) ports: RangeInclusive<u16>,
     /// The underlay addresses of the border routers by interface.
     pub(crate) routers: BTreeMap<u16, SocketAddr>,

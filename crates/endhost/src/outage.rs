@@ -1,4 +1,4 @@
-//! What is reported down, and how long paths over it are withheld.
+//! Reported outages, and how long paths over them are withheld.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,20 +10,20 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::path::interfaces;
 
-/// How long a report withholds paths before it counts that they are offered again. Their source may
-/// itself withhold paths over dead links; until it does, its answers are older than the report.
+/// How long a report withholds paths even if they are offered again. Their source may itself
+/// withhold paths over dead links; until it does, its answers are older than the report.
 const HOLD: Duration = Duration::from_secs(1);
-/// How long a report withholds paths while their source does not answer: then they
-/// are tried again, and what is still down is reported again.
+/// How long a report withholds paths while their source does not answer: then they are tried again,
+/// and outages that last are reported again.
 pub(crate) const HOLD_WITHOUT_ANSWERS: Duration = Duration::from_secs(3);
-/// Longest hold of a link that is reported down again and again.
+/// Longest hold of a link that is reported down repeatedly.
 const LONGEST_HOLD: Duration = Duration::from_secs(32);
-/// A report within this time after the last hold ended doubles the hold.
+/// A report within this time after the end of the last hold doubles the hold.
 const RELAPSE: Duration = Duration::from_secs(10);
 /// How long a report is remembered.
 const MEMORY: Duration = Duration::from_secs(600);
 
-/// Something that is down, with all paths over it.
+/// An outage, which cuts all paths over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outage {
@@ -39,7 +39,7 @@ pub enum Outage {
 }
 
 impl Outage {
-    /// What an SCMP error reports down, if it is of that kind.
+    /// The outage that an SCMP error reports; `None` for errors of other kinds.
     pub fn of(error: &ScmpError) -> Option<Self> {
         match *error {
             ScmpError::ExternalInterfaceDown { isd_as, interface } => {
@@ -76,12 +76,12 @@ impl Outage {
     }
 
     /// Whether this may cut a path from `src` to `dst` over interfaces with these `ids`, in order
-    /// of travel, whose ASes between are unknown.
+    /// of travel, whose intermediate ASes are unknown.
     pub fn may_cut(&self, src: IsdAsn, dst: IsdAsn, ids: &[u16]) -> bool {
         let between = match *self {
             Self::Interface(Interface { isd_as, .. }) | Self::Inside { isd_as, .. } => isd_as,
         };
-        // Any but the ends: no path crosses an AS twice.
+        // Any AS but the ends: no path crosses an AS twice.
         let between = match between == src || between == dst {
             true => IsdAsn::WILDCARD,
             false => between,
@@ -101,17 +101,17 @@ impl fmt::Display for Outage {
     }
 }
 
-/// The outages reported, each with how long it withholds paths.
+/// The reported outages, each with the time for which it withholds paths.
 #[derive(Debug, Default)]
 pub(crate) struct Outages(HashMap<Outage, Record>);
 
 #[derive(Debug)]
 struct Record {
     since: Instant,
-    /// Paths are withheld until then even if they are offered.
+    /// The time until which paths are withheld even if they are offered.
     until: Instant,
     hold: Duration,
-    /// When paths over it were offered again: the outage is over.
+    /// When paths over it were offered again, which ends the outage.
     over: Option<Instant>,
 }
 
@@ -135,8 +135,7 @@ impl Outages {
         true
     }
 
-    /// Records that a path over `interfaces` was offered in answer to a question of the time
-    /// `asked`.
+    /// Records that a path over `interfaces` was offered in answer to a request sent at `asked`.
     pub(crate) fn offered(&mut self, interfaces: &[Interface], asked: Instant) {
         for (outage, record) in &mut self.0 {
             if record.over.is_none() && record.until <= asked && outage.cuts(interfaces) {
@@ -145,7 +144,7 @@ impl Outages {
         }
     }
 
-    /// Forgets the reports from before `sent` about a path over `interfaces`, because a packet sent
+    /// Removes the reports from before `sent` about a path over `interfaces`, because a packet sent
     /// then was acknowledged. Returns whether there was any.
     pub(crate) fn clear(&mut self, interfaces: &[Interface], sent: Instant) -> bool {
         let before = self.0.len();
@@ -155,14 +154,14 @@ impl Outages {
         self.0.len() != before
     }
 
-    /// Whether something that counts as down cuts a path over `interfaces`.
+    /// Whether an outage that still counts cuts a path over `interfaces`.
     pub(crate) fn cut(&self, interfaces: &[Interface]) -> bool {
         self.0
             .iter()
             .any(|(outage, record)| record.over.is_none() && outage.cuts(interfaces))
     }
 
-    /// Whether anything counts as down.
+    /// Whether any outage still counts.
     pub(crate) fn any(&self, now: Instant) -> bool {
         self.0
             .values()
@@ -185,7 +184,7 @@ mod tests {
     const OVER_TWO: &str = "1-ff00:0:1#1 1-ff00:0:2#2 1-ff00:0:2#3 1-ff00:0:3#4";
 
     #[test]
-    fn cuts_what_leads_over_it() {
+    fn an_outage_cuts_the_paths_over_it() {
         let path = interfaces(OVER_TWO);
         assert!(down("1-ff00:0:2#3").cuts(&path));
         assert!(!down("1-ff00:0:2#4").cuts(&path));
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_ases_between_only_ids_are_compared() {
+    fn without_intermediate_ases_only_ids_are_compared() {
         let [src, dst] = ["1-ff00:0:1", "1-ff00:0:3"].map(|text| text.parse().unwrap());
         let may_cut = |outage: Outage| outage.may_cut(src, dst, &[1, 2, 3, 4]);
         for on_it in [
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relapse_is_withheld_longer() {
+    fn a_relapse_doubles_the_hold() {
         let (path, mut now) = (interfaces(OVER_TWO), Instant::now());
         let mut outages = Outages::default();
         let mut hold = HOLD;

@@ -1,4 +1,4 @@
-//! A path that packets can be sent over: its interfaces and metadata, and its data-plane bytes.
+//! A path for packets: its interfaces and metadata, and its data-plane bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use hawser_path::{Fingerprint, Interface, Metadata};
 use sciparse::identifier::isd_asn::IsdAsn;
 use thiserror::Error;
 
-/// A path that packets can be sent over. Cloning shares it.
+/// A path for packets. Cloning shares it.
 ///
-/// Two are equal that have the same bytes, too: a refreshed path is a different value.
+/// Equality includes the data-plane bytes: a refreshed path is a different value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path(Arc<Inner>);
 
@@ -23,24 +23,24 @@ struct Inner {
     info: hawser_path::Path,
 }
 
-/// Why the parts of a path do not make one.
+/// Why the parts of a path are not valid together.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PathError {
     /// The data-plane bytes are not a standard SCION path of exactly that length.
     #[error("the path's data-plane bytes are malformed: {0}")]
     Malformed(#[from] MalformedPath),
-    /// A path to another AS must name the border router to hand packets to.
+    /// A path to another AS must have a border router as its next hop.
     #[error("the path to {0} names no border router to send to")]
     NoNextHop(IsdAsn),
-    /// A path inside one AS has no bytes, interfaces or router; one between two has all of them.
+    /// A path inside one AS has no bytes, interfaces or router; a path between two has all of them.
     #[error("a path from {src} to {dst} cannot {what}")]
     Ends {
         /// The AS the path begins in.
         src: IsdAsn,
         /// The AS the path ends in.
         dst: IsdAsn,
-        /// What is wrong with it.
+        /// The contradiction.
         what: &'static str,
     },
     /// The list of interfaces contradicts the data-plane bytes.
@@ -48,13 +48,13 @@ pub enum PathError {
     Interfaces {
         /// Interface ids as listed.
         listed: Vec<u16>,
-        /// Interface ids the data-plane bytes lead over.
+        /// Interface ids in the data-plane bytes.
         carried: Vec<u16>,
     },
 }
 
 impl Path {
-    /// Makes a path after checking that its parts agree.
+    /// Creates a path after checking that its parts agree.
     ///
     /// `raw` is the data-plane path header (SCION header specification, "SCION Path Type"), empty
     /// inside one AS; `next_hop` the underlay address of the border router at its first interface.
@@ -124,12 +124,12 @@ impl Path {
         &self.0.raw
     }
 
-    /// The border router packets go to; `None` inside one AS.
+    /// The border router that packets are sent to; `None` inside one AS.
     pub fn next_hop(&self) -> Option<SocketAddr> {
         self.0.next_hop
     }
 
-    /// The path's identity: the same for every refresh of it.
+    /// The path's identity, which does not change when the path is refreshed.
     pub fn fingerprint(&self) -> Fingerprint {
         self.0.fingerprint
     }
@@ -139,14 +139,14 @@ impl Path {
         self.0.info.metadata.mtu
     }
 
-    /// When routers stop accepting the path, in seconds since the Unix epoch.
+    /// The time until which routers accept the path, in seconds since the Unix epoch.
     pub fn expiry(&self) -> u64 {
         self.0.info.metadata.expiry
     }
 }
 
 /// The interfaces with these `ids` on a path from `src` to `dst`, in order of travel; `between`
-/// stands for the ASes between, which packets do not show.
+/// stands for the intermediate ASes, which packets do not show.
 pub(crate) fn interfaces(src: IsdAsn, dst: IsdAsn, ids: &[u16], between: IsdAsn) -> Vec<Interface> {
     let last = ids.len().saturating_sub(1);
     let isd_as = |at| match at {

@@ -1,4 +1,4 @@
-//! SCMP echo: whether a host at the end of a path answers, and after which time.
+//! SCMP echo: whether a host at the end of a path answers, and its round-trip time.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -10,11 +10,11 @@ use crate::path::Path;
 use crate::requests::{RequestError, Requests, random};
 use crate::responder;
 
-/// An echo that came back.
+/// An echo reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reply {
-    /// The host that answered; the port means nothing.
+    /// The host that answered; the port has no meaning.
     pub from: ScionAddr,
     /// The round-trip time.
     pub rtt: Duration,
@@ -27,7 +27,7 @@ impl Requests {
     /// at the end of `path`.
     ///
     /// # Errors
-    /// [`HeadersError`] when the path does not lead there.
+    /// [`HeadersError`] when the path does not lead to the host.
     pub fn echo_size(&self, host: IpAddr, path: &Path, size: usize) -> Result<usize, HeadersError> {
         let headers = self.headers(host, path)?;
         let empty = headers.scmp(&request(0, 0, &[])).len();
@@ -38,7 +38,7 @@ impl Requests {
     /// the reply, no longer than `timeout`.
     ///
     /// # Errors
-    /// [`RequestError`] when none comes.
+    /// [`RequestError`] when no reply arrives.
     pub async fn echo(
         &self,
         host: IpAddr,
@@ -51,7 +51,7 @@ impl Requests {
             return Err(RequestError::TooLarge { size, packet, mtu });
         }
         let mut data = vec![0; size];
-        // Hosts off the path cannot quote the request.
+        // Random data, so that hosts off the path cannot quote the request.
         for (byte, random) in data.iter_mut().zip(random().to_be_bytes()) {
             *byte = random;
         }
@@ -76,8 +76,8 @@ fn request(id: u16, sequence: u16, data: &[u8]) -> Vec<u8> {
     request.to_bytes()
 }
 
-/// The underlay address that packets for `host` at the end of `path` are sent to: the border router
-/// of the path, or inside an AS the host itself, at the port where it answers echoes.
+/// The underlay address of packets for `host` at the end of `path`: the border router of the path,
+/// or inside an AS the host itself, at the port where it answers echoes.
 pub fn next_hop(path: &Path, host: IpAddr) -> SocketAddr {
     path.next_hop()
         .unwrap_or_else(|| SocketAddr::new(host, responder::PORT))

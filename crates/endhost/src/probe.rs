@@ -1,4 +1,4 @@
-//! Which of several paths work: a request to the last router of each, all at once.
+//! Which of several paths work: sends a request to the last router of each, all at once.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,7 +20,7 @@ const NO_HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(0xff, 0xff, 0, 0));
 /// Type and length of a service address, in the upper half of its byte of the common header.
 const SERVICE: (usize, u8) = (9, 0x40);
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Probe {
@@ -34,18 +34,18 @@ pub struct Probe {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Status {
-    /// Its last router answered, after this time.
+    /// The path's last router answered, after this time.
     Alive(Duration),
-    /// Nothing came back in time.
+    /// No answer arrived in time.
     TimedOut,
-    /// A router reported why nothing comes back.
+    /// A router reported why there is no answer.
     Scmp(ScmpError),
     /// The probe could not be sent, or another router answered.
     Unknown(String),
 }
 
 /// Probes `paths` to other ASes, all at once, and waits for answers no longer than `timeout`. The
-/// results are in the order of the paths. A path inside an AS has no router to ask: it is alive.
+/// results are in the order of the paths. A path inside an AS has no router and counts as alive.
 ///
 /// Must be called inside a tokio runtime. Source: scionproto's `showpaths` sends the same request.
 pub async fn probe(host: &Endhost, paths: &[Path], timeout: Duration) -> Vec<Probe> {
@@ -80,7 +80,7 @@ async fn status(requests: &Requests, path: &Path, timeout: Duration) -> Status {
     };
     let request = |id, sequence| {
         let mut packet = traceroute::request(&headers, &last, id, sequence);
-        // If no router answers it, no host receives it either.
+        // A service address, so that no host receives the request if no router answers it.
         packet[SERVICE.0] = packet[SERVICE.0] & 0x0f | SERVICE.1;
         packet
     };

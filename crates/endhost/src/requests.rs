@@ -1,4 +1,4 @@
-//! SCMP requests under way, and their answers.
+//! SCMP requests in flight, and their answers.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -22,11 +22,11 @@ use crate::responder;
 use crate::socket::{Arrival, BindError, ReceiveBuffer, Socket, source_address};
 use crate::sync::lock;
 
-/// Sends SCMP requests and waits for their answers; any number may be under way at once.
+/// Sends SCMP requests and waits for their answers; many may be in flight at once.
 pub struct Requests {
     socket: Arc<Socket>,
     waiting: Arc<Mutex<Waiting>>,
-    /// Hands answers over as long as this exists.
+    /// The task that passes answers on until this is dropped.
     _receiver: JoinSet<()>,
 }
 
@@ -35,7 +35,7 @@ struct Waiting {
     by_sequence: HashMap<u16, Request>,
 }
 
-/// A request under way.
+/// A request in flight.
 struct Request {
     packet: Arc<[u8]>,
     answer: oneshot::Sender<(Result<Answer, ScmpError>, Instant)>,
@@ -48,9 +48,9 @@ pub(crate) fn random() -> u64 {
 
 /// The answer to a request.
 pub(crate) struct Answer {
-    /// Its sender; the port means nothing.
+    /// The answer's sender; the port has no meaning.
     pub from: ScionAddr,
-    /// Bytes of its SCION packet.
+    /// Bytes of the answer's SCION packet.
     pub size: usize,
     /// The AS and interface of the router that answers; `None` for an echo.
     pub router: Option<(IsdAsn, u16)>,
@@ -60,13 +60,13 @@ pub(crate) struct Answer {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// None arrived in time.
+    /// No answer arrived in time.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
-    /// A router or host reported why none comes.
+    /// A router or host reported why there is no answer.
     #[error("{0}")]
     Scmp(ScmpError),
-    /// 65536 requests are under way.
+    /// 65536 requests are in flight.
     #[error("too many requests are under way")]
     TooMany,
     /// The request could not be sent.
@@ -77,13 +77,13 @@ pub enum RequestError {
         /// The system's error.
         source: io::Error,
     },
-    /// The path does not lead there.
+    /// The path does not lead to the host.
     #[error(transparent)]
     Headers(#[from] HeadersError),
     /// The request is larger than the path takes.
     #[error("{size} bytes of data make a packet of {packet} bytes: the path takes {mtu}")]
     TooLarge {
-        /// Bytes of data asked for.
+        /// Requested bytes of data.
         size: usize,
         /// Bytes of the packet.
         packet: usize,
@@ -93,7 +93,7 @@ pub enum RequestError {
     /// The path has no such interface.
     #[error("the path crosses {count} interfaces: it has no interface {index}, counted from 0")]
     NoInterface {
-        /// The one asked for, counted from 0.
+        /// The requested index, counted from 0.
         index: usize,
         /// The number of interfaces.
         count: usize,
@@ -101,12 +101,12 @@ pub enum RequestError {
 }
 
 impl Requests {
-    /// Binds a socket for requests at `local`, or else at this host's address towards `next_hop`:
-    /// [`next_hop`](crate::ping::next_hop) of the path and host to be sent to. Must be called
-    /// inside a tokio runtime.
+    /// Binds a socket for requests at `local`, or at this host's address towards `next_hop`, which
+    /// is the result of [`next_hop`](crate::ping::next_hop) for the path and the host. Must be
+    /// called inside a tokio runtime.
     ///
     /// # Errors
-    /// [`BindError`] when there is no address or port to use.
+    /// [`BindError`] when no address or port is usable.
     pub fn bind(
         host: &Endhost,
         local: Option<IpAddr>,
@@ -116,7 +116,7 @@ impl Requests {
         let mut socket = Socket::bind(host, wanted)?;
         let configured = local.is_some() || host.address().is_some();
         if !configured && socket.local_addr().host.is_ipv4() != next_hop.is_ipv4() {
-            // The routers are of the other family; the host may have an address of this one.
+            // The routers are of the other family; the host may still have an address of this one.
             let ip = source_address(next_hop).map_err(|error| {
                 let next_hop = next_hop.ip();
                 BindError::NoAddress(format!(
@@ -146,15 +146,15 @@ impl Requests {
 
     /// The headers of requests to `host` at the end of `path`, or to routers before it.
     pub(crate) fn headers(&self, host: IpAddr, path: &Path) -> Result<Headers, HeadersError> {
-        // A request has no port; hosts in this AS receive it at that of the responder.
+        // A request has no port; hosts in this AS receive it at the responder's.
         let host = SocketAddr::new(host, responder::PORT);
         let remote = ScionAddr::new(path.info().dst, host);
         Headers::new(self.local_addr(), remote, path)
     }
 
     /// Sends the packet that `packet` makes for an identifier and a sequence number to `next_hop`,
-    /// an address of this socket's family, and waits for the answer, no longer than `timeout`.
-    /// Returns it with the round-trip time.
+    /// an address of this socket's family, and waits for the answer no longer than `timeout`.
+    /// Returns the answer with the round-trip time.
     pub(crate) async fn ask(
         &self,
         next_hop: SocketAddr,
@@ -193,7 +193,7 @@ impl Requests {
     }
 }
 
-/// A sequence number in use, freed also when the wait for it is given up.
+/// A sequence number in use, freed also when the wait is cancelled.
 struct Expected<'a>(&'a Requests, u16);
 
 impl Drop for Expected<'_> {
@@ -202,7 +202,7 @@ impl Drop for Expected<'_> {
     }
 }
 
-/// Hands answers to the requests that wait for them.
+/// Passes answers to the requests that wait for them.
 async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
     let mut buffer = ReceiveBuffer::default();
     let local = socket.local_addr();
@@ -226,7 +226,7 @@ async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
                 continue;
             };
             if let Some(request) = lock(&waiting).by_sequence.remove(&sequence) {
-                // The request may have been given up.
+                // The request may have been cancelled.
                 let _ = request.answer.send((answer, at));
             }
         }
@@ -234,7 +234,7 @@ async fn receive(socket: Arc<Socket>, waiting: Arc<Mutex<Waiting>>) {
 }
 
 impl Waiting {
-    /// Whether `quote` is of a request that is under way.
+    /// Whether `quote` is of a request in flight.
     fn sent(&self, quote: &Quote<'_>) -> bool {
         let request = quote.request.and_then(|at| self.by_sequence.get(&at));
         request.is_some_and(|request| quote.is_of(&request.packet))

@@ -1,4 +1,4 @@
-//! Answers SCMP echo and traceroute requests to this host, which arrive at a port of their own.
+//! Answers SCMP echo and traceroute requests to this host, which arrive at a dedicated port.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,8 +23,8 @@ pub struct ResponderError {
 }
 
 /// Answers SCMP echo and traceroute requests that arrive at `addr` (port [`PORT`] of the host's
-/// address) until it is dropped. An answer takes the path of its request, back to its sender, and
-/// is no larger, so that nothing is amplified.
+/// address) until the future is dropped. An answer takes the path of its request back to the
+/// sender, and is no larger, so that nothing is amplified.
 ///
 /// # Errors
 /// [`ResponderError`] when `addr` cannot be bound or used.
@@ -35,7 +35,7 @@ pub async fn run(addr: SocketAddr) -> Result<Infallible, ResponderError> {
     loop {
         let (length, from) = match socket.recv_from(&mut buffer).await {
             Ok(received) => received,
-            // The error of an earlier answer, which met a closed port.
+            // The error of an earlier answer to a closed port.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => continue,
             Err(source) => return Err(failed(source)),
         };
@@ -48,7 +48,7 @@ pub async fn run(addr: SocketAddr) -> Result<Infallible, ResponderError> {
     }
 }
 
-/// The answer to a request, if it is one.
+/// The answer to `request`; `None` if it is not a request.
 fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
     let packet = Packet::parse(request).ok()?;
     let mut message = Scmp::parse(&packet).ok()?;
@@ -69,7 +69,7 @@ fn answer(request: &[u8], from: SocketAddr) -> Option<Vec<u8>> {
     if message.len() > packet.payload().len() {
         return None;
     }
-    // The request was sent to this host's address.
+    // The request was sent to this address of the host.
     let host = SocketAddr::new(packet.dst_host().ok()?, PORT);
     let local = ScionAddr::new(packet.header.dst_as, host);
     let headers = Headers::reply(local, &packet, port, from).ok()?;

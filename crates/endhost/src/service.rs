@@ -1,4 +1,4 @@
-//! The daemon and the control service, as clients of their gRPC services see them.
+//! Clients of the gRPC services of the daemon and the control service.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -15,13 +15,13 @@ use crate::sync::lock;
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:30255";
 /// Services run on this host or near it: connecting takes milliseconds or fails.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// A service may have to ask control services of other ASes, which may be slow.
+/// A service may query control services of other ASes, which may be slow.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How new an answer of a source of paths must be.
+/// How recent the answer of a source of paths must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Freshness {
-    /// The source may answer from what it has.
+    /// The source may answer from its cache.
     Cached,
     /// The source must look for new paths.
     New,
@@ -44,7 +44,7 @@ impl Service {
         }
     }
 
-    /// What to do when it cannot be reached.
+    /// What the user should do when the service cannot be reached.
     fn remedy(&self) -> &'static str {
         match self {
             Self::Daemon(_) => "start it, or set SCION_DAEMON",
@@ -69,13 +69,13 @@ pub enum SourceError {
     /// The address is not HOST:PORT.
     #[error("`{0}` is not a daemon address: write HOST:PORT, as in {DEFAULT_ADDRESS}")]
     Address(String),
-    /// Nothing answers at its address.
+    /// No program answers at the service's address.
     #[error("cannot reach {0}: {remedy}", remedy = .0.remedy())]
     Unreachable(Service),
-    /// Its host name has no address.
+    /// The service's host name has no address.
     #[error("cannot find {0}: its host name is unknown; correct it, or write an IP address")]
     UnknownName(Service),
-    /// It did not answer in time.
+    /// The service did not answer in time.
     #[error("{service} did not answer {question} within {CALL_TIMEOUT:?}")]
     Timeout {
         /// The service.
@@ -83,17 +83,17 @@ pub enum SourceError {
         /// The method that was called.
         question: &'static str,
     },
-    /// It refused to answer.
+    /// The service refused to answer.
     #[error("{service} refused {question}: {message}")]
     Refused {
         /// The service.
         service: Service,
         /// The method that was called.
         question: &'static str,
-        /// Its error message.
+        /// The service's error message.
         message: String,
     },
-    /// Its answer is invalid.
+    /// The service's answer is invalid.
     #[error("{service} sent an invalid answer to {question}: {message}")]
     Invalid {
         /// The service.
@@ -130,12 +130,12 @@ impl<C: Clone> Caller<C> {
         })
     }
 
-    /// The client to make the next call with.
+    /// The client for the next call.
     pub(crate) fn client(&self) -> C {
         lock(&self.client).clone()
     }
 
-    /// The error for an invalid answer to `question`; `message` explains what is wrong with it.
+    /// The error for an invalid answer to `question`; `message` describes the fault.
     pub(crate) fn invalid(
         &self,
         question: &'static str,
@@ -148,7 +148,7 @@ impl<C: Clone> Caller<C> {
         }
     }
 
-    /// Waits for the answer to a call, and reads it. "Not found" is no answer.
+    /// Waits for the answer to a call, and converts it. "Not found" is an error.
     pub(crate) async fn required<A, T, E: fmt::Display>(
         &self,
         question: &'static str,
@@ -184,7 +184,7 @@ impl<C: Clone> Caller<C> {
                 })
             }
             ErrorCode::DeadlineExceeded => {
-                // The connection may be dead without a sign of it.
+                // The connection may be dead without a sign of it: replace the client.
                 *lock(&self.client) = (self.make)(transport(), self.config.clone());
                 Err(SourceError::Timeout { service, question })
             }
@@ -197,7 +197,7 @@ impl<C: Clone> Caller<C> {
     }
 }
 
-/// The entries of an answer that are valid; the others are left out with `warning`.
+/// The valid entries of an answer; the others are left out with `warning`.
 ///
 /// # Errors
 /// The first error, when no entry is valid.

@@ -1,7 +1,8 @@
-//! The socket of a host: SCION packets out and in, many at a time.
+//! The socket of a host: sends and receives many SCION packets at a time.
 //!
-//! Out, the kernel cuts one buffer `[headers, payload]…` of constant stride into packets (UDP
-//! segmentation offload, GSO); in, it hands several packets of one sender over as one (GRO).
+//! When sending, the kernel cuts one buffer `[headers, payload]…` of constant stride into packets
+//! (UDP segmentation offload, GSO); when receiving, it returns several packets of one sender in one
+//! buffer (GRO).
 
 mod arrival;
 mod bind;
@@ -30,15 +31,15 @@ use crate::endhost::Endhost;
 use crate::headers::Headers;
 use crate::sync::lock;
 
-/// The largest payload UDP over IPv4 carries, so the largest buffer the kernel cuts.
+/// The largest payload of UDP over IPv4, so the largest buffer that the kernel cuts.
 const MAX_DATAGRAM: usize = 65507;
-/// Most packets that the kernel cuts one buffer into (`UDP_MAX_SEGMENTS`; newer ones take twice
+/// Most packets that the kernel cuts one buffer into (`UDP_MAX_SEGMENTS`; newer kernels take twice
 /// that).
 const MAX_SEGMENTS: usize = 64;
 /// Most retries of a call that fails because of the errors of earlier packets.
 const RETRIES: usize = 4;
 
-/// A UDP socket that speaks SCION.
+/// A UDP socket for SCION packets.
 #[derive(Debug)]
 pub struct Socket {
     io: Io,
@@ -49,12 +50,12 @@ pub struct Socket {
 
 impl Socket {
     /// Binds a socket of `host` at `local`, or at [`Endhost::address`], or at this host's address
-    /// towards its border routers. Port 0, and no address at all, stand for the first free port
-    /// routers deliver to, or any where they deliver to none. Must be called inside a tokio
-    /// runtime.
+    /// towards its border routers. With port 0 or without an address, the socket gets the first
+    /// free port that routers deliver to, or any port if they deliver to none. Must be called
+    /// inside a tokio runtime.
     ///
     /// # Errors
-    /// [`BindError`] when the address cannot be used.
+    /// [`BindError`] when the address is not usable.
     pub fn bind(host: &Endhost, local: Option<SocketAddr>) -> Result<Self, BindError> {
         let (socket, addr) = bind::bind(host, local)?;
         let refused = |source| BindError::Refused { addr, source };
@@ -81,20 +82,20 @@ impl Socket {
         &self.host
     }
 
-    /// How many packets were dropped so far, by reason.
+    /// The number of packets dropped so far, by reason.
     pub fn drops(&self) -> DropCounters {
         *lock(&self.reader.drops)
     }
 
     /// Sends the beginning of `contents` behind `headers`: as many payloads of `segment` bytes (the
-    /// last may be shorter) as one call takes. Returns how many bytes of `contents` are sent.
+    /// last may be shorter) as one call takes. Returns how many bytes of `contents` were sent.
     ///
     /// `ecn` is the packets' congestion mark (two bits). `scratch` keeps its allocation between
     /// calls.
     ///
     /// # Errors
     /// `WouldBlock` when the socket's buffer is full: wait for [`Socket::writable`]. Every other
-    /// error is the system's; nothing is sent then.
+    /// error is the system's; then nothing was sent.
     #[inline]
     pub fn try_send(
         &self,
@@ -117,18 +118,18 @@ impl Socket {
         }
         match self.try_send_raw(scratch, Some(stride), headers.next_hop) {
             Ok(()) => Ok(sent.len()),
-            // The network card cannot cut buffers: the call has just found that out.
+            // The network card cannot cut buffers, as this call has shown.
             Err(_) if self.offload.max_gso_segments().get() < offload => {
                 self.try_send(headers, contents, segment, ecn, scratch)
             }
-            // A queue on the way out is full: the packets are lost, as packets are.
+            // A queue of this host is full: the packets are lost, as packets may be.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::NOBUFS) => Ok(sent.len()),
             Err(error) => Err(error),
         }
     }
 
-    /// Hands finished packets to `next_hop`: several of `stride` bytes, the last maybe shorter, or
-    /// one.
+    /// Sends finished packets to `next_hop`: several of `stride` bytes, the last possibly shorter,
+    /// or one.
     ///
     /// # Errors
     /// `WouldBlock` when the socket's buffer is full; every other error is the system's.
@@ -160,7 +161,7 @@ impl Socket {
             if !read_errors(&self.io.socket, &self.host) {
                 break;
             }
-            // That was about another packet; this one is still to be sent.
+            // The error was about another packet; send this one again.
             result = send();
         }
         result
@@ -181,18 +182,18 @@ impl Socket {
     /// Waits until there is room to send again.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub async fn writable(&self) -> io::Result<()> {
         self.io.writable().await
     }
 
-    /// Waits for packets and receives as many as are there and fit into `buffer`, whose packets
+    /// Waits for packets, and receives as many as have arrived and fit into `buffer`, whose packets
     /// must all have been taken.
     ///
-    /// One task at a time may wait.
+    /// Only one task at a time may wait.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn poll_receive(
         &self,
         cx: &mut Context<'_>,
@@ -206,7 +207,7 @@ impl Socket {
             });
             match received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An error of a packet that was sent does not concern receiving.
+                // An error about a packet that was sent does not affect receiving.
                 Err(_) if read_errors(&self.io.socket, &self.host) => {}
                 done => return Poll::Ready(done),
             }
@@ -214,7 +215,7 @@ impl Socket {
     }
 
     /// The packets in `buffer` that are for this socket, in order; others are dropped and counted.
-    /// Those not taken come out of the next call.
+    /// Packets not taken are returned by the next call.
     #[inline]
     pub fn packets<'a>(&'a self, buffer: &'a mut ReceiveBuffer) -> Packets<'a> {
         buffer.packets(&self.reader)

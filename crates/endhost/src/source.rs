@@ -1,4 +1,4 @@
-//! Where paths come from.
+//! The source of a host's paths.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::path::Path;
 use crate::service::{Freshness, SourceError};
 use crate::standalone::Standalone;
 
-/// Where paths come from.
+/// The source of a host's paths.
 pub(crate) enum Source {
-    /// The SCION daemon makes them.
+    /// The SCION daemon, which combines segments itself.
     Daemon(Box<Daemon>),
-    /// This host makes them from the control service's segments.
+    /// This host, which combines the control service's segments.
     Standalone(Standalone),
 }
 
 impl Source {
-    /// What it knows about this AS.
+    /// The source's description of this AS.
     pub(crate) async fn local_topology(&self) -> Result<LocalTopology, SourceError> {
         match self {
             Self::Daemon(daemon) => {

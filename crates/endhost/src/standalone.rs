@@ -1,5 +1,5 @@
 //! An AS without a daemon: `topology.json` names the control service, and this host makes paths
-//! from the segments that it hands out. scionproto's programs call this standalone mode.
+//! from its segments. scionproto calls this standalone mode.
 
 mod control;
 mod segments;
@@ -24,7 +24,7 @@ use crate::local_as::{LocalAs, LocalTopology};
 use crate::path::{Path, PathError};
 use crate::service::{Freshness, SourceError};
 
-/// Most paths that are made to one AS: the shortest. No network in use has more that are worth a
+/// Most paths made to one AS; the shortest are kept. In no known network are further ones worth a
 /// choice.
 const MOST_PATHS: usize = 1000;
 
@@ -37,8 +37,8 @@ pub(crate) struct Standalone {
 }
 
 impl Standalone {
-    /// Reads `topology.json` in `folder`, and the TRCs in its folder `certs` if there is one: then
-    /// only segments with valid signatures are used.
+    /// Reads `topology.json` in `folder`, and the TRCs in its subfolder `certs` if that exists:
+    /// then only segments with valid signatures are used.
     pub(crate) fn open(folder: &FilePath) -> Result<Self, String> {
         let topology = AsDir::new(folder).topology();
         let topology = topology.map_err(|error| error.to_string())?;
@@ -71,7 +71,7 @@ impl Standalone {
 
     /// The paths to `dst`, shortest first.
     ///
-    /// Answers are kept: when there is none now, segments that have not expired still make paths.
+    /// Answers are cached: without a new answer, segments that have not expired still make paths.
     pub(crate) async fn paths(
         &self,
         dst: IsdAsn,
@@ -98,15 +98,15 @@ impl Standalone {
                     tracing::debug!(%src, %dst, %error, "no segments");
                     failed = Some(more_telling(failed, error));
                 }
-                // The runtime is ending.
+                // The runtime is shutting down.
                 Err(_) => {}
             }
         }
         let now = unix_now();
         let paths = self.make(&self.segments.unexpired(&questions, now), dst, now);
         match failed {
-            // A part of the answer is enough if it makes paths. If it makes none, an error
-            // explains why, but a refusal only when all questions were refused.
+            // A part of the answer is enough if it makes paths. If it makes none, an error explains
+            // why; a refusal does so only when all requests were refused.
             Some(error) if paths.is_empty() && !self.segments.has_any(&questions) => Err(error),
             Some(error) if paths.is_empty() && !is_refusal(&error) => Err(error),
             _ => Ok(paths),
@@ -122,7 +122,7 @@ impl Standalone {
             .collect()
     }
 
-    /// A path with the router to hand its packets to; `None` when this AS has no such interface.
+    /// A path with its border router as next hop; `None` when this AS has no such interface.
     fn path(&self, combined: Combined) -> Option<Path> {
         let Combined { path, raw } = combined;
         let first = *path.interfaces.first()?;
@@ -166,7 +166,7 @@ fn is_refusal(error: &SourceError) -> bool {
     matches!(error, SourceError::Refused { .. })
 }
 
-/// The error that explains more: questions that do not apply are refused in working networks, too.
+/// The more informative error: requests that do not apply are refused in working networks, too.
 fn more_telling(one: Option<SourceError>, other: SourceError) -> SourceError {
     match one {
         Some(one) if !is_refusal(&one) || is_refusal(&other) => one,

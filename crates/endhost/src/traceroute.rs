@@ -1,8 +1,8 @@
 //! SCMP traceroute: the border routers on a path, and their round-trip times.
 //!
 //! A router answers a traceroute request when the alert flag of its hop field is set (SCMP
-//! specification, "Traceroute Request"): as it enters for the interface a packet came by, as it
-//! leaves for the one it is to go out by.
+//! specification, "Traceroute Request"): on ingress for the interface that the packet arrived by,
+//! on egress for the interface that it leaves by.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use crate::requests::{RequestError, Requests};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Router {
-    /// Its AS, as in its answer.
+    /// The router's AS, as in its answer.
     pub isd_as: IsdAsn,
-    /// Its interface, as in its answer; 0 when a host answers instead of a router.
+    /// The router's interface, as in its answer; 0 when a host answers instead of a router.
     pub interface: u16,
-    /// Its address inside its AS.
+    /// The router's address inside its AS.
     pub ip: IpAddr,
     /// The round-trip time.
     pub rtt: Duration,
 }
 
 impl Requests {
-    /// Asks the router at the interface `index` of `path` to `host`, counted from 0, and waits for
-    /// its answer no longer than `timeout`.
+    /// Sends a request to the router at the interface `index` of `path` to `host`, counted from 0,
+    /// and waits for its answer no longer than `timeout`.
     ///
     /// # Errors
-    /// [`RequestError`] when none comes.
+    /// [`RequestError`] when no answer arrives.
     pub async fn trace(
         &self,
         host: IpAddr,
@@ -49,7 +49,7 @@ impl Requests {
         let headers = self.headers(host, path)?;
         let packet = |id, sequence| request(&headers, crossing, id, sequence);
         let (answer, rtt) = self.ask(headers.next_hop, timeout, packet).await?;
-        // An echo is no answer to this request.
+        // An echo reply does not answer this request.
         let (isd_as, interface) = answer.router.ok_or(RequestError::TimedOut(timeout))?;
         Ok(Router {
             isd_as,
@@ -60,7 +60,7 @@ impl Requests {
     }
 }
 
-/// A packet that asks the router at `crossing` for its AS and interface.
+/// A packet that requests the AS and interface of the router at `crossing`.
 pub(crate) fn request(headers: &Headers, crossing: &Crossing, id: u16, sequence: u16) -> Vec<u8> {
     let request = Scmp::Query {
         reply: false,

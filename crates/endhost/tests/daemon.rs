@@ -9,7 +9,7 @@ use hawser_endhost::{Daemon, Endhost, PathsError, SourceError};
 use self::toy::{PORTS, ToyDaemon, ToyNet, isd_as, path_over, unix_now};
 
 #[tokio::test]
-async fn questions_are_asked_over_grpc() {
+async fn the_daemon_is_queried_over_grpc() {
     let net = ToyNet::start().await;
     let daemon = net.a.client();
     let local = daemon.local_as().await.unwrap();
@@ -30,7 +30,7 @@ async fn questions_are_asked_over_grpc() {
 
 #[tokio::test]
 async fn an_unreachable_daemon_is_reported_with_the_remedy() {
-    // Bound and closed again: no program listens there.
+    // Bound and closed again, so that no program listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
@@ -55,7 +55,7 @@ async fn an_invalid_address_is_refused() {
 }
 
 #[tokio::test]
-async fn refusals_and_invalid_answers_have_errors_of_their_own() {
+async fn refusals_and_invalid_answers_have_distinct_errors() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let set = |change: fn(&mut toy::Answers)| change(&mut daemon.answers.lock().unwrap());
     set(|answers| answers.error = Some(ConnectError::permission_denied("not for you")));
@@ -127,7 +127,7 @@ async fn a_destination_without_paths_is_named() {
         "{text}"
     );
     assert!(matches!(error, PathsError::None { .. }));
-    // Not remembered: the next question is asked anew.
+    // The answer is not cached: the next call queries the daemon again.
     let before = daemon.asked.load(std::sync::atomic::Ordering::SeqCst);
     assert!(host.paths(isd_as("1-ff00:0:999")).await.is_err());
     assert!(daemon.asked.load(std::sync::atomic::Ordering::SeqCst) > before);

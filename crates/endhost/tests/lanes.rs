@@ -17,15 +17,15 @@ use hawser_path::Interface;
 
 use self::toy::{ToyNet, own_ip, unix_now};
 
-/// Longest wait for something that must come: far beyond what it takes.
+/// Longest wait for an event that must happen, far longer than it takes.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Every payload begins with a token, as a transfer's session would have one.
+/// Every payload begins with a token, like that of a transfer's session.
 const FORMAT: PacketFormat = PacketFormat {
     token: |payload| payload.first_chunk().copied(),
     min_payload: 1000,
 };
 const TOKEN: &[u8; 8] = b"a secret";
-/// Payloads sent at once: what a toy router's socket holds.
+/// Payloads sent at once: as many as a toy router's socket holds.
 const BATCH: usize = 40;
 
 fn bind(host: &Endhost, last: u8) -> (Lanes, LaneReceiver) {
@@ -33,7 +33,7 @@ fn bind(host: &Endhost, last: u8) -> (Lanes, LaneReceiver) {
     Lanes::new(socket, FORMAT)
 }
 
-/// Two hosts, and the lanes between them: one over each link.
+/// Two hosts, with one lane over each link between them.
 struct Hosts {
     net: ToyNet,
     a: (Endhost, Lanes, LaneReceiver),
@@ -69,7 +69,7 @@ fn batch(first: usize, count: usize, size: usize) -> Vec<u8> {
     (first..first + count).flat_map(payload).collect()
 }
 
-/// Receives `count` payloads: their flows, and what they bring.
+/// Receives `count` payloads; returns each with its flow.
 async fn receive(receiver: &mut LaneReceiver, count: usize) -> Vec<(FlowId, Vec<u8>)> {
     let mut received = Vec::new();
     while received.len() < count {
@@ -87,7 +87,7 @@ async fn within<T>(what: impl Future<Output = T>) -> T {
 }
 
 #[tokio::test]
-async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
+async fn a_lane_ends_with_its_link_and_the_other_continues() {
     let mut hosts = hosts(1, 2).await;
     let size = usize::from(hosts.lanes[0].max_payload());
     // 36 bytes of path, common and address header, UDP.
@@ -104,7 +104,7 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
         assert!(flows.iter().all(|flow| *flow == flows[0]));
         let answering = hosts.b.1.accept(flows[0]).unwrap();
         assert_eq!(answering.remote(), hosts.a.1.socket().local_addr());
-        // Until the path is looked up only what its packets show is known: here it is enough.
+        // Until the path is looked up only what its packets show is known, which is enough here.
         assert_eq!(answering.path(), None);
         let fingerprint = answering.fingerprint();
         let path = answering.look_up().await.unwrap();
@@ -115,7 +115,7 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
         back.push(answering);
     }
     assert_ne!(back[0].flow().id, back[1].flow().id);
-    // The answer comes back over the lane it belongs to.
+    // Each answer arrives over the lane that it belongs to.
     for (lane, answering) in hosts.lanes.iter().zip(&back) {
         to_a.send(answering, &batch(0, 10, size), size)
             .await
@@ -125,7 +125,7 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
             assert!(payload.starts_with(TOKEN));
         }
     }
-    // No lane sends what its path does not take.
+    // A lane refuses payloads that its path does not take.
     let refused = to_b.send(&hosts.lanes[0], &[0; 2000], size + 1).await;
     assert_eq!(
         refused.unwrap_err().kind(),
@@ -140,7 +140,7 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
     to_b.send(&hosts.lanes[0], &batch(0, 5, size), size)
         .await
         .unwrap();
-    // SCMP errors come out of the receiver, too.
+    // The receiver also reads SCMP errors.
     let reading = tokio::spawn(async move {
         let received = receive(&mut hosts.a.2, 10).await;
         (received, hosts.a.2)
@@ -181,7 +181,7 @@ async fn a_lane_ends_with_its_link_and_the_other_goes_on() {
 }
 
 #[tokio::test]
-async fn a_lane_is_fresh_before_its_path_expires() {
+async fn a_lane_is_refreshed_before_its_path_expires() {
     let mut hosts = hosts(3, 4).await;
     let lane = hosts.lanes[1].clone();
     let size = usize::from(lane.max_payload());
@@ -206,7 +206,8 @@ async fn a_lane_is_fresh_before_its_path_expires() {
         (lane.flow().expiry(), old.fingerprint())
     );
     assert_ne!(path.raw(), old.raw());
-    // Its packets take the fresh path, belong to the same flow, and their answers take it as well.
+    // Its packets take the fresh path and belong to the same flow, and their answers take it as
+    // well.
     to_b.send(&lane, &batch(10, 10, size), size).await.unwrap();
     let received = within(receive(&mut hosts.b.2, 10)).await;
     assert!(received.iter().all(|(at, _)| *at == flow));
@@ -251,7 +252,7 @@ impl LaneUser for Counting {
 }
 
 #[tokio::test]
-async fn invented_errors_end_no_lane_and_true_ones_ask_its_user() {
+async fn forged_errors_do_not_count_and_genuine_ones_start_a_probe() {
     let mut hosts = hosts(5, 6).await;
     let lane = hosts.lanes[0].clone();
     let (from, to) = (hosts.a.1.socket().local_addr(), lane.remote());
@@ -265,7 +266,7 @@ async fn invented_errors_end_no_lane_and_true_ones_ask_its_user() {
         attacker.send_to(&error, from.host).await.unwrap();
         invented += 1;
     }
-    // Over the path of the other lane no packet with this token was sent.
+    // No packet with this token was sent over the path of the other lane.
     let other = hosts.lanes[1].path().unwrap();
     for error in errors(from, to, &other, TOKEN) {
         attacker.send_to(&error, from.host).await.unwrap();
@@ -283,7 +284,7 @@ async fn invented_errors_end_no_lane_and_true_ones_ask_its_user() {
     };
     within(reading).await;
     assert_eq!(lane.end(), None);
-    // What the user acknowledges ends no lane either, and takes no path out.
+    // An error that the user's probe refutes ends no lane, and withholds no path.
     let user = Arc::new(Counting(
         Verdict::Alive(Instant::now() + LONGEST),
         AtomicUsize::new(0),

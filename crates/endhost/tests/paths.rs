@@ -1,4 +1,4 @@
-//! Paths as they come and go.
+//! Paths that appear, expire and fail.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod toy;
@@ -78,9 +78,9 @@ async fn an_outage_shows_at_once_and_ends_when_the_daemon_offers_the_path() {
             count: 1
         }
     );
-    // The daemon has offered it all the while; after the hold that counts.
+    // The daemon offered the path all the time; after the hold the offer counts.
     until(&mut watch, 1).await;
-    // Withdrawn and back.
+    // The path is withdrawn and offered again.
     host.report(Outage::Interface(link));
     net.withdraw();
     assert!(watch.borrow().is_empty());

@@ -1,4 +1,4 @@
-//! Traceroute and probes, against routers that answer, keep silent or refuse.
+//! Traceroute and probes, against routers that answer, stay silent or refuse.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod toy;
@@ -18,9 +18,9 @@ use self::toy::{MTU, ToyDaemon, interface_down, isd_as, own_ip, path_over, unix_
 /// What a router does with packets whose alert is set.
 #[derive(Clone, Copy)]
 enum Conduct {
-    /// Answers that it is the router of the interface asked for.
+    /// Answers as the router of the requested interface.
     Answers,
-    /// Answers that it is of this AS.
+    /// Answers as a router of this AS.
     Claims(&'static str),
     Silent,
     /// Answers that the link is down.
@@ -30,7 +30,7 @@ enum Conduct {
 const A: &str = "1-ff00:0:110";
 const B: &str = "1-ff00:0:111";
 
-/// The border router of A whose links lead to B, and which speaks for the one over there too.
+/// The border router of A whose links lead to B, which also answers for the router of B.
 struct Routers {
     address: SocketAddr,
     task: JoinHandle<()>,
@@ -69,7 +69,7 @@ impl Routers {
     }
 }
 
-/// What the router whose alert is set answers.
+/// The answer of the router whose alert is set.
 fn answer(
     packet: &Packet<'_>,
     router: SocketAddr,
@@ -86,7 +86,7 @@ fn answer(
     };
     let hop = |at: usize| &packet.path()[HOPS_AT + at * 12..];
     let id_at = |at: usize, byte: usize| u16::from_be_bytes([hop(at)[byte], hop(at)[byte + 1]]);
-    // In construction direction: the first hop leaves by its egress, the second is entered.
+    // In construction direction: a packet leaves the first hop by its egress and enters the second.
     let (alerted, interface) = match (hop(0)[0], hop(1)[0]) {
         (0b01, 0) => (A, id_at(0, 4)),
         (0, 0b10) => (B, id_at(1, 2)),
@@ -125,7 +125,7 @@ async fn daemon(routers: &Routers, interfaces: &[u16]) -> ToyDaemon {
 }
 
 #[tokio::test]
-async fn a_traceroute_asks_each_router_on_the_path() {
+async fn a_traceroute_queries_each_router_on_the_path() {
     let routers = Routers::start(|_| Conduct::Answers).await;
     let daemon = daemon(&routers, &[7]).await;
     let host = daemon.endhost().await;
@@ -190,7 +190,7 @@ async fn probes_find_which_paths_work() {
     let probes = probe(&host, &paths, timeout).await;
     assert_eq!(probes.len(), all.len());
     for (interface, probe) in all.iter().zip(probes) {
-        // The router is on this very host and loopback has no other address: they share it.
+        // The router is on this host and loopback has no other address, so both share it.
         assert_eq!(probe.local, Some(IpAddr::from([127, 0, 0, 1])));
         match (interface, probe.status) {
             (7, Status::TimedOut) => {}

@@ -37,11 +37,11 @@ async fn a_missing_router_is_reported_by_the_first_packet() {
     let peer = ScionAddr::new(net.b_as, (own_ip(41), 31000).into());
     let headers = Headers::new(socket.local_addr(), peer, &path).unwrap();
     net.stop_routers().await;
-    // One packet is enough, without receiving or sending more.
+    // One packet is enough, without another send or receive.
     send(&socket, &headers, b"lost").unwrap();
     assert_eq!(outages.recv().await.unwrap().to_string(), "1-ff00:0:110#1");
     assert!(watch.borrow().is_empty());
-    // The socket still works: the error about that packet loses no other one.
+    // The socket still works: the error about that packet affects no other one.
     let inside = Path::within(net.a_as, MTU);
     let other = Socket::bind(&host, Some((own_ip(42), 0).into())).unwrap();
     let within = Headers::new(socket.local_addr(), other.local_addr(), &inside).unwrap();
@@ -60,7 +60,7 @@ async fn a_missing_router_is_reported_by_the_first_packet() {
             found += 1;
         }
     }
-    // The path is tried again, and works when the router is back.
+    // The path is tried again, and works once the router is back.
     let router = UdpSocket::bind(net.router_a()).await.unwrap();
     until(&mut watch, 1).await;
     send(&socket, &headers, b"through").unwrap();

@@ -1,4 +1,4 @@
-//! Sockets, echoes and what arrives that should not.
+//! Sockets, echoes, and packets that must be dropped.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod toy;
@@ -20,7 +20,7 @@ fn bind(host: &Endhost, ip: IpAddr) -> Socket {
     Socket::bind(host, Some((ip, 0).into())).unwrap()
 }
 
-/// Receives until there is something for the socket.
+/// Receives until a packet for the socket arrives.
 async fn receive<T>(
     socket: &Socket,
     buffer: &mut ReceiveBuffer,
@@ -56,7 +56,7 @@ fn payload(arrival: Arrival<'_>) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn ports_are_those_routers_deliver_to() {
+async fn ports_are_in_the_dispatched_range() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let ip = own_ip(20);
@@ -81,11 +81,11 @@ async fn ports_are_those_routers_deliver_to() {
 }
 
 #[tokio::test]
-async fn an_as_without_dispatched_ports_takes_any() {
+async fn without_dispatched_ports_any_port_is_allowed() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     daemon.answers.lock().unwrap().ports = (0, 0);
     let host = daemon.endhost().await;
-    // A shim dispatcher there gets all packets and hands them to their port.
+    // A shim dispatcher receives all packets of such an AS and passes them to their port.
     let any = bind(&host, own_ip(21)).local_addr().host;
     assert_ne!(any.port(), 0);
     let wanted = Some((own_ip(21), 6881).into());
@@ -103,7 +103,7 @@ async fn an_as_without_dispatched_ports_takes_any() {
 async fn the_own_address_is_the_one_towards_the_router() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
-    // The router is on this very host and loopback has no other address: they share it.
+    // The router is on this host and loopback has no other address, so both share it.
     let socket = Socket::bind(&host, None).unwrap();
     assert_eq!(socket.local_addr().host.ip(), net.router_a().ip());
 }
@@ -123,7 +123,7 @@ async fn both_families_work() {
 }
 
 #[tokio::test]
-async fn many_payloads_go_out_and_come_in_as_they_were() {
+async fn many_payloads_arrive_unchanged() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let (from, to) = (bind(&host, own_ip(23)), bind(&host, own_ip(23)));
@@ -153,7 +153,7 @@ async fn many_payloads_go_out_and_come_in_as_they_were() {
 }
 
 #[tokio::test]
-async fn what_is_not_for_us_or_broken_is_dropped_and_counted() {
+async fn foreign_and_malformed_packets_are_dropped_and_counted() {
     let daemon = ToyDaemon::alone(isd_as("1-ff00:0:110")).await;
     let host = daemon.endhost().await;
     let to = bind(&host, own_ip(24));
@@ -229,7 +229,7 @@ fn too_big(mtu: u16, quoted: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
+async fn scmp_errors_about_packets_of_others_are_dropped() {
     let net = ToyNet::start().await;
     let host = net.a.endhost().await;
     let socket = bind(&host, own_ip(25));
@@ -248,11 +248,11 @@ async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
     let whole = u16::try_from(ours.len()).unwrap();
     let report = |from, message: &[u8]| scmp(&ours, from, net.router_a(), message);
     let invented = [
-        // From another AS than that of the interface reported down.
+        // From another AS than that of the interface.
         report(net.b_as, &down(net.a_as, &ours)),
-        // A quote that ends before its ports.
+        // A quote that ends before the ports.
         report(net.a_as, &down(net.a_as, &ours[..ours.len() - 12 + 3])),
-        // Too big for what it would fit through.
+        // "Packet too big" for a packet that fits the MTU.
         report(net.a_as, &too_big(whole, &ours)),
     ];
     let possible = [
@@ -286,7 +286,7 @@ async fn scmp_errors_about_what_cannot_be_ours_are_dropped() {
     assert_eq!(reports, expected);
     assert_eq!(socket.drops().not_for_us, 1);
     assert_eq!(socket.drops().invented, 3 + 2);
-    // The socket alone does not know what was sent: no path is withheld.
+    // The socket alone does not know which packets were sent, so no path is withheld.
     assert!(host.paths(net.b_as).await.is_ok());
 }
 
@@ -302,7 +302,7 @@ async fn forged_errors_about_echoes_do_not_count() {
     let target = own_ip(31);
     let pinger = Requests::bind(&host, Some(own_ip(32)), next_hop(&path, target)).unwrap();
     let echo = pinger.echo(target, &path, 32, Duration::from_secs(3600));
-    // One bit of what is quoted is wrong: of addresses, hop fields, sequence number, data.
+    // One bit of the quote is wrong: in addresses, hop fields, sequence number or data.
     let forge = async {
         let mut request = vec![0; 2000];
         let (length, sender) = router.recv_from(&mut request).await.unwrap();
@@ -336,7 +336,7 @@ async fn forged_errors_about_echoes_do_not_count() {
     router.send_to(&report, asked_from).await.unwrap();
     let error = echo.await.unwrap_err();
     assert_eq!(error.to_string(), "interface 1-ff00:0:110#1 is down");
-    // The forged ones arrived before: the true one alone is taken in.
+    // The forged errors arrived before: only the genuine one is reported.
     assert_eq!(outages.recv().await.unwrap().to_string(), "1-ff00:0:110#1");
     assert!(outages.try_recv().is_err());
     assert!(host.paths(net.b_as).await.is_err(), "the path is out");
@@ -351,7 +351,7 @@ async fn echoes_cross_the_link_and_find_the_responder() {
     let path = host.paths(net.b_as).await.unwrap().remove(0);
     let pinger = Requests::bind(&host, Some(own_ip(27)), next_hop(&path, target)).unwrap();
     let timeout = Duration::from_secs(10);
-    // The responder may not be there yet; echoes are lost like other packets.
+    // The responder may not listen yet; echoes are lost like other packets.
     let reply = loop {
         match pinger
             .echo(target, &path, 100, Duration::from_millis(100))
@@ -373,7 +373,7 @@ async fn echoes_cross_the_link_and_find_the_responder() {
     answering.abort();
 }
 
-/// Waits for all of them, at the same time.
+/// Waits for all futures concurrently.
 async fn futures_join_all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> = futures.map(|future| (Box::pin(future), None)).collect();
     poll_fn(|cx| {
@@ -419,11 +419,11 @@ async fn an_echo_without_a_reply_fails_with_the_reason() {
         "1400 bytes of data make a packet of 1480 bytes: the path takes 1472"
     );
     assert_eq!(pinger.echo_size(target, &path, 1400).unwrap(), 1480);
-    // Inside the AS, but of the other family than the address that was asked for.
+    // Inside the AS, but of another family than the requested local address.
     let (inside, target) = (Path::within(net.a_as, 1472), "::1".parse().unwrap());
     let error = pinger.echo(target, &inside, 0, timeout).await.unwrap_err();
     assert!(error.to_string().contains("of another family"), "{error}");
-    // An address of that family is found where none was asked for.
+    // Without a requested address, one of that family is found.
     let pinger = Requests::bind(&host, None, next_hop(&inside, target)).unwrap();
     assert_eq!(pinger.local_addr().host.ip(), target);
 }

@@ -1,4 +1,4 @@
-//! A host without a daemon, and a control service that behaves well or badly.
+//! A host without a daemon, with a control service that behaves well or badly.
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
 mod toy;
@@ -24,12 +24,12 @@ const HERE: &str = "1-ff00:0:110";
 const THERE: &str = "1-ff00:0:111";
 const ROUTER: &str = "127.0.0.1:30042";
 
-/// What the control service does when it is asked.
+/// How the control service answers.
 #[derive(Clone)]
 enum Conduct {
-    /// Hands out the segment over the link, which expires this many seconds from now.
+    /// Answers with the segment over the link, which expires this many seconds from now.
     Answers(u64),
-    /// Hands out an invalid segment.
+    /// Answers with an invalid segment.
     Invalid,
     Refuses,
     /// Never answers.
@@ -208,7 +208,7 @@ async fn paths_are_made_of_segments() {
     assert_eq!(paths[0].info().to_string(), format!("{HERE} 1>2 {THERE}"));
     assert_eq!(paths[0].next_hop(), Some(ROUTER.parse().unwrap()));
     assert_eq!(paths[0].mtu(), 1400);
-    // Answers are kept, unless new ones are asked for.
+    // Answers are cached, unless new ones are requested.
     let asked = control.asked.load(Ordering::SeqCst);
     host.paths(isd_as(THERE)).await.unwrap();
     assert_eq!(control.asked.load(Ordering::SeqCst), asked);
@@ -229,7 +229,7 @@ async fn errors_name_the_control_service() {
          in topology.json"
     );
     assert_eq!(error.to_string(), expected);
-    // It starts, and sends invalid answers.
+    // The service starts, and sends invalid answers.
     let control = ToyControl::start_at(address, Conduct::Invalid).await;
     let error = host.paths(isd_as(THERE)).await.unwrap_err();
     let invalid = matches!(error, PathsError::Source(SourceError::Invalid { .. }));
@@ -258,7 +258,7 @@ async fn known_paths_outlive_a_control_service_that_fails() {
     let address = control.address;
     drop(control);
     assert_eq!(host.refresh_paths(there).await.unwrap(), known);
-    // What comes after it is asked again.
+    // A service that replaces it is queried.
     let control = ToyControl::start_at(address, Conduct::Answers(600)).await;
     let newer = host.refresh_paths(there).await.unwrap();
     assert!(newer[0].expiry() > known[0].expiry());
@@ -272,7 +272,7 @@ async fn another_control_service_answers_in_place_of_a_slow_one() {
     let folder = Folder::new("slow", &[slow.address, good.address]);
     let host = folder.host().await;
     assert_eq!(host.paths(isd_as(THERE)).await.unwrap().len(), 1);
-    // From then on it is the first to be asked.
+    // Afterwards the faster service is queried first.
     let asked = slow.asked.load(Ordering::SeqCst);
     host.refresh_paths(isd_as(THERE)).await.unwrap();
     assert_eq!(slow.asked.load(Ordering::SeqCst), asked);

@@ -2,7 +2,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use super::*;
 
-/// A folder in place of a daemon: no service is asked when a host starts with it.
+/// A folder in place of a daemon: a host starts with it without any request to a service.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -30,7 +30,7 @@ fn nowhere() -> SocketAddr {
     listener.local_addr().unwrap()
 }
 
-/// A host with these variables, whose default daemon and folder are these.
+/// A host with these variables, this default daemon and this default folder.
 async fn boot(
     wanted: Bootstrap,
     variables: &[(&str, &str)],
@@ -58,11 +58,11 @@ fn flags(daemon: Option<&str>, folder: Option<&Folder>) -> Bootstrap {
 }
 
 #[tokio::test]
-async fn nothing_is_tried_beyond_what_is_named() {
+async fn only_the_named_source_is_tried() {
     let folder = Folder::new("named", "1-ff00:0:110");
     let (one, other) = (nowhere().to_string(), nowhere().to_string());
     let default = folder.0.to_str().unwrap();
-    // The flag counts before everything else, and its failure is not covered up.
+    // The flag has precedence, and its failure is reported.
     let wanted = flags(Some(&one), Some(&folder));
     let variables = [("SCION_DAEMON", other.as_str())];
     let error = boot(wanted, &variables, nowhere(), default)
@@ -73,7 +73,7 @@ async fn nothing_is_tried_beyond_what_is_named() {
          (named by --sciond)"
     );
     assert_eq!(error.to_string(), expected);
-    // Then the folder, then the variables in their order.
+    // Next the folder, then the variables in their order.
     let wanted = flags(None, Some(&folder));
     let host = boot(wanted, &variables, nowhere(), default).await.unwrap();
     assert_eq!(host.local_as().to_string(), "1-ff00:0:110");
@@ -101,7 +101,7 @@ async fn the_default_folder_is_the_last_resort() {
         .await
         .unwrap();
     assert_eq!(host.local_as().to_string(), "1-ff00:0:111");
-    // Also where something else has the daemon's port.
+    // Also when another program has the daemon's port.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let taken = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -113,7 +113,7 @@ async fn the_default_folder_is_the_last_resort() {
 }
 
 #[tokio::test]
-async fn the_error_lists_all_that_was_tried() {
+async fn the_error_lists_all_attempts() {
     let daemon = nowhere();
     let error = boot(flags(None, None), &[], daemon, "/nonexistent")
         .await
@@ -141,7 +141,7 @@ async fn an_unusable_network_is_not_a_missing_one() {
     let error = error.unwrap_err();
     assert!(matches!(error, BootstrapError::Unusable { .. }), "{error}");
     assert!(error.to_string().contains(default), "{error}");
-    // Something else has the daemon's port.
+    // Another program has the daemon's port.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let taken = listener.local_addr().unwrap();
     tokio::spawn(async move { while listener.accept().await.is_ok() {} });

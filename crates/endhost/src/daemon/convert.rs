@@ -1,5 +1,5 @@
-//! The daemon's messages turned into values. The daemon may be another implementation: every field
-//! is checked, and nothing may panic.
+//! Conversion of the daemon's messages. The daemon may be another implementation: every field is
+//! checked, and nothing may panic.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -86,7 +86,7 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Str
     let expiration = path.expiration.as_option();
     let announced = expiration.and_then(|expiration| u64::try_from(expiration.seconds).ok());
     let announced = announced.ok_or("a path has no expiry")?;
-    // Routers go by the hop fields, not by what is announced.
+    // Routers check the hop fields, not the announced expiry.
     let carried = expiry(&path.raw).map_err(|error| PathError::from(error).to_string())?;
     let (ends, links) = (interfaces.len(), interfaces.len() / 2);
     let metadata = Metadata {
@@ -97,7 +97,7 @@ pub(crate) fn path(src: IsdAsn, dst: IsdAsn, path: pb::Path) -> Result<Path, Str
             let nanos = u32::try_from(latency.nanos).ok()?;
             Duration::from_secs(seconds).checked_add(Duration::from_nanos(nanos.into()))
         }),
-        // In kbit/s; zero where none is announced.
+        // In kbit/s; zero for an unknown bandwidth.
         bandwidth: list(path.bandwidth, ends.saturating_sub(1), |kbit| {
             (kbit != 0).then(|| kbit.saturating_mul(1000))
         }),
@@ -130,7 +130,7 @@ fn discovery(services: pb::DiscoveryInformation) -> Discovery {
     }
 }
 
-/// `entries` converted, or an empty list unless there are `expected` of them.
+/// `entries` converted; an empty list unless there are `expected` of them.
 fn list<T, U>(entries: Vec<T>, expected: usize, convert: impl Fn(T) -> U) -> Vec<U> {
     if entries.len() == expected {
         entries.into_iter().map(convert).collect()
@@ -139,7 +139,7 @@ fn list<T, U>(entries: Vec<T>, expected: usize, convert: impl Fn(T) -> U) -> Vec
     }
 }
 
-/// All zeroes where no position is announced.
+/// All zeroes mean an unknown position.
 fn geo(geo: pb::GeoCoordinates) -> Option<Geo> {
     let known = geo.latitude != 0.0 || geo.longitude != 0.0 || !geo.address.is_empty();
     let sane = geo.latitude.abs() <= 90.0 && geo.longitude.abs() <= 180.0;

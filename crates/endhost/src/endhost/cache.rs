@@ -1,4 +1,4 @@
-//! The paths known, which of them can be used, and when to ask the source again.
+//! The known paths, which of them are usable, and when to request them from the source again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,17 +14,18 @@ use crate::outage::{HOLD_WITHOUT_ANSWERS, Outage, Outages};
 use crate::path::Path;
 use crate::service::{Freshness, SourceError};
 
-/// Interval of questions for paths that are watched, and for all paths while something is down.
+/// Interval of requests for watched paths, and for all paths while an outage lasts.
 const WATCHED: Duration = Duration::from_secs(1);
-/// Interval of questions for other paths in use; also the age up to which an answer is given out.
+/// Interval of requests for other paths in use; also the age up to which a cached answer is
+/// returned.
 const UNWATCHED: Duration = Duration::from_secs(60);
-/// How long paths are kept that are not asked for.
+/// Time after which paths that are not in use are removed.
 const FORGET: Duration = Duration::from_secs(300);
-/// New paths are asked for this long before the first of the old ones expires, or when half its
-/// time has passed, whichever is later.
+/// New paths are requested this long before the first of the old ones expires, or when half of its
+/// lifetime has passed, whichever is later.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(120);
 
-/// The paths to all ASes that were asked for.
+/// The paths to all ASes that were requested.
 pub(super) struct PathCache {
     local: LocalAs,
     destinations: HashMap<IsdAsn, Destination>,
@@ -33,20 +34,20 @@ pub(super) struct PathCache {
 
 /// The paths to one AS.
 pub(super) struct Destination {
-    /// As the source offered them.
+    /// The paths as the source offered them.
     offered: Vec<Path>,
-    /// Those of them that can be used.
+    /// The usable ones of them.
     pub(super) usable: watch::Sender<Arc<Vec<Path>>>,
-    /// When they were last asked for, whether or not there was an answer.
+    /// When the paths were last requested, whether or not there was an answer.
     asked: Option<Instant>,
     /// Whether there was an answer.
     answered: bool,
-    /// Number of questions under way.
+    /// Number of requests in flight.
     asking: usize,
-    /// When the first of them expires, in seconds since the Unix epoch, and when to ask for new
-    /// ones because of that.
+    /// When the first path expires, in seconds since the Unix epoch, and when to request new paths
+    /// because of that.
     renew: Option<(u64, Instant)>,
-    /// When they were last wanted.
+    /// When the paths were last used.
     wanted: Instant,
 }
 
@@ -57,7 +58,7 @@ impl Destination {
         self.answered && recent
     }
 
-    /// When to ask for the paths next, and how fresh they must be then.
+    /// When to request the paths next, and how fresh they must be then.
     fn due(&self, down: bool, now: Instant) -> (Instant, Freshness) {
         let Some(asked) = self.asked else {
             return (now, Freshness::Cached);
@@ -84,7 +85,7 @@ impl PathCache {
         }
     }
 
-    /// The entry of `dst`, which is wanted now; made if there is none.
+    /// The entry of `dst`, now in use; created if it is missing.
     pub(super) fn want(&mut self, dst: IsdAsn) -> &mut Destination {
         let (now, local) = (Instant::now(), self.local);
         let destination = self.destinations.entry(dst).or_insert_with(|| {
@@ -104,7 +105,7 @@ impl PathCache {
         destination
     }
 
-    /// The usable paths to `dst`, and how many there are in all.
+    /// The usable paths to `dst`, and the number of all known ones.
     pub(super) fn usable(&self, dst: IsdAsn) -> (Vec<Path>, usize) {
         let Some(destination) = self.destinations.get(&dst) else {
             return (Vec::new(), 0);
@@ -116,7 +117,7 @@ impl PathCache {
         (usable.cloned().collect(), offered.len())
     }
 
-    /// Publishes what is usable now to watchers, where that changed.
+    /// Publishes the usable paths to watchers, where they changed.
     pub(super) fn publish(&self) {
         for (dst, destination) in &self.destinations {
             let (usable, _) = self.usable(*dst);
@@ -130,7 +131,7 @@ impl PathCache {
         }
     }
 
-    /// Updates the paths to `dst` with the `answer` to a question of the time `asked`.
+    /// Updates the paths to `dst` with the `answer` to a request sent at `asked`.
     pub(super) fn update(
         &mut self,
         dst: IsdAsn,
@@ -142,18 +143,18 @@ impl PathCache {
             return answer.map(drop);
         };
         if destination.asked.is_some_and(|latest| asked < latest) {
-            // A later question was answered earlier.
+            // A later request was answered earlier.
             return answer.map(drop);
         }
         destination.asked = Some(asked);
         destination.answered = answer.is_ok();
-        // An answer counts from when it was asked for; without one, old paths are tried again some
-        // time after they were reported down.
+        // An answer counts from the time of its request; without one, old paths are tried again
+        // some time after they were reported down.
         let (offered_at, answer) = match answer {
             Ok(paths) => {
                 let expiry = paths.iter().map(Path::expiry).min();
                 let same = destination.renew.map(|(expiry, _)| expiry) == expiry;
-                // Paths offered once more are no fresher for it.
+                // Paths that are merely offered again are no fresher.
                 if !same || freshness == Freshness::New {
                     destination.renew = expiry.and_then(|expiry| renewal(expiry, asked));
                 }
@@ -171,14 +172,14 @@ impl PathCache {
         answer
     }
 
-    /// Records `outage`. Returns whether it is new and cuts a path known.
+    /// Records `outage`. Returns whether it is new and cuts a known path.
     pub(super) fn report(&mut self, outage: Outage) -> bool {
         let cuts_known = self
             .destinations
             .values()
             .flat_map(|destination| &destination.offered)
             .any(|path| outage.cuts(&path.info().interfaces));
-        // Only what cuts a known path is remembered, so that reports cost no memory.
+        // Only outages that cut a known path are kept, so that reports cost no memory.
         let new = cuts_known && self.outages.report(outage, Instant::now());
         if new {
             self.publish();
@@ -194,8 +195,8 @@ impl PathCache {
         }
     }
 
-    /// What to ask for now, and when to plan again. [`PathCache::done`] is to be called for each
-    /// when it has been asked for.
+    /// The requests that are due now, and when to plan again. [`PathCache::done`] must be called
+    /// when one of them ends.
     pub(super) fn plan(&mut self) -> (Vec<(IsdAsn, Freshness)>, Option<Instant>) {
         let now = Instant::now();
         // Paths expire also while the source does not answer.
@@ -225,12 +226,12 @@ impl PathCache {
         (due_now, next)
     }
 
-    /// Counts a question about `dst` that begins.
+    /// Counts a request for `dst` that begins.
     pub(super) fn begin(&mut self, dst: IsdAsn) {
         self.want(dst).asking += 1;
     }
 
-    /// Counts a question about `dst` that ends, answered or not.
+    /// Counts a request for `dst` that ends, answered or not.
     pub(super) fn done(&mut self, dst: IsdAsn) {
         if let Some(destination) = self.destinations.get_mut(&dst) {
             destination.asking = destination.asking.saturating_sub(1);
@@ -238,7 +239,7 @@ impl PathCache {
     }
 }
 
-/// When to ask for new paths in place of those offered at `offered`, the first of which expires at
+/// When to request replacements of the paths offered at `offered`, the first of which expires at
 /// `expiry`.
 fn renewal(expiry: u64, offered: Instant) -> Option<(u64, Instant)> {
     let left = Duration::from_secs(expiry.saturating_sub(unix_now()));

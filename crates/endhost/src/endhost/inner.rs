@@ -1,4 +1,4 @@
-//! What a host and its clones share, and the task that keeps paths fresh.
+//! State that a host and its clones share, and the task that keeps paths fresh.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, Weak};
@@ -18,7 +18,7 @@ use crate::service::{Freshness, SourceError};
 use crate::source::Source;
 use crate::sync::lock;
 
-/// Outages a slow receiver may fall behind by before it misses some.
+/// Number of outages by which a receiver may lag before it misses some.
 const OUTAGES_KEPT: usize = 64;
 
 pub(super) struct Inner {
@@ -38,20 +38,20 @@ pub enum PathsError {
     /// The source of paths gave no usable answer.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The source of paths knows none.
+    /// The source of paths knows no path.
     #[error("no path to {dst}: {source_name} knows none (does the AS exist, are its links up?)")]
     None {
-        /// The AS asked for.
+        /// The requested AS.
         dst: IsdAsn,
         /// The source of paths.
         source_name: String,
     },
-    /// All that the source knows lead over something that was just reported down.
+    /// All paths that the source knows cross a reported outage.
     #[error("no path to {dst}: all {count} lead over links that are reported down")]
     AllDown {
-        /// The AS asked for.
+        /// The requested AS.
         dst: IsdAsn,
-        /// How many it knows.
+        /// The number of known paths.
         count: usize,
     },
 }
@@ -68,7 +68,7 @@ impl Inner {
         }
     }
 
-    /// The usable paths to `dst`, if there are some and they are fresh.
+    /// The usable paths to `dst`; `None` if there is none or they are not fresh.
     pub(super) fn fresh(&self, dst: IsdAsn) -> Option<Vec<Path>> {
         let mut cache = lock(&self.cache);
         let here = dst == self.topology.local.isd_as;
@@ -80,7 +80,7 @@ impl Inner {
         (!usable.is_empty()).then_some(usable)
     }
 
-    /// The usable paths to `dst` after asking for them, or why there are none.
+    /// The usable paths to `dst` after a request, or why there are none.
     pub(super) fn outcome(
         &self,
         dst: IsdAsn,
@@ -88,7 +88,7 @@ impl Inner {
     ) -> Result<Vec<Path>, PathsError> {
         let (usable, offered) = lock(&self.cache).usable(dst);
         if !usable.is_empty() {
-            // Paths keep working while the source does not answer.
+            // Paths stay usable while the source does not answer.
             return Ok(usable);
         }
         asked?;
@@ -101,7 +101,7 @@ impl Inner {
         })
     }
 
-    /// Asks the source for the paths to `dst` and caches the answer.
+    /// Requests the paths to `dst` from the source and caches the answer.
     pub(super) async fn ask(&self, dst: IsdAsn, freshness: Freshness) -> Result<(), SourceError> {
         if dst == self.topology.local.isd_as {
             return Ok(());
@@ -116,12 +116,13 @@ impl Inner {
             tracing::info!(%outage, "reported down");
             self.replan.notify_one();
         }
-        // No receiver is no error.
+        // Sending fails only without a receiver.
         let _ = self.outages.send(outage);
     }
 }
 
-/// A question about an AS under way, so that the refreshing task does not ask as well.
+/// A request in flight for the paths to an AS, which keeps the refreshing task from sending
+/// another.
 pub(super) struct Query<'a>(&'a Inner, IsdAsn);
 
 impl<'a> Query<'a> {
@@ -144,8 +145,8 @@ impl Drop for Inner {
     }
 }
 
-/// Asks for paths whenever they are due, as long as the endhost exists. Questions run side by side:
-/// one without an answer delays no other.
+/// Requests paths whenever they are due, until the endhost is dropped. Requests run concurrently:
+/// one without an answer does not delay the others.
 pub(super) async fn keep_fresh(inner: Weak<Inner>, replan: Arc<Notify>) {
     let mut asking = JoinSet::new();
     loop {

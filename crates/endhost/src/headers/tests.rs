@@ -55,7 +55,7 @@ fn a_packet_can_be_answered() {
     headers.write(b"question", 0, &mut bytes);
     let path_at = headers.overhead() - 8 - headers.path().len();
     let router = "10.0.9.1:30042".parse().unwrap();
-    // As it arrives: at the last hop.
+    // As the packet arrives: at the last hop.
     bytes[path_at] = 1;
     let packet = Packet::parse(&bytes).unwrap();
     let back = Headers::reply(peer, &packet, 1, router).unwrap();
@@ -68,7 +68,7 @@ fn a_packet_can_be_answered() {
         (peer.isd_as, local.isd_as)
     );
     assert_eq!(answer.udp().unwrap().payload, b"answer");
-    // At no hop of its path.
+    // At no hop of the path.
     bytes[path_at] = 2;
     let error = Headers::reply(peer, &Packet::parse(&bytes).unwrap(), 1, router).unwrap_err();
     assert!(matches!(error, HeadersError::NoReply { .. }), "{error}");
@@ -92,7 +92,7 @@ fn remote_and_path_of_a_quote_are_compared() {
 }
 
 #[test]
-fn within_one_as_packets_go_straight_to_the_host() {
+fn within_one_as_packets_go_directly_to_the_host() {
     let (local, peer) = (addr("1-ff00:0:1,10.0.0.1:1"), addr("1-ff00:0:1,10.0.0.2:2"));
     let headers = Headers::new(local, peer, &Path::within(local.isd_as, 1472)).unwrap();
     assert_eq!(headers.next_hop, peer.host);

@@ -1,4 +1,5 @@
-//! Doubts about a lane (SCMP errors and outages), the check of them by its user, and how lanes end.
+//! Doubts about a lane (SCMP errors and outages), their check by the lane's user, and how lanes
+//! end.
 
 use std::pin::Pin;
 use std::time::Instant;
@@ -12,11 +13,11 @@ use crate::outage::Outage;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LaneEnd {
-    /// A router reported something on the path down (SCMP), and nothing got through from then on.
+    /// A router reported an outage on the path (SCMP), and no packet got through afterwards.
     #[error("the path is down at {0}")]
     PathDown(Outage),
     /// A router or host on the path reported that packets do not get through (SCMP), and none did
-    /// from then on.
+    /// afterwards.
     #[error("{0}")]
     Unreachable(ScmpError),
     /// Packets cannot leave this host.
@@ -29,43 +30,43 @@ pub enum LaneEnd {
     },
 }
 
-/// A report that a lane's path is down, which its user is to check.
+/// A report that a lane's path is down, for the lane's user to check.
 #[derive(Debug)]
 pub struct Doubt {
-    /// How the lane ends if it is true.
+    /// How the lane ends if the report is true.
     pub end: LaneEnd,
-    /// The outage to report to the host if it is true; `None` when the host reported it.
+    /// The outage to report to the host if the report is true; `None` when the host reported it.
     pub(super) outage: Option<Outage>,
-    /// For "packet too big": the largest payload that gets through according to it, in
+    /// For "packet too big": the largest payload that gets through according to the report, in
     /// bytes.
     pub max_payload: Option<usize>,
 }
 
-/// Whether a doubt is true, as traffic shows.
+/// Whether a doubt is true, according to traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// A packet sent after this time is acknowledged.
+    /// A packet sent after this time was acknowledged.
     Alive(Instant),
-    /// Nothing sent since is acknowledged.
+    /// No packet sent since was acknowledged.
     Dead,
-    /// Traffic does not show it.
+    /// Traffic does not decide.
     Unknown,
 }
 
-/// A probe under way.
+/// A probe in progress.
 pub type Probing<'a> = Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-/// The user of a lane: only it knows whether what it sends is acknowledged.
+/// The user of a lane, which knows whether its packets are acknowledged.
 ///
-/// Even an error with a true quote is not authenticated, and when it arrives the path may work
-/// again. A lane without a user ends at the first error that counts; with one it ends only if
-/// nothing sent from then on is acknowledged. TCP treats ICMP errors the same way (RFC 5927,
+/// Even an error with a genuine quote is not authenticated, and when it arrives the path may work
+/// again. A lane without a user ends at the first error that counts; a lane with a user ends only
+/// if nothing sent afterwards is acknowledged. TCP treats ICMP errors the same way (RFC 5927,
 /// section 5.2).
 pub trait LaneUser: Send + Sync {
-    /// Finds out whether `doubt` is true by sending over the lane. While it runs, other doubts
-    /// about the lane are passed over.
+    /// Determines whether `doubt` is true by sending over the lane. Meanwhile other doubts about
+    /// the lane are ignored.
     fn probe<'a>(&'a self, doubt: &'a Doubt) -> Probing<'a>;
 
-    /// Takes in that the lane has ended. It may be called twice.
+    /// Called when the lane has ended, possibly twice.
     fn on_end(&self, end: &LaneEnd);
 }

@@ -1,4 +1,4 @@
-//! A flow: what is sent to one remote over one path, and what comes back over it.
+//! A flow: packets to one remote over one path, and the packets that come back.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,11 +13,11 @@ use crate::outage::Outage;
 use crate::socket::Report;
 use crate::sync::lock;
 
-/// Errors acted upon per flow: the first of a burst, then one in each interval.
+/// Errors handled per flow: the first of a burst, then one in each interval.
 const BURST: u32 = 4;
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The number of a flow among those of its socket. It counts up and is never used twice.
+/// The number of a flow of a socket. Numbers count up and are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowId(pub u64);
 
@@ -25,16 +25,16 @@ pub struct FlowId(pub u64);
 /// it.
 #[derive(Debug)]
 pub struct Flow {
-    /// Its number.
+    /// The flow's number.
     pub id: FlowId,
-    /// The address packets are sent to.
+    /// The address that packets are sent to.
     pub remote: ScionAddr,
     /// The ids of the path's interfaces, from here to the remote; empty inside one AS.
     pub interfaces: Box<[u16]>,
     headers: ArcSwap<Headers>,
-    /// Those before, of which packets may still be under way.
+    /// The headers before `headers`; packets with them may still be in flight.
     previous: ArcSwapOption<Headers>,
-    /// SCMP errors about it that may still be acted upon.
+    /// The budget of SCMP errors about this flow that are handled.
     reports: Mutex<Budget>,
     /// When the path in `headers` expires, in seconds since the Unix epoch.
     expiry: AtomicU64,
@@ -59,12 +59,12 @@ impl Flow {
         self.headers.load()
     }
 
-    /// When routers stop accepting what is sent now, in seconds since the Unix epoch.
+    /// The time until which routers accept packets sent now, in seconds since the Unix epoch.
     pub fn expiry(&self) -> u64 {
         self.expiry.load(Ordering::Relaxed)
     }
 
-    /// Goes on with other headers for the same path.
+    /// Replaces the headers by others for the same path.
     pub(super) fn refresh(&self, headers: Headers, expiry: u64) {
         let before = self.headers.swap(Arc::new(headers));
         if before.path() != self.headers().path() {
@@ -73,13 +73,13 @@ impl Flow {
         self.expiry.store(expiry, Ordering::Relaxed);
     }
 
-    /// Whether one more SCMP error about it may be acted upon.
+    /// Whether one more SCMP error about this flow may be handled.
     pub(super) fn takes_report(&self, now: Instant) -> bool {
         lock(&self.reports).take(now)
     }
 
     /// Whether the packet that `report` quotes may have been sent over this flow from the AS
-    /// `local`, and whether the report may be true of it; every path in use takes payloads of
+    /// `local`, and whether the report is plausible, given that every path in use takes payloads of
     /// `min_payload` bytes.
     pub(super) fn may_have_sent(
         &self,
@@ -90,7 +90,7 @@ impl Flow {
         let headers = self.headers();
         let current = headers.quoted_by(&report.quote);
         let previous = || {
-            // Packets from before a refresh may still be under way.
+            // Packets from before a refresh may still be in flight.
             let previous = self.previous.load();
             (previous.as_ref()).is_some_and(|headers| headers.quoted_by(&report.quote))
         };
@@ -98,7 +98,7 @@ impl Flow {
             return false;
         }
         match report.error {
-            // That a router refuses the previous path does not concern the present one.
+            // A router that refuses the previous path says nothing about the current one.
             ScmpError::ParameterProblem { .. } => current,
             ScmpError::PacketTooBig { mtu } => headers.max_payload(mtu) >= min_payload,
             error => Outage::of(&error)
@@ -107,7 +107,7 @@ impl Flow {
     }
 }
 
-/// The rate limit of SCMP errors that are acted upon: a token bucket.
+/// The rate limit of SCMP errors that are handled: a token bucket.
 #[derive(Debug)]
 struct Budget {
     left: f64,
@@ -122,7 +122,7 @@ impl Budget {
         }
     }
 
-    /// Takes one, if there is one at `now`.
+    /// Takes one token, if there is one at `now`.
     fn take(&mut self, now: Instant) -> bool {
         let passed = now.saturating_duration_since(self.last).as_secs_f64();
         self.last = self.last.max(now);
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_errors_are_acted_upon_in_a_time() {
+    fn handled_errors_are_rate_limited() {
         let start = Instant::now();
         let mut budget = Budget::new(start);
         let mut taken = |after: Duration| (0..50).filter(|_| budget.take(start + after)).count();

@@ -20,10 +20,11 @@ use crate::outage::Outage;
 use crate::path::{Path, interfaces};
 use crate::sync::lock;
 
-/// Longest wait for a remote's path from the source of paths.
+/// Longest wait for the source of paths to return a remote's path.
 const LOOK_UP: Duration = Duration::from_secs(2);
 
-/// A path in use by a socket, to one remote: fresh, watched, with an end. Cloning shares it.
+/// A path in use by a socket, to one remote: kept fresh, watched for faults, until its end. Cloning
+/// shares it.
 #[derive(Clone)]
 pub struct Lane(pub(super) Arc<Inner>);
 
@@ -33,9 +34,9 @@ pub(super) struct Inner {
     path: Mutex<Option<Path>>,
     end: SetOnce<LaneEnd>,
     user: OnceLock<Arc<dyn LaneUser>>,
-    /// Whether the user is finding out if the path works.
+    /// Whether the user is checking if the path works.
     doubted: AtomicBool,
-    /// What keeps the path fresh, if this side has to.
+    /// The task that keeps the path fresh, if this side chose the path.
     follower: OnceLock<JoinSet<()>>,
 }
 
@@ -52,17 +53,18 @@ impl Lane {
         }))
     }
 
-    /// Replaces the path by every fresher copy that is offered, as long as the lane exists. For the
-    /// side that chose the path: the other one answers over the path of the packets it receives.
+    /// Replaces the path by every fresher copy that is offered, until the lane is dropped. Used by
+    /// the side that chose the path: the other side answers over the path of the packets it
+    /// receives.
     pub(super) fn follow(&self) {
         let offers = self.0.shared.socket.host().watch(self.remote().isd_as);
         let task = follow(Arc::downgrade(&self.0), offers);
-        // A lane is opened once.
+        // A lane is opened only once.
         let _ = self.0.follower.set(JoinSet::from_iter([task]));
     }
 
-    /// Lets `user` decide from now on whether the lane works, and informs it of the end; only the
-    /// first one counts.
+    /// Lets `user` decide whether the lane works, and informs it of the lane's end. Only the first
+    /// user counts.
     pub fn attach(&self, user: Arc<dyn LaneUser>) {
         let _ = self.0.user.set(user);
         if let (Some(end), Some(user)) = (self.end(), self.0.user.get()) {
@@ -70,24 +72,24 @@ impl Lane {
         }
     }
 
-    /// What the lane's packets are sent over; datagrams that arrive over the lane bear its number.
+    /// The flow of the lane's packets; datagrams that arrive over the lane carry its number.
     pub fn flow(&self) -> &Arc<Flow> {
         &self.0.used.flow
     }
 
-    /// The address packets are sent to.
+    /// The address that packets are sent to.
     pub fn remote(&self) -> ScionAddr {
         self.flow().remote
     }
 
-    /// The path, as fresh as it is; `None` when the remote opened the lane and the path is unknown
+    /// The current copy of the path; `None` when the remote opened the lane and the path is unknown
     /// here.
     pub fn path(&self) -> Option<Path> {
         lock(&self.0.path).clone()
     }
 
-    /// Asks for the path the remote came by, where it is unknown. The host's source of paths may
-    /// know what packets do not show: the ASes between, and the MTU.
+    /// Looks up the path of the remote's packets where it is unknown. The host's source of paths
+    /// may know what packets do not show: the ASes between, and the MTU.
     pub async fn look_up(&self) -> Option<Path> {
         let known = self.path();
         if known.is_some() {
@@ -109,9 +111,9 @@ impl Lane {
 
     /// The identity of the path, seen from here.
     ///
-    /// A remote that sends packets shows the interface ids of its path, not the ASes between. Where
-    /// the path is known, this is its fingerprint all the same; where not, it is made of the ids
-    /// and the ASes at both ends, and is the fingerprint of no path.
+    /// A remote that sends packets shows the interface ids of its path, not the ASes between. If
+    /// the path is known, this is still its fingerprint; otherwise it is computed from the ids and
+    /// the ASes at both ends, and is the fingerprint of no path.
     pub fn fingerprint(&self) -> Fingerprint {
         if let Some(path) = &*lock(&self.0.path) {
             return path.fingerprint();
@@ -127,15 +129,15 @@ impl Lane {
         }
     }
 
-    /// The largest payload that fits the path's packets, in bytes. Where the path is unknown it is
-    /// an upper bound: what fits packets inside this AS.
+    /// The largest payload that fits the path's packets, in bytes. If the path is unknown, an upper
+    /// bound: the largest that fits packets inside this AS.
     pub fn max_payload(&self) -> u16 {
         let path = lock(&self.0.path).as_ref().map(Path::mtu);
         let mtu = path.unwrap_or_else(|| self.0.shared.socket.host().local_mtu());
         self.flow().headers().max_payload(mtu)
     }
 
-    /// Why the lane has ended, if it has.
+    /// Why the lane has ended; `None` while it has not.
     pub fn end(&self) -> Option<LaneEnd> {
         self.0.end.get().cloned()
     }
@@ -145,7 +147,7 @@ impl Lane {
         self.0.end.wait().await.clone()
     }
 
-    /// Takes in that a packet sent at `sent` was acknowledged: nothing on the path was down then.
+    /// Records that a packet sent at `sent` was acknowledged: no part of the path was down then.
     pub fn report_alive(&self, sent: Instant) {
         if let Some(path) = self.path() {
             let host = self.0.shared.socket.host();
@@ -173,7 +175,7 @@ impl Lane {
             return;
         }
         let (lane, user) = (self.clone(), Arc::clone(user));
-        // Probing ends by itself.
+        // The probe ends without being aborted.
         tokio::spawn(async move {
             let verdict = user.probe(&doubt).await;
             let (remote, end) = (lane.remote(), &doubt.end);
@@ -194,7 +196,7 @@ impl Lane {
         }
     }
 
-    /// Ends the lane; what counts is the first reason.
+    /// Ends the lane; the first reason counts.
     pub(super) fn finish(&self, end: LaneEnd) {
         if self.0.end.set(end.clone()).is_ok()
             && let Some(user) = self.0.user.get()
@@ -205,7 +207,7 @@ impl Lane {
 }
 
 impl Inner {
-    /// Goes on with the copy of its path among `paths`, unless it expires sooner.
+    /// Replaces the path by its copy among `paths`, unless that expires sooner.
     fn freshen(&self, paths: &[Path]) {
         let Some(old) = lock(&self.path).clone() else {
             return;

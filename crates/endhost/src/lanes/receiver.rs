@@ -1,4 +1,4 @@
-//! What arrives over lanes.
+//! Receiving over lanes.
 
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
@@ -9,33 +9,33 @@ use super::shared::{Fault, Shared};
 use super::table::Table;
 use crate::socket::{Arrival, Datagram, Packets, ReceiveBuffer, Report, Socket};
 
-/// Receives what arrives at a socket, and finds the flow of each packet.
+/// Receives packets at a socket, and finds the flow of each.
 pub struct LaneReceiver {
     shared: Arc<Shared>,
     buffer: ReceiveBuffer,
-    /// The flow key of the packet before this one.
+    /// The flow key of the previous packet.
     key: Vec<u8>,
 }
 
-/// What a remote sent.
+/// A datagram from a remote.
 #[derive(Debug, Clone, Copy)]
 pub struct LaneDatagram<'a> {
-    /// The flow that it belongs to.
+    /// The flow of the datagram.
     pub flow: FlowId,
-    /// Its congestion mark.
+    /// The congestion mark (two bits).
     pub ecn: u8,
-    /// Its payload.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
 /// The datagrams of one receive, in order.
 ///
-/// A new remote or path makes a new flow. SCMP errors are taken out: those that count cast doubt on
-/// lanes, all others are counted and dropped.
+/// A new remote or path creates a new flow. SCMP errors are taken out: those that count cast doubt
+/// on lanes, all others are counted and dropped.
 pub struct Batch<'a> {
     packets: Packets<'a>,
     key: &'a mut Vec<u8>,
-    /// The flow with that key, once it was looked up.
+    /// The flow with that key; `None` until it is looked up.
     last: Option<FlowId>,
     table: MutexGuard<'a, Table>,
     shared: &'a Shared,
@@ -50,10 +50,11 @@ impl LaneReceiver {
         }
     }
 
-    /// Waits for packets. All there are must have been taken from [`LaneReceiver::batch`] before.
+    /// Waits for packets. All packets of the [batch](LaneReceiver::batch) before must have been
+    /// taken.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.shared.socket.poll_receive(cx, &mut self.buffer)
     }
@@ -76,7 +77,7 @@ impl LaneReceiver {
 }
 
 impl Batch<'_> {
-    /// Puts the datagram taken last back, for the next batch.
+    /// Puts the last datagram back, for the next batch.
     #[inline]
     pub fn put_back(&mut self) {
         self.packets.put_back();
@@ -85,7 +86,7 @@ impl Batch<'_> {
     /// The flow of `datagram`; `None` when nothing can be sent back.
     #[inline]
     fn flow_of(&mut self, datagram: &Datagram<'_>) -> Option<FlowId> {
-        // Packets of one flow mostly come in a row: then it is known without a look-up.
+        // Packets of one flow mostly arrive in a row: then no look-up is needed.
         if self.last.is_none() || !has_key(datagram, self.key) {
             write_key(datagram, self.key);
             self.last = match self.table.by_key(self.key) {
@@ -108,7 +109,7 @@ impl Batch<'_> {
         match tokens.flow_of(report, format, socket.local_addr().isd_as) {
             Some(flow) => {
                 let error = report.error;
-                // When more come than can be handled, the next packet brings them again.
+                // If the queue is full, the next packet causes the fault again.
                 let _ = faults.try_send(Fault::Report { flow, error });
             }
             None => socket.reject(report),
@@ -147,8 +148,8 @@ fn has_key(datagram: &Datagram<'_>, key: &[u8]) -> bool {
     })
 }
 
-/// Writes the flow key: what all packets of `datagram`'s flow have in common, until the remote
-/// refreshes its path.
+/// Writes the flow key: the bytes that all packets of `datagram`'s flow have in common, until the
+/// remote refreshes its path.
 #[inline]
 fn write_key(datagram: &Datagram<'_>, key: &mut Vec<u8>) {
     key.clear();
@@ -156,8 +157,8 @@ fn write_key(datagram: &Datagram<'_>, key: &mut Vec<u8>) {
     key.extend_from_slice(datagram.flow_bytes());
 }
 
-/// Finds out which flow a packet with a new key belongs to, and how to answer; `None` when nothing
-/// can be sent back.
+/// Determines the flow of a packet with a new key, and how to answer; `None` when no answer can be
+/// sent.
 #[cold]
 fn learn(
     table: &mut Table,
@@ -171,7 +172,7 @@ fn learn(
     let flow = table.flow(back.headers.clone(), &back.interfaces, back.expiry);
     let flow = Arc::clone(flow);
     // The remote has refreshed its path, and routers accepted the packet. A path that expires
-    // earlier than ours may come from an old packet.
+    // earlier than the flow's may come from an old packet.
     if flow.expiry() <= back.expiry {
         flow.refresh(back.headers, back.expiry);
     }

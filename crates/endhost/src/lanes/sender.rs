@@ -11,11 +11,11 @@ use super::lane::Lane;
 use super::shared::{Fault, Shared};
 use super::tokens::LastToken;
 
-/// Sends over lanes. Each task that sends has its own; it works best with one lane.
+/// Sends over lanes. Each sending task needs one; it works best with one lane.
 pub struct LaneSender {
     shared: Arc<Shared>,
     token: LastToken,
-    /// How much of the current contents is sent already.
+    /// Bytes of the current contents that are already sent.
     sent: usize,
     scratch: Vec<u8>,
     writable: Option<Writable>,
@@ -34,11 +34,11 @@ impl LaneSender {
         }
     }
 
-    /// Sends `contents` over `lane` in payloads of `segment` bytes, the last maybe shorter, and
-    /// waits for room. Payloads of one call have the same token.
+    /// Sends `contents` over `lane` in payloads of `segment` bytes, the last possibly shorter, and
+    /// waits for room. All payloads of one call must have the same token.
     ///
     /// # Errors
-    /// `InvalidInput` when the lane takes no payloads of `segment` bytes. Every other error is
+    /// `InvalidInput` when the lane does not take payloads of `segment` bytes. Every other error is
     /// the system's: the lane ends, and the rest is not sent.
     pub async fn send(&mut self, lane: &Lane, contents: &[u8], segment: usize) -> io::Result<()> {
         let most = lane.max_payload();
@@ -50,12 +50,12 @@ impl LaneSender {
         poll_fn(|cx| self.poll_send(cx, lane.flow(), contents, segment, 0)).await
     }
 
-    /// Sends `contents` over `flow` in payloads of `segment` bytes, the last maybe shorter, with
-    /// the congestion mark `ecn` (two bits). Until it is ready it must be called again with the
+    /// Sends `contents` over `flow` in payloads of `segment` bytes, the last possibly shorter, with
+    /// the congestion mark `ecn` (two bits). While it is pending it must be called again with the
     /// same `contents`.
     ///
     /// # Errors
-    /// The system's: lanes over the flow end, and the rest is not sent.
+    /// The system's error: lanes over the flow end, and the rest is not sent.
     pub fn poll_send(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! What all lanes, senders and the receiver of one socket share.
+//! State that all lanes, senders and the receiver of one socket share.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub(super) struct Shared {
     pub(super) faults: mpsc::Sender<Fault>,
 }
 
-/// Something that goes wrong with packets of a flow.
+/// A fault of packets of a flow.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// A router or host reported that a packet did not get through.
     Report { flow: Arc<Flow>, error: ScmpError },
-    /// The system does not take packets; its error.
+    /// The system refuses packets with this error.
     Send { flow: FlowId, message: String },
 }

@@ -1,4 +1,4 @@
-//! The flows of one socket, by number, by path and by what their packets have in common.
+//! The flows of one socket, by number, by path and by the key of their packets.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,11 +9,11 @@ use super::flow::{Flow, FlowId};
 use crate::headers::Headers;
 use crate::sync::lock;
 
-/// Flows kept that no lane uses. Any host can make some by sending packets; beyond this the oldest
-/// goes.
+/// Most flows kept that no lane uses. Any host can create some by sending packets; beyond this
+/// number the oldest is removed.
 const IDLE: usize = 1024;
 /// Keys of one flow that are recognised without reading a packet's path: one, and some more while a
-/// path is refreshed. A remote that sends others only costs more work.
+/// path is refreshed. A remote that sends others only causes more work.
 const KEYS: usize = 4;
 
 /// All flows of one socket.
@@ -27,7 +27,7 @@ pub(super) struct Table {
     by_path: HashMap<(ScionAddr, Box<[u16]>), FlowId>,
     /// Flows by the key of packets that arrive.
     by_key: HashMap<Box<[u8]>, FlowId>,
-    /// Flows no lane uses, the one longest unused first.
+    /// Flows that no lane uses, the longest unused first.
     idle: BTreeMap<u64, FlowId>,
     clock: u64,
 }
@@ -40,7 +40,7 @@ struct Entry {
     keys: VecDeque<Box<[u8]>>,
 }
 
-/// A flow in use: it keeps its number as long as this exists.
+/// A flow in use, which keeps its number until this is dropped.
 #[derive(Debug)]
 pub(super) struct FlowUse {
     flows: Arc<Flows>,
@@ -69,7 +69,8 @@ impl Flows {
         let flow = Arc::clone(table.flow(headers.clone(), interfaces, expiry));
         table.hold(flow.id);
         drop(table);
-        // The local side's path counts, also where packets came over another copy of it before.
+        // The local side's path has precedence, also if packets arrived over another copy of it
+        // before.
         flow.refresh(headers, expiry);
         FlowUse {
             flows: Arc::clone(self),
@@ -77,14 +78,14 @@ impl Flows {
         }
     }
 
-    /// The flow `id`, for a lane to use; `None` when it is forgotten.
+    /// The flow `id`, for a lane to use; `None` when it was removed.
     pub(super) fn hold(self: &Arc<Self>, id: FlowId) -> Option<FlowUse> {
         let flow = self.lock().hold(id)?;
         let flows = Arc::clone(self);
         Some(FlowUse { flows, flow })
     }
 
-    /// The flow `id`, to send something back; `None` when it is forgotten.
+    /// The flow `id`, to send an answer; `None` when it was removed.
     pub(super) fn find(&self, id: FlowId) -> Option<Arc<Flow>> {
         Some(Arc::clone(&self.lock().flows.get(&id)?.flow))
     }
@@ -97,7 +98,7 @@ impl Table {
         self.by_key.get(key).copied()
     }
 
-    /// Takes in that packets with `key` belong to `flow`.
+    /// Records that packets with `key` belong to `flow`.
     pub(super) fn remember(&mut self, flow: FlowId, key: &[u8]) {
         let Some(entry) = self.flows.get_mut(&flow) else {
             return;
@@ -111,7 +112,7 @@ impl Table {
         self.by_key.insert(key.into(), flow);
     }
 
-    /// The flow to the remote of `headers` over `interfaces`, made if it is not there.
+    /// The flow to the remote of `headers` over `interfaces`; created if it is missing.
     pub(super) fn flow(&mut self, headers: Headers, interfaces: &[u16], expiry: u64) -> &Arc<Flow> {
         let path = (headers.remote, interfaces.into());
         let id = match self.by_path.get(&path) {
@@ -153,7 +154,7 @@ impl Table {
         }
     }
 
-    /// Puts a flow no lane uses at the end of those that may go.
+    /// Appends a flow that no lane uses to those that may be removed.
     fn rest(&mut self, id: FlowId) {
         if let Some(entry) = self.flows.get_mut(&id) {
             self.clock += 1;

@@ -16,18 +16,18 @@ pub const TOKEN: usize = 8;
 /// know them.
 pub type Token = [u8; TOKEN];
 
-/// What the packets of lanes look like to an SCMP error that quotes one.
+/// The format of packets on lanes, as far as needed to check an SCMP error that quotes one.
 #[derive(Debug, Clone, Copy)]
 pub struct PacketFormat {
-    /// Reads the token at the beginning of a payload. `None` when it is cut short, or the packet
-    /// has none; then no SCMP error about that packet counts.
+    /// Reads the token at the beginning of a payload. `None` when the payload is cut short or has
+    /// no token; then no SCMP error about that packet counts.
     pub token: fn(&[u8]) -> Option<Token>,
-    /// The largest payload that every path in use takes, in bytes. A "packet too big" that allows
-    /// less is invented.
+    /// The largest payload that every path in use takes, in bytes. A "packet too big" with a
+    /// smaller MTU is forged.
     pub min_payload: u16,
 }
 
-/// The tokens that packets are sent with now, and over which flow.
+/// The tokens of packets that are being sent, each with its flow.
 #[derive(Debug, Default)]
 pub(super) struct Tokens(Mutex<HashMap<Token, Sent>>);
 
@@ -58,15 +58,15 @@ impl Tokens {
         }
     }
 
-    /// The flow of the packet that `report` quotes, if it was sent from the AS `local` and the
-    /// report may be true of it.
+    /// The flow of the packet that `report` quotes, if the packet was sent from the AS `local` and
+    /// the report is plausible.
     pub(super) fn flow_of(
         &self,
         report: &Report<'_>,
         format: &PacketFormat,
         local: IsdAsn,
     ) -> Option<Arc<Flow>> {
-        // Most invented quotes are rejected here, by one look-up and without allocating.
+        // Most forged quotes are rejected here, by one look-up and without allocating.
         let token = (format.token)(report.quote.payload)?;
         let flow = Arc::clone(&lock(&self.0).get(&token)?.flow);
         let may_be_true = flow.may_have_sent(report, local, format.min_payload);
@@ -74,19 +74,19 @@ impl Tokens {
     }
 }
 
-/// The token one sender used last.
+/// The last token that one sender used.
 #[derive(Debug, Default)]
 pub(super) struct LastToken(Option<(Token, FlowId)>);
 
 impl LastToken {
-    /// Notes the token that packets go over `flow` with, where it is a new one.
+    /// Records the token of packets over `flow`, where it is new.
     #[inline]
     pub(super) fn set(&mut self, tokens: &Tokens, token: Option<Token>, flow: &Arc<Flow>) {
         let new = token.map(|token| (token, flow.id));
         if new == self.0 {
             return;
         }
-        // Added first, so that at no time none is known.
+        // Added before the old one is removed, so that there is always a known token.
         if let Some(token) = token {
             tokens.add(token, flow);
         }
@@ -94,7 +94,7 @@ impl LastToken {
         self.0 = new;
     }
 
-    /// Forgets it: SCMP errors about the sender's packets do not count from now on.
+    /// Removes the token: SCMP errors about the sender's packets no longer count.
     pub(super) fn clear(&mut self, tokens: &Tokens) {
         if let Some((token, _)) = self.0.take() {
             tokens.remove(token);

@@ -1,4 +1,4 @@
-//! The task that watches over lanes: what goes wrong, and which of them it casts doubt on.
+//! The task that watches lanes: it turns faults and outages into doubts about them.
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Instant;
@@ -50,7 +50,7 @@ impl Registry {
             _ => None,
         };
         for lane in self.all() {
-            // Only the interface ids of the outage were compared so far.
+            // So far only the interface ids of the outage were compared.
             let elsewhere = outage.and_then(|outage| lane.is_cut_by(&outage)) == Some(false);
             if elsewhere || !Arc::ptr_eq(lane.flow(), flow) || lane.is_doubted() {
                 continue;
@@ -83,7 +83,8 @@ impl Registry {
     }
 }
 
-/// Watches over the lanes of `registry` until no part of their socket's use is left.
+/// Watches the lanes of `registry` until all lanes, senders and the receiver of the socket are
+/// dropped.
 pub(super) async fn run(
     registry: Arc<Registry>,
     mut outages: broadcast::Receiver<Outage>,
@@ -97,7 +98,7 @@ pub(super) async fn run(
             },
             outage = outages.recv() => match outage {
                 Ok(outage) => registry.cut(outage),
-                // Those missed are reported again with the next packets that meet them.
+                // Missed outages are reported again by the next packets that meet them.
                 Err(broadcast::error::RecvError::Lagged(_)) => {}
                 Err(broadcast::error::RecvError::Closed) => return,
             },

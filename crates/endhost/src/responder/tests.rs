@@ -21,7 +21,7 @@ fn echo(reply: bool, id: u16, sequence: u16, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_echo_comes_back_as_it_was() {
+fn an_echo_reply_repeats_the_request() {
     let request = request(&echo(false, 31000, 5, b"data"));
     let reply = answer(&request, FROM.parse().unwrap()).unwrap();
     let packet = Packet::parse(&reply).unwrap();
@@ -68,7 +68,7 @@ fn traceroute_is_answered_and_not_amplified() {
 }
 
 #[test]
-fn answers_and_noise_are_not_answered() {
+fn replies_and_malformed_packets_are_not_answered() {
     let from = FROM.parse().unwrap();
     assert_eq!(answer(&request(&echo(true, 31000, 5, b"")), from), None);
     assert_eq!(answer(b"noise", from), None);

@@ -1,4 +1,4 @@
-//! What arrives at a socket.
+//! Packets that arrive at a socket.
 
 use std::net::SocketAddr;
 
@@ -26,11 +26,11 @@ pub struct Datagram<'a> {
     pub(super) from: SocketAddr,
     /// The remote's port.
     pub port: u16,
-    /// Its payload.
+    /// The payload.
     pub payload: &'a [u8],
 }
 
-/// How a packet is answered.
+/// How to answer a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyPath {
     /// The headers of answers.
@@ -43,22 +43,22 @@ pub struct ReplyPath {
 
 /// An SCMP error that quotes a packet from this socket's address.
 ///
-/// It counts only if the user of the socket finds that `quote` is of a packet that was sent: then
-/// its [`Outage`](crate::Outage), if it has one, is for [`Endhost::report`]. All others are for
-/// [`Socket::reject`](super::Socket::reject), which counts them.
+/// It counts only if the user of the socket finds that the quoted packet was sent: then its
+/// [`Outage`](crate::Outage), if it has one, must be passed to [`Endhost::report`]. Every other
+/// report must be passed to [`Socket::reject`](super::Socket::reject), which counts it.
 #[derive(Debug)]
 pub struct Report<'a> {
     /// The error.
     pub error: ScmpError,
-    /// The packet it is about.
+    /// The quoted packet.
     pub quote: Quote<'a>,
 }
 
 impl Report<'_> {
     /// Whether the error agrees with the packet that it quotes, and may come from the AS `sender`.
     /// Only the AS of an interface reports it down (SCMP specification, "External Interface Down",
-    /// "Internal Connectivity Down"), and routers let no host send in the name of another AS. A
-    /// packet that fits the MTU reported cannot have been too big for it (RFC 8201, section 4).
+    /// "Internal Connectivity Down"), and routers do not let a host send in the name of another AS.
+    /// A packet that fits the reported MTU cannot have been too big for it (RFC 8201, section 4).
     pub(super) fn is_consistent(&self, sender: IsdAsn) -> bool {
         match self.error {
             ScmpError::ExternalInterfaceDown { isd_as, .. }
@@ -71,7 +71,7 @@ impl Report<'_> {
 
 impl<'a> Datagram<'a> {
     /// The bytes that all packets of one remote host over one path have in common, and (as far as
-    /// routers check) no others; ports are not among them.
+    /// routers check) packets of other hosts or paths do not; ports are not among them.
     #[inline]
     pub fn flow_bytes(&self) -> &'a [u8] {
         self.packet.route_bytes()
@@ -113,12 +113,13 @@ impl<'a> Datagram<'a> {
                 expiry: u64::MAX,
             });
         }
-        // Only through a router of this AS, so that no sender can have answers sent to others.
+        // Only through a router of this AS, so that a sender cannot redirect answers to other
+        // hosts.
         if !host.routers().values().any(|router| *router == self.from) {
             let reason = format!("{} is not a border router of {}", self.from, local.isd_as);
             return Err(no_reply(reason));
         }
-        // Refuses path types other than the standard one.
+        // Path types other than the standard one are refused.
         let headers = Headers::reply(local, packet, self.port, self.from)?;
         let unreadable = |error: MalformedPath| no_reply(error.to_string());
         Ok(ReplyPath {

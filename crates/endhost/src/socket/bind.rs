@@ -1,4 +1,4 @@
-//! Which address and port a socket gets.
+//! The choice of a socket's address and port.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
@@ -20,18 +20,18 @@ const NONE: RangeInclusive<u16> = 0..=0;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Routers do not deliver to the port asked for.
+    /// Routers do not deliver to the requested port.
     #[error(
         "port {port} is outside the ports routers of this AS deliver to ({}-{}): take one of those, or 0",
         range.start(), range.end()
     )]
     OutsideRange {
-        /// The port asked for.
+        /// The requested port.
         port: u16,
         /// The dispatched ports.
         range: RangeInclusive<u16>,
     },
-    /// All dispatched ports are taken.
+    /// All dispatched ports are in use.
     #[error("no free port among {}-{} at {ip}", range.start(), range.end())]
     NoFreePort {
         /// The address.
@@ -39,13 +39,13 @@ pub enum BindError {
         /// The dispatched ports.
         range: RangeInclusive<u16>,
     },
-    /// No address was asked for, and none could be determined.
+    /// No address was requested, and none could be determined.
     #[error(
         "cannot determine this host's address in its AS ({0}): name one to listen at, or set \
          SCION_LOCAL_ADDR"
     )]
     NoAddress(String),
-    /// The address of all interfaces was asked for, but SCION packets carry that of one.
+    /// The requested address stands for all interfaces, but SCION packets carry that of one.
     #[error("{0} is not an address to send to: name one of this host's addresses to listen at")]
     Unspecified(IpAddr),
     /// The system refused.
@@ -58,7 +58,7 @@ pub enum BindError {
     },
 }
 
-/// A non-blocking socket of `host`, which keeps the errors of packets it sends.
+/// A non-blocking socket of `host` that keeps the errors of packets it sends.
 pub(super) fn bind(
     host: &Endhost,
     local: Option<SocketAddr>,
@@ -97,7 +97,7 @@ fn bind_to(addr: SocketAddr) -> Result<StdSocket, BindError> {
 }
 
 fn first_free(ip: IpAddr, range: &RangeInclusive<u16>) -> Result<StdSocket, BindError> {
-    // Port 0 would mean any to the system.
+    // Port 0 would mean any port to the system.
     for port in range.clone().filter(|port| *port != 0) {
         match bind_to(SocketAddr::new(ip, port)) {
             Err(BindError::Refused { source, .. }) if source.kind() == io::ErrorKind::AddrInUse => {
@@ -109,7 +109,7 @@ fn first_free(ip: IpAddr, range: &RangeInclusive<u16>) -> Result<StdSocket, Bind
     Err(BindError::NoFreePort { ip, range })
 }
 
-/// Asks for large buffers. Small ones cost speed, not correctness.
+/// Requests large buffers. Small ones cost speed, not correctness.
 fn enlarge(socket: &StdSocket) {
     let asked = socket::set_receive_buffer(socket, BUFFER)
         .and_then(|()| socket::set_send_buffer(socket, BUFFER));
@@ -118,15 +118,15 @@ fn enlarge(socket: &StdSocket) {
     }
 }
 
-/// This host's address: the one configured, or else the one from which the first border router is
-/// reached that can be.
+/// This host's address: the configured one, or the source address towards the first border router
+/// that is reachable.
 fn own_address(host: &Endhost) -> Result<IpAddr, BindError> {
     if let Some(configured) = host.address() {
         return Ok(configured);
     }
     let routers: Vec<IpAddr> = host.routers().values().map(SocketAddr::ip).collect();
     let mut reason = "the AS has no border router".to_owned();
-    // The router at the lowest interface first.
+    // The router at the lowest interface comes first.
     for router in host.routers().values() {
         match address_towards(*router, &routers) {
             Ok(own) => return Ok(own),
@@ -136,24 +136,24 @@ fn own_address(host: &Endhost) -> Result<IpAddr, BindError> {
     Err(BindError::NoAddress(reason))
 }
 
-/// This host's address towards `router`: the one the system sends from, or, where that is the
-/// router's own because it runs on this host, another of the same interface.
+/// This host's address towards `router`: the system's source address, or, if that is the router's
+/// own because the router runs on this host, another address of the same interface.
 fn address_towards(router: SocketAddr, routers: &[IpAddr]) -> io::Result<IpAddr> {
     let source = source_address(router)?;
     if source != router.ip() {
         return Ok(source);
     }
-    // A host whose only address is its router's shares it: they have different ports.
+    // A host whose only address is its router's shares it: their ports differ.
     Ok(beside(source, routers)?.unwrap_or(source))
 }
 
-/// The address the system sends from to `target`.
+/// The system's source address for packets to `target`.
 pub(crate) fn source_address(target: SocketAddr) -> io::Result<IpAddr> {
     let any = match target {
         SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // Connecting a UDP socket sends nothing; it only makes the system choose.
+    // Connecting a UDP socket sends nothing; it only makes the system choose a source address.
     let socket = StdSocket::bind((any, 0))?;
     socket.connect(target)?;
     Ok(socket.local_addr()?.ip())

@@ -1,5 +1,5 @@
-//! ICMP errors about packets that did not reach the first router: no program listens at its port,
-//! or its host is unreachable. The kernel keeps them in a queue of the socket (ip(7),
+//! ICMP errors about packets that did not reach the first router, because no program listens at its
+//! port or its host is unreachable. The kernel keeps them in a queue of the socket (ip(7),
 //! `IP_RECVERR`).
 
 use std::io;
@@ -16,21 +16,21 @@ use tokio::task::JoinSet;
 
 use crate::endhost::Endhost;
 
-/// How long to wait for room in the socket's buffer when the runtime does not report it.
+/// Time between attempts to send when the runtime does not report room in the socket's buffer.
 const RETRY_SEND: Duration = Duration::from_millis(1);
 
 /// A UDP socket, and the task that reads its errors.
 #[derive(Debug)]
 pub(super) struct Io {
     pub(super) socket: Arc<UdpSocket>,
-    /// Whether there ever was an error. The runtime takes one for the end of writing, and from then
-    /// on always reports room to send.
+    /// Whether there was an error. The runtime takes an error for the end of writing, and
+    /// afterwards always reports room to send.
     erred: Arc<AtomicBool>,
     _watcher: JoinSet<()>,
 }
 
 impl Io {
-    /// Reads the errors of `socket`, which is one of `host`.
+    /// Reads the errors of `socket`, a socket of `host`.
     pub(super) fn new(socket: StdSocket, host: Endhost) -> io::Result<Self> {
         let socket = Arc::new(UdpSocket::from_std(socket)?);
         let erred = Arc::new(AtomicBool::new(false));
@@ -56,14 +56,14 @@ async fn watch(socket: Arc<UdpSocket>, erred: Arc<AtomicBool>, host: Endhost) {
     while socket.ready(Interest::ERROR).await.is_ok() {
         erred.store(true, Ordering::Relaxed);
         read_errors(&socket, &host);
-        // All are read: wait for more.
+        // All errors are read: wait for more.
         let _ = socket.try_io(Interest::ERROR, || {
             Err::<(), _>(io::ErrorKind::WouldBlock.into())
         });
     }
 }
 
-/// Reads all errors the kernel keeps. Returns whether there was one: then the last call on the
+/// Reads all errors that the kernel keeps. Returns whether there was one: then the last call on the
 /// socket may have failed because of it.
 #[cold]
 pub(super) fn read_errors(socket: &UdpSocket, host: &Endhost) -> bool {
@@ -76,7 +76,7 @@ pub(super) fn read_errors(socket: &UdpSocket, host: &Endhost) -> bool {
                     host.report_router(to, &error);
                 }
             }
-            // The system's own: the call that caused it has returned it.
+            // An error of the system itself: the call that caused it has returned it.
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return any,
             Err(error) => {
@@ -87,7 +87,7 @@ pub(super) fn read_errors(socket: &UdpSocket, host: &Endhost) -> bool {
     }
 }
 
-/// Whether packets to a missing host or program end with `error`.
+/// Whether `error` reports a missing host or program.
 fn is_unreachable(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

@@ -1,4 +1,4 @@
-//! Which packets are for a socket, and how many are not.
+//! Which packets are for a socket, and counters of the others.
 
 use std::net::SocketAddr;
 use std::sync::Mutex;
@@ -13,15 +13,15 @@ use crate::sync::lock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct DropCounters {
-    /// A wrong UDP or SCMP checksum.
+    /// Wrong UDP or SCMP checksum.
     pub checksum: u64,
     /// Not a SCION packet, or one whose lengths contradict each other.
     pub malformed: u64,
-    /// For another AS, host or port.
+    /// Packets for another AS, host or port.
     pub not_for_us: u64,
-    /// A protocol other than UDP and SCMP.
+    /// Packets of a protocol other than UDP and SCMP.
     pub unusable: u64,
-    /// SCMP errors that quote no packet sent from here, or too little of one.
+    /// SCMP errors that quote no packet sent from here, or too little of a packet.
     pub invented: u64,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads a packet; `None` when it is not for the socket or malformed, which is counted.
+    /// Reads a packet; `None` when it is malformed or not for the socket, which is counted.
     #[inline]
     pub(super) fn accept<'a>(&self, bytes: &'a [u8], from: SocketAddr) -> Option<Arrival<'a>> {
         match self.read(bytes, from) {
@@ -61,7 +61,7 @@ impl Reader {
         tracing::debug!(local = %self.local, %error, "an SCMP error quotes no packet sent from here");
     }
 
-    /// An SCMP error from the AS `sender`, if it may be about a packet of this socket.
+    /// An SCMP error from the AS `sender`; `None` if it cannot be about a packet of this socket.
     fn report<'a>(
         &self,
         error: ScmpError,

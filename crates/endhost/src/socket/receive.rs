@@ -1,4 +1,4 @@
-//! Buffers as the kernel hands them over, taken apart packet by packet.
+//! Receive buffers of the kernel, split into packets.
 
 use std::io::{self, IoSliceMut};
 
@@ -7,17 +7,17 @@ use noq_udp::RecvMeta;
 use super::arrival::Arrival;
 use super::reader::Reader;
 
-/// Most bytes that the kernel hands over in one piece.
+/// Most bytes in one piece from the kernel.
 const PIECE: usize = 65536;
 /// Pieces received with one system call. More would only fill the caches.
 const PIECES: usize = 8;
 
-/// Room for the packets of one receive, kept to be used again.
+/// Room for the packets of one receive, reused by the next.
 pub struct ReceiveBuffer {
     bytes: Box<[u8]>,
     meta: [RecvMeta; PIECES],
     pieces: usize,
-    /// Where the next packet begins: piece, and offset in it.
+    /// Where the next packet begins: piece, and offset in the piece.
     next: (usize, usize),
 }
 
@@ -27,7 +27,7 @@ pub struct Packets<'a> {
     bytes: &'a [u8],
     meta: &'a [RecvMeta],
     next: &'a mut (usize, usize),
-    /// Where the packet taken last began.
+    /// Where the last packet taken began.
     last: (usize, usize),
 }
 
@@ -69,7 +69,7 @@ impl ReceiveBuffer {
 }
 
 impl Packets<'_> {
-    /// Puts the packet taken last back.
+    /// Puts the last packet taken back.
     #[inline]
     pub fn put_back(&mut self) {
         *self.next = self.last;

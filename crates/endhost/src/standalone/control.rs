@@ -19,7 +19,7 @@ use super::segments::Question;
 use super::verify::{TrustClient, Verifier};
 use crate::service::{Caller, Service, SourceError, valid};
 
-/// How long one of several control services may take before the next is asked as well.
+/// How long one of several control services may take before the next is queried as well.
 const STAGGER: Duration = Duration::from_secs(1);
 const QUESTION: &str = "Segments";
 
@@ -34,13 +34,13 @@ struct Server {
 pub(super) struct ControlServices {
     services: Vec<Server>,
     verifier: Option<Verifier>,
-    /// The one that answered last, which is asked first.
+    /// The service that answered last, which is queried first.
     preferred: AtomicUsize,
 }
 
 impl ControlServices {
-    /// Clients of the services at `addresses`; `None` when there is none. `verifier`, if there is
-    /// one, checks the segments they hand out.
+    /// Clients of the services at `addresses`; `None` when there are none. `verifier`, if there is
+    /// one, checks their segments.
     pub(super) fn new(addresses: &[SocketAddr], verifier: Option<Verifier>) -> Option<Self> {
         let services: Vec<Server> = addresses
             .iter()
@@ -59,8 +59,8 @@ impl ControlServices {
         })
     }
 
-    /// Asks one service after the other until one answers, the next when one fails or takes long.
-    /// The first answer counts, or the first error when there is none.
+    /// Queries one service after the other until one answers: the next when one fails or takes
+    /// long. Returns the first answer, or the first error when there is no answer.
     pub(super) async fn segments(
         self: Arc<Self>,
         question: Question,
@@ -89,7 +89,7 @@ impl ControlServices {
                     failed.get_or_insert(error);
                 }
                 Ok(Some(Err(_))) | Err(_) => {}
-                // All have failed: at least one was asked.
+                // All services have failed, and at least one was queried.
                 Ok(None) => {
                     let service = self.services[first].lookup.service.clone();
                     return Err(failed.unwrap_or(SourceError::Unreachable(service)));
@@ -98,7 +98,7 @@ impl ControlServices {
         }
     }
 
-    /// Asks the service at `at`.
+    /// Queries the service at `at`.
     async fn ask(&self, at: usize, question: Question) -> Result<Segments, SourceError> {
         let Server { lookup, trust } = &self.services[at];
         let request = SegmentsRequest {
@@ -106,7 +106,7 @@ impl ControlServices {
             dst_isd_as: question.dst.to_u64(),
         };
         let client = lookup.client();
-        // "Not found": there are no segments.
+        // "Not found" means that there are no segments.
         let answer = lookup.optional(QUESTION, client.segments(request)).await?;
         let answer = answer.map(UnaryResponse::into_owned).unwrap_or_default();
         let found = match &self.verifier {

@@ -1,4 +1,4 @@
-//! Which segments to ask control services for, and those they sent, kept until they expire.
+//! Which segments to request from control services, and a cache of their answers until they expire.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use sciparse::identifier::isd_asn::IsdAsn;
 
 use crate::sync::lock;
 
-/// How long an answer is used instead of asking again: a control service serves many hosts.
+/// How long an answer is used before the next request: a control service serves many hosts.
 const RECENT: Duration = Duration::from_secs(5);
 
 /// The segments between two ASes; AS number 0 stands for all core ASes of an ISD.
@@ -19,9 +19,9 @@ pub(super) struct Question {
     pub(super) dst: IsdAsn,
 }
 
-/// The questions for paths from `src` to `dst`, which may be a core AS or not: the up segments,
-/// core segments to `dst` itself or to all core ASes of its ISD, and down segments. What does not
-/// apply is refused or has an empty answer (SCION control plane, "Path Lookup").
+/// The requests for paths from `src` to `dst`, which may be a core AS or not: the up segments, core
+/// segments to `dst` itself or to all core ASes of its ISD, and down segments. A request that does
+/// not apply is refused or has an empty answer (SCION control plane, "Path Lookup").
 pub(super) fn questions(src: IsdAsn, core: bool, dst: IsdAsn) -> Vec<Question> {
     let cores_of = |isd_as: IsdAsn| IsdAsn::from_u64(isd_as.to_u64() >> 48 << 48);
     let (here, there) = (cores_of(src), cores_of(dst));
@@ -40,7 +40,7 @@ pub(super) fn questions(src: IsdAsn, core: bool, dst: IsdAsn) -> Vec<Question> {
     questions
 }
 
-/// Answers by question.
+/// Answers by request.
 #[derive(Default)]
 pub(super) struct SegmentCache(Mutex<HashMap<Question, Answer>>);
 
@@ -50,7 +50,7 @@ struct Answer {
 }
 
 impl SegmentCache {
-    /// Keeps an answer in place of the one before.
+    /// Replaces the answer to `question`.
     pub(super) fn put(&self, question: Question, found: Segments) {
         let at = Instant::now();
         lock(&self.0).insert(question, Answer { at, found });
@@ -73,7 +73,7 @@ impl SegmentCache {
     }
 
     /// The segments of the answers to `questions`, each once, without those that expired at `now`
-    /// (seconds since the Unix epoch) or before. Expired ones are forgotten.
+    /// (seconds since the Unix epoch) or before. Expired segments are removed from the cache.
     pub(super) fn unexpired(&self, questions: &[Question], now: u64) -> Segments {
         let mut answers = lock(&self.0);
         let mut all = Segments::default();
@@ -92,7 +92,8 @@ impl SegmentCache {
         }
         for list in [&mut all.up, &mut all.core, &mut all.down] {
             let mut seen = HashSet::new();
-            // Two copies of a segment may be of different times; paths use the better one.
+            // Two copies of a segment may have different timestamps; path combination takes the
+            // better one.
             list.retain(|segment: &Segment| seen.insert((segment.id(), segment.timestamp())));
         }
         all

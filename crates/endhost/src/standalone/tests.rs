@@ -17,7 +17,7 @@ fn asked(src: &str, core: bool, dst: &str) -> Vec<String> {
 }
 
 #[test]
-fn all_kinds_of_segments_are_asked_for() {
+fn all_kinds_of_segments_are_requested() {
     assert_eq!(
         asked("1-ff00:0:111", false, "2-ff00:0:222"),
         [
@@ -38,7 +38,7 @@ fn all_kinds_of_segments_are_asked_for() {
 }
 
 #[test]
-fn no_question_is_asked_twice() {
+fn no_request_is_repeated() {
     assert_eq!(
         asked("1-ff00:0:111", false, "1-ff00:0:112"),
         ["1-ff00:0:111 1-0", "1-0 1-0", "1-0 1-ff00:0:112"]
@@ -46,7 +46,7 @@ fn no_question_is_asked_twice() {
 }
 
 #[test]
-fn a_refusal_explains_less_than_silence() {
+fn other_errors_have_precedence_over_refusals() {
     let service = || crate::service::Service::Control("127.0.0.1:1".into());
     let refused = SourceError::Refused {
         service: service(),
@@ -66,7 +66,7 @@ fn a_refusal_explains_less_than_silence() {
 }
 
 #[test]
-fn a_missing_file_or_service_is_named() {
+fn errors_name_the_missing_file_or_service() {
     let folder = std::env::temp_dir().join(format!("hawser-standalone-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let error = || Standalone::open(&folder).err().unwrap().to_string();
@@ -79,7 +79,7 @@ fn a_missing_file_or_service_is_named() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// When the answers in `tests/recorded` were recorded.
+/// When the answers in `tests/recorded` were recorded, in seconds since the Unix epoch.
 const RECORDED: u64 = 1_795_255_945;
 
 macro_rules! recorded {
@@ -88,7 +88,7 @@ macro_rules! recorded {
     };
 }
 
-/// What scionproto's control service handed out, as paths; and what its daemon made of it.
+/// The paths made from the segments of scionproto's control service, and those of its daemon.
 fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Path>, Vec<Path>) {
     let dst = isd_as(dst);
     let topology: AsTopology = serde_json::from_str(topology).unwrap();
@@ -103,7 +103,7 @@ fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Pa
     let mut questions = Vec::new();
     for (at, bytes) in segments.iter().enumerate() {
         let answer = SegmentsResponse::decode_from_slice(bytes).unwrap();
-        // Which question it was does not matter here.
+        // The request does not matter here.
         let question = Question {
             src: IsdAsn::from_u64(at as u64),
             dst,
@@ -119,7 +119,7 @@ fn both(topology: &str, segments: &[&[u8]], dst: &str, daemon: &[u8]) -> (Vec<Pa
     let offered = answer.paths.into_iter();
     let offered = offered.map(|path| crate::daemon::convert::path(src, dst, path).unwrap());
     let mut offered: Vec<Path> = offered.collect();
-    // The daemon's order is by hops only.
+    // The daemon orders paths only by hops.
     offered.sort_by_key(|path| (path.info().hops(), path.fingerprint()));
     let mut made = made;
     made.sort_by_key(|path| (path.info().hops(), path.fingerprint()));
@@ -177,7 +177,7 @@ fn up_and_down_segments_make_the_paths_of_scionprotos_daemon() {
 }
 
 #[test]
-fn expired_segments_are_forgotten() {
+fn expired_segments_are_removed() {
     let cache = SegmentCache::default();
     let question = Question {
         src: isd_as("1-0"),
@@ -197,9 +197,9 @@ fn expired_segments_are_forgotten() {
 }
 
 proptest! {
-    /// Of any answer the valid segments are read, and nothing panics.
+    /// Reads the valid segments of any answer, without a panic.
     #[test]
-    fn changed_answers_are_survived(
+    fn changed_answers_do_not_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         let mut bytes = recorded!("fig7a-segments-0").to_vec();

@@ -1,6 +1,6 @@
-//! Checks the signatures of the ASes on segments, where there are TRCs to check them against.
-//! Certificates come from the control service (`TrustMaterialService`), which need not be trusted
-//! for that: only those are kept whose root is in a TRC.
+//! Checks the signatures of the ASes on segments against the TRCs of this host. Certificates come
+//! from the control service (`TrustMaterialService`), which need not be trusted: only certificates
+//! whose root is in a TRC are kept.
 
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -20,8 +20,7 @@ use crate::clock::unix_now;
 use crate::service::Caller;
 use crate::sync::lock;
 
-/// Most TRCs that are fetched to catch up with an ISD; beyond that its TRC must be installed by
-/// hand.
+/// Most TRCs fetched to catch up with an ISD; a larger gap requires installing its TRC by hand.
 const MOST_UPDATES: u64 = 16;
 
 type AnyError = Box<dyn Error + Send + Sync>;
@@ -29,10 +28,10 @@ type AnyError = Box<dyn Error + Send + Sync>;
 /// A client of a control service for certificates and TRCs.
 pub(super) type TrustClient = Caller<TrustMaterialServiceClient<HttpClient>>;
 
-/// Checks segments.
+/// Verifies segments.
 pub(super) struct Verifier {
     trusted: Mutex<Store>,
-    /// Segments whose signatures are valid, as messages, and when they expire.
+    /// Segments with valid signatures, as encoded messages, and when they expire.
     verified: Mutex<HashMap<Vec<u8>, u64>>,
 }
 
@@ -47,7 +46,7 @@ impl Verifier {
 
     /// Fetches the certificates and TRCs that are missing to check `segments`.
     ///
-    /// When one cannot be fetched, the segments that need it do not pass the check.
+    /// If one cannot be fetched, the segments that need it fail the check.
     pub(super) async fn prepare(
         &self,
         segments: impl Iterator<Item = &PathSegment>,
@@ -68,7 +67,7 @@ impl Verifier {
                 }
             }
         }
-        // In order: each is signed with keys of the one before.
+        // In order, because each is signed with keys of the one before.
         for id in updates {
             if let Err(error) = self.update(id, client).await {
                 tracing::warn!(%id, %error, "a TRC is missing");
@@ -139,7 +138,7 @@ impl Verifier {
         Ok(())
     }
 
-    /// Whether `segment` has passed the check before.
+    /// Whether `segment` passed the check before.
     fn is_verified(&self, segment: &PathSegment) -> bool {
         lock(&self.verified).contains_key(&segment.encode_to_vec())
     }

@@ -1,5 +1,5 @@
-//! Two ASes in one process: a daemon for each whose answers the test sets, and a link between two
-//! routers that only pass packets on. No cryptography; everything else is real.
+//! Two ASes in one process: a daemon for each, whose answers the test sets, and a link between two
+//! routers that only forward packets. No cryptography; everything else is real.
 #![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 
@@ -37,7 +37,7 @@ pub fn unix_now() -> u64 {
         .as_secs()
 }
 
-/// What a daemon answers.
+/// The daemon's answers.
 #[derive(Default)]
 pub struct Answers {
     pub isd_as: u64,
@@ -45,11 +45,11 @@ pub struct Answers {
     pub ports: (u32, u32),
     pub interfaces: BTreeMap<u64, String>,
     pub paths: HashMap<u64, Vec<pb::Path>>,
-    /// Answers all questions, if there is one.
+    /// The answer to all requests, if it is set.
     pub error: Option<ConnectError>,
 }
 
-/// A daemon, and how often it was asked for paths.
+/// A daemon, and how often its paths were requested.
 pub struct ToyDaemon {
     pub address: String,
     pub answers: Arc<Mutex<Answers>>,
@@ -197,7 +197,7 @@ impl ToyDaemon {
         }
     }
 
-    /// An AS with nothing around it.
+    /// An AS without links.
     pub async fn alone(isd_as: IsdAsn) -> Self {
         Self::start(Answers {
             isd_as: isd_as.to_u64(),
@@ -248,7 +248,7 @@ pub fn raw_path(hops: &[(u16, u16)], timestamp: u32) -> Vec<u8> {
     raw
 }
 
-/// The path over one link as a daemon hands it out.
+/// The path over one link, as a daemon returns it.
 pub fn path_over(
     from: (IsdAsn, u16),
     to: (IsdAsn, u16),
@@ -272,35 +272,35 @@ pub fn path_over(
     }
 }
 
-/// How a link treats packets, besides passing them on.
+/// How a link treats packets; by default it forwards them.
 #[derive(Default)]
 pub struct Conduct {
-    /// Answers packets with "interface down" instead of passing them on.
+    /// Answers packets with "interface down" instead of forwarding them.
     pub down: AtomicBool,
-    /// Answers packets with "interface down" and passes them on all the same.
+    /// Answers packets with "interface down" and forwards them nevertheless.
     pub lies: AtomicBool,
-    /// Answers packets of more bytes with "packet too big" instead of passing them on; zero for no
+    /// Answers packets of more bytes with "packet too big" instead of forwarding them; zero for no
     /// limit.
     pub narrow: AtomicU64,
     /// Drops packets.
     pub silent: AtomicBool,
-    /// Lets packets of the first AS arrive as if by another interface of the second.
+    /// Delivers packets of the first AS by another interface of the second.
     pub detour: AtomicBool,
-    /// Bytes a second, zero for no limit; each packet counts 42 more, as in Ethernet.
+    /// Bytes per second, zero for no limit; each packet counts 42 more, as in Ethernet.
     pub rate: AtomicU64,
-    /// Bytes that wait for the link before packets are dropped.
+    /// Bytes that may wait for the link; further packets are dropped.
     pub queue: AtomicU64,
     pub passed: AtomicU64,
     pub dropped: AtomicU64,
 }
 
-/// Two ASes and links between them: one, unless more are asked for.
+/// Two ASes with one link between them, unless more are requested.
 pub struct ToyNet {
     pub a: ToyDaemon,
     pub b: ToyDaemon,
     pub a_as: IsdAsn,
     pub b_as: IsdAsn,
-    /// Of the first link.
+    /// The conduct of the first link.
     pub conduct: Arc<Conduct>,
     pub links: Vec<ToyLink>,
 }
@@ -368,7 +368,7 @@ impl ToyNet {
         net
     }
 
-    /// Lets both daemons offer the paths over the links as of `timestamp`.
+    /// Makes both daemons offer the paths over the links as of `timestamp`.
     pub fn offer(&self, timestamp: u32) {
         let (mut there, mut back) = (Vec::new(), Vec::new());
         for ToyLink { ids, routers, .. } in &self.links {
@@ -380,7 +380,7 @@ impl ToyNet {
         self.b.set_paths(self.a_as, back);
     }
 
-    /// Lets no daemon offer the paths.
+    /// Makes both daemons offer no paths.
     pub fn withdraw(&self) {
         self.a.set_paths(self.b_as, Vec::new());
         self.b.set_paths(self.a_as, Vec::new());
@@ -390,11 +390,11 @@ impl ToyNet {
         self.links[0].routers.0
     }
 
-    /// Ends both routers: no socket is bound to their addresses any more.
+    /// Stops both routers: afterwards no socket is bound to their addresses.
     pub async fn stop_routers(&mut self) {
         for task in self.links.iter_mut().flat_map(|link| link.tasks.drain(..)) {
             task.abort();
-            // Its socket is closed when it is gone.
+            // The socket is closed when its task has ended.
             let _ = task.await;
         }
     }
@@ -406,7 +406,7 @@ impl Drop for ToyLink {
     }
 }
 
-/// Passes packets from the hosts of one AS on to those of the other.
+/// Forwards packets from the hosts of one AS to those of the other.
 async fn pass(
     from: Arc<UdpSocket>,
     to: Arc<UdpSocket>,
@@ -457,7 +457,7 @@ async fn pass(
         };
         let dst = SocketAddr::new(packet.dst_host().unwrap(), port);
         let path_at = length - packet.payload().len() - packet.path().len();
-        // Two hops: now at the second.
+        // Of two hops the second is the current one.
         bytes[path_at] = (bytes[path_at] & 0b1100_0000) | 1;
         if conduct.detour.load(Ordering::SeqCst) && down.1 == 1 {
             let ingress = path_at + 4 + 8 + 12 + 2;
@@ -496,7 +496,7 @@ fn scmp_port(packet: &Packet<'_>) -> u16 {
     }
 }
 
-/// The SCMP error of a router of `down`'s AS about a packet that is to cross its dead link.
+/// The SCMP error of a router of `down`'s AS about a packet that would cross its dead link.
 pub fn interface_down(
     packet: &Packet<'_>,
     down: (IsdAsn, u16),
@@ -533,7 +533,7 @@ fn error(
     Some(headers.scmp(&message))
 }
 
-/// An address of this test's own: loopback has many, and tests run side by side.
+/// An address for this test only: loopback has many, and tests run in parallel.
 pub fn own_ip(last: u8) -> IpAddr {
     let [.., high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, 100 + high % 100, low, last).into()

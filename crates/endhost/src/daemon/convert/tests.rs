@@ -74,7 +74,7 @@ fn a_valid_path_is_read() {
 }
 
 #[test]
-fn what_is_not_announced_is_unknown() {
+fn missing_metadata_is_unknown() {
     let path = converted(|path| {
         path.latency[0].nanos = -1;
         path.bandwidth[0] = 0;
@@ -92,7 +92,7 @@ fn what_is_not_announced_is_unknown() {
 }
 
 #[test]
-fn services_that_ases_announce_are_read() {
+fn announced_services_are_read() {
     let services = |control: &[&str]| pb::DiscoveryInformation {
         control_service_addresses: control.iter().map(|&address| address.into()).collect(),
         ..Default::default()
@@ -113,7 +113,7 @@ fn services_that_ases_announce_are_read() {
 }
 
 #[test]
-fn routers_go_by_the_hop_fields_whatever_is_announced() {
+fn the_expiry_of_the_hop_fields_counts() {
     // 4096 and 256 units of 337.5 s.
     let carried = 4096 + 86_400;
     let announced = |seconds| {
@@ -190,9 +190,9 @@ fn ranges_and_routers_are_checked() {
 }
 
 proptest! {
-    /// Bytes that the decoder takes for a path, made from one by changing some.
+    /// Messages that decode as a path: a valid one with some bytes changed.
     #[test]
-    fn any_message_is_answered(
+    fn changed_messages_do_not_panic(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
         to_itself: bool,
     ) {
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn any_path_header_is_answered(raw: Vec<u8>, seconds: i64, nanos: i32, mtu: u32, id: u64) {
+    fn path_headers_do_not_panic(raw: Vec<u8>, seconds: i64, nanos: i32, mtu: u32, id: u64) {
         let _ = converted(|path| {
             path.raw = raw;
             path.latency[0].seconds = seconds;
@@ -261,7 +261,7 @@ fn the_paths_of_scionprotos_daemon_are_valid() {
     for path in &paths {
         assert_eq!(path.mtu(), 1472);
         let metadata = &path.info().metadata;
-        // Nothing is announced there, and that is what is heard.
+        // The daemon announces no latency and no bandwidth there.
         assert_eq!(path.info().latency(), None);
         assert!(metadata.bandwidth.iter().all(Option::is_none));
         assert_eq!(metadata.notes.len(), path.info().hops());

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A path that leads nowhere and expires `left` seconds from now.
+/// A path to nowhere that expires `left` seconds from now.
 fn path(left: u64) -> Path {
     let src: IsdAsn = "1-ff00:0:110".parse().unwrap();
     let dst: IsdAsn = "1-ff00:0:111".parse().unwrap();
@@ -39,7 +39,7 @@ fn long_lived_paths_are_renewed_some_time_before_they_expire() {
 }
 
 #[test]
-fn short_lived_paths_are_renewed_at_half_their_time() {
+fn short_lived_paths_are_renewed_at_half_their_lifetime() {
     let offered = Instant::now();
     let (_, at) = renewal(unix_now() + 30, offered).unwrap();
     assert!(at - offered <= Duration::from_secs(15));
@@ -48,7 +48,7 @@ fn short_lived_paths_are_renewed_at_half_their_time() {
 }
 
 #[test]
-fn what_comes_close_to_its_expiry_is_asked_for_anew() {
+fn paths_close_to_their_expiry_are_requested_again() {
     let (mut cache, dst) = cache();
     cache.want(dst);
     let (due, _) = cache.plan();
@@ -70,7 +70,7 @@ fn what_comes_close_to_its_expiry_is_asked_for_anew() {
 }
 
 #[test]
-fn a_late_answer_does_not_undo_a_later_one() {
+fn a_late_answer_does_not_replace_a_newer_one() {
     let (mut cache, dst) = cache();
     cache.want(dst);
     let early = Instant::now();
@@ -100,7 +100,7 @@ fn paths_offered_again_are_renewed_no_later() {
             .update(dst, asked, freshness, Ok(vec![path.clone()]))
             .unwrap();
         let (_, renew) = cache.destinations[&dst].renew.unwrap();
-        // Without newer ones to be had, half of the time left is waited again.
+        // Without newer paths the next request follows after half of the remaining time.
         assert_eq!(
             renew - then > Duration::from_secs(15),
             freshness == Freshness::New

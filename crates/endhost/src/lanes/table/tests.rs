@@ -11,7 +11,7 @@ fn isd_as() -> IsdAsn {
     "1-ff00:0:1".parse().unwrap()
 }
 
-/// Headers to the remote with this number.
+/// Headers of packets to the remote with this number.
 fn headers(remote: u32) -> Headers {
     let local = ScionAddr::new(isd_as(), "10.0.0.1:1".parse().unwrap());
     let host = (Ipv4Addr::from(0x0a01_0000 + remote), 2).into();
@@ -19,7 +19,7 @@ fn headers(remote: u32) -> Headers {
     Headers::new(local, ScionAddr::new(isd_as(), host), &path).unwrap()
 }
 
-/// What a packet from the remote with this number does.
+/// Handles a packet from the remote with this number.
 fn packet(flows: &Flows, remote: u32, key: &[u8]) -> FlowId {
     let mut table = flows.lock();
     if let Some(flow) = table.by_key(key) {
@@ -55,7 +55,7 @@ fn a_flow_has_one_number() {
 }
 
 #[test]
-fn unused_flows_push_out_unused_flows_only() {
+fn only_unused_flows_are_removed() {
     let flows = Arc::new(Flows::default());
     let used = flows.open(headers(0), &[], 1);
     let first = packet(&flows, 1, &1u32.to_be_bytes());
@@ -69,12 +69,12 @@ fn unused_flows_push_out_unused_flows_only() {
     assert_eq!(by_key, IDLE * KEYS);
     assert!(flows.find(first).is_none(), "the oldest is gone");
     assert!(flows.find(used.flow.id).is_some());
-    // Come back, it is another.
+    // A flow that returns has a new number.
     assert_ne!(packet(&flows, 1, &1u32.to_be_bytes()), first);
 }
 
 #[test]
-fn a_lane_that_is_opened_replaces_the_headers() {
+fn opening_a_lane_replaces_the_headers() {
     let flows = Arc::new(Flows::default());
     let used = flows.open(headers(1), &[], 5);
     let again = flows.open(headers(1), &[], 9);
@@ -102,7 +102,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn flows_in_use_stay_and_numbers_are_never_used_twice(steps in prop::collection::vec(step(), 1..300)) {
+    fn flows_in_use_stay_and_numbers_are_never_reused(steps in prop::collection::vec(step(), 1..300)) {
         let flows = Arc::new(Flows::default());
         let mut used: Vec<FlowUse> = Vec::new();
         let mut remotes: HashMap<FlowId, ScionAddr> = HashMap::new();

@@ -54,7 +54,7 @@ fn token(payload: &[u8]) -> Option<Token> {
     (FORMAT.token)(payload)
 }
 
-/// A flow that packets with the token in [`BEGIN`] are sent over.
+/// A flow that carries packets with the token in [`BEGIN`].
 fn sending() -> (Tokens, FlowUse) {
     let used = Arc::new(Flows::default()).open(headers(1), &[7, 8], 1);
     let tokens = Tokens::default();
@@ -62,7 +62,7 @@ fn sending() -> (Tokens, FlowUse) {
     (tokens, used)
 }
 
-/// A packet whose payload of 1200 bytes begins like this.
+/// A packet with a payload of 1200 bytes that begins with `begins`.
 fn packet(headers: &Headers, begins: &[u8]) -> Vec<u8> {
     let (mut payload, mut packet) = (begins.to_vec(), Vec::new());
     payload.resize(1200, 0x55);
@@ -80,7 +80,7 @@ fn counts(tokens: &Tokens, error: ScmpError, quoted: &[u8]) -> bool {
 const UNREACHABLE: ScmpError = ScmpError::DestinationUnreachable { code: 0 };
 
 #[test]
-fn only_what_was_sent_counts() {
+fn only_quotes_of_sent_packets_count() {
     let (tokens, used) = sending();
     let sent = packet(&headers(1), &BEGIN);
     assert!(counts(&tokens, UNREACHABLE, &sent));
@@ -126,7 +126,7 @@ fn only_what_was_sent_counts() {
 }
 
 #[test]
-fn what_is_down_must_be_on_the_path() {
+fn an_outage_must_be_on_the_path() {
     let (tokens, _used) = sending();
     let sent = packet(&headers(1), &BEGIN);
     let down = |isd_as: IsdAsn, interface| {
@@ -150,7 +150,7 @@ fn what_is_down_must_be_on_the_path() {
 }
 
 #[test]
-fn no_path_takes_less_than_its_users_need() {
+fn an_mtu_below_the_minimum_does_not_count() {
     let (tokens, _used) = sending();
     let sent = packet(&headers(1), &BEGIN);
     let least = u16::try_from(sent.len()).unwrap();
@@ -162,7 +162,7 @@ fn no_path_takes_less_than_its_users_need() {
 }
 
 #[test]
-fn a_refreshed_path_is_known_for_a_while() {
+fn the_path_before_a_refresh_still_counts() {
     let (tokens, used) = sending();
     let refused = ScmpError::ParameterProblem {
         code: 52,
@@ -171,7 +171,7 @@ fn a_refreshed_path_is_known_for_a_while() {
     let [old, new] = [1, 2].map(|time| packet(&headers(time), &BEGIN));
     assert!(counts(&tokens, refused, &old));
     used.flow.refresh(headers(2), 2);
-    // A refresh that brings nothing new pushes nothing out.
+    // A refresh with the same path does not remove the previous one.
     used.flow.refresh(headers(2), 2);
     assert!(counts(&tokens, UNREACHABLE, &old) && counts(&tokens, UNREACHABLE, &new));
     assert!(!counts(&tokens, refused, &old), "it is not in use any more");
@@ -182,7 +182,7 @@ fn a_refreshed_path_is_known_for_a_while() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_no_packet_of_ours(begins in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn random_bytes_are_not_a_sent_packet(begins in prop::collection::vec(any::<u8>(), 0..40)) {
         let (tokens, _used) = sending();
         let known = token(&begins) == token(&BEGIN);
         let quoted = packet(&headers(1), &begins);
