@@ -12,16 +12,17 @@ use crate::experiment::{Experiment, Headline};
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
-    /// What it compares, in one line.
+    /// What the experiment compares, in one line.
     pub summary: &'static str,
     build: fn(f64) -> Result<Experiment, ExperimentError>,
 }
 
 impl Entry {
-    /// The experiment. `cross` is the rate of cross traffic by the limit of the link it is on.
+    /// The experiment. `cross` is the rate of cross traffic, as a fraction of the limit of its
+    /// link.
     ///
     /// # Errors
-    /// [`ExperimentError::Step`] if its network is invalid.
+    /// [`ExperimentError::Step`] if the experiment's network is invalid.
     pub fn experiment(&self, cross: f64) -> Result<Experiment, ExperimentError> {
         (self.build)(cross)
     }
@@ -105,12 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn a_paper_has_one_ratio_wherever_it_stands() {
+    fn demos_and_experiments_have_the_same_paper_ratio() {
         let find = |name| all().find(|one| one.name == name).unwrap();
         for (name, topology) in [("fig8", "fig7a"), ("fig5", "fig4")] {
             assert_eq!(find(name).paper_ratio, demo(topology).unwrap().paper_ratio);
         }
-        // 26 by 8 Mbit/s.
+        // 26 and 8 Mbit/s.
         assert_eq!(find("fig8").paper_ratio, Some(3.25));
         for experiment in all() {
             let Headline::Ratio(one, other, scale) = &experiment.headline else {
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_do_not_fit_are_refused() {
+    fn invalid_requests_are_refused() {
         let find = |name: &str| {
             let entry = CATALOG.iter().find(|entry| entry.name == name).unwrap();
             entry.experiment(1.0).unwrap()

@@ -1,7 +1,7 @@
 //! The best goodput that limits and headers allow over a set of paths.
 //!
 //! Each link's limit counts Ethernet frames, once for all paths over it, so the ceiling is a linear
-//! program: the most file bits per second, the wire rate of every path being free, no link above
+//! program: it maximises file bits per second over the wire rates of the paths, with no link above
 //! its limit.
 
 use hawser_lab::ip_route;
@@ -12,12 +12,12 @@ use hawser_topology::{IsdAsn, Network};
 use crate::error::{During, ExperimentError};
 use crate::transfer::TransferPath;
 
-/// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP headers. Preamble,
-/// checksum and gap are not counted by HTB.
+/// Bytes around the SCION packet in a frame on a link: Ethernet, IPv4 and UDP headers. HTB does not
+/// count preamble, checksum and gap.
 const UNDERLAY: f64 = 14.0 + 20.0 + 8.0;
 
-/// Bytes of a SCION packet around its path and its UDP payload: the common header, addresses with
-/// IPv4 hosts, and the SCION/UDP header.
+/// Bytes of the SCION headers without the path: the common header, addresses with IPv4 hosts, and
+/// the SCION/UDP header.
 const SCION_HEADERS: usize = 12 + 24 + 8;
 
 /// Bytes of a full QUIC packet that are not stream data: flags, connection id, packet number,
@@ -29,17 +29,17 @@ const QUIC_HEADERS: usize = 1 + 8 + 2 + (1 + 1 + 4) + 16;
 const UNDERLAY_MTU: f64 = 20.0 + 8.0;
 
 /// Bytes of a full TCP packet that are not stream data: IPv4, TCP and its timestamps (RFC 7323),
-/// padded; and of its frame besides, Ethernet.
+/// padded. The frame adds the Ethernet header.
 const TCP_HEADERS: f64 = 20.0 + 20.0 + 12.0;
 const ETHERNET: f64 = 14.0;
 
-/// Bytes of a block, and of the header of the message it comes in (BEP 3).
+/// Bytes of a block, and of the header of its message (BEP 3).
 const BLOCK: f64 = 16384.0;
 const PIECE_HEADER: f64 = 13.0;
 
-/// One path as the ceiling sees it.
+/// The cost of one path in the linear program.
 pub struct PathCost {
-    /// The interfaces the path crosses, in pairs of link ends.
+    /// The interfaces that the path crosses, in pairs of link ends.
     pub interfaces: Vec<Interface>,
     /// Bytes of a full packet's frame.
     pub frame: f64,
@@ -66,7 +66,7 @@ impl PathCost {
     }
 
     /// The cost of plain TCP from one AS to another, over the links that IP takes in a lab; `None`
-    /// if there are none.
+    /// if IP has no route.
     pub fn plain_tcp(network: &Network, from: IsdAsn, to: IsdAsn) -> Option<Self> {
         let links = ip_route(network, from, to)?;
         let links = links.iter().filter_map(|&link| network.links.get(link));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_tcp_takes_one_route_and_has_its_own_headers() {
+    fn plain_tcp_takes_one_route_and_counts_tcp_headers() {
         let goodput = |network: &str, from: &str, to: &str| {
             let network = Network::ready(network).unwrap();
             let ends = [from, to].map(|text| text.parse().unwrap());

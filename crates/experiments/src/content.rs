@@ -8,18 +8,18 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{During, ExperimentError};
 
-/// The file, its size and its hash.
+/// A file with its size and hash.
 #[derive(Debug)]
 pub struct Content {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its size.
+    /// The size, in bytes.
     pub bytes: u64,
     sha256: [u8; 32],
 }
 
 impl Content {
-    /// The user's file.
+    /// A file of the user.
     pub fn existing(file: &Path) -> Result<Self, ExperimentError> {
         let path = file.canonicalize().during(file.display())?;
         let bytes = std::fs::metadata(&path).during(path.display())?.len();
@@ -30,7 +30,7 @@ impl Content {
         Self::hashed(path, bytes)
     }
 
-    /// A new file of this size in `folder`.
+    /// A new file of `bytes` bytes in `folder`.
     pub fn generate(folder: &Path, bytes: u64) -> Result<Self, ExperimentError> {
         let path = folder.join(format!("hawser-{bytes}.bin"));
         write_random(&path, bytes).during(path.display())?;
@@ -52,7 +52,7 @@ impl Content {
     }
 }
 
-/// Writes bytes that do not compress.
+/// Writes incompressible bytes.
 fn write_random(path: &Path, bytes: u64) -> io::Result<()> {
     let mut out = File::create(path)?;
     let mut random = fastrand::Rng::with_seed(1);

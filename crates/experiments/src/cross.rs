@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-/// Bytes of a datagram: with its headers a frame of 1442 bytes.
+/// Payload bytes of a datagram; with its headers it is a frame of 1442 bytes.
 const DATAGRAM: usize = 1400;
 /// Ethernet, IPv4 and UDP headers of its frame, in bytes.
 const HEADERS: usize = 14 + 20 + 8;
 /// The discard port (RFC 863). Nothing listens there: the receiving kernel drops the datagrams.
 const PORT: u16 = 9;
-/// Longest lag that is made up for by sending faster: a longer pause of the machine is not.
+/// Longest lag that faster sending makes up for; a longer pause of the machine is skipped.
 const MAX_LAG: Duration = Duration::from_millis(20);
 
 /// Sends UDP from one address to another for `time`, at `rate` bit/s counted in Ethernet frames.
-/// Blocks until then.
+/// Blocks until the end.
 ///
 /// # Errors
 /// When `from` is not an address of this host, or the system refuses to send; the text names both

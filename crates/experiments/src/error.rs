@@ -15,7 +15,7 @@ pub enum ExperimentError {
 }
 
 impl ExperimentError {
-    /// A failed step, from any error.
+    /// A failed step with this error.
     pub(crate) fn step(error: impl Display) -> Self {
         Self::Step(error.to_string())
     }

@@ -1,5 +1,4 @@
-//! What an experiment is made of: variants with their networks, seeders, downloads and cross
-//! traffic.
+//! The parts of an experiment: variants with their networks, seeders, downloads and cross traffic.
 
 use hawser_path::Interface;
 use hawser_topology::{IsdAsn, Network};
@@ -9,60 +8,60 @@ use crate::error::{During, ExperimentError};
 /// An experiment: variants that are compared.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    /// Its name.
+    /// The experiment's name.
     pub name: &'static str,
-    /// The section or figure of the paper that has it, or what it compares.
+    /// The section or figure of the paper, or what is compared.
     pub about: &'static str,
-    /// What is compared, baselines first.
+    /// The variants to compare, baselines first.
     pub variants: Vec<Variant>,
-    /// Which two figures its headline ratio compares.
+    /// The two figures of the headline ratio.
     pub headline: Headline,
-    /// The ratio of the papers' figures.
+    /// The headline ratio of the papers' figures.
     pub paper_ratio: Option<f64>,
     /// Bytes of each download.
     pub bytes: u64,
-    /// When cross traffic flows, if there is any.
+    /// The time of cross traffic, if there is any.
     pub window: Option<Window>,
     /// Whether all variants run one after the other on one network with the same seeders, those of
-    /// the first variant. Otherwise each run has a network of its own.
+    /// the first variant. Otherwise each run has its own network.
     pub one_network: bool,
 }
 
-/// What the headline ratio is.
+/// The definition of the headline ratio.
 #[derive(Debug, Clone)]
 pub enum Headline {
-    /// Goodput of the first named variant by that of the second, times the third: 1 unless the
-    /// figure is to be read per path.
+    /// Goodput of the first variant divided by that of the second, times the third value, which is
+    /// 1 unless the ratio is per path.
     Ratio(String, String, f64),
-    /// Goodput of the variant during the window by that before it.
+    /// Goodput of the variant during the window divided by that before it.
     During(String),
 }
 
-/// When cross traffic flows, in seconds from the start of the download.
+/// The time of cross traffic, in seconds from the start of the download.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
-    /// Its first second.
+    /// Start of the window.
     pub from: f64,
-    /// Its end.
+    /// End of the window.
     pub to: f64,
 }
 
-/// One of the things that are compared.
+/// One variant of an experiment.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Its name.
+    /// The variant's name.
     pub name: String,
-    /// The network it runs on.
+    /// The network that the variant runs on.
     pub network: Network,
     /// The ASes of the seeders.
     pub seeders: Vec<IsdAsn>,
     /// The downloads, which start together.
     pub downloads: Vec<Download>,
-    /// Where cross traffic leaves, and its rate in bit/s.
+    /// The interfaces at which cross traffic leaves, each with its rate in bit/s.
     pub cross: Vec<(Interface, u64)>,
-    /// What the paper measured, in Mbit/s.
+    /// The paper's measurement, in Mbit/s.
     pub paper_mbit: Option<f64>,
-    /// Bytes of each download, if not those of the experiment.
+    /// Bytes of each download, if they differ from the experiment's.
     pub bytes: Option<u64>,
     /// Whether seeders are IP peers to the leechers.
     pub over_ip: bool,
@@ -71,17 +70,17 @@ pub struct Variant {
 /// A download.
 #[derive(Debug, Clone)]
 pub struct Download {
-    /// Its AS.
+    /// The AS of the leecher.
     pub isd_as: IsdAsn,
-    /// The index of the seeder it fetches from.
+    /// The index of the seeder.
     pub seeder: usize,
     /// Further arguments of `hawser get`.
     pub args: Vec<String>,
 }
 
 impl Experiment {
-    /// Compares variants, each run on a network of its own. Where the papers have figures for both
-    /// sides of the headline, their ratio is that of the papers.
+    /// Compares variants, each run on its own network. If the papers have figures for both sides of
+    /// the headline, their ratio is the paper's ratio.
     pub(crate) fn new(
         name: &'static str,
         about: &'static str,
@@ -109,10 +108,10 @@ impl Experiment {
         }
     }
 
-    /// The same with only the named variants; with all if no name is given.
+    /// Keeps only the named variants; all of them if no name is given.
     ///
     /// # Errors
-    /// [`ExperimentError::Request`] if there is no variant of one of the names.
+    /// [`ExperimentError::Request`] if one of the names is not that of a variant.
     pub fn with_variants(mut self, names: &[String]) -> Result<Self, ExperimentError> {
         let known: Vec<_> = self.variants.iter().map(|v| v.name.clone()).collect();
         if let Some(unknown) = names.iter().find(|name| !known.contains(name)) {
@@ -128,10 +127,10 @@ impl Experiment {
         Ok(self)
     }
 
-    /// The same with downloads of this many bytes.
+    /// Sets the bytes of each download.
     ///
     /// # Errors
-    /// [`ExperimentError::Request`] if variants have sizes of their own.
+    /// [`ExperimentError::Request`] if variants differ in their sizes.
     pub fn with_bytes(mut self, bytes: u64) -> Result<Self, ExperimentError> {
         if self.variants.iter().any(|one| one.bytes.is_some()) {
             let text = format!("the variants of {} have sizes of their own", self.name);
@@ -141,7 +140,7 @@ impl Experiment {
         Ok(self)
     }
 
-    /// The same with another limit, in bit/s, on every link that has one; `None` for no limit.
+    /// Sets another limit, in bit/s, on every link that has one; `None` for no limit.
     #[must_use]
     pub fn with_rate(mut self, rate: Option<u64>) -> Self {
         let networks = self.variants.iter_mut().map(|one| &mut one.network);
@@ -173,7 +172,7 @@ impl Experiment {
 }
 
 impl Variant {
-    /// One seeder, one leecher; `args` are further arguments of `hawser get`.
+    /// A variant with one seeder and one leecher; `args` are further arguments of `hawser get`.
     pub(crate) fn single(
         name: impl Into<String>,
         network: Network,
@@ -197,7 +196,7 @@ impl Variant {
     }
 
     /// The same over plain TCP, which takes the shortest route and has the limits of links but not
-    /// their delay and loss: border routers make those.
+    /// their delay and loss, because border routers make those.
     pub(crate) fn over_ip(
         name: impl Into<String>,
         network: Network,
@@ -208,19 +207,19 @@ impl Variant {
         Ok(variant)
     }
 
-    /// The same with the paper's figure, in Mbit/s.
+    /// Sets the paper's figure, in Mbit/s.
     pub(crate) fn with_paper(mut self, mbit: f64) -> Self {
         self.paper_mbit = Some(mbit);
         self
     }
 
-    /// The same with downloads of this many bytes, whatever the experiment has.
+    /// Sets the bytes of each download of this variant.
     pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// The same download `count` times at once, each from a seeder of its own.
+    /// Runs the download `count` times at once, each from a different seeder.
     pub(crate) fn times(mut self, count: usize) -> Self {
         let (seeder, download) = (self.seeders.remove(0), self.downloads.remove(0));
         self.seeders = vec![seeder; count];
@@ -236,7 +235,7 @@ impl Variant {
 /// leecher (`None` over IP), and the paper's figure.
 pub(crate) type Row<'a> = (&'a str, Option<(&'a str, u16)>, Option<f64>);
 
-/// Variants on one network, between the same ASes.
+/// Variants on one network, between the same two ASes.
 pub(crate) fn compared(
     network: &Network,
     ends: (&str, &str),

@@ -1,9 +1,9 @@
 //! The papers' experiments and the demo, with their figures.
 //!
-//! An [`Experiment`] compares variants: each has a network, seeders, downloads and perhaps cross
+//! An [`Experiment`] compares variants: each has a network, seeders, downloads and possibly cross
 //! traffic. A [`Session`] brings the networks up in a lab, runs the `hawser` program in them, and
-//! returns an [`Outcome`], which becomes a [`Report`] or a [`DemoReport`] (JSON) or a figure
-//! ([`plot`]). Nothing here prints: progress goes to an observer, as [`Event`]s.
+//! returns an [`Outcome`], from which a [`Report`] or a [`DemoReport`] (JSON) or a figure
+//! ([`plot`]) is made. Nothing here prints: an observer receives the progress as [`Event`]s.
 //!
 //! Comments cite the papers by number and section; `ARCHITECTURE.md` lists them.
 

@@ -6,7 +6,7 @@ use hawser_topology::Network;
 
 use crate::error::ExperimentError;
 
-/// Properties of a link between two ASes, as its `.topo` keys.
+/// Properties of a link between two ASes, named like its `.topo` keys.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkSpec {
     /// Limit, in Mbit/s.
@@ -42,9 +42,9 @@ pub fn parallel(links: &[LinkSpec]) -> Result<Network, ExperimentError> {
 }
 
 /// The testbed of 000, Fig. 5.5: the leecher's AS 1-ff00:0:110 behind one link to 1-ff00:0:112, and
-/// from there two paths to the seeder's AS 1-ff00:0:111, path 1 directly, path 2 over 1-ff00:0:113,
-/// so that path 1 is the shortest. All links have the same limit, so two paths can carry no more
-/// than one unless cross traffic takes a share of one.
+/// from there two paths to the seeder's AS 1-ff00:0:111: path 1 directly, path 2 over 1-ff00:0:113,
+/// so that path 1 is the shortest. All links have the same limit, so two paths carry no more than
+/// one unless cross traffic takes a share of one.
 pub fn congested(mbit: f64) -> Result<Network, ExperimentError> {
     let ends = [
         ("110#1", "112#1"),
@@ -56,7 +56,7 @@ pub fn congested(mbit: f64) -> Result<Network, ExperimentError> {
     core(110..=113, ends.map(|(a, b)| (a.into(), b.into(), link)))
 }
 
-/// Core ASes from 1-ff00:0:110 on, with links between interfaces such as `110#1`.
+/// Core ASes numbered from 1-ff00:0:110, with links between interfaces such as `110#1`.
 fn core(
     ases: RangeInclusive<u16>,
     links: impl IntoIterator<Item = (String, String, LinkSpec)>,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_as_asked() {
+    fn links_have_the_specified_properties() {
         let bad = LinkSpec {
             loss: 2.5,
             ..LinkSpec::new(0.5, 100)

@@ -1,8 +1,8 @@
-//! What the papers measured, in Mbit/s: the only place for these figures.
+//! The papers' measurements, in Mbit/s: the only place for these figures.
 
 /// 001, Fig. 5: two links of 10 Gbit/s.
 pub mod fig5 {
-    /// BitTorrent over IP, by QUIC.
+    /// BitTorrent over IP, with QUIC.
     pub const OVER_IP: f64 = 1500.0;
     /// One path.
     pub const ONE_PATH: f64 = 1100.0;
@@ -10,7 +10,7 @@ pub mod fig5 {
     pub const TWO_PATHS: f64 = 2200.0;
 }
 
-/// 001, Fig. 8, on the network of Fig. 7a. The text calls the ratio of both "factor three".
+/// 001, Fig. 8, on the network of Fig. 7a. The text calls the ratio of the two "factor three".
 pub mod fig8 {
     /// The two shortest paths, which share a link of 10 Mbit/s.
     pub const NAIVE: f64 = 8.0;
@@ -30,7 +30,7 @@ pub mod fig10 {
 pub mod congestion {
     /// Two paths, before cross traffic.
     pub const BEFORE: f64 = 1000.0;
-    /// QUIC over IP, which takes one path, during cross traffic.
+    /// QUIC over IP, which uses one path, during cross traffic.
     pub const OVER_IP: f64 = 180.0;
     /// Two paths, one of them congested.
     pub const ONE_CONGESTED: f64 = 900.0;
@@ -43,13 +43,13 @@ fn goodput(files: usize, gigabytes: f64, seconds: f64) -> f64 {
     files as f64 * gigabytes * 8e3 / seconds
 }
 
-/// 000, Table 5.5: the number of downloads of 5 GB at once, and their total goodput.
+/// 000, Table 5.5: the number of concurrent downloads of 5 GB, and their total goodput.
 pub fn concurrent() -> [(usize, f64); 5] {
     let seconds = [(1, 32.3), (2, 51.5), (3, 74.2), (5, 119.5), (10, 245.8)];
     seconds.map(|(count, seconds)| (count, goodput(count, 5.0, seconds)))
 }
 
-/// 000, Table 5.6: the gigabytes of each of three downloads at once, and their total goodput.
+/// 000, Table 5.6: the gigabytes of each of three concurrent downloads, and their total goodput.
 pub fn filesize() -> [(f64, f64); 5] {
     let seconds = [
         (1.0, 13.2),

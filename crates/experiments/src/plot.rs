@@ -1,6 +1,6 @@
-//! Figures in the shape of the papers': goodput by the completed part of the download, or by time
+//! Figures in the style of the papers': goodput by the completed part of the download, or by time
 //! where there is cross traffic; a line for the mean of each variant's runs, a band for their
-//! standard deviation, dashed lines for the ceiling and for what the paper measured.
+//! standard deviation, dashed lines for the ceiling and for the paper's measurement.
 
 mod figure;
 mod picture;
@@ -12,7 +12,7 @@ use crate::report::median;
 use crate::run::Run;
 use crate::session::Outcome;
 
-/// Parts that a download is cut into, each 5 %.
+/// Number of parts of a download, each 5 %.
 const PARTS: usize = 20;
 
 /// Draws the figure of an experiment; returns an SVG document.
@@ -64,7 +64,8 @@ fn by_completion(runs: &[Run]) -> Vec<Point> {
     points.collect()
 }
 
-/// Goodput in each second that all runs had, until as long after the window as it lasts.
+/// Goodput in each second that all runs had, until the window's length has passed again after the
+/// window.
 fn by_time(runs: &[Run], window: Window) -> Vec<Point> {
     let ends = runs.iter().map(|run| run.samples.end());
     let end = ends.fold(f64::INFINITY, f64::min);

@@ -1,5 +1,5 @@
-//! What an experiment or a demo measured: the objects that `hawser bench --json` and `hawser demo
-//! --json` print.
+//! The measurements of an experiment or a demo: the objects that `hawser bench --json` and `hawser
+//! demo --json` print.
 
 use std::collections::BTreeMap;
 
@@ -9,44 +9,44 @@ use crate::experiment::{Experiment, Headline};
 use crate::session::Outcome;
 use crate::transfer::TransferPath;
 
-/// What an experiment measured.
+/// The measurements of an experiment.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
-    /// Its name.
+    /// The experiment's name.
     pub experiment: &'static str,
-    /// The section or figure of the paper that has it, or what it compares.
+    /// The section or figure of the paper, or what is compared.
     pub about: &'static str,
     /// Bytes of each download, by variant.
     pub bytes: BTreeMap<String, u64>,
     /// Goodput of every run in Mbit/s, by variant: of all downloads together until the last is
-    /// complete; with cross traffic, during that.
+    /// complete; with cross traffic, in the time of that traffic.
     pub variants: BTreeMap<String, Vec<f64>>,
-    /// What headers leave of the limits on the paths used, in Mbit/s, by variant; null without
-    /// limits. Cross traffic is not subtracted.
+    /// The limits less headers on the used paths, in Mbit/s, by variant; null without limits. Cross
+    /// traffic is not subtracted.
     pub ceiling_mbit: BTreeMap<String, Option<f64>>,
-    /// What the papers measured, in Mbit/s, by variant, where they did.
+    /// The papers' measurements, in Mbit/s, by variant, where there are any.
     pub paper_mbit: BTreeMap<String, f64>,
-    /// With cross traffic: goodput before it, in Mbit/s.
+    /// With cross traffic: goodput before that traffic, in Mbit/s.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub before_mbit: BTreeMap<String, Vec<f64>>,
-    /// With cross traffic: seconds after its end until nine tenths of `before_mbit` were reached
-    /// for a second; null if never.
+    /// With cross traffic: seconds from the end of that traffic until nine tenths of `before_mbit`
+    /// were reached for a second; null if never.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub recovered_seconds: BTreeMap<String, Vec<Option<f64>>>,
     /// The headline ratio, of medians; null when one of its variants was not run.
     pub ratio: Option<f64>,
-    /// What `ratio` compares.
+    /// The definition of `ratio`.
     pub ratio_of: String,
-    /// The same ratio of the papers' figures.
+    /// The headline ratio of the papers' figures.
     pub paper_ratio: Option<f64>,
-    /// Largest less smallest goodput by the median, by variant.
+    /// Largest less smallest goodput, divided by the median, by variant.
     pub spread: BTreeMap<String, f64>,
     /// The variants in the order of the experiment.
     #[serde(skip)]
     pub order: Vec<String>,
 }
 
-/// The median; of an even number of values the mean of the middle two; NaN of none.
+/// The median; of an even number of values the mean of the middle two; NaN without values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -116,7 +116,7 @@ impl Report {
     }
 }
 
-/// What a demo measured.
+/// The measurements of a demo.
 #[derive(Debug, Serialize)]
 pub struct DemoReport {
     /// The ready topology.
@@ -127,7 +127,7 @@ pub struct DemoReport {
     pub sha256_ok: bool,
     /// The downloads, in order.
     pub runs: Vec<DemoRun>,
-    /// Plain TCP over one link of the same network, in Mbit/s, if it was measured.
+    /// Goodput of plain TCP over one link of the same network, in Mbit/s, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iperf3_tcp_mbit: Option<f64>,
 }
@@ -135,28 +135,28 @@ pub struct DemoReport {
 /// One download.
 #[derive(Debug, Serialize)]
 pub struct DemoRun {
-    /// How paths were chosen.
+    /// The path selection strategy.
     pub select: String,
     /// Time from the first path lookup to the last verified piece.
     pub seconds: f64,
-    /// Bits of the file per second, in Mbit/s.
+    /// File bits per second, in Mbit/s.
     pub goodput_mbit: f64,
-    /// What headers leave of the limits, in Mbit/s; `None` where nothing is limited.
+    /// The limits less headers, in Mbit/s; `None` without limits.
     pub ceiling_mbit: Option<f64>,
     /// The paths that carried the file.
     pub paths: Vec<PathUse>,
 }
 
-/// What one path carried.
+/// The use of one path.
 #[derive(Debug, Serialize)]
 pub struct PathUse {
     /// The path's fingerprint, in hex.
     pub fingerprint: String,
-    /// ASes on the path, both ends included.
+    /// Number of ASes on the path, both ends included.
     pub hops: usize,
-    /// Bytes of blocks received over it.
+    /// Bytes of blocks received over the path.
     pub bytes: u64,
-    /// The interfaces that it crosses.
+    /// The interfaces that the path crosses.
     #[serde(skip)]
     pub interfaces: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! One run of one variant: its downloads and cross traffic, and what they measured.
+//! One run of one variant: its downloads, cross traffic and measurements.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,35 +13,36 @@ use crate::samples::Samples;
 use crate::stage::Stage;
 use crate::transfer::{TransferPath, TransferReport};
 
-/// Before this second a download is still starting up.
+/// Second of a download before which it is still starting up.
 const SETTLED: f64 = 4.0;
 
-/// What is transferred.
+/// The content of a download.
 #[derive(Debug)]
 pub(crate) struct Load {
     /// The file.
     pub content: Content,
-    /// Its `.torrent` file.
+    /// The `.torrent` file.
     pub torrent: PathBuf,
 }
 
-/// What a run measured.
+/// The measurements of a run.
 #[derive(Debug)]
 pub struct Run {
     /// Seconds from the first path lookup to the last verified piece of the last download.
     pub seconds: f64,
-    /// Bits of all files per second, in Mbit/s: until the last is complete, or during the window.
+    /// Bits of all files per second, in Mbit/s: until the last download is complete, or in the
+    /// window.
     pub goodput_mbit: f64,
-    /// What headers leave of the limits; `None` where nothing is limited.
+    /// The limits less headers, in Mbit/s; `None` without limits.
     pub ceiling_mbit: Option<f64>,
     /// With a window: the goodput before it, and the seconds after it until nine tenths of that
-    /// were reached again, infinite if never.
+    /// goodput were reached again, infinite if never.
     pub around: Option<(f64, f64)>,
-    /// Whether every downloaded file has the content of the seeded one.
+    /// Whether every downloaded file equals the seeded one.
     pub identical: bool,
-    /// The paths that carried blocks, of all downloads.
+    /// The paths of all downloads that carried blocks.
     pub(crate) paths: Vec<TransferPath>,
-    /// Bytes of all files together over time.
+    /// The bytes of all files together over time.
     pub(crate) samples: Samples,
 }
 
@@ -121,7 +122,7 @@ fn measure(
     Ok(run)
 }
 
-/// What the paths used cost in headers; `None` where plain IP has no route.
+/// The costs of the used paths; `None` where plain IP has no route.
 fn costs(
     variant: &Variant,
     paths: &[TransferPath],

@@ -1,8 +1,8 @@
-//! Bytes over time: what has arrived at which second, and rates from it.
+//! Bytes over time, and rates from them.
 
 use crate::transfer::Sample;
 
-/// Seconds between two points of a [`Samples`] that adds up several downloads.
+/// Seconds between two points of [`Samples`] that add up several downloads.
 const STEP: f64 = 0.1;
 
 /// The bytes of one or several downloads together, by seconds since their start.
@@ -27,22 +27,22 @@ impl Samples {
         Self(std::iter::once((0.0, 0.0)).chain(points).collect())
     }
 
-    /// The last second that was recorded.
+    /// The last recorded second.
     pub(crate) fn end(&self) -> f64 {
         self.0.last().map_or(0.0, |(time, _)| *time)
     }
 
-    /// All bytes.
+    /// The bytes of all samples.
     pub(crate) fn total(&self) -> f64 {
         self.0.last().map_or(0.0, |(_, bytes)| *bytes)
     }
 
-    /// Bytes at a time, interpolated between two points.
+    /// The bytes at `time`, interpolated between two points.
     pub(crate) fn at(&self, time: f64) -> f64 {
         interpolate(&self.0, time)
     }
 
-    /// The second at which this many bytes were there.
+    /// The time at which this many bytes had arrived.
     pub(crate) fn time_of(&self, bytes: f64) -> f64 {
         let swapped: Vec<_> = self.0.iter().map(|&(time, bytes)| (bytes, time)).collect();
         interpolate(&swapped, bytes)
@@ -67,7 +67,7 @@ impl Samples {
     }
 }
 
-/// The value of a rising function at `x`, given its points in order.
+/// The value of an increasing function at `x`, given its points in order.
 fn interpolate(points: &[(f64, f64)], x: f64) -> f64 {
     let (before, after) = points.split_at(points.partition_point(|point| point.0 < x));
     match (before.last(), after.first()) {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn rates_are_read_between_points() {
-        // 1 MB/s for 10 s, then half of that for 10 s, then again as before.
+        // 1 MB/s for 10 s, then half of that for 10 s, then 1 MB/s.
         let points = (0..=300).map(|step| {
             let t = f64::from(step) / 10.0;
             let slow = (t - 10.0).clamp(0.0, 10.0);

@@ -9,11 +9,11 @@ use tempfile::TempDir;
 
 use crate::error::{During, ExperimentError};
 
-/// What the names of such folders begin with.
+/// The prefix of the names of such folders.
 const PREFIX: &str = "hawser-scratch-";
 
-/// A folder under the temporary directory that is removed when it is dropped, and by the next
-/// [`sweep`] if this process is killed: a lock on it (flock(2)) shows that its process runs.
+/// A folder under the temporary directory. Dropping it removes it; if this process is killed, the
+/// next [`sweep`] does: a lock on the folder (flock(2)) shows that its process runs.
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
@@ -35,7 +35,7 @@ impl Scratch {
                 .during(step())?;
             let lock = match open_folder(folder.path()) {
                 Ok(lock) => lock,
-                // A sweep removed it before it was locked.
+                // A sweep removed the folder before it was locked.
                 Err(Errno::NOENT) => continue,
                 Err(error) => return Err(error).during(step()),
             };
@@ -48,13 +48,13 @@ impl Scratch {
         }
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
 
-/// Removes the folders of sessions of this user whose process was killed.
+/// Removes the folders of this user's sessions whose process was killed.
 pub fn sweep() {
     sweep_in(&std::env::temp_dir());
 }
@@ -69,7 +69,7 @@ fn sweep_in(parent: &Path) {
     };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     for path in paths.filter(is_scratch) {
-        // Another user's, or removed meanwhile.
+        // The folder belongs to another user, or was removed meanwhile.
         let Ok(lock) = open_folder(&path) else {
             continue;
         };
@@ -91,7 +91,7 @@ fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
     open(path, flags, Mode::empty())
 }
 
-/// Whether a path still leads to an open folder.
+/// Whether `path` still leads to the open folder.
 fn is_at(folder: &OwnedFd, path: &Path) -> bool {
     let there = lstat(path).map(|stat| (stat.st_dev, stat.st_ino));
     fstat(folder).is_ok_and(|stat| there == Ok((stat.st_dev, stat.st_ino)))
@@ -106,7 +106,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let used = Scratch::create_in(parent.path()).unwrap();
         std::fs::write(used.path().join("file"), "x").unwrap();
-        // As a process that is killed leaves it: not removed, not locked.
+        // The state that a killed process leaves: not removed, not locked.
         let killed = Scratch::create_in(parent.path()).unwrap();
         let left = killed.path().to_owned();
         std::fs::write(left.join("file"), "x").unwrap();

@@ -1,4 +1,4 @@
-//! A session: an experiment's files made, its networks brought up, its variants run in turn.
+//! A session: makes an experiment's files, brings its networks up, and runs its variants in turn.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -16,11 +16,11 @@ use crate::stage::Stage;
 /// How an experiment is run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The path of the `hawser` program, of which labs, seeders and downloads are processes.
+    /// The path of the `hawser` program, which runs labs, seeders and downloads.
     pub program: PathBuf,
-    /// How many times each variant is run.
+    /// Number of runs of each variant.
     pub repeat: u16,
-    /// The file that is transferred; `None` for generated ones of the experiment's sizes.
+    /// The file to transfer; `None` for generated files of the experiment's sizes.
     pub file: Option<PathBuf>,
     /// Whether downloads draw on this process's standard error: for experiments that run one
     /// download at a time.
@@ -30,13 +30,13 @@ pub struct Options {
     pub plain_tcp: bool,
 }
 
-/// What a session does, as it does it.
+/// Progress of a session.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A file of this many bytes is there to be transferred.
+    /// A file to transfer is ready.
     Content {
-        /// Its size.
+        /// Size of the file, in bytes.
         bytes: u64,
     },
     /// A file is being hashed into its torrent.
@@ -55,30 +55,30 @@ pub enum Event<'a> {
     },
     /// The downloads of a variant start.
     Started {
-        /// Whose.
+        /// The variant.
         variant: &'a Variant,
     },
-    /// They are complete.
+    /// The downloads of a variant are complete.
     Finished {
-        /// Whose.
+        /// The variant.
         variant: &'a Variant,
-        /// Which of the repetitions, from 1.
+        /// The number of the repetition, from 1.
         turn: u16,
-        /// What they measured.
+        /// The measurements.
         run: &'a Run,
     },
     /// Plain TCP is being measured.
     PlainTcp,
 }
 
-/// What a session measured.
+/// The measurements of a session.
 #[derive(Debug)]
 pub struct Outcome {
     /// Bytes of each download, by variant, in their order.
     pub bytes: Vec<u64>,
     /// The runs of each variant, in their order.
     pub runs: Vec<Vec<Run>>,
-    /// Plain TCP over one link of the same network, in Mbit/s, if it was measured.
+    /// Goodput of plain TCP over one link of the same network, in Mbit/s, if it was measured.
     pub plain_tcp_mbit: Option<f64>,
 }
 
@@ -92,7 +92,7 @@ pub struct Session<'a> {
     folder: Scratch,
     /// Bytes of each download, by variant.
     bytes: Vec<u64>,
-    /// What is transferred, by size.
+    /// Contents by size.
     loads: BTreeMap<u64, Load>,
 }
 
@@ -115,7 +115,7 @@ impl Load {
 }
 
 impl<'a> Session<'a> {
-    /// Makes the files and hashes them. Blocks until that is done.
+    /// Makes and hashes the files. Blocks until both are done.
     ///
     /// # Errors
     /// [`ExperimentError::Request`] if the user's file is empty, [`ExperimentError::Step`] if a
@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs every variant as often as requested, one of each in turn, so that other load on the
-    /// machine meets all alike.
+    /// machine affects all alike.
     ///
     /// # Errors
     /// [`ExperimentError::Request`] if a download ends before the cross traffic does,

@@ -1,4 +1,4 @@
-//! A network of its own with seeders in it, on which downloads and cross traffic run.
+//! A network for one run or session, with seeders, on which downloads and cross traffic run.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -19,22 +19,22 @@ use crate::experiment::Download;
 use crate::scratch;
 use crate::transfer::TransferReport;
 
-/// A lab and the seeders in it. Dropping it takes all of it down.
+/// A lab and the seeders in it. Dropping it takes everything down.
 #[derive(Debug)]
 pub struct Stage {
     lab: Lab,
     program: PathBuf,
     seeders: Vec<Child>,
-    /// The seeders' addresses, in their order.
+    /// The seeders' addresses, in the order of the seeders.
     addresses: Vec<String>,
     down: bool,
 }
 
 impl Stage {
-    /// Brings the network up; `name` begins the lab's name. It ends with this process, however that
-    /// ends.
+    /// Brings the network up; the lab's name begins with `name`. The network ends with this
+    /// process, even if that is killed.
     pub fn set(network: &Network, name: &str, program: &Path) -> Result<Self, ExperimentError> {
-        // Labs and folders of sessions whose process was killed.
+        // Remove labs and folders of sessions whose process was killed.
         Lab::sweep().map_err(ExperimentError::step)?;
         scratch::sweep();
         let own = std::process::id();
@@ -60,7 +60,8 @@ impl Stage {
         }
     }
 
-    /// Starts a seeder; returns its address once it listens, that for IP peers with `over_ip`.
+    /// Starts a seeder, and returns its address once it listens; with `over_ip`, its address for IP
+    /// peers.
     pub async fn seed(
         &mut self,
         isd_as: IsdAsn,
@@ -115,7 +116,7 @@ impl Stage {
         serde_json::from_str(&text).during("reading the download's report")
     }
 
-    /// Plain TCP from one AS to another, in Mbit/s.
+    /// Measures plain TCP from one AS to another, in Mbit/s.
     pub async fn iperf3(&self, from: IsdAsn, to: IsdAsn) -> Result<f64, ExperimentError> {
         let host = self.host(to)?.to_string();
         let mut server = Command::new("iperf3");
@@ -162,7 +163,7 @@ impl Stage {
         output.await.map(drop)
     }
 
-    /// Takes everything down.
+    /// Takes the network and the seeders down.
     pub fn take_down(mut self) -> Result<(), ExperimentError> {
         self.down = true;
         self.seeders.clear();
@@ -186,7 +187,7 @@ impl Drop for Stage {
     }
 }
 
-/// Starts a program in an AS; it is killed when the result is dropped.
+/// Starts a program in an AS; dropping the result kills the program.
 fn start(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<Child, ExperimentError> {
     let name = name(&command);
     let command = lab.command(isd_as, command);
@@ -219,11 +220,11 @@ fn name(command: &Command) -> String {
     command.get_program().to_string_lossy().into_owned()
 }
 
-/// What a program writes to standard error, in a file.
+/// A file with the standard error of a program.
 struct Messages(File);
 
 impl Messages {
-    /// Those of a command that is to be started.
+    /// Redirects the standard error of a command into a new file.
     fn of(command: &mut Command) -> Result<Self, ExperimentError> {
         let file = tempfile::tempfile().during("making a file for messages")?;
         command.stderr(file.try_clone().during("making a file for messages")?);

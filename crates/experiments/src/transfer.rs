@@ -1,10 +1,10 @@
-//! What a download did: the object that `hawser get --json` prints, and that experiments read.
+//! The result of a download: the object that `hawser get --json` prints, and that experiments read.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What a download did.
+/// The result of a download.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct TransferReport {
     /// Name of the file or folder in the torrent.
@@ -13,23 +13,23 @@ pub struct TransferReport {
     pub info_hash: String,
     /// Bytes of all files.
     pub bytes: u64,
-    /// Where SCION peers connect; `None` without a SCION network.
+    /// The address for SCION peers; `None` without a SCION network.
     pub listening: Option<String>,
-    /// Where IP peers connect; `None` if they cannot.
+    /// The address for IP peers; `None` if IP peers cannot connect.
     pub listening_tcp: Option<String>,
     /// Bytes fetched and verified.
     pub fetched_bytes: u64,
-    /// Bytes that were on disk before.
+    /// Bytes that were already on disk.
     pub resumed_bytes: u64,
-    /// Bytes received and thrown away.
+    /// Bytes received and discarded.
     pub wasted_bytes: u64,
-    /// Bytes of blocks sent to others until the download was done.
+    /// Bytes of blocks sent to other peers until the download was complete.
     pub uploaded_bytes: u64,
     /// Time from the first path lookup to the last verified piece, handshakes included.
     pub seconds: f64,
-    /// Time of checking what was on disk.
+    /// Time for checking the files on disk.
     pub check_seconds: f64,
-    /// Fetched bits of the file per second, in Mbit/s.
+    /// Fetched file bits per second, in Mbit/s.
     pub goodput_mbit: f64,
     /// The paths that carried blocks.
     pub paths: Vec<TransferPath>,
@@ -43,19 +43,20 @@ pub struct TransferReport {
 /// One path of a [`TransferReport`].
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct TransferPath {
-    /// The peer at its other end.
+    /// The peer at the other end.
     pub peer: String,
     /// The path's fingerprint, in hex.
     pub fingerprint: String,
-    /// ASes on the path, both ends included, as `hawser paths` counts them; 0 if unknown.
+    /// Number of ASes on the path, both ends included, as `hawser paths` counts them; 0 if unknown.
     pub hops: usize,
-    /// Bytes of blocks received over it.
+    /// Bytes of blocks received over the path.
     pub bytes: u64,
-    /// Largest SCION packet on the path, in bytes; `None` once the path is gone.
+    /// Largest SCION packet on the path, in bytes; `None` if the path is no longer offered.
     pub mtu: Option<u16>,
-    /// Bytes of the data-plane path in each packet's header; `None` once the path is gone.
+    /// Bytes of the data-plane path in each packet's header; `None` if the path is no longer
+    /// offered.
     pub path_bytes: Option<usize>,
-    /// The interfaces that it crosses.
+    /// The interfaces that the path crosses.
     pub interfaces: Vec<String>,
     /// The verdict at the end: taken, left or waiting; `None` if unknown.
     pub verdict: Option<String>,
@@ -66,9 +67,9 @@ pub struct TransferPath {
 /// The progress of a download at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Since the download began, path lookup and handshakes included.
+    /// Seconds since the download began, path lookup and handshakes included.
     pub seconds: f64,
-    /// Bytes of blocks received until then, without those thrown away.
+    /// Bytes of blocks received until then, without discarded ones.
     pub bytes: u64,
     /// Bytes of blocks received until then over each path, by fingerprint.
     pub paths: BTreeMap<String, u64>,

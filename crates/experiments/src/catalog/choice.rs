@@ -1,4 +1,5 @@
-//! Which paths are chosen, by which strategy and by which side; and the demos, which show it.
+//! Experiments on which paths are chosen, by which strategy and by which side; and the demos, which
+//! show the choice.
 
 use std::time::Duration;
 
@@ -7,13 +8,13 @@ use crate::error::ExperimentError;
 use crate::experiment::{Download, Experiment, Variant, compared, isd_as, ready, select};
 use crate::papers::{fig5, fig8, fig10};
 
-/// The ready topologies that have a demo.
+/// The ready topologies with a demo.
 pub const DEMO_TOPOLOGIES: [&str; 2] = ["fig7a", "fig4"];
 
-/// The demo on a ready topology, which names it: two variants one after the other on one network.
+/// The demo on the ready topology of this name: two variants one after the other on one network.
 ///
 /// # Errors
-/// [`ExperimentError::Request`] if there is none on that topology.
+/// [`ExperimentError::Request`] if that topology has no demo.
 pub fn demo(topology: &str) -> Result<Experiment, ExperimentError> {
     let demo = match topology {
         "fig7a" => demo_fig7a(),
@@ -37,7 +38,7 @@ fn demo_fig7a() -> Result<Experiment, ExperimentError> {
     Ok(Experiment::new(
         "fig7a",
         "Gartner et al., Multipath BitTorrent over SCION, Fig. 8",
-        // Enough that starting up weighs little, little enough to be done in a minute.
+        // Large enough that starting up weighs little, small enough to be done in a minute.
         32 << 20,
         compared(&ready("fig7a")?, FIG7A, &rows)?,
         ratio("disjoint", "shortest"),
@@ -77,7 +78,7 @@ pub(super) fn fig8() -> Result<Experiment, ExperimentError> {
 }
 
 /// Two leechers, one path each. When leechers choose, both take the best path, which is the same
-/// for both: over B, since links to C have a little more delay.
+/// for both: over B, because links to C have slightly more delay.
 pub(super) fn fig10() -> Result<Experiment, ExperimentError> {
     let uploader = ["--select-by", "uploader", "--paths", "1"].map(str::to_owned);
     let mut over_ip = two_leechers("over-ip", Vec::new())?;

@@ -1,4 +1,4 @@
-//! How much is carried: by one path and by several, for one download and for many, over equal and
+//! Experiments on goodput: of one path and of several, of one download and of many, over equal and
 //! unequal links, and beside cross traffic.
 
 use hawser_path::Interface;
@@ -28,7 +28,7 @@ pub(super) fn fig5() -> Result<Experiment, ExperimentError> {
 }
 
 pub(super) fn concurrent() -> Result<Experiment, ExperimentError> {
-    // A baseline: the same by plain TCP over one link.
+    // A baseline: the same downloads by plain TCP over one link.
     let by_tcp = [1, 10].map(|count| {
         let one = Variant::over_ip(format!("{count}-over-ip"), ready("fig4")?, FIG4)?;
         Ok(one.times(count))
@@ -49,7 +49,7 @@ pub(super) fn concurrent() -> Result<Experiment, ExperimentError> {
 }
 
 pub(super) fn filesize() -> Result<Experiment, ExperimentError> {
-    // A hundredth of the size.
+    // A hundredth of the paper's size.
     let size = |gigabytes: f64| {
         let bytes = (gigabytes * 1e7) as u64;
         (bytes, format!("{}MB", bytes / MB))
@@ -59,7 +59,7 @@ pub(super) fn filesize() -> Result<Experiment, ExperimentError> {
         let one = Variant::single(name, ready("fig4")?, FIG4, select("disjoint", 2))?;
         Ok(one.times(3).with_paper(mbit).with_bytes(bytes))
     });
-    // A baseline: the same by plain TCP over one link.
+    // A baseline: the same downloads by plain TCP over one link.
     let by_tcp = [1.0, 20.0].map(|gigabytes| {
         let (bytes, name) = size(gigabytes);
         let one = Variant::over_ip(format!("{name}-over-ip"), ready("fig4")?, FIG4)?;
@@ -82,7 +82,7 @@ pub(super) fn paths() -> Result<Experiment, ExperimentError> {
     for count in 1..=8 {
         let network = parallel(&vec![link; count.into()])?;
         let one = Variant::single(count.to_string(), network, FIG4, select("disjoint", count))?;
-        // The same time for all.
+        // Every variant takes the same time.
         variants.push(one.with_bytes(20 * MB * u64::from(count)));
     }
     Ok(Experiment::new(
@@ -108,7 +108,7 @@ pub(super) fn unequal() -> Result<Experiment, ExperimentError> {
     Ok(Experiment::new(
         "unequal",
         "1 : 10 in rate and 5 : 100 ms in delay; the ratio is with a path of 0.5 Mbit/s, 300 ms and 10 % loss added, by without",
-        // Long beside the two seconds of slow start at 100 ms.
+        // Long compared with the two seconds of slow start at 100 ms.
         100 * MB,
         vec![
             Variant::over_ip("over-ip", parallel(&[fast])?, FIG4)?,
@@ -121,7 +121,7 @@ pub(super) fn unequal() -> Result<Experiment, ExperimentError> {
     ))
 }
 
-/// Cross traffic of this share of the limit on one of two paths, or on both.
+/// Cross traffic with this share of the limit on one of two paths, or on both.
 pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, ExperimentError> {
     let rate = (CONGESTED * share * 1e6) as u64;
     let (name, about, two_paths, headline, paper_ratio) = match both {
@@ -130,7 +130,7 @@ pub(super) fn congest(both: bool, share: f64) -> Result<Experiment, ExperimentEr
             "000, 5.3.2, goodput between second 10 and 20; links of 1 Gbit/s there, of 40 Mbit/s here",
             congestion::BOTH_CONGESTED,
             ratio("two-paths", "one-path"),
-            // One path is that over IP there.
+            // The paper's single path is the one over IP.
             congestion::BOTH_CONGESTED / congestion::OVER_IP,
         ),
         false => (

@@ -11,23 +11,23 @@ use crate::experiment::Window;
 
 /// Width and height, in pixels.
 pub const SIZE: (u32, u32) = (960, 520);
-/// Width of the column at the right, for the legend.
+/// Width of the legend at the right, in pixels.
 const LEGEND: u32 = 250;
-/// Height of the heading.
+/// Height of the heading, in pixels.
 const HEADING: u32 = 56;
 /// Height of a line of the legend, in pixels.
 const ROW: i32 = 19;
-/// Where the signs of the legend begin and end, and its texts begin.
+/// Begin and end of the legend's signs, and begin of its texts, in pixels from its left.
 const SIGN: (i32, i32) = (4, 28);
 const TEXT: i32 = 36;
-/// Letters of small print that fit there.
+/// Letters of small print that fit in a line of the legend.
 const LETTERS: usize = 29;
-/// Length of the dashes and gaps of a ceiling, and of a paper's value.
+/// Lengths of dashes and gaps: of a ceiling, and of a paper's value.
 const CEILING: (i32, i32) = (8, 5);
 const PAPER: (i32, i32) = (2, 4);
 
-/// Colours that people with any colour vision tell apart and that stand out on white: those of
-/// Okabe and Ito (2008) without yellow. Further lines have them again, with marks.
+/// Colours that people with any colour vision can distinguish and that stand out on white: those of
+/// Okabe and Ito (2008) without yellow. Further lines repeat them, with marks.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -37,20 +37,20 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(86, 180, 233),
     RGBColor(0, 0, 0),
 ];
-/// Axes, ceilings and small print.
+/// Colour of axes, ceilings and small print.
 const GREY: RGBColor = RGBColor(90, 90, 90);
-/// The grid.
+/// Colour of the grid.
 const PALE: RGBColor = RGBColor(225, 225, 225);
-/// The time in which cross traffic flows.
+/// Colour of the time of cross traffic.
 const SHADE: RGBColor = RGBColor(243, 243, 243);
 
-/// Every colour of a figure.
+/// All colours of figures.
 #[cfg(test)]
 pub fn colours() -> impl Iterator<Item = RGBColor> {
     COLOURS.into_iter().chain([GREY, PALE, SHADE, BLACK, WHITE])
 }
 
-/// The colour of the line at an index, and whether its points are marked.
+/// The colour of the line at `index`, and whether its points are marked.
 fn look(index: usize) -> (RGBColor, bool) {
     (COLOURS[index % COLOURS.len()], index >= COLOURS.len())
 }
@@ -93,7 +93,7 @@ fn chart(figure: &Figure, area: &Area<'_>) -> Drawn {
         let shade = Rectangle::new([(from, 0.0), (to.min(right), top)], SHADE.filled());
         chart.draw_series([shade])?;
     }
-    // Without what rounding leaves of sums.
+    // Hides rounding errors of sums.
     let tick = |value: &f64| ((value * 1e3).round() / 1e3).to_string();
     chart
         .configure_mesh()
@@ -143,7 +143,7 @@ fn chart(figure: &Figure, area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-/// What the lines of a figure mean, from the top of `area` down.
+/// Draws the meanings of the figure's lines, from the top of `area` down.
 fn legend(figure: &Figure, area: &Area<'_>) -> Drawn {
     let mut legend = Legend { area, y: ROW / 2 };
     for (index, line) in figure.lines.iter().enumerate() {
@@ -195,15 +195,15 @@ fn legend(figure: &Figure, area: &Area<'_>) -> Drawn {
     Ok(())
 }
 
-/// A legend as it grows.
+/// A legend that is being drawn.
 struct Legend<'a, 'b> {
     area: &'a Area<'b>,
-    /// The middle of the next line.
+    /// The vertical middle of the next line.
     y: i32,
 }
 
 impl Legend<'_, '_> {
-    /// Ends the line with a text.
+    /// Writes a text and advances to the next line.
     fn text(&mut self, size: i32, colour: RGBColor, text: &str) -> Drawn {
         let font = ("sans-serif", size).into_font().color(&colour);
         let style = font.pos(Pos::new(HPos::Left, VPos::Center));
@@ -226,7 +226,7 @@ impl Legend<'_, '_> {
     }
 }
 
-/// Text cut to the letters that fit.
+/// The text, cut to the letters that fit.
 fn cut(text: &str) -> String {
     match text.chars().count() > LETTERS {
         true => text.chars().take(LETTERS - 1).chain(['…']).collect(),

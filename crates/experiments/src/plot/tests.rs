@@ -6,8 +6,8 @@ use super::*;
 use crate::catalog::CATALOG;
 use crate::samples::Samples;
 
-/// Runs that differ a little, as recorded ones do: slow at the start, and slower while cross
-/// traffic flows.
+/// Runs that differ slightly, like recorded ones: slow at the start, and slower during cross
+/// traffic.
 fn recorded(experiment: &Experiment) -> Vec<Vec<Run>> {
     let variants = experiment.variants.iter().enumerate();
     variants
@@ -48,7 +48,7 @@ fn recorded_run(mbit: f64, ceiling_mbit: Option<f64>, samples: Vec<(f64, f64)>) 
     }
 }
 
-/// One element of a document: its name, its attributes, and the text in it.
+/// One element of a document: its name, its attributes, and its text.
 type Element<'a> = (&'a str, Vec<(&'a str, &'a str)>, &'a str);
 
 fn elements(svg: &str) -> Vec<Element<'_>> {
@@ -81,7 +81,7 @@ fn all() -> impl Iterator<Item = (Experiment, Figure, String)> {
 }
 
 #[test]
-fn means_and_deviations_are_of_the_runs() {
+fn points_have_the_mean_and_deviation_of_the_runs() {
     let fig8 = CATALOG.iter().find(|entry| entry.name == "fig8");
     let experiment = fig8.unwrap().experiment(1.0).unwrap();
     let run = |mbit: f64| {
@@ -103,7 +103,7 @@ fn means_and_deviations_are_of_the_runs() {
 }
 
 #[test]
-fn a_legend_says_what_everything_means() {
+fn the_legend_explains_every_element() {
     for (experiment, figure, svg) in all() {
         let elements = elements(&svg);
         let texts: Vec<&str> = elements.iter().map(|(_, _, text)| *text).collect();
@@ -136,7 +136,7 @@ fn a_legend_says_what_everything_means() {
 #[test]
 fn ceilings_and_papers_have_dashed_lines() {
     for (_, figure, svg) in all() {
-        // A dashed line is many short ones at one height.
+        // A dashed line consists of many short ones at one height.
         let mut dashes = std::collections::BTreeMap::new();
         for (name, attributes, _) in elements(&svg) {
             let points = attributes.iter().find(|(key, _)| *key == "points");
@@ -155,7 +155,7 @@ fn ceilings_and_papers_have_dashed_lines() {
         let papers = figure.lines.iter().filter_map(|line| line.paper);
         let papers = papers.filter(|paper| figure.reaches(*paper)).count();
         let wanted = figure.ceilings().len() + papers;
-        // Two may lie at one height.
+        // Two lines may be at one height.
         assert!(lines > 0 && lines <= wanted, "{}: {dashes:?}", figure.title);
         assert!(lines + 2 >= wanted, "{}: {dashes:?}", figure.title);
     }
@@ -179,7 +179,7 @@ fn nothing_is_clipped_and_colours_are_those_of_the_palette() {
             }
             if name == "text" && !text.is_empty() {
                 let number = |key| of(key).unwrap().parse::<f64>().unwrap();
-                // A letter is about six tenths as wide as it is high; upright text is a little
+                // A letter is about six tenths as wide as it is high; upright text is slightly
                 // wider.
                 let long = text.chars().count() as f64 * number("font-size") * 0.6;
                 let turned = of("transform").is_some();
