@@ -51,10 +51,10 @@ pub struct TransferPath {
     pub hops: usize,
     /// Bytes of blocks received over the path.
     pub bytes: u64,
-    /// Largest SCION packet on the path, in bytes; `None` if the path is no longer offered.
+    /// Largest SCION packet on the path, in bytes; `None` if this host does not know the path.
     pub mtu: Option<u16>,
-    /// Bytes of the data-plane path in each packet's header; `None` if the path is no longer
-    /// offered.
+    /// Bytes of the data-plane path in each packet's header; `None` if this host does not know the
+    /// path.
     pub path_bytes: Option<usize>,
     /// The interfaces that the path crosses.
     pub interfaces: Vec<String>,

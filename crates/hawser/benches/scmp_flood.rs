@@ -1,9 +1,9 @@
-//! What a flood of forged SCMP errors against a seeder costs a download: over one path and over
-//! four, for each kind of error, at several rates.
+//! Measures how a flood of forged SCMP errors against a seeder slows a download: over one path and
+//! over four, for each kind of error, at several rates.
 //!
-//! `cargo bench -p hawser --bench scmp_flood [-- MIB [MBIT]]`: downloads of `MIB` (256 unless
-//! said), over links of `MBIT` Mbit/s (no limit unless said). Undisturbed and flooded downloads
-//! take turns; the table has medians. Every file is compared with the seeded one. It brings up a
+//! `cargo bench -p hawser --bench scmp_flood [-- MIB [MBIT]]`: downloads of `MIB` (256 by default),
+//! over links of `MBIT` Mbit/s (no limit by default). Undisturbed and flooded downloads alternate;
+//! the table has medians. Every file is compared with the seeded one. The benchmark brings up a
 //! lab, so it needs root or user namespaces.
 
 #![allow(clippy::unwrap_used)]
@@ -24,16 +24,16 @@ use serde_json::Value;
 use self::flood::Flood;
 use self::support::{As, TestLab};
 
-/// Errors a second; 0 for an undisturbed download.
+/// Errors per second; 0 for an undisturbed download.
 const RATES: [u32; 5] = [0, 1, 20, 100, 1000];
 /// Downloads at each rate.
 const REPEAT: usize = 3;
-/// Where the download is.
+/// The leecher's AS.
 const A: &str = "1-ff00:0:110";
-/// MiB of a download unless said.
+/// Default size of a download, in MiB.
 const SIZE: u64 = 256;
 
-/// A process that ends with its run.
+/// A process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -115,14 +115,14 @@ struct Download<'a> {
 
 struct Outcome {
     mbit: f64,
-    /// Connections that ended before the download.
+    /// Connections that ended before the download did.
     ended: usize,
-    /// The links that it was over.
+    /// The links that the download used.
     links: Vec<u16>,
 }
 
 impl Download<'_> {
-    /// Downloads over at most `paths` paths, under a flood from an AS.
+    /// Downloads over at most `paths` paths, under a flood from an AS if one is given.
     fn run(&self, paths: usize, flood: Option<(&str, Flood)>) -> Outcome {
         let quoted = flood.as_ref().map(|(_, flood)| flood.links);
         let _flood = flood.map(|(from, flood)| {
@@ -172,7 +172,7 @@ impl Download<'_> {
     }
 }
 
-/// The numbers of the links whose paths a download was over.
+/// The numbers of the links whose paths carried a download.
 fn links(report: &Value) -> Vec<u16> {
     let paths = report["paths"].as_array().unwrap();
     let first = |path: &Value| {
@@ -183,7 +183,7 @@ fn links(report: &Value) -> Vec<u16> {
     used.map(first).collect()
 }
 
-/// Bytes no two pieces of which are alike.
+/// Bytes in which no two pieces are equal.
 fn make_content(path: &Path, size: u64) {
     let mut bytes = vec![0; size as usize];
     fastrand::Rng::with_seed(1).fill(&mut bytes);

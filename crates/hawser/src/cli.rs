@@ -1,4 +1,4 @@
-//! The commands, and the arguments of this process.
+//! The commands, and the parsing of this process's arguments.
 
 mod mistake;
 
@@ -59,7 +59,7 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Reads the arguments of this process; if they are invalid, says why and ends it.
+    /// Reads the arguments of this process; if they are invalid, reports that and ends the process.
     pub fn read() -> Self {
         let args = mistake::join_negative_values(std::env::args_os().collect());
         Self::try_parse_from(&args).unwrap_or_else(|error| {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn every_download_of_an_experiment_has_arguments_that_get_takes() {
+    fn get_accepts_the_arguments_of_every_experiment() {
         for entry in CATALOG {
             let experiment = entry.experiment(1.0).unwrap();
             for variant in &experiment.variants {

@@ -1,4 +1,4 @@
-//! One module for each command, and what several of them share.
+//! One module for each command, and modules that several of them share.
 
 mod address;
 pub mod bench;

@@ -1,10 +1,10 @@
-//! How a command fails: the job went wrong, or it was used wrongly.
+//! How a command fails: the job failed, or the command was used wrongly.
 
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why a command did not do its job. Any error becomes a failed job by `?`.
+/// Why a command failed. `?` turns any error into a failed job.
 #[derive(Debug)]
 pub struct Failure {
     reason: String,
@@ -12,25 +12,25 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failed job, from anything that prints: exit code 1.
+    /// A failed job with any printable reason: exit code 1.
     pub fn job(reason: impl fmt::Display) -> Self {
         let reason = reason.to_string();
         Self { reason, code: 1 }
     }
 
-    /// Wrong use, from anything that prints: exit code 2.
+    /// Wrong use with any printable reason: exit code 2.
     pub fn usage(reason: impl fmt::Display) -> Self {
         let reason = reason.to_string();
         Self { reason, code: 2 }
     }
 
-    /// The same, of a command named after one of `scion`'s: exit code 2 where there is nothing to
-    /// report on, as there; 1 is for a bad report.
+    /// The same for a command named after one of `scion`'s: exit code 2 if there is nothing to
+    /// report, as in `scion`; 1 stands for a bad report.
     pub fn like_scion(self) -> Self {
         Self { code: 2, ..self }
     }
 
-    /// The exit code that says so.
+    /// The exit code of the failure.
     pub fn exit_code(&self) -> ExitCode {
         self.code.into()
     }
@@ -48,7 +48,7 @@ impl<E: Error> From<E> for Failure {
     }
 }
 
-/// Adds what was being done to an error, on one line.
+/// Adds the failed action to an error, on one line.
 pub trait Doing<T> {
     /// `reading x.torrent: not bencoded …`
     fn doing(self, what: impl fmt::Display) -> Result<T, Failure>;

@@ -1,10 +1,10 @@
-//! Numbers as people read them.
+//! Numbers for people.
 
 use std::time::Duration;
 
 use console::{measure_text_width, truncate_str};
 
-/// Shortest bar that is drawn.
+/// Shortest bar that is drawn, in columns.
 const SHORTEST_BAR: usize = 8;
 
 /// Bytes with a binary unit: `32.0 MiB`.
@@ -47,7 +47,7 @@ pub fn hops(count: usize) -> String {
     }
 }
 
-/// The share that is done: ` 45 %  14.4 of 32.0 MiB`.
+/// The completed share: ` 45 %  14.4 of 32.0 MiB`.
 pub fn share(done: u64, total: u64) -> String {
     // Rounded down, so that 100 % means all.
     let percent = (u128::from(done) * 100).checked_div(u128::from(total));
@@ -59,7 +59,7 @@ pub fn share(done: u64, total: u64) -> String {
     format!("{:>3} %  {done} of {whole}", percent.unwrap_or(100))
 }
 
-/// Time left: `12 s left`, `1m05s left`, `3h20m left`.
+/// Remaining time: `12 s left`, `1m05s left`, `3h20m left`.
 pub fn left(time: Duration) -> String {
     let seconds = time.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
@@ -92,7 +92,7 @@ pub fn bar(name: &str, done: u64, total: u64, tail: &str, columns: usize) -> Str
         .to_owned()
 }
 
-/// A line broken between words where it is wider than `columns`; what follows is indented.
+/// Breaks a line between words where it is wider than `columns`, and indents the lines that follow.
 pub fn wrapped(line: &str, columns: usize, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = line;
@@ -109,7 +109,7 @@ pub fn wrapped(line: &str, columns: usize, indent: usize) -> Vec<String> {
             lines.push(format!("{start}{rest}"));
             return lines;
         };
-        // The space after the last word that fits, but none of those the line begins with.
+        // The space after the last word that fits, but no space that the line begins with.
         let begin = rest.len() - rest.trim_start().len();
         let at = rest[..over].rfind(' ').filter(|at| *at > begin);
         let at = at.or_else(|| Some(begin + rest[begin..].find(' ')?));
@@ -133,12 +133,12 @@ pub fn exact_millis(time: Duration) -> String {
     format!("{:.3}ms", time.as_secs_f64() * 1e3)
 }
 
-/// A time in milliseconds as in reports for programs, to the microsecond.
+/// A time in milliseconds for programs, to the microsecond.
 pub fn rounded_millis(time: Duration) -> f64 {
     ((time.as_nanos() + 500) / 1000) as f64 / 1e3
 }
 
-/// A time as Go writes it, and so scionproto's programs: `0s`, `1.5ms`, `5h59m57s`.
+/// A time in the format of Go and so of scionproto's programs: `0s`, `1.5ms`, `5h59m57s`.
 pub fn go_duration(time: Duration) -> String {
     /// A number of units, with its decimal fraction.
     fn of(nanos: u128, digits: u32, unit: &str) -> String {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_written_as_go_does() {
+    fn times_have_the_format_of_go() {
         for (nanos, text) in [
             (0, "0s"),
             (1, "1ns"),

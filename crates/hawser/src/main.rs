@@ -1,9 +1,9 @@
 //! `hawser`: the command line.
 //!
-//! Thin: it reads arguments, calls the crates, and prints what they return.
+//! Thin: reads arguments, calls the crates, and prints their results.
 //!
-//! Exit codes: 0 done, 1 the job failed, 2 wrong use. Commands named after one of `scion`'s have its
-//! codes: 1 when the report is bad, 2 when they cannot report.
+//! Exit codes: 0 done, 1 the job failed, 2 wrong use. Commands named after one of `scion`'s have
+//! its codes: 1 for a bad report, 2 without a report.
 
 mod cli;
 mod cmd;
@@ -36,8 +36,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Logs go to standard error; `RUST_LOG` chooses them as usual: `LEVEL` or `TARGET=LEVEL`, several
-/// separated by commas. Those of a lab's processes go to files, which are kept small.
+/// Writes logs to standard error; `RUST_LOG` selects them as usual: `LEVEL` or `TARGET=LEVEL`,
+/// separated by commas. A lab's processes write to files, which are kept small.
 fn start_log() {
     use tracing_subscriber::filter::{LevelFilter, Targets};
     use tracing_subscriber::fmt;

@@ -1,4 +1,4 @@
-//! Printing: the reader may have closed the pipe, and text may be a peer's.
+//! Printing: the reader may have closed the pipe, and text may come from a peer.
 
 use std::fmt;
 use std::io::{ErrorKind, Write};
@@ -7,13 +7,13 @@ use console::Term;
 
 use crate::{format, screen};
 
-/// Prints a line on standard output, as `println!`; when its reader closed it, such as
-/// `head`, the program ends without a message.
+/// Prints a line on standard output, like `println!`. If the reader, such as `head`, closed it, the
+/// program ends without a message.
 macro_rules! outln {
     ($($arg:tt)*) => { $crate::out::out(format_args!("{}\n", format_args!($($arg)*))) };
 }
 
-/// Prints a line on standard error, as `eprintln!`; if that is closed, the line is lost.
+/// Prints a line on standard error, like `eprintln!`; if it is closed, the line is lost.
 macro_rules! errln {
     ($($arg:tt)*) => { $crate::out::err(format_args!("{}\n", format_args!($($arg)*))) };
 }
@@ -21,7 +21,7 @@ macro_rules! errln {
 pub(crate) use errln;
 pub(crate) use outln;
 
-/// Writes to standard output, above what is shown live: both may be one terminal.
+/// Writes to standard output, above the live lines: both may be on one terminal.
 pub fn out(text: fmt::Arguments<'_>) {
     if let Err(error) = screen::above(|| std::io::stdout().write_fmt(text)) {
         screen::clear();
@@ -33,7 +33,7 @@ pub fn out(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints a line on standard output, broken between words where a terminal is too narrow for it.
+/// Prints a line on standard output, broken between words if a terminal is too narrow for it.
 pub fn outwrapped(line: &str, indent: usize) {
     let term = Term::stdout();
     let columns = match term.is_term() {
@@ -45,14 +45,14 @@ pub fn outwrapped(line: &str, indent: usize) {
     }
 }
 
-/// Writes to standard error, above what is shown live.
+/// Writes to standard error, above the live lines.
 pub fn err(text: fmt::Arguments<'_>) {
-    // There is nowhere to report that it failed.
+    // A failure to print cannot be reported.
     let _ = screen::above(|| std::io::stderr().write_fmt(text));
 }
 
-/// Text of a peer or a torrent, such as a file's name, with control characters, which move a
-/// terminal's cursor or change its colours, written as escapes.
+/// Text of a peer or a torrent, such as a file's name, with control characters written as escapes,
+/// because they would move a terminal's cursor or change its colours.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! Files that commands write for the user: checked before the work, never in the place of an input,
-//! in the place of another file only on request, and complete or not written.
+//! Files that commands write for the user: checked before the work, never replacing an input,
+//! replacing another file only on request, and written completely or not at all.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, Permissions};
@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use crate::failure::{Doing, Failure};
 use crate::out::out;
 
-/// A file that a command is to write, found to be writable.
+/// A file for a command's output that was found to be writable.
 #[derive(Debug)]
 pub struct Output {
     /// The path as the user gave it, for messages.
@@ -23,9 +23,9 @@ pub struct Output {
 
 #[derive(Debug)]
 enum Place {
-    /// No file is there yet.
+    /// No file exists yet.
     New(PathBuf),
-    /// The regular file there is to be replaced; links on the way to it are resolved.
+    /// An existing regular file that will be replaced; symbolic links to it are resolved.
     Replaced(PathBuf),
     /// A device or a pipe, which is written to as it is.
     Stream(PathBuf),
@@ -35,11 +35,11 @@ enum Place {
 
 impl Output {
     /// Checks that `path`, given with `flag` (empty for a default), can be written, before the work
-    /// begins. `inputs` are the files and folders that the command reads: none of them, nor a file
-    /// in one of them, is ever replaced. Any other file is with `force` alone.
+    /// begins. `inputs` are the files and folders that the command reads: neither they nor a file
+    /// in one of them are ever replaced. Any other existing file requires `force`.
     ///
     /// # Errors
-    /// Wrong use, when it cannot be written.
+    /// Wrong use, when the file cannot be written.
     pub fn check(flag: &str, path: &Path, force: bool, inputs: &[&Path]) -> Result<Self, Failure> {
         let refuse = |why: String| {
             let named = format!("{flag} {}", path.display());
@@ -47,7 +47,7 @@ impl Output {
         };
         let place = place(path, force, inputs).map_err(refuse)?;
         if let Place::New(file) | Place::Replaced(file) = &place {
-            // Only an attempt shows whether a file can be made there.
+            // Only an attempt shows whether a file can be created there.
             beside(file).map_err(|error| {
                 let folder = folder(file).display();
                 refuse(match error.kind() {
@@ -64,7 +64,7 @@ impl Output {
         })
     }
 
-    /// The same where the file may be left out.
+    /// Checks `path` if there is one, as [`Output::check`] does.
     ///
     /// # Errors
     /// As [`Output::check`].
@@ -77,7 +77,7 @@ impl Output {
             .transpose()
     }
 
-    /// The same where `-` is standard output.
+    /// Checks `path` as [`Output::check`] does; `-` is standard output.
     ///
     /// # Errors
     /// As [`Output::check`].
@@ -101,11 +101,11 @@ impl Output {
         &self.shown
     }
 
-    /// Writes the file: beside its place first, then renamed, so that no reader ever finds a part
-    /// of it, and a replaced file stays complete until then.
+    /// Writes the file: to a temporary file in the same folder, which is then renamed, so that no
+    /// reader finds a part of it, and a replaced file stays complete until then.
     ///
     /// # Errors
-    /// When it cannot be written, or another file came to its place since the check.
+    /// When it cannot be written, or another file was created at its path since the check.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Failure> {
         self.try_write(bytes).doing(self.shown.display())
     }
@@ -125,7 +125,7 @@ impl Output {
         let mut file = beside(path)?;
         file.write_all(bytes)?;
         if let Some(replaced) = &replaced {
-            // Its permissions stay as they were.
+            // Keep the permissions of the replaced file.
             file.as_file().set_permissions(replaced.permissions())?;
         }
         file.as_file().sync_all()?;
@@ -135,7 +135,7 @@ impl Output {
         }
         .map_err(|error| error.error)?;
         // The file is complete in any case. If the folder cannot be synced, as on some file
-        // systems, a crash of the system now may lose its name.
+        // systems, a crash of the system now may lose the file's name.
         if let Ok(folder) = File::open(folder(path)) {
             let _ = folder.sync_all();
         }
@@ -148,7 +148,7 @@ fn place(path: &Path, force: bool, inputs: &[&Path]) -> Result<Place, String> {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // The path of a folder that is to be there.
+            // The path of a folder that does not exist.
             if path.as_os_str().as_bytes().ends_with(b"/") {
                 return Err(is_folder());
             }
@@ -183,18 +183,18 @@ fn place(path: &Path, force: bool, inputs: &[&Path]) -> Result<Place, String> {
     if !force {
         return Err("the file exists: choose another name, or replace it with --force".to_owned());
     }
-    // A link stays, and the file that it leads to is replaced.
+    // The link stays, and the file that it leads to is replaced.
     let resolved = path.canonicalize().map_err(|error| error.to_string())?;
     Ok(Place::Replaced(resolved))
 }
 
-/// Whether `path` leads to the file `one`, by whatever name.
+/// Whether `path` leads to the file `one`, under any name.
 pub fn is_same(one: &Metadata, path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|other| (one.dev(), one.ino()) == (other.dev(), other.ino()))
 }
 
-/// Whether the file `one` is in the folder, by whatever name. What cannot be listed does not count:
-/// the command that reads the folder fails on it.
+/// Whether the file `one` is in the folder, under any name. Folders that cannot be listed do not
+/// count: the command that reads them fails.
 fn is_within(one: &Metadata, folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else {
         return false;
@@ -207,7 +207,7 @@ fn is_within(one: &Metadata, folder: &Path) -> bool {
     })
 }
 
-/// The folder in which `file` is.
+/// The folder of `file`.
 fn folder(file: &Path) -> &Path {
     match file.parent() {
         Some(folder) if folder.as_os_str() != OsStr::new("") => folder,
@@ -215,13 +215,13 @@ fn folder(file: &Path) -> &Path {
     }
 }
 
-/// A file in the same folder, which is removed unless it is renamed.
+/// A temporary file in the same folder, which is removed unless it is renamed.
 fn beside(file: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".hawser-")
-        // What others may do is up to the umask, as for any new file.
+        // The umask limits the permissions of others, as for any new file.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder(file))
-        // tempfile's own text names its temporary path.
+        // The text of tempfile's error would name its temporary path.
         .map_err(|error| error.kind().into())
 }

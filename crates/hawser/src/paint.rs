@@ -1,23 +1,23 @@
-//! Colours, if a terminal shows the text.
+//! Colours for text on a terminal.
 
 use std::fmt;
 use std::io::{self, IsTerminal};
 
-/// Puts colours around text, or none.
+/// Adds colours to text, unless they are off.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// Colours on standard output, unless `no_color` or the environment says otherwise.
+    /// Colours for standard output, unless `no_color` or the environment turns them off.
     pub fn new(no_color: bool) -> Self {
         Self {
             on: !no_color && io::stdout().is_terminal() && wanted(),
         }
     }
 
-    /// The same on standard error.
+    /// Colours for standard error.
     pub fn stderr() -> Self {
         Self {
             on: io::stderr().is_terminal() && wanted(),
@@ -30,7 +30,7 @@ impl Paint {
         Self { on: false }
     }
 
-    /// Whether there are any.
+    /// Whether colours are on.
     pub fn is_on(self) -> bool {
         self.on
     }
@@ -40,7 +40,7 @@ impl Paint {
         self.wrap(90, text)
     }
 
-    /// What a value is.
+    /// The key of a value.
     pub fn key(self, text: impl fmt::Display) -> String {
         self.wrap(96, text)
     }
@@ -55,12 +55,12 @@ impl Paint {
         self.wrap(33, text)
     }
 
-    /// Good news.
+    /// A good state.
     pub fn good(self, text: impl fmt::Display) -> String {
         self.wrap(32, text)
     }
 
-    /// Bad news.
+    /// A bad state.
     pub fn bad(self, text: impl fmt::Display) -> String {
         self.wrap(31, text)
     }
@@ -79,15 +79,15 @@ impl Paint {
     }
 }
 
-/// Whether the environment lets a terminal have colours: `NO_COLOR` (no-color.org) and `CLICOLOR=0`
-/// say no.
+/// Whether the environment allows colours: `NO_COLOR` (no-color.org) and `CLICOLOR=0` turn them
+/// off.
 fn wanted() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let off = std::env::var_os("CLICOLOR").is_some_and(|value| value == "0");
     !no_color && !off && moves_cursor()
 }
 
-/// Whether the terminal understands control sequences, as `TERM` says.
+/// Whether the terminal understands control sequences, according to `TERM`.
 pub fn moves_cursor() -> bool {
     std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb")
 }
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_come_only_where_wanted() {
+    fn colours_are_added_only_if_they_are_on() {
         assert_eq!(Paint { on: true }.good("up"), "\x1b[32mup\x1b[0m");
         assert_eq!(Paint { on: false }.good("up"), "up");
     }

@@ -1,9 +1,9 @@
-//! The terminal on standard error: lines at its end that are redrawn in place, and whatever else is
-//! printed, above them. Nothing else writes to it.
+//! The terminal on standard error: lines at its end that are redrawn in place, and all other output
+//! above them. All output to the terminal must go through here.
 //!
-//! While lines are shown, the cursor rests at the start of the first one. A terminal that wraps its
-//! text anew when it is resized keeps the cursor at the character where it was, so the next drawing
-//! begins at the right place whatever the widths were.
+//! While lines are shown, the cursor rests at the start of the first one. A terminal that rewraps
+//! its text when it is resized keeps the cursor at its character, so the next drawing begins at the
+//! right place whatever the widths were.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -21,21 +21,21 @@ const DRAW_EVERY: Duration = Duration::from_millis(50);
 /// Erases from the cursor's line to the end of the screen (ECMA-48, ED).
 const ERASE_BELOW: &str = "\r\x1b[J";
 
-/// What is drawn now, as wide as it is; empty when nothing is.
+/// The lines drawn now, as wide as they are; empty when there are none.
 static DRAWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn drawn() -> MutexGuard<'static, Vec<String>> {
     DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lines at the end of the terminal, until this is dropped. A program has one at a time.
+/// Lines at the end of the terminal, until this is dropped. A program may have only one at a time.
 #[derive(Debug)]
 pub struct Live {
     due: Instant,
 }
 
 impl Live {
-    /// None where standard error is not a terminal whose cursor can be moved.
+    /// `None` if standard error is not a terminal whose cursor can be moved.
     pub fn start() -> Option<Self> {
         let able = io::stderr().is_terminal() && moves_cursor();
         able.then(|| Self {
@@ -43,8 +43,8 @@ impl Live {
         })
     }
 
-    /// Shows these lines, made for a number of columns, instead of those shown before. Does nothing
-    /// shortly after another drawing.
+    /// Replaces the lines by those that `lines` makes for a number of columns. Does nothing shortly
+    /// after another drawing.
     pub fn draw(&mut self, lines: impl FnOnce(usize) -> Vec<String>) {
         let now = Instant::now();
         if now < self.due {
@@ -72,7 +72,7 @@ pub struct Work {
 }
 
 impl Work {
-    /// Work of that name, which begins now; its bar is removed when this is dropped.
+    /// Begins work of that name; dropping it removes its bar.
     pub fn begin(name: &'static str) -> Self {
         Self {
             name,
@@ -81,7 +81,7 @@ impl Work {
         }
     }
 
-    /// Shows that `done` of `total` bytes are done.
+    /// Shows that `done` of `total` bytes are complete.
     pub fn show(&mut self, done: u64, total: u64) {
         let Self { name, begun, live } = self;
         let Some(live) = live else {
@@ -105,7 +105,7 @@ pub fn clear() {
     }
 }
 
-/// Runs `print`, which prints whole lines on the terminal, above the lines that are shown.
+/// Runs `print`, which prints whole lines on the terminal, above the live lines.
 pub fn above<T>(print: impl FnOnce() -> T) -> T {
     let drawn = drawn();
     if drawn.is_empty() {
@@ -117,13 +117,13 @@ pub fn above<T>(print: impl FnOnce() -> T) -> T {
     printed
 }
 
-/// Where log records go.
+/// The writer of log records.
 #[derive(Debug)]
 pub struct LogWriter;
 
 impl Write for LogWriter {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        // A record comes in one piece, and ends its line.
+        // A record arrives in one piece, and ends its line.
         above(|| io::stderr().write_all(record))?;
         Ok(record.len())
     }
@@ -133,19 +133,19 @@ impl Write for LogWriter {
     }
 }
 
-/// Rows and columns of the terminal, asked anew each time: it may have been resized.
+/// Rows and columns of the terminal, queried each time because it may have been resized.
 fn size() -> (usize, usize) {
     let (rows, columns) = Term::stderr().size();
     (rows.into(), columns.into())
 }
 
-/// In one call, so that no terminal shows half of it.
+/// Writes in one call, so that a terminal never shows a part of the text.
 fn write(text: &str) {
-    // There is nowhere to report that it failed.
+    // A failure to print cannot be reported.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// What draws these lines from the cursor on and leaves the cursor where it was.
+/// The text that draws these lines from the cursor on and leaves the cursor where it was.
 fn block(lines: &[String], (rows, columns): (usize, usize)) -> String {
     // One row is left free, or the terminal would scroll; and one column, or it would wrap.
     let room = rows.saturating_sub(1).max(1);
@@ -164,7 +164,7 @@ fn block(lines: &[String], (rows, columns): (usize, usize)) -> String {
         put(&format!("  and {} more", lines.len() - fitting));
     }
     let height = fitting + usize::from(fitting < lines.len());
-    // What was below belongs to an earlier drawing.
+    // The rows below belong to an earlier drawing.
     let _ = write!(text, "\x1b[J");
     if height > 0 {
         let _ = write!(text, "\x1b[{height}A");

@@ -1,4 +1,4 @@
-//! SVG documents as they grow, line by line.
+//! SVG documents, written line by line.
 
 use std::fmt::{Arguments, Write};
 
@@ -13,7 +13,7 @@ impl Svg {
         let _ = writeln!(self.0, "{line}");
     }
 
-    /// Adds a text of a class.
+    /// Adds a text with a style class.
     pub fn text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let text = escaped(text);
         self.line(format_args!(
@@ -21,7 +21,7 @@ impl Svg {
         ));
     }
 
-    /// The document of the elements, on white, with a style sheet; in pixels.
+    /// The document with the elements, on white, with a style sheet; sizes in pixels.
     pub fn document(self, width: f64, height: f64, style: &str) -> String {
         let mut document = Self::default();
         document.line(format_args!(
@@ -36,7 +36,7 @@ impl Svg {
     }
 }
 
-/// Text as XML has it; characters that XML does not allow are left out.
+/// Text escaped for XML; characters that XML does not allow are left out.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 
-/// Most mistakes in a command that is suggested: letters added, left out, replaced, or swapped with
-/// the next.
+/// Most typing errors in a command for which a suggestion is made: letters added, left out,
+/// replaced, or swapped with the next.
 const MISTYPED: usize = 2;
 
 /// Joins a value that begins like a negative number to the option before it: `--rate -5mbit` to
-/// `--rate=-5mbit`. No option begins with a digit, so the meaning is certain, and the error is the
-/// option's own.
+/// `--rate=-5mbit`. No option begins with a digit, so the meaning is certain, and the error is that
+/// of the option.
 pub fn join_negative_values(args: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::with_capacity(args.len());
     let mut args = args.into_iter();

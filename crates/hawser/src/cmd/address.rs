@@ -6,12 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use hawser_endhost::ScionAddr;
 use hawser_topology::IsdAsn;
 
-/// A host in some AS.
+/// A host in an AS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostAddr {
-    /// Its AS.
+    /// The host's AS.
     pub isd_as: IsdAsn,
-    /// Its address there.
+    /// The host's address in its AS.
     pub ip: IpAddr,
 }
 
@@ -21,12 +21,12 @@ impl fmt::Display for HostAddr {
     }
 }
 
-/// Where to listen.
+/// An address to listen at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
     /// An address of this host.
     Ip(SocketAddr),
-    /// The same, with the AS it must be in.
+    /// A SCION address, whose AS must be this host's.
     Scion(ScionAddr),
 }
 
@@ -46,7 +46,7 @@ pub fn host_address(text: &str) -> Result<HostAddr, String> {
     })
 }
 
-/// Reads where to listen.
+/// Reads an address to listen at.
 pub fn listen(text: &str) -> Result<Listen, String> {
     if let Ok(address) = text.parse() {
         return Ok(Listen::Ip(address));
@@ -69,7 +69,7 @@ pub fn listen(text: &str) -> Result<Listen, String> {
     })
 }
 
-/// Reads where IP peers connect to.
+/// Reads an address for IP peers to connect to.
 pub fn tcp(text: &str) -> Result<SocketAddr, String> {
     let ip = |text: &str| text.parse::<IpAddr>();
     text.parse().map_err(|_| match ip(text) {
@@ -82,7 +82,7 @@ pub fn tcp(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// Reads an AS that paths can lead to.
+/// Reads an AS that can be a destination.
 pub fn one_as(text: &str) -> Result<IsdAsn, String> {
     let isd_as: IsdAsn = text
         .parse()
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_of_an_address_to_listen_at_is_named() {
+    fn errors_name_the_missing_part_of_an_address() {
         for (text, hint) in [
             ("127.0.0.1", "127.0.0.1:0"),
             ("fd00::1", "[fd00::1]:0"),

@@ -64,10 +64,10 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Runs `hawser bench`; nothing of its networks is left, whatever happens.
+/// Runs `hawser bench`, and always takes its networks down.
 pub fn run(args: BenchArgs) -> Result<(), Failure> {
     let experiment = arranged(&args)?;
-    // Before the experiment, which takes minutes.
+    // Checked before the experiment, which takes minutes.
     let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
     let options = Options {
         program: process::program()?,
@@ -86,7 +86,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
         let svg = plot::draw(&experiment, &outcome).map_err(failure)?;
         file.write(svg.as_bytes())
     });
-    // The figures are printed whether or not they could be drawn.
+    // Print the results even if the figure cannot be drawn.
     let report = Report::new(&experiment, &outcome);
     match args.json {
         true => print::json(&report)?,
@@ -95,7 +95,7 @@ pub fn run(args: BenchArgs) -> Result<(), Failure> {
     plotted
 }
 
-/// The experiment as the arguments change it.
+/// The experiment with the changes that the arguments request.
 fn arranged(args: &BenchArgs) -> Result<Experiment, Failure> {
     let experiment = args.experiment.experiment(args.cross).map_err(failure)?;
     let experiment = experiment.with_variants(&args.variant).map_err(failure)?;

@@ -1,4 +1,4 @@
-//! The paths that this host knows to an AS, and which of them a command takes.
+//! The paths to an AS, and the choice of one of them for a command.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::failure::{Doing, Failure};
 use crate::out::{err, errln};
 use crate::paint::Paint;
 
-/// Longest time of a probe before a path counts as dead, as of `scion ping`.
+/// Longest wait for the answer to a probe, as in `scion ping`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Which of the paths to a host is taken.
@@ -43,7 +43,7 @@ pub struct EpicArg {
 }
 
 impl EpicArg {
-    /// Refuses the flag.
+    /// Refuses the flag if it was given.
     ///
     /// # Errors
     /// Wrong use, if it was given.
@@ -64,7 +64,7 @@ fn fingerprint_prefix(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// The paths to `dst`, in the order in which they are offered; none if no path exists or all are
+/// The paths to `dst`, in the order in which they are offered; empty if no path exists or all are
 /// down.
 ///
 /// # Errors
@@ -81,7 +81,7 @@ pub async fn known(host: &Endhost, dst: IsdAsn, refresh: bool) -> Result<Vec<Pat
 }
 
 /// Orders paths as `scion showpaths` does: the shortest first, then by their interfaces, then by
-/// when they expire.
+/// their expiry.
 pub fn sort(paths: &mut [Path]) {
     paths.sort_by_cached_key(|path| {
         let interfaces = path.info().interfaces.clone();
@@ -92,7 +92,7 @@ pub fn sort(paths: &mut [Path]) {
 /// The path to `dst` that the arguments name, the shortest if several match.
 ///
 /// # Errors
-/// When there is none, or the user chooses none; wrong use, if a fingerprint is ambiguous.
+/// When no path matches, or the user selects none; wrong use, if a fingerprint is ambiguous.
 pub async fn path(
     host: &Endhost,
     dst: IsdAsn,
@@ -136,7 +136,8 @@ pub async fn path(
     first.ok_or_else(|| Failure::job(format!("no path to {dst} is alive")))
 }
 
-/// Lets the user choose. The question goes to standard error: standard output is the report's.
+/// Lets the user choose. The prompt goes to standard error, because standard output is for the
+/// report.
 fn ask(paths: &[Path], dst: IsdAsn, paint: Paint) -> Result<Path, Failure> {
     let entry = |path: &Path| Entry::new(path.info(), path.next_hop());
     let entries: Vec<Entry> = paths.iter().map(entry).collect();

@@ -42,7 +42,7 @@ pub struct DemoArgs {
     pub json: bool,
 }
 
-/// Runs `hawser demo`; everything is taken down whatever happens.
+/// Runs `hawser demo`, and always takes its network down.
 pub fn run(args: DemoArgs) -> Result<(), Failure> {
     let demo = arranged(&args)?;
     if let Some(file) = &args.file {
@@ -52,7 +52,7 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
             return Err(Failure::usage(format!("--file {file}: is not a file")));
         }
     }
-    // Before the demo, which takes a minute.
+    // Checked before the demo, which takes a minute.
     let plot = Output::check_any("--plot", args.plot.as_deref(), args.force)?;
     let options = Options {
         program: process::program()?,
@@ -77,7 +77,7 @@ pub fn run(args: DemoArgs) -> Result<(), Failure> {
     Err(Failure::job(differs))
 }
 
-/// The demo as the arguments change it.
+/// The demo with the changes that the arguments request.
 fn arranged(args: &DemoArgs) -> Result<Experiment, Failure> {
     let mut demo = demo(&args.topology).map_err(failure)?;
     if let Some(rate) = args.rate {
@@ -96,7 +96,7 @@ fn arranged(args: &DemoArgs) -> Result<Experiment, Failure> {
     Ok(demo)
 }
 
-/// Prints progress on standard error: standard output is the report's.
+/// Prints progress on standard error, because standard output is for the report.
 fn show(demo: &Experiment, event: Event<'_>) {
     match event {
         Event::Content { bytes } => errln!("{}: {}", demo.name, picture::content(demo, bytes)),

@@ -1,4 +1,4 @@
-//! Running an experiment until it ends or is interrupted.
+//! Runs an experiment until it ends or is interrupted.
 
 use hawser_experiments::{Event, Experiment, ExperimentError, Options, Outcome, Session};
 
@@ -6,7 +6,7 @@ use super::process;
 use crate::failure::Failure;
 use crate::screen::Work;
 
-/// Runs an experiment; nothing of its networks is left, whatever happens.
+/// Runs an experiment, and always takes its networks down.
 ///
 /// # Errors
 /// When it fails or is interrupted.
@@ -39,7 +39,7 @@ pub fn run(
     })
 }
 
-/// Tells wrong use from a failed job.
+/// Distinguishes wrong use from a failed job.
 pub fn failure(error: ExperimentError) -> Failure {
     match error {
         ExperimentError::Request(_) => Failure::usage(error),

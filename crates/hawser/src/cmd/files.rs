@@ -10,10 +10,10 @@ use hawser_torrent::metainfo::MAX_METAINFO_BYTES;
 
 use crate::failure::{Doing, Failure};
 
-/// Longest text that is read: far more than a policy or a table has.
+/// Most bytes of a text that is read: far more than a policy or a table has.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Checks that a file or folder exists, before anything else is done.
+/// Checks that a file or folder exists.
 ///
 /// # Errors
 /// Wrong use, if it does not exist or cannot be read.
@@ -24,7 +24,7 @@ pub fn check_input(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// The wrong use of naming a file or folder that cannot be read.
+/// Wrong use: the named file or folder cannot be read.
 fn unreadable(path: &Path, error: &Error) -> Failure {
     let path = path.display();
     Failure::usage(match error.kind() {
@@ -40,7 +40,7 @@ fn unreadable(path: &Path, error: &Error) -> Failure {
 /// When it cannot be read, is longer, or is not UTF-8.
 pub fn read_text(file: &Path) -> Result<String, Error> {
     let mut text = String::new();
-    // One byte more shows that a file is too long, whatever size a device or a pipe reports.
+    // One more byte shows that a file is too long, whatever size a device or a pipe reports.
     let mut limited = File::open(file)?.take(MOST_BYTES + 1);
     limited.read_to_string(&mut text)?;
     match text.len() as u64 > MOST_BYTES {
@@ -70,10 +70,10 @@ pub fn topology(topology: &str) -> Result<Network, Failure> {
 /// Reads a `.torrent` file.
 ///
 /// # Errors
-/// When the file is no torrent that can be used; wrong use, if it cannot be read, or a magnet link
-/// or a URL is given.
+/// When the file is not a usable torrent; wrong use, if it cannot be read, or a magnet link or a
+/// URL is given.
 pub fn metainfo(file: &Path) -> Result<Metainfo, Failure> {
-    // One byte more shows that a file is too large, whatever size a device or a pipe reports.
+    // One more byte shows that a file is too large, whatever size a device or a pipe reports.
     let limit = MAX_METAINFO_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|f| f.take(limit).read_to_end(&mut bytes));
@@ -84,7 +84,7 @@ pub fn metainfo(file: &Path) -> Result<Metainfo, Failure> {
     Metainfo::parse(&bytes).doing(file.display())
 }
 
-/// A path that cannot be read may be meant as something else.
+/// The error for a path that cannot be read; it may be meant as something else.
 fn no_torrent(file: &Path, error: &Error) -> Failure {
     let text = file.to_string_lossy();
     if let Err(magnet) = refuse_magnet(&text) {
@@ -109,7 +109,7 @@ fn refuse_magnet(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Compares without regard to letter case, as schemes are (RFC 3986, 3.1).
+/// Compares case-insensitively, as schemes require (RFC 3986, 3.1).
 fn begins_with(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len())
         .is_some_and(|start| start.eq_ignore_ascii_case(prefix))

@@ -24,8 +24,8 @@ use crate::failure::Failure;
 use crate::out::{errln, plain};
 use crate::output;
 
-/// Keep-alive of a path while downloading: a packet a quarter second lets an SCMP message about a
-/// dead link come back well within a second.
+/// Keep-alive interval of a path while downloading: with a packet every quarter of a second, an
+/// SCMP message about a dead link arrives well within a second.
 const KEEP_ALIVE: Duration = Duration::from_millis(250);
 
 #[derive(clap::Args)]
@@ -84,14 +84,14 @@ pub struct GetArgs {
 }
 
 impl GetArgs {
-    /// What the download is given, with the paths it may use and how they are chosen.
+    /// The options of the download, with a policy for its paths and the strategies to choose them.
     fn options(&self, select: Select, policy: Option<Policy>) -> DownloadOptions {
         let slots = SlotOptions {
             min_weight: self.min_weight / 100.0,
             time_slot: Duration::from_millis(self.time_slot),
             ..SlotOptions::default()
         };
-        // The downloader chooses paths, if it was given a strategy.
+        // By default the downloader chooses paths if a strategy is given.
         let default = match self.select.select {
             Some(_) => SelectBy::Downloader,
             None => SelectBy::Uploader,
@@ -159,7 +159,7 @@ pub fn run(args: GetArgs) -> Result<(), Failure> {
 }
 
 /// The sockets of a download, and the paths to its SCION peers. With IP peers alone no SCION
-/// network is looked for, unless `--listen` is given.
+/// network is joined, unless `--listen` is given.
 async fn open(args: &GetArgs) -> Result<(Sockets, OfferedPaths), Failure> {
     let (mut host, mut offered) = (None, OfferedPaths::default());
     if args.listen.is_some() || args.peer.iter().any(|peer| peer.scion().is_some()) {

@@ -65,7 +65,7 @@ pub fn run(command: LabCommand) -> Result<ExitCode, Failure> {
     use LabCommand::{Capture, Exec, Shell};
     // Commands that enter an AS must be quick, and have one thread.
     if !matches!(command, Exec(_) | Shell(_) | Capture(_)) {
-        // What killed commands left.
+        // Remove the remains of killed commands.
         Lab::sweep()?;
         hawser_experiments::sweep();
     }

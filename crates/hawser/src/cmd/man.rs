@@ -1,5 +1,5 @@
-//! `hawser completions` and `hawser man`: what shells and `man` show, made of the arguments' own
-//! descriptions.
+//! `hawser completions` and `hawser man`: shell completions and manual pages, generated from the
+//! descriptions of the arguments.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ pub fn run(args: ManArgs, mut program: Command) -> Result<(), Failure> {
             std::fs::create_dir_all(&folder).doing(folder.display())?;
             let mut pages = Vec::new();
             collect(&program, &mut pages)?;
-            // All are checked before the first is written.
+            // Check all pages before the first is written.
             let check = |(name, page): (String, Vec<u8>)| {
                 let output = Output::check("", &folder.join(name), args.force, &[])?;
                 Ok((output, page))
@@ -63,7 +63,7 @@ pub fn run(args: ManArgs, mut program: Command) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The page of a command.
+/// The manual page of a command.
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     Man::new(command.clone())
@@ -72,7 +72,7 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
-/// The pages of a command and of those below it, but for hidden ones.
+/// The pages of a command and its subcommands, except hidden ones.
 fn collect(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or(command.get_name());
     pages.push((format!("{name}.1"), page(command)?));

@@ -27,7 +27,7 @@ pub struct HostArgs {
 }
 
 impl HostArgs {
-    /// The same, as the endhost takes it.
+    /// The options as the endhost takes them.
     pub fn bootstrap(&self) -> Bootstrap {
         Bootstrap {
             daemon: self.sciond.clone(),
@@ -65,20 +65,20 @@ fn local(text: &str) -> Result<IpAddr, String> {
 
 /// The sockets of a seeder or a download.
 pub struct Sockets {
-    /// All of them, as the engine takes them.
+    /// All sockets, as the engine takes them.
     pub network: Network,
-    /// Where peers reach them.
+    /// The addresses at which peers reach them.
     pub addresses: Addresses,
-    /// That of SCION peers; `None` without a SCION network.
+    /// The endpoint for SCION peers; `None` without a SCION network.
     endpoint: Option<Endpoint>,
 }
 
 impl Sockets {
-    /// Opens them: for SCION peers if there is a `host`, at `listen` or at any port; for IP peers
-    /// to connect at `tcp`.
+    /// Opens the sockets: for SCION peers if there is a `host`, at `listen` or at any port; for IP
+    /// peers at `tcp`.
     ///
     /// # Errors
-    /// When one cannot be opened; wrong use, if `listen` is in another AS.
+    /// When a socket cannot be opened; wrong use, if `listen` is in another AS.
     pub async fn open(
         host: Option<Endhost>,
         config: Config,
@@ -105,7 +105,7 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Closes those of SCION peers, and waits until they are notified.
+    /// Closes the connections to SCION peers, and waits until the peers are notified.
     pub async fn close(&self) {
         if let Some(endpoint) = &self.endpoint {
             endpoint.close().await;
@@ -113,12 +113,12 @@ impl Sockets {
     }
 }
 
-/// Where peers connect; `None` where they cannot.
+/// The addresses that peers connect to; `None` where they cannot connect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// SCION peers.
+    /// For SCION peers.
     pub scion: Option<ScionAddr>,
-    /// IP peers.
+    /// For IP peers.
     pub tcp: Option<SocketAddr>,
 }
 

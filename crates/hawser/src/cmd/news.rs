@@ -1,4 +1,4 @@
-//! What changes while content is served or fetched, reported once each time.
+//! Changes while content is served or fetched, each reported once.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use hawser_torrent::{ChangedFile, PeerAddr};
 
 use crate::out::{errln, outln, plain};
 
-/// What was last reported.
+/// The last reports.
 #[derive(Debug, Default)]
 pub struct News {
-    /// Of each path to each peer.
+    /// The decision on each path to each peer.
     paths: BTreeMap<(String, Fingerprint), String>,
     /// Files that changed.
     changed: Vec<ChangedFile>,
 }
 
 impl News {
-    /// Whether this decision on a path was not reported yet, or differs from the last report.
+    /// Whether this decision on a path was not yet reported, or differs from the last report.
     pub fn is_news(&mut self, peer: PeerAddr, path: Fingerprint, why: &str) -> bool {
         let key = (peer.to_string(), path);
         let before = self.paths.insert(key, why.to_owned());
         before.as_deref() != Some(why)
     }
 
-    /// Reports the files of `changed` whose change was not reported before: as JSON objects on
+    /// Reports the files of `changed` whose change was not yet reported: as JSON objects on
     /// standard output, or as lines on standard error.
     pub fn report(&mut self, changed: &[ChangedFile], json: bool) {
         for file in changed.iter().filter(|file| !self.changed.contains(file)) {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_is_reported_once() {
+    fn a_repeated_decision_is_reported_once() {
         let peer = |text: &str| text.parse::<PeerAddr>().unwrap();
         let one = peer("1-ff00:0:1,10.0.1.1:31000");
         let other = peer("1-ff00:0:2,10.0.2.1:31000");

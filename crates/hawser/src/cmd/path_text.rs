@@ -1,4 +1,4 @@
-//! Paths for people: what `scion showpaths` prints, with the fingerprints.
+//! Paths for people: the listing of `scion showpaths`, with the fingerprints.
 
 mod details;
 
@@ -9,18 +9,18 @@ use hawser_path::{Explanation, Verdict};
 use self::details::details;
 use crate::paint::Paint;
 
-/// With more entries than these, each has a line of its own.
+/// Entries of a path up to which they are on one line; further ones are on one line each.
 const ON_ONE_LINE: usize = 7;
 
-/// The paths grouped by length, a line or paragraph each; if they have verdicts, in the given
-/// order, with the verdict below each.
+/// The paths grouped by length, one line or paragraph each; paths with verdicts in the given order,
+/// with the verdict below each.
 pub fn listing(paths: &[Path], entries: &[Entry], extended: bool, paint: Paint) -> Vec<String> {
     let width = paths.len().saturating_sub(1).to_string().len();
     let mut lines = Vec::new();
     let mut length = None;
     for (index, (path, entry)) in paths.iter().zip(entries).enumerate() {
         let hops = path.info().hops();
-        // In the order in which they are picked, lengths make no groups.
+        // In the order in which paths are picked, their lengths form no groups.
         if entry.explanation.is_none() && length.replace(hops) != Some(hops) {
             lines.push(paint.header(format_args!("{hops} Hops:")));
         }
@@ -80,12 +80,12 @@ pub fn drawing(path: &Path, paint: Paint) -> String {
     format!("[{text}]")
 }
 
-/// One line of a path, as `scion ping` shows the one it uses.
+/// One line for a path, as `scion ping` prints it.
 pub fn line(path: &Path, paint: Paint) -> String {
     basics(path, paint).join(" ")
 }
 
-/// What is shown of every path.
+/// The entries that every path has.
 fn basics(path: &Path, paint: Paint) -> [String; 4] {
     let next_hop = path.next_hop().map_or_else(String::new, |n| n.to_string());
     [
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn path(metadata: Metadata) -> Path {
-        // Two segments' worth of bytes are not needed: one of three hops leads over all four ends.
+        // One segment of three hops is enough for the bytes: it leads over all four ends.
         let mut raw = (3u32 << 12).to_be_bytes().to_vec();
         raw.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 1]);
         for (ingress, egress) in [(0u16, 1u16), (2, 3), (4, 0)] {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_stands_below_the_path() {
+    fn the_verdict_is_below_the_path() {
         let path = path(Metadata::default());
         let select: hawser_path::Select = "latency,spread:40%".parse().unwrap();
         let denied = hawser_path::Policy::new().with_acl("- 1-ff00:0:2#3; +".parse().unwrap());
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_it_is_a_paragraph() {
+    fn extended_metadata_is_a_paragraph() {
         let ms = |ms| Some(Duration::from_millis(ms));
         let metadata = Metadata {
             mtu: 1472,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out() {
+    fn unknown_metadata_is_left_out() {
         let lines = lines(Metadata::default(), true, None);
         assert_eq!(lines.len(), 2);
         assert!(!lines[1].contains("Latency") && !lines[1].contains("Notes"));

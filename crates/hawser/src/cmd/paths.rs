@@ -55,10 +55,10 @@ pub struct PathsArgs {
     pub host: HostArgs,
 }
 
-/// Paths listed by default, as of `scion showpaths`.
+/// Number of paths listed by default, as in `scion showpaths`.
 const SHOWN: usize = 10;
 
-/// Runs `hawser paths`. Exit code 1 when the report for people has no path alive.
+/// Runs `hawser paths`. Exit code 1 if no path in the report for people is alive.
 pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
     args.epic.refuse()?;
     let policy = policy::read(&args.policy)?;
@@ -100,7 +100,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
             }
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        // No packet is sent over a path that the policy forbids.
+        // Do not send packets over paths that the policy forbids.
         let allowed: Vec<bool> = (0..paths.len())
             .map(|at| explanations.get(at).is_none_or(|one| !is_refused(one)))
             .collect();
@@ -150,7 +150,7 @@ pub fn run(args: PathsArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Keeps the paths that `policy` allows. Returns how many it refused, and why the first of them.
+/// Keeps the paths that `policy` allows. Returns how many it refused, and the first reason.
 fn keep(paths: &mut Vec<Path>, policy: &Policy) -> Option<(usize, Reason)> {
     let judged = policy.filter(paths);
     let mut kept = judged.iter().map(Result::is_ok);
@@ -160,8 +160,8 @@ fn keep(paths: &mut Vec<Path>, policy: &Policy) -> Option<(usize, Reason)> {
     Some((1 + left.count(), first))
 }
 
-/// The report's paths: with the results of probes of those that are allowed, and with verdicts, if
-/// there are any.
+/// The report's paths: with the results of probes of the allowed ones, and with verdicts if there
+/// are any.
 fn entries(
     paths: &[Path],
     allowed: &[bool],
@@ -213,19 +213,19 @@ fn order(
     (explanations, chosen)
 }
 
-/// Whether a policy leaves the path.
+/// Whether a policy refuses the path.
 fn is_refused(explanation: &Explanation) -> bool {
     matches!(explanation.reason, Reason::Policy { .. })
 }
 
-/// How many paths policies leave, and why the first of them.
+/// How many paths policies refuse, and the first reason.
 fn refused_by(explanations: &[Explanation]) -> Option<(usize, Reason)> {
     let mut left = explanations.iter().filter(|one| is_refused(one));
     let first = left.next()?.reason.clone();
     Some((1 + left.count(), first))
 }
 
-/// How paths were chosen.
+/// The strategies and limits by which paths were chosen.
 fn heading(chosen: &Chosen) -> Vec<String> {
     let (select, most) = (&chosen.select, chosen.max_paths);
     let plural = if most == 1 { "" } else { "s" };

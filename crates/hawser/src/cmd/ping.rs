@@ -58,10 +58,10 @@ pub struct PingArgs {
     pub host: HostArgs,
 }
 
-/// How long after the timeout a reply is still reported, as a late one.
+/// Time after the timeout during which a reply is still reported, as a late one.
 const LATE: Duration = Duration::from_secs(10);
 
-/// Runs `hawser ping`; exit code 1 if nothing answered.
+/// Runs `hawser ping`; exit code 1 if no reply arrived.
 pub fn run(args: PingArgs) -> Result<ExitCode, Failure> {
     args.choice.epic.refuse()?;
     process::runtime()?.block_on(async {
@@ -164,7 +164,7 @@ impl Run<'_> {
         let mut tick = tokio::time::interval(self.args.interval);
         let mut asked = JoinSet::new();
         let all_sent = |sent: u32| count.is_some_and(|count| sent >= count.into());
-        // When the last request that was sent is given up.
+        // When the last request sent times out.
         let mut end = tokio::time::Instant::now();
         while !(all_sent(self.sent) && asked.is_empty()) {
             tokio::select! {

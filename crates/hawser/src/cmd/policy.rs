@@ -1,4 +1,4 @@
-//! Which paths a command may use: the path policy that its arguments name.
+//! The path policy that a command's arguments name.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -48,15 +48,15 @@ pub fn read(args: &PolicyArgs) -> Result<Option<Policy>, Failure> {
     })
 }
 
-/// The file that `--policy` names.
+/// The file in the argument of `--policy`.
 pub fn file(args: &PolicyArgs) -> Option<&Path> {
     Some(Path::new(split(args.policy.as_deref()?).0))
 }
 
-/// `FILE[:NAME]`.
+/// Splits `FILE[:NAME]`.
 fn split(policy: &str) -> (&str, Option<&str>) {
     match policy.rsplit_once(':') {
-        // A file may have a colon in its name.
+        // A file name may contain a colon.
         Some((file, name)) if !Path::new(policy).exists() => (file, Some(name)),
         _ => (policy, None),
     }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_holds_besides_the_rest() {
+    fn a_sequence_is_added_to_the_policy() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("p.yml");
         std::fs::write(&file, "p: {sequence: '0+'}").unwrap();

@@ -52,7 +52,7 @@ impl FormatArgs {
         Paint::new(self.no_color)
     }
 
-    /// Prints JSON or YAML; false, and nothing is printed, when the report is for people.
+    /// Prints JSON or YAML; returns false without printing when the report is for people.
     pub fn document(&self, report: &impl Serialize) -> Result<bool, Failure> {
         match self.format() {
             Format::Human => return Ok(false),

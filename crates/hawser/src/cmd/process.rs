@@ -1,4 +1,4 @@
-//! This process: its runtime, the signals that end it, its program.
+//! This process: its runtime, the signals that end it, and its program.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,20 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::{Doing, Failure};
 
-/// A runtime for commands that move data.
+/// A runtime for commands that transfer data.
 pub fn runtime() -> Result<Runtime, Failure> {
     let mut builder = Builder::new_multi_thread();
     builder.enable_all().build().doing("starting")
 }
 
-/// A runtime with one thread: for services, of which a lab runs many, and for what mostly waits.
+/// A runtime with one thread: for services, of which a lab runs many, and for commands that mostly
+/// wait.
 pub fn small_runtime() -> Result<Runtime, Failure> {
     let mut builder = Builder::new_current_thread();
     builder.enable_all().build().doing("starting")
 }
 
-/// The path of this program, of which labs and experiments start processes.
+/// The path of this program, from which labs and experiments start processes.
 pub fn program() -> Result<PathBuf, Failure> {
     std::env::current_exe().doing("finding the hawser program")
 }

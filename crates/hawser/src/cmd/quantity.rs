@@ -17,7 +17,8 @@ pub fn rate_or_none(text: &str) -> Result<RateArg, QuantityError> {
     parse_rate(text).map(|rate| RateArg(Some(rate)))
 }
 
-/// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` as [`parse_duration`].
+/// Reads a time that may be long: `30m`, `1.5h`, `7d`, and `90s` and `500ms` like
+/// [`parse_duration`].
 ///
 /// [`parse_duration`]: hawser_topology::parse_duration
 pub fn long_duration(text: &str) -> Result<Duration, String> {
@@ -46,7 +47,7 @@ pub fn lifetime(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("segments cannot live for {text:?}: give 2s to 24h"))
 }
 
-/// Reads a number of bytes: `32MiB`, `32MB`, `32M` (as `dd` does: MiB) or bare.
+/// Reads a number of bytes: `32MiB`, `32MB`, `32M` (MiB, as in `dd`) or without a unit.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size: write for example 64KiB, 32MiB or 5GB");
     let end = text

@@ -1,4 +1,4 @@
-//! `hawser seed`: serve a file or folder.
+//! `hawser seed`: serves a file or folder.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -84,7 +84,7 @@ const SCION_FLAGS: [&str; 11] = [
 ];
 
 impl SeedArgs {
-    /// The first flag given that needs a SCION network.
+    /// The first given flag that needs a SCION network.
     pub fn scion_flag(&self) -> Option<String> {
         // In the order of `SCION_FLAGS`.
         let given = [
@@ -105,7 +105,7 @@ impl SeedArgs {
         Some(format!("--{}", flag.replace('_', "-")))
     }
 
-    /// What the seeder is given, with the paths it may use and their order.
+    /// The options of the seeder, with a policy for its paths and the strategies to rank them.
     fn options(&self, select: Select, policy: Option<Policy>) -> SeedOptions {
         SeedOptions {
             select_by: self.select_by.unwrap_or(SelectBy::Uploader),
@@ -193,8 +193,8 @@ pub fn run(args: SeedArgs) -> Result<(), Failure> {
     })
 }
 
-/// This host in its SCION network, or the reason why IP peers are served alone. A way into the
-/// network that was named or is there must work; otherwise there is no SCION network.
+/// This host in its SCION network, or the reason why only IP peers are served. A source of paths
+/// that was named or found must work; otherwise there is no SCION network.
 async fn scion(args: &SeedArgs) -> Result<Result<Endhost, String>, Failure> {
     if args.no_scion {
         return Ok(Err("left out by --no-scion".to_owned()));
@@ -219,7 +219,7 @@ async fn scion(args: &SeedArgs) -> Result<Result<Endhost, String>, Failure> {
     }))
 }
 
-/// Prints the decision on each path whose decision is new.
+/// Prints the decision on each path for which it is new.
 fn report(news: &mut News, progress: &SeedProgress, json: bool) {
     let used = progress.peers.iter();
     let used = used.filter_map(|one| Some((one.peer, one.fingerprint, one.decision.as_ref()?)));
@@ -244,7 +244,7 @@ fn report(news: &mut News, progress: &SeedProgress, json: bool) {
     }
 }
 
-/// A line for the whole, and one for each path-level peer; for unused paths too if `verbose`.
+/// A line for the seeder, and one for each path-level peer; for unused paths, too, if `verbose`.
 fn lines(progress: &SeedProgress, verbose: bool, paint: Paint) -> Vec<String> {
     let (sent, rate) = (progress.uploaded_bytes, progress.rate as f64);
     let (sent, rate, count) = (

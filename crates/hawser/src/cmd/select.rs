@@ -1,4 +1,4 @@
-//! How to choose among the paths that may be used.
+//! The strategies that choose among the allowed paths.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use hawser_path::{Carbon, Kind, STRATEGIES, Select, SelectError};
 use super::files;
 use crate::failure::Failure;
 
-/// Most paths taken to each peer, unless requested otherwise.
+/// Most paths taken to each peer by default.
 const PATHS: u16 = 4;
 
 /// How to choose among the paths that may be used.
@@ -46,14 +46,14 @@ impl SelectArgs {
     /// The strategies, with the carbon table if there is one.
     ///
     /// # Errors
-    /// Wrong use, if the table cannot be read or nothing is chosen by it.
+    /// Wrong use, if the table cannot be read or no strategy uses it.
     pub fn read(&self) -> Result<Select, Failure> {
         let select = self.select.clone().unwrap_or_else(Select::disjoint);
         with_carbon(select, self.carbon.as_deref())
     }
 }
 
-/// Adds the carbon table of a file, if there is one.
+/// Adds the carbon table in `file`, if there is one.
 ///
 /// # Errors
 /// As [`SelectArgs::read`].
@@ -74,7 +74,7 @@ pub fn with_carbon(select: Select, file: Option<&Path>) -> Result<Select, Failur
     Ok(select.with_carbon(&table))
 }
 
-/// Help for `--select` of commands that choose paths.
+/// Help for `--select` of the commands that choose paths.
 fn select_help() -> String {
     format!(
         "How to choose among paths: by {}; and one of {} [default: disjoint]; a download then \
@@ -93,7 +93,7 @@ pub fn ranking_help() -> String {
     )
 }
 
-/// Reads strategies of which none picks a set.
+/// Reads strategies, none of which may pick a set.
 pub fn ranking(text: &str) -> Result<Select, String> {
     let select: Select = text
         .parse()
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_uploader_ranks_only() {
+    fn an_uploader_takes_ranking_strategies_only() {
         assert!(ranking("latency,shortest").is_ok());
         let error = ranking("latency,disjoint").unwrap_err();
         assert!(

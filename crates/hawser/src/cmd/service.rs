@@ -89,7 +89,7 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
         if no_echo {
             return Ok(served.await?);
         }
-        // The data plane fixes the port: routers deliver echoes there.
+        // The data plane fixes the port: routers deliver echo requests there.
         let echoes = responder::run((host, responder::PORT).into());
         tokio::select! {
             ended = served => Ok(ended?),
@@ -100,11 +100,12 @@ pub fn control(command: ControlCommand) -> Result<(), Failure> {
     })
 }
 
-/// Any address of the family that the AS speaks: hosts get their packets from its border routers.
+/// The unspecified address of the AS's address family: hosts receive packets from its border
+/// routers.
 fn any_host(topology: &AsTopology) -> IpAddr {
     let mut routers = topology.border_routers.values();
     match routers.any(|router| router.internal_addr.is_ipv6()) {
-        // Takes IPv4 too, where the system does not say otherwise.
+        // Also receives IPv4, unless the system is configured otherwise.
         true => Ipv6Addr::UNSPECIFIED.into(),
         false => Ipv4Addr::UNSPECIFIED.into(),
     }
@@ -115,7 +116,7 @@ pub fn internal(command: InternalCommand) -> ExitCode {
     match command {
         InternalCommand::LabSupervisor { dir } => {
             let code = hawser_lab::supervise(&dir);
-            // The folders of the session that the lab ended with, if it was killed.
+            // Removes the folders of the session that the lab belonged to, if that was killed.
             hawser_experiments::sweep();
             code
         }

@@ -1,4 +1,4 @@
-//! `hawser simulate`: a swarm on virtual time.
+//! `hawser simulate`: simulates a swarm on virtual time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::format;
 use crate::output::Output;
 use crate::screen::Live;
 
-/// Largest count of an argument: far more than a simulation can compute.
+/// Largest number in an argument: far more than a simulation can compute.
 const MOST: u64 = 100_000;
 
 #[derive(clap::Args)]
@@ -102,7 +102,7 @@ fn count() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=MOST)
 }
 
-/// What `--json` prints.
+/// The object that `--json` prints.
 #[derive(Serialize)]
 struct Report {
     topology: String,
@@ -178,7 +178,7 @@ fn options(args: &SimulateArgs) -> Options {
     }
 }
 
-/// Runs one variant, with its progress in a line on a terminal.
+/// Runs one variant, with its progress in one line on a terminal.
 fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Failure> {
     let mut live = Live::start();
     let outcome = simulate(network, options, by, |progress| {
@@ -193,7 +193,7 @@ fn one(network: &Network, options: &Options, by: SelectBy) -> Result<Outcome, Fa
     Ok(outcome?)
 }
 
-/// The text of a variant in a row.
+/// The text of a variant in a row of the table.
 type Cell = fn(&Outcome) -> String;
 
 /// The rows of the table.

@@ -82,8 +82,8 @@ fn web_seed(text: &str) -> Result<String, String> {
     url(text, schemes, "https://example.org/files/")
 }
 
-/// Checks the shape of a URL (RFC 3986): a scheme that means something here, a host, and no
-/// character that has to be escaped.
+/// Checks the form of a URL (RFC 3986): one of the schemes, a host, and no character that must be
+/// escaped.
 fn url(text: &str, schemes: &[&str], example: &str) -> Result<String, String> {
     let wrong = || format!("{text:?} is not a URL of this kind: write for example {example}");
     let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
@@ -108,7 +108,7 @@ pub fn run(command: TorrentCommand) -> Result<(), Failure> {
 
 fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
     let path = &args.path;
-    // A missing input is reported before an existing output.
+    // Report a missing input before an existing output.
     files::check_input(path)?;
     let output = match &args.output {
         Some(output) => Output::check("-o", output, args.force, &[path])?,
@@ -124,7 +124,7 @@ fn create(args: TorrentCreateArgs) -> Result<(), Failure> {
         source: args.source,
     };
     let bytes = hashed(path, &options)?;
-    // Read it back: a file that `get` refuses is useless.
+    // Read it back, because a file that `get` refuses is useless.
     let metainfo = Metainfo::parse(&bytes).doing(path.display())?;
     output.write(&bytes)?;
     outln!(

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln};
 
-/// Probes of each router, as of `scion traceroute`.
+/// Number of probes of each router, as in `scion traceroute`.
 const PROBES: usize = 3;
 
 #[derive(clap::Args)]
@@ -39,7 +39,8 @@ pub struct TracerouteArgs {
     pub host: HostArgs,
 }
 
-/// What `hawser traceroute` prints for programs, with the field names of `scion traceroute`.
+/// The report that `hawser traceroute` prints for programs, with the field names of `scion
+/// traceroute`.
 #[derive(Serialize)]
 struct Report {
     path: Used,
@@ -50,10 +51,10 @@ struct Report {
 #[derive(Debug, PartialEq, Serialize)]
 struct Hop {
     interface_id: u16,
-    /// The address of the router that answered, empty if none did.
+    /// The address of the router that answered; empty if none did.
     ip: String,
     isd_as: IsdAsn,
-    /// In milliseconds, null where no answer came.
+    /// The round-trip times in milliseconds, null for a probe without an answer.
     round_trip_times: Vec<Option<f64>>,
 }
 

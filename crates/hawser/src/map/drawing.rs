@@ -1,4 +1,4 @@
-//! The map laid out on a page: boxes, lines, and where texts stand.
+//! The layout of a map on a page: boxes, lines, and places of texts.
 
 use super::geometry::{Curve, Point, Rect};
 use super::graph::{Edge, Graph};
@@ -9,35 +9,35 @@ use super::layout;
 const NAME_SIZE: f64 = 12.0;
 pub const TEXT_SIZE: f64 = 10.5;
 const TIP_SIZE: f64 = 9.5;
-/// Width of a letter by its height: fonts differ.
+/// Width of a letter divided by its height; fonts differ.
 const LETTER: f64 = 0.6;
-/// Between the lines of a label.
+/// Distance between the lines of a label, in pixels.
 pub const LINE: f64 = 13.0;
-/// Letters of a note that are shown.
+/// Most letters of a note that are shown.
 const NOTE: usize = 24;
-/// How often a map is stretched until its texts find room, and how much; large ones take their
+/// Most times that a map is stretched to make room for its texts, and the factor; large maps take
 /// time.
 const TRIES: usize = 12;
 const STRETCH: f64 = 1.06;
 const TEXTS: usize = 3000;
-/// Between links that join the same two ASes.
+/// Distance between links that join the same two ASes, in pixels.
 const PARALLEL: f64 = 44.0;
 
-/// Where everything is.
+/// The places of all elements of a map.
 #[derive(Default)]
 pub struct Drawing {
-    /// Of each AS.
+    /// The box of each AS.
     pub boxes: Vec<Rect>,
-    /// Of each link, its line and the sizes of its texts.
+    /// The line of each link, and the sizes of its texts.
     pub links: Vec<Labelled>,
-    /// Of each link, where its texts are centred.
+    /// The centres of each link's texts.
     pub places: Vec<Places>,
     /// Width and height of the drawing.
     pub size: Point,
 }
 
 impl Drawing {
-    /// Lays a network out, to the right of and below `corner`: as close as its texts allow.
+    /// Lays a network out to the right of and below `corner`, as densely as its texts allow.
     pub fn of(graph: &Graph, corner: Point) -> Self {
         let boxed = box_size(graph);
         let ends: Vec<_> = graph.links.iter().map(|l| (l.a.node, l.b.node)).collect();
@@ -69,7 +69,7 @@ impl Drawing {
         best.map_or_else(Self::default, |(_, drawing)| drawing)
     }
 
-    /// With the ASes at these places; how many texts stand on something else, too.
+    /// The drawing with the ASes at `places`, and the number of texts that overlap something else.
     fn with(
         graph: &Graph,
         ends: &[(usize, usize)],
@@ -105,7 +105,7 @@ impl Drawing {
     }
 }
 
-/// The size of every box, by the longest text in any.
+/// The size of all boxes, given by the longest text in any of them.
 fn box_size(graph: &Graph) -> (f64, f64) {
     let texts = graph.ases.iter().flat_map(|a| {
         let note = a.note.as_deref().map(shown_note);
@@ -119,7 +119,7 @@ fn box_size(graph: &Graph) -> (f64, f64) {
     )
 }
 
-/// The width of a text, rather too much than too little.
+/// An upper estimate of the width of a text.
 pub fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * LETTER
 }
@@ -132,12 +132,12 @@ pub fn shown_note(note: &str) -> String {
     }
 }
 
-/// An interface's number.
+/// The number of an interface.
 pub fn tip_text(interface: u16) -> String {
     format!("#{interface}")
 }
 
-/// What is written at the middle of a link.
+/// The lines of the label at the middle of a link.
 pub fn lines(link: &Edge) -> Vec<String> {
     let state = (link.state != "up").then(|| link.state.to_owned());
     let lines = [link.rate(), link.delay(), link.loss(), state];
@@ -150,7 +150,7 @@ fn label_size(lines: &[String]) -> Option<(f64, f64)> {
     Some((width + 4.0, LINE * lines.len() as f64 + 2.0))
 }
 
-/// The links' lines, those that join the same ASes beside each other.
+/// The lines of the links; links between the same ASes run side by side.
 fn curves(ends: &[(usize, usize)], places: &[Point]) -> Vec<Curve> {
     let pair = |&(a, b): &(usize, usize)| (a.min(b), a.max(b));
     let one = |(at, end): (usize, &(usize, usize))| {
@@ -162,7 +162,7 @@ fn curves(ends: &[(usize, usize)], places: &[Point]) -> Vec<Curve> {
         let (from, to) = (places[end.0], places[end.1]);
         Curve {
             from,
-            // The middle of the curve is half as far out.
+            // The middle of the curve is half as far out as this point.
             bend: from.add(to).times(0.5).add(normal.times(2.0 * off)),
             to,
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A place, or a vector.
+/// A point, or a vector.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Point {
     pub x: f64,
@@ -38,25 +38,25 @@ impl Point {
         }
     }
 
-    /// Turned by a quarter.
+    /// The vector turned by 90 degrees.
     pub fn turned(self) -> Self {
         Self::new(-self.y, self.x)
     }
 
-    /// Which side of the line from `a` to `b` it is on.
+    /// On which side of the line from `a` to `b` the point is.
     fn side(self, a: Self, b: Self) -> f64 {
         (b.x - a.x) * (self.y - a.y) - (b.y - a.y) * (self.x - a.x)
     }
 }
 
-/// As SVG has it, to a tenth of a pixel.
+/// In SVG's format, to a tenth of a pixel.
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1},{:.1}", self.x, self.y)
     }
 }
 
-/// Whether two segments cross, other than at their ends.
+/// Whether two segments cross at a point that is not an end of either.
 pub fn cross(a: Point, b: Point, c: Point, d: Point) -> bool {
     c.side(a, b) * d.side(a, b) < 0.0 && a.side(c, d) * b.side(c, d) < 0.0
 }
@@ -64,9 +64,9 @@ pub fn cross(a: Point, b: Point, c: Point, d: Point) -> bool {
 /// A rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rect {
-    /// Its left upper corner.
+    /// The upper left corner.
     pub low: Point,
-    /// Its right lower corner.
+    /// The lower right corner.
     pub high: Point,
 }
 
@@ -88,7 +88,7 @@ impl Rect {
         self.high.sub(self.low)
     }
 
-    /// The smallest that holds two.
+    /// The smallest rectangle that contains both.
     pub fn both(self, other: Self) -> Self {
         let (low, high) = (other.low, other.high);
         Self {
@@ -97,7 +97,7 @@ impl Rect {
         }
     }
 
-    /// Larger on every side.
+    /// The rectangle grown by `by` on every side.
     pub fn grown(self, by: f64) -> Self {
         let by = Point::new(by, by);
         Self {
@@ -106,20 +106,20 @@ impl Rect {
         }
     }
 
-    /// Whether a place is inside, not on its border.
+    /// Whether a point is inside, not on the border.
     fn holds(self, place: Point) -> bool {
         let (low, high) = (self.low, self.high);
         place.x > low.x && place.x < high.x && place.y > low.y && place.y < high.y
     }
 
-    /// The area that two have in common.
+    /// The area that two rectangles have in common.
     pub fn overlap(self, other: Self) -> f64 {
         let width = self.high.x.min(other.high.x) - self.low.x.max(other.low.x);
         let height = self.high.y.min(other.high.y) - self.low.y.max(other.low.y);
         width.max(0.0) * height.max(0.0)
     }
 
-    /// How much of a segment, as a share, is inside (Liang and Barsky).
+    /// The share of a segment that is inside (Liang and Barsky).
     pub fn covers(self, a: Point, b: Point) -> f64 {
         let line = b.sub(a);
         let (mut from, mut to) = (0.0f64, 1.0f64);
@@ -141,7 +141,7 @@ impl Rect {
     }
 }
 
-/// A curve from one place to another, bent towards a third (quadratic Bézier).
+/// A curve from one point to another, bent towards a third (quadratic Bézier).
 #[derive(Debug, Clone, Copy)]
 pub struct Curve {
     pub from: Point,
@@ -150,27 +150,27 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// The place at a share of the curve, 0 to 1.
+    /// The point at a share of the curve, 0 to 1.
     pub fn at(&self, t: f64) -> Point {
         let one = self.from.times((1.0 - t).powi(2));
         let two = self.bend.times(2.0 * t * (1.0 - t));
         one.add(two).add(self.to.times(t.powi(2)))
     }
 
-    /// The share of the curve at which it leaves the box that it begins in.
+    /// The share of the curve at which it leaves the box in which it begins.
     pub fn leaves(&self, from: Rect) -> f64 {
         let mut shares = (0..=200).map(|step| f64::from(step) / 200.0);
         let outside = shares.find(|&share| !from.holds(self.at(share)));
         outside.unwrap_or(0.0)
     }
 
-    /// The same curve elsewhere.
+    /// The curve moved by a vector.
     pub fn moved(&self, by: Point) -> Self {
         let [from, bend, to] = [self.from, self.bend, self.to].map(|at| at.add(by));
         Self { from, bend, to }
     }
 
-    /// The same curve from the other end.
+    /// The curve from the other end.
     pub fn reversed(&self) -> Self {
         Self {
             from: self.to,

@@ -1,29 +1,29 @@
-//! What a map shows: ASes and links.
+//! The content of a map: ASes and links.
 
 use hawser_topology::{End, IsdAsn, LinkKind, Network, Shape, format_duration, format_loss};
 use serde::Serialize;
 
-/// A network as it is drawn.
+/// A network to draw.
 #[derive(Debug, Clone, Serialize)]
 pub struct Graph {
-    /// Its name.
+    /// The network's name.
     pub name: String,
-    /// Its ASes.
+    /// The network's ASes.
     pub ases: Vec<Node>,
-    /// Its links.
+    /// The network's links.
     pub links: Vec<Edge>,
 }
 
 /// An AS.
 #[derive(Debug, Clone, Serialize)]
 pub struct Node {
-    /// Its number.
+    /// The AS's number.
     pub isd_as: String,
-    /// Whether it is a core AS.
+    /// Whether the AS is a core AS.
     pub core: bool,
-    /// Its note in the `.topo` file.
+    /// The AS's note in the `.topo` file.
     pub note: Option<String>,
-    /// The address of its host, empty if unknown.
+    /// The address of the AS's host, empty if unknown.
     pub host: String,
 }
 
@@ -34,9 +34,9 @@ pub struct Edge {
     pub a: Tip,
     /// The other end.
     pub b: Tip,
-    /// What joins the ASes.
+    /// The relation of the two ASes.
     pub kind: LinkKind,
-    /// `up`, `down`, or `mute` if its routers do not receive each other.
+    /// `up`, `down`, or `mute` if its routers do not receive each other's packets.
     pub state: &'static str,
     /// Largest packet, in bytes.
     pub mtu: u16,
@@ -50,7 +50,7 @@ pub struct Edge {
 pub struct Tip {
     /// The AS.
     pub isd_as: String,
-    /// The interface's number there.
+    /// The interface's number in that AS.
     pub interface: u16,
     /// The index of the AS.
     #[serde(skip)]
@@ -58,7 +58,7 @@ pub struct Tip {
 }
 
 impl Graph {
-    /// A network that is not up, with all links as they would be.
+    /// A network that is not up, with all links shown as up.
     pub fn planned(name: &str, network: &Network) -> Self {
         let ases = network.ases.iter().map(|a| Node {
             isd_as: a.isd_as.to_string(),
@@ -101,7 +101,7 @@ impl Graph {
 }
 
 impl Tip {
-    /// An interface of one of these ASes.
+    /// An interface of one of `ases`.
     pub fn new(isd_as: IsdAsn, interface: u16, mut ases: impl Iterator<Item = IsdAsn>) -> Self {
         Self {
             isd_as: isd_as.to_string(),
@@ -135,7 +135,7 @@ impl Edge {
     }
 }
 
-/// A rate as it was set: `10 Mbit/s`, `2.5 Gbit/s`.
+/// A configured rate: `10 Mbit/s`, `2.5 Gbit/s`.
 fn short_rate(rate: u64) -> String {
     let (scale, unit) = match rate {
         1_000_000_000.. => (1e9, "Gbit/s"),
@@ -160,7 +160,7 @@ pub mod testing {
         graph
     }
 
-    /// The networks that maps are tried on.
+    /// The networks for tests of maps.
     pub fn graphs() -> Vec<Graph> {
         let ready = Network::ready_names().map(|name| Network::ready(name).unwrap());
         let made =

@@ -1,42 +1,42 @@
-//! Where texts stand on a map: beside what they belong to, on nothing else.
+//! Places of texts on a map: beside the element they belong to, without overlap.
 
 use super::geometry::{Curve, Point, Rect};
 
-/// Places at which a label may stand, from the middle of its link outwards.
+/// Number of places where a label may be, from the middle of its link outwards.
 const LABEL_PLACES: u32 = 29;
-/// Between two of them, as a share of the link.
+/// Distance between two of them, as a share of the link.
 const LABEL_STEP: f64 = 0.03;
-/// Room around a text that nothing else should take.
+/// Margin around a text that nothing else should cover, in pixels.
 const ROOM: f64 = 3.0;
-/// What it costs a place that something else is there at all, that another link passes, and that it
-/// is one further out: texts on texts cannot be read, lines behind them do little harm.
+/// Cost of a place that is covered at all, that another link crosses, and that is one step further
+/// out: texts on texts cannot be read, lines behind them do little harm.
 const COVERED: f64 = 200.0;
 const PASSED: f64 = 12.0;
 const FURTHER: f64 = 1.0;
-/// Steps outwards at which an interface's number may stand, in pixels.
+/// Distances from a box at which an interface's number may be, in pixels.
 const TIP_PLACES: [f64; 6] = [13.0, 19.0, 25.0, 32.0, 40.0, 50.0];
 
-/// A link with what is written at it.
+/// A link with the sizes of its texts.
 pub struct Labelled {
     pub curve: Curve,
-    /// Width and height of its label; none where it has none.
+    /// Width and height of the label; `None` without a label.
     pub label: Option<(f64, f64)>,
-    /// Widths of the numbers at its two ends.
+    /// Widths of the interface numbers at the two ends.
     pub tips: [f64; 2],
 }
 
-/// Where the texts of a link are centred.
+/// The centres of a link's texts.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Places {
     pub label: Point,
     pub tips: [Point; 2],
 }
 
-/// Height of an interface's number.
+/// Height of an interface's number, in pixels.
 pub const TIP_HEIGHT: f64 = 11.0;
 
-/// Finds places, and says how many texts stand on something else all the same. `boxes` holds the
-/// two boxes of each link in `ends`.
+/// Finds places, and returns with them how many texts overlap something else. `boxes` holds the
+/// boxes of all ASes, and `ends` the two of each link.
 pub fn place(links: &[Labelled], boxes: &[Rect], ends: &[(usize, usize)]) -> (Vec<Places>, usize) {
     let mut taken: Vec<Rect> = boxes.to_vec();
     let mut places = vec![Places::default(); links.len()];
@@ -58,7 +58,7 @@ pub fn place(links: &[Labelled], boxes: &[Rect], ends: &[(usize, usize)]) -> (Ve
             places[at].tips[side] = place;
         }
     }
-    // Short links first: they have the least choice.
+    // Short links first: they have the fewest places.
     let mut order: Vec<usize> = (0..links.len()).collect();
     let length = |at: &usize| links[*at].curve.to.sub(links[*at].curve.from).length();
     order.sort_by(|a, b| length(a).total_cmp(&length(b)));
@@ -67,7 +67,7 @@ pub fn place(links: &[Labelled], boxes: &[Rect], ends: &[(usize, usize)]) -> (Ve
         let Some((width, height)) = link.label else {
             continue;
         };
-        // Between the boxes, not between their middles.
+        // Between the boxes, not between their centres.
         let from = link.curve.leaves(boxes[ends[at].0]);
         let to = 1.0 - link.curve.reversed().leaves(boxes[ends[at].1]);
         let candidates = (0..LABEL_PLACES).map(|i| {
@@ -83,7 +83,7 @@ pub fn place(links: &[Labelled], boxes: &[Rect], ends: &[(usize, usize)]) -> (Ve
     (places, covering)
 }
 
-/// The first of the places that is no worse than any other, and whether nothing else is there.
+/// The best place, the first of several equal ones, and whether it is not covered.
 fn best(
     candidates: impl Iterator<Item = Point>,
     width: f64,

@@ -1,35 +1,35 @@
-//! Where ASes stand on a map: the same for the same network.
+//! Places of ASes on a map: the same for the same network.
 //!
-//! First so that distances on the page follow distances in the network, by stochastic gradient
-//! descent on the stress (Zheng, Pawar, Goodman, *Graph Drawing by Stochastic Gradient Descent*,
-//! 2019), from several beginnings. Then each AS moves a little as long as that takes links off
-//! boxes and from each other.
+//! The first step makes distances on the page follow distances in the network, by stochastic
+//! gradient descent on the stress (Zheng, Pawar, Goodman, *Graph Drawing by Stochastic Gradient
+//! Descent*, 2019), from several beginnings. Then each AS moves slightly while that reduces
+//! overlaps of links and boxes and crossings of links.
 
 use super::geometry::{Point, Rect, cross};
 
-/// What is to be placed.
+/// The network to place.
 pub struct Network<'a> {
     /// The two ASes of each link.
     pub links: &'a [(usize, usize)],
-    /// Of each AS, whether it is core.
+    /// Whether each AS is a core AS.
     pub core: &'a [bool],
-    /// Of a box of an AS.
+    /// Width of the box of an AS.
     pub width: f64,
-    /// Of a box of an AS.
+    /// Height of the box of an AS.
     pub height: f64,
-    /// Of the largest label at a link.
+    /// Width and height of the largest label of a link.
     pub label: (f64, f64),
 }
 
-/// Room left between boxes, for links that pass.
+/// Room between boxes for links that pass, in pixels.
 const GAP: f64 = 40.0;
-/// Between a box and a link that passes it, in pixels.
+/// Least distance between a box and a link that passes it, in pixels.
 const CLEARANCE: f64 = 14.0;
-/// Length of a link that the numbers at its ends take.
+/// Length of a link that the interface numbers at its ends take, in pixels.
 const TIPS: f64 = 64.0;
-/// Steps of the descent.
+/// Number of steps of the descent.
 const STEPS: usize = 30;
-/// Turns of the page that are tried.
+/// Number of rotations that are tried.
 const TURNS: usize = 12;
 
 /// Places every AS.
@@ -38,9 +38,9 @@ pub fn place(network: &Network<'_>) -> Vec<Point> {
     let distances = distances(count, network.links);
     let pairs = count * count / 2 + 1;
     let starts = (200_000 / pairs).clamp(1, 24);
-    // A map must not change by itself.
+    // A fixed seed, because the same network must have the same map.
     let mut rng = fastrand::Rng::with_seed(0x6861_7773_6572);
-    // Many links take more room than their own length.
+    // Many links need more room than their own length.
     let crowd = (network.links.len() as f64 / count.max(1) as f64 - 1.2).clamp(0.0, 2.0);
     let stretch = 1.0 + 0.25 * crowd;
     let page = Page {
@@ -57,7 +57,7 @@ pub fn place(network: &Network<'_>) -> Vec<Point> {
         })
         .collect();
     tries.sort_by(|a, b| a.0.total_cmp(&b.0));
-    // What begins well does not always end best.
+    // The best start does not always have the best end.
     let work = count * network.links.len().max(1);
     tries.truncate((20_000 / work.max(1)).clamp(1, starts));
     for (cost, places) in &mut tries {
@@ -68,8 +68,8 @@ pub fn place(network: &Network<'_>) -> Vec<Point> {
     best.map_or_else(Vec::new, |(_, places)| places)
 }
 
-/// How many links apart any two ASes are (Floyd and Warshall). Parts that no link joins stand a
-/// little apart.
+/// The distance of any two ASes in links (Floyd and Warshall). Components without a link between
+/// them are placed slightly apart.
 fn distances(count: usize, links: &[(usize, usize)]) -> Vec<f64> {
     let mut distances = vec![f64::INFINITY; count * count];
     for &(a, b) in links {
@@ -94,7 +94,7 @@ fn distances(count: usize, links: &[(usize, usize)]) -> Vec<f64> {
     distances.iter().map(|distance| distance.min(far)).collect()
 }
 
-/// Places in units of a link, by descent from a random beginning.
+/// Places in units of a link, by descent from random ones.
 fn descend(distances: &[f64], count: usize, rng: &mut fastrand::Rng) -> Vec<Point> {
     let spread = (count as f64).sqrt();
     let mut places: Vec<Point> = (0..count)
@@ -121,7 +121,7 @@ fn descend(distances: &[f64], count: usize, rng: &mut fastrand::Rng) -> Vec<Poin
     places
 }
 
-/// The length of links that go straight across or down the page.
+/// The lengths of horizontal and vertical links.
 struct Page<'a> {
     network: &'a Network<'a>,
     across: f64,
@@ -129,7 +129,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Turns a shape and stretches it to the page.
+    /// Rotates a shape and stretches it to the page.
     fn fit(&self, shape: &[Point], turn: usize) -> Vec<Point> {
         let angle = std::f64::consts::TAU * turn as f64 / TURNS as f64;
         let (sin, cos) = angle.sin_cos();
@@ -146,7 +146,7 @@ impl Page<'_> {
         Rect::around(at, self.network.width, self.network.height)
     }
 
-    /// What is bad about all places.
+    /// The cost of all places.
     fn cost(&self, places: &[Point]) -> f64 {
         let nodes = (0..places.len()).map(|node| self.cost_of(node, places));
         let height = |core: bool| {
@@ -155,7 +155,7 @@ impl Page<'_> {
             of.iter().sum::<f64>() / of.len().max(1) as f64
         };
         let all_alike = self.network.core.windows(2).all(|two| two[0] == two[1]);
-        // Core ASes above the others, and pages wider than high.
+        // Core ASes should be above the others, and pages wider than high.
         let below = match all_alike {
             true => 0.0,
             false => (height(true) - height(false)) / self.down,
@@ -168,7 +168,7 @@ impl Page<'_> {
         nodes.sum::<f64>() + 3.0 * below + 6.0 * (tall - 0.6).max(0.0)
     }
 
-    /// What is bad about the place of one AS.
+    /// The cost of the place of one AS.
     fn cost_of(&self, node: usize, places: &[Point]) -> f64 {
         let here = places[node];
         let rect = self.rect(here);
@@ -191,17 +191,17 @@ impl Page<'_> {
         for (i, &(a, b)) in own.iter().enumerate() {
             let (from, to) = (places[a], places[b]);
             let line = to.sub(from);
-            // Near the length that it should have.
+            // Links should be near their ideal length.
             let length = (line.x / self.across).hypot(line.y / self.down);
             cost += 0.6 * (length - 1.0).powi(2);
-            // With room for what is written at it.
+            // Links should have room for their texts.
             let covered = self.rect(from).covers(from, to) + self.rect(to).covers(from, to);
             let free = line.length() * (1.0 - covered);
             let unit = line.unit();
             let (ux, uy) = (unit.x.abs(), unit.y.abs());
             let needed = TIPS + self.network.label.0 * ux + self.network.label.1 * uy;
             cost += 4.0 * (1.0 - free / needed).max(0.0);
-            // Straight across or down looks calmer than aslant.
+            // Horizontal and vertical links look calmer than oblique ones.
             cost += 0.3 * ux.min(uy);
             for (other, &there) in places.iter().enumerate() {
                 if other != a
@@ -234,7 +234,7 @@ impl Page<'_> {
         cost
     }
 
-    /// Moves one AS after the other to where it is better, in smaller and smaller steps.
+    /// Moves one AS after the other to a better place, in smaller and smaller steps.
     fn refine(&self, places: &mut [Point], rng: &mut fastrand::Rng) {
         let work = places.len() * self.network.links.len().max(1);
         let rounds = (3_000_000 / work.max(1)).clamp(6, 250);
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_stand_apart_and_no_link_crosses_them() {
+    fn boxes_are_apart_and_no_link_crosses_them() {
         let links = ring(9);
         let network = Network {
             links: &links,
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_is_placed() {
+    fn any_network_is_placed() {
         for (count, links) in [
             (0, vec![]),
             (1, vec![]),

@@ -34,22 +34,23 @@ const STYLE: &str = "
   .head { fill: #8a98a4; }
 ";
 
-/// A picture without its title and legend, to be placed in a document.
+/// A picture without title and legend, to be placed in a document.
 pub struct Picture {
-    /// Its width, in pixels.
+    /// Width, in pixels.
     pub width: f64,
-    /// Its height, in pixels.
+    /// Height, in pixels.
     pub height: f64,
-    /// Its elements, which need [`Picture::STYLE`].
+    /// The elements, which need [`Picture::STYLE`].
     pub body: String,
 }
 
 impl Picture {
-    /// The style sheet of its elements.
+    /// The style sheet of the elements.
     pub const STYLE: &'static str = STYLE;
 
-    /// The map of a network, below and to the right of `corner`. `paths` are drawn along the links
-    /// whose indices they give, in the style of the classes `use0`, `use1` and so on.
+    /// The map of a network, below and to the right of `corner`. Each of `paths`, given by the
+    /// indices of its links, is drawn along those links with the style class `use0`, `use1` and so
+    /// on.
     pub fn of(graph: &Graph, paths: &[Vec<usize>], corner: (f64, f64)) -> Self {
         let drawing = Drawing::of(graph, Point::new(corner.0, corner.1));
         let mut svg = Map::default();
@@ -98,7 +99,7 @@ pub fn draw(graph: &Graph) -> String {
     svg.document(width, height, STYLE)
 }
 
-/// The legend of the signs that the map has, with its width.
+/// The legend of the signs in the map, with its width.
 fn legend(graph: &Graph) -> (f64, String) {
     let ases = |core| graph.ases.iter().any(|a| a.core == core);
     let kinds = |kind| graph.links.iter().any(|link| link.kind == kind);
@@ -131,7 +132,7 @@ fn legend(graph: &Graph) -> (f64, String) {
     (x + 2.0 * MARGIN, text)
 }
 
-/// The map as it grows.
+/// A map that is being drawn.
 #[derive(Default)]
 struct Map(Svg);
 
@@ -175,7 +176,7 @@ impl Map {
 
     fn texts(&mut self, link: &Edge, places: &Places, sized: &Labelled) {
         for ((tip, at), width) in [&link.a, &link.b].iter().zip(places.tips).zip(sized.tips) {
-            // Clears what is behind the text.
+            // Clears the background of the text.
             self.rect("halo", Rect::around(at, width, labels::TIP_HEIGHT), "");
             self.text("tip", at, 3.4, &tip_text(tip.interface));
         }
@@ -207,7 +208,7 @@ impl Map {
     }
 }
 
-/// A curve as an element's `d`.
+/// A curve in the format of the attribute `d`.
 fn path_data(Curve { from, bend, to }: &Curve) -> String {
     format!("M{from} Q{bend} {to}")
 }

@@ -9,7 +9,7 @@ use crate::paint::Paint;
 /// Columns of a link's line, before they are aligned.
 type Row = [String; 7];
 
-/// The map, a link at both of its ASes.
+/// The map, with each link at both of its ASes.
 pub fn map(graph: &Graph, paint: Paint) -> String {
     let mut links: Vec<Vec<(u16, Row)>> = vec![Vec::new(); graph.ases.len()];
     for edge in &graph.links {

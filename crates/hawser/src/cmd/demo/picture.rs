@@ -1,4 +1,5 @@
-//! A demo as a picture: the network with the paths of each run, and the paper's bars beside ours.
+//! A demo as a picture: the network with the paths of each run, and the paper's results beside ours
+//! as bars.
 
 use hawser_experiments::{DemoReport, DemoRun, Experiment, PathUse, Variant};
 use hawser_path::Interface;
@@ -7,16 +8,16 @@ use crate::format;
 use crate::map::{Graph, Picture};
 use crate::svg::Svg;
 
-/// Width of the part that one run has, in pixels.
+/// Width of the column of one run, in pixels.
 const COLUMN: f64 = 480.0;
 const MARGIN: f64 = 24.0;
-/// Where the maps begin.
+/// Top of the maps, in pixels.
 const MAPS: f64 = 92.0;
-/// Height of a line of text.
+/// Height of a line of text, in pixels.
 const ROW: f64 = 20.0;
-/// Height of a bar.
+/// Height of a bar, in pixels.
 const BAR: f64 = 22.0;
-/// Where bars begin in a column, and how long the longest is.
+/// Left edge of the bars in a column, and length of the longest, in pixels.
 const BARS: (f64, f64) = (64.0, 290.0);
 
 const STYLE: &str = "
@@ -88,7 +89,7 @@ pub fn ratio(demo: &Experiment, report: &DemoReport) -> Option<(String, String)>
     Some((ratio, format!("(paper: {paper:.2})")))
 }
 
-/// The part of one run, from the top of the document, and where it ends.
+/// The column of one run, and the height at which it ends.
 fn column(run: &DemoRun, variant: &Variant, scale: f64) -> (String, f64) {
     let graph = Graph::planned(&run.select, &variant.network);
     let links: Vec<Vec<usize>> = run.paths.iter().map(|path| links(path, variant)).collect();
@@ -127,7 +128,7 @@ fn column(run: &DemoRun, variant: &Variant, scale: f64) -> (String, f64) {
         svg.line(format_args!(
             r#"<rect class="{class}" x="{left:.0}" y="{y:.1}" width="{length:.1}" height="{BAR}"/>"#
         ));
-        // Beside the line of the ceiling too.
+        // Right of the ceiling's line, too.
         let reach = run.ceiling_mbit.unwrap_or_default().max(mbit);
         svg.text(
             "small",
@@ -156,7 +157,7 @@ fn links(path: &PathUse, variant: &Variant) -> Vec<usize> {
         link.map(|(index, _)| index)
     });
     let mut crossed: Vec<usize> = crossed.collect();
-    // Both ends of a link name it.
+    // A path names both ends of each link.
     crossed.dedup();
     crossed
 }

@@ -11,26 +11,26 @@ use crate::out::{errln, plain};
 use crate::paint::Paint;
 use crate::screen::Live;
 
-/// Time between lines where there is no terminal.
+/// Time between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// The same while seeding, which may go on for days.
+/// Time between lines while seeding, which may take days.
 const SEEDING_LINE_EVERY: Duration = Duration::from_secs(60);
 
-/// Shows a download on standard error: in place on a terminal, otherwise in a line every few
+/// Shows a download on standard error: in place on a terminal, otherwise as a line every few
 /// seconds.
 pub struct Bars {
     name: String,
     paint: Paint,
     live: Option<Live>,
     line_due: Instant,
-    /// Whether unused paths are shown too.
+    /// Whether unused paths are shown, too.
     verbose: bool,
     news: News,
 }
 
 impl Bars {
-    /// Bars for the torrent of that name; `verbose` for all paths.
+    /// Bars for the torrent `name`; with `verbose`, of all paths.
     pub fn new(name: &str, verbose: bool) -> Self {
         Self {
             name: plain(name),
@@ -119,7 +119,7 @@ impl Bars {
     }
 }
 
-/// How many SCION peers there are.
+/// The number of SCION peers.
 fn scion_peers(progress: &Progress) -> usize {
     let peers = progress.paths.iter().map(|path| path.peer);
     let mut peers: Vec<PeerAddr> = peers.filter(|peer| peer.scion().is_some()).collect();
@@ -127,7 +127,7 @@ fn scion_peers(progress: &Progress) -> usize {
     peers.len()
 }
 
-/// Why nothing is received: the error of each path and peer.
+/// Reasons why no data is received: the error of each path and peer.
 fn idle_reasons(progress: &Progress) -> Vec<String> {
     let paths = progress.paths.iter().filter_map(|path| {
         let error = path.last_error.as_ref()?;
@@ -143,7 +143,7 @@ fn idle_reasons(progress: &Progress) -> Vec<String> {
     paths.chain(peers).collect()
 }
 
-/// One line of a path-level peer; with the peer's address where there are `several` SCION peers.
+/// One line of a path-level peer, with the peer's address if there are `several` SCION peers.
 fn describe(path: &PathProgress, several: bool, paint: Paint) -> String {
     let place = match path.peer {
         PeerAddr::Scion(peer) => {
@@ -177,7 +177,7 @@ fn describe(path: &PathProgress, several: bool, paint: Paint) -> String {
 }
 
 /// The decision on a path and its reason, in one line: `taken: shares no interface: 2 hops`. Parts
-/// of the text may be a peer's.
+/// of the text may come from a peer.
 fn why(path: &PathProgress) -> Option<String> {
     let decision = path.decision.as_ref().map(ToString::to_string);
     let down = matches!(path.state, PathState::Waiting | PathState::Left);

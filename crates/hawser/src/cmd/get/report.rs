@@ -1,4 +1,4 @@
-//! What a download did: the report, for programs and for people.
+//! The report on a download, for programs and for people.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::cmd::network::Addresses;
 use crate::format;
 use crate::out::{outln, outwrapped, plain};
 
-/// Unused paths that have a line, unless all are requested.
+/// Number of unused paths that are listed unless all are requested.
 const UNUSED: usize = 8;
 
-/// What is downloaded.
+/// The download that a report is about.
 pub struct Job {
     /// The torrent's name.
     pub name: String,
@@ -24,20 +24,20 @@ pub struct Job {
     pub info_hash: String,
     /// Bytes of all files.
     pub bytes: u64,
-    /// Where peers connect.
+    /// Addresses that peers connect to.
     pub addresses: Addresses,
-    /// Whether it is seeded when it is done.
+    /// Whether the content is seeded after the download.
     pub seeds: bool,
     /// Whether every path is reported.
     pub verbose: bool,
     /// Whether the report is JSON.
     pub json: bool,
-    /// Whether the progress is part of it.
+    /// Whether the report includes the progress.
     pub samples: bool,
 }
 
-/// Every path to the SCION peers that was offered during the download, also those that are not
-/// offered any more.
+/// Every path to the SCION peers that was offered during the download, also those that are no
+/// longer offered.
 #[derive(Default)]
 pub struct OfferedPaths {
     watched: Vec<watch::Receiver<Arc<Vec<Path>>>>,
@@ -66,7 +66,7 @@ impl OfferedPaths {
         }
     }
 
-    /// What is known of a path that carried nothing.
+    /// The report on a path that carried nothing.
     fn report(&self, peer: PeerAddr, fingerprint: Fingerprint, hops: usize) -> TransferPath {
         let known = self.paths.get(&fingerprint);
         let interfaces = known.into_iter().flat_map(|known| &known.info().interfaces);
@@ -82,7 +82,7 @@ impl OfferedPaths {
     }
 }
 
-/// The progress at this moment.
+/// The current progress.
 pub fn sample(progress: &Progress) -> Sample {
     let mut paths = BTreeMap::new();
     for path in progress.paths.iter().filter(|path| path.bytes > 0) {
@@ -95,7 +95,7 @@ pub fn sample(progress: &Progress) -> Sample {
     }
 }
 
-/// The report on a download that is done, with the last progress that was shown.
+/// The report on a completed download, with the last progress that was shown.
 pub fn report(
     job: &Job,
     summary: &Summary,
@@ -108,7 +108,7 @@ pub fn report(
         let mut used = offered.report(path.peer, path.fingerprint, path.hops);
         used.bytes = path.bytes;
         if used.mtu.is_none() {
-            // A path that only the peer knows is in its direction.
+            // A path that only the peer knows has the peer's direction.
             let interfaces = path.interfaces.iter().rev();
             used.interfaces = interfaces.map(Interface::to_string).collect();
         }
@@ -135,7 +135,7 @@ pub fn report(
         unused_paths: Vec::new(),
         samples,
     };
-    // The verdict on each path at the end, and the paths that carried nothing.
+    // Add the verdict on each path at the end, and the paths that carried nothing.
     for path in &progress.paths {
         let unused = offered.report(path.peer, path.fingerprint, path.hops);
         let decision = path.decision.as_ref();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn many_unused_paths_are_counted_unless_all_are_wanted() {
+    fn many_unused_paths_are_counted_unless_all_are_requested() {
         assert_eq!(lines(&report(UNUSED), false).len(), UNUSED);
         let many = lines(&report(UNUSED + 3), false);
         assert_eq!(many.len(), UNUSED + 1);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_peer_tells_does_not_move_the_cursor() {
+    fn text_of_a_peer_does_not_move_the_cursor() {
         let mut report = report(0);
         report.unused_paths.push(path(1, "\x1b[2Jgone"));
         let lines = lines(&report, false);

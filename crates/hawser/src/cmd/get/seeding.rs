@@ -25,7 +25,7 @@ pub struct SeedingArgs {
 }
 
 impl SeedingArgs {
-    /// When seeding ends; `None` where nothing is to be seeded.
+    /// The limits of seeding; `None` if seeding was not requested.
     pub fn limits(&self) -> Option<SeedLimits> {
         let limits = SeedLimits {
             ratio: self.seed_ratio,
@@ -56,28 +56,28 @@ fn seed_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// What `hawser get --seed --json` prints when seeding has ended.
+/// The object that `hawser get --seed --json` prints when seeding has ended.
 #[derive(Debug, Serialize)]
 pub struct SeedReport {
     /// The torrent's name.
     name: String,
     /// Its info-hash, in hex.
     info_hash: String,
-    /// Bytes of blocks sent to others, during the download too.
+    /// Bytes of blocks sent to other peers, also during the download.
     uploaded_bytes: u64,
-    /// Those by the bytes of all files.
+    /// `uploaded_bytes` divided by the bytes of all files.
     ratio: f64,
-    /// Time of seeding.
+    /// Duration of seeding.
     seed_seconds: f64,
-    /// What ended it: `ratio`, `time` or `interrupt`.
+    /// The reason for the end: `ratio`, `time` or `interrupt`.
     ended_by: &'static str,
-    /// The same for people.
+    /// The reason for the end, for people.
     #[serde(skip)]
     why: &'static str,
 }
 
 impl SeedReport {
-    /// The report on a download; `None` where nothing was to be seeded.
+    /// The report on seeding; `None` if seeding was not requested.
     pub fn new(job: &Job, summary: &Summary) -> Option<Self> {
         let seeded = summary.seeded?;
         let (ended_by, why) = match seeded.end {
@@ -96,7 +96,7 @@ impl SeedReport {
         })
     }
 
-    /// Prints it for people.
+    /// Prints the report for people.
     pub fn print(&self) {
         let (name, sent) = (plain(&self.name), format::bytes(self.uploaded_bytes));
         let Self {
@@ -109,7 +109,7 @@ impl SeedReport {
     }
 }
 
-/// Bytes sent by bytes of the torrent; 0 for an empty one.
+/// Bytes sent divided by bytes of the torrent; 0 for an empty torrent.
 fn ratio(uploaded: u64, total: u64) -> f64 {
     match total {
         0 => 0.0,
@@ -124,7 +124,7 @@ pub fn state(progress: &Progress) -> String {
     format!("seeding, ratio {ratio:.2}, {rate}")
 }
 
-/// The same in a line on standard error, where there is no terminal.
+/// Prints the state as a line on standard error, for output without a terminal.
 pub fn show_line(progress: &Progress) {
     let peers = progress.uploads.peers.len();
     errln!("{} to {peers} path-level peers", state(progress));

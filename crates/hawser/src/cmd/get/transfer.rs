@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::format;
 use crate::out::{errln, outln, plain};
 
-/// Shows a download and prints the report; then does the same for seeding, if requested.
+/// Shows a download and prints the report; then does both for seeding, if requested.
 pub async fn run(job: &Job, download: Download, offered: OfferedPaths) -> Result<(), Failure> {
     let mut view = View {
         job,
@@ -43,9 +43,9 @@ async fn follow(mut download: Download, view: &mut View<'_>) -> Result<(), Failu
         }
         () = view.show() => None,
     };
-    // A short download may be done before its first progress was seen.
+    // A short download may end before its first progress is shown.
     view.offered.update();
-    // Without seeding, the report follows the end, when all connections are closed.
+    // Without seeding, the report is printed at the end, when all connections are closed.
     let seeded = completed.filter(|_| job.seeds);
     if let Some(summary) = &seeded {
         view.print(summary)?;
@@ -77,7 +77,7 @@ async fn follow(mut download: Download, view: &mut View<'_>) -> Result<(), Failu
     Ok(())
 }
 
-/// What shows a download.
+/// The display of a download.
 struct View<'a> {
     job: &'a Job,
     progress: watch::Receiver<Progress>,
@@ -89,7 +89,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    /// Shows it until it ends.
+    /// Shows the download until it ends.
     async fn show(&mut self) {
         while self.progress.changed().await.is_ok() {
             self.offered.update();
@@ -115,7 +115,7 @@ impl View<'_> {
     }
 }
 
-/// The failure of a download; names `--force` if that is the remedy.
+/// The failure of a download; suggests `--force` if that is the remedy.
 fn failure(error: DownloadError) -> Failure {
     match error {
         DownloadError::Store(error @ (StoreError::Foreign { .. } | StoreError::TooLong { .. })) => {

@@ -1,4 +1,4 @@
-//! `hawser lab capture`: what crosses a link, for Wireshark.
+//! `hawser lab capture`: records the packets of a link, for Wireshark.
 
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
@@ -42,12 +42,12 @@ pub struct CaptureArgs {
     lab: LabName,
 }
 
-/// Bytes that are gathered before they are written.
+/// Bytes that are buffered before they are written.
 const BUFFER: usize = 1 << 20;
-/// Frames that are taken before the next check for the end.
+/// Frames taken before the next check whether to end.
 const TURN: usize = 256;
 
-/// Captures until a signal, the end of the time, or the last packet that is wanted.
+/// Captures until a signal, the time limit, or the last requested packet.
 pub fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let lab = args.lab.open()?;
     let to_stdout = args.write.as_os_str() == "-";
@@ -56,7 +56,7 @@ pub fn run(args: &CaptureArgs) -> Result<(), Failure> {
             "lab capture: -w - prints binary data: pipe it on, for example into `wireshark -k -i -`",
         ));
     }
-    // Before any thread is started, and before the file is made.
+    // Opened before any thread is started, and before the file is created.
     let capture = lab.capture(args.interface.isd_as, args.interface.id)?;
     let out: Box<dyn Write> = match to_stdout {
         true => Box::new(std::io::stdout()),
@@ -65,7 +65,7 @@ pub fn run(args: &CaptureArgs) -> Result<(), Failure> {
     record(args, capture, out)
 }
 
-/// Makes the file, which grows as packets come; a pipe or a device is written to as it is.
+/// Creates the file, which grows as packets arrive; a pipe or a device is opened as it is.
 fn create(path: &Path, force: bool) -> Result<File, Failure> {
     Output::check("-w", path, force, &[])?;
     let there = path.exists();
@@ -103,16 +103,16 @@ fn record(args: &CaptureArgs, mut capture: Capture, out: Box<dyn Write>) -> Resu
     end(args, written)
 }
 
-/// What of a file's writing is a failure.
+/// Whether the end of writing is a failure.
 fn end(args: &CaptureArgs, written: std::io::Result<()>) -> Result<(), Failure> {
     match written {
-        // The reader has gone, as `head` does when it has enough.
+        // The reader closed the pipe, as `head` does.
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.doing(args.write.display()),
     }
 }
 
-/// The end of a socket that closes at a signal, or after a time.
+/// A socket that closes at a signal, or after a time.
 fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
     let (stop, stopper) = UnixStream::pair().doing("starting")?;
     let runtime = process::small_runtime()?;
@@ -130,8 +130,8 @@ fn stop_after(duration: Option<Duration>) -> Result<UnixStream, Failure> {
     Ok(stop)
 }
 
-/// Takes the frames that wait, up to a turn, and writes them: the outer error is the socket's, the
-/// inner one the file's.
+/// Writes the waiting frames, at most [`TURN`]: the outer error is the socket's, the inner one the
+/// file's.
 fn take(
     capture: &mut Capture,
     file: &mut CaptureWriter<BufWriter<Box<dyn Write>>>,
@@ -143,7 +143,7 @@ fn take(
         }
         let written = match capture.next_frame()? {
             Some(frame) => file.frame(&frame),
-            // A reader at the other end, or a file after SIGKILL, has all that came.
+            // All frames so far are visible to a reader, and survive SIGKILL.
             None => return Ok(file.flush()),
         };
         if written.is_err() {

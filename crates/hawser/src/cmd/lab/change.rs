@@ -1,4 +1,4 @@
-//! `hawser lab link` and `hawser lab restart`: what changes a network that is up.
+//! `hawser lab link` and `hawser lab restart`: changes to a running network.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ enum ServiceArg {
     Control,
 }
 
-/// Restarts the services that are meant, and names them.
+/// Restarts the selected services, and prints their names.
 pub fn restart(args: RestartArgs) -> Result<(), Failure> {
     let lab = args.lab.open()?;
     let which = match (args.service, args.router) {

@@ -34,7 +34,7 @@ pub struct ShellArgs {
     lab: LabName,
 }
 
-/// Becomes the command inside an AS; returns only when that cannot be run.
+/// Replaces this process by the command inside an AS; returns only on failure.
 pub fn exec(args: ExecArgs) -> Result<ExitCode, Failure> {
     let mut words = args.command.into_iter();
     let program = words
@@ -45,7 +45,7 @@ pub fn exec(args: ExecArgs) -> Result<ExitCode, Failure> {
     become_command(&args.lab.open()?, args.isd_as, command)
 }
 
-/// Becomes the user's shell inside an AS; returns only when that cannot be run.
+/// Replaces this process by the user's shell inside an AS; returns only on failure.
 pub fn shell(args: &ShellArgs) -> Result<ExitCode, Failure> {
     let (lab, isd_as) = (args.lab.open()?, args.isd_as);
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
@@ -66,8 +66,8 @@ pub fn shell(args: &ShellArgs) -> Result<ExitCode, Failure> {
     become_command(&lab, isd_as, command)
 }
 
-/// The exit codes are those of a shell for a command that it cannot run: 127 if there is none of
-/// that name, 126 if it may not be run.
+/// The exit codes are those of a shell for a command that it cannot run: 127 if it does not exist,
+/// 126 if it may not be run.
 fn become_command(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<ExitCode, Failure> {
     let Err(error) = lab.exec(isd_as, command);
     let code = match &error {
@@ -79,16 +79,17 @@ fn become_command(lab: &Lab, isd_as: IsdAsn, command: Command) -> Result<ExitCod
     Ok(ExitCode::from(code))
 }
 
-/// The variables by which a shell shows in its prompt where it is.
+/// Variables that make a shell show its AS in the prompt.
 fn prompt(shell: &Path, isd_as: IsdAsn) -> Vec<(&'static str, String)> {
     match shell.file_name().and_then(|name| name.to_str()) {
-        // Its start-up files set the prompt: this is run after them, once.
+        // Bash's start-up files set the prompt; this command runs once after them.
         Some("bash") => vec![(
             "PROMPT_COMMAND",
             format!("PS1=\"({isd_as}) $PS1\"; unset PROMPT_COMMAND"),
         )],
         Some("sh" | "dash" | "ash" | "ksh" | "mksh") => vec![("PS1", format!("({isd_as}) $ "))],
-        // Others (zsh, fish) read none from their environment; HAWSER_AS is there for theirs.
+        // Others (zsh, fish) do not read the prompt from their environment; their files can use
+        // HAWSER_AS.
         _ => Vec::new(),
     }
 }
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bash_shows_the_as_after_its_own_prompt_is_set() {
+    fn bash_adds_the_as_to_its_prompt() {
         let isd_as: IsdAsn = "1-ff00:0:110".parse().unwrap();
         let (name, value) = prompt(Path::new("/bin/bash"), isd_as).remove(0);
         let script = "PS1='x$ '; eval \"$PROMPT_COMMAND\"; echo \"$PS1${PROMPT_COMMAND-none}\"";

@@ -1,4 +1,4 @@
-//! `hawser lab logs`: what the processes of a lab have to say.
+//! `hawser lab logs`: the logs of a lab's processes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::out::{errln, outln, plain};
 use crate::paint::Paint;
 
-/// How often logs are read while they are followed.
+/// Interval at which logs are read while they are followed.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args)]
@@ -65,7 +65,7 @@ pub fn run(args: &LogsArgs) -> Result<(), Failure> {
         return Ok(());
     }
     loop {
-        // Checked first, so that the last lines are printed too.
+        // Checked before reading, so that the last lines are printed, too.
         let gone = !lab.dir().exists();
         logs.read(None)?.into_iter().try_for_each(print)?;
         if gone {

@@ -1,4 +1,4 @@
-//! The lab that a command is about.
+//! The lab that a command applies to.
 
 use hawser_lab::{Lab, NameError};
 

@@ -19,10 +19,10 @@ pub struct SaveArgs {
     lab: LabName,
 }
 
-/// Writes the file, and says what it cannot hold.
+/// Writes the file, and reports what the format cannot express.
 pub fn run(args: &SaveArgs) -> Result<(), Failure> {
     let lab = args.lab.open()?;
-    // Before the work, as for every file that a command writes.
+    // Checked before the work, like every file that a command writes.
     let output = Output::check_or_stdout("", &args.file, args.force)?;
     let (status, network, flags) = (lab.status()?, lab.network()?, lab.up_flags()?);
     let mut text = format!(

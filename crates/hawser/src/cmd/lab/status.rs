@@ -1,4 +1,4 @@
-//! `hawser lab status` and `hawser lab list`: what runs, as a table or JSON.
+//! `hawser lab status` and `hawser lab list`: running labs and their state, as a table or JSON.
 
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ pub struct StatusArgs {
     lab: LabName,
 }
 
-/// Prints the state of a lab; exit code 1 if not all of it runs.
+/// Prints the state of a lab; exit code 1 if a part of it does not run.
 pub fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let status = args.lab.open()?.status()?;
     if args.json {
@@ -32,7 +32,7 @@ pub fn run(args: &StatusArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(u8::from(!is_whole)))
 }
 
-/// Prints the labs of this user, a line each, or as a JSON array.
+/// Prints the labs of this user, one per line, or as a JSON array.
 pub fn list(json: bool) -> Result<(), Failure> {
     let labs = Lab::list()?;
     if json {
@@ -45,7 +45,7 @@ pub fn list(json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a lab runs, and the remedy if not.
+/// Whether a lab runs, and the remedy if it does not.
 pub fn word(running: bool, name: &str) -> String {
     match running {
         true => "up".to_owned(),
@@ -55,7 +55,7 @@ pub fn word(running: bool, name: &str) -> String {
     }
 }
 
-/// How many routers and control services have died.
+/// The number of routers and control services that have died.
 fn dead(status: &Status) -> usize {
     let services = status.ases.iter().flat_map(AsStatus::processes);
     services.filter(|process| process.is_dead()).count()
@@ -95,7 +95,7 @@ fn link_line([a, b, kind, state, shape, sent, received]: [&str; 7]) -> String {
     format!("{a:<20} {b:<20} {kind:<6} {state:<5} {shape:<40} {sent:>12} {received:>12}\n")
 }
 
-/// A line, and one more for each further border router; processes have columns of `width`.
+/// One line, and another for each further border router; processes have columns of `width`.
 fn as_lines(a: &AsStatus, width: usize) -> String {
     let mut routers = a.routers.iter().map(|router| process(&router.process));
     let name = format!("{}{}", a.isd_as, if a.core { " core" } else { "" });
@@ -127,8 +127,8 @@ fn process(process: &ProcessStatus) -> String {
     }
 }
 
-/// The state of a link: `mute` if it is up but nothing is received over it, because the far router
-/// does not run or something outside the lab broke it.
+/// The state of a link: `mute` if it is up but receives nothing, because the far router does not
+/// run or something outside the lab broke the link.
 pub fn state(link: &LinkStatus) -> &'static str {
     match (link.up, link.a.hears, link.b.hears) {
         (false, ..) => "down",

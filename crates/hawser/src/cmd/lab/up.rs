@@ -1,4 +1,4 @@
-//! `hawser lab up`: a network, brought up.
+//! `hawser lab up`: brings a network up.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is known of a path, as `scion showpaths --extended` prints it.
+//! Metadata of a path, as `scion showpaths --extended` prints it.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ use hawser_path::{Geo, LinkType, Metadata};
 use crate::format;
 use crate::paint::Paint;
 
-/// Keys and values; a value is empty if it is not known.
+/// Keys and values; a value is empty if it is unknown.
 pub fn details(path: &Path, entry: &Entry, paint: Paint) -> [(&'static str, String); 8] {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let left = path
@@ -105,7 +105,7 @@ fn notes(path: &Path) -> String {
     }))
 }
 
-/// Text in brackets; empty for none.
+/// Text in brackets; empty without parts.
 fn listed(parts: impl Iterator<Item = String>) -> String {
     let parts: Vec<String> = parts.collect();
     match parts.is_empty() {
@@ -131,7 +131,7 @@ fn discovery(metadata: &Metadata) -> String {
     }
 }
 
-/// Text of an AS on one line, without quotes and control characters.
+/// An AS's text on one line, without quotes and control characters.
 fn plain(text: &str) -> String {
     let text = text.trim().replace('\n', ", ");
     text.chars()

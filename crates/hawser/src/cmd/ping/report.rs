@@ -9,7 +9,7 @@ use crate::cmd::address::HostAddr;
 use crate::format;
 use crate::out::outln;
 
-/// What `hawser ping` prints for programs.
+/// The report that `hawser ping` prints for programs.
 #[derive(Serialize)]
 pub struct Report {
     pub path: Used,
@@ -27,12 +27,12 @@ pub struct Answer {
     pub scion_packet_size: usize,
     pub source: String,
     pub scmp_seq: u32,
-    /// In milliseconds.
+    /// The round-trip time, in milliseconds.
     pub round_trip_time: f64,
     pub state: State,
 }
 
-/// When a reply came.
+/// When a reply arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -52,12 +52,12 @@ impl State {
     }
 }
 
-/// Times are in milliseconds, to the microsecond; 0 where nothing came back.
+/// Statistics of all requests. Times are in milliseconds, to the microsecond; 0 without a reply.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Statistics {
     sent: u32,
     received: usize,
-    /// In percent, rounded up.
+    /// Packet loss in percent, rounded up.
     packet_loss: usize,
     time: f64,
     min_rtt: f64,
@@ -88,7 +88,7 @@ impl Statistics {
         }
     }
 
-    /// Of the requests that were sent and the times of the replies, in milliseconds.
+    /// Statistics of `sent` requests and the times of the replies, in milliseconds.
     pub fn new(sent: u32, rtts: &[f64], time: Duration) -> Self {
         let micro = |ms: f64| (ms * 1e3).round() / 1e3;
         let (received, count) = (rtts.len(), rtts.len().max(1) as f64);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_count_what_was_lost() {
+    fn statistics_count_lost_packets() {
         let statistics = Statistics::new(3, &[10.0, 30.0], Duration::from_millis(2500));
         let expected = Statistics {
             sent: 3,

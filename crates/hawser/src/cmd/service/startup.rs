@@ -1,21 +1,21 @@
-//! Memory that only starting up needed.
+//! Memory that only start-up needs.
 
 use std::ffi::c_void;
 
 use rustix::mm::{Advice, madvise};
 
-/// Gives back the pages of program code that this process has touched so far.
+/// Returns the pages of program code that this process has touched so far to the system.
 ///
-/// A lab runs two services per AS of one large program. What reads the command line and the files
-/// of an AS would stay mapped in each of them for good; what is needed again is mapped again at its
-/// next use. Where the mappings cannot be read, nothing is given back.
+/// A lab runs two services per AS of one large program. The code that reads the command line and
+/// the files of an AS would stay mapped in each of them; pages that are needed again are mapped
+/// again at their next use. If the mappings cannot be read, nothing is returned.
 pub fn forget() {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
         return;
     };
     for (start, length) in maps.lines().filter_map(code) {
-        // SAFETY: the pages are a file's and cannot be written, so they hold what the file holds,
-        // and come from there again when touched.
+        // SAFETY: the pages belong to a file and cannot be written, so their content equals the
+        // file's, and is read from it again when touched.
         let given = unsafe { madvise(start as *mut c_void, length, Advice::LinuxDontNeed) };
         if let Err(error) = given {
             tracing::debug!(%error, "code pages stay mapped");
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_code_of_files_is_meant() {
+    fn only_code_of_files_is_returned() {
         let line = "55d0c0a00000-55d0c0b00000 r-xp 00001000 fd:00 123  /usr/bin/hawser";
         assert_eq!(code(line), Some((0x55d0_c0a0_0000, 0x10_0000)));
         for other in [
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_goes_on_after_forgetting() {
+    fn the_program_continues_after_forgetting() {
         forget();
         assert_eq!(code("1000-3000 r-xp 0 fd:00 1 /x"), Some((0x1000, 0x2000)));
     }

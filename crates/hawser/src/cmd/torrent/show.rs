@@ -22,7 +22,7 @@ pub fn run(file: &Path, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files that a download writes: padding is none.
+/// The files that a download writes, that is all but padding.
 fn files(metainfo: &Metainfo) -> impl Iterator<Item = &File> {
     metainfo.files.iter().filter(|file| !file.padding)
 }
